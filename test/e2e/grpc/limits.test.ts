@@ -116,6 +116,56 @@ test.each<[what: string, flood: () => Buffer]>([
   await other()
 })
 
+const acknowledged = ({ frames }: RawHttp2): number =>
+  frames.filter(({ type, flags }) => type === http2.SETTINGS && flags === http2.ACK).length
+/** Changes of the window of all streams. */
+const changes = (count: number): Buffer[] => Array.from({ length: count }, (_, i) => settings([INITIAL_WINDOW, 1000 + (i % 2)]))
+
+test('a change of all windows costs more the more calls there are, and a flood of changes ends the connection early', async () => {
+  const { client, echo, other } = await started({ controlsPerSecond: 0 })
+  client.send(hello(), ...Array.from({ length: 1000 }, (_, i) => headers(2 * i + 1, head(NEVER))), ...changes(2000))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  // Each costs one frame, and one more for every 64 of the 1,000 calls: 10,000 frames allow 601 of them.
+  expect(acknowledged(client)).toBeLessThan(610)
+  expect(echo.handled).toBe(0)
+  await other()
+})
+
+test('a change of all windows is for each reply that waits a frame of its own', async () => {
+  const { client, other } = await started({ controlBurst: 1000, controlsPerSecond: 0 })
+  client.send(hello([INITIAL_WINDOW, 0]), ...Array.from({ length: 100 }, (_, i) => asked(2 * i + 1, ECHO, 'x'.repeat(50))))
+  await until(() => client.frames.filter(({ type }) => type === http2.HEADERS).length === 100)
+  client.send(...Array.from({ length: 30 }, (_, i) => settings([INITIAL_WINDOW, i + 1])))
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  expect(acknowledged(client)).toBeLessThan(12)
+  await other()
+})
+
+test('a window of the connection that opens and closes costs more the more replies wait for it', async () => {
+  const { client, other } = await started({ controlBurst: 1000, controlsPerSecond: 0, controlsPerCall: 0 })
+  // The first reply takes all of the connection's window; the others wait for windows of their own.
+  const large = prefixed('a'.repeat(70_000))
+  const pieces = [0, 1, 2, 3, 4].map((i) => data(1, large.subarray(i * 16_000, (i + 1) * 16_000), i === 4))
+  const others = Array.from({ length: 640 }, (_, i) => asked(2 * i + 3, ECHO, 'b'))
+  client.send(hello([INITIAL_WINDOW, 0]), headers(1, head(ECHO)), ...pieces, ...others, windowUpdate(1, 65_535))
+  await until(() => client.frames.filter(({ type }) => type === http2.HEADERS).length === 641)
+  client.send(...Array.from({ length: 200 }, () => [windowUpdate(0, 1), windowUpdate(1, 1)]).flat())
+  expect(await client.goAway()).toBe(http2.ENHANCE_YOUR_CALM)
+  // A byte is sent for two frames, which cost 12.
+  expect(client.frames.filter(({ type, payload }) => type === http2.DATA && payload.length === 1).length).toBeLessThan(90)
+  await other()
+})
+
+test('a client that widens its windows step by step while it has 1,000 calls is served', async () => {
+  const { client, echo } = await started({ controlsPerSecond: 0 })
+  client.send(hello(), ...Array.from({ length: 1000 }, (_, i) => asked(2 * i + 1, NEVER, 'a')))
+  client.send(...Array.from({ length: 9 }, (_, i) => settings([INITIAL_WINDOW, 2 ** (16 + i)])), ping())
+  await until(() => client.frames.some(({ type }) => type === http2.PING))
+  for (const { message, reply } of echo.waiting) reply({ status: 0, statusMessage: '', message: Buffer.from(message) })
+  expect(await client.ended(1999)).toMatchObject(served)
+  expect(client.goAwayCodes()).toEqual([])
+})
+
 test('a reply waits for the windows of its client, byte by byte if need be', async () => {
   const { client } = await started()
   client.send(hello([INITIAL_WINDOW, 0]), asked(1, ECHO, 'hello'), asked(3, ECHO, 'other'))

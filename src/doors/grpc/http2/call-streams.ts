@@ -14,10 +14,13 @@ import type { Http2Context } from './http2-context.ts'
 import { OpenStreams } from './open-streams.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
+import { TOO_LARGE } from './send-windows.ts'
 
 const NO_BYTES = Buffer.alloc(0)
 /** Streams that we ended before the client did, of which frames may still come. */
 const MAX_CUT = 1000
+/** A frame that makes us look at all streams costs one more for so many of them: about as much work as any frame. */
+const VISITS_PER_CONTROL = 64
 
 /**
  * The calls of one connection. What a method takes from a frame returns the error that ends the connection, or NO_ERROR; what is wrong
@@ -122,22 +125,27 @@ export class CallStreams {
     return true
   }
 
-  /** Returns false where the connection's window would be too large. */
-  widen(bytes: number): boolean {
-    return this.#replies.windows.widen(bytes)
+  /** Of the connection. */
+  widen(bytes: number): number {
+    const visited = this.#replies.windows.widen(bytes)
+    return visited === TOO_LARGE ? FLOW_CONTROL_ERROR : this.#countControl(1 + visited / VISITS_PER_CONTROL)
   }
 
   widenStream(id: number, bytes: number): number {
     const stream = this.#streams.get(id)
-    if (stream === undefined) return bytes === 0 ? this.#reject(id, PROTOCOL_ERROR, true) : NO_ERROR
+    if (stream === undefined) return bytes === 0 ? this.#reject(id, PROTOCOL_ERROR, true) : this.#countControl()
     if (bytes === 0) return this.#abort(stream, PROTOCOL_ERROR)
-    return this.#replies.windows.widenStream(stream, bytes) ? NO_ERROR : this.#abort(stream, FLOW_CONTROL_ERROR)
+    return this.#replies.windows.widenStream(stream, bytes) ? this.#countControl() : this.#abort(stream, FLOW_CONTROL_ERROR)
   }
 
-  /** RFC 9113 6.9.2: a change of the initial window changes those of all streams. */
+  /** RFC 9113 6.9.2: a change of the initial window changes those of all streams. Where one waits, that is a WINDOW_UPDATE for it, and costs as much. */
   changeWindows(bytes: number): number {
-    for (const stream of this.#streams.all()) if (!this.#replies.windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
-    return NO_ERROR
+    let cost = 1 + this.#streams.size / VISITS_PER_CONTROL
+    for (const stream of this.#streams.all()) {
+      if (stream.waiting !== undefined) cost++
+      if (!this.#replies.windows.widenStream(stream, bytes)) return FLOW_CONTROL_ERROR
+    }
+    return this.#countControl(cost)
   }
 
   /** What waits for the client's windows. */
@@ -274,8 +282,8 @@ export class CallStreams {
     stream.onGone?.()
   }
 
-  #countControl(): number {
-    return this.#budgets.controls.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
+  #countControl(cost = 1): number {
+    return this.#budgets.controls.take(this.#context.nowMs, cost) ? NO_ERROR : ENHANCE_YOUR_CALM
   }
 }
 

@@ -20,14 +20,14 @@ export class FrameBudget {
     this.#atMs = nowMs
   }
 
-  /** Returns false when there is none left. */
-  take(nowMs: number): boolean {
-    if (this.#left < 1) {
+  /** Returns false when there is not so much left. */
+  take(nowMs: number, count = 1): boolean {
+    if (this.#left < count) {
       this.add(((nowMs - this.#atMs) / 1000) * this.#perSecond)
       this.#atMs = nowMs
-      if (this.#left < 1) return false
+      if (this.#left < count) return false
     }
-    this.#left--
+    this.#left -= count
     return true
   }
 

@@ -202,8 +202,7 @@ export class IncomingFrames {
     this.begin()
     this.#context.writer.settingsAck(this.#socket)
     const change = this.#settings.initialWindow - initialWindow
-    const windowError = change === 0 ? NO_ERROR : this.#streams.changeWindows(change)
-    return windowError === NO_ERROR ? this.#countControl() : windowError
+    return change === 0 ? this.#countControl() : this.#streams.changeWindows(change)
   }
 
   #ping(flags: number, id: number, bytes: Buffer, from: number, to: number): number {
@@ -218,10 +217,8 @@ export class IncomingFrames {
     if (to - from !== 4) return FRAME_SIZE_ERROR
     if (this.#isIdle(id)) return PROTOCOL_ERROR
     const increment = bytes.readUInt32BE(from) % 2 ** 31
-    if (id === 0 && increment === 0) return PROTOCOL_ERROR
-    if (id === 0 && !this.#streams.widen(increment)) return FLOW_CONTROL_ERROR
-    const error = id === 0 ? NO_ERROR : this.#streams.widenStream(id, increment)
-    return error === NO_ERROR ? this.#countControl() : error
+    if (id !== 0) return this.#streams.widenStream(id, increment)
+    return increment === 0 ? PROTOCOL_ERROR : this.#streams.widen(increment)
   }
 
   #isIdle(id: number): boolean {

@@ -5,6 +5,8 @@ import { DEFAULT_WINDOW, MAX_FRAME_BYTES, MAX_WINDOW } from './frame.ts'
 import type { Http2Context } from './http2-context.ts'
 import { WaitingOutput } from './waiting-output.ts'
 
+export const TOO_LARGE = -1
+
 /** Sends messages as the client's windows allow; what they do not let through waits. */
 export class SendWindows {
   readonly #context: Http2Context
@@ -54,13 +56,15 @@ export class SendWindows {
     stream.waiting = undefined
   }
 
-  /** Returns false where the window would be too large. */
-  widen(bytes: number): boolean {
+  /** Of the connection. Returns how many streams were looked at, or TOO_LARGE where the window would be. */
+  widen(bytes: number): number {
     const wasClosed = this.#window <= 0
     this.#window += bytes
-    if (this.#window > MAX_WINDOW) return false
-    if (wasClosed) for (const stream of this.#waiting) this.#goOn(stream, stream.waiting!)
-    return true
+    if (this.#window > MAX_WINDOW) return TOO_LARGE
+    if (!wasClosed) return 0
+    const visited = this.#waiting.size
+    for (const stream of this.#waiting) this.#goOn(stream, stream.waiting!)
+    return visited
   }
 
   /** Of one stream; its window may also shrink, even below zero. Returns false where it would be too large. */
