@@ -41,8 +41,8 @@ export class EarlierRuns {
 
   /** The blocks to be saved again. */
   *saved(wallMs: number): Generator<Buffer> {
-    for (const { at, count, hour } of this.#blocks.values()) {
-      if (isKeptHour(hour, wallMs)) yield Buffer.from(this.#bytes.subarray(at, at + blockBytes(count)))
+    for (const block of this.#blocks.values()) {
+      if (isKept(block, wallMs)) yield Buffer.from(this.#bytes.subarray(block.at, block.at + blockBytes(block.count)))
     }
   }
 }
@@ -61,7 +61,7 @@ export function encodeBlock(run: string, { worker, hour, count, bits }: IssuedHo
 
 /** In shared memory, for all threads. Blocks that are damaged or have expired are left out. */
 export function newEarlierBuffer(blocks: readonly Buffer[], wallMs: number): SharedArrayBuffer {
-  const kept = blocks.filter((block) => isWhole(block) && isKeptHour(readBlock(block, 0).hour, wallMs))
+  const kept = blocks.filter((block) => isWhole(block) && isKept(readBlock(block, 0), wallMs))
   const buffer = new SharedArrayBuffer(kept.reduce((sum, { length }) => sum + length, 0))
   let at = 0
   for (const block of kept) {
@@ -93,6 +93,11 @@ function readBlock(bytes: Buffer, at: number): Block {
 
 function isWhole(block: Buffer): boolean {
   return block.length >= HEAD_BYTES && block.length === blockBytes(block.readUInt32LE(16))
+}
+
+/** Hours may be ahead of the clock's: nothing was issued after the block was saved. */
+function isKept({ hour, savedMs }: Block, wallMs: number): boolean {
+  return isKeptHour(Math.min(hour, savedMs / HOUR_MS), wallMs)
 }
 
 export function isKeptHour(hour: number, wallMs: number): boolean {

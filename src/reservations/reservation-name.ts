@@ -6,7 +6,7 @@ export interface ReservationName {
   readonly instance: string
   /** Of its process, 16 hex digits. */
   readonly run: string
-  /** Numbers are given out by a worker, for an hour each. */
+  /** Numbers are given out by a worker, for an hour each. After a clock that was set back, its hours are ahead of the clock's. */
   readonly worker: number
   readonly hour: number
   readonly number: number

@@ -70,6 +70,30 @@ test('when the 2^23 numbers of an hour are used up, there are none until the nex
   expect(numbers.next(NOON_MS + HOUR_MS)).toEqual({ hour: NOON + 1, number: 0 })
 })
 
+test('a clock that was a day ahead once takes no numbers from the hours that follow', () => {
+  const buffer = newNumbersBuffer(1)
+  const numbers = new ReservationNumbers(buffer, 1)
+  const words = new Int32Array(buffer)
+  numbers.next(NOON_MS)
+  const ahead = numbers.next(NOON_MS + 24 * HOUR_MS)!
+  const given = [0, 1, 2, 3].map((hour) => {
+    const first = new ReservationNumbers(buffer, 1).next(NOON_MS + hour * HOUR_MS)
+    const slot = words.indexOf(first!.hour)
+    words[slot + 1] = 2 ** 23
+    expect(numbers.next(NOON_MS + (hour + 1) * HOUR_MS - 1)).toBeUndefined()
+    return first
+  })
+  expect(given).toEqual([25, 26, 27, 28].map((hour) => ({ hour: NOON + hour, number: 0 })))
+  expect([numbers.mark(1, given[3]!.hour, 0), numbers.mark(1, ahead.hour, 0)]).toEqual(['marked', 'lost'])
+})
+
+test('a clock that is set back by an hour stays in the newest hour, and what it gave out before can be marked', () => {
+  const numbers = new ReservationNumbers(newNumbersBuffer(1), 1)
+  const hours = [0, 1, 0.5, 0, 2].map((ahead) => numbers.next(NOON_MS + ahead * HOUR_MS))
+  expect(hours.map((numbered) => numbered!.hour - NOON)).toEqual([0, 1, 1, 1, 2])
+  for (const { hour, number } of hours.map((numbered) => numbered!)) expect(numbers.mark(1, hour, number)).toBe('marked')
+})
+
 test('copies of what was given out have a bit for each number that is marked', () => {
   const numbers = new ReservationNumbers(newNumbersBuffer(2), 2)
   expect(numbers.hasIssued).toBe(false)

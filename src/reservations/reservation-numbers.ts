@@ -4,7 +4,7 @@ const SLOTS = 4
 /** Numbers that a worker can give out in an hour: 2,300 a second. */
 const CAPACITY = 2 ** 23
 const SLOT_WORDS = CAPACITY / 32
-/** For each slot its hour, and how many of its numbers were given out. */
+/** For each slot its hour, and how many of its numbers were given out; then how far the lane's hours are ahead of the clock's. */
 const HEAD_WORDS = 16
 const LANE_WORDS = HEAD_WORDS + SLOTS * SLOT_WORDS
 
@@ -42,9 +42,7 @@ export class ReservationNumbers {
   /** The next number, or undefined where this hour's are used up. */
   next(wallMs: number): { readonly hour: number; readonly number: number } | undefined {
     const words = this.#words
-    // The clock may be set back, hours never go back: their numbers would be given out twice.
-    let hour = Math.floor(wallMs / HOUR_MS)
-    for (let slot = 0; slot < SLOTS; slot++) hour = Math.max(hour, words[hourAt(this.#own, slot)]!)
+    const hour = this.#hourOf(Math.floor(wallMs / HOUR_MS))
     const slot = hour % SLOTS
     if (words[hourAt(this.#own, slot)] !== hour) this.#begin(slot, hour)
     const count = countAt(this.#own, slot)
@@ -77,7 +75,21 @@ export class ReservationNumbers {
     }
   }
 
-  /** What was in the slot is at least four hours old. */
+  /**
+   * The clock may be set back, hours never go back: their numbers would be given out twice. After a clock that was far ahead they go on from
+   * there, one each hour; otherwise that one hour's numbers would have to last until the clock is there again.
+   */
+  #hourOf(clockHour: number): number {
+    const words = this.#words
+    let newest = 0
+    for (let slot = 0; slot < SLOTS; slot++) newest = Math.max(newest, words[hourAt(this.#own, slot)]!)
+    const hour = clockHour + words[aheadAt(this.#own)]!
+    if (hour >= newest - 1) return Math.max(hour, newest)
+    Atomics.store(words, aheadAt(this.#own), newest + 1 - clockHour)
+    return newest + 1
+  }
+
+  /** What was in the slot is at least four hours old, or the clock was set since. */
   #begin(slot: number, hour: number): void {
     const words = this.#words
     Atomics.store(words, hourAt(this.#own, slot), 0)
@@ -108,6 +120,10 @@ function hourAt(lane: number, slot: number): number {
 
 function countAt(lane: number, slot: number): number {
   return lane + slot * 2 + 1
+}
+
+function aheadAt(lane: number): number {
+  return lane + SLOTS * 2
 }
 
 function bitsAt(lane: number, slot: number): number {
