@@ -19,10 +19,10 @@ export function replayNotes(report: ReplayReport, bundles: readonly ReplayedBund
   ]
 }
 
-export function unreadableNotes({ count, first }: UnreadableLines): string[] {
+export function unreadableNotes({ count, shown }: UnreadableLines): string[] {
   if (count === 0) return []
-  const rest = count > first.length ? [`${numberText(count - first.length)} more could not be read`] : []
-  return [...first.map(({ file, place, why }) => `${file === '-' ? 'standard input' : file}:${place}: ${why}`), ...rest]
+  const rest = count > shown.length ? [`${numberText(count - shown.length)} more could not be read`] : []
+  return [...shown.map(({ file, place, why }) => `${file === '-' ? 'standard input' : file}:${place}: ${why}`), ...rest]
 }
 
 function bundleNotes(bundle: BundleReport, { plan }: ReplayedBundle, requests: number, isOneOfTwo: boolean): string[] {

@@ -13,7 +13,8 @@ export class LogFile {
   readonly name: string
   /** As on disk. */
   bytesRead = 0
-  /** Why the rest could not be decompressed. */
+  isCompressed = false
+  /** Why the rest was not read. */
   damage: string | undefined
   /** What `next` has thrown. */
   failure: unknown
@@ -55,7 +56,8 @@ export class LogFile {
     }
     refuse(start)
     const pieces = continued(start, raw)
-    if (!hasMark(start, GZIP)) return pieces
+    this.isCompressed = hasMark(start, GZIP)
+    if (!this.isCompressed) return pieces
     const gunzip = createGunzip({ chunkSize: PIECE_BYTES })
     Readable.from(pieces, { objectMode: false })
       .on('error', (error) => gunzip.destroy(error))

@@ -1,3 +1,4 @@
+import { END } from '../unreadable-lines.ts'
 import { HarDocument } from './har-document.ts'
 import { LogLines } from './log-lines.ts'
 import type { LoggedRequest } from './logged-request.ts'
@@ -5,7 +6,7 @@ import type { LoggedRequest } from './logged-request.ts'
 /** Is told of each request of a log, and where one cannot be read. */
 export interface LogListener {
   onRequest(request: LoggedRequest): void
-  /** `place`: the line's number, or `entry 3`. */
+  /** `place`: the line's number, `entry 3`, or END. */
   onUnreadable(place: string, why: string): void
 }
 
@@ -35,7 +36,7 @@ export class LogText {
   end(): void {
     if (this.#lines === undefined && this.#har === undefined) this.#begin()
     this.#lines?.end()
-    if (this.#har?.isWhole === false) this.#listener.onUnreadable('end', 'the document ends in the middle')
+    if (this.#har?.isWhole === false) this.#listener.onUnreadable(END, 'the document ends in the middle')
   }
 
   #begin(): void {

@@ -3,18 +3,28 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { ALL as BUNDLE, FIVE_REQUESTS, readInPart } from '../../support/replay/hardly-requests.ts'
 import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
-import { writeFiles } from '../../support/replay/replaying.ts'
+import { replayed, writeFiles } from '../../support/replay/replaying.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
-const BUNDLE = [
-  {
-    id: 'all',
-    spec: { rules: [{ name: 'r', limit_keys: [], algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 2 } }] },
-  },
-]
+
+describe('a compressed log that is hardly requests is read in part', () => {
+  test.each<[what: string, repeated: string, count: number]>([
+    ['line ends', '\n', 24 * 1024 ** 2],
+    ['lines of spaces', ' \r\n', 8 * 1024 ** 2],
+    ['lines that might be JSON', '{\n', 400_000],
+  ])('%s', async (_, repeated, count) => {
+    expect((await readInPart(repeated, count)).requests).toBe(5)
+  })
+
+  test('a log that is not compressed is read whole', async () => {
+    const log = `${'\n'.repeat(17 * 1024 ** 2)}${FIVE_REQUESTS}`
+    expect(await replayed({ 'a.json': BUNDLE, log }, ['--bundle', 'a.json', 'log'])).toMatchObject({ requests: 5, unreadable: 0 })
+  })
+})
 
 describe('the program', () => {
   test('ends calmly on Ctrl-C, while it waits for a pipe', async () => {

@@ -4,19 +4,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { ALL as BUNDLE, FIVE_REQUESTS as LOG, readInPart } from '../../support/replay/hardly-requests.ts'
 import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
 import { replaying, writeFiles } from '../../support/replay/replaying.ts'
 import { command } from '../../support/service/command.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
 const ENTRY = fileURLToPath(new URL('../../../program/edge.js', import.meta.url))
-const BUNDLE = [
-  {
-    id: 'all',
-    spec: { rules: [{ name: 'r', limit_keys: [], algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 2 } }] },
-  },
-]
-const LOG = LOG_WRITERS.json(Array.from({ length: 5 }, (): Logged => ({ timeMs: Date.parse('2026-01-01T00:00:00Z'), uri: '/' })))
 const FILES = { 'a.json': BUNDLE, log: LOG }
 
 describe('what cannot be replayed is said in a sentence, with status 1', () => {
@@ -84,6 +78,30 @@ test('a log whose compressed data ends early counts as far as it goes', async ()
   expect(JSON.parse(stdout).requests).toBeGreaterThan(100)
   expect(JSON.parse(stdout).unreadable).toBeGreaterThanOrEqual(1)
   expect(stderr).toContain('log:end: its compressed data ends early')
+})
+
+describe('a compressed log that is hardly requests', () => {
+  test('is read in part, and the report says so', async () => {
+    const { requests, unreadable } = await readInPart('x\n', 1024 ** 2)
+    expect(requests).toBe(5)
+    // Each counts as 66 characters of 16 MiB; a piece of 128 KiB is read whole.
+    expect(unreadable).toBeLessThan(330_000)
+  })
+
+  test('is read whole if it is requests after all, however well it compresses', async () => {
+    const log = gzipSync(LOG_WRITERS.json(Array(1800).fill({ timeMs: 1_767_225_600_000, uri: `/${'x'.repeat(10_000)}` })))
+    expect(log.length).toBeLessThan(18_000_000 / 100)
+    const { status, stdout, stderr } = await replaying({ ...FILES, log }, ['--bundle', 'a.json', '--json', 'log'])
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(JSON.parse(stdout).requests).toBe(1800)
+  })
+
+  test('is read in part if it is a HAR document without requests', async () => {
+    const log = gzipSync(`{"log":{"entries":[${'{},'.repeat(300_000)}{}]}}`)
+    const { status, stderr } = await replaying({ ...FILES, log }, ['--bundle', 'a.json', '--json', 'log'])
+    expect(status).toBe(1)
+    expect(stderr).toMatch(/^ {2}log:end: it unpacks to more than 32 times its size/m)
+  })
 })
 
 test('the help says how it is used', async () => {
