@@ -160,7 +160,7 @@ export async function startService(
     pause,
   })
   // What the main thread alone needs is loaded while the workers load what they need.
-  const [{ BundleIntake }, { openBundleSource }, { followIpFiles }] = await Promise.all([
+  const [{ BundleIntake, withHostGaps }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('./bundle/bundle-intake.ts'),
     import('./bundle/open-bundle-source.ts'),
     import('./ip-data/ip-files.ts'),
@@ -181,7 +181,8 @@ export async function startService(
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
     noteActive()
   }
-  const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, readBundle)
+  const read = config.mode === 'reverse_proxy' ? withHostGaps(readBundle) : readBundle
+  const intake = new BundleIntake(activate, () => clock.wallMs(), config.configPublicKeys, read)
   const bundleSource = await openBundleSource(config, {
     intake,
     logger,

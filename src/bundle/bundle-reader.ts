@@ -2,6 +2,7 @@ import { type BlockExpiry, blockExpiriesOf } from '../policy/block-expiries.ts'
 import type { BundleFormat } from '../policy/bundle-format.ts'
 import { type BundleChanges, bundleChanges } from '../policy/changes/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
+import { hostGaps } from '../policy/host-gaps.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Problem } from '../policy/problem.ts'
 import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
@@ -14,6 +15,8 @@ export interface GoodBundle {
   readonly blockExpiries: readonly BlockExpiry[]
   /** The ids of its policies for the rate limit service. */
   readonly domainPolicies: readonly string[]
+  /** Warnings that hold in `reverse_proxy` alone. */
+  readonly hostGaps: readonly Problem[]
   /** Since the bundle that was active when it was read; undefined where there was none. */
   readonly changes: BundleChanges | undefined
 }
@@ -39,6 +42,7 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
     limits: namedLimitsOf(bundle),
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
+    hostGaps: hostGaps(bundle),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
     warnings,
   }

@@ -42,9 +42,12 @@ ${settingLines()}
 Signals: SIGHUP reloads the bundle; SIGTERM and SIGINT drain and stop; a second one stops at once.
 `
 
-export const VALIDATE_HELP = `Usage: edge validate FILE...
+export const VALIDATE_HELP = `Usage: edge validate [--mode MODE] FILE...
 
 Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with its path.
+
+  --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also warns of what surprises in that mode alone
+
 Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
 `
 

@@ -12,6 +12,8 @@ export interface ReadBundle {
   readonly bytes: Buffer
   readonly bundle: SharedBundle
   readonly limits: readonly NamedLimit[]
+  /** Warnings that hold in `reverse_proxy` alone; not printed yet. */
+  readonly hostGaps: readonly Problem[]
 }
 
 /** Reads a bundle as the service does, and prints every problem and warning. Undefined when it cannot be loaded. */
@@ -28,13 +30,13 @@ export async function readBundle(file: string): Promise<ReadBundle | undefined> 
     return undefined
   }
   const read = await readInThread(bytes, formatOf(file))
-  print(file, 'warning', read.warnings)
-  if (read.ok) print(file, 'warning', expiredBlocks(read.blockExpiries, Date.now()))
-  if (read.ok) return { bytes, bundle: read.bundle, limits: read.limits }
-  print(file, 'error', read.problems)
+  printAll(file, 'warning', read.warnings)
+  if (read.ok) printAll(file, 'warning', expiredBlocks(read.blockExpiries, Date.now()))
+  if (read.ok) return { bytes, bundle: read.bundle, limits: read.limits, hostGaps: read.hostGaps }
+  printAll(file, 'error', read.problems)
   return undefined
 }
 
-function print(file: string, kind: string, problems: readonly Problem[]): void {
+export function printAll(file: string, kind: string, problems: readonly Problem[]): void {
   for (const problem of problems) process.stderr.write(`${file}: ${kind}: ${formatProblem(problem)}\n`)
 }

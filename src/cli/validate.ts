@@ -1,35 +1,48 @@
 import { parseArgs } from 'node:util'
 import { heldRuleNote, heldRules } from '../policy/held-rules.ts'
 import { VALIDATE_HELP } from './help.ts'
-import { readBundle } from './read-bundle.ts'
+import { printAll, readBundle } from './read-bundle.ts'
 
 export async function validate(args: string[]): Promise<number> {
-  const files = readFiles(args)
-  if (typeof files === 'number') return files
+  const given = readArguments(args)
+  if (typeof given === 'number') return given
   let status = 0
-  for (const file of files) if (!(await validateFile(file))) status = 1
+  for (const file of given.files) if (!(await validateFile(file, given.mode))) status = 1
   return status
 }
 
-function readFiles(args: string[]): string[] | number {
+const OPTIONS = { mode: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const
+const MODES: readonly (string | undefined)[] = ['decision_service', 'reverse_proxy', undefined]
+
+interface ValidateArguments {
+  readonly files: readonly string[]
+  /** Undefined: only what holds in every mode is said. */
+  readonly mode: string | undefined
+}
+
+function readArguments(args: string[]): ValidateArguments | number {
   try {
-    const { values, positionals } = parseArgs({ args, options: { help: { type: 'boolean', short: 'h' } }, allowPositionals: true })
-    if (values.help) {
+    const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true })
+    const { help: isHelp = false, mode } = values
+    if (isHelp) {
       process.stdout.write(VALIDATE_HELP)
       return 0
     }
-    if (positionals.length > 0) return positionals
-    process.stderr.write(`edge validate: expected at least one file\n\n${VALIDATE_HELP}`)
+    if (!MODES.includes(mode))
+      process.stderr.write(`edge validate: --mode: expected decision_service or reverse_proxy, got ${JSON.stringify(mode)}\n`)
+    else if (positionals.length > 0) return { files: positionals, mode }
+    else process.stderr.write(`edge validate: expected at least one file\n\n${VALIDATE_HELP}`)
   } catch (error) {
     process.stderr.write(`edge validate: ${(error as Error).message}\n`)
   }
   return 1
 }
 
-async function validateFile(file: string): Promise<boolean> {
+async function validateFile(file: string, mode: string | undefined): Promise<boolean> {
   const read = await readBundle(file)
   if (read === undefined) return false
-  for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
+  if (mode === 'reverse_proxy') printAll(file, 'warning', read.hostGaps)
+  else for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
   process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)

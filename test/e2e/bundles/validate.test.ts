@@ -53,10 +53,39 @@ describe('edge validate', () => {
     expect(stderr).toMatch(/directory/i)
   })
 
+  describe('--mode', () => {
+    const byHost = policy('tenants', { selector: { hosts: ['api.example.com'], pathPrefix: '/v1' }, rules: [bucketRule('r', [], 10)] })
+    const WARNING =
+      'warning: policies[0].spec.selector.hosts: in reverse_proxy, requests for "/v1" with any other Host reach the same backend without this limit: add a policy without hosts that limits them too, or one that blocks other hosts\n'
+
+    test('reverse_proxy warns of paths that other hosts reach without a limit', async (t) => {
+      const file = await fileWith(t, 'hosts.json', JSON.stringify(bundle(1, byHost)))
+      const stdout = `${file}: ok, version 1, 1 policy\n`
+      expect(await command('validate', '--mode', 'reverse_proxy', file)).toEqual({ status: 0, stdout, stderr: `${file}: ${WARNING}` })
+      expect(await command('validate', file)).toEqual({ status: 0, stdout, stderr: '' })
+      expect(await command('validate', '--mode=decision_service', file)).toEqual({ status: 0, stdout, stderr: '' })
+      const rest = policy('rest', { rules: [bucketRule('r', [], 10)] })
+      const covered = await fileWith(t, 'covered.json', JSON.stringify(bundle(1, byHost, rest)))
+      expect((await command('validate', '--mode', 'reverse_proxy', covered)).stderr).toBe('')
+    })
+
+    test('reverse_proxy says nothing of requests in flight, whose end it sees itself', async (t) => {
+      const file = await fileWith(t, 'held.json', JSON.stringify(bundle(1, policy('p', { rules: [concurrencyRule('c', [], 10)] }))))
+      expect((await command('validate', '--mode', 'reverse_proxy', file)).stderr).toBe('')
+      expect((await command('validate', '--mode', 'decision_service', file)).stderr).toContain('note: policy "p", rule "c"')
+    })
+
+    test('another one: 1, and says which there are', async (t) => {
+      const file = await fileWith(t, 'good.json', GOOD)
+      const stderr = 'edge validate: --mode: expected decision_service or reverse_proxy, got "proxy"\n'
+      expect(await command('validate', '--mode', 'proxy', file)).toEqual({ status: 1, stdout: '', stderr })
+    })
+  })
+
   test('no file: 1, and asks for one', async () => {
     const { status, stderr } = await command('validate')
     expect(status).toBe(1)
-    expect(stderr).toContain('Usage: edge validate FILE...')
+    expect(stderr).toContain('Usage: edge validate [--mode MODE] FILE...')
   })
 
   test('an unknown field refuses the bundle, with a suggestion', async (t) => {

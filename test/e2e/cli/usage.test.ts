@@ -81,7 +81,7 @@ describe('help', () => {
   })
 
   test.each([
-    ['validate', 'FILE...'],
+    ['validate', '[--mode MODE] FILE...'],
     ['convert', 'ratelimit [--bundle-version N] FILE...'],
     ['keygen', '[--out NAME]'],
     ['sign', '--key FILE BUNDLE...'],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, jwt, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { answerBytes, askRaw, inChunks, pairs, proxying, type RawAnswer, RawClient, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -7,6 +7,32 @@ import { type Answer, ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 
 const KEY = ['header:x-api-key']
+
+describe('a limit by host', () => {
+  const byHost = policy('api', { selector: { hosts: ['api.example.com'] }, rules: [bucketRule('r', [], 1)] })
+  const statusFor = async (edge: Edge, host: string): Promise<number> =>
+    (await askRaw(edge.port, `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).status
+
+  test('is escaped by other hosts, and the log says so', async () => {
+    const edge = await proxying(await HttpBackend.start(), { bundle: bundle(1, byHost) })
+    expect(edge.logged('bundle_warnings')).toMatchObject([
+      {
+        warnings: [expect.stringMatching(/^policies\[0\]\.spec\.selector\.hosts: in reverse_proxy, requests for "\/" with any other Host/)],
+      },
+    ])
+  })
+
+  test('is not if a policy blocks them, which the log takes as an answer', async () => {
+    const known = unlimitedRule('known', { 'header:host': ['api.example.com', 'api.example.com:*'] })
+    const others = policy('other-hosts', { rules: [known, blockRule('others', 'else')] })
+    const edge = await proxying(await HttpBackend.start(), { bundle: bundle(1, byHost, others) })
+    const hosts = ['api.example.com', 'api.example.com:8080', 'other.example', 'API.example.com', 'x.api.example.com']
+    const statuses: number[] = []
+    for (const host of hosts) statuses.push(await statusFor(edge, host))
+    expect(statuses).toEqual([200, 429, 403, 403, 403])
+    expect(JSON.stringify(edge.logged('bundle_warnings'))).not.toContain('any other Host')
+  })
+})
 
 describe('every request is decided before the backend sees it', () => {
   test('allowed ones reach it, the rejected one does not', async () => {
