@@ -1,9 +1,9 @@
 // The second half of `npm run build`: dist/ becomes the program, in program/. A thread that loads one file starts in half the time that it
 // needs for more than a hundred. What is imported dynamically stays a file of its own. Packages are part of these files.
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
+import { notePackage, noticesOf } from './notices.mjs'
 
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
@@ -24,13 +24,13 @@ rmSync(PROGRAM, { recursive: true, force: true })
 const bundler = await import('rolldown').catch((error) => error)
 if (bundler instanceof Error) leaveApart(bundler)
 else {
-  const packages = new Map()
+  const packages = new Set()
   for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file, packages)
-  writeFileSync(`${PROGRAM}licenses.txt`, licensesOf(packages))
   // Unlike the rest of the package these files are CommonJS, which Node loads faster.
   writeFileSync(`${PROGRAM}package.json`, '{ "type": "commonjs" }\n')
   copyFileSync(LOADER, `${PROGRAM}load.js`)
-  await bundleConsole(bundler.rolldown)
+  await bundleConsole(bundler.rolldown, packages)
+  writeFileSync(`${PROGRAM}licenses.txt`, noticesOf(packages))
   await (await import('./code-cache.mjs')).writeCodeCache(PROGRAM)
 }
 chmodSync(`${PROGRAM}edge.js`, 0o755)
@@ -64,28 +64,19 @@ function inAscii(code) {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-function notePackage(packages, id) {
-  const [folder, name] = /^.*\/node_modules\/((?:@[^/]+\/)?[^/]+)(?=\/)/.exec(id) ?? []
-  if (folder !== undefined) packages.set(name, folder)
-}
-
-/** The licenses of packages ask that their text goes where their code goes. */
-function licensesOf(packages) {
-  const texts = [...packages].sort().map(([name, folder]) => {
-    const { version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-    const file = readdirSync(folder).find((file) => /^licen[cs]e(?:\.|$)/i.test(file))
-    const text = file === undefined ? '' : `\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
-    return `${name} ${version} (${license})\n${text}`
-  })
-  return `The files of this folder contain code of these packages.\n\n${texts.join(`\n${'-'.repeat(80)}\n\n`)}`
-}
-
 /** The operators' page: one script, with the packages that it uses, beside its other files. */
-async function bundleConsole(rolldown) {
+async function bundleConsole(rolldown, packages) {
   const dir = `${PROGRAM}console/`
   const bundle = await rolldown({ input: { console: `${CONSOLE}main.tsx` }, platform: 'browser', tsconfig: `${CONSOLE}tsconfig.json` })
-  await bundle.write({ dir, format: 'esm', minify: true, entryFileNames: '[name].js' })
+  const { output } = await bundle.write({
+    dir,
+    format: 'esm',
+    minify: true,
+    entryFileNames: '[name].js',
+    postBanner: '/*! For licences see THIRD-PARTY-NOTICES of edge-decision-service. */',
+  })
   await bundle.close()
+  for (const id of output.flatMap(({ moduleIds }) => moduleIds ?? [])) notePackage(packages, id)
   for (const name of ['index.html', 'icon.svg']) copyFileSync(`${CONSOLE}${name}`, `${dir}${name}`)
   writeFileSync(`${dir}console.css`, styles())
   for (const name of readdirSync(dir)) writeFileSync(`${dir}${name}.gz`, gzipSync(readFileSync(`${dir}${name}`), { level: 9 }))

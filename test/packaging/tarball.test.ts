@@ -34,6 +34,7 @@ describeWithRegistry('the tarball, installed into an empty project', () => {
         'program/console/console.js.gz',
         'README.md',
         'LICENSE',
+        'THIRD-PARTY-NOTICES',
       ]),
     )
     expect(packed.filter((path) => path.startsWith('src/') || path.includes('.test.') || path.includes('deleted'))).toEqual([])

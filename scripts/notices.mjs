@@ -1,0 +1,54 @@
+// The notices that the licences of other people's work ask for: what `npm run build` puts into program/licenses.txt, and `npm run notices`
+// from there into THIRD-PARTY-NOTICES.
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+const { resolve } = createRequire(import.meta.url)
+
+/** Adds the folder of the package that a module of the bundler belongs to, if it is not one of ours. */
+export function notePackage(folders, moduleId) {
+  // Functions of the bundler's own, which it adds to what it writes.
+  const id = moduleId.startsWith('\0rolldown/') ? resolve('rolldown') : moduleId
+  const [folder] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id) ?? []
+  if (folder !== undefined) folders.add(folder)
+}
+
+/** Packages with the same text share it. */
+export function noticesOf(folders) {
+  const byText = new Map()
+  for (const { name, text } of [...folders].map(licenceOf).sort((a, b) => (a.name < b.name ? -1 : 1)))
+    byText.set(text, [...(byText.get(text) ?? []), name])
+  const notices = [...byText].map(([text, names]) => `${names.join('\n')}\n\n${text}\n`)
+  return [PREFACE, ...notices, countryData()].join(`\n${'-'.repeat(80)}\n\n`)
+}
+
+const PREFACE = `edge contains the work of others, under the licences below: code of packages in program/ and in the operators'
+page, program/console/, and the country database that is installed beside them.
+`
+
+function licenceOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  // Apache-2.0 4d: a NOTICE goes where the code goes, too.
+  const files = [/^licen[cs]e(?:\.|$)/i, /^notice(?:\.|$)/i].flatMap((pattern) => readdirSync(folder).filter((file) => pattern.test(file)))
+  const texts = files.sort().map((file) => textOf(join(folder, file)))
+  return { name: `${name} ${version} (${license})`, text: texts.join('\n\n') || 'This package has no text of its licence.' }
+}
+
+function countryData() {
+  const folder = dirname(resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb'))
+  const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return `${name} ${version} (CC-BY-4.0)
+
+The country database geo-whois-asn-country of ip-location-db, https://github.com/sapics/ip-location-db, made from data of
+the Number Resource Organization (NRO), https://www.nro.net/, under the Creative Commons Attribution 4.0 International
+License, https://creativecommons.org/licenses/by/4.0/. ip-location-db has merged and converted the data; edge does not
+change it. The package names CC0-1.0 as its licence; the data of the NRO needs this attribution all the same:
+
+${textOf(join(folder, 'NRO_LICENSE'))}
+`
+}
+
+function textOf(file) {
+  return readFileSync(file, 'utf8').replaceAll('\r\n', '\n').trim()
+}
