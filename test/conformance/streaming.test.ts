@@ -179,7 +179,7 @@ describe('limits', () => {
   })
 
   test('[limit-6] the estimate of a prompt follows the same rule', async () => {
-    const proxy = await llmProxy(await answeringLlm(200, { choices: [] }), PER_CALLER)
+    const proxy = await llmProxy(await answeringLlm(200, { choices: [], usage: { completion_tokens: 0 } }), PER_CALLER)
     for (const [content, tokens] of [
       ['', 0],
       ['a', 1],

@@ -151,6 +151,7 @@ test('the program loads nothing of the service for these commands', async () => 
     'edge-caller-values.js',
     'edge-explain-text.js',
     'edge-main.js',
+    'edge-printable-text.js',
     'edge-table.js',
     'edge.js',
     'load.js',
