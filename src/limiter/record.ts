@@ -18,3 +18,8 @@ export function newRecord(): CounterRecord {
 
 /** The wait for a cost that exceeds the limit's size. */
 export const NEVER = Number.POSITIVE_INFINITY
+
+/** What a record is worth that ends in so much time. The share spent is in the last digits: it decides between records that end together. */
+export function worthUntilEnd(leftMs: number, spentShare: number): number {
+  return leftMs * (1 + Math.min(spentShare, 1) * 2 ** -20)
+}

@@ -8,8 +8,16 @@ import type { HashState } from './half-sip-hash.ts'
 /** So that a record that was just written is from before. */
 const INSTANT_MS = 0.001
 
+/** Where a table keeps the subjects of a counter. */
+export interface CounterPlace {
+  /** The hash of the identity, with which the hash of each subject begins. */
+  readonly prefix: HashState
+  /** The number by which records are known as those of this rule. */
+  readonly rule: number
+}
+
 /** A counter whose subjects are kept in a table. */
-export class EmbeddedCounter implements Counter {
+export class EmbeddedCounter implements Counter, CounterPlace {
   readonly identity: readonly string[]
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
@@ -20,13 +28,13 @@ export class EmbeddedCounter implements Counter {
   readonly isPlain: boolean
   /** The limit, if it is one that warns. */
   readonly warning: WindowLimit | undefined
-  /** The hash of the identity, with which the hash of each subject begins. */
   readonly prefix: HashState
+  readonly rule: number
 
   readonly #ruleSize: number | undefined
 
   /** `lateByMs`: how long takes may still be charged under the limit from before an override. */
-  constructor(spec: CounterSpec, prefix: HashState, lateByMs = 0) {
+  constructor(spec: CounterSpec, place: CounterPlace, lateByMs = 0) {
     this.identity = spec.identity
     this.limit = spec.limit
     this.algorithm = algorithmOf(spec.limit)
@@ -35,7 +43,8 @@ export class EmbeddedCounter implements Counter {
     this.#ruleSize = spec.override && Math.fround(spec.override.ruleSize)
     this.warning = warningLimit(spec.limit)
     this.isPlain = !this.algorithm.isSliced && this.warning === undefined
-    this.prefix = prefix
+    this.prefix = place.prefix
+    this.rule = place.rule
   }
 
   /** Since when its limit holds for a record of `size` that was last written at `atMs`, before `lateMs`. */

@@ -3,10 +3,9 @@ import { canOverdraw } from '../limiter/limit.ts'
 import { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from './counter-store.ts'
-import { EmbeddedCounter } from './embedded-counter.ts'
-import type { HashState } from './half-sip-hash.ts'
+import { type CounterPlace, EmbeddedCounter } from './embedded-counter.ts'
 import { identityDigest, type Place, tagText } from './place.ts'
-import { spentShare } from './record-kinds.ts'
+import { worthMs } from './record-kinds.ts'
 import { Resets } from './resets.ts'
 import { checkAsItIs, checkRow, checkRows, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
@@ -44,12 +43,11 @@ export class EmbeddedStore implements CounterStore {
   }
 
   open(spec: CounterSpec): EmbeddedCounter {
-    return new EmbeddedCounter(spec, this.prefixOf(spec.identity))
+    return new EmbeddedCounter(spec, this.placeOf(spec.identity))
   }
 
-  /** The hash of a counter's identity, with which the hash of each subject begins. */
-  prefixOf(identity: readonly string[]): HashState {
-    return this.#rows.prefixOf(identity)
+  placeOf(identity: readonly string[]): CounterPlace {
+    return this.#rows.placeOf(identity)
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
@@ -242,7 +240,7 @@ export class EmbeddedStore implements CounterStore {
     const record = rows.records[row]!
     algorithm.settle(limit, record, cost)
     // A debt of a window that has ended is dropped.
-    if (!exists && spentShare(record, nowMs, wallMs) === 0) return
+    if (!exists && worthMs(record, nowMs, wallMs) === 0) return
     if (warning !== undefined && cost < 0) warnRow(rows, this.#settled, row, warning)
     writeRow(rows, place, nowMs, wallMs)
   }

@@ -54,8 +54,8 @@ describe('a reset', () => {
       const table = tableWithCounter()
       new Resets(table).note(0, LOW, HIGH, 5000, windowEndMs, 0, 5000)
       const slot = [...Array(32).keys()].find((each) => table.isOccupied(each))!
-      expect(table.spentShare(slot, 0, keptUntilMs - 1)).toBeGreaterThan(1)
-      expect(table.spentShare(slot, 0, keptUntilMs)).toBe(0)
+      expect(table.worthMs(slot, 0, keptUntilMs - 1)).toBeGreaterThan(1)
+      expect(table.worthMs(slot, 0, keptUntilMs)).toBe(0)
     }
   })
 

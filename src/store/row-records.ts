@@ -3,6 +3,7 @@ import { IN_FLIGHT, type WindowLimit } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
 import type { EmbeddedCounter } from './embedded-counter.ts'
+import { worthMs } from './record-kinds.ts'
 import { readSlice, readSlices, sliceLow } from './slice-records.ts'
 import type { TableRows } from './table-rows.ts'
 
@@ -92,6 +93,7 @@ export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: 
   const known = rows.slots[row]!
   const slot = known >= 0 ? known : claimSlot(rows, place, nowMs, wallMs)
   if (slot < 0) return
+  if (known >= 0) table.setRule(slot, rows.rules[row]!)
   rows.slots[row] = slot
   table.write(slot, level, at, size, rate)
 }
@@ -100,7 +102,9 @@ function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number
   const row = rows.order[place]!
   const record = rows.records[row]!
   const low = record.kind === IN_FLIGHT ? sliceLow(rows.lows[row]!, record) : rows.lows[row]!
-  return rows.table.claim(rows.sets[row]!, low, rows.highs[row]!, record.kind, nowMs, wallMs, rows.slotsInUse(place))
+  const worth = worthMs(record, nowMs, wallMs)
+  const inUse = rows.slotsInUse(place)
+  return rows.table.claim(rows.sets[row]!, low, rows.highs[row]!, record.kind, nowMs, wallMs, inUse, worth, rows.rules[row]!)
 }
 
 /** Notes a share to warn of that the row's record has reached, before the record is written. */

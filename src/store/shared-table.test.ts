@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { runThread } from '../../test/support/threads/threads.ts'
-import { BUCKET, WINDOW } from '../limiter/limit.ts'
+import { BUCKET, IN_FLIGHT, WINDOW } from '../limiter/limit.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from './record-kinds.ts'
 import { SharedTable } from './shared-table.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, tableBytesFor, wayOf } from './table-layout.ts'
+import { MAX_RULES, MIN_TABLE_BYTES, newTableBuffer, tableBytesFor, wayOf } from './table-layout.ts'
 
 const WAYS = 32
 
@@ -79,8 +79,8 @@ describe('a claim in a full set', () => {
   test.each([
     ['a bucket that is full again', BUCKET, [5, 0, 10, 1], 100, 0, 0],
     ['a window that has ended', WINDOW, [900, 50, 1000, 0], 0, 50, 0],
-    ['the bucket with the smallest share spent', BUCKET, [5, 0, 10, 0.0001], 0, 0, 1],
-    ['the window with the smallest share spent', WINDOW, [899, 50, 1000, 0], 0, 0, 1],
+    ['the bucket that is full soonest', BUCKET, [5, 0, 10, 0.0001], 0, 0, 1],
+    ['the window that ends soonest', WINDOW, [999, 50, 1000, 0], 0, 0, 1],
     ['a note', LEASE_NOTE, [0, 1000, 0, 1], 0, 0, 0],
     ['a measure of use', LEASE_USE, [500, 0, 0, 0], 0, 0, 0],
     ['a block of leased tokens that is over', LEASE_BLOCK, [5, 50, 10, 0], 50, 0, 0],
@@ -97,19 +97,6 @@ describe('a claim in a full set', () => {
     expect(table.kind(7)).toBe(BUCKET)
   })
 
-  test('goes by the share spent alone, of buckets and windows alike', () => {
-    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
-    for (let i = 0; i < WAYS; i++) {
-      // Nine tenths spent of each bucket, and a thousandth of each window: a flood of those evicts itself.
-      if (i % 2 === 0) put(table, 0, keyOf(i), [1, 0, 10, 0.0001])
-      else put(table, 0, keyOf(i), [1, 1000, 1000, 0], WINDOW)
-    }
-    for (let i = 0; i < 100; i++) table.write(table.claim(0, i, 1, WINDOW, 0, 0, 0), 1, 1000, 1000, 0)
-    const kept = Array.from({ length: WAYS / 2 }, (_, i) => 2 * i)
-    expect(kept.map((i) => table.find(0, keyOf(i).low, keyOf(i).high))).toEqual(kept)
-    expect(table.forcedEvictions).toBe(100)
-  })
-
   test('leaves leased tokens and resets alone while anything else is there', () => {
     const table = fullTable([0, 0, 10, 0.0001])
     const kept = [put(table, 0, keyOf(100), [5, 1000, 10, 0], LEASE_BLOCK), put(table, 0, keyOf(101), [1, 1000, 1, 0], RESET)]
@@ -118,31 +105,63 @@ describe('a claim in a full set', () => {
     expect(claimed.filter((slot) => kept.includes(slot))).toEqual([])
   })
 
-  test('spares the slots in use, and finds none where all are', () => {
+  test('spares the slots in use, and finds none where all are, which counts', () => {
     const table = fullTable([5, 0, 10, 0.0001])
     expect(table.claim(0, 1, 1, BUCKET, 0, 0, ~(1 << 31))).toBe(31)
     expect(table.claim(0, 2, 2, BUCKET, 0, 0, -1)).toBe(-1)
     expect(table.find(0, 2, 2)).toBe(-1)
-    expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, 1])
+    expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, 2])
   })
 })
 
 describe('a claim that is declined', () => {
-  test.each([
-    ['a note or a measure, where anything is spent', [9, 0, 10, 0.0001], 0],
-    ['a block of leased tokens, where all is spent', [0, 0, 10, 0.0001], 1],
-  ] satisfies [string, SlotRecord, number][])('for %s, evicts nothing and counts nothing', (_, record, share) => {
-    const table = fullTable(record)
-    expect(table.claim(0, 1, 1, BUCKET, 0, 0, 0, share)).toBe(-1)
+  test('for a lease, a note or a measure evicts nothing and counts nothing', () => {
+    const table = fullTable([9, 0, 10, 0.0001])
+    expect(table.claim(0, 1, 1, LEASE_BLOCK, 0, 0, 0, 0)).toBe(-1)
     expect(table.find(0, 1, 1)).toBe(-1)
     expect(table.forcedEvictions).toBe(0)
   })
 
-  test('is no longer when something less spent is there, and that counts', () => {
+  test('for a counter that means something for less long than all others counts as an eviction, and changes none of them', () => {
     const table = fullTable([0, 0, 10, 0.0001])
+    expect(table.claim(0, 1, 1, BUCKET, 0, 0, 0, 99_999)).toBe(-1)
+    expect([table.find(0, 1, 1), table.forcedEvictions]).toEqual([-1, 1])
     table.write(4, 1, 0, 10, 0.0001)
-    expect(table.claim(0, 1, 1, BUCKET, 0, 0, 0, 1)).toBe(4)
-    expect(table.forcedEvictions).toBe(1)
+    expect(table.claim(0, 1, 1, BUCKET, 0, 0, 0, 99_999)).toBe(4)
+    expect(table.forcedEvictions).toBe(2)
+  })
+})
+
+describe('the number of a rule', () => {
+  test('is its own, fits into a record, and is the same in all threads', () => {
+    const buffer = newTableBuffer(MIN_TABLE_BYTES)
+    const [one, two] = [new SharedTable(buffer, 1), new SharedTable(buffer, 2)]
+    // Some of them begin at the same number.
+    const hashes = Array.from({ length: 800 }, (_, i) => (i < 780 ? Math.imul(i, 0x9e37_79b1) : (i - 779) * MAX_RULES))
+    const numbers = hashes.map((hash) => one.ruleNumber(hash))
+    expect(new Set(numbers).size).toBe(hashes.length)
+    expect([Math.min(...numbers) > 0, Math.max(...numbers) <= MAX_RULES]).toEqual([true, true])
+    expect(hashes.map((hash) => two.ruleNumber(hash))).toEqual(numbers)
+  })
+
+  test('is shared when there are none left', () => {
+    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
+    for (let i = 1; i <= MAX_RULES; i++) table.ruleNumber(i)
+    const number = table.ruleNumber(0x7654_3210)
+    expect(number).toBe(table.ruleNumber(0x7654_3210))
+    expect([number > 0, number <= MAX_RULES]).toEqual([true, true])
+  })
+
+  test('stays apart from the kind and the tag of its records', () => {
+    const table = new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1)
+    const kinds = [BUCKET, WINDOW, IN_FLIGHT, LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET]
+    for (const [i, kind] of kinds.entries()) {
+      const slot = table.claim(0, 0x1_ffff + i, -1, kind, 0, 0, 0, 1, MAX_RULES - i)
+      table.write(slot, 1, 2, 3, 4)
+      expect([table.kind(slot), table.rule(slot), table.low(slot), table.high(slot)]).toEqual([kind, MAX_RULES - i, 0x1_ffff + i, -1])
+      table.setRule(slot, 7)
+      expect([table.kind(slot), table.rule(slot), table.low(slot), table.find(0, 0x1_ffff + i, -1)]).toEqual([kind, 7, 0x1_ffff + i, slot])
+    }
   })
 })
 

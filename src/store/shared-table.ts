@@ -1,27 +1,36 @@
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import { acquire, ownerOf, release, tryAcquire } from '../shared-lock.ts'
-import { spentShare } from './record-kinds.ts'
+import { worthMs } from './record-kinds.ts'
+import { NO_RULE, SetRoom } from './set-room.ts'
 import {
   firstMark,
-  KIND_BITS,
+  kindBits,
+  kindIn,
   LANE_EVICTIONS,
   LANE_OCCUPIED,
   LANE_WRITING,
-  LANES_BYTES,
   LAST_RESET,
   laneWord,
   MAX_OWNERS,
+  MAX_RULES,
   MIN_TABLE_BYTES,
   markOf,
   NO_UPPER_BITS,
+  RULE_BITS,
   recordWord,
-  SET_BYTES,
+  ruleBits,
+  ruleIn,
+  ruleWord,
+  setCountIn,
   setWord,
   TAG_BITS,
   tagWord,
   WAYS,
   wayOf,
 } from './table-layout.ts'
+
+/** How many numbers are tried for a rule. */
+const MAX_PROBES = 32
 
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
@@ -31,7 +40,7 @@ import {
  * can touch. The size is fixed at startup; there is no object per key.
  *
  *     set    lock, spare | 32 × mark (16 bits of the tag; 0 = empty) | 32 × record
- *     record kind (8 bits), spare (7), the tag's other 49 bits | level (f64) | at (f64) | size (f32) | rate (f32)
+ *     record kind (4 bits), rule (11), the tag's other 49 bits | level (f64) | at (f64) | size (f32) | rate (f32)
  *
  * A lookup scans the marks: two cache lines, and then nearly always the one record that it wants. What the numbers of a record mean
  * depends on its kind (`limiter/algorithms/`, `record-kinds.ts`).
@@ -44,10 +53,11 @@ export class SharedTable {
   readonly #floats: Float32Array
   readonly #doubles: Float64Array
   readonly #scratch = newRecord()
+  readonly #room = new SetRoom()
 
   /** Each thread has a table object of its own for the buffer, with its own owner number (1 to 255). */
   constructor(buffer: SharedArrayBuffer, owner: number) {
-    this.setCount = Math.floor((buffer.byteLength - LANES_BYTES) / SET_BYTES)
+    this.setCount = setCountIn(buffer.byteLength)
     if (this.setCount < 1) throw new RangeError(`a table needs at least ${MIN_TABLE_BYTES} bytes, got ${buffer.byteLength}`)
     if (!Number.isInteger(owner) || owner < 1 || owner >= MAX_OWNERS) throw new RangeError(`no such owner: ${owner}`)
     this.#owner = owner
@@ -78,6 +88,21 @@ export class SharedTable {
 
   get forcedEvictions(): number {
     return this.#sumLanes(LANE_EVICTIONS)
+  }
+
+  /**
+   * A rule's number, by a hash of its identity: the same in all threads, for as long as there is the table. When there are no numbers left
+   * nearby, because the bundles so far had more than some thousand rules, rules share them.
+   */
+  ruleNumber(hash: number): number {
+    const home = (hash >>> 0) % MAX_RULES
+    const taken = hash | 0 || 1
+    for (let i = 0; i < MAX_PROBES; i++) {
+      const rule = 1 + ((home + i) % MAX_RULES)
+      const found = Atomics.compareExchange(this.#words, ruleWord(rule), 0, taken)
+      if (found === 0 || found === taken) return rule
+    }
+    return 1 + home
   }
 
   setOf(high: number): number {
@@ -124,7 +149,17 @@ export class SharedTable {
   }
 
   kind(slot: number): number {
-    return this.#words[recordWord(slot)]! & KIND_BITS
+    return kindIn(this.#words[recordWord(slot)]!)
+  }
+
+  rule(slot: number): number {
+    return ruleIn(this.#words[recordWord(slot)]!)
+  }
+
+  /** For a record that was restored, of which only the tag said to which rule it belongs. */
+  setRule(slot: number, rule: number): void {
+    const record = recordWord(slot)
+    this.#words[record] = (this.#words[record]! & ~RULE_BITS) | ruleBits(rule)
   }
 
   /** The tag's low word: half of it is in the mark. */
@@ -156,16 +191,16 @@ export class SharedTable {
 
   read(slot: number, into: CounterRecord): void {
     const record = recordWord(slot)
-    into.kind = this.#words[record]! & KIND_BITS
+    into.kind = kindIn(this.#words[record]!)
     into.level = this.#doubles[record / 2 + 1]!
     into.at = this.#doubles[record / 2 + 2]!
     into.size = this.#floats[record + 6]!
     into.rate = this.#floats[record + 7]!
   }
 
-  spentShare(slot: number, nowMs: number, wallMs: number): number {
+  worthMs(slot: number, nowMs: number, wallMs: number): number {
     this.read(slot, this.#scratch)
-    return spentShare(this.#scratch, nowMs, wallMs)
+    return worthMs(this.#scratch, nowMs, wallMs)
   }
 
   /** The kind stays the one that the slot was claimed for. */
@@ -181,10 +216,10 @@ export class SharedTable {
   }
 
   /**
-   * Finds room for a new key: an empty slot, else the one with the smallest share spent, so that a flood of new keys
-   * evicts itself. `inUse` has a bit for each slot of the set that may not be evicted. Returns -1 where all are in use, or
-   * where none has less spent than the new key's own `share`; a record with a share of 0 always goes, and is no forced
-   * eviction. The caller writes the record before anything else.
+   * Finds room for a new key: an empty slot, else one whose record means nothing any more, else one that `SetRoom` chooses by the rule and
+   * what the new record is worth. `inUse` has a bit for each slot of the set that may not be evicted. Returns -1 where there is no room: then
+   * the new key is the victim, which counts as a forced eviction too. A record that is worth 0 never evicts, and is not counted. The caller
+   * writes the record before anything else.
    */
   claim(
     set: number,
@@ -194,39 +229,32 @@ export class SharedTable {
     nowMs: number,
     wallMs: number,
     inUse: number,
-    share = Number.POSITIVE_INFINITY,
+    worth = Number.POSITIVE_INFINITY,
+    rule = NO_RULE,
   ): number {
     const first = firstMark(set)
     // First the marks alone: the records are many more cache lines.
     for (let way = 0; way < WAYS; way++) {
       if (this.#marks[first + way] !== 0) continue
       this.#add(LANE_OCCUPIED, 1)
-      return this.#assign(set, way, low, high, kind)
+      return this.#assign(set, way, low, high, kind, rule)
     }
-    let victim = -1
-    let smallest = Number.POSITIVE_INFINITY
+    const room = this.#room
     for (let way = 0; way < WAYS; way++) {
-      if (((inUse >>> way) & 1) !== 0) continue
-      const spent = this.spentShare(set * WAYS + way, nowMs, wallMs)
-      if (spent < smallest) {
-        smallest = spent
-        victim = way
-      }
+      const slot = set * WAYS + way
+      room.rules[way] = this.rule(slot)
+      room.worthsMs[way] = this.worthMs(slot, nowMs, wallMs)
+      if (room.worthsMs[way] === 0 && ((inUse >>> way) & 1) === 0) return this.#assign(set, way, low, high, kind, rule)
     }
-    if (victim < 0 || (smallest > 0 && smallest >= share)) return -1
-    if (smallest > 0) this.countEviction()
-    return this.#assign(set, victim, low, high, kind)
+    if (worth > 0) this.#add(LANE_EVICTIONS, 1)
+    const victim = room.victimFor(rule, worth, inUse)
+    return victim < 0 ? -1 : this.#assign(set, victim, low, high, kind, rule)
   }
 
   /** Empties the slot. */
   forget(slot: number): void {
     this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)] = 0
     this.#add(LANE_OCCUPIED, -1)
-  }
-
-  /** A live counter was evicted, or found no room. */
-  countEviction(): void {
-    this.#add(LANE_EVICTIONS, 1)
   }
 
   /** Frees the locks of a dead thread, and forgets the record that it was writing. */
@@ -245,13 +273,13 @@ export class SharedTable {
     return freed
   }
 
-  #assign(set: number, way: number, low: number, high: number, kind: number): number {
+  #assign(set: number, way: number, low: number, high: number, kind: number, rule: number): number {
     const slot = set * WAYS + way
     const record = recordWord(slot)
     // Until the record is written, the slot has its new tag and an old counter: if this thread dies, it must be forgotten.
     this.#words[laneWord(this.#owner) + LANE_WRITING] = slot + 1
     this.#marks[firstMark(set) + way] = markOf(low)
-    this.#words[record] = tagWord(low) | kind
+    this.#words[record] = tagWord(low) | ruleBits(rule) | kindBits(kind)
     this.#words[record + 1] = high
     return slot
   }

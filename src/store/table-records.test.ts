@@ -46,14 +46,19 @@ describe('copying a set', () => {
 })
 
 describe('restoring', () => {
-  test.each(['ascending', 'descending'])('into a set that is too small keeps those that have spent most, in %s order', (order) => {
-    const buckets = Array.from({ length: WAYS + 8 }, (_, i) => bucketRecord(i + 1, 90 - i, 0))
-    const [hardlyUsed, usedUp, reset] = [windowRecord(100, 1, 1), windowRecord(101, 999, 1), resetRecord(102, 0, 1)]
-    const records = [...buckets, hardlyUsed, usedUp, reset]
-    const table = tableOf(WAYS, order === 'ascending' ? records : records.toReversed(), 0)
-    expect(new Set(recordsOf(table, 0).map(({ low }) => low))).toEqual(new Set([...buckets.slice(10), usedUp, reset].map(({ low }) => low)))
-    expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, 11])
-  })
+  test.each(['ascending', 'descending'])(
+    'into a set that is too small keeps those that mean something for longest, in %s order',
+    (order) => {
+      const buckets = Array.from({ length: WAYS + 8 }, (_, i) => bucketRecord(i + 1, 90 - i, 0))
+      const [endsSoon, endsLate, reset] = [windowRecord(100, 999, 1), windowRecord(101, 1, 1e9), resetRecord(102, 0, 1)]
+      const records = [...buckets, endsSoon, endsLate, reset]
+      const table = tableOf(WAYS, order === 'ascending' ? records : records.toReversed(), 0)
+      expect(new Set(recordsOf(table, 0).map(({ low }) => low))).toEqual(
+        new Set([...buckets.slice(10), endsLate, reset].map(({ low }) => low)),
+      )
+      expect([table.occupiedSlots, table.forcedEvictions]).toEqual([WAYS, 11])
+    },
+  )
 
   test('leaves out what is full or over, and evicts nothing for it', () => {
     const table = tableOf(WAYS, [bucketRecord(1, 50, 0, 100, 1), windowRecord(2, 500, 1000)], 1000, 1000)

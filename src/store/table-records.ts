@@ -1,5 +1,5 @@
 import type { CounterRecord } from '../limiter/record.ts'
-import { RESET, spentShare } from './record-kinds.ts'
+import { RESET, worthMs } from './record-kinds.ts'
 import type { SharedTable } from './shared-table.ts'
 import { WAYS } from './table-layout.ts'
 
@@ -35,7 +35,7 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
   let row = 0
   for (let way = 0; way < WAYS; way++) {
     const slot = set * WAYS + way
-    if (!table.isOccupied(slot) || table.spentShare(slot, nowMs, wallMs) === 0) continue
+    if (!table.isOccupied(slot) || table.worthMs(slot, nowMs, wallMs) === 0) continue
     into.kinds[row] = table.kind(slot)
     into.lows[row] = table.low(slot)
     into.highs[row] = table.high(slot)
@@ -51,12 +51,12 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
 }
 
 /**
- * Puts a record back, if it is live. Where its set is full of live ones, the least spent of them, maybe this one, is evicted. A key that is
- * in the table already gets the new record.
+ * Puts a record back, if it is live. Where its set is full of live ones, the one that means nothing soonest, maybe this one, is evicted. A key
+ * that is in the table already gets the new record. To which rule it belongs is known when that rule next writes it.
  */
 export function restore(table: SharedTable, record: TaggedRecord, nowMs: number, wallMs: number): void {
-  const share = spentShare(record, nowMs, wallMs)
-  if (share === 0) return
+  const worth = worthMs(record, nowMs, wallMs)
+  if (worth === 0) return
   const { kind, low, high, level, at, size, rate } = record
   const set = table.setOf(high)
   if (kind === RESET) table.lastResetMs = Math.max(table.lastResetMs, level)
@@ -66,8 +66,7 @@ export function restore(table: SharedTable, record: TaggedRecord, nowMs: number,
     table.forget(known)
     known = -1
   }
-  const slot = known >= 0 ? known : table.claim(set, low, high, kind, nowMs, wallMs, 0, share)
+  const slot = known >= 0 ? known : table.claim(set, low, high, kind, nowMs, wallMs, 0, worth)
   if (slot >= 0) table.write(slot, level, at, size, rate)
-  else table.countEviction()
   table.unlock(set)
 }

@@ -1,7 +1,7 @@
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import type { Charges } from './charges.ts'
-import type { EmbeddedCounter } from './embedded-counter.ts'
-import { HalfSipHash, type HashState } from './half-sip-hash.ts'
+import type { CounterPlace, EmbeddedCounter } from './embedded-counter.ts'
+import { HalfSipHash } from './half-sip-hash.ts'
 import { type Place, tagWords } from './place.ts'
 import type { SharedTable } from './shared-table.ts'
 import { SubjectWords } from './subject.ts'
@@ -21,6 +21,8 @@ export class TableRows {
   lows = new Int32Array(0)
   highs = new Int32Array(0)
   sets = new Int32Array(0)
+  /** The numbers of the rules that the rows belong to. */
+  rules = new Int32Array(0)
   /** For the code that reads the rows: the slot, or -1, and the record to be written there. */
   slots = new Int32Array(0)
   readonly records: CounterRecord[] = []
@@ -36,19 +38,19 @@ export class TableRows {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** The hash of a counter's identity, with which the hash of each subject begins. */
-  prefixOf(identity: readonly string[]): HashState {
+  placeOf(identity: readonly string[]): CounterPlace {
     const subject = this.#subject
     subject.clear()
     subject.addIdentity(identity)
-    return this.#hash.absorb(subject.words, subject.length)
+    this.#hash.digest(subject.words, subject.length)
+    return { prefix: this.#hash.absorb(subject.words, subject.length), rule: this.table.ruleNumber(this.#hash.low) }
   }
 
   locate(charges: Charges, wallMs: number): void {
     const { length } = charges
     this.length = length
     if (length > this.lows.length) this.#growTo(length)
-    if (charges.places !== undefined) return this.#locateTags(charges.places)
+    if (charges.places !== undefined) return this.#locateTags(charges, charges.places)
     const hash = this.#hash
     const subject = this.#subject
     for (let row = 0; row < length; row++) {
@@ -60,6 +62,7 @@ export class TableRows {
       this.lows[row] = hash.low
       this.highs[row] = hash.high
       this.sets[row] = this.table.setOf(hash.high)
+      this.rules[row] = counter.rule
       this.order[row] = row
     }
     if (length > 1) this.#sortBySet(length)
@@ -97,12 +100,13 @@ export class TableRows {
     return bits
   }
 
-  #locateTags(places: readonly Place[]): void {
+  #locateTags(charges: Charges, places: readonly Place[]): void {
     for (const [row, { tag }] of places.entries()) {
       const [low, high] = tagWords(tag)
       this.lows[row] = low
       this.highs[row] = high
       this.sets[row] = this.table.setOf(high)
+      this.rules[row] = (charges.counters[row] as EmbeddedCounter).rule
       this.order[row] = row
     }
     if (places.length > 1) this.#sortBySet(places.length)
@@ -127,6 +131,7 @@ export class TableRows {
     this.lows = new Int32Array(size)
     this.highs = new Int32Array(size)
     this.sets = new Int32Array(size)
+    this.rules = new Int32Array(size)
     this.slots = new Int32Array(size)
     this.elsewhere = new Float64Array(size)
     this.order = new Int32Array(size)

@@ -56,7 +56,8 @@ test('days that are over make room, and none of them counts as forced', () => {
 test('any flood of keys that have spent little leaves buckets and windows alone that have spent more', () => {
   fc.assert(
     fc.property(
-      fc.integer({ min: 1, max: 31 }),
+      // Of the rule whose records last less long, three: so few have room beside any flood.
+      fc.integer({ min: 1, max: 6 }),
       fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 49 })), { maxLength: 200 }),
       (half, flood) => {
         const store = newEmbeddedStore(MIN_TABLE_BYTES)
@@ -109,14 +110,14 @@ test('the counters of one decision are never evicted for one another', () => {
   )
 })
 
-test('a decision with more counters than there are slots is answered, and the table stays whole', () => {
+test('a decision with more counters than there are slots is answered, the table stays whole, and those without room are counted', () => {
   const store = newEmbeddedStore(MIN_TABLE_BYTES)
   const counter = openBucket(store, 100)
   const charges = Array.from({ length: 100 }, (_, i) => ({ counter, values: [`k${i}`], cost: 1 }))
   const { taken, levels } = takeRowsNow(store, charges, 0, NOON_MS)
   expect(taken).toBe(true)
   expect(new Set(levels)).toEqual(new Set([99]))
-  expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 0 })
+  expect(store.stats()).toEqual({ slots: 32, occupiedSlots: 32, forcedEvictions: 68 })
 })
 
 /** A token a millisecond. */

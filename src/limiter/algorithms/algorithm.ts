@@ -42,6 +42,9 @@ export interface Algorithm<L> {
   /** How long until the limit is full again. */
   resetMs(limit: L, left: number, wallMs: number): number
 
-  /** How much would be lost with the record, judged without its limit: from 0 = nothing, it equals a new one, up to 1. */
-  spentShare(record: CounterRecord, nowMs: number, wallMs: number): number
+  /**
+   * How long the record still means something, judged without its limit: 0 = it equals a new one. Of two that end at the same time, the one
+   * with less spent is worth a little less.
+   */
+  worthMs(record: CounterRecord, nowMs: number, wallMs: number): number
 }

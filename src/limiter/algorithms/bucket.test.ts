@@ -40,7 +40,7 @@ describe('a bucket', () => {
     const record = recordAt(1, 1)
     bucket.begin(limit, record, 77, 0)
     expect(record).toEqual({ kind: BUCKET, level: 10, at: 77, size: 10, rate: 0.5 })
-    expect(bucket.spentShare(record, 78, 0)).toBe(0)
+    expect(bucket.worthMs(record, 78, 0)).toBe(0)
   })
 
   test('that was rounded to 24 bits is the same limit still', () => {
@@ -50,10 +50,10 @@ describe('a bucket', () => {
     expect(record.level).toBe(100 * 0.1)
   })
 
-  test('counts at most all of its size as spent, and nothing once refill has made up for it', () => {
-    expect(bucket.spentShare(recordAt(0, 0), 0, 0)).toBe(1)
-    expect(bucket.spentShare(recordAt(-40, 0), 0, 0)).toBe(1)
-    expect(bucket.spentShare(recordAt(0, 0), 10, 0)).toBeCloseTo(0.5)
-    expect(bucket.spentShare(recordAt(0, 0), 21, 0)).toBe(0)
+  test('is worth the time until it is full, debts included, and nothing once refill has made up for what was taken', () => {
+    expect(bucket.worthMs(recordAt(0, 0), 0, 0)).toBeCloseTo(20, 4)
+    expect(bucket.worthMs(recordAt(-40, 0), 0, 0)).toBeCloseTo(100, 4)
+    expect(bucket.worthMs(recordAt(0, 0), 10, 0)).toBeCloseTo(10, 4)
+    expect(bucket.worthMs(recordAt(0, 0), 21, 0)).toBe(0)
   })
 })

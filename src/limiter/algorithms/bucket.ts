@@ -64,10 +64,10 @@ export const bucket: Algorithm<BucketLimit> = {
 
   resetMs: ({ burst, tokensPerMs }, left) => (left >= burst ? 0 : untilMs(left, tokensPerMs, burst)),
 
-  spentShare({ level, at, size, rate }, nowMs) {
+  worthMs({ level, at, size, rate }, nowMs) {
     const elapsedMs = nowMs - at
     const missing = size * (1 + F32_SLACK) - level - (elapsedMs > 0 ? elapsedMs * rate * (1 - F32_SLACK) : 0)
-    return missing > 0 ? Math.min(missing / size, 1) : 0
+    return missing > 0 ? missing / rate : 0
   },
 }
 

@@ -52,17 +52,16 @@ test('a new limit counts what is held already', () => {
   expect(inFlight.isSame(limit, { ...limit, sliceMs: 125 })).toBe(false)
 })
 
-describe('what would be lost with a record', () => {
-  test('is its share of the limit, until it no longer counts', () => {
-    const record = recordAt(NOON_MS, 3)
-    expect(inFlight.spentShare(record, 0, NOON_MS)).toBe(0.75)
-    expect(inFlight.spentShare(record, 0, NOON_MS + HOLD_MS - 1)).toBe(0.75)
-    expect(inFlight.spentShare(record, 0, NOON_MS + HOLD_MS)).toBe(0)
-    expect(inFlight.spentShare(recordAt(NOON_MS, 9), 0, NOON_MS)).toBe(1)
-    expect(inFlight.spentShare(recordAt(NOON_MS), 0, NOON_MS)).toBe(0)
+describe('what a record is worth', () => {
+  test('is the time for which it counts, a little more if it has more holds', () => {
+    const worthAt = (wallMs: number, holds = 3): number => inFlight.worthMs(recordAt(NOON_MS, holds), 0, wallMs)
+    expect(worthAt(NOON_MS) / HOLD_MS).toBeCloseTo(1, 5)
+    expect(worthAt(NOON_MS + HOLD_MS - 1)).toBeCloseTo(1, 5)
+    expect(worthAt(NOON_MS, 1)).toBeLessThan(worthAt(NOON_MS))
+    expect([worthAt(NOON_MS + HOLD_MS), worthAt(NOON_MS, 0)]).toEqual([0, 0])
   })
 
   test('is nothing where a clock that was ahead has written it', () => {
-    expect(inFlight.spentShare(recordAt(NOON_MS + limit.sliceMs, 3), 0, NOON_MS - 1)).toBe(0)
+    expect(inFlight.worthMs(recordAt(NOON_MS + limit.sliceMs, 3), 0, NOON_MS - 1)).toBe(0)
   })
 })

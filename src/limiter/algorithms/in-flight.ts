@@ -1,5 +1,5 @@
 import { IN_FLIGHT, type InFlightLimit } from '../limit.ts'
-import { type CounterRecord, NEVER } from '../record.ts'
+import { type CounterRecord, NEVER, worthUntilEnd } from '../record.ts'
 import type { Algorithm } from './algorithm.ts'
 
 /** A hold counts in the slice in which it was taken or last renewed, and in the seven after it. */
@@ -54,11 +54,11 @@ export const inFlight: Algorithm<InFlightLimit> = {
 
   resetMs: (limit, left) => (left < limit.max ? RETRY_MS : 0),
 
-  spentShare(record, _nowMs, wallMs) {
+  worthMs(record, _nowMs, wallMs) {
     const { level, at, size, rate } = record
     // One that ends later than a new one was written by a clock that was set back since.
     const isLive = wallMs < at && at <= wallMs + SLICES * rate
-    return isLive && level > 0 ? Math.min(level / size, 1) : 0
+    return isLive && level > 0 ? worthUntilEnd(at - wallMs, level / size) : 0
   },
 }
 

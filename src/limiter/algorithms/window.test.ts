@@ -23,7 +23,7 @@ describe('a window', () => {
     const limit = limitOf(100, '1d', 'Europe/Berlin')
     const record = usedOf(limit, 0, NOON_MS)
     expect(record).toEqual({ kind: WINDOW, level: 0, at: Date.UTC(2026, 2, 29, 22), size: 100, rate: 0 })
-    expect(window.spentShare(record, 0, NOON_MS)).toBe(0)
+    expect(window.worthMs(record, 0, NOON_MS)).toBe(0)
   })
 
   test('is another one in each period and zone, by number', () => {
@@ -74,11 +74,13 @@ describe('a window', () => {
     expect([0, -30].map((left) => window.waitMs(limit, left, 0, NOON_MS + 1))).toEqual([HOUR_MS - 1, HOUR_MS - 1])
   })
 
-  test('counts at most all of its tokens as spent, and nothing once it is over', () => {
+  test('is worth the time until its end, a little more if more is spent of it, and nothing once it is over', () => {
     const limit = limitOf(100, '1d', 'UTC')
-    expect(window.spentShare(usedOf(limit, 30, NOON_MS), 0, NOON_MS)).toBe(0.3)
-    expect(window.spentShare(usedOf(limit, 300, NOON_MS), 0, NOON_MS)).toBe(1)
-    expect(window.spentShare(usedOf(limit, 300, NOON_MS), 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
+    const [few, many, debt] = [30, 100, 300].map((used) => window.worthMs(usedOf(limit, used, NOON_MS), 0, NOON_MS))
+    for (const worth of [few!, many!, debt!]) expect(worth / (12 * HOUR_MS)).toBeCloseTo(1, 5)
+    expect(few).toBeLessThan(many!)
+    expect(debt).toBe(many)
+    expect(window.worthMs(usedOf(limit, 300, NOON_MS), 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
   })
 
   test('that has warned is kept until its end, even if all was given back, and is the first to be evicted', () => {
@@ -86,9 +88,9 @@ describe('a window', () => {
     const record = usedOf(limit, 80, NOON_MS)
     expect([newWarning(limit, record), newWarning(limit, record)]).toEqual([80, 0])
     window.settle(limit, record, 80)
-    const share = window.spentShare(record, 0, NOON_MS)
-    expect(share).toBeGreaterThan(0)
-    expect(share).toBeLessThan(window.spentShare(usedOf(limit, 0.001, NOON_MS), 0, NOON_MS))
-    expect(window.spentShare(record, 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
+    const worth = window.worthMs(record, 0, NOON_MS)
+    expect(worth).toBeGreaterThan(0)
+    expect(worth).toBeLessThan(window.worthMs(usedOf(limit, 0.001, NOON_MS), 0, NOON_MS))
+    expect(window.worthMs(record, 0, NOON_MS + 12 * HOUR_MS)).toBe(0)
   })
 })

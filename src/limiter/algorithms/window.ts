@@ -1,9 +1,9 @@
 import type { Calendar } from '../calendar.ts'
 import { WINDOW, type WindowLimit } from '../limit.ts'
-import { type CounterRecord, NEVER } from '../record.ts'
+import { type CounterRecord, NEVER, worthUntilEnd } from '../record.ts'
 import type { Algorithm } from './algorithm.ts'
 
-/** The share of a record that has warned and has nothing to lose but that: it is kept, and evicted before all others. */
+/** Of a record that has warned and has nothing to lose but that, this share of its time counts: it is kept, and evicted before others. */
 const WARNED_SHARE = 2 ** -20
 
 /**
@@ -55,9 +55,10 @@ export const window: Algorithm<WindowLimit> = {
 
   resetMs: (limit, left, wallMs) => (left < limit.tokens ? untilEndMs(limit, wallMs) : 0),
 
-  spentShare({ level, at, size, rate }, _nowMs, wallMs) {
+  worthMs({ level, at, size, rate }, _nowMs, wallMs) {
     if (wallMs >= at) return 0
-    return level > 0 ? Math.min(level / size, 1) : rate > 0 ? WARNED_SHARE : 0
+    if (level > 0) return worthUntilEnd(at - wallMs, level / size)
+    return rate > 0 ? (at - wallMs) * WARNED_SHARE : 0
   },
 }
 

@@ -2,8 +2,7 @@ import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { canOverdraw } from '../../limiter/limit.ts'
 import { newRecord } from '../../limiter/record.ts'
 import type { CounterOverride, CounterSpec } from '../counter-store.ts'
-import { EmbeddedCounter } from '../embedded-counter.ts'
-import type { HashState } from '../half-sip-hash.ts'
+import { type CounterPlace, EmbeddedCounter } from '../embedded-counter.ts'
 import { identityDigest } from '../place.ts'
 import { SubjectWords } from '../subject.ts'
 
@@ -26,8 +25,8 @@ export class FleetCounter extends EmbeddedCounter {
   readonly override: CounterOverride | undefined
   #identityDigest: string | undefined
 
-  constructor(spec: CounterSpec, prefix: HashState) {
-    super(spec, prefix, spec.override === undefined ? 0 : LATE_REPLIES_MS)
+  constructor(spec: CounterSpec, place: CounterPlace) {
+    super(spec, place, spec.override === undefined ? 0 : LATE_REPLIES_MS)
     const subject = new SubjectWords()
     subject.addIdentity(spec.identity)
     this.identityWords = subject.words.slice(0, subject.length)

@@ -31,7 +31,7 @@ export class FleetStore implements CounterStore {
   }
 
   open(spec: CounterSpec): FleetCounter {
-    return new FleetCounter(spec, this.#parts.local.prefixOf(spec.identity))
+    return new FleetCounter(spec, this.#parts.local.placeOf(spec.identity))
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {

@@ -1,6 +1,6 @@
 import { ALGORITHMS } from '../../limiter/algorithms/algorithms.ts'
 import { DAY_MS } from '../../limiter/time-zone.ts'
-import { RESET, spentShare } from '../record-kinds.ts'
+import { RESET, worthMs } from '../record-kinds.ts'
 import type { TaggedRecord } from '../table-records.ts'
 import type { Moment } from './state-format.ts'
 
@@ -35,7 +35,7 @@ export function bringTo(present: Moment, saved: Moment, record: TaggedRecord): b
     const downMs = Math.max(0, present.wallMs - saved.wallMs)
     record.at = Math.min(record.at - saved.nowMs - downMs + present.nowMs, present.nowMs)
   }
-  return spentShare(record, present.nowMs, present.wallMs) > 0
+  return worthMs(record, present.nowMs, present.wallMs) > 0
 }
 
 /** A reset far ahead of the save comes from a wrong clock: everything taken since would count as older. */

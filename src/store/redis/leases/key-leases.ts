@@ -48,6 +48,7 @@ export class KeyLeases {
   #set = 0
   #tag = 0
   #high = 0
+  #rule = 0
   /** Slots, or -1. The newer block is the one that ends last. */
   #newer = -1
   #older = -1
@@ -60,9 +61,10 @@ export class KeyLeases {
     this.#wallMs = wallMs
   }
 
-  /** Chooses the key, by the place of its own counter and the counter's salt. */
-  place(set: number, low: number, high: number, salt: number): void {
+  /** Chooses the key, by the place of its own counter, and the counter's salt and rule. */
+  place(set: number, low: number, high: number, salt: number, rule: number): void {
     this.#set = set
+    this.#rule = rule
     this.#tag = (low ^ salt) & ~3
     // Never the tag of the key's own record.
     if (this.#tag === (low & ~3)) this.#tag ^= 4
@@ -185,7 +187,7 @@ export class KeyLeases {
 
   #writeNote(untilMs: number, size: number, rate: number, nowMs: number): boolean {
     const known = this.#find(NOTE)
-    const slot = known >= 0 ? known : this.#claim(NOTE, LEASE_NOTE, nowMs, 0, 0)
+    const slot = known >= 0 ? known : this.#claim(NOTE, LEASE_NOTE, nowMs)
     if (slot < 0) return false
     this.#table.write(slot, 0, untilMs, size, rate)
     return true
@@ -194,7 +196,7 @@ export class KeyLeases {
   #countUse(tokens: number, nowMs: number): void {
     const table = this.#table
     const known = this.#find(USE)
-    const slot = known >= 0 ? known : this.#claim(USE, LEASE_USE, nowMs, 0, 0)
+    const slot = known >= 0 ? known : this.#claim(USE, LEASE_USE, nowMs)
     if (slot < 0) return
     const lives = known >= 0 ? Math.floor((nowMs - table.at(slot)) / this.#leaseMs) : 2
     if (lives < 1) table.write(slot, table.level(slot) + tokens, table.at(slot), table.size(slot), 0)
@@ -206,17 +208,14 @@ export class KeyLeases {
   #slotForBlock(nowMs: number): number {
     const older = this.#older
     const newer = this.#newer
-    if (older < 0) {
-      const inUse = newer < 0 ? 0 : 1 << wayOf(newer)
-      // May evict a record that is not wholly spent, but never another lease.
-      return this.#claim(this.#olderBlock, LEASE_BLOCK, nowMs, inUse, 1)
-    }
+    if (older < 0) return this.#claim(this.#olderBlock, LEASE_BLOCK, nowMs, newer < 0 ? 0 : 1 << wayOf(newer))
     if (this.#leftIn(older, nowMs) < 1) return older
     return this.#leftIn(newer, nowMs) < 1 ? newer : -1
   }
 
-  #claim(record: number, kind: number, nowMs: number, inUse: number, share: number): number {
-    return this.#table.claim(this.#set, this.#tag | record, this.#high, kind, nowMs, this.#wallMs(), inUse, share)
+  /** Only a free slot: no counter is evicted for a lease, which saves round trips and no more. */
+  #claim(record: number, kind: number, nowMs: number, inUse = 0): number {
+    return this.#table.claim(this.#set, this.#tag | record, this.#high, kind, nowMs, this.#wallMs(), inUse, 0, this.#rule)
   }
 
   #find(record: number): number {

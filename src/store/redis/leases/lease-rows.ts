@@ -146,10 +146,10 @@ export class LeaseRows {
     }
   }
 
-  #keyOf(row: number, { leaseSalt }: FleetCounter): KeyLeases {
+  #keyOf(row: number, { leaseSalt, rule }: FleetCounter): KeyLeases {
     const { sets, lows, highs } = this.located
     const leases = this.#keys[row]!
-    leases.place(sets[row]!, lows[row]!, highs[row]!, leaseSalt)
+    leases.place(sets[row]!, lows[row]!, highs[row]!, leaseSalt, rule)
     return leases
   }
 

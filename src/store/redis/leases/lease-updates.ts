@@ -122,7 +122,7 @@ export class LeaseUpdates {
   #lockedLeases({ set, low, high, counter }: Pick<UncoveredRow, 'set' | 'low' | 'high' | 'counter'>): KeyLeases {
     const { leaseMs, clock } = this.#parts
     const leases = new KeyLeases(this.#table, leaseMs, () => clock.wallMs())
-    leases.place(set, low, high, counter.leaseSalt)
+    leases.place(set, low, high, counter.leaseSalt, counter.rule)
     this.#table.lock(set)
     return leases
   }
