@@ -1,13 +1,18 @@
 import { parseArgs } from 'node:util'
+import { readSettings } from '../config/config.ts'
 import { heldRuleNote, heldRules } from '../policy/held-rules.ts'
+import { madeUpKeyWarnings } from '../policy/made-up-keys.ts'
+import { slotCountIn } from '../store/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { printAll, readBundle } from './read-bundle.ts'
 
 export async function validate(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
-  let status = 0
-  for (const file of given.files) if (!(await validateFile(file, given.mode))) status = 1
+  const { config, problems } = readSettings(['storeBytes'], process.env)
+  for (const problem of problems) process.stderr.write(`edge validate: ${problem}\n`)
+  let status = problems.length > 0 ? 1 : 0
+  for (const file of given.files) if (!(await validateFile(file, given.mode, config.storeBytes))) status = 1
   return status
 }
 
@@ -38,9 +43,12 @@ function readArguments(args: string[]): ValidateArguments | number {
   return 1
 }
 
-async function validateFile(file: string, mode: string | undefined): Promise<boolean> {
+/** `storeBytes`: undefined if the setting is not valid. */
+async function validateFile(file: string, mode: string | undefined, storeBytes: number | undefined): Promise<boolean> {
   const read = await readBundle(file)
   if (read === undefined) return false
+  const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
+  for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
   if (mode === 'reverse_proxy') printAll(file, 'warning', read.hostGaps)
   else for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   const { version, policyCount } = read.bundle

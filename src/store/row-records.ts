@@ -93,7 +93,7 @@ export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: 
   const known = rows.slots[row]!
   const slot = known >= 0 ? known : claimSlot(rows, place, nowMs, wallMs)
   if (slot < 0) return
-  if (known >= 0) table.setRule(slot, rows.rules[row]!)
+  if (known >= 0) table.adopt(slot, rows.rules[row]!)
   rows.slots[row] = slot
   table.write(slot, level, at, size, rate)
 }

@@ -29,7 +29,8 @@ export class SetRoom {
     let own = 0
     if (rule !== NO_RULE) for (let way = 0; way < WAYS; way++) if (this.rules[way] === rule) own++
     if (own === 0) ruleCount++
-    let [ownLeast, otherLeast] = [-1, -1]
+    let ownLeast = -1
+    let otherLeast = -1
     for (let way = 0; way < WAYS; way++) {
       if (((inUse >>> way) & 1) !== 0) continue
       if (own > 0 && this.rules[way] === rule) ownLeast = this.#lesser(ownLeast, way)

@@ -156,10 +156,10 @@ export class SharedTable {
     return ruleIn(this.#words[recordWord(slot)]!)
   }
 
-  /** For a record that was restored, of which only the tag said to which rule it belongs. */
-  setRule(slot: number, rule: number): void {
+  /** Notes the rule of a record that was restored: only its tag said to which one it belongs. */
+  adopt(slot: number, rule: number): void {
     const record = recordWord(slot)
-    this.#words[record] = (this.#words[record]! & ~RULE_BITS) | ruleBits(rule)
+    if ((this.#words[record]! & RULE_BITS) === 0) this.#words[record]! |= ruleBits(rule)
   }
 
   /** The tag's low word: half of it is in the mark. */

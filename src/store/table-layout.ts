@@ -9,9 +9,13 @@ export function newTableBuffer(bytes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(Math.floor(bytes / 8) * 8)
 }
 
-/** How many sets have room in so much memory. */
 export function setCountIn(bytes: number): number {
   return Math.floor((bytes - SETS_AT) / SET_BYTES)
+}
+
+/** How many counters have room in so much memory. */
+export function slotCountIn(bytes: number): number {
+  return setCountIn(bytes) * WAYS
 }
 
 /** A slot's index in its set. */
