@@ -4,7 +4,7 @@ import type { SharedTable } from '../store/shared-table.ts'
 const LOOK_MS = 5000
 const MIN_PAUSE_LOOKS = 12
 
-/** Says so when the table is too small for its callers: each counter that is thrown out early is a limit that starts anew. */
+/** Says so when the table is too small for its callers: each counter that is evicted early is a limit that starts anew, and each that finds no room one that is not enforced. */
 export class EvictionWatch {
   readonly #table: SharedTable
   readonly #logger: Logger
@@ -36,6 +36,9 @@ export class EvictionWatch {
     this.#looksSinceReport = 0
     const { slotCount, occupiedSlots } = this.#table
     const what = { event: 'counters_evicted', evicted, slots: slotCount, occupied_slots: occupiedSlots }
-    this.#logger.warn(what, 'there are more callers than the table has room for, and some limits started anew: raise EDGE_STORE_SIZE')
+    this.#logger.warn(
+      what,
+      'there are more callers than the table has room for: some limits started anew, or are not enforced; raise EDGE_STORE_SIZE',
+    )
   }
 }

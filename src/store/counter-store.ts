@@ -93,6 +93,6 @@ export interface CounterOverride {
 export interface StoreStats {
   readonly slots: number
   readonly occupiedSlots: number
-  /** Counters evicted although they were not full: each is a limit that started again. */
+  /** Counters evicted although they were not full, each a limit that started again, and takes that no counter had room for. */
   readonly forcedEvictions: number
 }

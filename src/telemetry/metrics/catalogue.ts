@@ -63,7 +63,7 @@ export const CATALOGUE = {
   edge_store_forced_evictions_total: {
     type: 'counter',
     labels: [],
-    help: 'Counters evicted before they had refilled, because their set was full. If it rises, raise EDGE_STORE_SIZE.',
+    help: 'Counters evicted before they had refilled, or without room, because their set was full. If it rises, raise EDGE_STORE_SIZE.',
   },
   edge_redis_answers_total: {
     type: 'counter',
