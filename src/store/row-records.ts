@@ -100,11 +100,16 @@ export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: 
 
 function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number): number {
   const row = rows.order[place]!
+  const { table } = rows
   const record = rows.records[row]!
+  const set = rows.sets[row]!
+  const high = rows.highs[row]!
+  const rule = rows.rules[row]!
   const low = record.kind === IN_FLIGHT ? sliceLow(rows.lows[row]!, record) : rows.lows[row]!
+  const empty = table.claimEmpty(set, low, high, record.kind, rule)
+  if (empty >= 0) return empty
   const worth = worthMs(record, nowMs, wallMs)
-  const inUse = rows.slotsInUse(place)
-  return rows.table.claim(rows.sets[row]!, low, rows.highs[row]!, record.kind, nowMs, wallMs, inUse, worth, rows.rules[row]!)
+  return table.claim(set, low, high, record.kind, nowMs, wallMs, rows.slotsInUse(place), worth, rule)
 }
 
 /** Notes a share to warn of that the row's record has reached, before the record is written. */

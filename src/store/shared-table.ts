@@ -215,6 +215,18 @@ export class SharedTable {
     this.#words[writing] = 0
   }
 
+  /** An empty slot for a new key, or -1. The caller writes the record before anything else. */
+  claimEmpty(set: number, low: number, high: number, kind: number, rule: number): number {
+    const first = firstMark(set)
+    // The marks alone: the records are many more cache lines.
+    for (let way = 0; way < WAYS; way++) {
+      if (this.#marks[first + way] !== 0) continue
+      this.#add(LANE_OCCUPIED, 1)
+      return this.#assign(set, way, low, high, kind, rule)
+    }
+    return -1
+  }
+
   /**
    * Finds room for a new key: an empty slot, else one whose record means nothing any more, else one that `SetRoom` chooses by the rule and
    * what the new record is worth. `inUse` has a bit for each slot of the set that may not be evicted. Returns -1 where there is no room: then
@@ -232,13 +244,8 @@ export class SharedTable {
     worth = Number.POSITIVE_INFINITY,
     rule = NO_RULE,
   ): number {
-    const first = firstMark(set)
-    // First the marks alone: the records are many more cache lines.
-    for (let way = 0; way < WAYS; way++) {
-      if (this.#marks[first + way] !== 0) continue
-      this.#add(LANE_OCCUPIED, 1)
-      return this.#assign(set, way, low, high, kind, rule)
-    }
+    const empty = this.claimEmpty(set, low, high, kind, rule)
+    if (empty >= 0) return empty
     const room = this.#room
     for (let way = 0; way < WAYS; way++) {
       const slot = set * WAYS + way
