@@ -1,5 +1,6 @@
 /** How many bytes tell the encoding of JSON, of which the first character is ASCII. */
 const TELLING_BYTES = 4
+const NOTHING = new Uint8Array(0)
 
 type Decoder = InstanceType<typeof TextDecoder>
 /** Who takes UTF-8. */
@@ -14,7 +15,7 @@ export class JsonEncoding {
   isUtf8 = true
   readonly #sink: Sink
   /** Bytes that came before the encoding was known. */
-  #first: Buffer | undefined = Buffer.alloc(0)
+  #first: Uint8Array | undefined = NOTHING
   #decoder: Decoder | undefined
 
   constructor(sink: Sink) {
@@ -33,11 +34,13 @@ export class JsonEncoding {
   }
 
   #begin(bytes: Uint8Array): void {
-    this.#first = Buffer.concat([this.#first!, bytes])
+    // What is kept is copied: these bytes are the caller's.
+    const isEnough = this.#first === NOTHING && bytes.length >= TELLING_BYTES
+    this.#first = isEnough ? bytes : Buffer.concat([this.#first!, bytes])
     if (this.#first.length >= TELLING_BYTES) this.#tell(this.#first)
   }
 
-  #tell(first: Buffer): void {
+  #tell(first: Uint8Array): void {
     this.#first = undefined
     const encoding = utf16Of(first)
     this.isUtf8 = encoding === undefined && !hasUtf8Mark(first)
@@ -52,11 +55,11 @@ export class JsonEncoding {
   }
 }
 
-function hasUtf8Mark([a, b, c]: Buffer): boolean {
+function hasUtf8Mark([a, b, c]: Uint8Array): boolean {
   return a === 0xef && b === 0xbb && c === 0xbf
 }
 
-function utf16Of([a, b, c, d]: Buffer): 'utf-16le' | 'utf-16be' | undefined {
+function utf16Of([a, b, c, d]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if (a === undefined || b === undefined) return undefined
   if (a === 0xfe && b === 0xff) return 'utf-16be'
   // With two zeros behind it, it is the mark of UTF-32.

@@ -80,21 +80,14 @@ export class StreamedResponse implements LlmResponse {
   cut(): void {
     const filter = this.#filter
     const closing = this.isFiltered ? filter!.close() : undefined
-    this.#settle(() => {
-      if (filter === undefined) this.#parts.settlement.keepReservation('truncated')
-      else this.#parts.settlement.settleStream('truncated', filter.counts, !filter.hasProviderCount)
-    })
+    this.#settleBroken('truncated', filter)
     this.#decoder?.destroy()
     if (closing !== undefined && closing.length > 0) this.#flow.deliver(closing)
     this.#flow.cut()
   }
 
   clientGone(): void {
-    const filter = this.#filter
-    this.#settle(() => {
-      if (filter === undefined) this.#parts.settlement.keepReservation('client_gone')
-      else this.#parts.settlement.settleStream('client_gone', filter.counts, !filter.hasProviderCount)
-    })
+    this.#settleBroken('client_gone', this.#filter)
     this.#decoder?.destroy()
   }
 
@@ -209,6 +202,16 @@ export class StreamedResponse implements LlmResponse {
         this.#parts.settlement.settleStream('truncated', filter.counts, !filter.hasProviderCount)
       })
     } else if (filter.hasEnded) this.#settleDone(filter)
+  }
+
+  /** It ends before its end. */
+  #settleBroken(end: 'truncated' | 'client_gone', filter: StreamFilter<PlanRule> | undefined): void {
+    this.#settle(() => {
+      const { settlement, isLookup } = this.#parts
+      if (isLookup) settlement.giveBack(end)
+      else if (filter === undefined) settlement.keepReservation(end)
+      else settlement.settleStream(end, filter.counts, !filter.hasProviderCount)
+    })
   }
 
   #settleDone(filter: StreamFilter<PlanRule>): void {

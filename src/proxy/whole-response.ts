@@ -51,13 +51,14 @@ export class WholeResponse implements LlmResponse {
 
   /** Who leaves one byte before the end has seen the text, and pays for it. */
   clientGone(): void {
-    const { settlement, request, maxBodyBytes } = this.#parts
+    const { settlement, request, isLookup, maxBodyBytes } = this.#parts
     this.#scan?.readWaiting()
     this.#scan?.drop()
     const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
+    if (isLookup) return settlement.giveBack('client_gone')
     const tally = isReadable ? this.#reader.breakOff() : undefined
     // The backend has begun, so there is something to pay for.
-    if (tally === undefined || tally.characters === 0) return settlement.keepReservation('client_gone')
+    if (tally === undefined || (tally.characters === 0 && asksForTokens(request))) return settlement.keepReservation('client_gone')
     settlement.settle('client_gone', countTokens(tally, request.promptTokens), true)
   }
 

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'vitest'
 import { both, CHAT, HELLO_TOKENS, llmProxy, MESSAGES } from '../../support/llm/llm-proxy.ts'
 import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { ASKED, choice, costing } from '../../support/llm/whole-answers.ts'
-import { askRaw } from '../../support/proxy/proxy.ts'
+import { askRaw, RawClient } from '../../support/proxy/proxy.ts'
 import { ask } from '../../support/service/http.ts'
+import { until } from '../../support/until.ts'
 
 describe("a whole answer costs what its provider's usage says", () => {
   const costOf = costing()
@@ -86,6 +87,20 @@ describe('an answer to a GET', () => {
     const usage = { input_tokens: 9, output_tokens: 2700 }
     const proxy = await llmProxy(await answeringLlm(200, { id: 'resp_1', status: 'completed', output: [], usage }))
     for (let i = 0; i < 5; i++) expect((await ask(proxy.port, 'GET', '/v1/responses/resp_1')).status).toBe(200)
+    expect(await proxy.spent()).toEqual(both(0))
+  })
+
+  test('is not charged where its client does not wait for it', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const client = RawClient.connect(proxy.port)
+    client.send('GET /v1/responses/resp_1 HTTP/1.1\r\nHost: a\r\n\r\n')
+    const call = await backend.next()
+    call.begin({ 'Content-Type': 'application/json' })
+    await call.write('{"id":"resp_1"')
+    await client.sees('resp_1')
+    client.socket.destroy()
+    await until(() => call.isAborted)
     expect(await proxy.spent()).toEqual(both(0))
   })
 
