@@ -5,10 +5,10 @@ const [CR, LF, DASH] = [13, 10, 45]
 const MAX_HEAD_BYTES = 1024
 const NO_HEAD = -1
 
-// RFC 2046 5.1.1: the characters of a boundary, without the space. With another parameter beside it, readers could choose another boundary.
-const FORM = /^multipart\/form-data *; *boundary=(?:"([0-9A-Za-z'()+_,./:=?-]{1,70})"|([0-9A-Za-z'()+_,./:=?-]{1,70}))$/i
+// RFC 2046 5.1.1: the characters of a boundary, without the space; without quotes, those of a token (RFC 9110 5.6.2). With another parameter beside it, readers could choose another boundary.
+const FORM = /^multipart\/form-data *; *boundary=(?:"([0-9A-Za-z'()+_,./:=?-]{1,70})"|([0-9A-Za-z'+_.-]{1,70}))$/i
 // RFC 7578 4.2: exactly as HTTP clients write it, so that no reader takes such a part for a text field.
-const FILE = /^content-disposition: *form-data; *name="[^"\\]*"; *filename="(?:[^"\\]|\\.)*"(?:; *filename\*=[^\s;"]*)?$/i
+const FILE = /^content-disposition: *form-data; *name="[^"\\]*"; *filename="(?:[^"\\]|\\.)+"(?:; *filename\*=[^\s;"]*'[^\s;"']+)?$/i
 const NAMES_DISPOSITION = /content-disposition/i
 
 /**

@@ -76,10 +76,14 @@ export class LlmResponseReader {
     return tally
   }
 
-  /** The response was cut off: only the text so far counts. Without its type, it may still be an Anthropic message. */
+  /** The response was cut off: what came so far counts. Without its type, it may still be an Anthropic message. */
   breakOff(): Tally {
     this.#scanner.breakOff()
-    return { ...newTally(), characters: this.#characters(this.#sizes.size(TYPE) !== 0), model: this.#sizes.keptText }
+    const tally = { ...newTally(), model: this.#sizes.keptText }
+    if (this.#sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
+    // Behind the count, so that the larger of the two applies.
+    tally.characters = this.#characters(this.#sizes.size(TYPE) !== 0)
+    return tally
   }
 
   #characters(isMessage: boolean): number {

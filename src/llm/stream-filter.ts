@@ -251,8 +251,9 @@ export class StreamFilter<Rule extends StreamRule> {
 }
 
 /** The last event of a chat stream that was asked for usage. */
-function hasUsageOnly({ choices, usage }: JsonObject): boolean {
-  return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined
+function hasUsageOnly(event: JsonObject): boolean {
+  const { choices, usage } = event
+  return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined && !isErrorEvent(event)
 }
 
 const EMPTY = Buffer.alloc(0)

@@ -63,6 +63,12 @@ describe('a path that leaves the folder it is appended to', () => {
     '/%u002e%u002e/a',
     '/..%20/a',
     '/..?x',
+    '/#/../a',
+    '/%25%32%65%25%32%65/a',
+    '/%%32%65%%32%65/a',
+    '/x%25%32%66..%25%32%66y',
+    '/%e0%80%ae%e0%80%ae/a',
+    `/${'%25'.repeat(9)}2525252525252e`,
   ])('may be %s', (target) => {
     expect(mayClimb(target)).toBe(true)
   })

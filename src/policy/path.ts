@@ -22,14 +22,24 @@ export function isAmbiguousPath(target: string): boolean {
   return TWO_DOTS.test(end < 0 ? target : target.slice(0, end))
 }
 
-/** A segment that begins with two dots, as servers spell it that decode escapes once or more often, in UTF-8 or in forms that it forbids. */
-const CLIMBING = /(?:^|[/\\]|%(?:25)*(?:2f|5c|u002f|u005c|c0%(?:25)*af))(?:\.|%(?:25)*(?:2e|u002e|c0%(?:25)*ae)){2}/i
+/** More than any server decodes. */
+const MAX_DECODINGS = 5
+/** `.` and `/` in forms that UTF-8 forbids, and some servers read. */
+const OVERLONG = /(?:\xc0|\xe0\x80)([\xae\xaf])/g
+const CLIMBING = /(?:^|[/\\])\.\./
 
-/** Whether some backend may take a target's path for one outside of the folder that it is appended to. */
+/** Whether some backend may take a target's path for one outside of the folder that it is appended to, however often it decodes the path. */
 export function mayClimb(target: string): boolean {
   if (!target.includes('.') && !target.includes('%')) return false
-  const end = target.search(/[?#]/)
-  return CLIMBING.test(end < 0 ? target : target.slice(0, end))
+  // To some, a `#` is a part of the path.
+  let path = target.split('?', 1)[0]!
+  for (let i = 0; i < MAX_DECODINGS; i++) {
+    const decoded = path.replace(/%(?:u00)?([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    if (CLIMBING.test(decoded.replace(OVERLONG, (_bytes, last: string) => (last === '\xae' ? '.' : '/')))) return true
+    if (decoded === path) return false
+    path = decoded
+  }
+  return true
 }
 
 /** Percent-encodes what is not ASCII, as UTF-8. */

@@ -22,8 +22,10 @@ export function bearerToken(authorization: FieldValue): FieldValue {
   return words[1] === undefined ? undefined : asOneSpelling(words[1])
 }
 
-/** How the first part of every JWT begins: with a brace, in base64url. */
-const JWT_START = /^e[w-z0-9_-]/
+/** How the first part of every JWT begins in base64url: with a brace, and a quotation mark or white space. */
+const JWT_START = /^e(?:y[ABIJ]|w[klop01])/
+/** The shortest signature, of 16 bytes; a shorter part may be a word of somebody's own format. */
+const MIN_SIGNATURE = 22
 const BASE64URL = /^[\w-]+$/
 
 /**
@@ -35,7 +37,7 @@ function asOneSpelling(token: string): FieldValue {
   if (!JWT_START.test(token) || !token.includes('.')) return token
   const parts = token.split('.', 6)
   const from = parts.length === 3 ? 2 : parts.length === 5 ? 1 : parts.length
-  if (from === parts.length) return token
+  if (from === parts.length || (parts.length === 3 && parts[2]!.length < MIN_SIGNATURE)) return token
   for (let i = from; i < parts.length; i++) {
     const part = parts[i]!
     if (part === '') continue
@@ -45,7 +47,8 @@ function asOneSpelling(token: string): FieldValue {
           .replace(/={1,2}$/, '')
           .replaceAll('+', '-')
           .replaceAll('/', '_')
-    if (!BASE64URL.test(plain)) return REPEATED
+    // A single character more stands for no byte, and some libraries skip it.
+    if (!BASE64URL.test(plain) || plain.length % 4 === 1) return REPEATED
     parts[i] = withoutSpareBits(plain)
   }
   return parts.join('.')
