@@ -74,11 +74,15 @@ interface KnownUsage {
   readonly cost?: number | undefined
   /** The response was a stream of events. */
   readonly isStreamed: boolean
-  /** The completion is our estimate: the provider would have counted it, and the response ended before, or the client did not ask for it. */
-  readonly isEstimate?: boolean
+  /**
+   * The completion is our estimate: the provider would have counted it, and the response ended before, or the client did not ask for it. 'low': it
+   * is known to be too low, so that the reservation counts where that is more.
+   */
+  readonly estimate?: 'fair' | 'low' | undefined
 }
 
 /** The actual amount, corrected where it is an estimate that is not trusted. */
 export function amountWithoutUsage(settled: number, reserved: number, usage: Usage, without: WithoutUsage): number {
-  return without === 'keep' && typeof usage === 'object' && usage.isEstimate === true ? Math.max(settled, reserved) : settled
+  const estimate = typeof usage === 'object' ? usage.estimate : undefined
+  return estimate === 'low' || (estimate === 'fair' && without === 'keep') ? Math.max(settled, reserved) : settled
 }

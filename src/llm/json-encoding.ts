@@ -11,8 +11,8 @@ type Sink = (bytes: Uint8Array, from: number, to: number) => void
  * characters, as Python's `json.loads` does. UTF-32 stays as it is, and so is no JSON.
  */
 export class JsonEncoding {
-  /** What was handed on is what came. */
-  isUtf8 = true
+  /** How many bytes came before what was handed on as it came; undefined: it was decoded. */
+  skipped: number | undefined = 0
   readonly #sink: Sink
   /** Bytes that came before the encoding was known. */
   #first: Uint8Array | undefined = NOTHING
@@ -43,8 +43,8 @@ export class JsonEncoding {
   #tell(first: Uint8Array): void {
     this.#first = undefined
     const encoding = utf16Of(first)
-    this.isUtf8 = encoding === undefined && !hasUtf8Mark(first)
-    if (encoding === undefined) return this.#sink(first, hasUtf8Mark(first) ? 3 : 0, first.length)
+    this.skipped = encoding !== undefined ? undefined : hasUtf8Mark(first) ? 3 : 0
+    if (encoding === undefined) return this.#sink(first, this.skipped!, first.length)
     this.#decoder = new TextDecoder(encoding)
     this.#decode(this.#decoder, first)
   }

@@ -88,6 +88,11 @@ describe('the prompt estimate', () => {
     ],
     ['nothing of 256 characters that nobody knows', { prompt: '', user: 'x'.repeat(200), stop: 'y'.repeat(56) }, 0],
     ['no notes, weights or pictures', { prompt: '', metadata: { a: 'x'.repeat(999) }, logit_bias: {}, images: ['x'.repeat(999)] }, 0],
+    [
+      'the arguments of a call that are an object',
+      { messages: [{ content: [{ type: 'tool_use', input: { city: 'x'.repeat(29) } }] }] },
+      10,
+    ],
     ['the title and the context of a document', { messages: [{ content: [{ title: 'x'.repeat(4), context: 'y'.repeat(4) }] }] }, 2],
     ['nothing where the known fields are empty', { messages: [] }, 0],
     ['nothing where the one known field is null', { prompt: null, model: 'gpt-3.5-turbo-instruct' }, 0],

@@ -18,8 +18,12 @@ export interface LlmRequest {
   readonly model: string | undefined
   /** It is not JSON for us, and a more lenient backend may find any model in it. */
   readonly isUnreadable?: boolean
-  /** Where in its bytes the name `stream_options` ends; 0 where it has none, undefined where its bytes are not plain UTF-8. */
+  /** Where in its bytes the name `stream_options` ends; 0 where it has none, undefined where its bytes are not UTF-8. */
   readonly streamOptionsAt?: number | undefined
+  /** What it asks for goes on when its response has ended. */
+  readonly isBackground?: boolean
+  /** It has a field for a prompt, though perhaps no text that we find there. */
+  readonly hasPrompt?: boolean
   /** It is a form. */
   readonly isUpload?: boolean
   /** It has messages or a prompt, which no request for embeddings has. */
@@ -27,8 +31,8 @@ export interface LlmRequest {
 }
 
 /** Whether a response to it should have a count or a text: other requests list, upload or look something up. */
-export function asksForTokens({ promptTokens, requestedTokens, isUpload }: LlmRequest): boolean {
-  return isUpload !== true && (promptTokens > 0 || requestedTokens !== undefined)
+export function asksForTokens({ promptTokens, requestedTokens, hasPrompt, isUpload }: LlmRequest): boolean {
+  return isUpload !== true && (promptTokens > 0 || hasPrompt === true || requestedTokens !== undefined)
 }
 
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
@@ -50,8 +54,11 @@ const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reaso
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
 /** Of content inside content, such as a tool's result inside a message. Deeper than any API nests it. */
 const MAX_DEPTH = 8
+/** The arguments of a call are an object in some APIs. */
+const OBJECT_FIELDS = ['input', 'arguments']
 
 const TEXT: Reading = { text: 'characters' }
+const TEXT_OR_OBJECT: Reading = { text: 'characters', written: 'objects' }
 const NUMBER: Reading = { number: 'value' }
 const PROMPT = promptPart(0)
 const WRITTEN: Reading = { text: 'characters', written: 'objects and lists' }
@@ -65,15 +72,16 @@ const REQUEST = fieldsOf(
     options: { fields: fieldsOf({ num_predict: NUMBER }, { keptAs: 0 }) },
     parameters: { fields: fieldsOf({ max_new_tokens: NUMBER }, { keptAs: 1 }) },
     stream: { isFlag: true },
+    background: { isFlag: true },
     stream_options: {},
     model: { text: 'kept' },
     ...readings(UNREAD_FIELDS, {}),
   },
   { others: WRITTEN },
 )
-const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREAM_OPTIONS] = [
-  ...['messages', 'prompt', 'tools', 'max_tokens', 'n', 'stream', 'stream_options'],
-].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number]
+const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREAM_OPTIONS, BACKGROUND] = [
+  ...['messages', 'prompt', 'tools', 'max_tokens', 'n', 'stream', 'stream_options', 'background'],
+].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number, number]
 
 /**
  * Reads chat, completions, embeddings, Responses and Anthropic requests by the fields that are present, while their bytes
@@ -115,9 +123,18 @@ export class LlmRequestReader {
       choices: Math.max(choices, 1),
       isStream: sizes.size(STREAM) === 1,
       model: sizes.keptText,
+      isBackground: sizes.size(BACKGROUND) === 1,
+      hasPrompt: PROMPT_FIELDS.some((_name, index) => sizes.has(index)),
       isForText: sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT),
-      streamOptionsAt: this.#encoding.isUtf8 ? (sizes.has(STREAM_OPTIONS) ? sizes.nameEnds[STREAM_OPTIONS] : 0) : undefined,
+      streamOptionsAt: this.#streamOptionsAt(),
     }
+  }
+
+  #streamOptionsAt(): number | undefined {
+    const { skipped } = this.#encoding
+    if (skipped === undefined) return undefined
+    if (!this.#sizes.has(STREAM_OPTIONS)) return 0
+    return skipped + this.#sizes.nameEnds[STREAM_OPTIONS]!
   }
 
   /** Of the known fields and of what else is written beside them; without any known one, of the whole body. */
@@ -167,7 +184,13 @@ function promptPart(depth: number): Reading {
   const inner = promptPart(depth + 1)
   const parts = TEXT_FIELDS.length + PART_FIELDS.length
   const fields = fieldsOf(
-    { ...readings(TEXT_FIELDS, TEXT), ...readings(PART_FIELDS, inner), type: { text: { words: [unitsOf('text')] } }, data: TEXT },
+    {
+      ...readings(TEXT_FIELDS, TEXT),
+      ...readings(OBJECT_FIELDS, TEXT_OR_OBJECT),
+      ...readings(PART_FIELDS, inner),
+      type: { text: { words: [unitsOf('text')] } },
+      data: TEXT,
+    },
     { size: (sizes, from) => sum(sizes, from, parts) + (sizes[from + parts] === 1 ? sum(sizes, from + parts + 1, 1) : 0) },
   )
   return { text: 'characters', list: { ...inner, number: CHARACTERS_PER_TOKEN }, fields }

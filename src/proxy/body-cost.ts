@@ -17,8 +17,18 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: numbe
     const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
     if (bytes.length > 0) scan.write(bytes)
     scan.end((outcome) => {
-      if (outcome === 'read') resolve(reader.end())
+      if (outcome === 'read') resolve(hasForeignCharset(request.header('content-type')) ? unknown(reader.end()) : reader.end())
       else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
     })
   })
+}
+
+/** Some servers decode a body as its label says, and find other names in it than we do. */
+function hasForeignCharset(contentType: string | undefined): boolean {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(contentType ?? '')?.[1]?.toLowerCase()
+  return charset !== undefined && !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/.test(charset)
+}
+
+function unknown(cost: BodyCost): BodyCost {
+  return typeof cost === 'string' ? cost : { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true }
 }

@@ -43,6 +43,8 @@ export interface LlmResponseParts {
   readonly isActivated: boolean
   /** The proxy has asked for the count of a stream, and the client has not: it does not see it. */
   readonly hidesUsage: boolean
+  /** A rule wants the count of a stream, and the request could not be made to ask for it. */
+  readonly isUnasked: boolean
   /** Whatever usage it reports was charged to the request that caused it: this one looks that up again. */
   readonly isLookup: boolean
   readonly maxBodyBytes: number

@@ -10,7 +10,7 @@ import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
-import { mayAskForUsage, withUsageRequest } from '../llm/usage-request.ts'
+import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/usage-request.ts'
 import { mayClimb, normalizePath } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
@@ -25,6 +25,7 @@ import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body-claims.ts'
 import { bodyHolders } from './body-holders.ts'
 import type { BodyMemory } from './body-memory.ts'
+import { codingOf } from './content-coding.ts'
 import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchanges } from './exchanges.ts'
@@ -205,10 +206,9 @@ export class ReverseProxy {
     const { backend, backendHost } = this.#parts
     const { request, view, plan, downstream } = incoming
     const isCounted = reservation !== undefined && reservation.charges.length > 0
-    const asking = isCounted ? this.#askingForUsage(incoming, reservation) : undefined
-    const body = asking ?? incoming.body
-    const llm =
-      isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm, asking !== undefined) : undefined
+    const asked = isCounted ? this.#askForUsage(incoming, reservation) : undefined
+    const body = typeof asked === 'object' ? { ...incoming.body!, bytes: asked.bytes } : incoming.body
+    const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm, asked) : undefined
     if (downstream.isGone) {
       // It went while its body was read or the store was asked.
       held?.release()
@@ -222,22 +222,29 @@ export class ReverseProxy {
     incoming.body = undefined
   }
 
-  /** The body with a request for the provider's count, where a rule wants that and the client does not ask for it; else undefined. */
-  #askingForUsage({ request, body, llm }: Incoming, { charges }: Reservation): ReadBody | undefined {
-    const asks = charges.some(({ rule }) => rule.asksUsage && !rule.policy.isShadow) && !this.#parts.engine.isShadowed
-    if (!asks || body === undefined || body.isPartial || !llm?.isStream || llm.streamOptionsAt === undefined) return undefined
-    if (!mayAskForUsage(normalizePath(request.target)) || request.header('content-encoding') !== undefined) return undefined
-    const bytes = withUsageRequest(body.bytes, llm.streamOptionsAt)
-    return bytes && { ...body, bytes }
+  /** Has the body ask for the provider's count, where a rule wants that; undefined where none does, or its stream has one anyway. */
+  #askForUsage({ request, body, llm }: Incoming, { charges }: Reservation): UsageRequest | undefined {
+    const isWanted = charges.some(({ rule }) => rule.asksUsage && !rule.policy.isShadow) && !this.#parts.engine.isShadowed
+    if (!isWanted || llm?.isStream !== true || !mayAskForUsage(normalizePath(request.target))) return undefined
+    const isPlain = codingOf(request.header('content-encoding')) === 'identity'
+    if (body === undefined || body.isPartial || llm.isUnreadable === true || !isPlain) return 'unchanged'
+    return withUsageRequest(body.bytes, llm.streamOptionsAt)
   }
 
-  #llmParts(reservation: Reservation, { request, downstream }: Incoming, llm: LlmRequest, hidesUsage: boolean): LlmResponseParts {
+  #llmParts(
+    reservation: Reservation,
+    { request, downstream }: Incoming,
+    llm: LlmRequest,
+    asked: UsageRequest | undefined,
+  ): LlmResponseParts {
     const { engine, logger, clock, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const notUnderstood = this.#notUnderstood
     const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger, clock, notUnderstood, trace: downstream.trace })
     const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
-    return { settlement, request: llm, isActivated, hidesUsage, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
+    const hidesUsage = typeof asked === 'object' && !asked.isForClient
+    const isUnasked = asked === 'unchanged'
+    return { settlement, request: llm, isActivated, hidesUsage, isUnasked, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
   /** The backend gave no response, or not the whole of it. Half a response is broken off, not ended as if it were whole. */

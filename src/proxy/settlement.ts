@@ -13,6 +13,8 @@ import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 /** What ended a response. */
 export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
 
+type Estimate = 'fair' | 'low' | undefined
+
 export interface SettlementParts {
   readonly engine: Engine
   readonly metrics: LlmMetrics
@@ -45,14 +47,14 @@ export class Settlement {
     return this.#isSettled
   }
 
-  /** Corrects what each rule reserved to what was used, as its cost sees it. `isEstimate`: the provider had no chance to count. */
-  settle(end: SettlementEnd, used: TokenCounts, isEstimate = false): void {
-    this.#settle(end, { tokens: used, isStreamed: false, isEstimate })
+  /** Corrects what each rule reserved to what was used, as its cost sees it. `estimate`: of what kind it is, without the provider's count. */
+  settle(end: SettlementEnd, used: TokenCounts, estimate?: Estimate): void {
+    this.#settle(end, { tokens: used, isStreamed: false, estimate })
   }
 
   /** The same after a stream: rules that do not watch streams keep what they took. */
-  settleStream(end: SettlementEnd, used: TokenCounts, isEstimate: boolean): void {
-    this.#settle(end, { tokens: used, isStreamed: true, isEstimate })
+  settleStream(end: SettlementEnd, used: TokenCounts, estimate: Estimate): void {
+    this.#settle(end, { tokens: used, isStreamed: true, estimate })
   }
 
   /** Nothing was used: all of it goes back. */

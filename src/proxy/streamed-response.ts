@@ -199,7 +199,7 @@ export class StreamedResponse implements LlmResponse {
       this.#settle(() => {
         this.#parts.metrics.countTruncation(cut.rule)
         this.#log('truncated', cut, 'stream truncated')
-        this.#parts.settlement.settleStream('truncated', filter.counts, !filter.hasProviderCount)
+        this.#parts.settlement.settleStream('truncated', filter.counts, this.#estimateOf(filter))
       })
     } else if (filter.hasEnded) this.#settleDone(filter)
   }
@@ -207,11 +207,19 @@ export class StreamedResponse implements LlmResponse {
   /** It ends before its end. */
   #settleBroken(end: 'truncated' | 'client_gone', filter: StreamFilter<PlanRule> | undefined): void {
     this.#settle(() => {
-      const { settlement, isLookup } = this.#parts
+      const { settlement, request, isLookup } = this.#parts
       if (isLookup) settlement.giveBack(end)
       else if (filter === undefined) settlement.keepReservation(end)
-      else settlement.settleStream(end, filter.counts, !filter.hasProviderCount)
+      else if (!filter.isUnderstood && asksForTokens(request)) settlement.keepReservation(end)
+      else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
     })
+  }
+
+  /** Work in the background goes on without us, and a stream that could not be asked for its count may hide much. */
+  #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
+    const { request, isUnasked } = this.#parts
+    if (hasProviderCount) return undefined
+    return isUnasked || request.isBackground === true ? 'low' : 'fair'
   }
 
   #settleDone(filter: StreamFilter<PlanRule>): void {
@@ -220,7 +228,7 @@ export class StreamedResponse implements LlmResponse {
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
       if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
-      settlement.settleStream('done', counts, !hasProviderCount)
+      settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
       metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)

@@ -58,8 +58,9 @@ export class WholeResponse implements LlmResponse {
     if (isLookup) return settlement.giveBack('client_gone')
     const tally = isReadable ? this.#reader.breakOff() : undefined
     // The backend has begun, so there is something to pay for.
-    if (tally === undefined || (tally.characters === 0 && !hasUsage(tally) && asksForTokens(request))) return settlement.keepReservation('client_gone')
-    settlement.settle('client_gone', countTokens(tally, request.promptTokens), true)
+    if (tally === undefined || (tally.characters === 0 && !hasUsage(tally) && asksForTokens(request)))
+      return settlement.keepReservation('client_gone')
+    settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
   }
 
   backendFailed(): void {

@@ -89,11 +89,24 @@ describe('a bearer token', () => {
       expect(bearerToken('Bearer eyJhbGciOiJkaXIifQ..QUE.QUFB.QQ')).toBe('eyJhbGciOiJkaXIifQ..QUE.QUFB.QQ')
     })
 
-    test.each(['Q!!!!Q==', 'Q=Q', 'QQ===', 'QQ\xe9', 'Q,Q', 'Q', 'QUFBQ'])('counts as repeated with characters that a backend may skip: %j', (end) => {
-      expect(bearerToken(`Bearer ${signed}.${start}${end}`)).toBe(REPEATED)
-    })
+    test.each(['Q!!!!Q==', 'Q=Q', 'QQ===', 'QQ\xe9', 'Q,Q', 'Q', 'QUFBQ'])(
+      'counts as repeated with characters that a backend may skip: %j',
+      (end) => {
+        expect(bearerToken(`Bearer ${signed}.${start}${end}`)).toBe(REPEATED)
+      },
+    )
 
-    test.each(['eyJ.a', 'eyJ', 'eyJ.a.b.c', 'eyJ.a.b.c.d.e', 'sk.a.QR', 'ex.team.01', 'ex.team.02', 'e2.prod.key-3@x', 'eyJhbGciOiJIUzI1NiJ9.a.QR'])('is only what has the form of one: %s', (token) => {
+    test.each([
+      'eyJ.a',
+      'eyJ',
+      'eyJ.a.b.c',
+      'eyJ.a.b.c.d.e',
+      'sk.a.QR',
+      'ex.team.01',
+      'ex.team.02',
+      'e2.prod.key-3@x',
+      'eyJhbGciOiJIUzI1NiJ9.a.QR',
+    ])('is only what has the form of one: %s', (token) => {
       expect(bearerToken(`Bearer ${token}`)).toBe(token)
     })
   })

@@ -3,6 +3,7 @@ import { both, CHAT, COMPLETIONS, HELLO, HELLO_TOKENS, llmProxy, RESPONSES } fro
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
 import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { type ScriptedLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
 const CHUNKS = chatChunk({ content: 'abcd' }) + chatChunk({}, 'stop')
@@ -40,6 +41,28 @@ describe('streaming.ask_usage', () => {
     const body = { ...ASKED, stream_options: { include_usage: true } }
     expect((await proxy.stream(CHAT, body)).text).toBe(`${CHUNKS}${USAGE}${DONE}`)
     expect(backend.calls[0]!.body).toBe(JSON.stringify(body))
+  })
+
+  test.for([
+    ['options that cannot be changed', { ...ASKED, stream_options: { include_usage: false, x: {} } }, []],
+    ['options far behind their name', JSON.stringify(ASKED).replace('{', `{"stream_options":${' '.repeat(5000)}null,`), []],
+    ['a number that only some know', JSON.stringify(ASKED).replace('{', '{"temperature":NaN,'), []],
+  ] as const)('a stream that could not be asked because of %s costs at least what was reserved', async ([, body, fields]) => {
+    const backend = await scriptedLlm((call) => {
+      call.begin()
+      call.end(`${CHUNKS}${DONE}`)
+    })
+    const proxy = await llmProxy(backend, { streaming: { ...QUIET, ask_usage: true }, config: { max_completion_tokens: 500 } })
+    expect((await proxy.open(CHAT, body, fields).untilClosed()).text).toBe(`${CHUNKS}${DONE}`)
+    expect((await proxy.spent()).day).toBeGreaterThanOrEqual(HELLO_TOKENS + 500)
+  })
+
+  test('is for other spellings of the path, and for a coding that is none', async () => {
+    const backend = await countingLlm()
+    const proxy = await llmProxy(backend, { streaming: { ...QUIET, ask_usage: true } })
+    for (const path of ['/v1/chat/completions/', '/v1/chat/Completions']) await proxy.stream(path, ASKED)
+    await proxy.stream(CHAT, ASKED, [['Content-Encoding', 'identity']])
+    expect(await proxy.spent()).toEqual(both(3 * 350))
   })
 
   test('is for budgets of money too', async () => {
@@ -90,5 +113,35 @@ describe('without_usage: keep', () => {
     await client.untilText('abcd')
     client.abort()
     expect(await proxy.leftWhenQuiet()).toBe(100 - (HELLO_TOKENS * 0.01 + 500 * 0.02))
+  })
+})
+
+describe('work in the background', () => {
+  test('costs what was reserved where its stream is left, for it goes on', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const client = proxy.open(RESPONSES, { input: 'hello there!', max_output_tokens: 500, stream: true, background: true })
+    const call = await backend.next()
+    call.begin()
+    await call.write(sse({ type: 'response.output_text.delta', delta: 'abcd' }, 'response.output_text.delta'))
+    await client.untilText('abcd')
+    client.abort()
+    await until(() => call.isAborted)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
+  })
+})
+
+describe('a stream in a language that is not known', () => {
+  test('costs what was reserved where its client leaves', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const client = proxy.open(CHAT, ASKED)
+    const call = await backend.next()
+    call.begin()
+    await call.write(sse({ candidates: [{ content: { parts: [{ text: 'abcd' }] } }] }))
+    await client.untilText('abcd')
+    client.abort()
+    await until(() => call.isAborted)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
   })
 })

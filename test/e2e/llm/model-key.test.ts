@@ -30,6 +30,11 @@ describe('a block of a model', () => {
     ['with a number that only some know', '{"model":"forbidden","temperature":NaN}', []],
     ['in UTF-32', Buffer.from('{\0\0\0"\0\0\0'), []],
     ['that is no JSON', 'model=forbidden', []],
+    [
+      'labelled with a charset that hides names',
+      '{"model":"allowed","x":"+ACIALAAi-model+ACIAOgAi-forbidden"}',
+      [['Content-Type', 'application/json; charset=utf-7']],
+    ],
     ['in a coding that edge does not know', '(\xb5/\xfd and more)', [['Content-Encoding', 'zstd']]],
   ] as const)('refuses a body %s: some backend may find that model in it', async (_what, body, fields) => {
     const { edge, backend } = await limited(policy('p', { rules }))

@@ -55,6 +55,12 @@ describe('an answer that has neither usage nor text that is known', () => {
     expect(await costOf(body)).toBe(HELLO_TOKENS + ASKED.max_tokens)
   })
 
+  test('costs what was reserved though the text of the prompt was not found', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, { message: { content: 'x'.repeat(4000) } }))
+    await proxy.post(CHAT, { messages: [{ role: 'user', Content: 'Write a long story' }] })
+    expect(await proxy.spent()).toEqual(both(1000))
+  })
+
   test('is counted and logged, once a minute for each policy', async () => {
     const proxy = await llmProxy(await answeringLlm(200, {}))
     for (let i = 0; i < 3; i++) await proxy.post(CHAT, ASKED)

@@ -11,7 +11,18 @@ const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
 const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
 const CHOICES_FIELDS = ['n', 'best_of']
-const UNCOUNTED_FIELDS = ['options', 'parameters', 'stream', 'stream_options', 'model', 'metadata', 'logit_bias', 'image', 'images']
+const UNCOUNTED_FIELDS = [
+  'options',
+  'parameters',
+  'stream',
+  'stream_options',
+  'background',
+  'model',
+  'metadata',
+  'logit_bias',
+  'image',
+  'images',
+]
 const KNOWN_FIELDS = [...PROMPT_FIELDS, ...DEFINITION_FIELDS, ...MAX_FIELDS, ...CHOICES_FIELDS, ...UNCOUNTED_FIELDS]
 const CHARACTERS_PER_TOKEN = 4
 /** Where a message or a part of it keeps text, and where it keeps further parts. */
@@ -37,6 +48,10 @@ export function requestByTree(body: string): LlmRequest {
     isStream: isJson(body) ? ![undefined, null, false].includes(request?.['stream'] as null) : body !== '',
     model: modelOf(request?.['model']),
     ...(!isJson(body) && { isUnreadable: body !== '' }),
+    ...(isJson(body) && {
+      isBackground: ![undefined, null, false].includes(request?.['background'] as null),
+      hasPrompt: fields.length > 0,
+    }),
     ...(isJson(body) && { isForText: request !== undefined && ('messages' in request || 'prompt' in request) }),
   }
 }
@@ -67,6 +82,7 @@ function promptCharacters(value: unknown, depth: number): number {
   const part = asObject(value)
   if (part === undefined) return 0
   for (const field of TEXT_FIELDS) sum += charactersIn(part[field])
+  for (const field of ['input', 'arguments']) if (asObject(part[field]) !== undefined) sum += writtenCharacters(part[field])
   for (const field of PART_FIELDS) if (part[field] !== undefined) sum += promptCharacters(part[field], depth + 1)
   return part['type'] === 'text' ? sum + charactersIn(part['data']) : sum
 }
