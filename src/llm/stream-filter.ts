@@ -59,6 +59,7 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #addsUsage: boolean
   readonly #tally = newTally()
   #dialect: Dialect | undefined
+  #hasEvents = false
   #hasError = false
   /** The stream has sent its end marker: no more text will follow. */
   hasEnded = false
@@ -128,6 +129,11 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.hasUsage || this.#tally.characters > 0
   }
 
+  /** Its events are of an API that we do not know. */
+  get isForeign(): boolean {
+    return this.#hasEvents && this.#dialect === undefined
+  }
+
   /** The response was an error and nothing else. */
   get hasFailed(): boolean {
     return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
@@ -187,6 +193,7 @@ export class StreamFilter<Rule extends StreamRule> {
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const event = isObject ? asObject(parseJson(data.text)) : undefined
     if (event === undefined) return this.#out.pass(bytes, start, end)
+    this.#hasEvents = true
     this.#dialect ??= dialectOf(event)
     const before = this.#tally.characters
     if (!this.#passes(event)) return

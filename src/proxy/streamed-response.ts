@@ -210,7 +210,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, request, isLookup } = this.#parts
       if (isLookup) settlement.giveBack(end)
       else if (filter === undefined) settlement.keepReservation(end)
-      else if (!filter.isUnderstood && asksForTokens(request)) settlement.keepReservation(end)
+      else if (filter.isForeign && asksForTokens(request)) settlement.keepReservation(end)
       else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
     })
   }
