@@ -14,6 +14,8 @@ export interface Reading {
   readonly fields?: Fields
   /** An object, or also a list, that is not empty: its length as JSON.stringify would write it, except that a repeated name counts each time. */
   readonly written?: 'objects' | 'objects and lists'
+  /** A text, an object or a list adds one to `marked`, whatever its size. */
+  readonly isMarked?: boolean
 }
 
 /** What is read of an object. Of a repeated name the last value counts, as in JSON.parse. */
@@ -24,7 +26,7 @@ export interface Fields {
   readonly size: (sizes: Float64Array, from: number) => number
   /** The sizes of the last such object are kept, as this one of the `keptSizes`; undefined: they are not. */
   readonly keptAs: number | undefined
-  /** How the other fields of the outermost object count, all together as `otherSize`; undefined: they do not. */
+  /** How its other fields count, with those of all objects together as `otherSize`; undefined: they do not. */
   readonly others: Reading | undefined
 }
 
@@ -41,7 +43,7 @@ export const NO_COUNT = -3
 /** The field of a value that belongs to the others. */
 const OTHER = -3
 // Above the number of fields of any object that is read, and its depth.
-const MAX_FIELDS = 28
+const MAX_FIELDS = 32
 const MAX_FRAMES = 12
 
 /** The fields get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
@@ -69,6 +71,7 @@ export class JsonSizes implements JsonEvents {
   readonly keptSizes: Float64Array[] = []
   keptText: string | undefined
   otherSize = 0
+  marked = 0
   /** Of the fields of the outermost object: how many bytes came up to the end of their names. */
   readonly nameEnds = new Float64Array(MAX_FIELDS)
   /** A field of the outermost object was repeated. */
@@ -112,23 +115,28 @@ export class JsonSizes implements JsonEvents {
     const fields = this.#frames[top]!.fields!
     if (this.#field[top] === NO_NAME_YET) this.#sizes.fill(ABSENT, top * MAX_FIELDS, top * MAX_FIELDS + fields.names.length)
     const field = findField(fields, name)
-    this.#next = field?.reading
-    this.#field[top] = field?.index ?? ABSENT
+    if (field === undefined) return this.#nameOther(fields, name, top)
+    this.#next = field.reading
+    this.#field[top] = field.index
     if (top > 0) return
-    if (field === undefined) {
-      this.hasNameInOtherCase ||= isInOtherCase(fields, name)
-      this.#next = fields.others
-      this.#field[top] = OTHER
-      return
-    }
     this.nameEnds[field.index] = end
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
   }
 
+  /** Some readers take a name in another case for the field. Further inside, what it has counts besides, like an unknown one. */
+  #nameOther(fields: Fields, name: JsonString, top: number): void {
+    const field = findInOtherCase(fields, name)
+    const isOutermost = top === 0
+    if (isOutermost) this.hasNameInOtherCase ||= field !== undefined
+    this.#next = fields.others ?? (isOutermost ? undefined : field?.reading)
+    this.#field[top] = OTHER
+  }
+
   string(string: JsonString, isWhole: boolean): void {
     if (this.#unreadDepth > 0) return
     if (this.#writtenDepth > 0) return this.#write(string.writtenCharacters + QUOTES)
+    if (this.#next?.isMarked) this.marked++
     const text = this.#next?.text
     if (text === undefined) this.#completeUncounted()
     else if (text === 'characters') this.#complete(string.characters)
@@ -158,9 +166,16 @@ export class JsonSizes implements JsonEvents {
   }
 
   begin(isObject: boolean): void {
-    if (this.#unreadDepth > 0) this.#unreadDepth++
-    else if (this.#writtenDepth > 0) this.#writtenDepth++
-    else if (isObject ? this.#next?.fields !== undefined : this.#next?.list !== undefined) this.#push(this.#next!, isObject)
+    if (this.#unreadDepth > 0) {
+      this.#unreadDepth++
+      return
+    }
+    if (this.#writtenDepth > 0) {
+      this.#writtenDepth++
+      return
+    }
+    if (this.#next?.isMarked) this.marked++
+    if (isObject ? this.#next?.fields !== undefined : this.#next?.list !== undefined) this.#push(this.#next!, isObject)
     else if (isObject ? this.#next?.written !== undefined : this.#next?.written === 'objects and lists') {
       this.#writtenDepth = 1
       this.#written = 0
@@ -241,10 +256,10 @@ function findField({ byLength }: Fields, name: JsonString): Field | undefined {
   return undefined
 }
 
-function isInOtherCase({ byLength }: Fields, name: JsonString): boolean {
+function findInOtherCase({ byLength }: Fields, name: JsonString): Field | undefined {
   const candidates = byLength[name.length]
-  if (candidates !== undefined) for (const field of candidates) if (name.equalsInAnyCase(field.name)) return true
-  return false
+  if (candidates !== undefined) for (const field of candidates) if (name.equalsInAnyCase(field.name)) return field
+  return undefined
 }
 
 /** JSON has no infinity: JSON.stringify writes null. */

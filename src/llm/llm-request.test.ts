@@ -93,6 +93,16 @@ describe('the prompt estimate', () => {
       { messages: [{ content: [{ type: 'tool_use', input: { city: 'x'.repeat(29) } }] }] },
       10,
     ],
+    ['what was done with tools', { input: [{ code: 'x'.repeat(8) }, { stdout: 'y'.repeat(8) }, { action: { commands: ['ls'] } }] }, 9],
+    ['tools that were listed', { input: [{ type: 'mcp_list_tools', tools: [{ description: 'x'.repeat(20) }] }] }, 10],
+    [
+      'what is put into a prompt that is kept',
+      { prompt: { id: 'p', variables: { a: 'x'.repeat(200), b: { text: 'y'.repeat(200) } } } },
+      100,
+    ],
+    ['no picture that is put into it', { prompt: { variables: { a: { type: 'input_image', image_url: 'x'.repeat(999) } } } }, 0],
+    ['a name in another case inside', { messages: [{ content: 'xxxx', Content: 'y'.repeat(396), conſent: 'z' }] }, 100],
+    ['text beside bounds that are not at the top', { prompt: '', options: { num_predict: 9, stop: 'x'.repeat(400) } }, 100],
     ['the title and the context of a document', { messages: [{ content: [{ title: 'x'.repeat(4), context: 'y'.repeat(4) }] }] }, 2],
     ['nothing where the known fields are empty', { messages: [] }, 0],
     ['nothing where the one known field is null', { prompt: null, model: 'gpt-3.5-turbo-instruct' }, 0],
@@ -171,11 +181,34 @@ describe('the tokens that a request asks for', () => {
     [{ max_tokens: 1, options: {} }, 1],
     [{ max_tokens: 1, options: { temperature: 1 } }, 1],
     [{ max_tokens: 1, parameters: { max_new_tokens: 1000 } }, 1000],
+    [{ max_tokens: 1, parameters: { max_tokens: 3, best_of: 8 } }, 24],
+    [{ max_tokens: 1, sampling_params: { max_new_tokens: 1000, n: 2 } }, 2000],
+    [{ max_tokens: 1, extra_body: { max_tokens: 1000 } }, 1000],
+    [{ max_tokens: 1, extra_body: { n: '1000' } }, undefined],
+    [{ max_tokens: 10, n_cmpl: 8 }, 80],
     [{ max_tokens: 10, best_of: 8 }, 80],
     [{ max_tokens: 10, n: 2, best_of: 8 }, 80],
     [{ n_predict: -1 }, undefined],
   ])('are bounded as other servers spell it: %j by %s', (fields, tokens) => {
     expect(readLlmRequest(JSON.stringify({ prompt: 'x', ...fields })).requestedTokens).toBe(tokens)
+  })
+
+  test.each([
+    [['x'], 10],
+    [['x', 'y', ''], 30],
+    [[1, 2, 3], 10],
+    [
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      20,
+    ],
+    [[1, 'x', 2, { prompt_string: 'y' }, null], 20],
+    [{ id: 'x' }, 10],
+  ])('are those of each prompt: %j asks for %i', (prompt, tokens) => {
+    expect(readLlmRequest(JSON.stringify({ prompt, max_tokens: 10 })).requestedTokens).toBe(tokens)
+    expect(readLlmRequest(JSON.stringify({ prompt, n: 3 })).choices).toBe((3 * tokens) / 10)
   })
 
   test.each([

@@ -10,7 +10,7 @@ export interface LlmRequest {
   readonly promptTokens: number
   /** The most that it requests, over all choices; undefined where it sets no limit. */
   readonly requestedTokens: number | undefined
-  /** How many choices it requests. */
+  /** How many choices it requests, for all of its prompts together. */
   readonly choices: number
   /** The body has a `stream` that is neither `false` nor null; or it is not JSON for us, and a more lenient backend may find one. */
   readonly isStream: boolean
@@ -40,8 +40,10 @@ const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
 const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
 /** Of OpenAI, then of llama.cpp, Ollama and TGI. */
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
-/** For each of several choices the bound counts again; of `best_of` completions, the provider shows some and bills all. */
-const CHOICES_FIELDS = ['n', 'best_of']
+/** For each of several choices the bound counts again; of `best_of` completions, the provider shows some and bills all. llama.cpp prefers `n_cmpl`. */
+const CHOICES_FIELDS = ['n', 'n_cmpl', 'best_of']
+/** Objects that may have bounds too: of Ollama, TGI, SGLang, and LiteLLM, which has them replace those beside it. */
+const NESTING_FIELDS = ['options', 'parameters', 'sampling_params', 'extra_body']
 /** However long they are, no model reads their text. */
 const UNREAD_FIELDS = ['metadata', 'logit_bias', 'image', 'images']
 /** Other fields together: less is no prompt, but names and switches that we do not know. */
@@ -52,6 +54,8 @@ const CHARACTERS_PER_TOKEN = 4
 // The fields of a message, or of a part of it, that hold text, and those that hold further parts.
 const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
+/** Of items of the Responses API that go back to the model: what its tools were, did and found. */
+const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr']
 /** Of content inside content, such as a tool's result inside a message. Deeper than any API nests it. */
 const MAX_DEPTH = 8
 /** The arguments of a call are an object in some APIs. */
@@ -60,17 +64,18 @@ const OBJECT_FIELDS = ['input', 'arguments']
 const TEXT: Reading = { text: 'characters' }
 const TEXT_OR_OBJECT: Reading = { text: 'characters', written: 'objects' }
 const NUMBER: Reading = { number: 'value' }
-const PROMPT = promptPart(0)
 const WRITTEN: Reading = { text: 'characters', written: 'objects and lists' }
+const BOUND_READINGS = { ...readings(MAX_FIELDS, NUMBER), ...readings(CHOICES_FIELDS, NUMBER) }
+const PROMPT = promptPart(0)
+/** Each text, and each list of token ids, is a prompt of its own. */
+const PROMPTS: Reading = { ...PROMPT, list: { ...PROMPT.list, isMarked: true } }
 const REQUEST = fieldsOf(
   {
     ...readings(PROMPT_FIELDS, PROMPT),
+    prompt: PROMPTS,
     ...readings(DEFINITION_FIELDS, WRITTEN),
-    ...readings(MAX_FIELDS, NUMBER),
-    ...readings(CHOICES_FIELDS, NUMBER),
-    // Ollama and TGI have bounds in here.
-    options: { fields: fieldsOf({ num_predict: NUMBER }, { keptAs: 0 }) },
-    parameters: { fields: fieldsOf({ max_new_tokens: NUMBER }, { keptAs: 1 }) },
+    ...BOUND_READINGS,
+    ...Object.fromEntries(NESTING_FIELDS.map((name, i) => [name, nestedBounds(i)])),
     stream: { isFlag: true },
     background: { isFlag: true },
     stream_options: {},
@@ -116,11 +121,12 @@ export class LlmRequestReader {
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
     // Most readers ignore `Max_Tokens`, and some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
-    const choices = this.#largest(CHOICES, CHOICES_FIELDS.length)
+    const stated = this.#largest(CHOICES, CHOICES_FIELDS.length)
+    const choices = Math.min(Math.max(stated, 1) * Math.max(sizes.marked, 1), MAX_TOKENS)
     return {
       promptTokens: estimatedTokens(this.#promptCharacters()),
-      requestedTokens: this.#requestedTokens(choices),
-      choices: Math.max(choices, 1),
+      requestedTokens: stated < 0 ? undefined : this.#requestedTokens(choices),
+      choices,
       isStream: sizes.size(STREAM) === 1,
       model: sizes.keptText,
       isBackground: sizes.size(BACKGROUND) === 1,
@@ -151,17 +157,17 @@ export class LlmRequestReader {
 
   /** Backends differ in which bound they obey, so the largest counts; and in what they make of one that is no positive number, so it counts as none. */
   #requestedTokens(choices: number): number | undefined {
-    const [options, parameters] = this.#sizes.keptSizes
-    let largest = this.#largest(BOUNDS, MAX_FIELDS.length)
-    for (const nested of [options, parameters]) if (nested !== undefined) largest = largerBound(largest, nested[0]!)
-    if (largest <= 0 || choices < 0) return undefined
-    return Math.min(Math.min(largest, MAX_TOKENS) * Math.max(choices, 1), MAX_TOKENS)
+    const largest = this.#largest(BOUNDS, MAX_FIELDS.length)
+    return largest <= 0 ? undefined : Math.min(largest * choices, MAX_TOKENS)
   }
 
-  /** Of fields in a row; 0 where all are missing, NO_COUNT where one is no positive number. */
+  /** Of fields in a row, wherever they are; 0 where all are missing, NO_COUNT where one is no positive number. */
   #largest(from: number, count: number): number {
     let largest = 0
-    for (let i = from; i < from + count; i++) largest = largerBound(largest, this.#sizes.size(i))
+    for (let i = from; i < from + count; i++) {
+      largest = largerBound(largest, this.#sizes.size(i))
+      for (const nested of this.#sizes.keptSizes) if (nested !== undefined) largest = largerBound(largest, nested[i - BOUNDS]!)
+    }
     return Math.min(largest, MAX_TOKENS)
   }
 }
@@ -182,18 +188,26 @@ function unreadable(characters: number): LlmRequest {
 function promptPart(depth: number): Reading {
   if (depth > MAX_DEPTH) return TEXT
   const inner = promptPart(depth + 1)
-  const parts = TEXT_FIELDS.length + PART_FIELDS.length
+  // A prompt that the provider keeps has texts, pictures and files put into it, under names of its own.
+  const variables = { fields: fieldsOf({}, { others: promptPart(depth + 2) }) }
+  const parts = TEXT_FIELDS.length + PART_FIELDS.length + WRITTEN_FIELDS.length
   const fields = fieldsOf(
     {
       ...readings(TEXT_FIELDS, TEXT),
       ...readings(OBJECT_FIELDS, TEXT_OR_OBJECT),
       ...readings(PART_FIELDS, inner),
+      ...readings(WRITTEN_FIELDS, WRITTEN),
       type: { text: { words: [unitsOf('text')] } },
       data: TEXT,
+      variables,
     },
     { size: (sizes, from) => sum(sizes, from, parts) + (sizes[from + parts] === 1 ? sum(sizes, from + parts + 1, 1) : 0) },
   )
   return { text: 'characters', list: { ...inner, number: CHARACTERS_PER_TOKEN }, fields }
+}
+
+function nestedBounds(keptAs: number): Reading {
+  return { fields: fieldsOf(BOUND_READINGS, { keptAs, others: WRITTEN }) }
 }
 
 function readings(names: readonly string[], reading: Reading): Record<string, Reading> {

@@ -42,6 +42,10 @@ describe('a request for a stream asks for its count', () => {
       '{"stream":true,"stream_options":{"include_usage":true,"Include_Usage":false}}',
       '{"stream":true,"stream_options":{"include_usage":true}}',
     ],
+    [
+      '{"stream":true,"stream_options":{"include_usage":true,"include_uſage":false}}',
+      '{"stream":true,"stream_options":{"include_usage":true}}',
+    ],
   ])('which is the client itself that asks: %s', (body, expected) => {
     expect(asked(body)).toBe(`for the client: ${expected}`)
   })

@@ -6,9 +6,12 @@ const MAX_OPTIONS_BYTES = 4096
 const OPTIONS = /^\s*:\s*(null(?![\w$])|\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
 const NAME = 'include_usage'
 
-/** The paths of chat completions and completions, whose streams have a count only where a client asks for it. */
+/**
+ * The paths of chat completions and completions, whose streams have a count only where a client asks for it. Model servers take the same bodies at
+ * `/invocations`, as SageMaker calls them, and llama.cpp at Ollama's `/api/chat`.
+ */
 export function mayAskForUsage(path: string): boolean {
-  return /\/completions\/?$/i.test(path)
+  return /\/(?:completions|invocations|api\/chat)\/?$/i.test(path)
 }
 
 /** A body that asks for the provider's count, and whether the client does not. 'unchanged': it cannot be made to ask. */
@@ -34,7 +37,8 @@ export function withUsageRequest(body: Buffer, optionsAt: number | undefined): U
   // Some servers take other values for true, and others refuse them.
   if (typeof asked !== 'boolean') return 'unchanged'
   const names = Object.keys(options)
-  const isInOtherCase = (name: string): boolean => name !== NAME && name.toLowerCase() === NAME
+  // In upper case, as Go compares names: to it, `ſ` is an `s`.
+  const isInOtherCase = (name: string): boolean => name !== NAME && name.toUpperCase() === NAME.toUpperCase()
   if (asked && !names.some(isInOtherCase)) return { bytes: body, isForClient: true }
   const others = Object.fromEntries(names.filter((name) => !isInOtherCase(name)).map((name) => [name, options[name]]))
   return { bytes: spliced(body, start, end, JSON.stringify({ ...others, [NAME]: true })), isForClient: asked }

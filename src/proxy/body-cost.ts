@@ -25,8 +25,8 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: numbe
 
 /** Some servers decode a body as its label says, and find other names in it than we do. */
 function hasForeignCharset(contentType: string | undefined): boolean {
-  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(contentType ?? '')?.[1]?.toLowerCase()
-  return charset !== undefined && !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/.test(charset)
+  const charsets = (contentType ?? '').matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)/gi)
+  return [...charsets].some(([, charset]) => !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i.test(charset!))
 }
 
 function unknown(cost: BodyCost): BodyCost {

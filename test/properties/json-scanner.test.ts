@@ -69,11 +69,24 @@ describe('the JSON scanner', () => {
 const PART_NAMES = [
   ...['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context', 'type', 'data'],
   ...['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom'],
+  ...['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr', 'variables'],
 ]
 const REQUEST_NAMES = [
   ...['messages', 'system', 'prompt', 'input', 'instructions', 'model', 'stream', 'n'],
-  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens', 'best_of'],
-  ...['tools', 'functions', 'response_format', 'options', 'parameters', 'metadata', 'logit_bias', 'image', 'images'],
+  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens', 'best_of', 'n_cmpl'],
+  ...[
+    'tools',
+    'functions',
+    'response_format',
+    'options',
+    'parameters',
+    'sampling_params',
+    'extra_body',
+    'metadata',
+    'logit_bias',
+    'image',
+    'images',
+  ],
 ]
 
 describe('the reader of requests', () => {

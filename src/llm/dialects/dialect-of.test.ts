@@ -12,12 +12,15 @@ describe('the dialect of an event', () => {
     },
   )
 
-  test.each([['response.created'], ['response.output_text.delta'], ['response.completed'], ['response.some_new_thing']])(
-    'is Responses where its type is %s',
-    (type) => {
-      expect(dialectOf({ type })).toBeInstanceOf(ResponsesDialect)
-    },
-  )
+  test.each([
+    ['response.created'],
+    ['response.output_text.delta'],
+    ['response.completed'],
+    ['response.some_new_thing'],
+    ['transcript.text.delta'],
+  ])('is Responses where its type is %s', (type) => {
+    expect(dialectOf({ type })).toBeInstanceOf(ResponsesDialect)
+  })
 
   test.each([
     ['message_start'],

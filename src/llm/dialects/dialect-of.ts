@@ -9,7 +9,7 @@ export function dialectOf(event: JsonObject): Dialect | undefined {
   if (Array.isArray(event['choices'])) return new ChatDialect()
   const type = event['type']
   if (typeof type !== 'string') return undefined
-  if (type.startsWith('response.')) return new ResponsesDialect()
+  if (type.startsWith('response.') || type.startsWith('transcript.')) return new ResponsesDialect()
   return ANTHROPIC_TYPES.has(type) ? new AnthropicDialect() : undefined
 }
 

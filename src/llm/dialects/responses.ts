@@ -6,9 +6,9 @@ import { CLOSING_ERRORS, sseText } from './sse-text.ts'
 
 /** Deltas that are not text: audio in base64. */
 const BINARY_DELTAS = new Set(['response.audio.delta', 'response.output_audio.delta'])
-const ENDS = new Set(['response.completed', 'response.incomplete', 'response.failed'])
+const ENDS = new Set(['response.completed', 'response.incomplete', 'response.failed', 'transcript.text.done'])
 
-/** OpenAI Responses. */
+/** OpenAI Responses, and transcriptions, whose events are like them but have no response inside. */
 export class ResponsesDialect implements Dialect {
   #response: JsonObject | undefined
   #sequence: number | undefined
@@ -24,7 +24,7 @@ export class ResponsesDialect implements Dialect {
     const response = asObject(event['response'])
     readModel(response?.['model'], tally)
     if (!ENDS.has(type)) return 'content'
-    readUsage(response?.['usage'], tally)
+    readUsage((response ?? event)['usage'], tally)
     return type === 'response.failed' ? 'error' : 'end'
   }
 

@@ -60,9 +60,9 @@ describe('streaming.ask_usage', () => {
   test('is for other spellings of the path, and for a coding that is none', async () => {
     const backend = await countingLlm()
     const proxy = await llmProxy(backend, { streaming: { ...QUIET, ask_usage: true } })
-    for (const path of ['/v1/chat/completions/', '/v1/chat/Completions']) await proxy.stream(path, ASKED)
+    for (const path of ['/v1/chat/completions/', '/v1/chat/Completions', '/invocations', '/api/chat']) await proxy.stream(path, ASKED)
     await proxy.stream(CHAT, ASKED, [['Content-Encoding', 'identity']])
-    expect(await proxy.spent()).toEqual(both(3 * 350))
+    expect(await proxy.spent()).toEqual(both(5 * 350))
   })
 
   test('is for budgets of money too', async () => {

@@ -14,8 +14,9 @@ import {
   proxyEnv,
   RESPONSES,
 } from '../../support/llm/llm-proxy.ts'
+import { sse } from '../../support/llm/llm-streams.ts'
 import { MAX_COMPLETION, reserving } from '../../support/llm/reserving.ts'
-import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { answeringLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -79,6 +80,18 @@ describe('an upload', () => {
     expect(await heldFor(form)).toBeGreaterThan(MAX_COMPLETION + 1000)
   })
 
+  test('whose transcript is streamed costs what the last event says', async () => {
+    const usage = { type: 'tokens', input_tokens: 1400, output_tokens: 45, total_tokens: 1445 }
+    const events = sse({ type: 'transcript.text.delta', delta: 'hello' }) + sse({ type: 'transcript.text.done', text: 'hello', usage })
+    const proxy = await llmProxy(await streamingLlm(events))
+    const form = new FormData()
+    form.set('stream', 'true')
+    form.set('file', new Blob(['RIFF']), 'speech.wav')
+    const answer = await fetch(`http://127.0.0.1:${proxy.port}/v1/audio/transcriptions`, { method: 'POST', body: form })
+    expect(await answer.text()).toBe(events)
+    expect(await proxy.spent()).toEqual(both(1445))
+  })
+
   test('is not what its label says alone', async () => {
     const headers = { 'Content-Type': 'multipart/form-data; boundary=x' }
     expect(await heldFor(JSON.stringify({ messages: [{ content: 'x'.repeat(4000) }] }), headers)).toBe(MAX_COMPLETION + 1000)
@@ -92,9 +105,17 @@ describe('the completion is the smaller of what is asked and what is configured'
     ['asked for more', { max_tokens: 700 }, MAX_COMPLETION, 100],
     ['neither', {}, undefined, 1000],
     ['times n', { max_tokens: 7, n: 3 }, MAX_COMPLETION, 21],
+    ['where another server looks for it', { max_tokens: 1, sampling_params: { max_new_tokens: 70 } }, MAX_COMPLETION, 70],
+    ['where it replaces the other', { max_tokens: 1, extra_body: { max_tokens: 70 } }, MAX_COMPLETION, 70],
+    ['times another name of n', { max_tokens: 7, n: 1, n_cmpl: 3 }, MAX_COMPLETION, 21],
   ] as const)('%s', async ([, asked, configured, tokens]) => {
     expect(await reservedFor(CHAT, { messages: HELLO, ...asked }, configured !== undefined)).toBe(HELLO_TOKENS + tokens)
   })
+})
+
+test('each prompt of a list can have the longest completion', async () => {
+  expect(await reservedFor(COMPLETIONS, { prompt: ['hell', 'o th', 'ere!'], max_tokens: 7 })).toBe(HELLO_TOKENS + 21)
+  expect(await reservedFor(COMPLETIONS, { prompt: [[1], [2], [3]] }, false)).toBe(3 + 3000)
 })
 
 describe('two budgets', () => {

@@ -10,24 +10,16 @@ import { isJson } from './json-spelling.ts'
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
 const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
-const CHOICES_FIELDS = ['n', 'best_of']
-const UNCOUNTED_FIELDS = [
-  'options',
-  'parameters',
-  'stream',
-  'stream_options',
-  'background',
-  'model',
-  'metadata',
-  'logit_bias',
-  'image',
-  'images',
-]
-const KNOWN_FIELDS = [...PROMPT_FIELDS, ...DEFINITION_FIELDS, ...MAX_FIELDS, ...CHOICES_FIELDS, ...UNCOUNTED_FIELDS]
+const CHOICES_FIELDS = ['n', 'n_cmpl', 'best_of']
+const NESTING_FIELDS = ['options', 'parameters', 'sampling_params', 'extra_body']
+const UNCOUNTED_FIELDS = ['stream', 'stream_options', 'background', 'model', 'metadata', 'logit_bias', 'image', 'images']
+const BOUND_FIELDS = [...MAX_FIELDS, ...CHOICES_FIELDS]
+const KNOWN_FIELDS = [...PROMPT_FIELDS, ...DEFINITION_FIELDS, ...BOUND_FIELDS, ...NESTING_FIELDS, ...UNCOUNTED_FIELDS]
 const CHARACTERS_PER_TOKEN = 4
 /** Where a message or a part of it keeps text, and where it keeps further parts. */
 const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
+const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr']
 /** Content inside content, such as a tool's result inside a message: deeper than any API nests it. */
 const MAX_DEPTH = 8
 
@@ -40,11 +32,13 @@ export function requestByTree(body: string): LlmRequest {
   const request = asObject(parseJson(body))
   const fields = request === undefined ? [] : PROMPT_FIELDS.filter((field) => Object.hasOwn(request, field))
   const prompt = fields.reduce((sum, field) => sum + promptCharacters(request![field], 0), 0)
-  const choices = boundIn(CHOICES_FIELDS.map((field) => request?.[field]))
+  const stated = boundIn(boundsOf(CHOICES_FIELDS, request))
+  const prompts = asList(request?.['prompt']).filter((value) => typeof value === 'string' || (typeof value === 'object' && value !== null))
+  const choices = Math.min((stated ?? 1) * Math.max(prompts.length, 1), Number.MAX_SAFE_INTEGER)
   return {
     promptTokens: estimatedTokens(fields.length === 0 ? characters(body) : prompt + writtenBeside(request!)),
     requestedTokens: request && requestedTokens(request, choices),
-    choices: Math.min(choices ?? 1, Number.MAX_SAFE_INTEGER),
+    choices,
     isStream: isJson(body) ? ![undefined, null, false].includes(request?.['stream'] as null) : body !== '',
     model: modelOf(request?.['model']),
     ...(!isJson(body) && { isUnreadable: body !== '' }),
@@ -58,10 +52,34 @@ export function requestByTree(body: string): LlmRequest {
 
 /** What the model may read beside its prompt, as JSON.stringify writes it. */
 function writtenBeside(request: JsonObject): number {
-  const others = Object.keys(request).filter((name) => !KNOWN_FIELDS.includes(name))
-  const otherSize = others.reduce((sum, name) => sum + writtenCharacters(request[name]), 0)
+  const otherSize = othersOf(request, KNOWN_FIELDS) + nestedOthers(request) + variablesIn(request)
   const definitions = DEFINITION_FIELDS.reduce((sum, name) => sum + writtenCharacters(request[name]), 0)
   return definitions + (otherSize > 256 ? otherSize : 0)
+}
+
+function othersOf(object: JsonObject, known: readonly string[]): number {
+  const others = Object.keys(object).filter((name) => !known.includes(name))
+  return others.reduce((sum, name) => sum + writtenCharacters(object[name]), 0)
+}
+
+function nestedOthers(request: JsonObject): number {
+  return NESTING_FIELDS.reduce((sum, name) => sum + othersOf(asObject(request[name]) ?? {}, BOUND_FIELDS), 0)
+}
+
+/** What is put into prompts that the provider keeps. */
+function variablesIn(request: JsonObject): number {
+  return PROMPT_FIELDS.reduce((sum, field) => sum + variableCharacters(request[field], 0), 0)
+}
+
+function variableCharacters(value: unknown, depth: number): number {
+  if (depth > MAX_DEPTH || typeof value !== 'object' || value === null) return 0
+  if (Array.isArray(value)) return value.reduce((sum: number, part) => sum + variableCharacters(part, depth + 1), 0)
+  const part = value as JsonObject
+  let sum = 0
+  for (const text of Object.values(asObject(part['variables']) ?? {}))
+    sum += promptCharacters(text, depth + 2) + variableCharacters(text, depth + 2)
+  for (const field of PART_FIELDS) sum += variableCharacters(part[field], depth + 1)
+  return sum
 }
 
 function writtenCharacters(value: unknown): number {
@@ -83,15 +101,22 @@ function promptCharacters(value: unknown, depth: number): number {
   if (part === undefined) return 0
   for (const field of TEXT_FIELDS) sum += charactersIn(part[field])
   for (const field of ['input', 'arguments']) if (asObject(part[field]) !== undefined) sum += writtenCharacters(part[field])
+  for (const field of WRITTEN_FIELDS) sum += writtenCharacters(part[field])
   for (const field of PART_FIELDS) if (part[field] !== undefined) sum += promptCharacters(part[field], depth + 1)
   return part['type'] === 'text' ? sum + charactersIn(part['data']) : sum
 }
 
-function requestedTokens(request: JsonObject, choices: number | undefined): number | undefined {
-  const nested = [asObject(request['options'])?.['num_predict'], asObject(request['parameters'])?.['max_new_tokens']]
-  const bound = boundIn([...MAX_FIELDS.map((field) => request[field]), ...nested])
-  const hasBadChoices = choices === undefined && CHOICES_FIELDS.some((field) => (request[field] ?? null) !== null)
-  return bound === undefined || hasBadChoices ? undefined : Math.min(bound * (choices ?? 1), Number.MAX_SAFE_INTEGER)
+function requestedTokens(request: JsonObject, choices: number): number | undefined {
+  const bound = boundIn(boundsOf(MAX_FIELDS, request))
+  const stated = boundsOf(CHOICES_FIELDS, request)
+  const hasBadChoices = boundIn(stated) === undefined && stated.some((value) => (value ?? null) !== null)
+  return bound === undefined || hasBadChoices ? undefined : Math.min(bound * choices, Number.MAX_SAFE_INTEGER)
+}
+
+/** At the top of the body, and in the objects that may have them too. */
+function boundsOf(names: readonly string[], request: JsonObject | undefined): unknown[] {
+  const places = [request, ...NESTING_FIELDS.map((name) => asObject(request?.[name]))]
+  return places.flatMap((place) => names.map((name) => place?.[name]))
 }
 
 /** The largest of those that are there; undefined where there is none, and where one is no positive integer. */
