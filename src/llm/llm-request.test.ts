@@ -148,7 +148,7 @@ describe('the tokens that a request asks for', () => {
     [{}, undefined],
     [{ max_tokens: 50 }, 50],
     [{ max_completion_tokens: 60 }, 60],
-    [{ max_output_tokens: 70 }, 70],
+    [{ input: '', max_output_tokens: 70 }, 70],
     [{ max_tokens: 1, max_completion_tokens: 5000 }, 5000],
     [{ max_tokens: 5000, max_completion_tokens: 1, max_output_tokens: 2 }, 5000],
     [{ max_output_tokens: 30, max_tokens: 20 }, 30],
@@ -191,6 +191,18 @@ describe('the tokens that a request asks for', () => {
     [{ n_predict: -1 }, undefined],
   ])('are bounded as other servers spell it: %j by %s', (fields, tokens) => {
     expect(readLlmRequest(JSON.stringify({ prompt: 'x', ...fields })).requestedTokens).toBe(tokens)
+  })
+
+  test.each([
+    [{ messages: [], max_output_tokens: 1 }, undefined],
+    [{ messages: [], n_predict: 1 }, undefined],
+    [{ prompt: 'x', options: { num_predict: 1 } }, undefined],
+    [{ input: 'x', max_tokens: 1 }, undefined],
+    [{ input: 'x', max_tokens: 5, max_output_tokens: 1 }, 5],
+    [{ inputs: 'x', parameters: { max_new_tokens: 7 } }, 7],
+    [{ text: 'x', sampling_params: { max_new_tokens: 7 } }, 7],
+  ])('are not bounded by what another API calls a bound: %j by %s', (body, tokens) => {
+    expect(readLlmRequest(JSON.stringify(body)).requestedTokens).toBe(tokens)
   })
 
   test.each([

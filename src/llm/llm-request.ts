@@ -38,7 +38,7 @@ export function asksForTokens({ promptTokens, requestedTokens, hasPrompt, isUplo
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
 /** What the model reads too, as it is written. */
 const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
-/** Of OpenAI, then of llama.cpp, Ollama and TGI. */
+/** Of chat and completions (two), of Responses, then of llama.cpp, Ollama and TGI. */
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
 /** For each of several choices the bound counts again; of `best_of` completions, the provider shows some and bills all. llama.cpp prefers `n_cmpl`. */
 const CHOICES_FIELDS = ['n', 'n_cmpl', 'best_of']
@@ -84,9 +84,9 @@ const REQUEST = fieldsOf(
   },
   { others: WRITTEN },
 )
-const [MESSAGES, PROMPT_TEXT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREAM_OPTIONS, BACKGROUND] = [
-  ...['messages', 'prompt', 'tools', 'max_tokens', 'n', 'stream', 'stream_options', 'background'],
-].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number, number]
+const [MESSAGES, PROMPT_TEXT, INPUT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREAM_OPTIONS, BACKGROUND] = [
+  ...['messages', 'prompt', 'input', 'tools', 'max_tokens', 'n', 'stream', 'stream_options', 'background'],
+].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number, number, number]
 
 /**
  * Reads chat, completions, embeddings, Responses and Anthropic requests by the fields that are present, while their bytes
@@ -158,7 +158,15 @@ export class LlmRequestReader {
   /** Backends differ in which bound they obey, so the largest counts; and in what they make of one that is no positive number, so it counts as none. */
   #requestedTokens(choices: number): number | undefined {
     const largest = this.#largest(BOUNDS, MAX_FIELDS.length)
-    return largest <= 0 ? undefined : Math.min(largest * choices, MAX_TOKENS)
+    return largest <= 0 || !this.#hasOwnBound() ? undefined : Math.min(largest * choices, MAX_TOKENS)
+  }
+
+  /** Most servers ignore a bound that their API does not have, so by itself it bounds nothing. A body without a known prompt may be of any API. */
+  #hasOwnBound(): boolean {
+    const sizes = this.#sizes
+    const isForText = sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT)
+    if (isForText && (sizes.size(BOUNDS) > 0 || sizes.size(BOUNDS + 1) > 0)) return true
+    return sizes.has(INPUT) ? sizes.size(BOUNDS + 2) > 0 : !isForText
   }
 
   /** Of fields in a row, wherever they are; 0 where all are missing, NO_COUNT where one is no positive number. */

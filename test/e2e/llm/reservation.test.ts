@@ -107,6 +107,7 @@ describe('the completion is the smaller of what is asked and what is configured'
     ['times n', { max_tokens: 7, n: 3 }, MAX_COMPLETION, 21],
     ['where another server looks for it', { max_tokens: 1, sampling_params: { max_new_tokens: 70 } }, MAX_COMPLETION, 70],
     ['where it replaces the other', { max_tokens: 1, extra_body: { max_tokens: 70 } }, MAX_COMPLETION, 70],
+    ['what another API would have asked', { n_predict: 1, max_output_tokens: 1 }, undefined, 1000],
     ['times another name of n', { max_tokens: 7, n: 1, n_cmpl: 3 }, MAX_COMPLETION, 21],
   ] as const)('%s', async ([, asked, configured, tokens]) => {
     expect(await reservedFor(CHAT, { messages: HELLO, ...asked }, configured !== undefined)).toBe(HELLO_TOKENS + tokens)

@@ -107,10 +107,18 @@ function promptCharacters(value: unknown, depth: number): number {
 }
 
 function requestedTokens(request: JsonObject, choices: number): number | undefined {
-  const bound = boundIn(boundsOf(MAX_FIELDS, request))
+  const bound = hasOwnBound(request) ? boundIn(boundsOf(MAX_FIELDS, request)) : undefined
   const stated = boundsOf(CHOICES_FIELDS, request)
   const hasBadChoices = boundIn(stated) === undefined && stated.some((value) => (value ?? null) !== null)
   return bound === undefined || hasBadChoices ? undefined : Math.min(bound * choices, Number.MAX_SAFE_INTEGER)
+}
+
+/** By the name that its own API has for it. */
+function hasOwnBound(request: JsonObject): boolean {
+  const states = (name: string) => boundIn([request[name]]) !== undefined
+  const isForText = 'messages' in request || 'prompt' in request
+  if (isForText && (states('max_tokens') || states('max_completion_tokens'))) return true
+  return 'input' in request ? states('max_output_tokens') : !isForText
 }
 
 /** At the top of the body, and in the objects that may have them too. */
