@@ -148,7 +148,7 @@ describe('the tokens that a request asks for', () => {
     [{}, undefined],
     [{ max_tokens: 50 }, 50],
     [{ max_completion_tokens: 60 }, 60],
-    [{ input: '', max_output_tokens: 70 }, 70],
+    [{ messages: undefined, input: '', max_output_tokens: 70 }, 70],
     [{ max_tokens: 1, max_completion_tokens: 5000 }, 5000],
     [{ max_tokens: 5000, max_completion_tokens: 1, max_output_tokens: 2 }, 5000],
     [{ max_output_tokens: 30, max_tokens: 20 }, 30],
@@ -193,11 +193,18 @@ describe('the tokens that a request asks for', () => {
     expect(readLlmRequest(JSON.stringify({ prompt: 'x', ...fields })).requestedTokens).toBe(tokens)
   })
 
+  test('have as many choices as are stated, even where another name for them is nonsense', () => {
+    const body = { messages: [], max_tokens: 5, n: 60, best_of: 'x', n_cmpl: -1 }
+    expect(readLlmRequest(JSON.stringify(body))).toMatchObject({ requestedTokens: undefined, choices: 60 })
+  })
+
   test.each([
     [{ messages: [], max_output_tokens: 1 }, undefined],
     [{ messages: [], n_predict: 1 }, undefined],
     [{ prompt: 'x', options: { num_predict: 1 } }, undefined],
     [{ input: 'x', max_tokens: 1 }, undefined],
+    [{ messages: [], input: '', max_output_tokens: 1 }, undefined],
+    [{ messages: [], input: '', max_tokens: 1 }, undefined],
     [{ input: 'x', max_tokens: 5, max_output_tokens: 1 }, 5],
     [{ inputs: 'x', parameters: { max_new_tokens: 7 } }, 7],
     [{ text: 'x', sampling_params: { max_new_tokens: 7 } }, 7],

@@ -121,11 +121,11 @@ export class LlmRequestReader {
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
     // Most readers ignore `Max_Tokens`, and some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
-    const stated = this.#largest(CHOICES, CHOICES_FIELDS.length)
-    const choices = Math.min(Math.max(stated, 1) * Math.max(sizes.marked, 1), MAX_TOKENS)
+    const stated = this.#stated(CHOICES, CHOICES_FIELDS.length)
+    const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
     return {
       promptTokens: estimatedTokens(this.#promptCharacters()),
-      requestedTokens: stated < 0 ? undefined : this.#requestedTokens(choices),
+      requestedTokens: stated.some(isNoCount) ? undefined : this.#requestedTokens(choices),
       choices,
       isStream: sizes.size(STREAM) === 1,
       model: sizes.keptText,
@@ -157,32 +157,33 @@ export class LlmRequestReader {
 
   /** Backends differ in which bound they obey, so the largest counts; and in what they make of one that is no positive number, so it counts as none. */
   #requestedTokens(choices: number): number | undefined {
-    const largest = this.#largest(BOUNDS, MAX_FIELDS.length)
-    return largest <= 0 || !this.#hasOwnBound() ? undefined : Math.min(largest * choices, MAX_TOKENS)
+    const stated = this.#stated(BOUNDS, MAX_FIELDS.length)
+    const largest = Math.max(...stated)
+    return largest < 0 || stated.some(isNoCount) || !this.#hasOwnBound() ? undefined : Math.min(largest * choices, MAX_TOKENS)
   }
 
-  /** Most servers ignore a bound that their API does not have, so by itself it bounds nothing. A body without a known prompt may be of any API. */
+  /** Most servers ignore what their API does not have, so each that may read this body must find its own bound. Without a known prompt, any may. */
   #hasOwnBound(): boolean {
     const sizes = this.#sizes
     const isForText = sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT)
-    if (isForText && (sizes.size(BOUNDS) > 0 || sizes.size(BOUNDS + 1) > 0)) return true
-    return sizes.has(INPUT) ? sizes.size(BOUNDS + 2) > 0 : !isForText
+    if (isForText && sizes.size(BOUNDS) < 0 && sizes.size(BOUNDS + 1) < 0) return false
+    return !sizes.has(INPUT) || sizes.size(BOUNDS + 2) > 0
   }
 
-  /** Of fields in a row, wherever they are; 0 where all are missing, NO_COUNT where one is no positive number. */
-  #largest(from: number, count: number): number {
-    let largest = 0
+  /** What fields in a row say, wherever they are. */
+  #stated(from: number, count: number): number[] {
+    const stated: number[] = []
     for (let i = from; i < from + count; i++) {
-      largest = largerBound(largest, this.#sizes.size(i))
-      for (const nested of this.#sizes.keptSizes) if (nested !== undefined) largest = largerBound(largest, nested[i - BOUNDS]!)
+      stated.push(this.#sizes.size(i))
+      for (const nested of this.#sizes.keptSizes) if (nested !== undefined) stated.push(nested[i - BOUNDS]!)
     }
-    return Math.min(largest, MAX_TOKENS)
+    return stated
   }
 }
 
-function largerBound(largest: number, size: number): number {
-  if (largest === NO_COUNT || size === NO_COUNT || size === 0) return NO_COUNT
-  return Math.max(largest, size)
+/** Whether a bound, or a number of choices, is there and no positive number. */
+function isNoCount(size: number): boolean {
+  return size === NO_COUNT || size === 0
 }
 
 /** In UTF-32, with `NaN`, in an unknown content coding: some backends accept each of them. */

@@ -32,9 +32,9 @@ export function requestByTree(body: string): LlmRequest {
   const request = asObject(parseJson(body))
   const fields = request === undefined ? [] : PROMPT_FIELDS.filter((field) => Object.hasOwn(request, field))
   const prompt = fields.reduce((sum, field) => sum + promptCharacters(request![field], 0), 0)
-  const stated = boundIn(boundsOf(CHOICES_FIELDS, request))
+  const stated = Math.max(1, ...(boundsOf(CHOICES_FIELDS, request).filter((value) => Number.isInteger(value)) as number[]))
   const prompts = asList(request?.['prompt']).filter((value) => typeof value === 'string' || (typeof value === 'object' && value !== null))
-  const choices = Math.min((stated ?? 1) * Math.max(prompts.length, 1), Number.MAX_SAFE_INTEGER)
+  const choices = Math.min(stated * Math.max(prompts.length, 1), Number.MAX_SAFE_INTEGER)
   return {
     promptTokens: estimatedTokens(fields.length === 0 ? characters(body) : prompt + writtenBeside(request!)),
     requestedTokens: request && requestedTokens(request, choices),
@@ -117,8 +117,8 @@ function requestedTokens(request: JsonObject, choices: number): number | undefin
 function hasOwnBound(request: JsonObject): boolean {
   const states = (name: string) => boundIn([request[name]]) !== undefined
   const isForText = 'messages' in request || 'prompt' in request
-  if (isForText && (states('max_tokens') || states('max_completion_tokens'))) return true
-  return 'input' in request ? states('max_output_tokens') : !isForText
+  if (isForText && !states('max_tokens') && !states('max_completion_tokens')) return false
+  return !('input' in request) || states('max_output_tokens')
 }
 
 /** At the top of the body, and in the objects that may have them too. */
