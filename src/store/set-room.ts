@@ -2,8 +2,8 @@ import { WAYS } from './table-layout.ts'
 
 /** The rule of records that are the store's own, and of those that were restored and not written since. */
 export const NO_RULE = 0
-/** A rule that has more records in a set than another by more than this gives one up for it, whatever that record is worth. */
-const MAX_LEAD = 24
+/** A rule that has more than half of a set gives up records for one that has fewer than this, whatever they are worth. */
+const LEAST_ROOM = 4
 
 /**
  * Chooses whose slot a new record gets in a set that is full of live ones. Whoever can make up keys decides how many records a rule has,
@@ -11,8 +11,8 @@ const MAX_LEAD = 24
  * from those that have more than theirs: the record that means nothing soonest, if the new one means something for longer. Else it replaces
  * its own least one. If it has none, the new record gets no slot.
  *
- * So a rule within its share loses nothing to the keys of others. And no flood leaves nothing for the others, however long its
- * records last: that is what the lead is for.
+ * So a rule within its share loses nothing to the keys of others. And a flood that has most of a set leaves room for the others, however
+ * long its records last: if they were refused for it, whoever can make up the keys of one rule could switch the others off.
  */
 export class SetRoom {
   /** By way. The caller fills them in. */
@@ -31,14 +31,18 @@ export class SetRoom {
     if (own === 0) ruleCount++
     let ownLeast = -1
     let otherLeast = -1
+    let floodLeast = -1
     for (let way = 0; way < WAYS; way++) {
       if (((inUse >>> way) & 1) !== 0) continue
+      const count = this.#countAt(way)
       if (own > 0 && this.rules[way] === rule) ownLeast = this.#lesser(ownLeast, way)
-      else if (this.#countAt(way) * ruleCount > WAYS) otherLeast = this.#lesser(otherLeast, way)
+      else if (count * ruleCount > WAYS) otherLeast = this.#lesser(otherLeast, way)
+      if (count > WAYS / 2) floodLeast = this.#lesser(floodLeast, way)
     }
     if (own * ruleCount >= WAYS || otherLeast < 0) return ownLeast
-    const isBehind = rule !== NO_RULE && this.#countAt(otherLeast) - own > MAX_LEAD
-    return isBehind || this.worthsMs[otherLeast]! < worthMs ? otherLeast : ownLeast
+    if (this.worthsMs[otherLeast]! < worthMs) return otherLeast
+    const isCrowdedOut = floodLeast >= 0 && own < LEAST_ROOM && rule !== NO_RULE
+    return isCrowdedOut ? floodLeast : ownLeast
   }
 
   /** Counts the rules that have records in the set, and the records of each. */

@@ -9,6 +9,8 @@ import { wayOf } from './table-layout.ts'
 
 // Up to here, insertion sort beats a sort with a comparator.
 const FEW_ROWS = 16
+/** The policy and the rule, with which an identity begins. A rule with a minute and a day has one share of the table, not two. */
+const RULE_TEXTS = 2
 
 /**
  * Where the rows of one question are in the table, and the locks of all of them. Holds the charges located last, so concurrent users
@@ -41,9 +43,12 @@ export class TableRows {
   placeOf(identity: readonly string[]): CounterPlace {
     const subject = this.#subject
     subject.clear()
-    subject.addIdentity(identity)
+    subject.addIdentity(identity.slice(0, RULE_TEXTS))
     this.#hash.digest(subject.words, subject.length)
-    return { prefix: this.#hash.absorb(subject.words, subject.length), rule: this.table.ruleNumber(this.#hash.low) }
+    const rule = this.table.ruleNumber(this.#hash.low)
+    subject.clear()
+    subject.addIdentity(identity)
+    return { prefix: this.#hash.absorb(subject.words, subject.length), rule }
   }
 
   locate(charges: Charges, wallMs: number): void {

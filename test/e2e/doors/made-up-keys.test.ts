@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { MIN_TABLE_BYTES, tableBytesFor } from '../../../src/store/table-layout.ts'
-import { bundle, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
+import { bundle, llmRule, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { RawClient, valuesOf } from '../../support/proxy/proxy.ts'
 import { runs, sized } from '../../support/run/property-runs.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -48,14 +48,31 @@ test('made-up keys of one rule do not change the budgets of another', async () =
   )
 })
 
-test('a flood whose records last for months does not switch off limits by the hour', async () => {
+const BY_MONTH = windowRule('by-key', ['header:x-key'], { limit: 100, period: '1mo' })
+const BY_MINUTE_AND_DAY = llmRule('by-key', ['header:x-key'], {
+  tokens_per_minute: 1,
+  burst_tokens: 1000,
+  tokens_per_day: 1000,
+  max_completion_tokens: 500,
+})
+
+test.each([
+  ['keys of a month', 0, BY_MONTH],
+  ['keys of a month, beside budgets of others,', 12, BY_MONTH],
+  ['keys with two budgets each', 0, BY_MINUTE_AND_DAY],
+])('a flood of %s does not switch off limits by the hour', async (_, teams, rule) => {
   const edge = await runningWith(
     MIN_TABLE_BYTES,
-    policy('budgets', {
-      selector: { pathPrefix: '/api' },
-      rules: [windowRule('by-key', ['header:x-key'], { limit: 100, period: '1mo' })],
+    policy('teams', {
+      selector: { pathPrefix: '/team' },
+      rules: [windowRule('by-team', ['header:x-team'], { limit: 100, period: '1mo' })],
     }),
+    policy('budgets', { selector: { pathPrefix: '/api' }, rules: [rule] }),
     LOGINS,
+  )
+  await ask(
+    edge,
+    Array.from({ length: teams }, (_, i) => ['/team', 'X-Team', `team${i}`]),
   )
   await ask(
     edge,
