@@ -21,6 +21,8 @@ export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: n
   if (slot < 0) {
     algorithm.begin(limit, record, nowMs, wallMs)
   } else {
+    // Also where nothing will be taken: a caller whose limit is used up is rejected, and its record is never written.
+    table.adopt(slot, rows.rules[row]!)
     table.read(slot, record)
     algorithm.refresh(limit, record, record.at < counter.lateMs ? counter.sinceFor(record.at, record.size) : sinceMs, nowMs)
   }
@@ -93,7 +95,6 @@ export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: 
   const known = rows.slots[row]!
   const slot = known >= 0 ? known : claimSlot(rows, place, nowMs, wallMs)
   if (slot < 0) return
-  if (known >= 0) table.adopt(slot, rows.rules[row]!)
   rows.slots[row] = slot
   table.write(slot, level, at, size, rate)
 }

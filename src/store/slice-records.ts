@@ -53,6 +53,8 @@ export function forgetSlices(table: SharedTable, set: number, low: number, high:
   }
 }
 
-function findSlice({ table, sets, lows, highs }: TableRows, row: number, record: CounterRecord): number {
-  return table.find(sets[row]!, sliceLow(lows[row]!, record), highs[row]!)
+function findSlice({ table, sets, lows, highs, rules }: TableRows, row: number, record: CounterRecord): number {
+  const slot = table.find(sets[row]!, sliceLow(lows[row]!, record), highs[row]!)
+  if (slot >= 0) table.adopt(slot, rules[row]!)
+  return slot
 }

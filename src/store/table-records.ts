@@ -52,7 +52,7 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
 
 /**
  * Puts a record back, if it is live. Where its set is full of live ones, the one that means nothing soonest, maybe this one, is evicted. A key
- * that is in the table already gets the new record. To which rule it belongs is known when that rule next writes it.
+ * that is in the table already gets the new record. To which rule it belongs is known when that rule next asks for it.
  */
 export function restore(table: SharedTable, record: TaggedRecord, nowMs: number, wallMs: number): void {
   const worth = worthMs(record, nowMs, wallMs)

@@ -65,6 +65,24 @@ test('however long the records of a flood last, callers of another rule are coun
   )
 })
 
+test('a flood that has most of a set makes room for callers of others, whoever else is there and however long its records last', () => {
+  const others = fc.array(anyLimit, { maxLength: 12 })
+  fc.assert(
+    fc.property(others, anyLimit, anyLimit, anyCost, (limits, floodLimit, limit, cost) => {
+      const store = newEmbeddedStore(MIN_TABLE_BYTES)
+      const kept = limits.map((each, i) => open(store, `other${i % 3}`, each))
+      for (const [i, counter] of kept.entries()) take(store, counter, `other${i}`, cost)
+      const [flooded, counter] = [open(store, 'flooded', floodLimit), open(store, 'rule', limit)]
+      for (let i = 0; i < 2 * WAYS; i++) take(store, flooded, `made-up${i}`, cost)
+      const callers = ['a', 'b', 'c', 'd']
+      for (const caller of callers) take(store, counter, caller, 300)
+      for (let i = 0; i < WAYS; i++) take(store, flooded, `more${i}`, cost)
+      expect(callers.map((caller) => leftOf(store, counter, caller))).toEqual([700, 700, 700, 700])
+    }),
+    { numRuns: runs(20) },
+  )
+})
+
 test('two rules that need more than there is get half of a set each, and keep what is spent most', () => {
   const store = newEmbeddedStore(MIN_TABLE_BYTES)
   const rules = [open(store, 'login', windowLimit('1h')), open(store, 'budget', windowLimit('1mo'))]
@@ -93,7 +111,7 @@ test('in a table full of budgets the newcomer is the victim: no budget changes, 
   )
 })
 
-test('restored records belong to their rule again as soon as that has written them', () => {
+test('restored records belong to their rule again as soon as that has asked for them, even if it rejects', () => {
   const store = newEmbeddedStore(MIN_TABLE_BYTES)
   const [budget, other, flooded] = [
     open(store, 'budget', windowLimit('1d')),
@@ -104,9 +122,9 @@ test('restored records belong to their rule again as soon as that has written th
   for (const team of teams) take(store, budget, team, 990)
   for (let i = teams.length; i < WAYS; i++) take(store, other, `caller${i}`, 1)
   restoreAll(store)
-  for (const team of teams) take(store, budget, team, 1)
+  for (const team of teams) expect(takeRowsNow(store, [{ counter: budget, values: [team], cost: 11 }], 0, NOON_MS).taken).toBe(false)
   for (let i = 0; i < 100; i++) take(store, flooded, `made-up${i}`, 1)
-  expect(teams.map((team) => leftOf(store, budget, team))).toEqual(teams.map(() => 9))
+  expect(teams.map((team) => leftOf(store, budget, team))).toEqual(teams.map(() => 10))
 })
 
 function windowLimit(period: Parameters<typeof calendarOf>[0]): Limit {
