@@ -81,11 +81,13 @@ local function override_of(row)
   return tonumber(moment), tonumber(ends), tonumber(own)
 end
 
--- A value under our key that is not a record of ours counts as lost: an error would open the circuit of this node for all callers.
+-- A value under our key that is not a record of ours counts as lost: an error would open the circuit of this node for all callers. Any text is a
+-- list of numbers, too, but not one with a time that a record can have: none outlives the longest TTL.
 local function unpack_bucket(record)
   if not record or #record < 32 then return end
   local level, at, size, rate = struct.unpack('<dddd', record)
-  if is_finite(level) and is_finite(at) and is_finite(size) and is_finite(rate) and rate > 0 then return level, at, size, rate end
+  local isOurs = math.abs(now - at) <= MAX_TTL_MS and rate > 0
+  if isOurs and is_finite(level) and is_finite(size) and is_finite(rate) then return level, at, size, rate end
 end
 
 -- What a record has beyond its first five numbers.

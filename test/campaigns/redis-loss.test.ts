@@ -92,6 +92,8 @@ const DAMAGES: Readonly<Record<string, string>> = {
   'has a level that is no number': packed(Number.NaN, 0, LIMIT, 1),
   'was true at a time that is no number': packed(1, Number.NaN, LIMIT, 1),
   'has no rate': packed(1, 0, LIMIT, 0),
+  'is in debt since long ago': packed(-1e100, 1, LIMIT, 1),
+  'is a text': "return redis.call('SET', KEYS[1], string.rep('edge', 16))",
 }
 
 describeWithRedis('a record of one caller', () => {
