@@ -169,6 +169,8 @@ describeWithRedis('instances that share Redis and EDGE_RESERVATION_SECRET', () =
     const [marks] = (await redis.command('KEYS', 'edge:settled:*')) as [string]
     const list = `edge:corrections:${marks.split(':')[2]}`
     const unreadable = ['{', 'null', '[]', '[1,2,[["00",null,1,[1,1],[]]],null]', '[1,2,[["00",1,1,{},[]]],null]', '[1,2,[3],null]']
+    // At no time of a calendar.
+    unreadable.push('[1e300,2,[["00",1,2,[9],["1d","Europe/Berlin"]]],null]', '[1,2,[["00",1,3,[9,9],[]]],-1]')
     await redis.command('RPUSH', list, ...unreadable)
     await settle(other.port, second)
     await untilLeft(taker, 1000)

@@ -27,6 +27,7 @@ const CAPACITY = 10_000
 const KEPT_MS = 2 * 60 * 60 * 1000
 /** Entries of one call: few enough that decisions on the same Redis do not slow down. */
 const BATCH = 200
+const END_OF_YEARS_MS = Date.UTC(10_000, 0)
 
 /**
  * What another instance settled of what this one took, and the other way round. Each instance counts what it took itself: uncorrected, that
@@ -131,8 +132,13 @@ function readCorrection(entry: string): Correction | undefined {
 function isCorrection(read: unknown): read is Correction {
   if (!Array.isArray(read)) return false
   const [wallMs, momentMs, rows, renewedMs] = read as readonly unknown[]
-  const areTimes = Number.isFinite(wallMs) && Number.isFinite(momentMs) && (renewedMs === null || Number.isFinite(renewedMs))
+  const areTimes = isTime(wallMs) && Number.isFinite(momentMs) && (renewedMs === null || isTime(renewedMs))
   return areTimes && Array.isArray(rows) && rows.every(isCorrectionRow)
+}
+
+/** Of the years that calendars have windows for (`limiter/calendar.ts`). */
+function isTime(ms: unknown): boolean {
+  return Number.isFinite(ms) && (ms as number) >= 0 && (ms as number) < END_OF_YEARS_MS
 }
 
 function isCorrectionRow(read: unknown): read is CorrectionRow {
