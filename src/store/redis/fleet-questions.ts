@@ -147,12 +147,13 @@ export class FleetQuestions {
 
   #decideByFailureMode(asking: Asking): Outcome {
     const { action, charges, results, request, nowMs, wallMs } = asking
-    const { local, leases, failureMode, listener } = this.#parts
+    const { shared, local, leases, failureMode, listener } = this.#parts
     if (request !== undefined) leases!.onFailure(request)
     if (!asking.isForOperator) listener.onDecided('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
-      return action === 'take' ? local.takeAll(charges, results, nowMs, wallMs) : local.checkAll(charges, results, nowMs, wallMs)
+      const redisWallMs = shared.redisWallMs(wallMs)
+      return action === 'take' ? local.takeAll(charges, results, nowMs, redisWallMs) : local.checkAll(charges, results, nowMs, redisWallMs)
     }
     for (let row = 0; row < charges.length; row++) {
       const { limit } = charges.counters[row]!

@@ -83,7 +83,9 @@ export class FleetStore implements CounterStore {
     const { shared, local, clock } = this.#parts
     const renewed = await shared.renew(charges, taken, nowMs)
     if (renewed === 'not_sent' && taken.from === 'shared' && this.#isInFirstHalf(charges, taken)) return taken
-    if (renewed === undefined || renewed === 'not_sent') return local.renewAll(charges, taken, clock.nowMs(), clock.wallMs())
+    if (renewed === undefined || renewed === 'not_sent') {
+      return local.renewAll(charges, taken, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
+    }
     if (renewed !== taken) local.moveHolds(charges, taken, renewed.wallMs, clock.nowMs())
     return renewed
   }

@@ -24,6 +24,9 @@ export interface SharedSettings {
   readonly maxSlackMs: number
 }
 
+/** By so much a reply may seem to be from another time only because it took that long. */
+const MAX_CLOCK_ERROR_MS = 1000
+
 /** The counters in Redis. One script takes, checks, settles, renews or resets the rows of a call: all or none. */
 export class SharedCounters {
   readonly #link: CounterLink
@@ -33,7 +36,7 @@ export class SharedCounters {
   readonly #maxSlackMs: number
   readonly #overridesKnownAt: (nowMs: number) => number
   readonly #listener: UnknownOutcomeListener
-  /** How far the clock of Redis is ahead of ours; 0 until it made a difference. */
+  /** How far the clock of Redis is ahead of ours; 0 where they agree. */
   #aheadMs = 0
 
   constructor(link: CounterLink, script: Script, settings: SharedSettings, listener: UnknownOutcomeListener) {
@@ -56,7 +59,10 @@ export class SharedCounters {
     return this.#keys.keyOf(charges, row)
   }
 
-  /** The time by the clock of Redis, close enough to name the right window in nearly all questions. */
+  /**
+   * The time by the clock of Redis, close enough to name the right window in nearly all questions. What is decided here goes by it, too,
+   * while Redis is unreachable: by a clock that differs, what was taken before would be in other windows.
+   */
   redisWallMs(wallMs: number): number {
     return wallMs + this.#aheadMs
   }
@@ -170,12 +176,16 @@ export class SharedCounters {
     try {
       const reply = await this.#calls.ask(action, rows, knownMs)
       call.reply = reply
-      if (reply.fits === 'other_window') this.#aheadMs = reply.wallMs - call.askedWallMs
+      this.#noteClock(reply.wallMs - call.askedWallMs)
     } catch (error) {
       if (action === 'take' && isOutcomeUnknown(error))
         this.#listener.onUnknownOutcome(rows.every(({ cost }) => cost === 0) ? 'lease' : 'take')
       throw error
     }
+  }
+
+  #noteClock(aheadMs: number): void {
+    if (Math.abs(aheadMs - this.#aheadMs) > MAX_CLOCK_ERROR_MS) this.#aheadMs = aheadMs
   }
 
   /** Never rejects. A counter that was created or reset after the take gets nothing. */

@@ -25,6 +25,7 @@ export async function leaseAlone(
   shared: SharedCounters,
   local: EmbeddedStore,
   sentMs: number,
+  wallMs: number,
   onLease: (lease: RenewedLease) => void,
 ): Promise<void> {
   // The caller's charges are used for another decision before Redis replies.
@@ -35,7 +36,7 @@ export async function leaseAlone(
   const resetsMs = new Float64Array(1)
   local.checkWithResets(charges, results, resetsMs, sentMs, 0)
   const own = { levels: results.levels, resetsMs }
-  const calls = shared.callsFor('take', { charges, own, rows: [0], leases: [ask], nowMs: sentMs, wallMs: 0 })
+  const calls = shared.callsFor('take', { charges, own, rows: [0], leases: [ask], nowMs: sentMs, wallMs })
   if (calls === undefined) return
   try {
     await shared.ask(calls, charges, results)

@@ -155,7 +155,7 @@ export class Leases {
   /** After a failure, the key is not asked for again until its note ends. */
   #renew(row: UncoveredRow, charges: Charges, sentMs: number): Promise<void> {
     const { shared, local, clock } = this.#parts
-    return leaseAlone(row, charges, shared, local, sentMs, (lease) => {
+    return leaseAlone(row, charges, shared, local, sentMs, clock.wallMs(), (lease) => {
       applyResets(lease.calls, lease.charges, local, clock.nowMs(), (alone) => this.forget(alone, 0))
       applyRefunds(lease.calls, lease.charges, local, clock.nowMs())
       this.#add(row, lease.key, 0, lease.grant, lease.level, sentMs)
