@@ -3,7 +3,7 @@ import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
 import { type BodyClaim, BodyClaims } from './body-claims.ts'
 import { BodyMemory, forgetBodies, newBodyMemoryBuffer } from './body-memory.ts'
-import type { MemoryHolders } from './memory-part.ts'
+import type { MemoryHolder, MemoryHolders } from './memory-part.ts'
 
 const KIB = 1024
 const LOOK_MS = 100
@@ -54,6 +54,21 @@ describe('the memory of several workers', () => {
     look()
     expect(ended).toEqual(['b'])
     expect(granted).toBeDefined()
+  })
+
+  test('that is short ends no more than it takes where those who wait get it at once', () => {
+    const { workers, clock } = newWorkers(1, 300 * KIB)
+    const ended: string[] = []
+    const granted: string[] = []
+    const open = (): BodyClaim => workers[0]!.open(ANYBODY, 50 * KIB)!
+    endInto(ended, { a: open(), b: open(), c: open(), d: open(), e: open(), f: open() })
+    clock.nowMs += 1000
+    for (const name of ['first', 'second']) workers[0]!.wait(BOB, 50 * KIB, () => granted.push(name))
+    look()
+    expect([ended, granted]).toEqual([
+      ['a', 'b'],
+      ['first', 'second'],
+    ])
   })
 
   test('is not taken from an upload that is fast, nor from one that has just begun', () => {
@@ -177,6 +192,31 @@ describe('a share', () => {
     expect([ended, granted]).toEqual([['slow'], ['bob', 'alice']])
   })
 
+  test('of an address bounds what others must end for, however many callers it makes up, in all workers', () => {
+    const { workers, clock } = newWorkers(3, ALL, BODY)
+    const ended: string[] = []
+    const slow = Array.from({ length: 14 }, (_, i) => workers[0]!.open(caller(`slow ${i}`), BODY)!)
+    endInto(ended, Object.fromEntries(Object.entries(slow)))
+    clock.nowMs += 6000
+    // Two shares are 1,792 KiB.
+    for (let i = 0; i < 30; i++)
+      workers[i % 3]!.wait([...caller(`made up ${i}`), address('mallory')], BODY, (claim) => claim?.complete(BODY))
+    look()
+    expect(ended).toHaveLength(7)
+  })
+
+  test('of an address that is used up does not keep its callers waiting who come from elsewhere', () => {
+    const { workers } = newWorkers(1, ALL, BODY)
+    const claims = workers[0]!
+    const granted: string[] = []
+    for (let i = 0; i < 7; i++) claims.open([...caller(`made up ${i}`), address('crowded')], BODY)
+    const others = Array.from({ length: 7 }, (_, i) => claims.open(caller(`other ${i}`), BODY)!)
+    claims.wait([...ALICE, address('crowded')], 100 * KIB, () => granted.push('crowded'))
+    claims.wait([...ALICE, address('elsewhere')], 200 * KIB, () => granted.push('elsewhere'))
+    others[0]!.release()
+    expect(granted).toEqual(['elsewhere'])
+  })
+
   test('that is used up by slow uploads gets memory from them, in whichever worker they are', () => {
     const { workers, clock } = newWorkers(2, ALL, BODY)
     const [first, second] = workers as [BodyClaims, BodyClaims]
@@ -251,6 +291,14 @@ function endInto(ended: string[], uploads: Readonly<Record<string, BodyClaim>>):
 }
 
 function caller(name: string): MemoryHolders {
+  return [holder(name, 1)]
+}
+
+function address(name: string): MemoryHolder {
+  return holder(name, 2)
+}
+
+function holder(name: string, shares: number): MemoryHolder {
   const options = { bodyMemoryBytes: 0, maxBodyBytes: 0, hashKey: HASH_KEY }
-  return [new BodyMemory(newBodyMemoryBuffer(1), 1, options).holder([name], 1)]
+  return new BodyMemory(newBodyMemoryBuffer(1), 1, options).holder([name], shares)
 }

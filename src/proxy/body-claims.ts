@@ -1,6 +1,6 @@
 import type { Series } from '../telemetry/metrics/counter-family.ts'
 import type { BodyMemory } from './body-memory.ts'
-import type { MemoryHolders, MemoryPart, Resized } from './memory-part.ts'
+import type { MemoryHolder, MemoryHolders, MemoryPart, Resized } from './memory-part.ts'
 import { RECENT_MS, RecentBytes } from './recent-bytes.ts'
 
 /** How often a worker looks after its uploads, and hears of those that wait in other workers. */
@@ -169,7 +169,7 @@ export class BodyClaims {
   #grantWaiting(): void {
     if (this.#waiting.length === 0) return
     const full = new Set<MemoryPart>()
-    const overShare = new Set<number>()
+    const overShare = new Set<string>()
     for (let i = 0; i < this.#waiting.length; ) {
       const next = this.#waiting[i++]!
       if (full.has(next.part) || overShare.has(this.#shareOf(next))) continue
@@ -185,9 +185,9 @@ export class BodyClaims {
     }
   }
 
-  /** A number for the first holder's share of the part. */
-  #shareOf({ holders, part }: Waiting): number {
-    return part === this.#parts.memory.small ? -1 - holders[0]!.cells : holders[0]!.cells
+  /** A text for the part and all holders: any of them may be the one that has used up its share. */
+  #shareOf({ holders, part }: Waiting): string {
+    return `${part === this.#parts.memory.small} ${holders.map(({ cells }) => cells)}`
   }
 
   #lookOn(): void {
@@ -198,27 +198,28 @@ export class BodyClaims {
     const nowMs = this.#parts.nowMs()
     this.#grantWaiting()
     for (const { onOverdue } of this.#forget(({ deadlineMs }) => deadlineMs <= nowMs)) onOverdue()
+    this.#tellWanted()
     const { small, rest } = this.#parts.memory
-    for (const part of [small, rest]) {
-      part.want(this.#wantedBytes(part))
-      this.#endSlow(part)
-    }
+    for (const part of [small, rest]) this.#endSlow(part)
     if (this.#uploads.size > 0 || this.#waiting.length > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
+  #tellWanted(): void {
+    const { small, rest } = this.#parts.memory
+    for (const part of [small, rest]) part.want(this.#wantedBytes(part))
+  }
+
   /** What they wait for, without what is beyond their shares: nobody else's upload ends for that. */
   #wantedBytes(part: MemoryPart): number {
-    const byShare = new Map<number, number>()
+    const byHolder = new Map<number, number>()
     let wantedBytes = 0
-    for (const waiting of this.#waiting) {
-      if (waiting.part !== part) continue
-      const share = this.#shareOf(waiting)
-      const bytes = (byShare.get(share) ?? 0) + waiting.neededBytes
-      if (!part.hasShare(waiting.holders, bytes)) continue
-      byShare.set(share, bytes)
-      wantedBytes += waiting.neededBytes
+    for (const { part: wanted, holders, neededBytes } of this.#waiting) {
+      const withThis = ({ cells }: MemoryHolder): number => (byHolder.get(cells) ?? 0) + neededBytes
+      if (wanted !== part || !holders.every((holder) => part.hasShare(holder, withThis(holder)))) continue
+      for (const holder of holders) byHolder.set(holder.cells, withThis(holder))
+      wantedBytes += neededBytes
     }
     return wantedBytes
   }
@@ -251,6 +252,8 @@ export class BodyClaims {
   #end(claim: BodyClaim): void {
     this.close(claim)
     claim.onEnd()
+    // Who got what became free wants it no longer, and nobody else has to end for it.
+    this.#tellWanted()
   }
 }
 

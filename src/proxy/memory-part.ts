@@ -74,9 +74,9 @@ export class MemoryPart {
     return isDone ? 'done' : hasRoom ? 'over_share' : 'no_room'
   }
 
-  /** Whether the holders may have so much more, if there is room. */
-  hasShare(holders: MemoryHolders, bytes: number): boolean {
-    return this.#fitsShares(holders, unitsOf(bytes))
+  /** Whether the holder may have so much more, if there is room, once it has what it waits for in the workers before this one. */
+  hasShare({ cells, shares }: MemoryHolder, bytes: number): boolean {
+    return this.#inCells(cells, this.#own) + unitsOf(bytes) <= shares * this.#share
   }
 
   /** Tells the other workers that an upload of these holders waits, or no longer waits, for so much. */
@@ -86,7 +86,7 @@ export class MemoryPart {
 
   /** Whether uploads of a holder wait for more than its share has left. */
   isShareShort(holders: MemoryHolders): boolean {
-    return holders.some(({ cells, shares }) => this.#inCells(cells, true) > shares * this.#share)
+    return holders.some(({ cells, shares }) => this.#inCells(cells, this.#words.length) > shares * this.#share)
   }
 
   /** Tells the other workers what the uploads of this one wait for, as far as their holders' shares allow. */
@@ -126,20 +126,20 @@ export class MemoryPart {
   #fitsShares(holders: MemoryHolders, change: number): boolean {
     for (let i = 0; i < holders.length; i++) {
       const { cells, shares } = holders[i]!
-      if (this.#inCells(cells, false) + change > shares * this.#share) return false
+      if (this.#inCells(cells, 0) + change > shares * this.#share) return false
     }
     return true
   }
 
-  /** What a holder has, and perhaps what it waits for; or a little more, where others meet it in both of its cells. */
-  #inCells(cells: number, isWantedToo: boolean): number {
+  /** What a holder has, and waits for in lanes before `wantedEnd`; or a little more, where others meet it in both of its cells. */
+  #inCells(cells: number, wantedEnd: number): number {
     const words = this.#words
     let first = 0
     let second = 0
     for (let lane = LINE_WORDS; lane < words.length; lane += LANE_WORDS) {
       first += Atomics.load(words, lane + HELD_CELLS + firstOf(cells))
       second += Atomics.load(words, lane + HELD_CELLS + secondOf(cells))
-      if (!isWantedToo) continue
+      if (lane >= wantedEnd) continue
       first += Atomics.load(words, lane + WANTED_CELLS + firstOf(cells))
       second += Atomics.load(words, lane + WANTED_CELLS + secondOf(cells))
     }
@@ -170,6 +170,11 @@ export function forgetWorker(words: Int32Array, worker: number): void {
 /** The cells of a holder with this hash. */
 export function cellsOf(hash: number): number {
   return hash & (2 ** (2 * CELL_BITS) - 1)
+}
+
+/** What a claim of so many bytes counts for. */
+export function countedBytes(bytes: number): number {
+  return unitsOf(bytes) * UNIT_BYTES
 }
 
 function laneOf(worker: number): number {
