@@ -1,7 +1,7 @@
 import { boundaryOf, FormRequestReader } from '../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../llm/llm-request.ts'
 import { BodyScan } from './body-scan.ts'
-import { codingOf } from './content-coding.ts'
+import { brotliWindowBytes, codingOf } from './content-coding.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { WorkSlices } from './work-slices.ts'
 
@@ -21,6 +21,11 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: numbe
       else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
     })
   })
+}
+
+/** What its decoder may hold besides the body, where that is much. */
+export function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
+  return codingOf(request.header('content-encoding')) === 'br' ? brotliWindowBytes(bytes) : 0
 }
 
 /** Some servers decode a body as its label says, and find other names in it than we do. */

@@ -17,3 +17,10 @@ export function newDecoder(coding: Exclude<Coding, 'identity'>): Transform {
   const options = { flush: zlib.Z_SYNC_FLUSH }
   return coding === 'gzip' ? createGunzip(options) : createInflate(options)
 }
+
+/** How much of what it has decoded a Brotli decoder keeps: the body's first byte says so (RFC 7932 9.1), and 14 bytes can fill 16 MiB. */
+export function brotliWindowBytes(bytes: Buffer): number {
+  const first = bytes[0] ?? 0
+  const large = (first >> 1) & 7
+  return 2 ** ((first & 1) === 1 && large > 0 ? 17 + large : 17)
+}

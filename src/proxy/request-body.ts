@@ -1,9 +1,9 @@
 import type { BodyClaim, BodyClaims } from './body-claims.ts'
 import { type CollectOptions, collect, FIRST_STEP_BYTES } from './body-collector.ts'
-import { type BodyCost, readCost } from './body-cost.ts'
+import { type BodyCost, decoderBytesOf, readCost } from './body-cost.ts'
 import type { BodySource } from './body-source.ts'
 import type { Downstream } from './downstream.ts'
-import type { MemoryHolders } from './memory-part.ts'
+import { countedBytes, type MemoryHolders } from './memory-part.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import type { WorkSlices } from './work-slices.ts'
 
@@ -46,16 +46,14 @@ export async function readBody(
     inviteBody(request, downstream)
     return { ...UNREAD, llm: 'body_too_large' }
   }
-  const claim =
-    claims.open(holders, firstBytes) ??
-    (isEnforced ? await waitForClaim(downstream.body, claims, holders, firstBytes) : 'body_memory_exhausted')
+  const claim = claims.open(holders, firstBytes) ?? (await waitForClaim(downstream.body, claims, options, firstBytes))
   if (claim === undefined) return undefined
   if (claim === 'body_memory_exhausted') {
     if (!isEnforced) inviteBody(request, downstream)
     return { ...UNREAD, llm: claim }
   }
   try {
-    return await readClaimed(request, downstream, claim, options)
+    return await readClaimed(request, downstream, claims, claim, options)
   } catch (error) {
     claim.release()
     throw error
@@ -70,6 +68,7 @@ export function inviteBody(request: ProxiedRequest, downstream: Downstream): voi
 async function readClaimed(
   request: ProxiedRequest,
   downstream: Downstream,
+  claims: BodyClaims,
   claim: BodyClaim,
   options: ReadOptions,
 ): Promise<ReadBody | undefined> {
@@ -78,18 +77,43 @@ async function readClaimed(
   if (outcome === undefined) return undefined
   if (typeof outcome === 'string') return { ...UNREAD, llm: outcome }
   const { bytes, isPartial } = outcome
-  const llm = isPartial ? 'body_too_large' : await readCost(bytes, request, options.maxBytes, options.slices)
-  return { bytes, isPartial, llm, release: () => claim.release() }
+  const llm = isPartial ? 'body_too_large' : await readDecoded(bytes, request, downstream.body, claims, options)
+  if (llm !== undefined) return { bytes, isPartial, llm, release: () => claim.release() }
+  claim.release()
+  return undefined
 }
 
-/** Nothing of the body is read meanwhile. Returns undefined when the client is gone. */
+/** Claims what the decoder will hold as well. Returns undefined when the client is gone. */
+async function readDecoded(
+  bytes: Buffer,
+  request: ProxiedRequest,
+  body: BodySource,
+  claims: BodyClaims,
+  options: ReadOptions,
+): Promise<ReadBody['llm'] | undefined> {
+  const { maxBytes, slices, holders } = options
+  // Together with the body it is no more than the largest body, for which there is room in everybody's share.
+  const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
+  if (decoderBytes <= 0) return readCost(bytes, request, maxBytes, slices)
+  const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))
+  if (claim === undefined || claim === 'body_memory_exhausted') return claim
+  claim.complete(decoderBytes)
+  try {
+    return await readCost(bytes, request, maxBytes, slices)
+  } finally {
+    claim.release()
+  }
+}
+
+/** Nothing of the body is read meanwhile. Returns undefined when the client is gone. Where nothing is enforced, nobody waits. */
 function waitForClaim(
   body: BodySource,
   claims: BodyClaims,
-  holders: MemoryHolders,
+  { holders, isEnforced }: ReadOptions,
   bytes: number,
 ): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
   return new Promise((resolve, reject) => {
+    if (!isEnforced) return resolve('body_memory_exhausted')
     if (body.isGone) return resolve(undefined)
     let cancel = (): void => {}
     const onGone = (): void => {
