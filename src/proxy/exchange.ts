@@ -115,7 +115,6 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { llm, request, downstream } = this.#allowed
     downstream.trace?.noteResponse(head.status)
     metrics.countResponse(head.status, nowMs() - this.#startMs)
-    this.#releaseBody()
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
     this.#response.begin(head, this.#llmResponse)
     if (head.isEventStream && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())

@@ -43,6 +43,8 @@ export class BackendCall implements ConnectionSeeker {
   #isRetry = false
   /** Everything was written that will be. */
   isSent = false
+  /** The body that was at hand is not needed for this write any more. */
+  #isWritten = false
   #head: ResponseHead | undefined
 
   constructor(backend: Backend, handler: BackendHandler) {
@@ -55,6 +57,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#request = request
     this.#isRetry = false
     this.isSent = false
+    this.#isWritten = false
     this.#head = undefined
     this.#backend.connect(this)
   }
@@ -143,8 +146,8 @@ export class BackendCall implements ConnectionSeeker {
 
   onHead(head: ResponseHead): void {
     this.#head = head
-    // There is no second try from here on.
-    this.#dropBody()
+    // There is no second try from here on. But a backend may respond before it has taken the whole body.
+    if (this.#isWritten) this.#dropBody()
     this.#handler.onHead(head)
   }
 
@@ -177,7 +180,8 @@ export class BackendCall implements ConnectionSeeker {
     this.#connection = undefined
     connection.keepAliveMs = this.#head!.keepAliveMs
     // After a response that came before the end of the request, the connection cannot be used again.
-    if (canBeUsedAgain && this.#head!.keepsAlive && this.isSent) this.#backend.giveBack(connection)
+    const isTaken = this.isSent && !connection.hasUnsent
+    if (canBeUsedAgain && this.#head!.keepsAlive && isTaken) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
     this.#handler.onDone()
   }
@@ -188,6 +192,7 @@ export class BackendCall implements ConnectionSeeker {
     if (!canRetry) return this.#handler.onFailure(failure)
     this.#isRetry = true
     this.isSent = false
+    this.#isWritten = false
     this.#handler.onRetry(failure)
     this.#backend.connect(this)
   }
@@ -221,6 +226,7 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   #noteWritten(): void {
+    this.#isWritten = true
     if (this.#connection !== undefined && !this.#isRepeatable(this.#connection)) this.#dropBody()
   }
 
@@ -243,6 +249,6 @@ export class BackendCall implements ConnectionSeeker {
   /** Whether it may be written a second time although it was written on this connection. */
   #isRepeatable({ served }: BackendConnection): boolean {
     const { method, body } = this.#request
-    return !this.#isRetry && served > 0 && IDEMPOTENT.has(method) && typeof body !== 'string'
+    return this.#head === undefined && !this.#isRetry && served > 0 && IDEMPOTENT.has(method) && typeof body !== 'string'
   }
 }

@@ -84,6 +84,11 @@ export class BackendConnection {
     return this.#reader.hasBegun
   }
 
+  /** Some of what was written is still in memory: the backend takes no more for now. */
+  get hasUnsent(): boolean {
+    return this.#socket.writableLength > 0
+  }
+
   /** A chunk was relayed in part: what follows would be taken for the rest of it. */
   get isInsideRelayedChunk(): boolean {
     return this.#reader.isInsideRelayedChunk

@@ -1,8 +1,9 @@
+import { brotliCompressSync, constants as zlib } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { CHAT, HELLO, type LlmProxy } from '../../support/llm/llm-proxy.ts'
 import { BY_USER, bodyOf, bounded, by, chunk, KIB, stopping, untilHeld, WAIT_MS } from '../../support/llm/short-body-memory.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { ask, type Fields } from '../../support/service/http.ts'
+import { type Answer, ask, type Fields } from '../../support/service/http.ts'
 import { until } from '../../support/until.ts'
 
 /** 512 KiB are for small bodies; of the other 3.5 MiB a share has 896 KiB. */
@@ -56,6 +57,22 @@ describe("a caller's share of the memory for bodies", () => {
     expect(others.received).toBe('')
   })
 
+  test('counts what a decoder holds: a few bytes of Brotli can fill a window of 16 MiB', async () => {
+    const proxy = await bounded(MEMORY, BY_USER)
+    const params = { [zlib.BROTLI_PARAM_LGWIN]: zlib.BROTLI_MAX_WINDOW_BITS }
+    const packed = brotliCompressSync(JSON.stringify({ messages: HELLO }), { params })
+    const post = (user: string): Promise<Answer> => ask(proxy.port, 'POST', CHAT, [['Content-Encoding', 'br'], ...by(user)], packed)
+    const uploads = Array.from({ length: 3 }, () => upload(proxy, by('mallory')))
+    await untilHeld(proxy, 3 * BODY, 0)
+    const waiting = post('mallory')
+    // Its own few bytes are in the part for small bodies.
+    await untilHeld(proxy, 3 * BODY + KIB, 1)
+    expect((await post('alice')).status).toBe(200)
+    uploads[0]!.socket.destroy()
+    expect((await waiting).status).toBe(200)
+    await untilHeld(proxy, 2 * BODY, 0)
+  })
+
   test('that does not become free in time is a 503', async () => {
     const { proxy, seen, answer } = await beforeLateBackend({ EDGE_BODY_MEMORY: '2m', EDGE_MAX_BODY_BYTES: '1m' })
     await ask(proxy.port, 'PUT', '/first', [], bodyOf(KIB))
@@ -99,6 +116,22 @@ describe('a body is let go of', () => {
     for (const user of ['alice', 'bob']) expect((await proxy.post('/first', bodyOf(BODY), by(user))).status).toBe(200)
     answer()
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(answers.map(() => 200))
+  })
+
+  test('not before the backend has taken it, though it has begun to answer', async () => {
+    // More than the system takes on its way.
+    const size = 16 * 1024 * KIB
+    let readOn = (): void => {}
+    const proxy = await bounded({ EDGE_BODY_MEMORY: '64m', EDGE_MAX_BODY_BYTES: '16m' }, BY_USER, (req, res) => {
+      res.write('begun')
+      readOn = () => void req.resume().on('end', () => res.end('ended'))
+    })
+    const client = stopping(proxy, size, size)
+    await client.sees('begun')
+    await untilHeld(proxy, size, 0)
+    readOn()
+    await client.sees('ended')
+    await untilHeld(proxy, 0, 0)
   })
 
   test.each([KIB, BODY])(
