@@ -8,6 +8,7 @@ import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/overrid
 import type { StateFile } from '../../store/state/state-file.ts'
 import { type Moment, OVERRIDES } from '../../store/state/state-format.ts'
 import type { StateKeeper } from '../state-keeper.ts'
+import { tooManyOverrides } from './override-desk.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
@@ -74,6 +75,8 @@ export class FileShelf implements OverrideShelf {
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     const current = book.overrideOf(subject, wallMs)
     if (current?.id !== expected) return { kind: 'exists', id: current?.id }
+    // Others that were put since this one was checked count.
+    if (current === undefined && book.list(wallMs).length >= MAX_OVERRIDES) throw tooManyOverrides()
     const momentMs = Math.max(wallMs, (book.entryOf(subject)?.momentMs ?? 0) + 1)
     const put: OverrideEntry =
       entry.kind === 'set'

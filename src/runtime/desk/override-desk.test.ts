@@ -2,6 +2,7 @@ import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
+import { MAX_OVERRIDES } from '../../overrides/override-book.ts'
 import type { OverrideOrder } from '../../overrides/override-order.ts'
 import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
 import { OVERRIDES } from '../../store/state/state-format.ts'
@@ -46,6 +47,14 @@ describe('overrides in the main thread', () => {
     expect([old!.override.id, old!.toMs]).toEqual([first.id, next!.fromMs])
     await desk.end({ id: (await replacing).override.id, actor: 'erika', reason: 'a test' })
     expect(sent()).toEqual([])
+  })
+
+  test('are never more than there may be, though many are made at once', async () => {
+    const { desk } = await opened()
+    const made = Array.from({ length: MAX_OVERRIDES + 20 }, (_, i) => desk.create(order(`rule ${i}`, { inMs: HOUR_MS })))
+    const refused = (await Promise.allSettled(made)).filter(({ status }) => status === 'rejected')
+    expect([refused.length, desk.list().length]).toEqual([20, MAX_OVERRIDES])
+    expect(refused[0]).toMatchObject({ reason: { message: expect.stringContaining(`there are ${MAX_OVERRIDES} overrides already`) } })
   })
 
   test('are between the same counters in the state file, whenever the wall clock was set', async () => {

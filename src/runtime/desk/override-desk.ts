@@ -129,8 +129,7 @@ export class OverrideDesk {
   }
 
   #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
-    if (this.#open.size >= MAX_OVERRIDES && this.book.overrideOf(content.subject, content.createdMs) === undefined)
-      throw new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
+    if (this.#open.size >= MAX_OVERRIDES && this.book.overrideOf(content.subject, content.createdMs) === undefined) throw tooManyOverrides()
     const override = { ...content, sinceMs: LAST_MS }
     const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
     if (bytes > MAX_ENTRY_BYTES)
@@ -238,6 +237,10 @@ export class OverrideDesk {
     if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#sendSoon()
     this.#schedule()
   }
+}
+
+export function tooManyOverrides(): ApiError {
+  return new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
 }
 
 /** As long as any time is as text. */
