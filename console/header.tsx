@@ -4,6 +4,7 @@ import { isLost, lastResponseMs } from './connection.ts'
 import { formatCount, formatDuration } from './format.ts'
 import { Badge } from './parts/badge.tsx'
 import { Ago } from './parts/time.tsx'
+import { printable } from './printable.ts'
 import { isRetrying, retryNow } from './reconnecting.ts'
 import { actor, endSession } from './session.ts'
 import { status, statusPoll } from './status.ts'
@@ -32,7 +33,7 @@ export function Header() {
         </span>
       )}
       <span class="who">
-        {actor.value !== '' && <span class="fact">{actor}</span>}
+        {actor.value !== '' && <span class="fact">{printable(actor.value ?? '')}</span>}
         <button type="button" onClick={() => void logOut()}>
           Log out
         </button>

@@ -5,6 +5,7 @@ import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Form } from '../parts/form.tsx'
 import { Countdown } from '../parts/time.tsx'
 import type { Rule } from '../policies.ts'
+import { printable } from '../printable.ts'
 import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
 import { choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule-choice.ts'
 import { RuleFields } from '../rules/rule-fields.tsx'
@@ -147,7 +148,7 @@ function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDial
           <Subject override={other} />
         </div>
         <p>
-          {other.actor}: {other.reason}
+          {other.actor}: {printable(other.reason)}
         </p>
       </div>
     </ConfirmDialog>

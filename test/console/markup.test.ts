@@ -26,7 +26,7 @@ describeInBrowser('HTML in names, values, reasons and actors', () => {
 
   test('and marks that turn the direction of text are in sight, and turn nothing', async () => {
     const edge = await running({ bundle: bundle(1, policy('a', { rules: [bucketRule('r', ['header:x-k'], 1, 1)] })), env: ADMIN_ENV })
-    const page = await loggedIn(edge.adminPort)
+    const page = await loggedIn(edge.adminPort, {}, 'ada \u202e nirac')
     const reason = 'refund \u202e001 ton'
     await page.getByRole('link', { name: 'Events' }).click()
     await page.getByText('Live').waitFor()
@@ -36,7 +36,7 @@ describeInBrowser('HTML in names, values, reasons and actors', () => {
     for (const view of ['Events', 'Overrides', 'Overview']) {
       await page.getByRole('link', { name: view, exact: true }).click()
       await page.getByText('refund \\u{202e}001 ton').first().waitFor()
-      expect(await page.locator('main').innerText()).not.toContain('\u202e')
+      expect(await page.locator('body').innerText()).not.toContain('\u202e')
     }
   })
 })

@@ -134,7 +134,7 @@ describeInBrowser('the overrides', () => {
   test('replace one another, also where the first has ended meanwhile', async () => {
     const { edge, page } = await opened()
     const values = { 'header:x-k': 'alice' }
-    const first = await operator(edge).override({ policy: 'api', rule: 'per-key', values, block: true, reason: 'an attack' })
+    const first = await operator(edge).override({ policy: 'api', rule: 'per-key', values, block: true, reason: 'an \u202e attack' })
     const again = async (times: string): Promise<void> => {
       await begin(page, 'api', 'per-key')
       await page.getByLabel('header:x-k').fill('alice')
@@ -144,7 +144,7 @@ describeInBrowser('the overrides', () => {
       await page.getByRole('dialog', { name: 'Replace the override' }).waitFor()
     }
     await again('3')
-    await page.getByRole('dialog').getByText('an attack').waitFor()
+    await page.getByRole('dialog').getByText('an \\u{202e} attack').waitFor()
     expect(await operator(edge).overrides()).toMatchObject([{ id: first.id }])
     await page.getByRole('button', { name: 'Replace it' }).click()
     await page.getByText('The override is in force.').waitFor()
@@ -155,6 +155,13 @@ describeInBrowser('the overrides', () => {
     await page.getByRole('button', { name: 'Replace it' }).click()
     await page.getByRole('row', { name: '5 × the limit' }).waitFor()
     expect(await operator(edge).overrides()).toMatchObject([{ multiply: 5 }])
+  })
+
+  test('can be ended without scrolling sideways, however long a word in a reason is', async () => {
+    const { edge, page } = await opened()
+    await operator(edge).override({ policy: 'api', rule: 'per-key', unlimited: true, reason: 'x'.repeat(400) })
+    const { x, width } = (await page.getByRole('button', { name: 'End No limit' }).boundingBox())!
+    expect(x + width).toBeLessThan(1280)
   })
 
   test('of another operator appear, and one that is gone is ended calmly', async () => {
