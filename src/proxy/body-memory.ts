@@ -3,7 +3,7 @@ import { SubjectWords } from '../store/subject.ts'
 import { cellsOf, forgetWorker, type MemoryHolder, MemoryPart, partWords } from './memory-part.ts'
 
 /** Bodies of up to this size have a part of the memory for themselves. */
-export const SMALL_BODY_BYTES = 64 * 1024
+const SMALL_BODY_BYTES = 64 * 1024
 /** Of all memory. */
 const SMALL_PART = 1 / 8
 /** Of a part. One caller has no more than this, or than one body where that is larger. */
