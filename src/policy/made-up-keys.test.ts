@@ -32,12 +32,14 @@ describe('a rule by keys that clients choose, beside a budget by another', () =>
     expect(warningsOf(SLOTS, policy('p', { rules: [budget] }), policy('q', { rules: [rule] }))).toEqual([])
   })
 
-  test('is not in a table that has room for both, nor without a budget', () => {
+  test('is not in a table that has room for both, nor without budgets of callers', () => {
     const rule = bucketRule('b', ['header:x-user'], 1, HOURLY)
     expect(warningsOf(7_200_000, policy('p', { rules: [budget, rule] }))).toEqual([])
     expect(warningsOf(7_199_999, policy('p', { rules: [budget, rule] }))).toHaveLength(1)
     const short = windowRule('short', ['header:x-key'], { limit: 1000, period: '12h' })
     expect(warningsOf(SLOTS, policy('p', { rules: [short, rule] }))).toEqual([])
+    const shared = windowRule('everybody', [], { limit: 1000, period: '1mo' })
+    expect(warningsOf(SLOTS, policy('p', { rules: [shared, rule] }))).toEqual([])
   })
 
   test('is named ten times at most, with what a terminal would obey shown as its code', () => {

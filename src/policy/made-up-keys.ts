@@ -27,7 +27,8 @@ interface CountedRule {
  */
 export function madeUpKeyWarnings(limits: readonly NamedLimit[], slots: number): string[] {
   const rules = limits.map(countedRule)
-  const budgets = rules.filter(({ limit }) => limit.kind === WINDOW && lastsMs(limit) >= DAY_MS)
+  // A rule without keys has one counter, which is always below its rule's share of the table.
+  const budgets = rules.filter(({ limit, keys }) => keys.length > 0 && limit.kind === WINDOW && lastsMs(limit) >= DAY_MS)
   const budgetsBy = new Map<string, number>()
   for (const { keys } of budgets) for (const key of keys) budgetsBy.set(key, (budgetsBy.get(key) ?? 0) + 1)
   const warnings: string[] = []

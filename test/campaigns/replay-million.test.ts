@@ -103,5 +103,6 @@ test('a line of a gigabyte, a compressed bomb and a nest of brackets do no harm'
     'brackets.har',
     'lines.log',
   )
-  expect({ requests, unreadable }).toEqual({ requests: 3, unreadable: 1 + 1 + 1 + 40 })
+  // Of a compressed file that is nearly all one line, the rest is not read: that line and the end of the file are counted.
+  expect({ requests, unreadable }).toEqual({ requests: 1, unreadable: 2 + 2 + 1 + 40 })
 })
