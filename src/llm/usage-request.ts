@@ -3,7 +3,7 @@ import { asObject, parseJson } from './json.ts'
 /** Longer options are left as they are: those that are known have some dozens of bytes. */
 const MAX_OPTIONS_BYTES = 4096
 /** The value behind a name: null, or an object without others in it. */
-const OPTIONS = /^\s*:\s*(null(?![\w$])|\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
+const OPTIONS = /^\s*:\s*(null|\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
 const NAME = 'include_usage'
 
 /**

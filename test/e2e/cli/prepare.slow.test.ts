@@ -67,7 +67,7 @@ describe('npm prepares a checkout', () => {
 
 test('where the bundler cannot run, the program is there all the same, and the build says that it starts slower', async () => {
   const folder = await checkout({ 'package.json': '{"type":"module"}', 'dist/cli/main.js': "console.log('started')" })
-  await cp(join(ROOT, BUNDLER), join(folder, BUNDLER))
+  for (const script of [BUNDLER, 'scripts/notices.mjs']) await cp(join(ROOT, script), join(folder, script))
   const built = spawnSync(process.execPath, [join(folder, BUNDLER)], { encoding: 'utf8' })
   expect([built.status, built.stderr]).toEqual([0, expect.stringMatching(/^edge: built, but not bundled, .*rolldown.*\n$/)])
   expect(spawnSync(join(folder, BUNDLED), { encoding: 'utf8' }).stdout).toBe('started\n')
