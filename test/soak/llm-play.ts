@@ -62,11 +62,19 @@ function randomRequest(path: string, random: Random): Asked {
 function playOf(path: string, asked: Asked, options: FakeLlmOptions): LlmPlay {
   const prompt = promptTokens(asked)
   const isStream = asked['stream'] === true && ENDPOINTS.get(path)!.stream !== undefined
-  const ending = isStream ? streamEnding(path, asked, options, prompt) : wholeEnding(path, asked, options, prompt)
   const asksFor = ((asked['max_tokens'] ?? asked['max_output_tokens']) as number | undefined) ?? Number.POSITIVE_INFINITY
   const bound = Math.min(asksFor * ((asked['n'] as number | undefined) ?? 1), MAX_COMPLETION)
   const reservedTokens = prompt + (path === '/v1/embeddings' ? 0 : bound)
+  const ending = isStream ? streamEnding(path, asked, options, prompt) : wholeEnding(path, asked, options, prompt)
+  // A response with neither text nor usage costs what was reserved for it.
+  const isEmpty = ending.end === 'whole' && ending.cost === prompt && ending.seenTokens === 0 && !saysUsage(path, asked, options, isStream)
+  if (isEmpty) return { path, asked, options, promptTokens: prompt, reservedTokens, ...ending, cost: reservedTokens }
   return { path, asked, options, promptTokens: prompt, reservedTokens, ...ending }
+}
+
+/** Streams of OpenAI's older APIs say it only where they are asked to. */
+function saysUsage(path: string, asked: Asked, { hasUsage }: FakeLlmOptions, isStream: boolean): boolean {
+  return hasUsage && (!isStream || !path.endsWith('/completions') || asked['stream_options'] !== undefined)
 }
 
 type Ending = Pick<LlmPlay, 'end' | 'cost' | 'isPartial' | 'seenTokens'>
