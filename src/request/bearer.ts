@@ -34,7 +34,12 @@ const BASE64URL = /^[\w-]+$/
  * encrypted one. A backend that skips other characters would take any number of them: such a token counts as repeated.
  */
 function asOneSpelling(token: string): FieldValue {
-  if (!JWT_START.test(token) || !token.includes('.')) return token
+  if (!JWT_START.test(token)) return token
+  const first = token.indexOf('.')
+  const second = first < 0 ? -1 : token.indexOf('.', first + 1)
+  if (second < 0) return token
+  // Nearly all are spelled in the one way already: they are neither taken apart nor copied.
+  if (token.indexOf('.', second + 1) < 0 && isUsual(token.slice(second + 1))) return token
   const parts = token.split('.', 6)
   const from = parts.length === 3 ? 2 : parts.length === 5 ? 1 : parts.length
   if (from === parts.length || (parts.length === 3 && parts[2]!.length < MIN_SIGNATURE)) return token
@@ -54,6 +59,15 @@ function asOneSpelling(token: string): FieldValue {
   return parts.join('.')
 }
 
+/** The decoder takes both alphabets and skips other characters, which shows in the length. It is much cheaper than a regular expression. */
+function isUsual(signature: string): boolean {
+  const { length } = signature
+  if (length < MIN_SIGNATURE || length % 4 === 1) return false
+  for (let i = 0; i < OTHER_SPELLINGS.length; i++) if (signature.includes(OTHER_SPELLINGS[i]!)) return false
+  return Buffer.from(signature, 'base64url').length === Math.floor((length * 3) / 4) && withoutSpareBits(signature) === signature
+}
+
+const OTHER_SPELLINGS = ['+', '/', '=']
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 /** Of the last of two characters that stand for a byte four bits are ignored, of the last of three that stand for two bytes two. */
