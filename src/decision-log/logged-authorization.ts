@@ -1,5 +1,5 @@
 import type { NameOf } from '../engine/name-of.ts'
-import { bearerToken } from '../request/bearer.ts'
+import { bearerToken, sentToken } from '../request/bearer.ts'
 import { claimText, readClaims } from '../request/jwt.ts'
 import { type FieldValue, REPEATED } from '../request/view.ts'
 import type { LoggedParts } from './logged-parts.ts'
@@ -17,7 +17,7 @@ export function loggedAuthorization(
   nameOf: NameOf,
 ): FieldValue {
   if (typeof field !== 'string' || field === '') return field || undefined
-  const token = bearerToken(field)
+  const token = hasCredential ? bearerToken(field) : sentToken(field)
   if (token === undefined) return hasCredential ? withScheme(field, nameOf) : undefined
   if (token === REPEATED) return 'Bearer - -' // as ambiguous as what came
   const read = claims.length === 0 ? undefined : readClaims(token)

@@ -12,14 +12,19 @@ const WHITE_SPACE = /[\s\x85]+/
  * token, so they count as a repeated token. Of a JWT, all spellings that backends take for the same token are one.
  */
 export function bearerToken(authorization: FieldValue): FieldValue {
+  const token = sentToken(authorization)
+  return typeof token === 'string' ? asOneSpelling(token) : token
+}
+
+/** The same token as it was sent. Claims are read from it: no spelling of the signature changes them. */
+export function sentToken(authorization: FieldValue): FieldValue {
   if (typeof authorization !== 'string') return authorization
   // The usual spelling: a native search for a few characters is much cheaper than a regular expression.
   if (authorization.slice(0, PREFIX.length).toLowerCase() === PREFIX && !hasSpace(authorization, PREFIX.length))
-    return asOneSpelling(authorization.slice(PREFIX.length)) || undefined
+    return authorization.slice(PREFIX.length) || undefined
   const words = authorization.split(WHITE_SPACE).filter((word) => word !== '')
   if (words[0]?.toLowerCase() !== 'bearer') return undefined
-  if (words.length > 2) return REPEATED
-  return words[1] === undefined ? undefined : asOneSpelling(words[1])
+  return words.length > 2 ? REPEATED : words[1]
 }
 
 /** How the first part of every JWT begins in base64url: with a brace, and a quotation mark or white space. */

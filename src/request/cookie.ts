@@ -35,6 +35,7 @@ function isNamed(spelled: string, name: string): boolean {
 
 /** Whether a backend that splits at more than semicolons finds the name behind the start of this part. */
 function hasNameWithin(pair: string, name: string): boolean {
+  if (!pair.includes(name) && !pair.includes('%')) return false
   const text = trimmed(pair)
   if (!SPLIT_BY_SOME.test(text)) return false
   const words = text.split(SPLIT_BY_SOME)

@@ -50,6 +50,12 @@ describe('a jwt key', () => {
     expect(valueFor('jwt:org.id', { authorization: `Bearer ${jwt({ org: { id: 'x' } })}` })).toBe('x')
   })
 
+  test('is the same however the signature is spelled, even where the bearer is refused', () => {
+    const odd = { authorization: `Bearer ${jwt({ sub: 'a' })}AAAAAAAAAAAAAAAAAAAAAA!AAAA` }
+    expect(valueFor('jwt:sub', odd)).toBe('a')
+    expect(valueFor('bearer', odd)).toBe(REPEATED)
+  })
+
   test.each([
     ['token', {}],
     ['readable token', { authorization: 'Bearer garbage' }],

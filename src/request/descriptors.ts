@@ -1,6 +1,6 @@
 import { type Address, subjectText } from '../address.ts'
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
-import { bearerToken } from './bearer.ts'
+import { bearerToken, sentToken } from './bearer.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
 import { cookieValue } from './cookie.ts'
 import { type IpFacts, readTorOverride } from './ip-facts.ts'
@@ -181,7 +181,7 @@ export class Descriptors {
 
   #readClaims(): Claims | undefined | typeof REPEATED {
     if (!this.#hasClaims) {
-      const token = bearerToken(this.view!.header('authorization'))
+      const token = sentToken(this.view!.header('authorization'))
       this.#claims = typeof token === 'string' ? readClaims(token) : token
       this.#hasClaims = true
     }
