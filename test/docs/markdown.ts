@@ -11,12 +11,33 @@ export function readText(path: string): string {
 const NOT_OURS = new Set(['node_modules', 'dist', 'program', '.git'])
 
 /** Every Markdown file of the project, by its path from the root. */
-export function markdownFiles(folder = ''): string[] {
+export function markdownFiles(): string[] {
+  return filesNamed(/\.md$/)
+}
+
+/** Every file of the project in which people write sentences or comments, by its path from the root. */
+export function textFiles(): string[] {
+  return filesNamed(/\.(md|[cm]?[jt]sx?|css|html|json|lua|proto|sh|ya?ml)$/)
+}
+
+function filesNamed(pattern: RegExp, folder = ''): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : markdownFiles(path)
-    return entry.name.endsWith('.md') ? [path] : []
+    if (entry.isDirectory()) return NOT_OURS.has(entry.name) ? [] : filesNamed(pattern, path)
+    return entry.isFile() && pattern.test(entry.name) ? [path] : []
   })
+}
+
+/** Anchors as GitHub makes them from headings, and those that a file sets itself. */
+export function anchorsOf(file: string): string[] {
+  const text = withoutCodeBlocks(readText(file))
+  const headings = Array.from(text.matchAll(/^#+ (.*)$/gm), ([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+  return [...headings, ...Array.from(text.matchAll(/<a id="([^"]+)"><\/a>/g), ([, id]) => id!)]
 }
 
 /** The content of the code blocks in one language. */
