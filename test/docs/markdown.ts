@@ -28,13 +28,16 @@ export function withoutCodeBlocks(text: string): string {
   return text.replace(/^```.*?^```$/gms, '')
 }
 
-/** The rows of the one table that has these column names, as plain cells. */
+/** The rows of all tables that have these column names, as plain cells. */
 export function tableRows(text: string, columns: readonly string[]): string[][] {
   const lines = text.split('\n')
-  const start = lines.findIndex((line) => line.startsWith('|') && cells(line).join() === columns.join())
-  if (start < 0) throw new Error(`there is no table with the columns ${columns.join(', ')}`)
-  const end = lines.findIndex((line, index) => index > start && !line.startsWith('|'))
-  return lines.slice(start + 2, end < 0 ? undefined : end).map(cells)
+  const isHead = (line: string): boolean => line.startsWith('|') && cells(line).join() === columns.join()
+  const starts = lines.flatMap((line, index) => (isHead(line) ? [index] : []))
+  if (starts.length === 0) throw new Error(`there is no table with the columns ${columns.join(', ')}`)
+  return starts.flatMap((start) => {
+    const end = lines.findIndex((line, index) => index > start && !line.startsWith('|'))
+    return lines.slice(start + 2, end < 0 ? undefined : end).map(cells)
+  })
 }
 
 function cells(line: string): string[] {
