@@ -1,4 +1,4 @@
-import type { ActivitySample, WorkerActivity } from '../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample, WorkerActivity } from '../src/admin/api/instance-types.ts'
 import { ask } from './api.ts'
 import { LIVE_MS, type Poll, usePoll } from './live.ts'
 

@@ -1,4 +1,4 @@
-import type { WorkerActivity } from '../../src/admin/api/activity/activity-sample.ts'
+import type { WorkerActivity } from '../../src/admin/api/instance-types.ts'
 import type { Activity } from '../activity.ts'
 import { formatCompact, formatMs, formatNumber, formatShare } from '../format.ts'
 import { Badge } from '../parts/badge.tsx'
