@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { TopAsk } from './admin/api/top-endpoint.ts'
+import type { Top } from './admin/api/types.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -27,7 +28,7 @@ import { instanceStatus } from './runtime/desk/instance-status.ts'
 import { overrideCalls } from './runtime/desk/override-calls.ts'
 import { OverrideDesk } from './runtime/desk/override-desk.ts'
 import { Problems } from './runtime/desk/problems.ts'
-import { answerTop, type TopDeskParts, type TopResponse } from './runtime/desk/top-desk.ts'
+import { answerTop, type TopDeskParts } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
@@ -267,7 +268,7 @@ export async function startService(
     })
   }
 
-  function top(ask: TopAsk): Promise<TopResponse> {
+  function top(ask: TopAsk): Promise<Top> {
     const askWorkers: TopDeskParts['askWorkers'] = (filter) => supervisor.askWorkers('top', filter)
     return answerTop(ask, { clock, startedMs, workers, askWorkers, lastDeathMs: () => supervisor.lastDeathMs })
   }
