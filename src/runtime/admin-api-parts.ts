@@ -79,7 +79,6 @@ function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<
     list: async () => readListed(await desk.ask('list_overrides', undefined)),
     create: (order) => desk.ask('create_override', order),
     end: (order) => desk.ask('end_override', order),
-    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
   })
 }
 

@@ -5,7 +5,6 @@ import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
 import type { RuleName, UsageReport } from '../../admin/api/usage/rule-usage.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
-import type { Rule } from '../../policy/schema.ts'
 import type { ToldReset } from '../../store/redis/told-resets.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
@@ -33,11 +32,6 @@ export interface DeskCalls {
   /** Resets that were made here, and that other instances of a fleet are told of. */
   readonly note_resets: { readonly ask: readonly ToldReset[]; readonly answer: undefined }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
-  /** What is wrong with limits that an override sets for a rule, in sentences. */
-  readonly check_set: {
-    readonly ask: { readonly rule: Rule; readonly fields: Readonly<Record<string, unknown>> }
-    readonly answer: readonly string[]
-  }
 }
 
 /** What the main thread asks all workers. */
