@@ -149,6 +149,7 @@ export async function startService(
   const supervisor = new Supervisor({
     host,
     desk,
+    overrides: () => overrides.announced(),
     events,
     decisionLog,
     workers,

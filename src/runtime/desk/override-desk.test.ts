@@ -4,7 +4,7 @@ import { until } from '../../../test/support/until.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import { MAX_OVERRIDES } from '../../overrides/override-book.ts'
 import type { OverrideOrder } from '../../overrides/override-order.ts'
-import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
+import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import { OVERRIDES } from '../../store/state/state-format.ts'
 import { FileShelf, type KeptOverrides } from './file-shelf.ts'
 import { OverrideDesk } from './override-desk.ts'
@@ -138,12 +138,8 @@ function order(caller: string, until: OverrideOrder['until']): OverrideOrder {
 async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }: { saved?: readonly Buffer[]; clock?: SetClock } = {}) {
   const log: Record<string, unknown>[] = []
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
-  const sent = new Map<string, TimedOverride>()
   const messages: OverridesChange[] = []
-  const changeOverrides = (change: OverridesChange): void => {
-    messages.push(change)
-    applyChange(sent, change)
-  }
+  const changeOverrides = (change: OverridesChange): void => void messages.push(change)
   // In force at once for whoever waits for it
   const known = async (): Promise<void> => clock.advance(NOTICE_MS)
   const desk = new OverrideDesk({ clock, logger, changeOverrides, known })
@@ -159,8 +155,12 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
   return {
     desk,
     clock,
-    /** What the workers know. */
-    sent: () => [...sent.values()],
+    /** What the workers know. One that starts now is sent the same. */
+    sent: () => {
+      const known = knownFrom(messages)
+      expect(desk.announced()).toEqual(known)
+      return known
+    },
     messages,
     logged: (name: string) => log.filter(({ event }) => event === name),
     sections: () => {
@@ -169,6 +169,15 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
       return payloads.map(([, payload]) => payload)
     },
   }
+}
+
+function knownFrom(messages: readonly OverridesChange[]): TimedOverride[] {
+  const known = new Map<string, TimedOverride>()
+  for (const { put, gone } of messages) {
+    for (const id of gone) known.delete(id)
+    for (const timed of put) known.set(timed.override.id, timed)
+  }
+  return [...known.values()]
 }
 
 /** Time passes when it is told to, and the wall clock can be set. */

@@ -9,7 +9,7 @@ import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
 import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
 import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
 import type { OverrideShelf } from '../../overrides/override-shelf.ts'
-import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
+import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import { show } from '../../policy/problem.ts'
 import { logEnded, logSet } from './override-log.ts'
 
@@ -31,7 +31,7 @@ const MAX_FORCE_MS = 2000
 export interface OverrideDeskParts {
   readonly clock: Clock
   readonly logger: Logger
-  /** Tells all workers, and those that start later. */
+  /** Tells all workers that run. */
   readonly changeOverrides: (change: OverridesChange) => void
   /** Resolves when the workers know what they were sent. */
   readonly known: () => Promise<unknown>
@@ -107,6 +107,11 @@ export class OverrideDesk {
     const result = await shelf.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
     if (result.kind === 'exists') throw noSuch(id)
     await this.#known()
+  }
+
+  /** What the workers have been sent, for one that starts: the set that is in force, or will be. */
+  announced(): readonly TimedOverride[] {
+    return [...this.#sent.values()]
   }
 
   /** Resolves when the workers have been sent the changes so far. */
@@ -196,7 +201,8 @@ export class OverrideDesk {
     const gone = [...this.#sent.keys()].filter((id) => !current.has(id))
     const put = [...current.values()].filter((timed) => this.#sent.get(timed.override.id) !== timed).slice(0, atMost)
     if (gone.length + put.length === 0) return false
-    applyChange(this.#sent, { put, gone })
+    for (const id of gone) this.#sent.delete(id)
+    for (const timed of put) this.#sent.set(timed.override.id, timed)
     changeOverrides({ put, gone })
     return true
   }

@@ -6,7 +6,7 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
-import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
+import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -37,6 +37,8 @@ export interface SupervisorParts {
   readonly nowMs: () => number
   /** What workers ask for operators. */
   readonly desk: DeskHandlers
+  /** All overrides that running workers have been told of. */
+  readonly overrides: () => readonly TimedOverride[]
   /** Undefined where nobody can watch events. */
   readonly events?: EventHub | undefined
   /** Undefined where EDGE_DECISION_LOG is not set. */
@@ -59,8 +61,6 @@ export class Supervisor {
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
   readonly #workerCalls = new OpenWorkerCalls()
-  /** By id. */
-  readonly #overrides = new Map<string, TimedOverride>()
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
@@ -93,9 +93,8 @@ export class Supervisor {
     this.#sendAll({ type: 'plan_active' })
   }
 
-  /** Tells all workers, and those that come later too. */
+  /** Tells the workers that run. One that starts later is sent `overrides` of the parts. */
   changeOverrides(change: OverridesChange): void {
-    applyChange(this.#overrides, change)
     this.#sendAll({ type: 'overrides', change })
   }
 
@@ -172,7 +171,7 @@ export class Supervisor {
 
   /** The thread is sent all that the others know. */
   #startThread(slot: WorkerSlot): void {
-    const { host, memory, nowMs } = this.#parts
+    const { host, memory, nowMs, overrides } = this.#parts
     slot.state = 'starting'
     slot.startedAtMs = nowMs()
     slot.link = host.startWorker(slot.worker, memory, {
@@ -180,7 +179,8 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
-    if (this.#overrides.size > 0) slot.link.send({ type: 'overrides', change: { put: [...this.#overrides.values()], gone: [] } })
+    const put = overrides()
+    if (put.length > 0) slot.link.send({ type: 'overrides', change: { put, gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
