@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { ChargeResults } from '../../src/store/charge-results.ts'
 import { Charges } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import type { AnnouncedReset } from '../../src/store/redis/announced-resets.ts'
 import type { FleetCounter } from '../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../src/store/redis/fleet-store.ts'
 import type { Script } from '../../src/store/redis/link/script.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
-import type { ToldReset } from '../../src/store/redis/told-resets.ts'
 import { DelayingNetwork } from '../support/fleet/delaying-network.ts'
 import { clockedScript } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
@@ -25,7 +25,7 @@ const INSTANCES = 3
 /** What instances have done to the one counter that they share, in the order in which Redis did it. */
 class History {
   /** All resets, as all instances are told of them. */
-  readonly told: ToldReset[] = []
+  readonly told: AnnouncedReset[] = []
   resets = 0
   /** Admitted by takes that Redis executed after the last reset, by instance. */
   readonly sinceReset = Array<number>(INSTANCES).fill(0)
@@ -67,7 +67,7 @@ class SimulatedInstance {
     }
     const shared = new SharedCounters(link, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const clock = { nowMs: () => network.wallMs - START_MS, wallMs: () => network.wallMs }
-    const announce = async (resets: readonly ToldReset[]): Promise<void> => void history.told.push(...resets)
+    const announce = async (resets: readonly AnnouncedReset[]): Promise<void> => void history.told.push(...resets)
     const local = newEmbeddedStore(64 * 1024)
     this.#store = new FleetStore({ shared, local, announce, failureMode: 'closed', clock, listener: { onDecided() {} } })
     this.#counter = this.#store.open({ identity: ['rule'], limit: bucketLimit(RATE, SIZE), sinceMs: 0, isLeasable: true })

@@ -10,7 +10,7 @@ import type { ListenerName } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import { newTableBuffer } from '../../store/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
-import type { DeskHandlers } from '../desk/desk-calls.ts'
+import type { ControlHandlers } from '../control/control-calls.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import type { ListenError, ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
@@ -90,7 +90,7 @@ function supervised(): Supervised {
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
-    desk: {} as DeskHandlers,
+    control: {} as ControlHandlers,
     overrides: () => overrides,
     pause: async () => {},
   })

@@ -10,11 +10,11 @@ import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { resultOf } from '../control/call-result.ts'
+import type { ControlHandlers, WorkerCallName, WorkerCalls } from '../control/control-calls.ts'
+import type { FleetNews } from '../control/fleet-news.ts'
+import { OpenWorkerCalls } from '../control/worker-calls.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
-import { resultOf } from '../desk/call-result.ts'
-import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
-import type { FleetNews } from '../desk/fleet-news.ts'
-import { OpenWorkerCalls } from '../desk/worker-calls.ts'
 import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
@@ -36,7 +36,7 @@ export interface SupervisorParts {
   readonly logger: Logger
   readonly nowMs: () => number
   /** What workers ask for operators. */
-  readonly desk: DeskHandlers
+  readonly control: ControlHandlers
   /** All overrides that running workers have been told of. */
   readonly overrides: () => readonly TimedOverride[]
   /** Undefined where nobody can watch events. */
@@ -99,7 +99,7 @@ export class Supervisor {
   }
 
   /** Sends all workers the news of the fleet, and `all` to those that come later. */
-  tellFleet(news: FleetNews, all: FleetNews): void {
+  announceFleet(news: FleetNews, all: FleetNews): void {
     this.#fleet = all
     this.#sendAll({ type: 'fleet', news })
   }
@@ -204,7 +204,7 @@ export class Supervisor {
         return this.#onListening(slot, message.listener, message.address)
       case 'cannot_listen':
         return this.#listeners.noteFailure(message.listener, slot, message.error)
-      case 'desk_call':
+      case 'control_call':
         return void this.#answer(slot, message)
       case 'worker_answer':
         return this.#workerCalls.note(slot.worker, message.call, message.result)
@@ -220,9 +220,9 @@ export class Supervisor {
     }
   }
 
-  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'desk_call' }): Promise<void> {
-    const handle = this.#parts.desk[name] as (ask: unknown) => unknown
-    link?.send({ type: 'desk_answer', call, result: await resultOf(() => handle(ask)) })
+  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'control_call' }): Promise<void> {
+    const handle = this.#parts.control[name] as (ask: unknown) => unknown
+    link?.send({ type: 'control_answer', call, result: await resultOf(() => handle(ask)) })
   }
 
   #onListening(slot: WorkerSlot, name: ListenerName, address: ListenAddress): void {

@@ -6,12 +6,12 @@ import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
+import type { AnnouncedReset } from './announced-resets.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import { FleetQuestions, type FleetQuestionsParts, MAX_ASKED } from './fleet-questions.ts'
 import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import { LinkError } from './link/link-error.ts'
-import type { ToldReset } from './told-resets.ts'
 
 export interface FleetStoreParts extends FleetQuestionsParts {
   /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
@@ -108,7 +108,7 @@ export class FleetStore implements CounterStore {
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
-    const told: ToldReset[] = []
+    const told: AnnouncedReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#questions.ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
@@ -123,7 +123,7 @@ export class FleetStore implements CounterStore {
   }
 
   /** Other instances made these: own counts, leases and refusals from before them are dropped. */
-  noteResets(resets: readonly ToldReset[]): void {
+  noteResets(resets: readonly AnnouncedReset[]): void {
     this.#resets.note(resets)
   }
 

@@ -4,11 +4,11 @@ import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import { type EntryChange, MAX_OVERRIDES, OverrideBook } from '../../overrides/override-book.ts'
 import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
 import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
+import { type EntryChange, MAX_OVERRIDES, OverrideMap } from '../../overrides/override-map.ts'
 import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
-import type { OverrideShelf } from '../../overrides/override-shelf.ts'
+import type { OverrideStorage } from '../../overrides/override-storage.ts'
 import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import { show } from '../../policy/problem.ts'
 import { logEnded, logSet } from './override-log.ts'
@@ -28,7 +28,7 @@ const TOLERATED_STEP_MS = 20
 /** The longest that a response waits for its override to be in force. */
 const MAX_FORCE_MS = 2000
 
-export interface OverrideDeskParts {
+export interface OverrideControlParts {
   readonly clock: Clock
   readonly logger: Logger
   /** Tells all workers that run. */
@@ -38,10 +38,10 @@ export interface OverrideDeskParts {
 }
 
 /** The one owner of an instance's overrides: what operators set and end, what others of a fleet have changed, and what is over. */
-export class OverrideDesk {
-  readonly book: OverrideBook
-  readonly #parts: OverrideDeskParts
-  #shelf: OverrideShelf | undefined
+export class OverrideControl {
+  readonly map: OverrideMap
+  readonly #parts: OverrideControlParts
+  #storage: OverrideStorage | undefined
   /** Those that are neither over nor ended, by id. */
   readonly #open = new Map<string, Override>()
   /** Those that were replaced, by subject: they hold until the next one does. */
@@ -55,15 +55,15 @@ export class OverrideDesk {
   /** Between the two clocks, when the workers were last told. */
   #clockOffsetMs = 0
 
-  constructor(parts: OverrideDeskParts) {
+  constructor(parts: OverrideControlParts) {
     this.#parts = parts
-    this.book = new OverrideBook((changes) => this.#note(changes))
+    this.map = new OverrideMap((changes) => this.#note(changes))
   }
 
-  /** Done when the workers have been sent what is kept on the shelf. */
-  async start(shelf: OverrideShelf): Promise<void> {
-    this.#shelf = shelf
-    await shelf.start()
+  /** Done when the workers have been sent what is in the storage. */
+  async start(storage: OverrideStorage): Promise<void> {
+    this.#storage = storage
+    await storage.start()
     this.#isLoading = false
     // Nobody is served yet.
     this.#send(Number.POSITIVE_INFINITY)
@@ -76,23 +76,23 @@ export class OverrideDesk {
   }
 
   list(): ListedOverride[] {
-    const shelf = this.#shelfOf()
-    return this.book.list(shelf.wallMs()).map((override) => this.#listed(override))
+    const storage = this.#loadedStorage()
+    return this.map.list(storage.wallMs()).map((override) => this.#listed(override))
   }
 
   /** The override that stops all enforcement, if there is one. */
   get shadowAll(): ListedOverride | undefined {
-    const shadow = this.#isLoading ? undefined : this.book.overrideOf('all_policies', this.#shelf!.wallMs())
+    const shadow = this.#isLoading ? undefined : this.map.overrideOf('all_policies', this.#storage!.wallMs())
     return shadow && this.#listed(shadow)
   }
 
   /** Done when it is kept, if it can be, and in force in all workers of this instance. */
   async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
-    const shelf = this.#shelfOf()
-    const createdMs = shelf.wallMs()
+    const storage = this.#loadedStorage()
+    const createdMs = storage.wallMs()
     const override = { id: randomBytes(6).toString('hex'), createdMs, untilMs: untilMsOf(until, createdMs), ...content }
     this.#refuseTooMuch(override)
-    const result = await shelf.put({ kind: 'set', override }, replace)
+    const result = await storage.put({ kind: 'set', override }, replace)
     if (result.kind === 'exists') throw otherThere(result.id, replace)
     const put = (result.entry as SetEntry).override
     await this.#inForce(put)
@@ -101,10 +101,10 @@ export class OverrideDesk {
 
   /** Done when it is no longer in force in any worker of this instance. */
   async end({ id, actor, reason }: EndOrder): Promise<void> {
-    const shelf = this.#shelfOf()
-    const override = this.book.find(id, shelf.wallMs())
+    const storage = this.#loadedStorage()
+    const override = this.map.find(id, storage.wallMs())
     if (override === undefined) throw noSuch(id)
-    const result = await shelf.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
+    const result = await storage.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
     if (result.kind === 'exists') throw noSuch(id)
     await this.#known()
   }
@@ -121,20 +121,20 @@ export class OverrideDesk {
 
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    await this.#shelf?.close()
+    await this.#storage?.close()
   }
 
-  #shelfOf(): OverrideShelf {
+  #loadedStorage(): OverrideStorage {
     if (this.#isLoading) throw new ApiError('store_unavailable', 'overrides are being loaded: nothing was changed, try again')
-    return this.#shelf!
+    return this.#storage!
   }
 
   #listed(override: Override): ListedOverride {
-    return { override, isDurable: this.#shelf!.isDurable(override) }
+    return { override, isDurable: this.#storage!.isDurable(override) }
   }
 
   #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
-    if (this.#open.size >= MAX_OVERRIDES && this.book.overrideOf(content.subject, content.createdMs) === undefined) throw tooManyOverrides()
+    if (this.#open.size >= MAX_OVERRIDES && this.map.overrideOf(content.subject, content.createdMs) === undefined) throw tooManyOverrides()
     const override = { ...content, sinceMs: LAST_MS }
     const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
     if (bytes > MAX_ENTRY_BYTES)
@@ -143,7 +143,7 @@ export class OverrideDesk {
 
   async #inForce(override: Override): Promise<void> {
     await this.#known()
-    const { fromMs } = this.#shelf!.timed(override)
+    const { fromMs } = this.#storage!.timed(override)
     const waitMs = Math.ceil(fromMs - this.#parts.clock.nowMs())
     if (waitMs > 0) await sleep(Math.min(waitMs, MAX_FORCE_MS))
   }
@@ -155,7 +155,7 @@ export class OverrideDesk {
   }
 
   #note(changes: readonly EntryChange[]): void {
-    const wallMs = this.#shelf!.wallMs()
+    const wallMs = this.#storage!.wallMs()
     for (const { before, after } of changes) {
       const was = before?.kind === 'set' ? this.#open.get(before.override.id) : undefined
       if (was !== undefined) this.#open.delete(was.id)
@@ -170,8 +170,8 @@ export class OverrideDesk {
     const { logger } = this.#parts
     this.#open.set(override.id, override)
     if (was !== undefined) {
-      const { fromMs } = this.#shelf!.timed(override)
-      this.#replaced.set(subjectKey(was.subject), { ...this.#shelf!.timed(was), toMs: fromMs })
+      const { fromMs } = this.#storage!.timed(override)
+      this.#replaced.set(subjectKey(was.subject), { ...this.#storage!.timed(was), toMs: fromMs })
       logEnded(logger, was, 'replaced', override)
     }
     if (!this.#isLoading) logSet(logger, override)
@@ -195,7 +195,7 @@ export class OverrideDesk {
   /** Sends what the workers do not know yet, at most so many. Returns whether there was anything. */
   #send(atMost: number): boolean {
     const { clock, changeOverrides } = this.#parts
-    this.#clockOffsetMs = this.#shelf!.wallMs() - clock.nowMs()
+    this.#clockOffsetMs = this.#storage!.wallMs() - clock.nowMs()
     for (const [key, { toMs }] of this.#replaced) if (toMs <= clock.nowMs()) this.#replaced.delete(key)
     const current = this.#current()
     const gone = [...this.#sent.keys()].filter((id) => !current.has(id))
@@ -211,7 +211,7 @@ export class OverrideDesk {
   #current(): Map<string, TimedOverride> {
     const current = new Map<string, TimedOverride>()
     for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asSent(timed, 0))
-    for (const override of this.#open.values()) current.set(override.id, this.#asSent(this.#shelf!.timed(override), TOLERATED_STEP_MS))
+    for (const override of this.#open.values()) current.set(override.id, this.#asSent(this.#storage!.timed(override), TOLERATED_STEP_MS))
     return current
   }
 
@@ -223,8 +223,8 @@ export class OverrideDesk {
   /** The next look at what is over, and at the clocks. */
   #schedule(): void {
     clearTimeout(this.#timer)
-    if (this.book.size === 0 && this.#open.size === 0) return
-    const wallMs = this.#shelf!.wallMs()
+    if (this.map.size === 0 && this.#open.size === 0) return
+    const wallMs = this.#storage!.wallMs()
     let waitMs = LOOK_MS
     for (const { untilMs } of this.#open.values()) waitMs = Math.min(waitMs, untilMs - wallMs)
     this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.ceil(waitMs))).unref()
@@ -232,13 +232,13 @@ export class OverrideDesk {
 
   #look(): void {
     const { clock, logger } = this.#parts
-    const wallMs = this.#shelf!.wallMs()
+    const wallMs = this.#storage!.wallMs()
     const over = [...this.#open.values()].filter(({ untilMs }) => untilMs <= wallMs)
     for (const override of over) {
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
     }
-    this.book.prune(wallMs)
+    this.map.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
     if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#sendSoon()
     this.#schedule()

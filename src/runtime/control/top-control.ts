@@ -14,7 +14,7 @@ export interface TopResponse {
   readonly nearest: readonly object[]
 }
 
-export interface TopDeskParts {
+export interface TopControlParts {
   readonly clock: Clock
   readonly startedMs: number
   readonly workers: number
@@ -25,7 +25,7 @@ export interface TopDeskParts {
 }
 
 /** Asks all workers, and merges what those know that answer in time. */
-export async function answerTop({ limit, ...filter }: TopAsk, parts: TopDeskParts): Promise<TopResponse> {
+export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<TopResponse> {
   const { clock, startedMs } = parts
   const reports = await parts.askWorkers(filter)
   const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)

@@ -2,21 +2,21 @@ import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
-import { MAX_OVERRIDES } from '../../overrides/override-book.ts'
+import { MAX_OVERRIDES } from '../../overrides/override-map.ts'
 import type { OverrideOrder } from '../../overrides/override-order.ts'
 import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import { OVERRIDES } from '../../store/state/state-format.ts'
-import { FileShelf, type KeptOverrides } from './file-shelf.ts'
-import { OverrideDesk } from './override-desk.ts'
+import { FileOverrideStorage, type KeptOverrides } from './file-override-storage.ts'
+import { OverrideControl } from './override-control.ts'
 
 const HOUR_MS = 3_600_000
 const START_MS = Date.UTC(2026, 0, 15, 12)
 
 describe('overrides in the main thread', () => {
   test('end by the wall clock, whenever it is set', async () => {
-    const { desk, clock, sent } = await opened()
+    const { control, clock, sent } = await opened()
     const endMs = clock.nowMs() + HOUR_MS
-    const { override } = await desk.create(order('a', { inMs: HOUR_MS }))
+    const { override } = await control.create(order('a', { inMs: HOUR_MS }))
     const [before] = sent()
     expect(before).toMatchObject({ override: { id: override.id }, toMs: endMs })
     clock.wall += 10 * 60_000
@@ -28,38 +28,38 @@ describe('overrides in the main thread', () => {
   })
 
   test('that are over do not come back when the wall clock is set back', async () => {
-    const { desk, clock, sent, logged } = await opened()
-    await desk.create(order('a', { inMs: HOUR_MS }))
+    const { control, clock, sent, logged } = await opened()
+    await control.create(order('a', { inMs: HOUR_MS }))
     clock.wall += 2 * HOUR_MS
-    expect(desk.list()).toEqual([])
+    expect(control.list()).toEqual([])
     await until(() => logged('override_ended').length > 0 && sent().length === 0)
     clock.wall -= 2 * HOUR_MS
-    expect([desk.list(), sent()]).toEqual([[], []])
-    expect((await desk.create(order('a', { inMs: HOUR_MS }))).override.subject).toEqual(order('a', { inMs: 0 }).subject)
+    expect([control.list(), sent()]).toEqual([[], []])
+    expect((await control.create(order('a', { inMs: HOUR_MS }))).override.subject).toEqual(order('a', { inMs: 0 }).subject)
   })
 
   test('that are replaced hold until the next one does', async () => {
-    const { desk, sent } = await opened()
-    const first = (await desk.create(order('a', { inMs: HOUR_MS }))).override
-    const replacing = desk.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id })
+    const { control, sent } = await opened()
+    const first = (await control.create(order('a', { inMs: HOUR_MS }))).override
+    const replacing = control.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id })
     await until(() => sent().length === 2)
     const [old, next] = sent()
     expect([old!.override.id, old!.toMs]).toEqual([first.id, next!.fromMs])
-    await desk.end({ id: (await replacing).override.id, actor: 'erika', reason: 'a test' })
+    await control.end({ id: (await replacing).override.id, actor: 'erika', reason: 'a test' })
     expect(sent()).toEqual([])
   })
 
   test('are never more than there may be, though many are made at once', async () => {
-    const { desk } = await opened()
-    const made = Array.from({ length: MAX_OVERRIDES + 20 }, (_, i) => desk.create(order(`rule ${i}`, { inMs: HOUR_MS })))
+    const { control } = await opened()
+    const made = Array.from({ length: MAX_OVERRIDES + 20 }, (_, i) => control.create(order(`rule ${i}`, { inMs: HOUR_MS })))
     const refused = (await Promise.allSettled(made)).filter(({ status }) => status === 'rejected')
-    expect([refused.length, desk.list().length]).toEqual([20, MAX_OVERRIDES])
+    expect([refused.length, control.list().length]).toEqual([20, MAX_OVERRIDES])
     expect(refused[0]).toMatchObject({ reason: { message: expect.stringContaining(`there are ${MAX_OVERRIDES} overrides already`) } })
   })
 
   test('are between the same counters in the state file, whenever the wall clock was set', async () => {
-    const { desk, clock, sections } = await opened()
-    const { override } = await desk.create(order('a', { inMs: HOUR_MS }))
+    const { control, clock, sections } = await opened()
+    const { override } = await control.create(order('a', { inMs: HOUR_MS }))
     const ageMs = 1000
     clock.advance(ageMs)
     clock.wall -= HOUR_MS / 2
@@ -67,12 +67,12 @@ describe('overrides in the main thread', () => {
     expect(again.sent()).toMatchObject([{ override: { id: override.id }, toMs: 5 + HOUR_MS * 1.5 - ageMs - NOTICE_MS }])
     // However the wall clock was set, it has been in force for so long.
     expect(again.sent()[0]!.fromMs).toBeCloseTo(5 - ageMs)
-    expect(again.desk.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
+    expect(again.control.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
   })
 
   test('go on when the process starts with a wall clock that was set back', async () => {
-    const { desk, clock, sections } = await opened()
-    await desk.create(order('a', { inMs: HOUR_MS }))
+    const { control, clock, sections } = await opened()
+    await control.create(order('a', { inMs: HOUR_MS }))
     const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall - 24 * HOUR_MS) })
     expect(again.sent()[0]!.fromMs).toBeLessThanOrEqual(5)
     again.clock.wall += 24 * HOUR_MS
@@ -80,33 +80,33 @@ describe('overrides in the main thread', () => {
   })
 
   test('are refused beyond a number, until one is ended', async () => {
-    const { desk, sent } = await opened()
-    const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => desk.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
+    const { control, sent } = await opened()
+    const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => control.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
     expect(sent().length).toBe(1000)
-    await expect(desk.create(order('one more', { inMs: HOUR_MS }))).rejects.toThrow('1000 overrides already')
+    await expect(control.create(order('one more', { inMs: HOUR_MS }))).rejects.toThrow('1000 overrides already')
     const replace = all[7]!.override.id
-    await desk.create({ ...order('caller-7', { inMs: HOUR_MS }), replace })
-    await desk.end({ id: all[8]!.override.id, actor: 'erika', reason: 'a test' })
-    await desk.create(order('one more', { inMs: HOUR_MS }))
+    await control.create({ ...order('caller-7', { inMs: HOUR_MS }), replace })
+    await control.end({ id: all[8]!.override.id, actor: 'erika', reason: 'a test' })
+    await control.create(order('one more', { inMs: HOUR_MS }))
   })
 
   test('that were ended elsewhere in a fleet, and are remembered, do not count', async () => {
-    const { desk, clock } = await opened()
+    const { control, clock } = await opened()
     const ends = Array.from({ length: 1000 }, (_, i) => {
       const { subject, actor, reason } = order(`caller-${i}`, { inMs: 0 })
       return { kind: 'ended' as const, id: `${i}`, subject, actor, reason, momentMs: clock.wall, forgetMs: clock.wall + HOUR_MS }
     })
-    desk.book.merge(ends, clock.wall)
-    expect((await desk.create(order('one more', { inMs: HOUR_MS }))).override.change.kind).toBe('block')
+    control.map.merge(ends, clock.wall)
+    expect((await control.create(order('one more', { inMs: HOUR_MS }))).override.change.kind).toBe('block')
   })
 
   test('are told once, in parts that no worker is busy with for long', async () => {
-    const { desk, clock, messages } = await opened()
-    const first = await desk.create(order('a', { inMs: HOUR_MS }))
-    await Promise.all(Array.from({ length: 199 }, (_, i) => desk.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
+    const { control, clock, messages } = await opened()
+    const first = await control.create(order('a', { inMs: HOUR_MS }))
+    await Promise.all(Array.from({ length: 199 }, (_, i) => control.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
     expect(messages.flatMap(({ put }) => put).length).toBe(200)
     expect(Math.max(...messages.map(({ put }) => put.length))).toBeLessThanOrEqual(50)
-    await desk.end({ id: first.override.id, actor: 'erika', reason: 'a test' })
+    await control.end({ id: first.override.id, actor: 'erika', reason: 'a test' })
     expect(messages.at(-1)).toEqual({ put: [], gone: [first.override.id] })
     const before = messages.length
     clock.wall += 60_000
@@ -115,14 +115,14 @@ describe('overrides in the main thread', () => {
   })
 
   test('cannot be set before those from before are known', async () => {
-    const desk = new OverrideDesk({
+    const control = new OverrideControl({
       clock: new SetClock(0, START_MS),
       logger: pino({ level: 'silent' }),
       changeOverrides: () => {},
       known: async () => {},
     })
-    await expect(desk.create(order('a', { inMs: HOUR_MS }))).rejects.toMatchObject({ code: 'store_unavailable' })
-    expect(() => desk.list()).toThrow('loaded')
+    await expect(control.create(order('a', { inMs: HOUR_MS }))).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect(() => control.list()).toThrow('loaded')
   })
 })
 
@@ -134,7 +134,7 @@ function order(caller: string, until: OverrideOrder['until']): OverrideOrder {
   return { subject, change: { kind: 'block' }, until, actor: 'erika', reason: 'a test', replace: undefined }
 }
 
-/** A desk on a clock that can be set, with a state file that is always saved. */
+/** An override control on a clock that can be set, with a state file that is always saved. */
 async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }: { saved?: readonly Buffer[]; clock?: SetClock } = {}) {
   const log: Record<string, unknown>[] = []
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
@@ -142,7 +142,7 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
   const changeOverrides = (change: OverridesChange): void => void messages.push(change)
   // In force at once for whoever waits for it
   const known = async (): Promise<void> => clock.advance(NOTICE_MS)
-  const desk = new OverrideDesk({ clock, logger, changeOverrides, known })
+  const control = new OverrideControl({ clock, logger, changeOverrides, known })
   let sections: Parameters<KeptOverrides['file']['saveWith']>[0] = () => []
   const file: KeptOverrides['file'] = {
     saveWith: (more) => {
@@ -150,15 +150,17 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
     },
   }
   const keeper: KeptOverrides['keeper'] = { saveNow: async () => true, savedUpToMs: 0 }
-  await desk.start(new FileShelf({ book: desk.book, clock, logger, askThreads: async () => {}, kept: { saved, file, keeper } }))
-  onTestFinished(() => desk.close())
+  await control.start(
+    new FileOverrideStorage({ map: control.map, clock, logger, askThreads: async () => {}, kept: { saved, file, keeper } }),
+  )
+  onTestFinished(() => control.close())
   return {
-    desk,
+    control,
     clock,
     /** What the workers know. One that starts now is sent the same. */
     sent: () => {
       const known = knownFrom(messages)
-      expect(desk.announced()).toEqual(known)
+      expect(control.announced()).toEqual(known)
       return known
     },
     messages,

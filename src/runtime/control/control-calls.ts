@@ -5,13 +5,13 @@ import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
 import type { RuleName, UsageReport } from '../../admin/api/usage/rule-usage.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
-import type { ToldReset } from '../../store/redis/told-resets.ts'
+import type { AnnouncedReset } from '../../store/redis/announced-resets.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
-import type { TopResponse } from './top-desk.ts'
+import type { TopResponse } from './top-control.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
-export interface DeskCalls {
+export interface ControlCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
   /** Since the sample of this time, or all. */
   readonly recent_samples: { readonly ask: string | undefined; readonly answer: InstanceActivity }
@@ -30,7 +30,7 @@ export interface DeskCalls {
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
   /** Resets that were made here, and that other instances of a fleet are told of. */
-  readonly note_resets: { readonly ask: readonly ToldReset[]; readonly answer: undefined }
+  readonly note_resets: { readonly ask: readonly AnnouncedReset[]; readonly answer: undefined }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
 }
 
@@ -41,7 +41,7 @@ export interface WorkerCalls {
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
 }
 
-export type DeskName = keyof DeskCalls
+export type ControlCallName = keyof ControlCalls
 export type WorkerCallName = keyof WorkerCalls
 
 /** The result of a call on its way between threads. */
@@ -50,8 +50,10 @@ export type CallResult =
   | { readonly ok: false; readonly code: ApiErrorCode | undefined; readonly message: string }
 
 /** Handlers by name. What they throw reaches the caller; an ApiError stays one. */
-export type DeskHandlers = {
-  readonly [Name in DeskName]: (ask: DeskCalls[Name]['ask']) => DeskCalls[Name]['answer'] | Promise<DeskCalls[Name]['answer']>
+export type ControlHandlers = {
+  readonly [Name in ControlCallName]: (
+    ask: ControlCalls[Name]['ask'],
+  ) => ControlCalls[Name]['answer'] | Promise<ControlCalls[Name]['answer']>
 }
 
 export type WorkerHandlers = {

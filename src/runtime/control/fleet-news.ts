@@ -1,5 +1,5 @@
+import type { AnnouncedReset } from '../../store/redis/announced-resets.ts'
 import type { KnownChanges } from '../../store/redis/override-moments.ts'
-import type { ToldReset } from '../../store/redis/told-resets.ts'
 
 /** What workers are told of the fleet. Overrides come in a message of their own, before it. */
 export interface FleetNews {
@@ -7,5 +7,5 @@ export interface FleetNews {
   readonly digestKey: readonly [number, number] | undefined
   readonly changes: KnownChanges
   /** Those that were not told before. */
-  readonly resets: readonly ToldReset[]
+  readonly resets: readonly AnnouncedReset[]
 }
