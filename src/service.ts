@@ -132,7 +132,7 @@ export async function startService(
   const overrides = new OverrideControl({
     clock,
     logger,
-    changeOverrides: (change) => supervisor.changeOverrides(change),
+    announce: (change) => supervisor.announceOverrides(change),
     known: () => supervisor.askWorkers('know_overrides', undefined),
   })
   const control: ControlHandlers = {
@@ -232,14 +232,14 @@ export async function startService(
       clock,
       logger,
       deadlines: redisDeadlines,
-      tell: (news, all) => void announceFleet(news, all),
+      announce: (news, all) => void announceFleet(news, all),
     })
     return fleetControl
   }
 
   /** After the overrides: a worker that says that it knows one must have it. */
   async function announceFleet(news: FleetNews, all: FleetNews): Promise<void> {
-    await overrides.sent()
+    await overrides.allAnnounced()
     supervisor.announceFleet(news, all)
   }
 

@@ -115,7 +115,7 @@ describe('an override', () => {
     expect(passing(ALICE)).toBe(10)
   })
 
-  test('adds its difference once, however often it is told and whoever else writes', () => {
+  test('adds its difference once, however often it is announced and whoever else writes', () => {
     const { engine, clock, passing } = overriddenEngine(one(BUCKET))
     expect(passing(ALICE)).toBe(10)
     clock.advance(1)

@@ -38,19 +38,19 @@ describe('override maps', () => {
     )
   })
 
-  test('tell of each change once, with what was there before', () => {
+  test('announce each change once, with what was there before', () => {
     fc.assert(
       fc.property(fc.array(entries), wallMs, (merges, nowMs) => {
-        const told = new Map<string, OverrideEntry>()
+        const announced = new Map<string, OverrideEntry>()
         const map = new OverrideMap((changes) => {
           for (const { before, after } of changes) {
             const key = subjectKey(subjectOf(after))
-            expect(told.get(key)).toBe(before)
-            told.set(key, after)
+            expect(announced.get(key)).toBe(before)
+            announced.set(key, after)
           }
         })
         for (const some of merges) map.merge(some, nowMs)
-        expect(new Set(map.entries())).toEqual(new Set(told.values()))
+        expect(new Set(map.entries())).toEqual(new Set(announced.values()))
       }),
     )
   })

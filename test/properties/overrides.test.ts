@@ -33,7 +33,7 @@ const changes: fc.Arbitrary<OverrideChange> = fc.oneof(
 const cost = fc.integer({ min: 0, max: 20 })
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost, isUnaware: fc.constant(false) }) },
-  // By a thread that was not told of any override.
+  // By a thread to which no override was announced.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost, isUnaware: fc.constant(true) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 5000 }) }) },
   {
@@ -67,7 +67,7 @@ test('two threads under random overrides decide as the plainest model does, and 
           if (each.isUnaware) setOverrides(engines[each.thread], [])
           const decision = engines[each.thread].decide(requestOf(each.caller), { given: each.cost }) as Decision
           expect(told(decision)).toEqual(model.take(each.caller, each.cost, nowMs, inForce))
-          if (each.isUnaware) overrides.tell()
+          if (each.isUnaware) overrides.announce()
         }
       }
       expect(Math.max(0, ...model.differences.values())).toBeLessThanOrEqual(1)
@@ -183,12 +183,12 @@ class SetOverrides {
     this.#cut(of, fromMs)
     const timed = override(ruleOf(of === undefined ? undefined : { [KEY]: of }), change, this.#clock, fromMs)
     this.#all.push({ of, timed: { ...timed, toMs: fromMs + forMs } })
-    this.tell()
+    this.announce()
   }
 
   end(of: string | undefined): void {
     this.#cut(of, this.#clock.nowMs())
-    this.tell()
+    this.announce()
   }
 
   inForce(name: string, nowMs: number): TimedOverride | undefined {
@@ -200,7 +200,7 @@ class SetOverrides {
     this.#all = this.#all.map((each) => (each.of === of ? { of, timed: { ...each.timed, toMs: Math.min(each.timed.toMs, toMs) } } : each))
   }
 
-  tell(): void {
+  announce(): void {
     for (const engine of this.#engines)
       setOverrides(
         engine,

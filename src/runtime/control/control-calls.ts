@@ -29,7 +29,7 @@ export interface ControlCalls {
   /** Each as JSON: that is cloned in no time, and can be read one by one. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
-  /** Resets that were made here, and that other instances of a fleet are told of. */
+  /** Resets that were made here, to announce to the other instances of a fleet. */
   readonly note_resets: { readonly ask: readonly AnnouncedReset[]; readonly answer: undefined }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
 }

@@ -29,7 +29,7 @@ export interface FleetControlParts {
   readonly clock: Clock
   readonly logger: Logger
   /** `all`: for workers that start later. */
-  readonly tell: (news: FleetNews, all: FleetNews) => void
+  readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 
 /** How often Redis is asked. An override or a reset of another instance is known here after that time and a round trip. */
@@ -54,8 +54,8 @@ export class FleetControl implements OverrideStorage {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   #refusal: string | undefined
-  /** What workers know. */
-  #told = ''
+  /** What workers know, as text. */
+  #announced = ''
 
   constructor(parts: FleetControlParts) {
     this.#parts = parts
@@ -74,7 +74,7 @@ export class FleetControl implements OverrideStorage {
     const result = await this.#overrides.put(this.#epoch, entry, expected)
     if (result.kind === 'put') {
       this.#latestMs = Math.max(this.#latestMs, result.entry.momentMs)
-      this.#tell([])
+      this.#announce([])
     }
     return result
   }
@@ -82,7 +82,7 @@ export class FleetControl implements OverrideStorage {
   /** This instance made them. They are known from now on, and written back if Redis loses them. */
   noteResets(resets: readonly AnnouncedReset[]): undefined {
     const fresh = this.#noteResets(resets, this.wallMs())
-    if (fresh.length > 0) this.#tell(fresh)
+    if (fresh.length > 0) this.#announce(fresh)
   }
 
   timed(override: Override): TimedOverride {
@@ -138,7 +138,7 @@ export class FleetControl implements OverrideStorage {
     const hasMore = [news.overrides, news.resets].some(({ entries }) => entries.length >= POLL_COUNT)
     // Until all is read, an override may be missing that is older than the latest one.
     if (!hasMore) this.#latestMs = Math.max(this.#latestMs, news.latestMs)
-    this.#tell(resets)
+    this.#announce(resets)
     if (isLost || hasLaterReset || hasLaterOverride) await this.#writeBack()
     return hasMore
   }
@@ -177,14 +177,14 @@ export class FleetControl implements OverrideStorage {
     return fresh
   }
 
-  #tell(resets: readonly AnnouncedReset[]): void {
+  #announce(resets: readonly AnnouncedReset[]): void {
     const digestKey = keyWords(this.#digestKey)
     const changes: KnownChanges = { latestMs: this.#latestMs, upcoming: this.#overrides.upcoming(this.#parts.clock.nowMs()) }
-    const told = JSON.stringify([digestKey, changes])
-    if (told === this.#told && resets.length === 0) return
-    this.#told = told
+    const announced = JSON.stringify([digestKey, changes])
+    if (announced === this.#announced && resets.length === 0) return
+    this.#announced = announced
     const all = { digestKey, changes, resets: [...this.#resets.values()] }
-    this.#parts.tell({ digestKey, changes, resets }, all)
+    this.#parts.announce({ digestKey, changes, resets }, all)
   }
 
   #noteShared(): void {

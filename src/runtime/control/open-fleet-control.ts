@@ -17,7 +17,7 @@ export interface OpenFleetControlParts {
   readonly logger: Logger
   /** Real time unless a test holds it. */
   readonly deadlines?: Deadlines | undefined
-  readonly tell: (news: FleetNews, all: FleetNews) => void
+  readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 
 /** How long an operator waits for Redis. No request of a client does. */

@@ -14,39 +14,39 @@ const START_MS = Date.UTC(2026, 0, 15, 12)
 
 describe('overrides in the main thread', () => {
   test('end by the wall clock, whenever it is set', async () => {
-    const { control, clock, sent } = await opened()
+    const { control, clock, announced } = await opened()
     const endMs = clock.nowMs() + HOUR_MS
     const { override } = await control.create(order('a', { inMs: HOUR_MS }))
-    const [before] = sent()
+    const [before] = announced()
     expect(before).toMatchObject({ override: { id: override.id }, toMs: endMs })
     clock.wall += 10 * 60_000
-    await until(() => sent()[0]!.toMs !== before!.toMs)
-    expect(sent()).toEqual([{ ...before, toMs: before!.toMs - 10 * 60_000 }])
+    await until(() => announced()[0]!.toMs !== before!.toMs)
+    expect(announced()).toEqual([{ ...before, toMs: before!.toMs - 10 * 60_000 }])
     clock.wall -= 20 * 60_000
-    await until(() => sent()[0]!.toMs > before!.toMs)
-    expect(sent()).toEqual([{ ...before, toMs: before!.toMs + 10 * 60_000 }])
+    await until(() => announced()[0]!.toMs > before!.toMs)
+    expect(announced()).toEqual([{ ...before, toMs: before!.toMs + 10 * 60_000 }])
   })
 
   test('that are over do not come back when the wall clock is set back', async () => {
-    const { control, clock, sent, logged } = await opened()
+    const { control, clock, announced, logged } = await opened()
     await control.create(order('a', { inMs: HOUR_MS }))
     clock.wall += 2 * HOUR_MS
     expect(control.list()).toEqual([])
-    await until(() => logged('override_ended').length > 0 && sent().length === 0)
+    await until(() => logged('override_ended').length > 0 && announced().length === 0)
     clock.wall -= 2 * HOUR_MS
-    expect([control.list(), sent()]).toEqual([[], []])
+    expect([control.list(), announced()]).toEqual([[], []])
     expect((await control.create(order('a', { inMs: HOUR_MS }))).override.subject).toEqual(order('a', { inMs: 0 }).subject)
   })
 
   test('that are replaced hold until the next one does', async () => {
-    const { control, sent } = await opened()
+    const { control, announced } = await opened()
     const first = (await control.create(order('a', { inMs: HOUR_MS }))).override
     const replacing = control.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id })
-    await until(() => sent().length === 2)
-    const [old, next] = sent()
+    await until(() => announced().length === 2)
+    const [old, next] = announced()
     expect([old!.override.id, old!.toMs]).toEqual([first.id, next!.fromMs])
     await control.end({ id: (await replacing).override.id, actor: 'erika', reason: 'a test' })
-    expect(sent()).toEqual([])
+    expect(announced()).toEqual([])
   })
 
   test('are never more than there may be, though many are made at once', async () => {
@@ -64,9 +64,9 @@ describe('overrides in the main thread', () => {
     clock.advance(ageMs)
     clock.wall -= HOUR_MS / 2
     const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall) })
-    expect(again.sent()).toMatchObject([{ override: { id: override.id }, toMs: 5 + HOUR_MS * 1.5 - ageMs - NOTICE_MS }])
+    expect(again.announced()).toMatchObject([{ override: { id: override.id }, toMs: 5 + HOUR_MS * 1.5 - ageMs - NOTICE_MS }])
     // However the wall clock was set, it has been in force for so long.
-    expect(again.sent()[0]!.fromMs).toBeCloseTo(5 - ageMs)
+    expect(again.announced()[0]!.fromMs).toBeCloseTo(5 - ageMs)
     expect(again.control.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
   })
 
@@ -74,15 +74,15 @@ describe('overrides in the main thread', () => {
     const { control, clock, sections } = await opened()
     await control.create(order('a', { inMs: HOUR_MS }))
     const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall - 24 * HOUR_MS) })
-    expect(again.sent()[0]!.fromMs).toBeLessThanOrEqual(5)
+    expect(again.announced()[0]!.fromMs).toBeLessThanOrEqual(5)
     again.clock.wall += 24 * HOUR_MS
-    await until(() => again.sent()[0]!.toMs <= 5 + HOUR_MS)
+    await until(() => again.announced()[0]!.toMs <= 5 + HOUR_MS)
   })
 
   test('are refused beyond a number, until one is ended', async () => {
-    const { control, sent } = await opened()
+    const { control, announced } = await opened()
     const all = await Promise.all(Array.from({ length: 1000 }, (_, i) => control.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
-    expect(sent().length).toBe(1000)
+    expect(announced().length).toBe(1000)
     await expect(control.create(order('one more', { inMs: HOUR_MS }))).rejects.toThrow('1000 overrides already')
     const replace = all[7]!.override.id
     await control.create({ ...order('caller-7', { inMs: HOUR_MS }), replace })
@@ -100,7 +100,7 @@ describe('overrides in the main thread', () => {
     expect((await control.create(order('one more', { inMs: HOUR_MS }))).override.change.kind).toBe('block')
   })
 
-  test('are told once, in parts that no worker is busy with for long', async () => {
+  test('are announced once, in parts that no worker is busy with for long', async () => {
     const { control, clock, messages } = await opened()
     const first = await control.create(order('a', { inMs: HOUR_MS }))
     await Promise.all(Array.from({ length: 199 }, (_, i) => control.create(order(`caller-${i}`, { inMs: HOUR_MS }))))
@@ -118,7 +118,7 @@ describe('overrides in the main thread', () => {
     const control = new OverrideControl({
       clock: new SetClock(0, START_MS),
       logger: pino({ level: 'silent' }),
-      changeOverrides: () => {},
+      announce: () => {},
       known: async () => {},
     })
     await expect(control.create(order('a', { inMs: HOUR_MS }))).rejects.toMatchObject({ code: 'store_unavailable' })
@@ -139,10 +139,10 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
   const log: Record<string, unknown>[] = []
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
   const messages: OverridesChange[] = []
-  const changeOverrides = (change: OverridesChange): void => void messages.push(change)
+  const announce = (change: OverridesChange): void => void messages.push(change)
   // In force at once for whoever waits for it
   const known = async (): Promise<void> => clock.advance(NOTICE_MS)
-  const control = new OverrideControl({ clock, logger, changeOverrides, known })
+  const control = new OverrideControl({ clock, logger, announce, known })
   let sections: Parameters<KeptOverrides['file']['saveWith']>[0] = () => []
   const file: KeptOverrides['file'] = {
     saveWith: (more) => {
@@ -158,7 +158,7 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
     control,
     clock,
     /** What the workers know. One that starts now is sent the same. */
-    sent: () => {
+    announced: () => {
       const known = knownFrom(messages)
       expect(control.announced()).toEqual(known)
       return known

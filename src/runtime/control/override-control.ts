@@ -16,14 +16,14 @@ import { logEnded, logSet } from './override-log.ts'
 /** The longest that an override may last: what is to stay belongs in the bundle. */
 const MAX_DAYS = 3653
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
-/** Changes that come so soon after each other are sent together. */
+/** Changes that come so soon after each other are announced together. */
 const GATHER_MS = 10
 /** Workers take in so many at once, and serve in between. */
-const SENT_AT_ONCE = 50
+const ANNOUNCED_AT_ONCE = 50
 const PAUSE_MS = 1
 /** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
 const LOOK_MS = 250
-/** Clocks that differ by less than this from what they did are not worth telling the workers. */
+/** Clocks that differ by less than this from what they did are not worth an announcement to the workers. */
 const TOLERATED_STEP_MS = 20
 /** The longest that a response waits for its override to be in force. */
 const MAX_FORCE_MS = 2000
@@ -31,9 +31,9 @@ const MAX_FORCE_MS = 2000
 export interface OverrideControlParts {
   readonly clock: Clock
   readonly logger: Logger
-  /** Tells all workers that run. */
-  readonly changeOverrides: (change: OverridesChange) => void
-  /** Resolves when the workers know what they were sent. */
+  /** Announces a change to all workers that run. */
+  readonly announce: (change: OverridesChange) => void
+  /** Resolves when the workers know what was announced. */
   readonly known: () => Promise<unknown>
 }
 
@@ -46,13 +46,13 @@ export class OverrideControl {
   readonly #open = new Map<string, Override>()
   /** Those that were replaced, by subject: they hold until the next one does. */
   readonly #replaced = new Map<string, TimedOverride>()
-  /** What the workers know, by id. */
-  readonly #sent = new Map<string, TimedOverride>()
+  /** What has been announced to the workers, by id. There is no other such set on this thread: a worker that starts is sent this one. */
+  readonly #announced = new Map<string, TimedOverride>()
   #isLoading = true
   #timer: NodeJS.Timeout | undefined
-  /** Resolves when the changes so far have been sent. */
-  #sending: Promise<void> | undefined
-  /** Between the two clocks, when the workers were last told. */
+  /** Resolves when the changes so far have been announced. */
+  #announcing: Promise<void> | undefined
+  /** Between the two clocks, at the last announcement to the workers. */
   #clockOffsetMs = 0
 
   constructor(parts: OverrideControlParts) {
@@ -60,13 +60,13 @@ export class OverrideControl {
     this.map = new OverrideMap((changes) => this.#note(changes))
   }
 
-  /** Done when the workers have been sent what is in the storage. */
+  /** Done when what is in the storage has been announced. */
   async start(storage: OverrideStorage): Promise<void> {
     this.#storage = storage
     await storage.start()
     this.#isLoading = false
     // Nobody is served yet.
-    this.#send(Number.POSITIVE_INFINITY)
+    this.#announce(Number.POSITIVE_INFINITY)
     if (this.#open.size > 0) {
       this.#parts.logger.info(
         { event: 'overrides_loaded', overrides: this.#open.size },
@@ -109,14 +109,14 @@ export class OverrideControl {
     await this.#known()
   }
 
-  /** What the workers have been sent, for one that starts: the set that is in force, or will be. */
+  /** All overrides that have been announced to the workers, for one that starts: they are in force, or will be. */
   announced(): readonly TimedOverride[] {
-    return [...this.#sent.values()]
+    return [...this.#announced.values()]
   }
 
-  /** Resolves when the workers have been sent the changes so far. */
-  async sent(): Promise<void> {
-    await this.#sending
+  /** Resolves when the changes so far have been announced. */
+  async allAnnounced(): Promise<void> {
+    await this.#announcing
   }
 
   async close(): Promise<void> {
@@ -150,7 +150,7 @@ export class OverrideControl {
 
   /** Resolves when all workers know the changes so far. */
   async #known(): Promise<void> {
-    await this.sent()
+    await this.allAnnounced()
     await this.#parts.known()
   }
 
@@ -162,7 +162,7 @@ export class OverrideControl {
       if (after.kind === 'ended') this.#noteEnd(was, after)
       else if (after.override.untilMs > wallMs) this.#noteSet(was, after.override)
     }
-    this.#sendSoon()
+    this.#announceSoon()
     this.#schedule()
   }
 
@@ -182,42 +182,43 @@ export class OverrideControl {
     if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
   }
 
-  #sendSoon(): void {
-    if (!this.#isLoading) this.#sending ??= this.#sendInParts()
+  #announceSoon(): void {
+    if (!this.#isLoading) this.#announcing ??= this.#announceInParts()
   }
 
-  async #sendInParts(): Promise<void> {
+  async #announceInParts(): Promise<void> {
     await sleep(GATHER_MS, undefined, { ref: false })
-    while (this.#send(SENT_AT_ONCE)) await sleep(PAUSE_MS, undefined, { ref: false })
-    this.#sending = undefined
+    while (this.#announce(ANNOUNCED_AT_ONCE)) await sleep(PAUSE_MS, undefined, { ref: false })
+    this.#announcing = undefined
   }
 
-  /** Sends what the workers do not know yet, at most so many. Returns whether there was anything. */
-  #send(atMost: number): boolean {
-    const { clock, changeOverrides } = this.#parts
+  /** Announces what the workers do not know yet, at most so many. Returns whether there was anything. */
+  #announce(atMost: number): boolean {
+    const { clock, announce } = this.#parts
     this.#clockOffsetMs = this.#storage!.wallMs() - clock.nowMs()
     for (const [key, { toMs }] of this.#replaced) if (toMs <= clock.nowMs()) this.#replaced.delete(key)
     const current = this.#current()
-    const gone = [...this.#sent.keys()].filter((id) => !current.has(id))
-    const put = [...current.values()].filter((timed) => this.#sent.get(timed.override.id) !== timed).slice(0, atMost)
+    const gone = [...this.#announced.keys()].filter((id) => !current.has(id))
+    const put = [...current.values()].filter((timed) => this.#announced.get(timed.override.id) !== timed).slice(0, atMost)
     if (gone.length + put.length === 0) return false
-    for (const id of gone) this.#sent.delete(id)
-    for (const timed of put) this.#sent.set(timed.override.id, timed)
-    changeOverrides({ put, gone })
+    for (const id of gone) this.#announced.delete(id)
+    for (const timed of put) this.#announced.set(timed.override.id, timed)
+    announce({ put, gone })
     return true
   }
 
-  /** By id; those that the workers know well enough are as they were sent. */
+  /** By id; those that the workers know well enough are as they were announced. */
   #current(): Map<string, TimedOverride> {
     const current = new Map<string, TimedOverride>()
-    for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asSent(timed, 0))
-    for (const override of this.#open.values()) current.set(override.id, this.#asSent(this.#storage!.timed(override), TOLERATED_STEP_MS))
+    for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asAnnounced(timed, 0))
+    for (const override of this.#open.values())
+      current.set(override.id, this.#asAnnounced(this.#storage!.timed(override), TOLERATED_STEP_MS))
     return current
   }
 
-  #asSent(timed: TimedOverride, toleratedMs: number): TimedOverride {
-    const sent = this.#sent.get(timed.override.id)
-    return sent?.fromMs === timed.fromMs && Math.abs(sent.toMs - timed.toMs) <= toleratedMs ? sent : timed
+  #asAnnounced(timed: TimedOverride, toleratedMs: number): TimedOverride {
+    const known = this.#announced.get(timed.override.id)
+    return known?.fromMs === timed.fromMs && Math.abs(known.toMs - timed.toMs) <= toleratedMs ? known : timed
   }
 
   /** The next look at what is over, and at the clocks. */
@@ -240,7 +241,7 @@ export class OverrideControl {
     }
     this.map.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
-    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#sendSoon()
+    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#announceSoon()
     this.#schedule()
   }
 }

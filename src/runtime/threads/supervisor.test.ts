@@ -63,7 +63,7 @@ interface Supervised {
   readonly supervisor: Supervisor
   readonly host: ObedientHost
   readonly clock: ManualClock
-  /** What the supervisor is told that workers know. */
+  /** What has been announced to workers. */
   readonly overrides: TimedOverride[]
 }
 

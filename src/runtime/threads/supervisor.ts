@@ -37,7 +37,7 @@ export interface SupervisorParts {
   readonly nowMs: () => number
   /** What workers ask for operators. */
   readonly control: ControlHandlers
-  /** All overrides that running workers have been told of. */
+  /** All overrides that have been announced to running workers. */
   readonly overrides: () => readonly TimedOverride[]
   /** Undefined where nobody can watch events. */
   readonly events?: EventHub | undefined
@@ -93,8 +93,8 @@ export class Supervisor {
     this.#sendAll({ type: 'plan_active' })
   }
 
-  /** Tells the workers that run. One that starts later is sent `overrides` of the parts. */
-  changeOverrides(change: OverridesChange): void {
+  /** Announces a change to the workers that run. One that starts later is sent `overrides` of the parts. */
+  announceOverrides(change: OverridesChange): void {
     this.#sendAll({ type: 'overrides', change })
   }
 

@@ -3,7 +3,7 @@ import { DAY_MS } from '../../limiter/time-zone.ts'
 import { controlEntryText, readControlEntry } from './control-script.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 
-/** A reset that some instance made, as all are told of it. It has no values: whoever decides on the counter finds it by its key. */
+/** A reset that some instance made, as it is announced to all. It has no values: whoever decides on the counter finds it by its key. */
 export interface AnnouncedReset {
   /** What names the counter in Redis, without the prefix. */
   readonly key: string
@@ -15,13 +15,13 @@ export interface AnnouncedReset {
   readonly forgetMs: number
 }
 
-/** How long a reset is told. */
+/** Until when a reset is announced. */
 export function forgetMsOf(limit: Limit, momentMs: number): number {
   const windowEndMs = limit.kind === WINDOW ? limit.calendar.windowAt(momentMs).endMs : 0
   return Math.max(momentMs + DAY_MS, windowEndMs)
 }
 
-/** The resets that a worker was told of. They are applied when a counter is met: before that, nobody knows where its own count is. */
+/** The resets that were announced to a worker. They are applied when a counter is met: before that, nobody knows where its own count is. */
 export class AnnouncedResets {
   readonly #byIdentity = new Map<string, Map<string, AnnouncedReset>>()
   #lastAnnouncedMs = Number.NEGATIVE_INFINITY

@@ -9,7 +9,7 @@ import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
-/** Tells all instances. Rejects with a LinkError. */
+/** Announces resets to all instances. Rejects with a LinkError. */
 export type AnnounceResets = (resets: readonly AnnouncedReset[]) => Promise<void>
 
 export interface FleetResetsParts {
@@ -21,10 +21,10 @@ export interface FleetResetsParts {
   readonly clock: Clock
 }
 
-/** Resets, as an instance makes them and learns of them: by a reply of Redis, or told by the instance that made them. */
+/** Resets, as an instance makes them and learns of them: by a reply of Redis, or announced by the instance that made them. */
 export class FleetResets {
   readonly #parts: FleetResetsParts
-  readonly #told = new AnnouncedResets()
+  readonly #announced = new AnnouncedResets()
 
   constructor(parts: FleetResetsParts) {
     this.#parts = parts
@@ -33,21 +33,21 @@ export class FleetResets {
   /** Other instances made these: own counts, leases and refusals from before them are dropped. */
   note(resets: readonly AnnouncedReset[]): void {
     const { shared, clock } = this.#parts
-    this.#told.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
+    this.#announced.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
   }
 
-  /** Whether leases or refusals may be there from before one that was told. */
+  /** Whether leases or refusals may be there from before one that was announced. */
   mayHoldLeases(nowMs: number): boolean {
-    return !this.#told.isEmpty && nowMs < this.#told.lastAnnouncedMs + this.#parts.leases!.lifeMs
+    return !this.#announced.isEmpty && nowMs < this.#announced.lastAnnouncedMs + this.#parts.leases!.lifeMs
   }
 
-  /** Applies what was told of these counters, before they are read. */
+  /** Applies the resets of these counters that were announced, before they are read. */
   meet(charges: Charges, nowMs: number, wallMs: number): void {
-    if (this.#told.isEmpty) return
+    if (this.#announced.isEmpty) return
     const { shared, local, leases } = this.#parts
     const redisWallMs = shared.redisWallMs(wallMs)
     for (let row = 0; row < charges.length; row++) {
-      const reset = this.#told.find(charges.counters[row] as FleetCounter, () => shared.digestOf(charges, row), redisWallMs)
+      const reset = this.#announced.find(charges.counters[row] as FleetCounter, () => shared.digestOf(charges, row), redisWallMs)
       if (reset !== undefined && local.resetRow(charges, row, reset.momentMs, nowMs, redisWallMs)) leases?.forget(charges, row)
     }
   }
