@@ -61,7 +61,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     await checkReports(context)
 
     const sockets = await bindListeners(config, host)
-    undo.add(() => closeSockets(sockets))
+    const closeBound = undo.add(() => closeSockets(sockets))
 
     const state = await openState(context)
     undo.add(() => state.abandon())
@@ -84,6 +84,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
       nowMs: () => clock.nowMs(),
       pause,
     })
+    undo.remove(closeBound) // the supervisor closes them from here on
     undo.add(() => supervisor.close(0))
 
     const stateKeeper = await openStateKeeper(context, state)
@@ -148,12 +149,19 @@ function workersCloseMs(config: ServerConfig): number {
   return closingMs(config) + redisMs + tracesMs + CLOSE_SLACK_MS
 }
 
+type UndoStep = () => void | Promise<void>
+
 /** How to close what a start has opened so far. */
 class Undo {
-  readonly #steps: (() => void | Promise<void>)[] = []
+  readonly #steps = new Set<UndoStep>()
 
-  add(step: () => void | Promise<void>): void {
-    this.#steps.push(step)
+  add(step: UndoStep): UndoStep {
+    this.#steps.add(step)
+    return step
+  }
+
+  remove(step: UndoStep): void {
+    this.#steps.delete(step)
   }
 
   /** The last opened is closed first. What cannot be closed, or not in time, must not hide why the start failed. */
@@ -164,7 +172,7 @@ class Undo {
   }
 
   async #runAll(): Promise<void> {
-    for (const step of this.#steps.reverse())
+    for (const step of [...this.#steps].reverse())
       await Promise.resolve()
         .then(step)
         .catch(() => {})

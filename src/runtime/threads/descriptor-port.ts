@@ -65,7 +65,6 @@ export class DescriptorPort implements SharedSocket {
   }
 
   close(): void {
-    if (this.#isClosed) return
     this.#isClosed = true
     this.#file?.remove()
     for (const handle of [this.#handle, ...this.#stock.splice(0)]) handle.close()
