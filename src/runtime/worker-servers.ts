@@ -2,8 +2,8 @@ import { WrongSecrets } from '../admin/wrong-secrets.ts'
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
 import { descriptorLimit } from '../files/descriptor-limit.ts'
 import { connectionLimits } from '../listen/connection-limits.ts'
-import { placesOf } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
+import { connectionSlotsOf } from '../listen/connection-slots.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
 import { BodyMemory } from '../proxy/body-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
@@ -50,7 +50,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     eventStreams: events?.streams,
     tracing,
     onPlanActive: (listener) => plans.onActive(listener),
-    places: placesOf(memory.places, worker, connectionLimits(descriptorLimit(), config)),
+    slots: connectionSlotsOf(memory.connectionSlots, worker, connectionLimits(descriptorLimit(), config)),
   })
 }
 
