@@ -10,6 +10,7 @@ import type { CounterStore } from '../store/counter-store.ts'
 import type { Taken } from '../store/taken.ts'
 import { type ActivePlan, openPlan } from './active-plan.ts'
 import type { OnBudgetWarning } from './budget-warning.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
@@ -19,7 +20,6 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
 import { LimitEvaluator } from './limit-evaluator.ts'
-import type { NameOf } from './name-of.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import { type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
@@ -39,7 +39,7 @@ export interface EngineOptions {
   /** Knows what requests in flight have reserved, where all of them are settled here. */
   readonly openReservations?: OpenReservations | undefined
   /** Names callers in overrides of rules that are keyed by credentials; without it, such overrides cover nobody. */
-  readonly nameOf?: NameOf
+  readonly callerDigest?: CallerDigest
 }
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
@@ -52,7 +52,7 @@ export class Engine {
   readonly #limitEvaluator: LimitEvaluator
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
-  readonly #nameOf: NameOf
+  readonly #callerDigest: CallerDigest
   readonly #open: OpenReservations | undefined
   #ages: LimitAges | undefined
   /** By id. */
@@ -62,7 +62,7 @@ export class Engine {
     this.#store = options.store
     this.#clock = options.clock
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
-    this.#nameOf = options.nameOf ?? (() => '')
+    this.#callerDigest = options.callerDigest ?? (() => '')
     this.#open = options.openReservations
     const identification = options.identification ?? defaultIdentification()
     this.#evaluator = new Evaluator(
@@ -99,7 +99,7 @@ export class Engine {
 
   /** Prepares a plan, in small steps. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
-    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#nameOf)
+    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#callerDigest)
     // Overrides that change meanwhile change here too.
     this.#plans.add(generation, opened)
     for (const timed of [...this.#overrides.values()]) {
@@ -183,9 +183,9 @@ export class Engine {
     return this.#store.renewAll(this.#chargesOf(hold, hold.amount, nowMs), hold.taken, nowMs, this.#clock.wallMs())
   }
 
-  /** What a reservation took and where, for a settlement that has neither its plan nor its values. `nameOf`: for warnings. */
-  place(reservation: Reservation, nameOf: NameOf): readonly PlacedCharge[] {
-    return placedCharges(reservation, this.#store, nameOf)
+  /** What a reservation took and where, for a settlement that has neither its plan nor its values. `callerDigest`: for warnings. */
+  place(reservation: Reservation, callerDigest: CallerDigest): readonly PlacedCharge[] {
+    return placedCharges(reservation, this.#store, callerDigest)
   }
 
   /** As `settle`. `taker`: the instance that took; undefined: it lost its own count. Returns false where it is not known whether it was done. */

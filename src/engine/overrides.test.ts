@@ -12,7 +12,7 @@ import {
 } from '../../test/support/bundles/bundles.ts'
 import {
   BLOCK,
-  nameOf,
+  callerDigest,
   overriddenEngine,
   override,
   planOf,
@@ -165,10 +165,10 @@ describe('an override', () => {
 
   test('of a credential knows its digest alone', () => {
     const { passing, set } = overriddenEngine(one(bucketRule('r', ['bearer', KEY], 10, 1e-6)))
-    set(ruleOf({ bearer: nameOf(['s3cret']), [KEY]: 'alice' }), TWICE)
+    set(ruleOf({ bearer: callerDigest(['s3cret']), [KEY]: 'alice' }), TWICE)
     expect(passing({ authorization: 'Bearer s3cret', ...ALICE })).toBe(20)
     expect(passing({ authorization: 'Bearer other', ...ALICE })).toBe(10)
-    expect(passing({ authorization: `Bearer ${nameOf(['s3cret'])}`, ...ALICE })).toBe(10)
+    expect(passing({ authorization: `Bearer ${callerDigest(['s3cret'])}`, ...ALICE })).toBe(10)
   })
 
   test('is described in decisions and headers by its own limit, and by the rule of the bundle', () => {
@@ -307,14 +307,14 @@ describe('a reservation', () => {
   test.each([
     ['a caller', { [KEY]: 'alice' }, KEY],
     ['all callers', undefined, KEY],
-    ['a credential', { bearer: nameOf(['alice']) }, 'bearer'],
+    ['a credential', { bearer: callerDigest(['alice']) }, 'bearer'],
   ])('that a gateway settles, without its values, is settled under the override of %s', (_, values, key) => {
     const rule = llmRule('r', [key], { tokens_per_minute: 10_000, tokens_per_day: 20_000, max_completion_tokens: 1000 })
     const { engine, view, set } = overriddenEngine(one(rule))
     set(ruleOf(values), THRICE)
     const request = view({ ...ALICE, authorization: 'Bearer alice' })
     const { reservation } = engine.decide(request, { body: BODY, isSettledLater: true }) as Allowed
-    const [placed] = engine.place(reservation!, nameOf)
+    const [placed] = engine.place(reservation!, callerDigest)
     engine.settlePlaced(placed!, 250, undefined)
     expect(levels(engine, { [key]: 'alice' })).toEqual([29_750, 59_750])
   })

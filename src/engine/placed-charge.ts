@@ -6,7 +6,7 @@ import type { CounterStore } from '../store/counter-store.ts'
 import { identityDigest, type Place } from '../store/place.ts'
 import type { Taken } from '../store/taken.ts'
 import type { ActivePlan } from './active-plan.ts'
-import type { NameOf } from './name-of.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
 import { subjectDigest } from './rule-overrides.ts'
 
@@ -31,10 +31,10 @@ export interface PlacedCounter {
 }
 
 /** Rules that took nothing, because the store let the request pass without counting it, are left out. */
-export function placedCharges({ charges, holds }: Reservation, store: CounterStore, nameOf: NameOf): PlacedCharge[] {
+export function placedCharges({ charges, holds }: Reservation, store: CounterStore, callerDigest: CallerDigest): PlacedCharge[] {
   return [
-    ...charges.map((charge) => placed(charge, false, store, nameOf)),
-    ...holds.map((hold) => placed(hold, true, store, nameOf)),
+    ...charges.map((charge) => placed(charge, false, store, callerDigest)),
+    ...holds.map((hold) => placed(hold, true, store, callerDigest)),
   ].filter(({ taken }) => taken.from !== 'none')
 }
 
@@ -62,7 +62,7 @@ function placed(
   { active, rule, amount, values, taken, settler }: ReservedCharge,
   isHold: boolean,
   store: CounterStore,
-  nameOf: NameOf,
+  callerDigest: CallerDigest,
 ): PlacedCharge {
   const rows = new Charges()
   for (const { index } of rule.counters) {
@@ -71,9 +71,9 @@ function placed(
   }
   const places = store.placesOf(rows, taken)
   const counters = rule.counters.map(({ limit }, i) => ({ place: places[i]!, limit }))
-  const subject = values.length === 0 ? undefined : subjectDigest(rule, values, nameOf)
+  const subject = values.length === 0 ? undefined : subjectDigest(rule, values, callerDigest)
   const warns = rule.counters.some(({ limit }) => 'warnings' in limit && limit.warnings !== undefined)
-  return { settling: settler.record, isHold, amount, taken, counters, caller: warns ? nameOf(values) : undefined, subject }
+  return { settling: settler.record, isHold, amount, taken, counters, caller: warns ? callerDigest(values) : undefined, subject }
 }
 
 /** The rule that a placed counter belongs to, if it is still in the bundle. */

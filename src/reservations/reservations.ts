@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { Usage } from '../costs/cost.ts'
 import { settledBy } from '../costs/settling-record.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { NameOf } from '../engine/name-of.ts'
 import type { PlacedCharge } from '../engine/placed-charge.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { MemoryMarks } from './memory-marks.ts'
@@ -20,7 +20,7 @@ export interface ReservationsParts {
   readonly worker: number
   readonly clock: Clock
   /** Names a caller in warnings, without its values. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
   /** Marks that a fleet shares; undefined: those of this process count. */
   readonly sharedMarks: SettledMarks | undefined
   readonly listener: ReservationsListener
@@ -54,8 +54,8 @@ export class Reservations {
 
   /** The token of what was taken. Undefined where nothing was, or where it cannot be issued. */
   issue(reservation: Reservation): string | undefined {
-    const { engine, memory, nameOf, listener } = this.#parts
-    const charges = engine.place(reservation, nameOf)
+    const { engine, memory, callerDigest, listener } = this.#parts
+    const charges = engine.place(reservation, callerDigest)
     if (charges.length === 0) return undefined
     const issued = this.#issue(charges, memory.instance)
     listener.onIssued(typeof issued === 'string' ? 'issued' : issued.problem)

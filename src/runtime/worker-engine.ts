@@ -1,11 +1,11 @@
 import { BudgetWarnings } from '../decide/budget-warnings.ts'
 import type { OnBudgetWarning } from '../engine/budget-warning.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import { Engine } from '../engine/engine.ts'
-import type { NameOf } from '../engine/name-of.ts'
 import { OpenReservations } from '../engine/open-reservations.ts'
 import { PlanSwitch } from '../engine/plan-switch.ts'
 import { IpDatabases } from '../ip-data/ip-databases.ts'
-import { CallerDigest } from '../store/caller-digest.ts'
+import { CallerDigester } from '../store/caller-digester.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { EmbeddedStore } from '../store/embedded-store.ts'
 import { SharedTable } from '../store/shared-table.ts'
@@ -40,8 +40,8 @@ export interface WorkerEngine {
   readonly plans: PlanSwitch
   readonly ipDatabases: IpDatabases
   /** Names callers without showing their values. A fleet has one key for it. */
-  readonly digest: CallerDigest
-  readonly nameOf: NameOf
+  readonly digest: CallerDigester
+  readonly callerDigest: CallerDigest
   /** Undefined where operators cannot ask who is rejected most. */
   readonly top: TopCallers | undefined
   stop(): void
@@ -56,12 +56,12 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
     logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; the previous data stays active'),
   )
   const plans = new PlanSwitch(new Int32Array(memory.plan))
-  const digest = new CallerDigest(memory.hashKey)
-  const nameOf: NameOf = (values) => digest.of(values)
-  const warnings = new BudgetWarnings({ clock, logger, metrics: new BudgetWarningMetrics(metricMemory), nameOf })
+  const digest = new CallerDigester(memory.hashKey)
+  const callerDigest: CallerDigest = (values) => digest.of(values)
+  const warnings = new BudgetWarnings({ clock, logger, metrics: new BudgetWarningMetrics(metricMemory), callerDigest })
   const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
   const isWatched = config.adminToken !== undefined && config.top
-  const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, nameOf }) : undefined
+  const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, callerDigest }) : undefined
   const sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
   const engine = new Engine({
     store,
@@ -69,11 +69,11 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
     identification: { trustedProxies: config.trustedProxies, ipFacts: ipDatabases.facts },
     planSwitch: plans,
     onBudgetWarning,
-    nameOf,
+    callerDigest,
     callerWatch: top,
     openReservations: newOpenReservations(context),
   })
-  return { engine, plans, ipDatabases, digest, nameOf, top, stop: () => clearInterval(sweep) }
+  return { engine, plans, ipDatabases, digest, callerDigest, top, stop: () => clearInterval(sweep) }
 }
 
 /** In decision_service reservations are settled by others, or never. */

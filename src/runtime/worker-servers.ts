@@ -44,7 +44,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     wrongTokens: new WrongSecrets(memory.wrongTokens),
     shares: new ConnectionShares(memory.connections, worker),
     bodyMemory: new BodyMemory(memory.bodies, worker, { ...config, hashKey: memory.hashKey }),
-    reservations: { memory: memory.reservations, worker, nameOf: decider.nameOf, sharedMarks: fleet?.marks },
+    reservations: { memory: memory.reservations, worker, callerDigest: decider.callerDigest, sharedMarks: fleet?.marks },
     desk,
     noteDecided: decisionLog?.note,
     eventStreams: events?.streams,

@@ -145,10 +145,10 @@ function newEvents(context: WorkerContext): WorkerEvents | undefined {
   return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch, wallMs: () => clock.wallMs() }) : undefined
 }
 
-function newDecisionLog(context: WorkerContext, { engine, nameOf }: WorkerEngine): WorkerDecisionLog | undefined {
+function newDecisionLog(context: WorkerContext, { engine, callerDigest }: WorkerEngine): WorkerDecisionLog | undefined {
   const { config } = context
   if (config.decisionLog === undefined) return undefined
-  return new WorkerDecisionLog({ ...context, engine, lines: new DecisionLines({ trustedProxies: config.trustedProxies, nameOf }) })
+  return new WorkerDecisionLog({ ...context, engine, lines: new DecisionLines({ trustedProxies: config.trustedProxies, callerDigest }) })
 }
 
 /** What the main thread asks all workers. */

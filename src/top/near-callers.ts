@@ -1,6 +1,6 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { Group } from '../engine/group.ts'
-import type { NameOf } from '../engine/name-of.ts'
 import { subjectDigest } from '../engine/rule-overrides.ts'
 import { bundleRule } from '../engine/variant.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
@@ -37,18 +37,18 @@ export interface NearCaller extends ShownCaller {
 export class NearCallers {
   readonly #store: Pick<CounterStore, 'placesOf' | 'checkAll'>
   readonly #ids: CallerIds
-  readonly #nameOf: NameOf
+  readonly #callerDigest: CallerDigest
   readonly #gate = new NearGate()
   readonly #texts: ValueTexts
   /** The last one noted comes last. */
   readonly #noted = new Map<string, NotedCaller>()
   #plan: Plan | undefined
 
-  constructor(store: Pick<CounterStore, 'placesOf' | 'checkAll'>, ids: CallerIds, nameOf: NameOf) {
+  constructor(store: Pick<CounterStore, 'placesOf' | 'checkAll'>, ids: CallerIds, callerDigest: CallerDigest) {
     this.#store = store
     this.#ids = ids
-    this.#nameOf = nameOf
-    this.#texts = new ValueTexts(1, nameOf)
+    this.#callerDigest = callerDigest
+    this.#texts = new ValueTexts(1, callerDigest)
   }
 
   /** Notes the callers of a group's rules that have little left. */
@@ -123,7 +123,7 @@ export class NearCallers {
       shown: before?.shown ?? this.#shown(known, charges.values, from),
       places: before === undefined || hasWindows(rule) ? this.#placesOf(group, index) : before.places,
       rule: bundleRule(rule),
-      subject: before?.subject ?? subjectDigest(rule, charges.values.slice(from, from + rule.limitKeys.length), this.#nameOf),
+      subject: before?.subject ?? subjectDigest(rule, charges.values.slice(from, from + rule.limitKeys.length), this.#callerDigest),
       share: shareLeft(rule.counters, results.levels, firstRow),
       notedMs: nowMs,
       wallMs: results.wallMs,

@@ -25,7 +25,7 @@ type SharedParts =
 export function serverMemory(): Pick<ServerParts, SharedParts> {
   const memory = newReservationMemory({ workers: 1, secret: undefined, saved: undefined, wallMs: 0 })
   return {
-    reservations: { memory, worker: 1, nameOf: () => '0'.repeat(16), sharedMarks: undefined },
+    reservations: { memory, worker: 1, callerDigest: () => '0'.repeat(16), sharedMarks: undefined },
     onPlanActive: () => {},
     desk: new DeskLink(() => {}),
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),

@@ -1,4 +1,4 @@
-import type { NameOf } from '../../../engine/name-of.ts'
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides/override-order.ts'
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
 import type { Plan } from '../../../policy/plan.ts'
@@ -15,7 +15,7 @@ import { type OverrideRequest, readOverrideRequest } from './override-request.ts
 export interface OverrideParts {
   readonly plan: () => Plan | undefined
   /** Digests credentials. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
   readonly list: () => Promise<Iterable<ListedOverride>>
   readonly create: (order: OverrideOrder) => Promise<ListedOverride>
   readonly end: (order: EndOrder) => Promise<void>
@@ -25,7 +25,7 @@ export interface OverrideParts {
 
 /** GET, POST and DELETE overrides: what operators change for a while. */
 export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
-  const { plan, nameOf, list, create, end } = parts
+  const { plan, callerDigest, list, create, end } = parts
   const texts = new SlicedTexts()
   yield {
     method: 'GET',
@@ -39,7 +39,7 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
     method: 'POST',
     path: 'overrides',
     handle: async ({ body, actor }) => {
-      const request = readOverrideRequest(body, actor, plan(), nameOf)
+      const request = readOverrideRequest(body, actor, plan(), callerDigest)
       await refuseUnfit(request, parts)
       return { status: 201, json: overrideJson(await create(request.order), plan()) }
     },
