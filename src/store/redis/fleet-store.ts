@@ -8,12 +8,12 @@ import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
-import { FleetQuestions, type FleetQuestionsParts, MAX_ASKED } from './fleet-questions.ts'
+import { FleetQueries, type FleetQueriesParts, MAX_ASKED } from './fleet-queries.ts'
 import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import { LinkError } from './link/link-error.ts'
 import type { ToldReset } from './told-resets.ts'
 
-export interface FleetStoreParts extends FleetQuestionsParts {
+export interface FleetStoreParts extends FleetQueriesParts {
   /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
   readonly announce?: AnnounceResets | undefined
 }
@@ -22,12 +22,12 @@ export interface FleetStoreParts extends FleetQuestionsParts {
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
   readonly #resets: FleetResets
-  readonly #questions: FleetQuestions
+  readonly #queries: FleetQueries
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
     this.#resets = new FleetResets(parts)
-    this.#questions = new FleetQuestions(parts, this.#resets)
+    this.#queries = new FleetQueries(parts, this.#resets)
   }
 
   open(spec: CounterSpec): FleetCounter {
@@ -35,11 +35,11 @@ export class FleetStore implements CounterStore {
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#questions.ask('take', charges, results, nowMs, wallMs, false)
+    return this.#queries.ask('take', charges, results, nowMs, wallMs, false)
   }
 
   checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
-    return this.#questions.ask('check', charges, results, nowMs, wallMs, isForOperator)
+    return this.#queries.ask('check', charges, results, nowMs, wallMs, isForOperator)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
@@ -110,7 +110,7 @@ export class FleetStore implements CounterStore {
     const { shared } = this.#parts
     const told: ToldReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
-      const own = this.#questions.ownCounts(charges, nowMs, wallMs)
+      const own = this.#queries.ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
       this.#resets.apply(calls, charges)
       told.push(...this.#resets.madeBy(calls, charges))
