@@ -20,8 +20,8 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
 import { LimitEvaluator } from './limit-evaluator.ts'
+import { type LocatedCharge, locatedCharges, locatedRows, locatedRule } from './located-charge.ts'
 import type { OpenReservations } from './open-reservations.ts'
-import { type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
@@ -184,27 +184,27 @@ export class Engine {
   }
 
   /** What a reservation took and where, for a settlement that has neither its plan nor its values. `callerDigest`: for warnings. */
-  place(reservation: Reservation, callerDigest: CallerDigest): readonly PlacedCharge[] {
-    return placedCharges(reservation, this.#store, callerDigest)
+  locate(reservation: Reservation, callerDigest: CallerDigest): readonly LocatedCharge[] {
+    return locatedCharges(reservation, this.#store, callerDigest)
   }
 
   /** As `settle`. `taker`: the instance that took; undefined: it lost its own count. Returns false where it is not known whether it was done. */
-  settlePlaced(charge: PlacedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
+  settleLocated(charge: LocatedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
     if (charge.amount === amount) return true
     const { active } = this.#plans
     const nowMs = this.#clock.nowMs()
-    const rows = placedRows(charge, charge.amount - amount, active, this.#store, nowMs)
-    return this.#store.settlePlaced(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
-      const rule = placedRule(active, charge.counters[row]!)
+    const rows = locatedRows(charge, charge.amount - amount, active, this.#store, nowMs)
+    return this.#store.settleLocated(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
+      const rule = locatedRule(active, charge.counters[row]!)
       if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent })
     })
   }
 
   /** As `renew`. */
-  renewPlaced(hold: PlacedCharge, taker: string | undefined): Taken | Promise<Taken> {
+  renewLocated(hold: LocatedCharge, taker: string | undefined): Taken | Promise<Taken> {
     const nowMs = this.#clock.nowMs()
-    const rows = placedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
-    return this.#store.renewPlaced(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
+    const rows = locatedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
+    return this.#store.renewLocated(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */

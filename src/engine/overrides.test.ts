@@ -314,8 +314,8 @@ describe('a reservation', () => {
     set(ruleOf(values), THRICE)
     const request = view({ ...ALICE, authorization: 'Bearer alice' })
     const { reservation } = engine.decide(request, { body: BODY, isSettledLater: true }) as Allowed
-    const [placed] = engine.place(reservation!, callerDigest)
-    engine.settlePlaced(placed!, 250, undefined)
+    const [located] = engine.locate(reservation!, callerDigest)
+    engine.settleLocated(located!, 250, undefined)
     expect(levels(engine, { [key]: 'alice' })).toEqual([29_750, 59_750])
   })
 

@@ -10,7 +10,7 @@ import { periodAt, RejectedCallers, type RejectedPeriod } from './rejected-calle
 import type { TopFilter } from './top-filter.ts'
 
 export interface TopCallersParts {
-  readonly store: Pick<CounterStore, 'placesOf' | 'checkAll'>
+  readonly store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>
   /** Shared by all threads. */
   readonly hashKey: readonly [number, number]
   /** The digest of a credential. */

@@ -3,8 +3,8 @@ import { SLICES } from '../../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit } from '../../limiter/limit.ts'
 import type { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
+import type { CounterLocator } from '../counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
-import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
@@ -50,13 +50,13 @@ export class FleetStore implements CounterStore {
     if (isShared) return this.#parts.shared.settle(charges, taken, nowMs, onWarning).then(() => {})
   }
 
-  placesOf(charges: Charges, taken: Taken): Place[] {
+  locatorsOf(charges: Charges, taken: Taken): CounterLocator[] {
     const { local, shared } = this.#parts
     // What was taken while Redis was away may be renewed there.
-    return local.placesOf(charges, taken).map((place, row) => ({ ...place, key: shared.digestOf(charges, row) }))
+    return local.locatorsOf(charges, taken).map((locator, row) => ({ ...locator, key: shared.digestOf(charges, row) }))
   }
 
-  async settlePlaced(
+  async settleLocated(
     charges: Charges,
     taker: string | undefined,
     taken: Taken,
@@ -91,7 +91,7 @@ export class FleetStore implements CounterStore {
   }
 
   /** Where Redis cannot be asked, holds of another instance stay in their slice: the next renewal takes them again. */
-  async renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
+  async renewLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
     if (this.#isOwn(taker)) {
       await this.#catchUp(charges)
       return this.renewAll(charges, taken, nowMs)
