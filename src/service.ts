@@ -16,6 +16,7 @@ import { TRACES_CLOSE_MS } from './runtime/open-tracing.ts'
 import { newStartContext, type StartContext, type StartOptions } from './runtime/start-context.ts'
 import { logStarted } from './runtime/started-log.ts'
 import type { StateKeeper } from './runtime/state-keeper.ts'
+import type { BoundListeners } from './runtime/threads/shared-listeners.ts'
 import { Supervisor } from './runtime/threads/supervisor.ts'
 import type { WorkerHost } from './runtime/threads/worker-host.ts'
 import { WorkerSlots } from './runtime/threads/worker-slot.ts'
@@ -55,7 +56,6 @@ interface OpenService {
 /** Starts the service phase by phase. A phase that fails closes what those before it have opened; `shutDown` ends a service that runs. */
 export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, options: StartOptions = {}): Promise<Service> {
   const context = newStartContext(config, logger, options)
-  const { clock, pause } = context
   const undo = new Undo()
   try {
     await checkReports(context)
@@ -70,20 +70,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     const reports = await openReports(context, state, slots)
     undo.add(() => reports.abandon())
 
-    const { memory, metrics } = state
-    const { events, decisionLog } = reports
-    const supervisor = new Supervisor({
-      host,
-      slots,
-      sockets,
-      memory,
-      metrics,
-      events,
-      decisionLog,
-      logger,
-      nowMs: () => clock.nowMs(),
-      pause,
-    })
+    const supervisor = startWorkers(context, host, { slots, sockets, state, reports })
     undo.remove(closeBound) // the supervisor closes them from here on
     undo.add(() => supervisor.close(0))
 
@@ -108,6 +95,24 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     if (!(error instanceof StartInterrupted)) await undo.run()
     throw error
   }
+}
+
+interface WorkersParts {
+  readonly slots: WorkerSlots
+  readonly sockets: BoundListeners
+  readonly state: OpenState
+  readonly reports: OpenReports
+}
+
+/** The workers load their code while the phases that follow go on. */
+function startWorkers(
+  { logger, clock, pause }: StartContext,
+  host: WorkerHost,
+  { slots, sockets, state, reports }: WorkersParts,
+): Supervisor {
+  const { memory, metrics } = state
+  const { events, decisionLog } = reports
+  return new Supervisor({ host, slots, sockets, memory, metrics, events, decisionLog, logger, nowMs: () => clock.nowMs(), pause })
 }
 
 function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {
