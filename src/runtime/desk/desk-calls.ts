@@ -1,15 +1,14 @@
 import type { InstanceActivity } from '../../admin/api/activity/activity-endpoint.ts'
-import type { ApiErrorCode } from '../../admin/api/api-error.ts'
 import type { PolicyActivity } from '../../admin/api/policies/policy-activity.ts'
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
+import type { ErrorCode, Top } from '../../admin/api/types.ts'
 import type { RuleName, UsageReport } from '../../admin/api/usage/rule-usage.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
 import type { Rule } from '../../policy/schema.ts'
 import type { ToldReset } from '../../store/redis/told-resets.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
-import type { TopResponse } from './top-desk.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
 export interface DeskCalls {
@@ -26,7 +25,7 @@ export interface DeskCalls {
   /** Somebody wants to watch events at this worker; from the answer on they come. */
   readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
   readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
-  readonly top: { readonly ask: TopAsk; readonly answer: TopResponse }
+  readonly top: { readonly ask: TopAsk; readonly answer: Top }
   /** Each as JSON: that is cloned in no time, and can be read one by one. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
@@ -53,7 +52,7 @@ export type WorkerCallName = keyof WorkerCalls
 /** The result of a call on its way between threads. */
 export type CallResult =
   | { readonly ok: true; readonly answer: unknown }
-  | { readonly ok: false; readonly code: ApiErrorCode | undefined; readonly message: string }
+  | { readonly ok: false; readonly code: ErrorCode | undefined; readonly message: string }
 
 /** Handlers by name. What they throw reaches the caller; an ApiError stays one. */
 export type DeskHandlers = {

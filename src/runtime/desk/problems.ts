@@ -1,11 +1,4 @@
-/** What is wrong now, as operators see it. */
-export interface Problem {
-  /** The log event that reported it. */
-  readonly code: string
-  readonly message: string
-  /** RFC 3339, UTC. */
-  readonly since: string
-}
+import type { Problem } from '../../admin/api/instance-types.ts'
 
 /** A line of the log: its event, its `msg`, and its other fields. */
 export interface LogEvent {

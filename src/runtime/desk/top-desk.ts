@@ -1,18 +1,9 @@
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
+import type { Top } from '../../admin/api/types.ts'
 import type { Clock } from '../../clock.ts'
 import { mergedTop } from '../../top/merged-top.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
-
-/** What the API responds. */
-export interface TopResponse {
-  readonly since: string
-  readonly max_error: number
-  /** False: a worker's counts are missing, so that others may be too low. */
-  readonly complete: boolean
-  readonly rejected: readonly object[]
-  readonly nearest: readonly object[]
-}
 
 export interface TopDeskParts {
   readonly clock: Clock
@@ -25,7 +16,7 @@ export interface TopDeskParts {
 }
 
 /** Asks all workers, and merges what those know that answer in time. */
-export async function answerTop({ limit, ...filter }: TopAsk, parts: TopDeskParts): Promise<TopResponse> {
+export async function answerTop({ limit, ...filter }: TopAsk, parts: TopDeskParts): Promise<Top> {
   const { clock, startedMs } = parts
   const reports = await parts.askWorkers(filter)
   const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)

@@ -11,10 +11,11 @@ import { askedByBody, counterName } from '../counters/counter-name.ts'
 import { findRule } from '../find-rule.ts'
 import { refuseUnknown } from '../json-body.ts'
 import { readReason } from '../reason.ts'
+import type * as json from '../types.ts'
 import { readUntil } from './read-until.ts'
 
 const CHANGES = ['multiply', 'set', 'unlimited', 'block', 'shadow_all'] as const
-const FIELDS = ['policy', 'rule', 'values', ...CHANGES, 'until', 'reason', 'replace']
+const FIELDS = ['policy', 'rule', 'values', ...CHANGES, 'until', 'reason', 'replace'] as const
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -26,7 +27,7 @@ export interface OverrideRequest {
 
 /** What an operator wants, as far as it can be checked without knowing whether the change fits the rule. `callerDigest` digests credentials. */
 export function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, callerDigest: CallerDigest): OverrideRequest {
-  refuseUnknown(body, FIELDS)
+  refuseUnknown<json.OverrideRequest>(body, FIELDS)
   const reason = readReason(body['reason'])
   const until = readUntil(body['until'])
   const change = readChange(body)

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { InstanceActivity } from '../../../admin/api/activity/activity-endpoint.ts'
-import type { ActivitySample } from '../../../admin/api/activity/activity-sample.ts'
+import type { ActivitySample } from '../../../admin/api/instance-types.ts'
 import type { Clock } from '../../../clock.ts'
 import type { ConnectionShares } from '../../../listen/connection-shares.ts'
 import { inSlices } from '../../../slices.ts'

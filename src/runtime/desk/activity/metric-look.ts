@@ -7,7 +7,7 @@ import type {
   RedisSample,
   RuleSpending,
   SpendingSample,
-} from '../../../admin/api/activity/activity-sample.ts'
+} from '../../../admin/api/instance-types.ts'
 import type { MetricName } from '../../../telemetry/metrics/catalogue.ts'
 import { CounterGrowth } from '../../../telemetry/metrics/counter-growth.ts'
 import { HistogramGrowth } from '../../../telemetry/metrics/histogram-growth.ts'

@@ -1,4 +1,4 @@
-import type { WorkerActivity } from '../../../admin/api/activity/activity-sample.ts'
+import type { WorkerActivity } from '../../../admin/api/instance-types.ts'
 import type { ConnectionShares } from '../../../listen/connection-shares.ts'
 import { CATALOGUE } from '../../../telemetry/metrics/catalogue.ts'
 import type { MetricMemory } from '../../../telemetry/metrics/metric-memory.ts'
