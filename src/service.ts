@@ -6,9 +6,11 @@ import type { SourceStatus } from './bundle/bundle-source.ts'
 import type { ServerConfig } from './config/config.ts'
 import type { ListenAddress } from './listen/listen-address.ts'
 import { closingMs, type ListenerName } from './listen/listeners.ts'
+import type { TimedOverride } from './overrides/override.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
+import type { OverrideControl } from './runtime/control/override-control.ts'
 import { bindListeners, closeSockets, listenWhenReady, StartInterrupted } from './runtime/listening.ts'
-import { controlCalls, type OpenControl, openControl } from './runtime/open-control.ts'
+import { controlCalls, newOverrides, type OpenControl, openControl } from './runtime/open-control.ts'
 import { checkReports, type OpenReports, openReports } from './runtime/open-reports.ts'
 import { type OpenSources, openSources } from './runtime/open-sources.ts'
 import { type OpenState, openState, openStateKeeper } from './runtime/open-state.ts'
@@ -70,18 +72,19 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     const reports = await openReports(context, state, slots)
     undo.add(() => reports.abandon())
 
-    const supervisor = startWorkers(context, host, { slots, sockets, state, reports })
+    const overrides = newOverrides(context, slots)
+    const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides })
     undo.remove(closeBound) // the supervisor closes them from here on
     undo.add(() => supervisor.close(0))
 
     const stateKeeper = await openStateKeeper(context, state)
-    const control = await openControl(context, { state, supervisor, stateKeeper })
-    undo.add(() => control.overrides.close())
+    const control = await openControl(context, { overrides, state, slots, supervisor, stateKeeper })
+    undo.add(() => overrides.close())
 
     const sources = await openSources(context, state, supervisor)
     undo.add(() => sources.close())
 
-    supervisor.answerWith(controlCalls(context, { supervisor, reports, stateKeeper, control, sources }))
+    supervisor.answerWith(controlCalls(context, { slots, supervisor, reports, stateKeeper, control, sources }))
     const open: OpenService = { state, reports, supervisor, stateKeeper, control, sources }
     const addresses = await listenWhenReady(context, open).catch(async (error: unknown) => {
       if (error instanceof StartInterrupted) await shutDown(context, open, error.message, 0)
@@ -102,17 +105,20 @@ interface WorkersParts {
   readonly sockets: BoundListeners
   readonly state: OpenState
   readonly reports: OpenReports
+  readonly overrides: OverrideControl
 }
 
 /** The workers load their code while the phases that follow go on. */
 function startWorkers(
   { logger, clock, pause }: StartContext,
   host: WorkerHost,
-  { slots, sockets, state, reports }: WorkersParts,
+  { slots, sockets, state, reports, overrides }: WorkersParts,
 ): Supervisor {
   const { memory, metrics } = state
   const { events, decisionLog } = reports
-  return new Supervisor({ host, slots, sockets, memory, metrics, events, decisionLog, logger, nowMs: () => clock.nowMs(), pause })
+  const nowMs = (): number => clock.nowMs()
+  const announced = (): readonly TimedOverride[] => overrides.announced()
+  return new Supervisor({ host, slots, sockets, memory, metrics, events, decisionLog, overrides: announced, logger, nowMs, pause })
 }
 
 function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {

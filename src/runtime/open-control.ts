@@ -1,75 +1,82 @@
 import { overrideJson } from '../admin/api/overrides/override-json.ts'
-import type { OverrideShelf } from '../overrides/override-shelf.ts'
-import { activityCalls } from './desk/activity-desk.ts'
-import { bundleJson } from './desk/bundle-json.ts'
-import type { DeskHandlers } from './desk/desk-calls.ts'
-import { FileShelf } from './desk/file-shelf.ts'
-import type { FleetDesk } from './desk/fleet-desk.ts'
-import type { FleetNews } from './desk/fleet-news.ts'
-import { instanceStatus } from './desk/instance-status.ts'
-import { overrideCalls } from './desk/override-calls.ts'
-import { OverrideDesk } from './desk/override-desk.ts'
-import { answerTop } from './desk/top-desk.ts'
+import type { OverrideStorage } from '../overrides/override-storage.ts'
+import { activityCalls } from './control/activity-control.ts'
+import { bundleJson } from './control/bundle-json.ts'
+import type { ControlHandlers } from './control/control-calls.ts'
+import { FileOverrideStorage } from './control/file-override-storage.ts'
+import type { FleetControl } from './control/fleet-control.ts'
+import type { FleetNews } from './control/fleet-news.ts'
+import { instanceStatus } from './control/instance-status.ts'
+import { overrideCalls } from './control/override-calls.ts'
+import { OverrideControl } from './control/override-control.ts'
+import { answerTop } from './control/top-control.ts'
 import type { OpenReports } from './open-reports.ts'
 import type { OpenSources } from './open-sources.ts'
 import type { OpenState } from './open-state.ts'
 import type { StartContext } from './start-context.ts'
 import type { StateKeeper } from './state-keeper.ts'
 import type { Supervisor } from './threads/supervisor.ts'
+import type { WorkerSlots } from './threads/worker-slot.ts'
 
 /** What operators change while the service runs. */
 export interface OpenControl {
-  readonly overrides: OverrideDesk
+  readonly overrides: OverrideControl
   /** Undefined without Redis. */
-  readonly fleet: FleetDesk | undefined
+  readonly fleet: FleetControl | undefined
   /** Resolves when the workers have been sent the overrides from before the start. */
   readonly started: Promise<void>
 }
 
 export interface ControlParts {
+  readonly overrides: OverrideControl
   readonly state: OpenState
+  readonly slots: WorkerSlots
   readonly supervisor: Supervisor
   readonly stateKeeper: StateKeeper | undefined
 }
 
-/** Loads the overrides, and does not wait for them: Redis may be away, and what operators look at opens without it. */
-export async function openControl(context: StartContext, parts: ControlParts): Promise<OpenControl> {
-  const { clock, logger } = context
-  const { supervisor } = parts
-  const overrides = new OverrideDesk({
+/** The owner of the overrides, before the workers that it announces them to. There are none until `openControl` has loaded them. */
+export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots): OverrideControl {
+  return new OverrideControl({
     clock,
     logger,
-    changeOverrides: (change) => supervisor.changeOverrides(change),
-    known: () => supervisor.askWorkers('know_overrides', undefined),
+    announce: (change) => slots.sendAll({ type: 'overrides', change }),
+    known: () => slots.ask('know_overrides', undefined),
   })
-  const fleet = await openFleet(context, parts, overrides)
-  const started = overrides.start(fleet ?? newFileShelf(context, parts, overrides))
+}
+
+/** Loads the overrides, and does not wait for them: Redis may be away, and what operators look at opens without it. */
+export async function openControl(context: StartContext, parts: ControlParts): Promise<OpenControl> {
+  const { overrides } = parts
+  const fleet = await openFleet(context, parts)
+  const started = overrides.start(fleet ?? newFileStorage(context, parts))
   return { overrides, fleet, started }
 }
 
 async function openFleet(
   { config, clock, logger, redisDeadlines: deadlines }: StartContext,
-  { supervisor }: ControlParts,
-  overrides: OverrideDesk,
-): Promise<FleetDesk | undefined> {
+  { overrides, supervisor }: ControlParts,
+): Promise<FleetControl | undefined> {
   if (config.redis === undefined) return undefined
-  const { openFleetDesk } = await import('./desk/open-fleet-desk.ts')
+  const { openFleetControl } = await import('./control/open-fleet-control.ts')
   /** After the overrides: a worker that says that it knows one must have it. */
-  const tellFleet = async (news: FleetNews, all: FleetNews): Promise<void> => {
-    await overrides.sent()
-    supervisor.tellFleet(news, all)
+  const announceFleet = async (news: FleetNews, all: FleetNews): Promise<void> => {
+    await overrides.allAnnounced()
+    supervisor.announceFleet(news, all)
   }
-  const tell = (news: FleetNews, all: FleetNews): void => void tellFleet(news, all)
-  return openFleetDesk(config.redis, { config, book: overrides.book, clock, logger, deadlines, tell })
+  const announce = (news: FleetNews, all: FleetNews): void => void announceFleet(news, all)
+  return openFleetControl(config.redis, { config, map: overrides.map, clock, logger, deadlines, announce })
 }
 
-function newFileShelf({ clock, logger }: StartContext, parts: ControlParts, { book }: OverrideDesk): OverrideShelf {
-  const { state, supervisor, stateKeeper: keeper } = parts
+function newFileStorage({ clock, logger }: StartContext, parts: ControlParts): OverrideStorage {
+  const { overrides, state, slots, stateKeeper: keeper } = parts
   const kept = keeper && { saved: state.savedOverrides, file: state.kept!.file, keeper }
-  return new FileShelf({ book, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
+  const askThreads = (): Promise<unknown> => slots.ask('know_overrides', undefined)
+  return new FileOverrideStorage({ map: overrides.map, clock, logger, kept, askThreads })
 }
 
 export interface ControlCallsParts {
+  readonly slots: WorkerSlots
   readonly supervisor: Supervisor
   readonly reports: OpenReports
   readonly stateKeeper: StateKeeper | undefined
@@ -78,8 +85,8 @@ export interface ControlCallsParts {
 }
 
 /** What the main thread answers when workers ask it on behalf of operators. */
-export function controlCalls({ config, clock }: StartContext, parts: ControlCallsParts): DeskHandlers {
-  const { supervisor, reports, stateKeeper, control, sources } = parts
+export function controlCalls({ config, clock }: StartContext, parts: ControlCallsParts): ControlHandlers {
+  const { slots, supervisor, reports, stateKeeper, control, sources } = parts
   const { workers } = config
   const { problems, events, sinceMs: startedMs } = reports
   const { overrides } = control
@@ -102,7 +109,7 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
         clock,
         startedMs,
         workers,
-        askWorkers: (filter) => supervisor.askWorkers('top', filter),
+        askWorkers: (filter) => slots.ask('top', filter),
         lastDeathMs: () => supervisor.lastDeathMs,
       }),
     open_events: ({ worker }) => events!.openStream(worker),

@@ -1,7 +1,7 @@
 import { ConnectionShares } from '../listen/connection-shares.ts'
+import { ActivityControl } from './control/activity-control.ts'
+import { Problems } from './control/problems.ts'
 import { DecisionLogFile } from './decision-log/decision-log-file.ts'
-import { ActivityDesk } from './desk/activity-desk.ts'
-import { Problems } from './desk/problems.ts'
 import type { EventHub } from './events/event-hub.ts'
 import { openEventHub } from './events/open-event-hub.ts'
 import type { OpenState } from './open-state.ts'
@@ -13,7 +13,7 @@ import type { WorkerSlots } from './threads/worker-slot.ts'
 export interface OpenReports {
   readonly problems: Problems
   /** Undefined where there is no admin token, and so nobody who asks. */
-  readonly activity: ActivityDesk | undefined
+  readonly activity: ActivityControl | undefined
   /** Undefined where nobody can watch events. */
   readonly events: EventHub | undefined
   /** Undefined where EDGE_DECISION_LOG is not set. */
@@ -48,8 +48,8 @@ export async function openReports(context: StartContext, state: OpenState, slots
   return { problems, activity, events, decisionLog, sinceMs, abandon }
 }
 
-function newActivity({ config, clock, logger }: StartContext, { memory, metrics, table }: OpenState): ActivityDesk {
-  return new ActivityDesk({
+function newActivity({ config, clock, logger }: StartContext, { memory, metrics, table }: OpenState): ActivityControl {
+  return new ActivityControl({
     memory: metrics,
     shares: new ConnectionShares(memory.connections, SUPERVISOR),
     table,

@@ -4,7 +4,7 @@ import type { ServerConfig } from '../config/config.ts'
 import type { Deadlines } from '../store/redis/link/deadlines.ts'
 import type { EventTap } from '../telemetry/events/event-tap.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
-import type { DeskLink } from './desk/desk-link.ts'
+import type { ControlLink } from './control/control-link.ts'
 import type { SharedMemory } from './shared-memory.ts'
 import type { FromWorker } from './threads/messages.ts'
 
@@ -28,5 +28,5 @@ export interface WorkerContext extends WorkerParts {
   /** This worker's lane of the metrics. */
   readonly metricMemory: MetricMemory
   /** Asks the main thread on behalf of operators. */
-  readonly desk: DeskLink
+  readonly control: ControlLink
 }

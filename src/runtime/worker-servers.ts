@@ -28,7 +28,7 @@ export interface WorkerServersParts {
 
 /** A worker's servers, on what it shares with the other threads. Nothing listens yet. */
 export function newWorkerServers(context: WorkerContext, parts: WorkerServersParts): ListenerServers {
-  const { config, memory, worker, clock, logger, metricMemory, desk } = context
+  const { config, memory, worker, clock, logger, metricMemory, control } = context
   const { code, counters, decider, plans, tracing, events, decisionLog } = parts
   const { store, fleet } = counters
   return newServers(config, code, {
@@ -45,7 +45,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     shares: new ConnectionShares(memory.connections, worker),
     bodyMemory: new BodyMemory(memory.bodies, worker, { ...config, hashKey: memory.hashKey }),
     reservations: { memory: memory.reservations, worker, callerDigest: decider.callerDigest, sharedMarks: fleet?.marks },
-    desk,
+    control,
     noteDecided: decisionLog?.note,
     eventStreams: events?.streams,
     tracing,

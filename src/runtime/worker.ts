@@ -6,11 +6,11 @@ import { DecisionLines } from '../decision-log/decision-lines.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
+import { resultOf } from './control/call-result.ts'
+import type { WorkerHandlers } from './control/control-calls.ts'
+import { ControlLink } from './control/control-link.ts'
+import type { FleetNews } from './control/fleet-news.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
-import { resultOf } from './desk/call-result.ts'
-import type { WorkerHandlers } from './desk/desk-calls.ts'
-import { DeskLink } from './desk/desk-link.ts'
-import type { FleetNews } from './desk/fleet-news.ts'
 import { WorkerEvents } from './events/worker-events.ts'
 import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
 import { loadServerCode } from './server-code.ts'
@@ -82,8 +82,8 @@ export class Worker {
         return this.#noteFleet(message.news)
       case 'overrides':
         return decider.engine.changeOverrides(message.change)
-      case 'desk_answer':
-        return context.desk.note(message.call, message.result)
+      case 'control_answer':
+        return context.control.note(message.call, message.result)
       case 'worker_call':
         return this.#answer(message)
       case 'events':
@@ -136,8 +136,8 @@ export class Worker {
 
 function newContext(parts: WorkerParts): WorkerContext {
   const metricMemory = new MetricMemory(parts.memory.metrics, parts.worker)
-  const desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-  return { ...parts, metricMemory, desk }
+  const control = new ControlLink((call, name, ask) => parts.send({ type: 'control_call', call, name, ask }))
+  return { ...parts, metricMemory, control }
 }
 
 function newEvents(context: WorkerContext): WorkerEvents | undefined {

@@ -6,15 +6,13 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
-import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { resultOf } from '../control/call-result.ts'
+import type { ControlHandlers } from '../control/control-calls.ts'
+import type { FleetNews } from '../control/fleet-news.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
-import { resultOf } from '../desk/call-result.ts'
-import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
-import type { FleetNews } from '../desk/fleet-news.ts'
-import { OpenWorkerCalls } from '../desk/worker-calls.ts'
 import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
@@ -36,6 +34,8 @@ export interface SupervisorParts {
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly nowMs: () => number
+  /** All overrides that have been announced to running workers. */
+  readonly overrides: () => readonly TimedOverride[]
   /** Undefined where nobody can watch events. */
   readonly events?: EventHub | undefined
   /** Undefined where EDGE_DECISION_LOG is not set. */
@@ -57,10 +57,7 @@ export class Supervisor {
   /** Of the bundle that holds. A worker that comes later cannot know what was before it. */
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
-  readonly #workerCalls = new OpenWorkerCalls()
-  #handlers: DeskHandlers | undefined
-  /** By id. */
-  readonly #overrides = new Map<string, TimedOverride>()
+  #handlers: ControlHandlers | undefined
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
@@ -93,27 +90,15 @@ export class Supervisor {
     this.#slots.sendAll({ type: 'plan_active' })
   }
 
-  /** Tells all workers, and those that come later too. */
-  changeOverrides(change: OverridesChange): void {
-    applyChange(this.#overrides, change)
-    this.#slots.sendAll({ type: 'overrides', change })
-  }
-
   /** Sends all workers the news of the fleet, and `all` to those that come later. */
-  tellFleet(news: FleetNews, all: FleetNews): void {
+  announceFleet(news: FleetNews, all: FleetNews): void {
     this.#fleet = all
     this.#slots.sendAll({ type: 'fleet', news })
   }
 
   /** How workers are answered that ask for operators; to be said before anything is open, so that nobody asks earlier. */
-  answerWith(handlers: DeskHandlers): void {
+  answerWith(handlers: ControlHandlers): void {
     this.#handlers = handlers
-  }
-
-  /** Asks all workers. Those that do not answer in time are left out. */
-  askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
-    const { living } = this.#slots
-    return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.#slots.send(worker, { type: 'worker_call', call, name, ask }))
   }
 
   /** When a worker died last, on the monotonic clock; -Infinity where none has. */
@@ -169,7 +154,7 @@ export class Supervisor {
 
   /** The thread is sent all that the others know. */
   #startThread(slot: WorkerSlot): void {
-    const { host, memory, nowMs } = this.#parts
+    const { host, memory, nowMs, overrides } = this.#parts
     slot.state = 'starting'
     slot.startedAtMs = nowMs()
     slot.link = host.startWorker(slot.worker, memory, {
@@ -177,7 +162,8 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
-    if (this.#overrides.size > 0) slot.link.send({ type: 'overrides', change: { put: [...this.#overrides.values()], gone: [] } })
+    const put = overrides()
+    if (put.length > 0) slot.link.send({ type: 'overrides', change: { put, gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
@@ -201,10 +187,10 @@ export class Supervisor {
         return this.#onListening(slot, message.listener, message.address)
       case 'cannot_listen':
         return this.#listeners.noteFailure(message.listener, slot, message.error)
-      case 'desk_call':
+      case 'control_call':
         return void this.#answer(slot, message)
       case 'worker_answer':
-        return this.#workerCalls.note(slot.worker, message.call, message.result)
+        return this.#slots.noteAnswer(slot.worker, message.call, message.result)
       case 'events':
         return this.#parts.events?.publishFrom(slot.worker, message.events)
       case 'events_taken':
@@ -217,9 +203,9 @@ export class Supervisor {
     }
   }
 
-  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'desk_call' }): Promise<void> {
+  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'control_call' }): Promise<void> {
     const handle = this.#handlers![name] as (ask: unknown) => unknown
-    link?.send({ type: 'desk_answer', call, result: await resultOf(() => handle(ask)) })
+    link?.send({ type: 'control_answer', call, result: await resultOf(() => handle(ask)) })
   }
 
   #onListening(slot: WorkerSlot, name: ListenerName, address: ListenAddress): void {
@@ -234,7 +220,7 @@ export class Supervisor {
     const isExpected = slot.state === 'closed'
     slot.link = undefined
     this.#listeners.leave(slot.worker)
-    this.#workerCalls.leave(slot.worker)
+    this.#slots.leaveCalls(slot.worker)
     this.#parts.events?.leave(slot.worker)
     const freedLocks = this.#cleanup.cleanUp(slot.worker)
     this.#activation.leave(slot.worker)

@@ -1,3 +1,5 @@
+import type { CallResult, WorkerCallName, WorkerCalls } from '../control/control-calls.ts'
+import { OpenWorkerCalls } from '../control/worker-calls.ts'
 import type { ToWorker } from './messages.ts'
 import { ShortLives } from './worker-death.ts'
 import type { WorkerLink } from './worker-host.ts'
@@ -19,9 +21,10 @@ export class WorkerSlot {
   }
 }
 
-/** All workers of the service: whoever has a message for one can send it, before and after its thread runs. */
+/** All workers of the service: whoever has a message or a question for them has it sent, before and after their threads run. */
 export class WorkerSlots {
   readonly all: readonly WorkerSlot[]
+  readonly #calls = new OpenWorkerCalls()
 
   constructor(workers: number) {
     this.all = Array.from({ length: workers }, (_, i) => new WorkerSlot(i + 1))
@@ -47,5 +50,19 @@ export class WorkerSlots {
 
   sendAll(message: ToWorker): void {
     for (const { link } of this.all) link?.send(message)
+  }
+
+  /** Asks all workers. Those that do not answer in time are left out. */
+  ask<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
+    return this.#calls.askAll(name, ask, this.living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
+  }
+
+  noteAnswer(worker: number, call: number, result: CallResult): void {
+    this.#calls.note(worker, call, result)
+  }
+
+  /** The thread has ended, and answers nothing any more. */
+  leaveCalls(worker: number): void {
+    this.#calls.leave(worker)
   }
 }

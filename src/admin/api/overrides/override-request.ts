@@ -1,8 +1,8 @@
 import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { OverrideChange, RuleSubject } from '../../../overrides/override.ts'
 import type { OverrideOrder } from '../../../overrides/override-order.ts'
+import { FACTOR, isFactor } from '../../../policy/change-check.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
-import { MAX_FACTOR } from '../../../policy/overridden-rule.ts'
 import type { Plan, PlanRule } from '../../../policy/plan.ts'
 import { show } from '../../../policy/problem.ts'
 import { addressForm } from '../../../policy/rule-match.ts'
@@ -54,8 +54,8 @@ function readChange(body: Body): OverrideChange {
   }
   const value = body[name]
   if (name === 'multiply') {
-    if (typeof value === 'number' && value > 0 && value <= MAX_FACTOR) return { kind: name, factor: value }
-    throw new ApiError('bad_request', `multiply: expected a number above 0, up to ${MAX_FACTOR}, got ${show(value)}`)
+    if (isFactor(value)) return { kind: name, factor: value }
+    throw new ApiError('bad_request', `multiply: expected ${FACTOR}, got ${show(value)}`)
   }
   if (name === 'set') return { kind: name, fields: fieldsOf(value) }
   if (value !== true) throw new ApiError('bad_request', `${name}: expected true, got ${show(value)}`)

@@ -4,10 +4,10 @@ import { LinkError } from './link/link-error.ts'
 import type { RedisLink } from './link/redis-link.ts'
 import type { Script } from './link/script.ts'
 
-export type DeskMap = 'overrides' | 'resets'
+export type ControlMap = 'overrides' | 'resets'
 
 /** What a poll asks. */
-export interface DeskQuestion {
+export interface ControlQuestion {
   /** Of the data that was read last, or a new random text. */
   readonly epoch: string
   /** Of all overrides that are known. */
@@ -15,28 +15,28 @@ export interface DeskQuestion {
   /** `since key`; since 0: a new one. */
   readonly digestKey: string
   /** The last changes that were read. */
-  readonly changes: Readonly<Record<DeskMap, string>>
+  readonly changes: Readonly<Record<ControlMap, string>>
 }
 
-export interface DeskNews {
+export interface ControlNews {
   /** Redis's time. */
   readonly wallMs: number
   readonly epoch: string
   readonly latestMs: number
   readonly digestKey: string
-  readonly overrides: DeskChanges
-  readonly resets: DeskChanges
+  readonly overrides: ControlChanges
+  readonly resets: ControlChanges
 }
 
 /** What was changed in one of the maps since it was last asked for, or a part of that. */
-export interface DeskChanges {
+export interface ControlChanges {
   /** How many entries there are, changed or not. */
   readonly size: number
   readonly lastChange: string
   readonly entries: readonly (readonly [subject: string, entry: string])[]
 }
 
-export interface DeskPut {
+export interface ControlPut {
   readonly subject: string
   /** Undefined: it ends another. */
   readonly id: string | undefined
@@ -47,7 +47,7 @@ export interface DeskPut {
   readonly delayMs: number
 }
 
-export type DeskPutReply =
+export type ControlPutReply =
   | { readonly kind: 'put'; readonly momentMs: number; readonly forgetMs: number }
   | { readonly kind: 'exists'; readonly id: string | undefined }
   | { readonly kind: 'full' }
@@ -55,12 +55,12 @@ export type DeskPutReply =
 /** The most that a poll returns of each map. */
 export const POLL_COUNT = 500
 /** Of each map; ended overrides count too, until they would be over. */
-export const DESK_CAPACITY = 10_000
+export const CONTROL_CAPACITY = 10_000
 /** In place of an id. */
 const NONE = '-'
 
-/** Overrides and resets that a fleet shares, see `assets/redis/desk.lua`. All methods reject with a LinkError. */
-export class DeskScript {
+/** Overrides and resets that a fleet shares, see `assets/redis/control.lua`. All methods reject with a LinkError. */
+export class ControlScript {
   readonly #link: Pick<RedisLink, 'run'>
   readonly #script: Script
   readonly #keys: readonly string[]
@@ -68,14 +68,14 @@ export class DeskScript {
   /** `prefix`: of all keys. */
   constructor(link: Pick<RedisLink, 'run'>, prefix: string) {
     this.#link = link
-    const text = `${assetText('redis/clock.lua')}\n${assetText('redis/desk.lua')}`
+    const text = `${assetText('redis/clock.lua')}\n${assetText('redis/control.lua')}`
     this.#script = { text, sha: createHash('sha1').update(text).digest('hex') }
     // In a cluster, what is in braces keeps them together.
-    const mapKeys = (map: DeskMap): string[] => [map, `${map}:order`, `${map}:ends`]
+    const mapKeys = (map: ControlMap): string[] => [map, `${map}:order`, `${map}:ends`]
     this.#keys = ['facts', ...mapKeys('overrides'), ...mapKeys('resets')].map((name) => `${prefix}{desk}:${name}`)
   }
 
-  async poll({ epoch, latestMs, digestKey, changes }: DeskQuestion): Promise<DeskNews> {
+  async poll({ epoch, latestMs, digestKey, changes }: ControlQuestion): Promise<ControlNews> {
     const args = ['poll', epoch, String(latestMs), digestKey, String(POLL_COUNT), changes.overrides, changes.resets]
     const [wallMs, newEpoch, newLatestMs, newDigestKey, overrides, resets] = await this.#run<[...string[], unknown[], unknown[]]>(args)
     return {
@@ -88,16 +88,16 @@ export class DeskScript {
     }
   }
 
-  async put(epoch: string, { subject, id = NONE, expected = NONE, untilMs, text, delayMs }: DeskPut): Promise<DeskPutReply> {
-    const args = ['put', epoch, String(DESK_CAPACITY), String(delayMs), subject, id, expected, String(untilMs), text]
+  async put(epoch: string, { subject, id = NONE, expected = NONE, untilMs, text, delayMs }: ControlPut): Promise<ControlPutReply> {
+    const args = ['put', epoch, String(CONTROL_CAPACITY), String(delayMs), subject, id, expected, String(untilMs), text]
     const [kind, first, second] = await this.#run<string[]>(args)
     if (kind === 'put') return { kind, momentMs: Number(first), forgetMs: Number(second) }
     return kind === 'exists' ? { kind, id: first === NONE ? undefined : first } : { kind: 'full' }
   }
 
   /** Adds entries that have moments already. */
-  async add(epoch: string, map: DeskMap, entries: readonly (readonly [subject: string, entry: string])[]): Promise<void> {
-    if (entries.length > 0) await this.#run(['add', epoch, map, String(DESK_CAPACITY), ...entries.flat()])
+  async add(epoch: string, map: ControlMap, entries: readonly (readonly [subject: string, entry: string])[]): Promise<void> {
+    if (entries.length > 0) await this.#run(['add', epoch, map, String(CONTROL_CAPACITY), ...entries.flat()])
   }
 
   async #run<Reply extends unknown[]>(args: readonly string[]): Promise<Reply> {
@@ -113,7 +113,7 @@ export function newEpoch(): string {
 }
 
 /** How an entry is kept: its times, its id, and a text that only instances read. */
-export interface DeskEntry {
+export interface ControlEntry {
   readonly momentMs: number
   /** Until then it must be remembered. */
   readonly forgetMs: number
@@ -123,19 +123,19 @@ export interface DeskEntry {
   readonly text: string
 }
 
-export function deskEntryText({ momentMs, forgetMs, untilMs, id = NONE, text }: DeskEntry): string {
+export function controlEntryText({ momentMs, forgetMs, untilMs, id = NONE, text }: ControlEntry): string {
   return `${momentMs} ${forgetMs} ${untilMs} ${id} ${text}`
 }
 
 /** Undefined where it is not one of ours. */
-export function readDeskEntry(entry: string): DeskEntry | undefined {
+export function readControlEntry(entry: string): ControlEntry | undefined {
   const [, moment, forget, until, id, text] = /^(\S+) (\S+) (\S+) (\S+) (.*)$/s.exec(entry) ?? []
   const [momentMs, forgetMs, untilMs] = [Number(moment), Number(forget), Number(until)]
   if (text === undefined || !Number.isFinite(momentMs + forgetMs + untilMs)) return undefined
   return { momentMs, forgetMs, untilMs, id: id === NONE ? undefined : id, text }
 }
 
-function readChanges([size, lastChange, ...rest]: readonly unknown[]): DeskChanges {
+function readChanges([size, lastChange, ...rest]: readonly unknown[]): ControlChanges {
   const entries: [string, string][] = []
   for (let i = 0; i + 1 < rest.length; i += 2) entries.push([rest[i] as string, rest[i + 1] as string])
   return { size: Number(size), lastChange: String(lastChange), entries }

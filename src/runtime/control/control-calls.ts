@@ -5,13 +5,12 @@ import type { TopAsk } from '../../admin/api/top-endpoint.ts'
 import type { ErrorCode, Top } from '../../admin/api/types.ts'
 import type { RuleName, UsageReport } from '../../admin/api/usage/rule-usage.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
-import type { Rule } from '../../policy/schema.ts'
-import type { ToldReset } from '../../store/redis/told-resets.ts'
+import type { AnnouncedReset } from '../../store/redis/announced-resets.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
 
 /** What a worker asks the main thread for an operator, by name: what it says, and what it gets. Everything must be cloneable. */
-export interface DeskCalls {
+export interface ControlCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
   /** Since the sample of this time, or all. */
   readonly recent_samples: { readonly ask: string | undefined; readonly answer: InstanceActivity }
@@ -29,14 +28,9 @@ export interface DeskCalls {
   /** Each as JSON: that is cloned in no time, and can be read one by one. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
-  /** Resets that were made here, and that other instances of a fleet are told of. */
-  readonly note_resets: { readonly ask: readonly ToldReset[]; readonly answer: undefined }
+  /** Resets that were made here, to announce to the other instances of a fleet. */
+  readonly note_resets: { readonly ask: readonly AnnouncedReset[]; readonly answer: undefined }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
-  /** What is wrong with limits that an override sets for a rule, in sentences. */
-  readonly check_set: {
-    readonly ask: { readonly rule: Rule; readonly fields: Readonly<Record<string, unknown>> }
-    readonly answer: readonly string[]
-  }
 }
 
 /** What the main thread asks all workers. */
@@ -46,7 +40,7 @@ export interface WorkerCalls {
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
 }
 
-export type DeskName = keyof DeskCalls
+export type ControlCallName = keyof ControlCalls
 export type WorkerCallName = keyof WorkerCalls
 
 /** The result of a call on its way between threads. */
@@ -55,8 +49,10 @@ export type CallResult =
   | { readonly ok: false; readonly code: ErrorCode | undefined; readonly message: string }
 
 /** Handlers by name. What they throw reaches the caller; an ApiError stays one. */
-export type DeskHandlers = {
-  readonly [Name in DeskName]: (ask: DeskCalls[Name]['ask']) => DeskCalls[Name]['answer'] | Promise<DeskCalls[Name]['answer']>
+export type ControlHandlers = {
+  readonly [Name in ControlCallName]: (
+    ask: ControlCalls[Name]['ask'],
+  ) => ControlCalls[Name]['answer'] | Promise<ControlCalls[Name]['answer']>
 }
 
 export type WorkerHandlers = {

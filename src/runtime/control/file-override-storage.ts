@@ -1,14 +1,14 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import { MAX_OVERRIDES, type OverrideBook } from '../../overrides/override-book.ts'
 import { decodeEntry, encodeEntry, isNewerEntry } from '../../overrides/override-codec.ts'
 import type { OverrideEntry, SetEntry } from '../../overrides/override-entry.ts'
-import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
+import { MAX_OVERRIDES, type OverrideMap } from '../../overrides/override-map.ts'
+import type { NewEntry, OverrideStorage, PutResult } from '../../overrides/override-storage.ts'
 import type { StateFile } from '../../store/state/state-file.ts'
 import { type Moment, OVERRIDES } from '../../store/state/state-format.ts'
 import type { StateKeeper } from '../state-keeper.ts'
-import { tooManyOverrides } from './override-desk.ts'
+import { tooManyOverrides } from './override-control.ts'
 import { logEnded } from './override-log.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
@@ -19,8 +19,8 @@ const NOTICE_REPLIES = 4
 /** Of a section: larger ones are split. */
 const SECTION_CHARACTERS = 256 * 1024
 
-export interface FileShelfParts {
-  readonly book: OverrideBook
+export interface FileOverrideStorageParts {
+  readonly map: OverrideMap
   readonly clock: Clock
   readonly logger: Logger
   /** Asks all threads, and returns when all have replied or one takes too long. */
@@ -37,20 +37,20 @@ export interface KeptOverrides {
 }
 
 /** Overrides of a single instance: in memory, and in the state file where there is one. */
-export class FileShelf implements OverrideShelf {
-  readonly #parts: FileShelfParts
+export class FileOverrideStorage implements OverrideStorage {
+  readonly #parts: FileOverrideStorageParts
   readonly #times = new WeakMap<Override, { readonly fromMs: number; readonly putMs: number }>()
 
   /** Lines that a newer program has saved, for it to read again. */
   #newer: readonly string[] = []
 
-  constructor(parts: FileShelfParts) {
+  constructor(parts: FileOverrideStorageParts) {
     this.#parts = parts
     parts.kept?.file.saveWith((saved) => this.#sections(saved))
   }
 
   async start(): Promise<void> {
-    const { book, clock, logger, kept } = this.#parts
+    const { map, clock, logger, kept } = this.#parts
     if (kept === undefined) return
     const { entries, newer, unreadable } = readSections(kept.saved)
     this.#newer = newer
@@ -61,7 +61,7 @@ export class FileShelf implements OverrideShelf {
       this.#times.set(override, { fromMs, putMs: Number.NEGATIVE_INFINITY })
       if (override.untilMs <= wallMs) logEnded(logger, override, 'over', override)
     }
-    book.merge(entries, wallMs)
+    map.merge(entries, wallMs)
     if (unreadable + newer.length > 0) {
       const what = { event: 'overrides_unreadable', overrides: unreadable + newer.length }
       logger.error(what, 'some overrides in the state file cannot be read and are not in force; those of a newer program stay in the file')
@@ -69,21 +69,21 @@ export class FileShelf implements OverrideShelf {
   }
 
   async put(entry: NewEntry, expected: string | undefined): Promise<PutResult> {
-    const { book, clock, kept } = this.#parts
+    const { map, clock, kept } = this.#parts
     const noticeMs = await this.#noticeMs()
     const subject = entry.kind === 'set' ? entry.override.subject : entry.end.subject
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
-    const current = book.overrideOf(subject, wallMs)
+    const current = map.overrideOf(subject, wallMs)
     if (current?.id !== expected) return { kind: 'exists', id: current?.id }
     // Others that were put since this one was checked count.
-    if (current === undefined && book.list(wallMs).length >= MAX_OVERRIDES) throw tooManyOverrides()
-    const momentMs = Math.max(wallMs, (book.entryOf(subject)?.momentMs ?? 0) + 1)
+    if (current === undefined && map.list(wallMs).length >= MAX_OVERRIDES) throw tooManyOverrides()
+    const momentMs = Math.max(wallMs, (map.entryOf(subject)?.momentMs ?? 0) + 1)
     const put: OverrideEntry =
       entry.kind === 'set'
         ? this.#newEntry(entry.override, momentMs, { wallMs, nowMs }, noticeMs)
         : { kind: 'ended', ...entry.end, momentMs, forgetMs: current!.untilMs }
-    book.merge([put], wallMs)
-    if (put.kind === 'ended') book.forget(subject)
+    map.merge([put], wallMs)
+    if (put.kind === 'ended') map.forget(subject)
     await kept?.keeper.saveNow()
     return { kind: 'put', entry: put }
   }
@@ -120,7 +120,7 @@ export class FileShelf implements OverrideShelf {
 
   *#sections({ wallMs, nowMs }: Moment): Generator<readonly [number, Buffer]> {
     let text = this.#newer.map((line) => `${line}\n`).join('')
-    for (const entry of this.#parts.book.entries()) {
+    for (const entry of this.#parts.map.entries()) {
       if (entry.kind === 'ended') continue
       // The wall clock may have been set since: what counts is where it is between the counters' records.
       const { fromMs } = this.#times.get(entry.override)!

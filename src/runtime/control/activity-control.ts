@@ -1,10 +1,10 @@
 import { type ActivityParts, ActivitySampler } from './activity/activity-sampler.ts'
-import type { DeskHandlers } from './desk-calls.ts'
+import type { ControlHandlers } from './control-calls.ts'
 import { RecentActivity } from './recent-activity.ts'
 import { RecentUsage } from './recent-usage.ts'
 
 /** What the instance has done lately, noted for operators. */
-export class ActivityDesk {
+export class ActivityControl {
   readonly recent: RecentActivity
   readonly sampler: ActivitySampler
   readonly usage: RecentUsage
@@ -24,10 +24,10 @@ export class ActivityDesk {
 }
 
 /** What workers ask the main thread about it. Undefined without an admin token: then nobody asks. */
-export function activityCalls(desk: ActivityDesk | undefined): Pick<DeskHandlers, 'activity' | 'recent_samples' | 'usage'> {
+export function activityCalls(control: ActivityControl | undefined): Pick<ControlHandlers, 'activity' | 'recent_samples' | 'usage'> {
   return {
-    activity: (policies) => desk!.recent.of(policies),
-    recent_samples: (since) => desk!.sampler.since(since),
-    usage: (rules) => desk!.usage.of(rules),
+    activity: (policies) => control!.recent.of(policies),
+    recent_samples: (since) => control!.sampler.since(since),
+    usage: (rules) => control!.usage.of(rules),
   }
 }

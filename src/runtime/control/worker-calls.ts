@@ -1,4 +1,4 @@
-import type { CallResult, WorkerCallName, WorkerCalls } from './desk-calls.ts'
+import type { CallResult, WorkerCallName, WorkerCalls } from './control-calls.ts'
 
 /** A worker that is busier than this is left out. */
 const TIMEOUT_MS = 1000

@@ -2,34 +2,34 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import type { OverrideBook } from '../../overrides/override-book.ts'
-import type { NewEntry, OverrideShelf, PutResult } from '../../overrides/override-shelf.ts'
+import type { OverrideMap } from '../../overrides/override-map.ts'
+import type { NewEntry, OverrideStorage, PutResult } from '../../overrides/override-storage.ts'
+import { type AnnouncedReset, resetEntry, resetOf } from '../../store/redis/announced-resets.ts'
 import {
-  DESK_CAPACITY,
-  type DeskChanges,
-  type DeskMap,
-  type DeskNews,
-  DeskScript,
+  CONTROL_CAPACITY,
+  type ControlChanges,
+  type ControlMap,
+  type ControlNews,
+  ControlScript,
   newEpoch,
   POLL_COUNT,
-} from '../../store/redis/desk-script.ts'
+} from '../../store/redis/control-script.ts'
 import { LinkError } from '../../store/redis/link/link-error.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
 import type { KnownChanges } from '../../store/redis/override-moments.ts'
 import { RedisClock } from '../../store/redis/redis-clock.ts'
-import { resetEntry, resetOf, type ToldReset } from '../../store/redis/told-resets.ts'
 import type { FleetNews } from './fleet-news.ts'
 import { FleetOverrides } from './fleet-overrides.ts'
 
-export interface FleetDeskParts {
+export interface FleetControlParts {
   readonly link: Pick<RedisLink, 'run' | 'firstUse' | 'close'>
   /** Of all keys. */
   readonly prefix: string
-  readonly book: OverrideBook
+  readonly map: OverrideMap
   readonly clock: Clock
   readonly logger: Logger
   /** `all`: for workers that start later. */
-  readonly tell: (news: FleetNews, all: FleetNews) => void
+  readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 
 /** How often Redis is asked. An override or a reset of another instance is known here after that time and a round trip. */
@@ -40,13 +40,13 @@ const FIRST_USE_MS = 2000
 const BATCH = 200
 
 /** The main thread's part in a fleet: what operators have changed at any instance. Nothing that requests wait for. */
-export class FleetDesk implements OverrideShelf {
-  readonly #parts: FleetDeskParts
-  readonly #script: DeskScript
+export class FleetControl implements OverrideStorage {
+  readonly #parts: FleetControlParts
+  readonly #script: ControlScript
   readonly #clock = new RedisClock()
   readonly #overrides: FleetOverrides
   /** By key, as many as Redis keeps: the oldest first. */
-  readonly #resets = new Map<string, ToldReset>()
+  readonly #resets = new Map<string, AnnouncedReset>()
   #epoch = newEpoch()
   #latestMs = 0
   #digestKey = `0 ${randomBytes(8).toString('hex')}`
@@ -54,12 +54,12 @@ export class FleetDesk implements OverrideShelf {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   #refusal: string | undefined
-  /** What workers know. */
-  #told = ''
+  /** What workers know, as text. */
+  #announced = ''
 
-  constructor(parts: FleetDeskParts) {
+  constructor(parts: FleetControlParts) {
     this.#parts = parts
-    this.#script = new DeskScript(parts.link, parts.prefix)
+    this.#script = new ControlScript(parts.link, parts.prefix)
     this.#overrides = new FleetOverrides({ ...parts, script: this.#script, redisClock: this.#clock })
   }
 
@@ -74,15 +74,15 @@ export class FleetDesk implements OverrideShelf {
     const result = await this.#overrides.put(this.#epoch, entry, expected)
     if (result.kind === 'put') {
       this.#latestMs = Math.max(this.#latestMs, result.entry.momentMs)
-      this.#tell([])
+      this.#announce([])
     }
     return result
   }
 
   /** This instance made them. They are known from now on, and written back if Redis loses them. */
-  noteResets(resets: readonly ToldReset[]): undefined {
+  noteResets(resets: readonly AnnouncedReset[]): undefined {
     const fresh = this.#noteResets(resets, this.wallMs())
-    if (fresh.length > 0) this.#tell(fresh)
+    if (fresh.length > 0) this.#announce(fresh)
   }
 
   timed(override: Override): TimedOverride {
@@ -138,18 +138,18 @@ export class FleetDesk implements OverrideShelf {
     const hasMore = [news.overrides, news.resets].some(({ entries }) => entries.length >= POLL_COUNT)
     // Until all is read, an override may be missing that is older than the latest one.
     if (!hasMore) this.#latestMs = Math.max(this.#latestMs, news.latestMs)
-    this.#tell(resets)
+    this.#announce(resets)
     if (isLost || hasLaterReset || hasLaterOverride) await this.#writeBack()
     return hasMore
   }
 
   /** Whether Redis lacks what this instance knows: it was flushed, restarted, or failed over to a replica that was behind. */
-  #isLost({ epoch, latestMs, overrides, resets }: DeskNews): boolean {
+  #isLost({ epoch, latestMs, overrides, resets }: ControlNews): boolean {
     const hasKnown = this.#lastChanges.overrides !== '0' || this.#lastChanges.resets !== '0'
     if (hasKnown && epoch !== this.#epoch) return true
-    const isBehind = (map: DeskMap, { lastChange }: DeskChanges) => Number(lastChange) < Number(this.#lastChanges[map])
+    const isBehind = (map: ControlMap, { lastChange }: ControlChanges) => Number(lastChange) < Number(this.#lastChanges[map])
     if (isBehind('overrides', overrides) || isBehind('resets', resets)) return true
-    return latestMs < this.#latestMs || overrides.size < this.#parts.book.size || resets.size < this.#resets.size
+    return latestMs < this.#latestMs || overrides.size < this.#parts.map.size || resets.size < this.#resets.size
   }
 
   async #writeBack(): Promise<void> {
@@ -160,9 +160,9 @@ export class FleetDesk implements OverrideShelf {
   }
 
   /** Returns those that were not known. */
-  #noteResets(resets: readonly ToldReset[], wallMs: number): ToldReset[] {
+  #noteResets(resets: readonly AnnouncedReset[], wallMs: number): AnnouncedReset[] {
     for (const [key, { forgetMs }] of this.#resets) if (forgetMs <= wallMs) this.#resets.delete(key)
-    const fresh: ToldReset[] = []
+    const fresh: AnnouncedReset[] = []
     for (const reset of resets) {
       const { key } = reset
       if (reset.momentMs <= (this.#resets.get(key)?.momentMs ?? 0)) continue
@@ -171,20 +171,20 @@ export class FleetDesk implements OverrideShelf {
       fresh.push(reset)
     }
     for (const key of this.#resets.keys()) {
-      if (this.#resets.size <= DESK_CAPACITY) break
+      if (this.#resets.size <= CONTROL_CAPACITY) break
       this.#resets.delete(key)
     }
     return fresh
   }
 
-  #tell(resets: readonly ToldReset[]): void {
+  #announce(resets: readonly AnnouncedReset[]): void {
     const digestKey = keyWords(this.#digestKey)
     const changes: KnownChanges = { latestMs: this.#latestMs, upcoming: this.#overrides.upcoming(this.#parts.clock.nowMs()) }
-    const told = JSON.stringify([digestKey, changes])
-    if (told === this.#told && resets.length === 0) return
-    this.#told = told
+    const announced = JSON.stringify([digestKey, changes])
+    if (announced === this.#announced && resets.length === 0) return
+    this.#announced = announced
     const all = { digestKey, changes, resets: [...this.#resets.values()] }
-    this.#parts.tell({ digestKey, changes, resets }, all)
+    this.#parts.announce({ digestKey, changes, resets }, all)
   }
 
   #noteShared(): void {
@@ -205,7 +205,7 @@ export class FleetDesk implements OverrideShelf {
 }
 
 /** Those that are ours. */
-function resetsOf({ entries }: DeskChanges): ToldReset[] {
+function resetsOf({ entries }: ControlChanges): AnnouncedReset[] {
   return entries.map(([key, text]) => resetOf(key, text)).filter((reset) => reset !== undefined)
 }
 

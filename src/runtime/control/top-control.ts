@@ -5,7 +5,7 @@ import { mergedTop } from '../../top/merged-top.ts'
 import type { TopReport } from '../../top/top-callers.ts'
 import type { TopFilter } from '../../top/top-filter.ts'
 
-export interface TopDeskParts {
+export interface TopControlParts {
   readonly clock: Clock
   readonly startedMs: number
   readonly workers: number
@@ -16,7 +16,7 @@ export interface TopDeskParts {
 }
 
 /** Asks all workers, and merges what those know that answer in time. */
-export async function answerTop({ limit, ...filter }: TopAsk, parts: TopDeskParts): Promise<Top> {
+export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<Top> {
   const { clock, startedMs } = parts
   const reports = await parts.askWorkers(filter)
   const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)

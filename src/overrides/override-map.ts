@@ -5,17 +5,18 @@ import { type OverrideEntry, type SetEntry, subjectKey, subjectOf } from './over
 /** Overrides that are neither over nor ended, of one instance or fleet. */
 export const MAX_OVERRIDES = 1000
 
-/** An entry that took the place of another. */
+/** The later entry of a subject, which took the place of an earlier one. */
 export interface EntryChange {
   readonly before: OverrideEntry | undefined
   readonly after: OverrideEntry
 }
 
 /**
- * All overrides of an instance or a fleet: an entry for each subject, the latest that is known. Books merge: however often and in whatever
- * order entries come, those who know the same entries have the same book.
+ * All overrides of an instance or a fleet, as a last-writer-wins map with tombstones. Each subject has one entry, an override or the
+ * tombstone of one that was ended, and of two entries the one that was put later wins. Maps merge: however often and in whatever order
+ * entries come, those who know the same entries have the same map.
  */
-export class OverrideBook {
+export class OverrideMap {
   readonly #entries = new Map<string, OverrideEntry>()
   readonly #onChange: (changes: readonly EntryChange[]) => void
 
@@ -53,7 +54,7 @@ export class OverrideBook {
     return open.sort((a, b) => a.momentMs - b.momentMs).map(({ override }) => override)
   }
 
-  /** Takes over what is later than what it has. Entries that nobody has to remember any more are left out. */
+  /** Takes over the entries that win over its own. Those that nobody has to remember any more are left out. */
   merge(entries: Iterable<OverrideEntry>, wallMs: number): void {
     const changes: EntryChange[] = []
     for (const after of entries) {
@@ -66,18 +67,18 @@ export class OverrideBook {
     if (changes.length > 0) this.#onChange(changes)
   }
 
-  /** Removes what nobody has to remember any more. */
+  /** Removes the entries, tombstones among them, that nobody has to remember any more. */
   prune(wallMs: number): void {
     for (const [key, { forgetMs }] of this.#entries) if (forgetMs <= wallMs) this.#entries.delete(key)
   }
 
-  /** For a book that merges with no other: an end need not be remembered. */
+  /** Removes an entry at once. A map that merges with no other needs no tombstones. */
   forget(subject: OverrideSubject): void {
     this.#entries.delete(subjectKey(subject))
   }
 }
 
-/** A total order, so that all who know the same entries choose the same one: at the same moment an end wins. */
+/** Whether `a` was written last. A total order, so that all maps choose the same entry: at the same moment a tombstone wins. */
 function isLater(a: OverrideEntry, b: OverrideEntry): boolean {
   if (a.momentMs !== b.momentMs) return a.momentMs > b.momentMs
   if (a.kind !== b.kind) return a.kind === 'ended'

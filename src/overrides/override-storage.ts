@@ -2,14 +2,14 @@ import type { Override, TimedOverride } from './override.ts'
 import type { EndedEntry, OverrideEntry } from './override-entry.ts'
 
 /**
- * Where the overrides of a book are kept: in the state file of an instance, or in Redis for a fleet. It merges into the book what was kept
- * from before and what others put there.
+ * Where the entries of an override map are kept: in the state file of an instance, or in Redis for a fleet. It merges into the map what was
+ * kept from before and what others put there.
  */
-export interface OverrideShelf {
-  /** Resolves when the book has what is kept, or when that cannot be known now. */
+export interface OverrideStorage {
+  /** Resolves when the map has what is kept, or when that cannot be known now. */
   start(): Promise<void>
   /**
-   * Puts an entry in the place of the override that must be there now, and merges it into the book. It gives the entry its moments.
+   * Puts an entry in the place of the override that must be there now, and merges it into the map. It gives the entry its moments.
    * `expected`: the id of the override that is neither over nor ended; undefined: there must be none. Resolves when the entry is kept, if it
    * can be. Throws an ApiError where nothing was changed.
    */
@@ -23,7 +23,7 @@ export interface OverrideShelf {
   close(): Promise<void>
 }
 
-/** An entry before the shelf gave it its moments. */
+/** An entry before the storage gave it its moments. */
 export type NewEntry =
   | { readonly kind: 'set'; readonly override: Omit<Override, 'sinceMs'> }
   | { readonly kind: 'ended'; readonly end: Omit<EndedEntry, 'kind' | 'momentMs' | 'forgetMs'> }

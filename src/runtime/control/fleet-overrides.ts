@@ -2,11 +2,17 @@ import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import type { OverrideBook } from '../../overrides/override-book.ts'
 import { decodeEntry, encodeEntry } from '../../overrides/override-codec.ts'
 import { type OverrideEntry, subjectKey, subjectOf } from '../../overrides/override-entry.ts'
-import type { NewEntry, PutResult } from '../../overrides/override-shelf.ts'
-import { DESK_CAPACITY, type DeskEntry, type DeskScript, deskEntryText, readDeskEntry } from '../../store/redis/desk-script.ts'
+import type { OverrideMap } from '../../overrides/override-map.ts'
+import type { NewEntry, PutResult } from '../../overrides/override-storage.ts'
+import {
+  CONTROL_CAPACITY,
+  type ControlEntry,
+  type ControlScript,
+  controlEntryText,
+  readControlEntry,
+} from '../../store/redis/control-script.ts'
 import { LinkError } from '../../store/redis/link/link-error.ts'
 import type { UpcomingOverride } from '../../store/redis/override-moments.ts'
 import type { RedisClock } from '../../store/redis/redis-clock.ts'
@@ -15,18 +21,18 @@ import type { RedisClock } from '../../store/redis/redis-clock.ts'
 const NOTICE_MS = 1000
 /** The same for the threads of an instance that learns of it later. */
 const LATE_NOTICE_MS = 50
-const TOO_MANY = `Redis has room for ${DESK_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
+const TOO_MANY = `Redis has room for ${CONTROL_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
 const TOO_SOON = 'until: expected a time more than 1 s from now: on a fleet, an override takes effect 1 s after it is set'
 
 export interface FleetOverridesParts {
-  readonly book: OverrideBook
-  readonly script: DeskScript
+  readonly map: OverrideMap
+  readonly script: ControlScript
   readonly redisClock: RedisClock
   readonly clock: Clock
   readonly logger: Logger
 }
 
-/** The overrides of a fleet: the book of this instance, and the same in Redis. */
+/** The overrides of a fleet: the override map of this instance, and the same map in Redis. */
 export class FleetOverrides {
   readonly #parts: FleetOverridesParts
   /** On the monotonic clock. Fixed, so that a raise is added to the own counts of this instance once. */
@@ -54,7 +60,7 @@ export class FleetOverrides {
     return { override, fromMs: this.#fromMs.get(override) ?? override.sinceMs + toNowMs, toMs: override.untilMs + toNowMs }
   }
 
-  /** Merges what Redis has into the book. Returns whether the book had a later entry of one of the subjects. */
+  /** Merges what Redis has into the map. Returns whether the map had a later entry of one of the subjects. */
   merge(entries: readonly (readonly [subject: string, entry: string])[]): boolean {
     const read = entries.map(([subject, text]) => entryOf(subject, text)).filter((entry) => entry !== undefined)
     const unreadable = entries.length - read.length
@@ -62,7 +68,7 @@ export class FleetOverrides {
       const what = { event: 'overrides_unreadable', overrides: unreadable }
       this.#parts.logger.error(what, 'some overrides in Redis cannot be read and are ignored')
     }
-    const isAhead = read.some((entry) => (this.#parts.book.entryOf(subjectOf(entry))?.momentMs ?? 0) > entry.momentMs)
+    const isAhead = read.some((entry) => (this.#parts.map.entryOf(subjectOf(entry))?.momentMs ?? 0) > entry.momentMs)
     this.#merge(read)
     return isAhead
   }
@@ -87,15 +93,15 @@ export class FleetOverrides {
     return { kind: 'put', entry: entryPut }
   }
 
-  /** All entries of the book, as Redis keeps them. */
+  /** All entries of the map, as Redis keeps them. */
   kept(): (readonly [subject: string, entry: string])[] {
-    return Array.from(this.#parts.book.entries(), (entry) => [subjectKey(subjectOf(entry)), keptText(entry)] as const)
+    return Array.from(this.#parts.map.entries(), (entry) => [subjectKey(subjectOf(entry)), keptText(entry)] as const)
   }
 
   /** Those that are not in force yet. */
   upcoming(nowMs: number): UpcomingOverride[] {
     const upcoming: UpcomingOverride[] = []
-    for (const entry of this.#parts.book.entries()) {
+    for (const entry of this.#parts.map.entries()) {
       if (entry.kind !== 'set') continue
       const { fromMs } = this.timed(entry.override)
       if (fromMs > nowMs) upcoming.push({ momentMs: entry.momentMs, fromMs })
@@ -104,7 +110,7 @@ export class FleetOverrides {
   }
 
   #merge(entries: readonly OverrideEntry[]): void {
-    const { book, clock } = this.#parts
+    const { map, clock } = this.#parts
     const wallMs = this.wallMs()
     const nowMs = clock.nowMs()
     for (const { kind, ...entry } of entries as readonly (OverrideEntry & { override?: Override })[]) {
@@ -114,11 +120,11 @@ export class FleetOverrides {
       const fromMs = this.#isServing ? Math.max(inTimeMs, nowMs + LATE_NOTICE_MS) : inTimeMs
       this.#fromMs.set(entry.override!, fromMs)
     }
-    book.merge(entries, wallMs)
-    book.prune(wallMs)
+    map.merge(entries, wallMs)
+    map.prune(wallMs)
   }
 
-  async #send(epoch: string, put: Parameters<DeskScript['put']>[1]): ReturnType<DeskScript['put']> {
+  async #send(epoch: string, put: Parameters<ControlScript['put']>[1]): ReturnType<ControlScript['put']> {
     try {
       return await this.#parts.script.put(epoch, put)
     } catch (error) {
@@ -135,7 +141,7 @@ function failureText({ outcome, message }: LinkError): string {
 
 /** Undefined where it is damaged, or a newer program has written it. */
 function entryOf(subject: string, text: string): OverrideEntry | undefined {
-  const kept = readDeskEntry(text)
+  const kept = readControlEntry(text)
   const entry = kept && decodeEntry(kept.text)
   return entry !== undefined && subjectKey(subjectOf(entry)) === subject ? withMoments(entry, kept!) : undefined
 }
@@ -143,7 +149,7 @@ function entryOf(subject: string, text: string): OverrideEntry | undefined {
 function keptText(entry: OverrideEntry): string {
   const { momentMs, forgetMs } = entry
   const [id, untilMs] = entry.kind === 'set' ? [entry.override.id, entry.override.untilMs] : [undefined, 0]
-  return deskEntryText({ momentMs, forgetMs, untilMs, id, text: encodeEntry(entry) })
+  return controlEntryText({ momentMs, forgetMs, untilMs, id, text: encodeEntry(entry) })
 }
 
 /** Redis gives it its moments. */
@@ -153,7 +159,7 @@ function unput(entry: NewEntry, createdMs: number): OverrideEntry {
   return { kind: 'set', ...moments, override: { ...entry.override, createdMs, sinceMs: 0 } }
 }
 
-function withMoments(entry: OverrideEntry, { momentMs, forgetMs }: Pick<DeskEntry, 'momentMs' | 'forgetMs'>): OverrideEntry {
+function withMoments(entry: OverrideEntry, { momentMs, forgetMs }: Pick<ControlEntry, 'momentMs' | 'forgetMs'>): OverrideEntry {
   if (entry.kind === 'ended') return { ...entry, momentMs, forgetMs }
   return { ...entry, momentMs, forgetMs, override: { ...entry.override, sinceMs: momentMs } }
 }

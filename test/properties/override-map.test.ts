@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { OverrideBook } from '../../src/overrides/override-book.ts'
 import { decodeEntry, encodeEntry, MAX_ENTRY_BYTES } from '../../src/overrides/override-codec.ts'
 import { type OverrideEntry, subjectKey, subjectOf } from '../../src/overrides/override-entry.ts'
+import { OverrideMap } from '../../src/overrides/override-map.ts'
 import { anyEntry, entry } from '../support/overrides/entries.ts'
 import { anyText } from '../support/random/texts.ts'
 
 const entries = fc.array(entry, { maxLength: 12 })
 const wallMs = fc.integer({ min: 0, max: 6 })
 
-describe('books of overrides', () => {
+describe('override maps', () => {
   test('have the same entries, however often and in whatever order they heard of them', () => {
     fc.assert(
       fc.property(entries, entries, entries, wallMs, (a, b, c, nowMs) => {
@@ -26,8 +26,8 @@ describe('books of overrides', () => {
   test('never bring back what was ended, or replaced, before', () => {
     fc.assert(
       fc.property(entries, wallMs, (all, nowMs) => {
-        const book = bookOf(nowMs, all)
-        for (const { id, subject } of book.list(nowMs)) {
+        const map = mapOf(nowMs, all)
+        for (const { id, subject } of map.list(nowMs)) {
           const known = all.filter((one) => one.forgetMs > nowMs && subjectKey(subjectOf(one)) === subjectKey(subject))
           const latestMs = Math.max(...known.map(({ momentMs }) => momentMs))
           const latest = known.filter(({ momentMs }) => momentMs === latestMs)
@@ -38,19 +38,19 @@ describe('books of overrides', () => {
     )
   })
 
-  test('tell of each change once, with what was there before', () => {
+  test('announce each change once, with what was there before', () => {
     fc.assert(
       fc.property(fc.array(entries), wallMs, (merges, nowMs) => {
-        const told = new Map<string, OverrideEntry>()
-        const book = new OverrideBook((changes) => {
+        const announced = new Map<string, OverrideEntry>()
+        const map = new OverrideMap((changes) => {
           for (const { before, after } of changes) {
             const key = subjectKey(subjectOf(after))
-            expect(told.get(key)).toBe(before)
-            told.set(key, after)
+            expect(announced.get(key)).toBe(before)
+            announced.set(key, after)
           }
         })
-        for (const some of merges) book.merge(some, nowMs)
-        expect(new Set(book.entries())).toEqual(new Set(told.values()))
+        for (const some of merges) map.merge(some, nowMs)
+        expect(new Set(map.entries())).toEqual(new Set(announced.values()))
       }),
     )
   })
@@ -92,14 +92,14 @@ describe('an entry as text', () => {
   })
 })
 
-function bookOf(nowMs: number, ...merges: readonly OverrideEntry[][]): OverrideBook {
-  const book = new OverrideBook()
-  for (const some of merges) book.merge(some, nowMs)
-  return book
+function mapOf(nowMs: number, ...merges: readonly OverrideEntry[][]): OverrideMap {
+  const map = new OverrideMap()
+  for (const some of merges) map.merge(some, nowMs)
+  return map
 }
 
 function entriesIn(nowMs: number, ...merges: readonly OverrideEntry[][]): OverrideEntry[] {
-  return [...bookOf(nowMs, ...merges).entries()]
+  return [...mapOf(nowMs, ...merges).entries()]
 }
 
 function contentOf(nowMs: number, ...merges: readonly OverrideEntry[][]): Set<string> {

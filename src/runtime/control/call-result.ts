@@ -1,5 +1,5 @@
 import { ApiError } from '../../admin/api/api-error.ts'
-import type { CallResult } from './desk-calls.ts'
+import type { CallResult } from './control-calls.ts'
 
 /** Calls a handler, and turns what comes of it into something that gets to another thread. Never rejects. */
 export async function resultOf(handle: () => unknown): Promise<CallResult> {

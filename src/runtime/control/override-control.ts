@@ -4,69 +4,69 @@ import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import type { Clock } from '../../clock.ts'
 import type { Override, TimedOverride } from '../../overrides/override.ts'
-import { type EntryChange, MAX_OVERRIDES, OverrideBook } from '../../overrides/override-book.ts'
 import { encodeEntry, MAX_ENTRY_BYTES } from '../../overrides/override-codec.ts'
 import { type EndedEntry, type SetEntry, subjectKey } from '../../overrides/override-entry.ts'
+import { type EntryChange, MAX_OVERRIDES, OverrideMap } from '../../overrides/override-map.ts'
 import type { EndOrder, ListedOverride, OverrideOrder, Until } from '../../overrides/override-order.ts'
-import type { OverrideShelf } from '../../overrides/override-shelf.ts'
-import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
+import type { OverrideStorage } from '../../overrides/override-storage.ts'
+import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import { show } from '../../policy/problem.ts'
 import { logEnded, logSet } from './override-log.ts'
 
 /** The longest that an override may last: what is to stay belongs in the bundle. */
 const MAX_DAYS = 3653
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
-/** Changes that come so soon after each other are sent together. */
+/** Changes that come so soon after each other are announced together. */
 const GATHER_MS = 10
 /** Workers take in so many at once, and serve in between. */
-const SENT_AT_ONCE = 50
+const ANNOUNCED_AT_ONCE = 50
 const PAUSE_MS = 1
 /** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
 const LOOK_MS = 250
-/** Clocks that differ by less than this from what they did are not worth telling the workers. */
+/** Clocks that differ by less than this from what they did are not worth an announcement to the workers. */
 const TOLERATED_STEP_MS = 20
 /** The longest that a response waits for its override to be in force. */
 const MAX_FORCE_MS = 2000
 
-export interface OverrideDeskParts {
+export interface OverrideControlParts {
   readonly clock: Clock
   readonly logger: Logger
-  /** Tells all workers, and those that start later. */
-  readonly changeOverrides: (change: OverridesChange) => void
-  /** Resolves when the workers know what they were sent. */
+  /** Announces a change to all workers that run. */
+  readonly announce: (change: OverridesChange) => void
+  /** Resolves when the workers know what was announced. */
   readonly known: () => Promise<unknown>
 }
 
 /** The one owner of an instance's overrides: what operators set and end, what others of a fleet have changed, and what is over. */
-export class OverrideDesk {
-  readonly book: OverrideBook
-  readonly #parts: OverrideDeskParts
-  #shelf: OverrideShelf | undefined
+export class OverrideControl {
+  readonly map: OverrideMap
+  readonly #parts: OverrideControlParts
+  #storage: OverrideStorage | undefined
   /** Those that are neither over nor ended, by id. */
   readonly #open = new Map<string, Override>()
   /** Those that were replaced, by subject: they hold until the next one does. */
   readonly #replaced = new Map<string, TimedOverride>()
-  /** What the workers know, by id. */
-  readonly #sent = new Map<string, TimedOverride>()
+  /** What has been announced to the workers, by id. There is no other such set on this thread: a worker that starts is sent this one. */
+  readonly #announced = new Map<string, TimedOverride>()
   #isLoading = true
   #timer: NodeJS.Timeout | undefined
-  /** Resolves when the changes so far have been sent. */
-  #sending: Promise<void> | undefined
-  /** Between the two clocks, when the workers were last told. */
+  /** Resolves when the changes so far have been announced. */
+  #announcing: Promise<void> | undefined
+  /** Between the two clocks, at the last announcement to the workers. */
   #clockOffsetMs = 0
 
-  constructor(parts: OverrideDeskParts) {
+  constructor(parts: OverrideControlParts) {
     this.#parts = parts
-    this.book = new OverrideBook((changes) => this.#note(changes))
+    this.map = new OverrideMap((changes) => this.#note(changes))
   }
 
-  /** Done when the workers have been sent what is kept on the shelf. */
-  async start(shelf: OverrideShelf): Promise<void> {
-    this.#shelf = shelf
-    await shelf.start()
+  /** Done when what is in the storage has been announced. */
+  async start(storage: OverrideStorage): Promise<void> {
+    this.#storage = storage
+    await storage.start()
     this.#isLoading = false
     // Nobody is served yet.
-    this.#send(Number.POSITIVE_INFINITY)
+    this.#announce(Number.POSITIVE_INFINITY)
     if (this.#open.size > 0) {
       this.#parts.logger.info(
         { event: 'overrides_loaded', overrides: this.#open.size },
@@ -76,23 +76,23 @@ export class OverrideDesk {
   }
 
   list(): ListedOverride[] {
-    const shelf = this.#shelfOf()
-    return this.book.list(shelf.wallMs()).map((override) => this.#listed(override))
+    const storage = this.#loadedStorage()
+    return this.map.list(storage.wallMs()).map((override) => this.#listed(override))
   }
 
   /** The override that stops all enforcement, if there is one. */
   get shadowAll(): ListedOverride | undefined {
-    const shadow = this.#isLoading ? undefined : this.book.overrideOf('all_policies', this.#shelf!.wallMs())
+    const shadow = this.#isLoading ? undefined : this.map.overrideOf('all_policies', this.#storage!.wallMs())
     return shadow && this.#listed(shadow)
   }
 
   /** Done when it is kept, if it can be, and in force in all workers of this instance. */
   async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
-    const shelf = this.#shelfOf()
-    const createdMs = shelf.wallMs()
+    const storage = this.#loadedStorage()
+    const createdMs = storage.wallMs()
     const override = { id: randomBytes(6).toString('hex'), createdMs, untilMs: untilMsOf(until, createdMs), ...content }
     this.#refuseTooMuch(override)
-    const result = await shelf.put({ kind: 'set', override }, replace)
+    const result = await storage.put({ kind: 'set', override }, replace)
     if (result.kind === 'exists') throw otherThere(result.id, replace)
     const put = (result.entry as SetEntry).override
     await this.#inForce(put)
@@ -101,35 +101,40 @@ export class OverrideDesk {
 
   /** Done when it is no longer in force in any worker of this instance. */
   async end({ id, actor, reason }: EndOrder): Promise<void> {
-    const shelf = this.#shelfOf()
-    const override = this.book.find(id, shelf.wallMs())
+    const storage = this.#loadedStorage()
+    const override = this.map.find(id, storage.wallMs())
     if (override === undefined) throw noSuch(id)
-    const result = await shelf.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
+    const result = await storage.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
     if (result.kind === 'exists') throw noSuch(id)
     await this.#known()
   }
 
-  /** Resolves when the workers have been sent the changes so far. */
-  async sent(): Promise<void> {
-    await this.#sending
+  /** All overrides that have been announced to the workers, for one that starts: they are in force, or will be. */
+  announced(): readonly TimedOverride[] {
+    return [...this.#announced.values()]
+  }
+
+  /** Resolves when the changes so far have been announced. */
+  async allAnnounced(): Promise<void> {
+    await this.#announcing
   }
 
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    await this.#shelf?.close()
+    await this.#storage?.close()
   }
 
-  #shelfOf(): OverrideShelf {
+  #loadedStorage(): OverrideStorage {
     if (this.#isLoading) throw new ApiError('store_unavailable', 'overrides are being loaded: nothing was changed, try again')
-    return this.#shelf!
+    return this.#storage!
   }
 
   #listed(override: Override): ListedOverride {
-    return { override, isDurable: this.#shelf!.isDurable(override) }
+    return { override, isDurable: this.#storage!.isDurable(override) }
   }
 
   #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
-    if (this.#open.size >= MAX_OVERRIDES && this.book.overrideOf(content.subject, content.createdMs) === undefined) throw tooManyOverrides()
+    if (this.#open.size >= MAX_OVERRIDES && this.map.overrideOf(content.subject, content.createdMs) === undefined) throw tooManyOverrides()
     const override = { ...content, sinceMs: LAST_MS }
     const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
     if (bytes > MAX_ENTRY_BYTES)
@@ -138,26 +143,26 @@ export class OverrideDesk {
 
   async #inForce(override: Override): Promise<void> {
     await this.#known()
-    const { fromMs } = this.#shelf!.timed(override)
+    const { fromMs } = this.#storage!.timed(override)
     const waitMs = Math.ceil(fromMs - this.#parts.clock.nowMs())
     if (waitMs > 0) await sleep(Math.min(waitMs, MAX_FORCE_MS))
   }
 
   /** Resolves when all workers know the changes so far. */
   async #known(): Promise<void> {
-    await this.sent()
+    await this.allAnnounced()
     await this.#parts.known()
   }
 
   #note(changes: readonly EntryChange[]): void {
-    const wallMs = this.#shelf!.wallMs()
+    const wallMs = this.#storage!.wallMs()
     for (const { before, after } of changes) {
       const was = before?.kind === 'set' ? this.#open.get(before.override.id) : undefined
       if (was !== undefined) this.#open.delete(was.id)
       if (after.kind === 'ended') this.#noteEnd(was, after)
       else if (after.override.untilMs > wallMs) this.#noteSet(was, after.override)
     }
-    this.#sendSoon()
+    this.#announceSoon()
     this.#schedule()
   }
 
@@ -165,8 +170,8 @@ export class OverrideDesk {
     const { logger } = this.#parts
     this.#open.set(override.id, override)
     if (was !== undefined) {
-      const { fromMs } = this.#shelf!.timed(override)
-      this.#replaced.set(subjectKey(was.subject), { ...this.#shelf!.timed(was), toMs: fromMs })
+      const { fromMs } = this.#storage!.timed(override)
+      this.#replaced.set(subjectKey(was.subject), { ...this.#storage!.timed(was), toMs: fromMs })
       logEnded(logger, was, 'replaced', override)
     }
     if (!this.#isLoading) logSet(logger, override)
@@ -177,48 +182,50 @@ export class OverrideDesk {
     if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
   }
 
-  #sendSoon(): void {
-    if (!this.#isLoading) this.#sending ??= this.#sendInParts()
+  #announceSoon(): void {
+    if (!this.#isLoading) this.#announcing ??= this.#announceInParts()
   }
 
-  async #sendInParts(): Promise<void> {
+  async #announceInParts(): Promise<void> {
     await sleep(GATHER_MS, undefined, { ref: false })
-    while (this.#send(SENT_AT_ONCE)) await sleep(PAUSE_MS, undefined, { ref: false })
-    this.#sending = undefined
+    while (this.#announce(ANNOUNCED_AT_ONCE)) await sleep(PAUSE_MS, undefined, { ref: false })
+    this.#announcing = undefined
   }
 
-  /** Sends what the workers do not know yet, at most so many. Returns whether there was anything. */
-  #send(atMost: number): boolean {
-    const { clock, changeOverrides } = this.#parts
-    this.#clockOffsetMs = this.#shelf!.wallMs() - clock.nowMs()
+  /** Announces what the workers do not know yet, at most so many. Returns whether there was anything. */
+  #announce(atMost: number): boolean {
+    const { clock, announce } = this.#parts
+    this.#clockOffsetMs = this.#storage!.wallMs() - clock.nowMs()
     for (const [key, { toMs }] of this.#replaced) if (toMs <= clock.nowMs()) this.#replaced.delete(key)
     const current = this.#current()
-    const gone = [...this.#sent.keys()].filter((id) => !current.has(id))
-    const put = [...current.values()].filter((timed) => this.#sent.get(timed.override.id) !== timed).slice(0, atMost)
+    const gone = [...this.#announced.keys()].filter((id) => !current.has(id))
+    const put = [...current.values()].filter((timed) => this.#announced.get(timed.override.id) !== timed).slice(0, atMost)
     if (gone.length + put.length === 0) return false
-    applyChange(this.#sent, { put, gone })
-    changeOverrides({ put, gone })
+    for (const id of gone) this.#announced.delete(id)
+    for (const timed of put) this.#announced.set(timed.override.id, timed)
+    announce({ put, gone })
     return true
   }
 
-  /** By id; those that the workers know well enough are as they were sent. */
+  /** By id; those that the workers know well enough are as they were announced. */
   #current(): Map<string, TimedOverride> {
     const current = new Map<string, TimedOverride>()
-    for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asSent(timed, 0))
-    for (const override of this.#open.values()) current.set(override.id, this.#asSent(this.#shelf!.timed(override), TOLERATED_STEP_MS))
+    for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asAnnounced(timed, 0))
+    for (const override of this.#open.values())
+      current.set(override.id, this.#asAnnounced(this.#storage!.timed(override), TOLERATED_STEP_MS))
     return current
   }
 
-  #asSent(timed: TimedOverride, toleratedMs: number): TimedOverride {
-    const sent = this.#sent.get(timed.override.id)
-    return sent?.fromMs === timed.fromMs && Math.abs(sent.toMs - timed.toMs) <= toleratedMs ? sent : timed
+  #asAnnounced(timed: TimedOverride, toleratedMs: number): TimedOverride {
+    const known = this.#announced.get(timed.override.id)
+    return known?.fromMs === timed.fromMs && Math.abs(known.toMs - timed.toMs) <= toleratedMs ? known : timed
   }
 
   /** The next look at what is over, and at the clocks. */
   #schedule(): void {
     clearTimeout(this.#timer)
-    if (this.book.size === 0 && this.#open.size === 0) return
-    const wallMs = this.#shelf!.wallMs()
+    if (this.map.size === 0 && this.#open.size === 0) return
+    const wallMs = this.#storage!.wallMs()
     let waitMs = LOOK_MS
     for (const { untilMs } of this.#open.values()) waitMs = Math.min(waitMs, untilMs - wallMs)
     this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.ceil(waitMs))).unref()
@@ -226,15 +233,15 @@ export class OverrideDesk {
 
   #look(): void {
     const { clock, logger } = this.#parts
-    const wallMs = this.#shelf!.wallMs()
+    const wallMs = this.#storage!.wallMs()
     const over = [...this.#open.values()].filter(({ untilMs }) => untilMs <= wallMs)
     for (const override of over) {
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
     }
-    this.book.prune(wallMs)
+    this.map.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
-    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#sendSoon()
+    if (over.length > 0 || stepMs > TOLERATED_STEP_MS) this.#announceSoon()
     this.#schedule()
   }
 }

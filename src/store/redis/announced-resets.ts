@@ -1,10 +1,10 @@
 import { type Limit, WINDOW } from '../../limiter/limit.ts'
 import { DAY_MS } from '../../limiter/time-zone.ts'
-import { deskEntryText, readDeskEntry } from './desk-script.ts'
+import { controlEntryText, readControlEntry } from './control-script.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 
-/** A reset that some instance made, as all are told of it. It has no values: whoever decides on the counter finds it by its key. */
-export interface ToldReset {
+/** A reset that some instance made, as it is announced to all. It has no values: whoever decides on the counter finds it by its key. */
+export interface AnnouncedReset {
   /** What names the counter in Redis, without the prefix. */
   readonly key: string
   /** Of the counter, whatever the subject: `identityDigest`. */
@@ -15,16 +15,16 @@ export interface ToldReset {
   readonly forgetMs: number
 }
 
-/** How long a reset is told. */
+/** Until when a reset is announced. */
 export function forgetMsOf(limit: Limit, momentMs: number): number {
   const windowEndMs = limit.kind === WINDOW ? limit.calendar.windowAt(momentMs).endMs : 0
   return Math.max(momentMs + DAY_MS, windowEndMs)
 }
 
-/** The resets that a worker was told of. They are applied when a counter is met: before that, nobody knows where its own count is. */
-export class ToldResets {
-  readonly #byIdentity = new Map<string, Map<string, ToldReset>>()
-  #lastToldMs = Number.NEGATIVE_INFINITY
+/** The resets that were announced to a worker. They are applied when a counter is met: before that, nobody knows where its own count is. */
+export class AnnouncedResets {
+  readonly #byIdentity = new Map<string, Map<string, AnnouncedReset>>()
+  #lastAnnouncedMs = Number.NEGATIVE_INFINITY
   #size = 0
 
   get isEmpty(): boolean {
@@ -32,12 +32,12 @@ export class ToldResets {
   }
 
   /** When the last one was added, on the monotonic clock. */
-  get lastToldMs(): number {
-    return this.#lastToldMs
+  get lastAnnouncedMs(): number {
+    return this.#lastAnnouncedMs
   }
 
   /** Adds some, and removes those that nobody has to remember any more; `wallMs` is by the clock of Redis. */
-  add(resets: readonly ToldReset[], nowMs: number, wallMs: number): void {
+  add(resets: readonly AnnouncedReset[], nowMs: number, wallMs: number): void {
     this.#prune(wallMs)
     for (const reset of resets) {
       const { key, identity, momentMs, forgetMs } = reset
@@ -47,12 +47,12 @@ export class ToldResets {
       if (known === undefined) this.#byIdentity.set(identity, new Map([[key, reset]]))
       else known.set(key, reset)
       if (before === undefined) this.#size++
-      this.#lastToldMs = nowMs
+      this.#lastAnnouncedMs = nowMs
     }
   }
 
   /** The last reset of the counter's subject that has this key; `wallMs` is by the clock of Redis. */
-  find(counter: FleetCounter, keyOf: () => string, wallMs: number): ToldReset | undefined {
+  find(counter: FleetCounter, keyOf: () => string, wallMs: number): AnnouncedReset | undefined {
     const reset = this.#byIdentity.get(counter.identityDigest)?.get(keyOf())
     if (reset === undefined) return undefined
     const { limit } = counter
@@ -74,12 +74,12 @@ export class ToldResets {
 }
 
 /** As it is kept in Redis, by its key. */
-export function resetEntry({ key, identity, momentMs, forgetMs }: ToldReset): readonly [key: string, entry: string] {
-  return [key, deskEntryText({ momentMs, forgetMs, untilMs: 0, id: undefined, text: identity })]
+export function resetEntry({ key, identity, momentMs, forgetMs }: AnnouncedReset): readonly [key: string, entry: string] {
+  return [key, controlEntryText({ momentMs, forgetMs, untilMs: 0, id: undefined, text: identity })]
 }
 
 /** Undefined where it is not one of ours. */
-export function resetOf(key: string, entry: string): ToldReset | undefined {
-  const read = readDeskEntry(entry)
+export function resetOf(key: string, entry: string): AnnouncedReset | undefined {
+  const read = readControlEntry(entry)
   return read && { key, identity: read.text, momentMs: read.momentMs, forgetMs: read.forgetMs }
 }

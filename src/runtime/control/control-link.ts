@@ -1,21 +1,21 @@
 import { ApiError } from '../../admin/api/api-error.ts'
 import { answerOf } from './call-result.ts'
-import type { CallResult, DeskCalls, DeskName } from './desk-calls.ts'
+import type { CallResult, ControlCallName, ControlCalls } from './control-calls.ts'
 
 /** A main thread that takes longer than this waits for a disk or a network that does not answer. */
 const TIMEOUT_MS = 10_000
 
 /** A worker's side of what it asks the main thread for operators. */
-export class DeskLink {
-  readonly #send: (call: number, name: DeskName, ask: unknown) => void
+export class ControlLink {
+  readonly #send: (call: number, name: ControlCallName, ask: unknown) => void
   readonly #open = new Map<number, { resolve: (answer: unknown) => void; reject: (error: unknown) => void; timer: NodeJS.Timeout }>()
   #calls = 0
 
-  constructor(send: (call: number, name: DeskName, ask: unknown) => void) {
+  constructor(send: (call: number, name: ControlCallName, ask: unknown) => void) {
     this.#send = send
   }
 
-  ask<Name extends DeskName>(name: Name, ask: DeskCalls[Name]['ask']): Promise<DeskCalls[Name]['answer']> {
+  ask<Name extends ControlCallName>(name: Name, ask: ControlCalls[Name]['ask']): Promise<ControlCalls[Name]['answer']> {
     const call = ++this.#calls
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
