@@ -16,8 +16,8 @@ export async function newEngine(directory, { policies, storeBytes, isWatched = f
 }
 
 async function newTop(load, store) {
-  const [{ TopCallers }, { CallerDigest }] = await Promise.all(['top/top-callers.js', 'store/caller-digest.js'].map(load))
+  const [{ TopCallers }, { CallerDigester }] = await Promise.all(['top/top-callers.js', 'store/caller-digester.js'].map(load))
   const hashKey = [1, 2]
-  const digest = new CallerDigest(hashKey)
-  return new TopCallers({ store, hashKey, nameOf: (values) => digest.of(values) })
+  const digest = new CallerDigester(hashKey)
+  return new TopCallers({ store, hashKey, callerDigest: (values) => digest.of(values) })
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
 import type { BudgetWarning } from '../engine/budget-warning.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
@@ -10,7 +11,7 @@ export interface BudgetWarningParts {
   readonly logger: Logger
   readonly metrics: BudgetWarningMetrics
   /** Names a caller without its values: they may be API keys. */
-  readonly nameOf: (values: readonly string[]) => string
+  readonly callerDigest: CallerDigest
 }
 
 /** For each rule: each line names a caller, and none of them is named again in its window. */
@@ -25,7 +26,7 @@ export class BudgetWarnings {
     this.#parts = parts
   }
 
-  note({ rule, values, caller = this.#parts.nameOf(values), percent }: BudgetWarning): void {
+  note({ rule, values, caller = this.#parts.callerDigest(values), percent }: BudgetWarning): void {
     const { clock, logger, metrics } = this.#parts
     metrics.count(rule, percent)
     const unlogged = this.#byRule.admit(rule, clock.nowMs())

@@ -7,12 +7,12 @@ import type { Plan } from '../policy/plan.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { Descriptors, type DescriptorValue, defaultIdentification } from '../request/descriptors.ts'
 import { PlainRequestView, type RequestView } from '../request/view.ts'
-import { CallerDigest } from '../store/caller-digest.ts'
+import { CallerDigester } from '../store/caller-digester.ts'
 import { DecisionLines } from './decision-lines.ts'
 
 const AT_MS = Date.parse('2026-01-02T03:04:05.678Z')
-const digest = new CallerDigest([1, 2])
-const nameOf = (values: readonly string[]): string => digest.of(values)
+const digest = new CallerDigester([1, 2])
+const callerDigest = (values: readonly string[]): string => digest.of(values)
 
 interface Line {
   readonly time: string
@@ -25,7 +25,7 @@ interface Line {
 }
 
 function lineOf(plan: Plan, view: RequestView, body?: Parameters<DecisionLines['lineOf']>[2]): Line {
-  const lines = new DecisionLines({ trustedProxies: new TrustedProxies(), nameOf })
+  const lines = new DecisionLines({ trustedProxies: new TrustedProxies(), callerDigest })
   const line = lines.lineOf(plan, view, body, AT_MS)
   expect(line.endsWith('}\n')).toBe(true)
   expect(line.indexOf('\n')).toBe(line.length - 1)
@@ -80,30 +80,32 @@ describe('a line has what rules read', () => {
   test('of credentials, digests, which are the same for the same caller', () => {
     const plan = planFor('bearer', 'cookie:sid')
     const { headers } = lineOf(plan, request('/', { authorization: 'bearer sk-1', cookie: 'sid=s-1; theme=dark' }))
-    expect(headers).toEqual({ authorization: `Bearer ${nameOf(['sk-1'])}`, cookie: `sid=${nameOf(['s-1'])}` })
+    expect(headers).toEqual({ authorization: `Bearer ${callerDigest(['sk-1'])}`, cookie: `sid=${callerDigest(['s-1'])}` })
     expect(lineOf(plan, request('/', { authorization: 'Bearer sk-1', cookie: 'sid="s-1"' })).headers).toEqual(headers)
   })
 
   test('of the whole Authorization field, its scheme and a digest', () => {
     const authorization = 'Basic YWxpY2U6c2VjcmV0'
     const { headers } = lineOf(planFor('header:authorization'), request('/', { authorization }))
-    expect(headers).toEqual({ authorization: `Basic ${nameOf([authorization])}` })
+    expect(headers).toEqual({ authorization: `Basic ${callerDigest([authorization])}` })
   })
 
   test('of a whole Cookie field, a digest', () => {
     const { headers } = lineOf(planFor('header:cookie'), request('/', ALL))
-    expect(headers).toEqual({ cookie: nameOf(['sid=abc; theme=dark']) })
+    expect(headers).toEqual({ cookie: callerDigest(['sid=abc; theme=dark']) })
   })
 
   test('of a field for a proxy, a digest', () => {
     const { headers } = lineOf(planFor('header:proxy-authorization'), request('/', { 'proxy-authorization': 'Basic x' }))
-    expect(headers).toEqual({ 'proxy-authorization': nameOf(['Basic x']) })
+    expect(headers).toEqual({ 'proxy-authorization': callerDigest(['Basic x']) })
   })
 
   test('of a credential that a cost reads, a digest', () => {
     const cost = budgetRule('money', [], { budget: 1, period: '1d', cost: { header: 'Authorization', default: 1 } })
     const plan = planOf(bundle(1, policy('p', { rules: [cost] })))
-    expect(lineOf(plan, request('/', { authorization: 'Bearer sk-1' })).headers).toEqual({ authorization: `Bearer ${nameOf(['sk-1'])}` })
+    expect(lineOf(plan, request('/', { authorization: 'Bearer sk-1' })).headers).toEqual({
+      authorization: `Bearer ${callerDigest(['sk-1'])}`,
+    })
   })
 
   test('of a token, the claims that are named, in a token without a signature', () => {
@@ -114,7 +116,7 @@ describe('a line has what rules read', () => {
       return [token!.split('.')[0], JSON.parse(Buffer.from(token!.split('.')[1]!, 'base64url').toString())]
     }
     expect(claims(planFor('jwt:sub'))).toEqual(['claims', { sub: 'bob' }])
-    expect(claims(planFor('jwt:sub', 'bearer'))).toEqual([nameOf([String(ALL['authorization']).slice(7)]), { sub: 'bob' }])
+    expect(claims(planFor('jwt:sub', 'bearer'))).toEqual([callerDigest([String(ALL['authorization']).slice(7)]), { sub: 'bob' }])
     expect(lineOf(planFor('jwt:missing'), request('/', ALL)).headers).toBeUndefined()
   })
 

@@ -1,5 +1,5 @@
 import { formatAddress, subjectText } from '../address.ts'
-import type { NameOf } from '../engine/name-of.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { BodyFacts } from '../engine/question.ts'
 import { isCredential } from '../policy/descriptor-key.ts'
 import { normalizeHost } from '../policy/host.ts'
@@ -20,7 +20,7 @@ const MAX_READ_OF_ALL = 64
 export interface DecisionLinesParts {
   readonly trustedProxies: TrustedProxies
   /** Names credentials. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
 }
 
 /**
@@ -88,11 +88,11 @@ export class DecisionLines {
   }
 
   #headers(view: RequestView, { headers, authorization, cookies }: LoggedParts, body: BodyFacts): string {
-    const { nameOf } = this.#parts
+    const { callerDigest } = this.#parts
     let text = ''
     for (const name of headers) if (name !== 'cookie') text += fieldText(name, this.#header(view, name))
     if (authorization !== undefined)
-      text += fieldText('authorization', loggedAuthorization(view.header('authorization'), authorization, nameOf))
+      text += fieldText('authorization', loggedAuthorization(view.header('authorization'), authorization, callerDigest))
     const isCookieRead = headers.includes('cookie')
     if (cookies.length > 0 || isCookieRead) text += fieldText('cookie', this.#cookie(view, isCookieRead, cookies))
     if (body !== undefined && body !== 'repeated_descriptor') {
@@ -105,19 +105,19 @@ export class DecisionLines {
 
   #header(view: RequestView, name: string): FieldValue {
     const value = view.header(name)
-    return typeof value === 'string' && isCredential(`header:${name}`) ? this.#parts.nameOf([value]) : value
+    return typeof value === 'string' && isCredential(`header:${name}`) ? this.#parts.callerDigest([value]) : value
   }
 
   #cookie(view: RequestView, isWholeRead: boolean, names: readonly string[]): string | undefined {
-    const { nameOf } = this.#parts
+    const { callerDigest } = this.#parts
     const field = view.header('cookie') as string | undefined // its lines are joined
     if (!field) return undefined
     const cookies = names.flatMap((name) => {
       const value = cookieValue(field, name)
       if (value === REPEATED) return [`${name}=`, `${name}=`]
-      return value ? [`${name}=${nameOf([value])}`] : []
+      return value ? [`${name}=${callerDigest([value])}`] : []
     })
-    return [...(isWholeRead ? [nameOf([field])] : []), ...cookies].join('; ') || undefined
+    return [...(isWholeRead ? [callerDigest([field])] : []), ...cookies].join('; ') || undefined
   }
 }
 

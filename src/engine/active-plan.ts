@@ -2,7 +2,7 @@ import { identityName } from '../policy/compile.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import type { NameOf } from './name-of.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import { PlanOverrides } from './plan-overrides.ts'
 
 /** A plan with its counters open in a store. */
@@ -16,7 +16,12 @@ export interface ActivePlan {
 }
 
 /** In small steps. `sincesMs`: by counter index, since when its limit holds. */
-export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Array, nameOf: NameOf): Generator<void, ActivePlan> {
+export function* openPlan(
+  plan: Plan,
+  store: CounterStore,
+  sincesMs: Float64Array,
+  callerDigest: CallerDigest,
+): Generator<void, ActivePlan> {
   const byIdentity = new Map<string, Counter>()
   const counters: Counter[] = []
   for (const counter of plan.counters) {
@@ -26,5 +31,5 @@ export function* openPlan(plan: Plan, store: CounterStore, sincesMs: Float64Arra
     byIdentity.set(identityName(counter), opened)
     yield
   }
-  return { plan, counters, byIdentity, overrides: new PlanOverrides(plan, store, nameOf) }
+  return { plan, counters, byIdentity, overrides: new PlanOverrides(plan, store, callerDigest) }
 }

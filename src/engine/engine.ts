@@ -9,6 +9,7 @@ import type { CounterStore } from '../store/counter-store.ts'
 import type { Taken } from '../store/taken.ts'
 import { type ActivePlan, openPlan } from './active-plan.ts'
 import type { OnBudgetWarning } from './budget-warning.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import type { CallerWatch } from './caller-watch.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
@@ -18,9 +19,8 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
 import { LimitEvaluator } from './limit-evaluator.ts'
-import type { NameOf } from './name-of.ts'
+import { type LocatedCharge, locatedCharges, locatedRows, locatedRule } from './located-charge.ts'
 import type { OpenReservations } from './open-reservations.ts'
-import { type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
 import { PlanOverrides } from './plan-overrides.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
@@ -39,7 +39,7 @@ export interface EngineOptions {
   /** Knows what requests in flight have reserved, where all of them are settled here. */
   readonly openReservations?: OpenReservations | undefined
   /** Names callers in overrides of rules that are keyed by credentials; without it, such overrides cover nobody. */
-  readonly nameOf?: NameOf
+  readonly callerDigest?: CallerDigest
 }
 
 /** Overrides may be known before the first plan, and none of them has a rule then. */
@@ -54,7 +54,7 @@ export class Engine {
   readonly #limitEvaluator: LimitEvaluator
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
-  readonly #nameOf: NameOf
+  readonly #callerDigest: CallerDigest
   readonly #open: OpenReservations | undefined
   #ages: LimitAges | undefined
   /** The overrides of the plan that was prepared last: the next plan starts with the same ones. */
@@ -64,7 +64,7 @@ export class Engine {
     this.#store = options.store
     this.#clock = options.clock
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
-    this.#nameOf = options.nameOf ?? (() => '')
+    this.#callerDigest = options.callerDigest ?? (() => '')
     this.#open = options.openReservations
     const identification = options.identification ?? defaultIdentification()
     this.#evaluator = new Evaluator(
@@ -77,7 +77,7 @@ export class Engine {
     )
     this.#limitEvaluator = new LimitEvaluator(options.store, options.clock, options.callerWatch)
     this.#plans = options.planSwitch ?? new PlanSwitch()
-    this.#overrides = new PlanOverrides(NO_RULES, this.#store, this.#nameOf)
+    this.#overrides = new PlanOverrides(NO_RULES, this.#store, this.#callerDigest)
   }
 
   get plan(): Plan | undefined {
@@ -102,7 +102,7 @@ export class Engine {
 
   /** Prepares a plan, in small steps, one plan at a time. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
-    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#nameOf)
+    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#callerDigest)
     const before = this.#overrides
     // Overrides that change meanwhile change here too.
     this.#plans.add(generation, opened)
@@ -188,28 +188,28 @@ export class Engine {
     return this.#store.renewAll(this.#chargesOf(hold, hold.amount, nowMs), hold.taken, nowMs, this.#clock.wallMs())
   }
 
-  /** What a reservation took and where, for a settlement that has neither its plan nor its values. `nameOf`: for warnings. */
-  place(reservation: Reservation, nameOf: NameOf): readonly PlacedCharge[] {
-    return placedCharges(reservation, this.#store, nameOf)
+  /** What a reservation took and where, for a settlement that has neither its plan nor its values. `callerDigest`: for warnings. */
+  locate(reservation: Reservation, callerDigest: CallerDigest): readonly LocatedCharge[] {
+    return locatedCharges(reservation, this.#store, callerDigest)
   }
 
   /** As `settle`. `taker`: the instance that took; undefined: it lost its own count. Returns false where it is not known whether it was done. */
-  settlePlaced(charge: PlacedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
+  settleLocated(charge: LocatedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
     if (charge.amount === amount) return true
     const { active } = this.#plans
     const nowMs = this.#clock.nowMs()
-    const rows = placedRows(charge, charge.amount - amount, active, this.#store, nowMs)
-    return this.#store.settlePlaced(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
-      const rule = placedRule(active, charge.counters[row]!)
+    const rows = locatedRows(charge, charge.amount - amount, active, this.#store, nowMs)
+    return this.#store.settleLocated(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
+      const rule = locatedRule(active, charge.counters[row]!)
       if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent })
     })
   }
 
   /** As `renew`. */
-  renewPlaced(hold: PlacedCharge, taker: string | undefined): Taken | Promise<Taken> {
+  renewLocated(hold: LocatedCharge, taker: string | undefined): Taken | Promise<Taken> {
     const nowMs = this.#clock.nowMs()
-    const rows = placedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
-    return this.#store.renewPlaced(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
+    const rows = locatedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
+    return this.#store.renewLocated(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
   }
 
   /** The state of the counters of one rule for one caller. Takes nothing. */

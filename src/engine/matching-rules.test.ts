@@ -405,9 +405,9 @@ class FailingStore implements CounterStore {
   readonly checkAll = fail
   readonly settleAll = fail
   readonly renewAll = fail
-  readonly placesOf = fail
-  readonly settlePlaced = fail
-  readonly renewPlaced = fail
+  readonly locatorsOf = fail
+  readonly settleLocated = fail
+  readonly renewLocated = fail
   readonly resetAll = fail
 }
 

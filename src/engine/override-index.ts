@@ -3,7 +3,7 @@ import { identityName } from '../policy/compile.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { PlanCounter } from '../policy/plan-counter.ts'
 import type { Counter } from '../store/charges.ts'
-import type { NameOf } from './name-of.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import { RuleOverrides } from './rule-overrides.ts'
 import { isInForce, type Variant } from './variant.ts'
 
@@ -15,10 +15,10 @@ export class OverrideIndex {
   /** Policies with rules that overrides may block, and how many of these there are. */
   readonly #blocks = new Map<PlanPolicy, number>()
   #shadows: readonly TimedOverride[] = []
-  readonly #nameOf: NameOf
+  readonly #callerDigest: CallerDigest
 
-  constructor(nameOf: NameOf) {
-    this.#nameOf = nameOf
+  constructor(callerDigest: CallerDigest) {
+    this.#callerDigest = callerDigest
   }
 
   putShadow(shadow: TimedOverride): void {
@@ -34,7 +34,7 @@ export class OverrideIndex {
     const rule = variant.rule.variantOf!
     let found = this.#byRule.get(rule)
     if (found === undefined) {
-      found = new RuleOverrides(rule, this.#nameOf)
+      found = new RuleOverrides(rule, this.#callerDigest)
       this.#byRule.set(rule, found)
       for (const [position, counter] of rule.counters.entries()) this.#byIdentity.set(identityName(counter), { overrides: found, position })
     }

@@ -12,7 +12,7 @@ import {
 } from '../../test/support/bundles/bundles.ts'
 import {
   BLOCK,
-  nameOf,
+  callerDigest,
   overriddenEngine,
   override,
   planOf,
@@ -170,10 +170,10 @@ describe('an override', () => {
 
   test('of a credential knows its digest alone', () => {
     const { passing, set } = overriddenEngine(one(bucketRule('r', ['bearer', KEY], 10, 1e-6)))
-    set(ruleOf({ bearer: nameOf(['s3cret']), [KEY]: 'alice' }), TWICE)
+    set(ruleOf({ bearer: callerDigest(['s3cret']), [KEY]: 'alice' }), TWICE)
     expect(passing({ authorization: 'Bearer s3cret', ...ALICE })).toBe(20)
     expect(passing({ authorization: 'Bearer other', ...ALICE })).toBe(10)
-    expect(passing({ authorization: `Bearer ${nameOf(['s3cret'])}`, ...ALICE })).toBe(10)
+    expect(passing({ authorization: `Bearer ${callerDigest(['s3cret'])}`, ...ALICE })).toBe(10)
   })
 
   test('is described in decisions and headers by its own limit, and by the rule of the bundle', () => {
@@ -217,7 +217,7 @@ describe('an override', () => {
 
   test('that is known before the first plan is in force in it, and in each that follows', () => {
     const clock = new ManualClock()
-    const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock, nameOf })
+    const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock, callerDigest })
     const shadow = override('all_policies', SHADOW, clock)
     setOverrides(engine, [shadow, override(ruleOf(), BLOCK, clock)])
     for (const rule of [BUCKET, QUOTA, BUCKET]) {
@@ -333,15 +333,15 @@ describe('a reservation', () => {
   test.each([
     ['a caller', { [KEY]: 'alice' }, KEY],
     ['all callers', undefined, KEY],
-    ['a credential', { bearer: nameOf(['alice']) }, 'bearer'],
+    ['a credential', { bearer: callerDigest(['alice']) }, 'bearer'],
   ])('that a gateway settles, without its values, is settled under the override of %s', (_, values, key) => {
     const rule = llmRule('r', [key], { tokens_per_minute: 10_000, tokens_per_day: 20_000, max_completion_tokens: 1000 })
     const { engine, view, set } = overriddenEngine(one(rule))
     set(ruleOf(values), THRICE)
     const request = view({ ...ALICE, authorization: 'Bearer alice' })
     const { reservation } = engine.decide(request, { body: BODY, isSettledLater: true }) as Allowed
-    const [placed] = engine.place(reservation!, nameOf)
-    engine.settlePlaced(placed!, 250, undefined)
+    const [located] = engine.locate(reservation!, callerDigest)
+    engine.settleLocated(located!, 250, undefined)
     expect(levels(engine, { [key]: 'alice' })).toEqual([29_750, 59_750])
   })
 

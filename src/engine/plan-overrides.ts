@@ -4,7 +4,7 @@ import { type FittedOverride, fitOverride } from '../policy/override-fit.ts'
 import type { Plan } from '../policy/plan.ts'
 import { statedLimits } from '../policy/stated-limit.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import type { NameOf } from './name-of.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import { OverrideIndex } from './override-index.ts'
 import type { Variant } from './variant.ts'
 
@@ -18,10 +18,10 @@ export class PlanOverrides {
   /** By the override's id. */
   readonly #fitted = new Map<string, Fitted>()
 
-  constructor(plan: PlannedRules, store: CounterStore, nameOf: NameOf) {
+  constructor(plan: PlannedRules, store: CounterStore, callerDigest: CallerDigest) {
     this.#plan = plan
     this.#store = store
-    this.#all = new OverrideIndex(nameOf)
+    this.#all = new OverrideIndex(callerDigest)
   }
 
   /** All that were put and are not gone, whether or not they fit the plan. */

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { bucketRule } from '../../test/support/bundles/bundles.ts'
 import { compiledRule } from '../../test/support/bundles/compiled-rule.ts'
-import { CallerDigest } from '../store/caller-digest.ts'
+import { CallerDigester } from '../store/caller-digester.ts'
 import { RuleOverrides, subjectDigest } from './rule-overrides.ts'
 import type { Variant } from './variant.ts'
 
@@ -13,32 +13,32 @@ function variant(): Variant {
 }
 
 test('overrides of callers are found by values and by digest until they are removed, and leave nothing behind', () => {
-  const digest = new CallerDigest([1, 2])
-  const nameOf = (values: readonly string[]): string => digest.of(values)
-  const overrides = new RuleOverrides(RULE, nameOf)
+  const digest = new CallerDigester([1, 2])
+  const callerDigest = (values: readonly string[]): string => digest.of(values)
+  const overrides = new RuleOverrides(RULE, callerDigest)
   const [all, one, other] = [variant(), variant(), variant()]
   overrides.add(all, [])
-  overrides.add(one, ['x', nameOf(['token'])])
-  const found = (...values: string[]) => [overrides.find(values, 1), overrides.findByDigest(subjectDigest(RULE, values, nameOf), 1)]
+  overrides.add(one, ['x', callerDigest(['token'])])
+  const found = (...values: string[]) => [overrides.find(values, 1), overrides.findByDigest(subjectDigest(RULE, values, callerDigest), 1)]
   expect(found('x', 'token').every((each) => each === one)).toBe(true)
-  overrides.add(other, ['x', nameOf(['token two'])])
+  overrides.add(other, ['x', callerDigest(['token two'])])
   expect(found('x', 'token two').every((each) => each === other)).toBe(true)
-  overrides.remove(one, ['x', nameOf(['token'])])
+  overrides.remove(one, ['x', callerDigest(['token'])])
   expect(found('x', 'token').every((each) => each === all)).toBe(true)
   expect(found('x', 'token two').every((each) => each === other)).toBe(true)
-  overrides.remove(other, ['x', nameOf(['token two'])])
+  overrides.remove(other, ['x', callerDigest(['token two'])])
   overrides.remove(all, [])
   expect([...found('x', 'token two'), overrides.isEmpty]).toEqual([undefined, undefined, true])
 })
 
 test('digests are those of the key that a fleet has now', () => {
-  const digest = new CallerDigest([1, 2])
-  const nameOf = (values: readonly string[]): string => digest.of(values)
+  const digest = new CallerDigester([1, 2])
+  const callerDigest = (values: readonly string[]): string => digest.of(values)
   const rule = compiledRule(bucketRule('r', ['header:x-a'], 10))
-  const overrides = new RuleOverrides(rule, nameOf)
+  const overrides = new RuleOverrides(rule, callerDigest)
   const one = variant()
   overrides.add(one, ['x'])
-  expect(overrides.findByDigest(subjectDigest(rule, ['x'], nameOf), 1)).toBe(one)
+  expect(overrides.findByDigest(subjectDigest(rule, ['x'], callerDigest), 1)).toBe(one)
   digest.useKey([3, 4])
-  expect(overrides.findByDigest(subjectDigest(rule, ['x'], nameOf), 1)).toBe(one)
+  expect(overrides.findByDigest(subjectDigest(rule, ['x'], callerDigest), 1)).toBe(one)
 })

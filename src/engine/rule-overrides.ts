@@ -1,6 +1,6 @@
 import { isCredential } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { NameOf } from './name-of.ts'
+import type { CallerDigest } from './caller-digest.ts'
 import { isInForce, type Variant } from './variant.ts'
 
 /** The overrides of one rule. One of a caller wins over one of all callers. */
@@ -15,11 +15,11 @@ export class RuleOverrides {
   #digestOfNothing = ''
   /** For each limit key, whether its values are known by their digests. */
   readonly #isDigest: readonly boolean[]
-  readonly #nameOf: NameOf
+  readonly #callerDigest: CallerDigest
 
-  constructor({ limitKeys }: PlanRule, nameOf: NameOf) {
+  constructor({ limitKeys }: PlanRule, callerDigest: CallerDigest) {
     this.#isDigest = limitKeys.map(isCredential)
-    this.#nameOf = nameOf
+    this.#callerDigest = callerDigest
   }
 
   get isEmpty(): boolean {
@@ -36,7 +36,7 @@ export class RuleOverrides {
     }
     addTo(node as VariantLists, values.at(-1)!, variant)
     this.#ofCallers.set(variant, values)
-    if (this.#byDigest !== undefined) addTo(this.#byDigest, this.#nameOf(values), variant)
+    if (this.#byDigest !== undefined) addTo(this.#byDigest, this.#callerDigest(values), variant)
   }
 
   /** One that was added, with the same values. */
@@ -44,7 +44,7 @@ export class RuleOverrides {
     if (values.length === 0) return void this.#ofAll.splice(this.#ofAll.indexOf(variant), 1)
     removeFrom(this.#byValue, values, variant)
     this.#ofCallers.delete(variant)
-    if (this.#byDigest !== undefined) removeFrom(this.#byDigest, [this.#nameOf(values)], variant)
+    if (this.#byDigest !== undefined) removeFrom(this.#byDigest, [this.#callerDigest(values)], variant)
   }
 
   /** `values`: in the order of the rule's limit keys. */
@@ -52,7 +52,7 @@ export class RuleOverrides {
     let node: ValueNode | Variant[] | undefined = this.#ofCallers.size === 0 ? undefined : this.#byValue
     for (let k = 0; node !== undefined && k < this.#isDigest.length; k++) {
       const value = values[k]!
-      node = (node as ValueNode).get(this.#isDigest[k] ? this.#nameOf([value]) : value)
+      node = (node as ValueNode).get(this.#isDigest[k] ? this.#callerDigest([value]) : value)
     }
     return (node && latestInForce(node as Variant[], nowMs)) ?? latestInForce(this.#ofAll, nowMs)
   }
@@ -64,10 +64,10 @@ export class RuleOverrides {
   }
 
   #digests(): VariantLists {
-    const digestOfNothing = this.#nameOf([])
+    const digestOfNothing = this.#callerDigest([])
     if (this.#byDigest !== undefined && this.#digestOfNothing === digestOfNothing) return this.#byDigest
     const byDigest: VariantLists = new Map()
-    for (const [variant, values] of this.#ofCallers) addTo(byDigest, this.#nameOf(values), variant)
+    for (const [variant, values] of this.#ofCallers) addTo(byDigest, this.#callerDigest(values), variant)
     this.#digestOfNothing = digestOfNothing
     this.#byDigest = byDigest
     return byDigest
@@ -75,8 +75,8 @@ export class RuleOverrides {
 }
 
 /** Names the caller of a rule in the way in which overrides know it. */
-export function subjectDigest({ limitKeys }: PlanRule, values: readonly string[], nameOf: NameOf): string {
-  return nameOf(values.map((value, k) => (isCredential(limitKeys[k]!) ? nameOf([value]) : value)))
+export function subjectDigest({ limitKeys }: PlanRule, values: readonly string[], callerDigest: CallerDigest): string {
+  return callerDigest(values.map((value, k) => (isCredential(limitKeys[k]!) ? callerDigest([value]) : value)))
 }
 
 type ValueNode = Map<string, ValueNode | Variant[]>

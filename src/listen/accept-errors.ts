@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { Sampler } from '../telemetry/sampler.ts'
 
-/** Connections that could not be accepted, or for which there was no place. Logged once a second for each reason. */
+/** Connections that could not be accepted, or for which there was no slot. Logged once a second for each reason. */
 export class AcceptErrors {
   readonly #logger: Logger
   readonly #nowMs: () => number

@@ -1,29 +1,29 @@
 import type { Socket } from 'node:net'
-import type { ConnectionPlaces } from './connection-places.ts'
 import type { ConnectionShares } from './connection-shares.ts'
+import type { ConnectionSlots } from './connection-slots.ts'
 import { TurnedAway } from './turned-away.ts'
 
-/** When places are short, a connection on which nothing was sent for so long loses its own. */
+/** When slots are short, a connection on which nothing was sent for so long loses its own. */
 const MAX_SILENCE_MS = 1000
 
 export interface ConnectionLimits {
   readonly shares: ConnectionShares
   /** How many connections there may be on this listener. */
-  readonly places: ConnectionPlaces
-  /** A connection came for which there was no place. */
+  readonly slots: ConnectionSlots
+  /** A connection came for which there was no slot. */
   readonly onFull: () => void
 }
 
-/** The connections of one listener in one worker: those that have a place. */
+/** The connections of one listener in one worker: those that have a slot. */
 export class AdmittedConnections {
   readonly #limits: ConnectionLimits
   readonly #turnedAway: TurnedAway
   readonly #closeIdle: () => void
-  /** And when they got their place. */
+  /** And when they got their slot. */
   readonly #sockets = new Map<Socket, number>()
   #mayReclaimAtMs = 0
 
-  /** `refusal` is what a connection is told for which there is no place. `closeIdle` closes those that have nothing under way. */
+  /** `refusal` is what a connection is told for which there is no slot. `closeIdle` closes those that have nothing under way. */
   constructor(limits: ConnectionLimits, refusal: string | Uint8Array, closeIdle: () => void) {
     this.#limits = limits
     this.#turnedAway = new TurnedAway(refusal)
@@ -37,8 +37,8 @@ export class AdmittedConnections {
   /** Returns false for a connection that is not to be served. One that is here already stays. */
   admit(socket: Socket): boolean {
     if (this.#sockets.has(socket)) return true
-    const { shares, places, onFull } = this.#limits
-    if (!places.take() && !(this.#reclaim() && places.take())) {
+    const { shares, slots, onFull } = this.#limits
+    if (!slots.take() && !(this.#reclaim() && slots.take())) {
       onFull()
       this.#turnedAway.refuse(socket)
       return false
@@ -56,10 +56,10 @@ export class AdmittedConnections {
   #forget(socket: Socket): void {
     if (!this.#sockets.delete(socket)) return
     this.#limits.shares.closed()
-    this.#limits.places.giveBack()
+    this.#limits.slots.giveBack()
   }
 
-  /** Closes connections without a request, for others want their places. Returns whether there were any. */
+  /** Closes connections without a request, for others want their slots. Returns whether there were any. */
   #reclaim(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#mayReclaimAtMs) return false

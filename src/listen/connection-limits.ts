@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../config/config.ts'
-import type { ConnectionKind } from './connection-places.ts'
+import type { ConnectionKind } from './connection-slots.ts'
 import { LISTENER_NAMES, listener, openListeners } from './listeners.ts'
 
 /** Standard streams, event loops, listening sockets, the bundle, state and IP files, and the child that copies listening sockets. */

@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { ConnectionPlaces, newPlacesBuffer } from './connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from './connection-shares.ts'
+import { ConnectionSlots, newSlotsBuffer } from './connection-slots.ts'
 import { HttpListener } from './http-listener.ts'
 
 /** More than the system takes on both sides for a client that does not read. */
@@ -18,7 +18,7 @@ test('a client that reads slowly gets all of its response, though the server clo
   expect(received()).toBeGreaterThan(BODY.length)
 })
 
-test('and though another client wants its place', async () => {
+test('and though another client wants its slot', async () => {
   const { listener, port, client, received } = await slowClient(1)
   const other = connect(port, '127.0.0.1')
   onTestFinished(() => void other.destroy())
@@ -43,7 +43,7 @@ interface SlowClient {
 }
 
 /** Has asked, and does not read the response yet. */
-async function slowClient(places: number): Promise<SlowClient> {
+async function slowClient(slots: number): Promise<SlowClient> {
   let isEnded = false
   const listener = new HttpListener({
     timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000 },
@@ -55,7 +55,7 @@ async function slowClient(places: number): Promise<SlowClient> {
     requiresHost: true,
     peers: 'remote',
     shares: new ConnectionShares(newSharesBuffer(1), 1),
-    places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'main', places),
+    slots: new ConnectionSlots(newSlotsBuffer(1), 1, 'main', slots),
     onFull: () => {},
     onAcceptError: () => {},
   })

@@ -8,7 +8,7 @@ import { listenOn } from './listen-on.ts'
 import type { ListenerServer } from './listener-server.ts'
 import { type ParsingLimits, readInPieces } from './read-in-pieces.ts'
 import { takeConnections } from './take-connections.ts'
-import { NO_PLACE_OVER_HTTP } from './turned-away.ts'
+import { NO_SLOT_OVER_HTTP } from './turned-away.ts'
 
 // What a gateway may send along with its own request: as much as the common proxies take themselves.
 const MAX_HEADER_BYTES = 64 * 1024
@@ -53,7 +53,7 @@ export interface ListenerOptions extends ConnectionLimits {
 }
 
 /** What all listeners have in common. */
-export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'places' | 'onFull' | 'onAcceptError'>
+export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'slots' | 'onFull' | 'onAcceptError'>
 
 /** HTTP/1.1 on one listener. */
 export class HttpListener implements ListenerServer {
@@ -68,7 +68,7 @@ export class HttpListener implements ListenerServer {
   constructor(options: ListenerOptions) {
     const { timeouts, handle, handleExpecting, requiresHost, configure, newFront } = options
     this.#options = options
-    this.#connections = new AdmittedConnections(options, NO_PLACE_OVER_HTTP, () => this.#closeIdle())
+    this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP, () => this.#closeIdle())
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         // RFC 9112 9.6: what comes behind the last request of a connection is not served. Node would, and its responses go nowhere.

@@ -6,11 +6,11 @@ const LINGER_MS = 1000
 
 const BODY =
   '{"error":{"message":"No more connections fit into the limit of open files.","type":"service_unavailable","code":"too_many_connections"}}'
-export const NO_PLACE_OVER_HTTP =
+export const NO_SLOT_OVER_HTTP =
   'HTTP/1.1 503 Service Unavailable\r\nX-Edge-Reason: too_many_connections\r\nRetry-After: 1\r\nContent-Type: application/json\r\n' +
   `Content-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`
 
-/** Connections for which there is no place: they get one refusal, whatever they ask, and are closed. */
+/** Connections for which there is no slot: they get one refusal, whatever they ask, and are closed. */
 export class TurnedAway {
   readonly #refusal: string | Uint8Array
   #lingering = 0

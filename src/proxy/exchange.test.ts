@@ -5,7 +5,7 @@ import { RawBackend, type RawConnection } from '../../test/support/proxy/backend
 import { writeUntilStuck } from '../../test/support/proxy/proxy.ts'
 import { RecordingDownstream } from '../../test/support/proxy/recording-downstream.ts'
 import { until, untilStill } from '../../test/support/until.ts'
-import { ConnectionPlaces, newPlacesBuffer } from '../listen/connection-places.ts'
+import { ConnectionSlots, newSlotsBuffer } from '../listen/connection-slots.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
 import type { AllowedRequest } from './allowed-request.ts'
@@ -329,7 +329,7 @@ async function exchanging(
   const url = new URL(server.url)
   const options = { url, connectTimeoutMs: LONG_MS, headersTimeoutMs: LONG_MS, idleTimeoutMs, queueMs: LONG_MS }
   const listener = { onOpenConnections: () => {}, onQueueLength: () => {}, onQueueWait: () => {} }
-  const backend = new Backend(options, new ConnectionPlaces(newPlacesBuffer(1), 1, 'backend', 9), listener)
+  const backend = new Backend(options, new ConnectionSlots(newSlotsBuffer(1), 1, 'backend', 9), listener)
   onTestFinished(() => backend.close())
   const downstream = new RecordingDownstream(received)
   prepare(downstream)

@@ -86,9 +86,9 @@ test('a renewal that fails is tried again when it is due again, and a release th
       if (isBroken) throw new Error('broken')
       return store.renewAll(...question)
     },
-    placesOf: (...question) => store.placesOf(...question),
-    settlePlaced: (...question) => store.settlePlaced(...question),
-    renewPlaced: (...question) => store.renewPlaced(...question),
+    locatorsOf: (...question) => store.locatorsOf(...question),
+    settleLocated: (...question) => store.settleLocated(...question),
+    renewLocated: (...question) => store.renewLocated(...question),
     resetAll: (...question) => store.resetAll(...question),
     stats: () => store.stats(),
   }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ServerConfig } from '../config/config.ts'
-import type { ConnectionPlaces } from '../listen/connection-places.ts'
+import type { ConnectionSlots } from '../listen/connection-slots.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
@@ -44,7 +44,7 @@ export class ProxyFront {
   readonly #servers: NodeServer[] = []
   #openListeners = 0
 
-  constructor(options: ProxyOptions, memory: MetricMemory, places: ConnectionPlaces, parts: SharedParts) {
+  constructor(options: ProxyOptions, memory: MetricMemory, slots: ConnectionSlots, parts: SharedParts) {
     const backendMetrics = new BackendMetrics(memory)
     const backendOptions = {
       url: options.backendUrl!,
@@ -53,7 +53,7 @@ export class ProxyFront {
       idleTimeoutMs: options.backendIdleTimeoutMs,
       queueMs: options.backendQueueMs,
     }
-    this.#backend = new Backend(backendOptions, places, {
+    this.#backend = new Backend(backendOptions, slots, {
       onOpenConnections: (count) => {
         backendMetrics.connections.count = count
       },

@@ -1,5 +1,5 @@
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { Decision } from '../engine/decision.ts'
-import type { NameOf } from '../engine/name-of.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import { Simulation, type SimulationOptions } from '../simulation/simulation.ts'
@@ -26,10 +26,10 @@ export class BundleReplay implements Verdict {
   readonly #readsBodies: boolean
   readonly #ruleValues: RuleValues
 
-  constructor(bundle: ReplayedBundle, options: SimulationOptions, hashKey: readonly [number, number], nameOf: NameOf) {
+  constructor(bundle: ReplayedBundle, options: SimulationOptions, hashKey: readonly [number, number], callerDigest: CallerDigest) {
     const { plan } = bundle
     this.bundle = bundle
-    this.counts = new BundleCounts(plan, hashKey, nameOf)
+    this.counts = new BundleCounts(plan, hashKey, callerDigest)
     this.#simulation = new Simulation(plan, options)
     this.#readsBodies = options.mode === 'reverse_proxy' && plan.needsBody
     this.#ruleValues = new RuleValues(plan, options.identification)

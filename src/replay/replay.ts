@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { SimulatedSettings } from '../simulation/simulated-settings.ts'
-import { CallerDigest } from '../store/caller-digest.ts'
+import { CallerDigester } from '../store/caller-digester.ts'
 import { BundleReplay, type ReplayedBundle } from './bundle-replay.ts'
 import { Difference } from './counts/difference.ts'
 import { TimeSeries } from './counts/time-series.ts'
@@ -32,15 +32,15 @@ export class Replay {
   readonly #options: ReplayOptions
   /** Of this run alone: nobody can try credentials to find out whose digest is in a report. */
   readonly #hashKey: readonly [number, number]
-  readonly #digest: CallerDigest
+  readonly #digest: CallerDigester
 
   constructor(bundles: readonly ReplayedBundle[], options: ReplayOptions) {
     this.bundles = bundles
     this.#options = options
     const key = randomBytes(8)
     this.#hashKey = [key.readInt32LE(0), key.readInt32LE(4)]
-    this.#digest = new CallerDigest(this.#hashKey)
-    this.difference = bundles.length > 1 ? new Difference(this.#hashKey, this.#nameOf) : undefined
+    this.#digest = new CallerDigester(this.#hashKey)
+    this.difference = bundles.length > 1 ? new Difference(this.#hashKey, this.#callerDigest) : undefined
     this.series = new TimeSeries(1 + 2 * bundles.length)
   }
 
@@ -58,11 +58,11 @@ export class Replay {
     return this.#addSecond(request)
   }
 
-  readonly #nameOf = (values: readonly string[]): string => this.#digest.of(values)
+  readonly #callerDigest = (values: readonly string[]): string => this.#digest.of(values)
 
   #begin(startMs: number): void {
     const { mode, settings } = this.#options
-    this.replays = this.bundles.map((bundle) => new BundleReplay(bundle, { ...settings, mode, startMs }, this.#hashKey, this.#nameOf))
+    this.replays = this.bundles.map((bundle) => new BundleReplay(bundle, { ...settings, mode, startMs }, this.#hashKey, this.#callerDigest))
   }
 
   #addSecond(request: LoggedRequest): void | Promise<void> {

@@ -1,6 +1,6 @@
 import type { SettlingRecord } from '../costs/cost.ts'
 import { isSettlingKind } from '../costs/settling-record.ts'
-import type { PlacedCharge, PlacedCounter } from '../engine/placed-charge.ts'
+import type { LocatedCharge, LocatedCounter } from '../engine/located-charge.ts'
 import { type LimitRecord, limitFrom, limitRecord } from '../limiter/limit-record.ts'
 import type { Taken, TakenFrom } from '../store/taken.ts'
 import { ByteReader, ByteWriter } from './token-bytes.ts'
@@ -11,7 +11,7 @@ export interface ReservationContent {
   readonly issuedMs: number
   /** The instance that took, 16 hex digits, which counts it too; undefined: it no longer does. */
   readonly taker: string | undefined
-  readonly charges: readonly PlacedCharge[]
+  readonly charges: readonly LocatedCharge[]
 }
 
 export function encodeContent({ issuedMs, taker, charges }: ReservationContent): Buffer {
@@ -50,7 +50,7 @@ const HAS_SUBJECT = 2
 const TAG_DIGITS = 16
 const KEY_DIGITS = 32
 
-function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counters, caller, subject }: PlacedCharge): void {
+function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counters, caller, subject }: LocatedCharge): void {
   out.byte(settling.kind)
   out.doubles(settling.numbers)
   out.byte(isHold ? 1 : 0)
@@ -65,7 +65,7 @@ function writeCharge(out: ByteWriter, { settling, isHold, amount, taken, counter
   if (subject !== undefined) out.hex(subject)
 }
 
-function readCharge(reader: ByteReader): PlacedCharge {
+function readCharge(reader: ByteReader): LocatedCharge {
   const settling: SettlingRecord = { kind: reader.byte(), numbers: reader.doubles() }
   if (!isSettlingKind(settling.kind)) throw new RangeError('an unknown way to settle')
   const isHold = reader.byte() === 1
@@ -79,11 +79,11 @@ function readCharge(reader: ByteReader): PlacedCharge {
   return { settling, isHold, amount, taken, counters, caller, subject }
 }
 
-function writeCounter(out: ByteWriter, { place, limit }: PlacedCounter): void {
-  out.hex(place.identity)
-  out.hex(place.tag)
-  out.byte(place.key === undefined ? 0 : 1)
-  if (place.key !== undefined) out.hex(place.key)
+function writeCounter(out: ByteWriter, { locator, limit }: LocatedCounter): void {
+  out.hex(locator.identity)
+  out.hex(locator.tag)
+  out.byte(locator.key === undefined ? 0 : 1)
+  if (locator.key !== undefined) out.hex(locator.key)
   const { kind, numbers, texts } = limitRecord(limit)
   out.byte(kind)
   out.doubles(numbers)
@@ -91,7 +91,7 @@ function writeCounter(out: ByteWriter, { place, limit }: PlacedCounter): void {
   for (const text of texts) out.text(text)
 }
 
-function readCounter(reader: ByteReader): PlacedCounter {
+function readCounter(reader: ByteReader): LocatedCounter {
   const identity = reader.hex(IDENTITY_DIGITS)
   const tag = reader.hex(TAG_DIGITS)
   const key = reader.byte() === 0 ? undefined : reader.hex(KEY_DIGITS)
@@ -102,5 +102,5 @@ function readCounter(reader: ByteReader): PlacedCounter {
   }
   const limit = limitFrom(record)
   if (limit === undefined) throw new RangeError('an unknown limit')
-  return { place: { identity, tag, key }, limit }
+  return { locator: { identity, tag, key }, limit }
 }

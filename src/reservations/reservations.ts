@@ -1,9 +1,9 @@
 import type { Clock } from '../clock.ts'
 import type { Usage } from '../costs/cost.ts'
 import { settledBy } from '../costs/settling-record.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { NameOf } from '../engine/name-of.ts'
-import type { PlacedCharge } from '../engine/placed-charge.ts'
+import type { LocatedCharge } from '../engine/located-charge.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { MemoryMarks } from './memory-marks.ts'
 import { decodeContent, encodeContent, MAX_CHARGES, type ReservationContent } from './reservation-content.ts'
@@ -20,7 +20,7 @@ export interface ReservationsParts {
   readonly worker: number
   readonly clock: Clock
   /** Names a caller in warnings, without its values. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
   /** Marks that a fleet shares; undefined: those of this process count. */
   readonly sharedMarks: SettledMarks | undefined
   readonly listener: ReservationsListener
@@ -54,8 +54,8 @@ export class Reservations {
 
   /** The token of what was taken. Undefined where nothing was, or where it cannot be issued. */
   issue(reservation: Reservation): string | undefined {
-    const { engine, memory, nameOf, listener } = this.#parts
-    const charges = engine.place(reservation, nameOf)
+    const { engine, memory, callerDigest, listener } = this.#parts
+    const charges = engine.locate(reservation, callerDigest)
     if (charges.length === 0) return undefined
     const issued = this.#issue(charges, memory.instance)
     listener.onIssued(typeof issued === 'string' ? 'issued' : issued.problem)
@@ -71,7 +71,7 @@ export class Reservations {
     const outcome = await this.#mark(opened)
     if (outcome !== 'marked') return outcome
     const taker = this.#takerOf(opened)
-    const settled = charges.map((charge) => engine.settlePlaced(charge, settledBy(charge.settling, charge.amount, usage), taker))
+    const settled = charges.map((charge) => engine.settleLocated(charge, settledBy(charge.settling, charge.amount, usage), taker))
     return (await Promise.all(settled)).every((isKnown) => isKnown) ? 'settled' : 'unknown'
   }
 
@@ -88,12 +88,12 @@ export class Reservations {
     const outcome = await this.#mark(opened)
     if (outcome !== 'marked') return outcome
     const taker = this.#takerOf(opened)
-    const renewed = charges.map(async (charge) => (charge.isHold ? { ...charge, taken: await engine.renewPlaced(charge, taker) } : charge))
+    const renewed = charges.map(async (charge) => (charge.isHold ? { ...charge, taken: await engine.renewLocated(charge, taker) } : charge))
     const issued = this.#issue(await Promise.all(renewed), taker)
     return typeof issued === 'string' ? { token: issued } : 'unknown'
   }
 
-  #issue(charges: readonly PlacedCharge[], taker: string | undefined): string | { readonly problem: Exclude<IssueOutcome, 'issued'> } {
+  #issue(charges: readonly LocatedCharge[], taker: string | undefined): string | { readonly problem: Exclude<IssueOutcome, 'issued'> } {
     const { memory, worker, clock } = this.#parts
     if (charges.length > MAX_CHARGES) return { problem: 'too_large' }
     const issuedMs = clock.wallMs()

@@ -43,7 +43,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield statusRoute(config, parts)
   const plan = (): Plan | undefined => engine.plan
   const activity: PoliciesParts['activity'] = (policies) => control.ask('activity', policies)
-  yield policiesEndpoint({ plan, activity, nameOf: reservations.nameOf })
+  yield policiesEndpoint({ plan, activity, callerDigest: reservations.callerDigest })
   yield activityEndpoint({ plan, activity, recent: (since) => control.ask('recent_samples', since) })
   yield usageEndpoint({
     plan,
@@ -52,7 +52,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
     inspect: (name) => engine.inspect(name),
   })
   yield bundleEndpoint(() => control.ask('bundle', undefined))
-  yield explainEndpoint(explain, reservations.nameOf)
+  yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
   yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
@@ -65,17 +65,17 @@ function statusRoute({ mode, redisMode }: ServerOptions, { control, storeStats, 
 }
 
 function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger, reservations }: ServerParts): Generator<ApiRoute> {
-  const { nameOf } = reservations
+  const { callerDigest } = reservations
   const plan = (): Plan | undefined => engine.plan
-  yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
+  yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), callerDigest })
   const save = async (): Promise<boolean> => stateFile === undefined || (await control.ask('save_state', undefined)).isSaved
-  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, nameOf, logger })
+  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger })
 }
 
 function overrideRoutes({ engine, control, reservations }: ServerParts): Generator<ApiRoute> {
   return overrideEndpoints({
     plan: () => engine.plan,
-    nameOf: reservations.nameOf,
+    callerDigest: reservations.callerDigest,
     list: async () => readListed(await control.ask('list_overrides', undefined)),
     create: (order) => control.ask('create_override', order),
     end: (order) => control.ask('end_override', order),

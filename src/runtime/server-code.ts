@@ -67,8 +67,8 @@ async function loadDecisionServer(): Promise<MainServers> {
 
 async function loadProxy(): Promise<MainServers> {
   const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
-  return ({ config, metricMemory, places, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive }) => {
-    const front = new ProxyFront(config, metricMemory, places.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
+  return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive }) => {
+    const front = new ProxyFront(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
     onPlanActive(() => front.cutBlockedStreams())
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return (options) =>

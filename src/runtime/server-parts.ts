@@ -22,7 +22,7 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   /** Of operators' sessions. */
   readonly adminLogouts: Logouts
   readonly bodyMemory: BodyMemory
-  readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
+  readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'callerDigest' | 'sharedMarks'>
   readonly control: ControlLink
   /** Undefined where EDGE_DECISION_LOG is not set. */
   readonly noteDecided?: NoteDecided | undefined

@@ -1,8 +1,8 @@
 import { newWrongSecretsBuffer } from '../admin/wrong-secrets.ts'
 import { newRevokedBuffer } from '../decide/revoked-sessions.ts'
 import { newOpenReservationsBuffer } from '../engine/open-reservations.ts'
-import { newPlacesBuffer } from '../listen/connection-places.ts'
 import { newSharesBuffer } from '../listen/connection-shares.ts'
+import { newSlotsBuffer } from '../listen/connection-slots.ts'
 import { newBodyMemoryBuffer } from '../proxy/body-memory.ts'
 import type { ReservationMemory } from '../reservations/reservation-memory.ts'
 import { newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
@@ -20,7 +20,7 @@ export interface SharedMemory {
   readonly bodies: SharedArrayBuffer
   /** What requests in flight have reserved, by worker. */
   readonly openReservations: SharedArrayBuffer
-  readonly places: SharedArrayBuffer
+  readonly connectionSlots: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   /** Of operators. Apart from debug sessions, which end much sooner. */
   readonly revokedAdminSessions: SharedArrayBuffer
@@ -45,7 +45,7 @@ export function newSharedMemory(
     connections: newSharesBuffer(workers),
     bodies: newBodyMemoryBuffer(workers),
     openReservations: newOpenReservationsBuffer(workers),
-    places: newPlacesBuffer(workers),
+    connectionSlots: newSlotsBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     revokedAdminSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),

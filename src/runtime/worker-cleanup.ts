@@ -1,7 +1,7 @@
 import { RevokedSessions } from '../decide/revoked-sessions.ts'
 import { forgetOpenReservations } from '../engine/open-reservations.ts'
-import { forgetPlaces } from '../listen/connection-places.ts'
 import { ConnectionShares } from '../listen/connection-shares.ts'
+import { forgetSlots } from '../listen/connection-slots.ts'
 import { forgetBodies } from '../proxy/body-memory.ts'
 import { SharedTable } from '../store/shared-table.ts'
 import { CATALOGUE, METRIC_NAMES } from '../telemetry/metrics/catalogue.ts'
@@ -35,7 +35,7 @@ export class WorkerCleanup {
     this.#shares.forgetWorker(worker)
     forgetBodies(this.#memory.bodies, worker)
     forgetOpenReservations(this.#memory.openReservations, worker)
-    forgetPlaces(this.#memory.places, worker)
+    forgetSlots(this.#memory.connectionSlots, worker)
     return this.#table.freeLocksOf(ownerNumber(worker))
   }
 }

@@ -1,5 +1,5 @@
 import type { Limit } from '../limiter/limit.ts'
-import type { Place } from './place.ts'
+import type { CounterLocator } from './counter-locator.ts'
 
 /** A counter. Only the store that opened it knows more of it. */
 export interface Counter {
@@ -17,7 +17,7 @@ export class Charges {
   valuesFrom = new Int32Array(INITIAL_ROWS + 1)
   costs = new Float64Array(INITIAL_ROWS)
   /** Where the counters of the rows are, if the rows have no values. Never set where decisions are made. */
-  places: readonly Place[] | undefined
+  locators: readonly CounterLocator[] | undefined
 
   clear(): void {
     const { values, valueCount } = this

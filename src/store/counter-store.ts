@@ -1,7 +1,7 @@
 import type { Limit } from '../limiter/limit.ts'
 import type { ChargeResults } from './charge-results.ts'
 import type { Charges, Counter } from './charges.ts'
-import type { Place } from './place.ts'
+import type { CounterLocator } from './counter-locator.ts'
 import type { Taken } from './taken.ts'
 
 /** Whether all rows were taken, or would be; 'unavailable': it is not known, and nothing was taken. */
@@ -30,13 +30,13 @@ export interface CounterStore {
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void>
 
   /** Where the counter of each row is, at the time when it was taken from: for a settlement that does not know the values. */
-  placesOf(charges: Charges, taken: Taken): readonly Place[]
+  locatorsOf(charges: Charges, taken: Taken): readonly CounterLocator[]
 
   /**
-   * As `settleAll`, for rows that have places instead of values. `taker`: the instance that took, which counts it too; undefined: it no
+   * As `settleAll`, for rows that have locators instead of values. `taker`: the instance that took, which counts it too; undefined: it no
    * longer does. Returns false where it is not known whether it was done.
    */
-  settlePlaced(
+  settleLocated(
     charges: Charges,
     taker: string | undefined,
     taken: Taken,
@@ -45,8 +45,8 @@ export interface CounterStore {
     onWarning?: OnWarning,
   ): boolean | Promise<boolean>
 
-  /** As `renewAll`, for rows that have places instead of values. */
-  renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken | Promise<Taken>
+  /** As `renewAll`, for rows that have locators instead of values. */
+  renewLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken | Promise<Taken>
 
   /**
    * Renews holds: moves each row's cost from the slice in which it was taken, or last renewed, to the current one. Where its slice has

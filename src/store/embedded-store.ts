@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { canOverdraw } from '../limiter/limit.ts'
 import { ChargeResults } from './charge-results.ts'
 import type { Charges } from './charges.ts'
+import { type CounterLocator, identityDigest, tagText } from './counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from './counter-store.ts'
 import { type CounterPlace, EmbeddedCounter } from './embedded-counter.ts'
-import { identityDigest, type Place, tagText } from './place.ts'
 import { worthMs } from './record-kinds.ts'
 import { Resets } from './resets.ts'
 import { checkAsItIs, checkRow, checkRows, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
@@ -100,7 +100,7 @@ export class EmbeddedStore implements CounterStore {
     return !isReset
   }
 
-  placesOf(charges: Charges, { wallMs }: Taken): Place[] {
+  locatorsOf(charges: Charges, { wallMs }: Taken): CounterLocator[] {
     const rows = this.#rows
     rows.locate(charges, wallMs)
     return Array.from({ length: charges.length }, (_, row) => {
@@ -109,12 +109,12 @@ export class EmbeddedStore implements CounterStore {
     })
   }
 
-  settlePlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
+  settleLocated(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
     this.settleAll(charges, taken, nowMs, wallMs, onWarning)
     return true
   }
 
-  renewPlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
+  renewLocated(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
     return this.renewAll(charges, taken, nowMs, wallMs)
   }
 
@@ -208,7 +208,7 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /** Charges rows that the caller has located and locked, whether or not there is enough. */
-  chargeLocated(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
+  chargeLocked(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
     results.growTo(charges.length)
     for (let row = 0; row < charges.length; row++) readRow(rows, charges, row, nowMs, wallMs)
     takeRows(rows, charges, results, nowMs, wallMs)

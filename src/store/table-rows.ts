@@ -1,8 +1,8 @@
 import { type CounterRecord, newRecord } from '../limiter/record.ts'
 import type { Charges } from './charges.ts'
+import { type CounterLocator, tagWords } from './counter-locator.ts'
 import type { CounterPlace, EmbeddedCounter } from './embedded-counter.ts'
 import { HalfSipHash } from './half-sip-hash.ts'
-import { type Place, tagWords } from './place.ts'
 import type { SharedTable } from './shared-table.ts'
 import { SubjectWords } from './subject.ts'
 import { wayOf } from './table-layout.ts'
@@ -55,7 +55,7 @@ export class TableRows {
     const { length } = charges
     this.length = length
     if (length > this.lows.length) this.#growTo(length)
-    if (charges.places !== undefined) return this.#locateTags(charges, charges.places)
+    if (charges.locators !== undefined) return this.#locateTags(charges, charges.locators)
     const hash = this.#hash
     const subject = this.#subject
     for (let row = 0; row < length; row++) {
@@ -105,8 +105,8 @@ export class TableRows {
     return bits
   }
 
-  #locateTags(charges: Charges, places: readonly Place[]): void {
-    for (const [row, { tag }] of places.entries()) {
+  #locateTags(charges: Charges, locators: readonly CounterLocator[]): void {
+    for (const [row, { tag }] of locators.entries()) {
       const [low, high] = tagWords(tag)
       this.lows[row] = low
       this.highs[row] = high
@@ -114,7 +114,7 @@ export class TableRows {
       this.rules[row] = (charges.counters[row] as EmbeddedCounter).rule
       this.order[row] = row
     }
-    if (places.length > 1) this.#sortBySet(places.length)
+    if (locators.length > 1) this.#sortBySet(locators.length)
   }
 
   #sortBySet(count: number): void {

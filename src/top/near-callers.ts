@@ -1,6 +1,6 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { Group } from '../engine/group.ts'
-import type { NameOf } from '../engine/name-of.ts'
 import { subjectDigest } from '../engine/rule-overrides.ts'
 import { bundleRule } from '../engine/variant.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
@@ -8,8 +8,8 @@ import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { PlanCounter } from '../policy/plan-counter.ts'
 import { ChargeResults } from '../store/charge-results.ts'
 import { Charges, type Counter } from '../store/charges.ts'
+import type { CounterLocator } from '../store/counter-locator.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import type { Place } from '../store/place.ts'
 import type { CallerIds, KnownRule } from './caller-ids.ts'
 import { NearGate } from './near-gate.ts'
 import type { ShownCaller } from './shown-caller.ts'
@@ -33,22 +33,22 @@ export interface NearCaller extends ShownCaller {
   readonly limit: number
 }
 
-/** The callers of this thread that are nearest to a limit, of the active plan. They are known by the places of their counters: values are not kept. */
+/** The callers of this thread that are nearest to a limit, of the active plan. They are known by the locators of their counters: values are not kept. */
 export class NearCallers {
-  readonly #store: Pick<CounterStore, 'placesOf' | 'checkAll'>
+  readonly #store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>
   readonly #ids: CallerIds
-  readonly #nameOf: NameOf
+  readonly #callerDigest: CallerDigest
   readonly #gate = new NearGate()
   readonly #texts: ValueTexts
   /** The last one noted comes last. */
   readonly #noted = new Map<string, NotedCaller>()
   #plan: Plan | undefined
 
-  constructor(store: Pick<CounterStore, 'placesOf' | 'checkAll'>, ids: CallerIds, nameOf: NameOf) {
+  constructor(store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>, ids: CallerIds, callerDigest: CallerDigest) {
     this.#store = store
     this.#ids = ids
-    this.#nameOf = nameOf
-    this.#texts = new ValueTexts(1, nameOf)
+    this.#callerDigest = callerDigest
+    this.#texts = new ValueTexts(1, callerDigest)
   }
 
   /** Notes the callers of a group's rules that have little left. */
@@ -121,9 +121,9 @@ export class NearCallers {
     else if (this.#noted.size === MAX_CALLERS) this.#noted.delete(this.#noted.keys().next().value!)
     this.#noted.set(id, {
       shown: before?.shown ?? this.#shown(known, charges.values, from),
-      places: before === undefined || hasWindows(rule) ? this.#placesOf(group, index) : before.places,
+      locators: before === undefined || hasWindows(rule) ? this.#locatorsOf(group, index) : before.locators,
       rule: bundleRule(rule),
-      subject: before?.subject ?? subjectDigest(rule, charges.values.slice(from, from + rule.limitKeys.length), this.#nameOf),
+      subject: before?.subject ?? subjectDigest(rule, charges.values.slice(from, from + rule.limitKeys.length), this.#callerDigest),
       share: shareLeft(rule.counters, results.levels, firstRow),
       notedMs: nowMs,
       wallMs: results.wallMs,
@@ -135,7 +135,7 @@ export class NearCallers {
     return { policy: known.policy, rule: known.rule, values: valuesAt(this.#texts.packed(1), 0, known.limitKeys) }
   }
 
-  #placesOf({ rules, firstRows, charges, results }: Group, index: number): readonly Place[] {
+  #locatorsOf({ rules, firstRows, charges, results }: Group, index: number): readonly CounterLocator[] {
     const rows = new Charges()
     const firstRow = firstRows[index]!
     for (let c = 0; c < rules[index]!.counters.length; c++) {
@@ -143,13 +143,13 @@ export class NearCallers {
       for (let v = charges.valuesFrom[row]!; v < charges.valuesFrom[row + 1]!; v++) rows.addValue(charges.values[v]!)
       rows.add(charges.counters[row]!, 0)
     }
-    return this.#store.placesOf(rows, { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom })
+    return this.#store.locatorsOf(rows, { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom })
   }
 }
 
 interface NotedCaller {
   readonly shown: ShownCaller
-  readonly places: readonly Place[]
+  readonly locators: readonly CounterLocator[]
   /** Of the bundle. */
   readonly rule: PlanRule
   /** As overrides know the caller. */
@@ -161,7 +161,7 @@ interface NotedCaller {
   readonly wallMs: number
 }
 
-/** The place of such a counter is another one in each window. */
+/** The locator of such a counter is another one in each window. */
 function hasWindows({ counters }: PlanRule): boolean {
   return counters.some(({ limit }) => algorithmOf(limit).hasWindows)
 }
@@ -184,10 +184,10 @@ function isInWindow({ planCounters, wallMs: notedMs }: Limits & Pick<NotedCaller
 }
 
 /** A row for each counter of each caller, at no cost. */
-function chargesOf(noted: readonly (Limits & Pick<NotedCaller, 'places'>)[]): Charges {
+function chargesOf(noted: readonly (Limits & Pick<NotedCaller, 'locators'>)[]): Charges {
   const charges = new Charges()
   for (const { counters } of noted) for (const counter of counters) charges.add(counter, 0)
-  charges.places = noted.flatMap(({ places }) => places)
+  charges.locators = noted.flatMap(({ locators }) => locators)
   return charges
 }
 

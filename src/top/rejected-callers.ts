@@ -1,3 +1,4 @@
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { CallerIds, KnownRule, RuleName } from './caller-ids.ts'
 import { StreamSummary } from './stream-summary.ts'
@@ -29,10 +30,10 @@ export class RejectedCallers {
   #current: Period
   #previous: Period
 
-  constructor(ids: CallerIds, nameOf: (values: readonly string[]) => string) {
+  constructor(ids: CallerIds, callerDigest: CallerDigest) {
     this.#ids = ids
-    this.#current = newPeriod(nameOf)
-    this.#previous = newPeriod(nameOf)
+    this.#current = newPeriod(callerDigest)
+    this.#previous = newPeriod(callerDigest)
   }
 
   add(rule: PlanRule, values: readonly string[], from: number, nowMs: number): void {
@@ -77,8 +78,8 @@ interface Period {
   readonly texts: ValueTexts
 }
 
-function newPeriod(nameOf: (values: readonly string[]) => string): Period {
-  const [summary, texts] = [new StreamSummary(MAX_CALLERS), new ValueTexts(MAX_CALLERS, nameOf)]
+function newPeriod(callerDigest: CallerDigest): Period {
+  const [summary, texts] = [new StreamSummary(MAX_CALLERS), new ValueTexts(MAX_CALLERS, callerDigest)]
   return { number: Number.NEGATIVE_INFINITY, endMs: Number.NEGATIVE_INFINITY, summary, rules: [], texts }
 }
 

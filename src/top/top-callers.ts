@@ -1,4 +1,5 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { CallerWatch } from '../engine/caller-watch.ts'
 import type { Group } from '../engine/group.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
@@ -9,11 +10,11 @@ import { periodAt, RejectedCallers, type RejectedPeriod } from './rejected-calle
 import type { TopFilter } from './top-filter.ts'
 
 export interface TopCallersParts {
-  readonly store: Pick<CounterStore, 'placesOf' | 'checkAll'>
+  readonly store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>
   /** Shared by all threads. */
   readonly hashKey: readonly [number, number]
   /** The digest of a credential. */
-  readonly nameOf: (values: readonly string[]) => string
+  readonly callerDigest: CallerDigest
 }
 
 /** What one thread knows of the callers that are rejected most, and of those nearest to a limit. */
@@ -29,10 +30,10 @@ export class TopCallers implements CallerWatch {
   readonly #rejected: RejectedCallers
   readonly #near: NearCallers
 
-  constructor({ store, hashKey, nameOf }: TopCallersParts) {
+  constructor({ store, hashKey, callerDigest }: TopCallersParts) {
     const ids = new CallerIds(hashKey)
-    this.#rejected = new RejectedCallers(ids, nameOf)
-    this.#near = new NearCallers(store, ids, nameOf)
+    this.#rejected = new RejectedCallers(ids, callerDigest)
+    this.#near = new NearCallers(store, ids, callerDigest)
   }
 
   onReject(rule: PlanRule, values: readonly string[], from: number, nowMs: number): void {

@@ -1,3 +1,4 @@
+import type { CallerDigest } from '../engine/caller-digest.ts'
 import type { KnownRule } from './caller-ids.ts'
 
 /** Of a value, the mark of a cut included. */
@@ -17,12 +18,12 @@ export class ValueTexts {
   /** Copies: a part of a text would keep all of the text in memory. */
   readonly #units: Uint16Array
   readonly #lengths: Uint16Array
-  readonly #nameOf: (values: readonly string[]) => string
+  readonly #callerDigest: CallerDigest
 
-  constructor(slots: number, nameOf: (values: readonly string[]) => string) {
+  constructor(slots: number, callerDigest: CallerDigest) {
     this.#units = new Uint16Array(slots * ROOM)
     this.#lengths = new Uint16Array(slots)
-    this.#nameOf = nameOf
+    this.#callerDigest = callerDigest
   }
 
   /** The values begin at `from`. */
@@ -32,7 +33,7 @@ export class ValueTexts {
     let at = slot * ROOM
     for (let k = 0; k < credentials.length; k++) {
       const value = values[from + k]!
-      const text = credentials[k] ? this.#nameOf([value]) : value
+      const text = credentials[k] ? this.#callerDigest([value]) : value
       const isCut = text.length > most
       const kept = isCut ? most - 1 : text.length
       units[at++] = isCut ? most : kept

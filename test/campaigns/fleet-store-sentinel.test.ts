@@ -1,4 +1,4 @@
-import { describeFleet, describeFleetByPlace, describeFleetResets } from '../contract/fleet-store.ts'
+import { describeFleet, describeFleetByLocator, describeFleetResets } from '../contract/fleet-store.ts'
 import { MASTER_NAME, runningSentinels } from '../support/redis/redis-sentinel.ts'
 import type { Owner } from '../support/service/running.ts'
 
@@ -7,4 +7,4 @@ const sentinelsUrl = async (owner: Owner): Promise<string> =>
 
 describeFleet('Sentinel', sentinelsUrl)
 describeFleetResets('Sentinel', sentinelsUrl)
-describeFleetByPlace('Sentinel', sentinelsUrl)
+describeFleetByLocator('Sentinel', sentinelsUrl)

@@ -41,7 +41,7 @@ test.each([
 
 test('a flood of callers with long values does not keep the requests that they are a part of', () => {
   const [clock, store] = [new ManualClock(), newEmbeddedStore(4 * MiB)]
-  const top = new TopCallers({ store, hashKey: [1, 2], nameOf: () => '0123456789abcdef' })
+  const top = new TopCallers({ store, hashKey: [1, 2], callerDigest: () => '0123456789abcdef' })
   const engine = new Engine({ store, clock, callerWatch: top })
   engine.activate(planOf(bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-k'], 4, 0.0001)] }))))
   const [count, bytes] = [2000, 64 * 1024]

@@ -1,9 +1,9 @@
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
-import { settlingByPlace } from '../support/store/settling-by-place.ts'
+import { settlingByLocator } from '../support/store/settling-by-locator.ts'
 import { describeHolds } from './holds.ts'
 import { describeSettlement } from './settlement.ts'
 
-const newStore = () => settlingByPlace(newEmbeddedStore(256 * 1024))
+const newStore = () => settlingByLocator(newEmbeddedStore(256 * 1024))
 
-describeHolds('EmbeddedStore, by place', newStore)
-describeSettlement('EmbeddedStore, by place', newStore)
+describeHolds('EmbeddedStore, by locator', newStore)
+describeSettlement('EmbeddedStore, by locator', newStore)

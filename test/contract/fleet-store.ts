@@ -6,7 +6,7 @@ import { usableLink } from '../support/redis/recorded-link.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import type { Owner } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
-import { settlingByPlace } from '../support/store/settling-by-place.ts'
+import { settlingByLocator } from '../support/store/settling-by-locator.ts'
 import { describeCounterStore } from './counter-store.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
@@ -16,7 +16,7 @@ import { describeReset, describeSharedReset } from './reset.ts'
 import { describeSettlement } from './settlement.ts'
 import { describeSharedWarnings, describeWarnings } from './warnings.ts'
 
-/** The contract but for resets and settlements by place, which are slow tests, on the Redis that such an address names. */
+/** The contract but for resets and settlements by locator, which are slow tests, on the Redis that such an address names. */
 export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
   describeWithRedis(`FleetStore on ${servers}`, () => {
     const { newStore, newStores } = storesOfSuite(urlOf)
@@ -42,12 +42,12 @@ export function describeFleetResets(servers: string, urlOf: (owner: Owner) => Pr
 }
 
 /** What is settled by the place of a counter rather than by the caller's name. */
-export function describeFleetByPlace(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
+export function describeFleetByLocator(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
   describeWithRedis(`FleetStore on ${servers}`, () => {
     const { newStore } = storesOfSuite(urlOf)
-    const newStoreByPlace = (): CounterStore => settlingByPlace(newStore())
-    describeHolds('by place', newStoreByPlace)
-    describeSettlement('by place', newStoreByPlace)
+    const newStoreByLocator = (): CounterStore => settlingByLocator(newStore())
+    describeHolds('by locator', newStoreByLocator)
+    describeSettlement('by locator', newStoreByLocator)
   })
 }
 

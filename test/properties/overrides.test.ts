@@ -12,7 +12,7 @@ import { EmbeddedStore } from '../../src/store/embedded-store.ts'
 import { SharedTable } from '../../src/store/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table-layout.ts'
 import { bucketRule, concurrencyRule, llmRule, policy, windowRule } from '../support/bundles/bundles.ts'
-import { nameOf, override, planOf, ruleOf, setOverrides } from '../support/overrides/overridden-engine.ts'
+import { callerDigest, override, planOf, ruleOf, setOverrides } from '../support/overrides/overridden-engine.ts'
 import { runs } from '../support/run/property-runs.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { MapStore } from '../support/store/map-store.ts'
@@ -155,7 +155,7 @@ function told(decision: Decision): string {
 }
 
 function engineOn(store: CounterStore, clock: ManualClock, plan: () => ReturnType<typeof planOf>): Engine {
-  const engine = new Engine({ store, clock, nameOf })
+  const engine = new Engine({ store, clock, callerDigest })
   engine.activate(plan())
   return engine
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { PRICED, RELEASED, SETTLED_TO_COST, SETTLED_TO_TOKENS } from '../../src/costs/settling-kinds.ts'
-import type { PlacedCharge, PlacedCounter } from '../../src/engine/placed-charge.ts'
+import type { LocatedCharge, LocatedCounter } from '../../src/engine/located-charge.ts'
 import { calendarOf, PERIODS } from '../../src/limiter/calendar.ts'
 import { BUCKET, IN_FLIGHT, WINDOW } from '../../src/limiter/limit.ts'
 import { decodeContent, encodeContent } from '../../src/reservations/reservation-content.ts'
@@ -28,11 +28,11 @@ const limit = fc.oneof(
       .map(([period, zone]) => calendarOf(period, zone)),
   }),
 )
-const counter: fc.Arbitrary<PlacedCounter> = fc.record({
-  place: fc.record({ identity: hex(8), tag: hex(8), key: fc.option(hex(16), { nil: undefined }) }),
+const counter: fc.Arbitrary<LocatedCounter> = fc.record({
+  locator: fc.record({ identity: hex(8), tag: hex(8), key: fc.option(hex(16), { nil: undefined }) }),
   limit,
 })
-const charge: fc.Arbitrary<PlacedCharge> = fc.record({
+const charge: fc.Arbitrary<LocatedCharge> = fc.record({
   settling: fc.oneof(
     fc.constantFrom(SETTLED_TO_TOKENS, RELEASED, SETTLED_TO_COST),
     fc.record({ kind: fc.constant(PRICED), numbers: fc.array(positive, { minLength: 4, maxLength: 4 }) }),
@@ -68,10 +68,10 @@ describe('a token', () => {
   })
 
   test('for ten rules with two counters each in Redis is well below 4 KiB', () => {
-    const place = { identity: 'a'.repeat(16), tag: 'b'.repeat(16), key: 'c'.repeat(32) }
-    const counters: PlacedCounter[] = [
-      { place, limit: { kind: BUCKET, tokensPerMs: 0.1, burst: 1e6 } },
-      { place, limit: { kind: WINDOW, tokens: 1e9, calendar: calendarOf('1mo', 'America/Argentina/Buenos_Aires') } },
+    const locator = { identity: 'a'.repeat(16), tag: 'b'.repeat(16), key: 'c'.repeat(32) }
+    const counters: LocatedCounter[] = [
+      { locator, limit: { kind: BUCKET, tokensPerMs: 0.1, burst: 1e6 } },
+      { locator, limit: { kind: WINDOW, tokens: 1e9, calendar: calendarOf('1mo', 'America/Argentina/Buenos_Aires') } },
     ]
     const taker = 'f'.repeat(16)
     const taken = { wallMs: 1, momentMs: 1, from: 'shared' } as const

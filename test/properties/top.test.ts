@@ -83,7 +83,7 @@ const EVICTED_ON_ONE_THREAD: Phase[] = [
 test('the merged counts of two threads are within the error that is stated, for all, for a policy and for a rule', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(phase, { minLength: 1, maxLength: 8 }), async (phases) => {
-      const threads = [1, 2].map(() => new TopCallers({ store: newEmbeddedStore(64 * 1024), hashKey: [1, 2], nameOf: digestOf }))
+      const threads = [1, 2].map(() => new TopCallers({ store: newEmbeddedStore(64 * 1024), hashKey: [1, 2], callerDigest: digestOf }))
       const rejects: { readonly name: string; readonly rule: PlanRule; readonly atMs: number }[] = []
       let nowMs = 10 * PERIOD_MS
       for (const { thread, rule: index, first, callers, times, pauseMs } of phases) {

@@ -92,7 +92,7 @@ const RULES: readonly Rule[] = [
   {
     of: ['proxy/backend/'],
     not: ['node:http', ...USERS, ...KNOWLEDGE],
-    but: ['proxy/backend/', 'listen/connection-places.ts'],
+    but: ['proxy/backend/', 'listen/connection-slots.ts'],
     why: 'The client of the backend knows nothing of the proxy that uses it: no clients, decisions or tokens.',
   },
   {

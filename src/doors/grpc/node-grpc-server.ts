@@ -8,7 +8,7 @@ import type { ListenerServer } from '../../listen/listener-server.ts'
 import { takeConnections } from '../../listen/take-connections.ts'
 import { GRPC_LIMITS, type GrpcLimits } from './grpc-limits.ts'
 import type { GrpcMethod } from './grpc-method.ts'
-import { NO_PLACE_OVER_HTTP2 } from './no-place.ts'
+import { NO_SLOT_OVER_HTTP2 } from './no-slot.ts'
 import { type NodeCallContext, NodeGrpcCall } from './node-grpc-call.ts'
 import { PartialMessages } from './partial-messages.ts'
 
@@ -48,7 +48,7 @@ export class NodeGrpcServer implements ListenerServer {
     this.#limits = limits
     const { requestTimeoutMs } = options.timeouts
     const context: NodeCallContext = { methods, limits, requestTimeoutMs, onFailure, partial: new PartialMessages(limits.maxPartialBytes) }
-    this.#connections = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => this.#cutIdle())
+    this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, () => this.#cutIdle())
     const { maxStreams: maxConcurrentStreams, maxHeaderBytes: maxHeaderListSize } = limits
     this.#server = createServer({
       settings: { maxConcurrentStreams, maxHeaderListSize, enablePush: false },

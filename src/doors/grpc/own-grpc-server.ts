@@ -8,7 +8,7 @@ import { GRPC_LIMITS } from './grpc-limits.ts'
 import type { GrpcMethod } from './grpc-method.ts'
 import { GrpcConnection } from './http2/grpc-connection.ts'
 import { Http2Context } from './http2/http2-context.ts'
-import { NO_PLACE_OVER_HTTP2 } from './no-place.ts'
+import { NO_SLOT_OVER_HTTP2 } from './no-slot.ts'
 
 /** How often connections are looked at, at the least. */
 const MAX_SWEEP_MS = 250
@@ -28,7 +28,7 @@ export class OwnGrpcServer implements ListenerServer {
   constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, onFailure: (error: unknown) => void, limits = GRPC_LIMITS) {
     this.#options = options
     this.#context = new Http2Context(methods, limits, options.timeouts, onFailure)
-    this.#admitted = new AdmittedConnections(options, NO_PLACE_OVER_HTTP2, () => {
+    this.#admitted = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, () => {
       for (const connection of this.#connections) connection.closeIfIdle()
     })
     const forget = (connection: GrpcConnection): void => void this.#connections.delete(connection)

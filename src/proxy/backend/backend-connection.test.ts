@@ -1,6 +1,6 @@
 import { createServer, Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ConnectionPlaces, newPlacesBuffer } from '../../listen/connection-places.ts'
+import { ConnectionSlots, newSlotsBuffer } from '../../listen/connection-slots.ts'
 import { Backend } from './backend.ts'
 import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
 
@@ -57,7 +57,7 @@ async function backendBefore(onConnection: (socket: Socket) => void): Promise<{ 
     open.connections = count
   }
   const listener = { onOpenConnections, onQueueLength: nothing, onQueueWait: nothing }
-  const backend = new Backend(options, new ConnectionPlaces(newPlacesBuffer(1), 1, 'backend', 9), listener)
+  const backend = new Backend(options, new ConnectionSlots(newSlotsBuffer(1), 1, 'backend', 9), listener)
   onTestFinished(() => backend.close())
   return { backend, open }
 }

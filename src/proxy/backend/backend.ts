@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { ConnectionPlaces } from '../../listen/connection-places.ts'
+import type { ConnectionSlots } from '../../listen/connection-slots.ts'
 import { BackendConnection, type ConnectionParts, type ConnectionUser } from './backend-connection.ts'
 import { ConnectionQueue, type QueueListener } from './connection-queue.ts'
 import { SilenceSweep } from './silence-sweep.ts'
@@ -23,7 +23,7 @@ const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
 /** How often a worker looks whether others have given up a connection, or want one. */
 const LOOK_MS = 50
-/** A place that is handed over stays free until the other worker checks. */
+/** A slot that is handed over stays free until the other worker checks. */
 const HAND_OVER_MS = 2 * LOOK_MS
 /** How many turns workers take within the time that a request may wait: often enough for requests of other workers, rarely enough to cost little. */
 const TURNS = 4
@@ -41,11 +41,11 @@ export interface ConnectionSeeker extends ConnectionUser {
 
 /**
  * Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. Idle ones
- * and WebSockets take places too; when all places are taken, requests wait.
+ * and WebSockets take slots too; when all slots are taken, requests wait.
  */
 export class Backend {
   readonly options: BackendOptions
-  readonly #places: ConnectionPlaces
+  readonly #slots: ConnectionSlots
   readonly #listener: BackendListener
   readonly #idle: BackendConnection[] = []
   readonly #open = new Set<BackendConnection>()
@@ -53,16 +53,16 @@ export class Backend {
   readonly #sweep: SilenceSweep
   readonly #connectionParts: ConnectionParts
   #looking: NodeJS.Timeout | undefined
-  /** Until then the places that others wait for are left to them. */
+  /** Until then the slots that others wait for are left to them. */
   #abstainUntilMs = 0
-  /** Until then this worker keeps its places, although another one is owed some. */
+  /** Until then this worker keeps its slots, although another one is owed some. */
   #turnEndsMs = 0
   #isServingQueue = false
   #isClosed = false
 
-  constructor(options: BackendOptions, places: ConnectionPlaces, listener: BackendListener) {
+  constructor(options: BackendOptions, slots: ConnectionSlots, listener: BackendListener) {
     this.options = options
-    this.#places = places
+    this.#slots = slots
     this.#listener = listener
     const { url, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
     const limits = [connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, IDLE_MS].filter((ms) => ms > 0)
@@ -70,7 +70,7 @@ export class Backend {
     this.#connectionParts = { url, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
     this.#queue = new ConnectionQueue(options.queueMs, {
       onQueueLength: (count) => {
-        places.waiting = count
+        slots.waiting = count
         listener.onQueueLength(count)
       },
       onQueueWait: (seconds) => listener.onQueueWait(seconds),
@@ -103,14 +103,14 @@ export class Backend {
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
     if (this.#isClosed || restMs <= 0) return this.drop(connection)
-    if (this.#queue.first !== undefined && this.#places.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
+    if (this.#queue.first !== undefined && this.#slots.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
     this.#look()
     this.#serveQueueSoon()
   }
 
-  /** The connection is a WebSocket's from now on, and keeps its place until that closes. */
+  /** The connection is a WebSocket's from now on, and keeps its slot until that closes. */
   becomeTunnel(connection: BackendConnection, socket: Socket): void {
     this.#open.delete(connection)
     this.#listener.onOpenConnections(this.#open.size)
@@ -119,8 +119,8 @@ export class Backend {
 
   drop(connection: BackendConnection): void {
     connection.destroy()
-    const place = this.#idle.indexOf(connection)
-    if (place >= 0) this.#idle.splice(place, 1)
+    const at = this.#idle.indexOf(connection)
+    if (at >= 0) this.#idle.splice(at, 1)
     if (!this.#open.delete(connection)) return
     this.#listener.onOpenConnections(this.#open.size)
     this.#leavePlace()
@@ -134,7 +134,7 @@ export class Backend {
       return true
     }
     if (!this.#takePlace()) return false
-    // A first place would otherwise be owed to another worker again after one request.
+    // A first slot would otherwise be owed to another worker again after one request.
     if (this.#open.size === 0) this.#beginTurn(performance.now())
     this.#sweep.start()
     const connection = new BackendConnection(this.#connectionParts, call, call.isUpgrade)
@@ -150,7 +150,7 @@ export class Backend {
     return this.#open.size > 0
   }
 
-  /** A worker whose own queue never ends would keep its places for good, and those who wait in another would get none. */
+  /** A worker whose own queue never ends would keep its slots for good, and those who wait in another would get none. */
   #isTurnOver(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#turnEndsMs) return false
@@ -164,16 +164,16 @@ export class Backend {
   }
 
   #takePlace(): boolean {
-    if (performance.now() < this.#abstainUntilMs && this.#places.isWantedElsewhere) return false
-    if (this.#places.take()) return true
+    if (performance.now() < this.#abstainUntilMs && this.#slots.isWantedElsewhere) return false
+    if (this.#slots.take()) return true
     const [oldest] = this.#idle
     if (oldest === undefined) return false
     this.drop(oldest)
-    return this.#places.take()
+    return this.#slots.take()
   }
 
   #leavePlace(): void {
-    this.#places.giveBack()
+    this.#slots.giveBack()
     this.#serveQueueSoon()
   }
 
@@ -198,7 +198,7 @@ export class Backend {
   #look(): void {
     this.#looking ??= setInterval(() => {
       this.#serveQueue()
-      if (this.#queue.first === undefined && this.#places.isWantedElsewhere) {
+      if (this.#queue.first === undefined && this.#slots.isWantedElsewhere) {
         for (const connection of this.#idle.slice(0, Math.ceil(this.#idle.length / 2))) this.drop(connection)
       }
       if (this.#queue.first !== undefined || this.#idle.length > 0) return

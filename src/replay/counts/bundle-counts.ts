@@ -1,5 +1,5 @@
+import type { CallerDigest } from '../../engine/caller-digest.ts'
 import type { Decision, Refused } from '../../engine/decision.ts'
-import type { NameOf } from '../../engine/name-of.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { CallerCounts } from './caller-counts.ts'
@@ -26,11 +26,11 @@ export class BundleCounts {
   readonly callers: CallerCounts
   readonly wouldBeCallers: CallerCounts
 
-  constructor(plan: Plan, hashKey: readonly [number, number], nameOf: NameOf) {
+  constructor(plan: Plan, hashKey: readonly [number, number], callerDigest: CallerDigest) {
     const rules = plan.policies.flatMap((policy) => policy.rules)
     this.rules = new Map(rules.map((rule) => [rule, { rejected: 0, wouldReject: 0, firstMs: Number.NaN, lastMs: Number.NaN }]))
-    this.callers = new CallerCounts(hashKey, nameOf)
-    this.wouldBeCallers = new CallerCounts(hashKey, nameOf)
+    this.callers = new CallerCounts(hashKey, callerDigest)
+    this.wouldBeCallers = new CallerCounts(hashKey, callerDigest)
   }
 
   /** `rejectedValues`: of the limit keys of the rule that rejects. `valuesOf` reads those of another rule. */

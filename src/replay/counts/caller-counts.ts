@@ -1,4 +1,4 @@
-import type { NameOf } from '../../engine/name-of.ts'
+import type { CallerDigest } from '../../engine/caller-digest.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import { CallerIds, type KnownRule } from '../../top/caller-ids.ts'
 import type { ShownCaller } from '../../top/shown-caller.ts'
@@ -22,9 +22,9 @@ export class CallerCounts {
   /** By slot. */
   readonly #rules: KnownRule[] = []
 
-  constructor(hashKey: readonly [number, number], nameOf: NameOf) {
+  constructor(hashKey: readonly [number, number], callerDigest: CallerDigest) {
     this.#ids = new CallerIds(hashKey)
-    this.#texts = new ValueTexts(MAX_CALLERS, nameOf)
+    this.#texts = new ValueTexts(MAX_CALLERS, callerDigest)
   }
 
   add(rule: PlanRule, values: readonly string[]): void {

@@ -1,4 +1,4 @@
-import type { NameOf } from '../../engine/name-of.ts'
+import type { CallerDigest } from '../../engine/caller-digest.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ShownCaller } from '../../top/shown-caller.ts'
 import { CallerCounts } from './caller-counts.ts'
@@ -23,9 +23,9 @@ export class Difference {
   readonly #rejected: CallerCounts
   readonly #allowed: CallerCounts
 
-  constructor(hashKey: readonly [number, number], nameOf: NameOf) {
-    this.#rejected = new CallerCounts(hashKey, nameOf)
-    this.#allowed = new CallerCounts(hashKey, nameOf)
+  constructor(hashKey: readonly [number, number], callerDigest: CallerDigest) {
+    this.#rejected = new CallerCounts(hashKey, callerDigest)
+    this.#allowed = new CallerCounts(hashKey, callerDigest)
   }
 
   newlyReject({ rule, values }: Verdict): void {

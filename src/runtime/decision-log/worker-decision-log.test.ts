@@ -18,7 +18,7 @@ const REQUEST = new PlainRequestView({ method: 'GET', uri: `/${'x'.repeat(8000)}
 function newLog(): { log: WorkerDecisionLog; sent: (FromWorker & { type: 'decision_lines' })[]; logged: string[]; dropped(): number } {
   const engine = new Engine({ store: new MapStore(), clock: systemClock })
   engine.activate(planOf(bundle(1, policy('p', { rules: [bucketRule('r', [], 1)] }))))
-  const lines = new DecisionLines({ trustedProxies: new TrustedProxies(), nameOf: () => '' })
+  const lines = new DecisionLines({ trustedProxies: new TrustedProxies(), callerDigest: () => '' })
   const metricMemory = new MetricMemory(newMetricBuffer(1), 0)
   const sent: (FromWorker & { type: 'decision_lines' })[] = []
   const send = (message: FromWorker): void => void sent.push(message as FromWorker & { type: 'decision_lines' })

@@ -10,11 +10,11 @@ import type { ListenerName } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import { newTableBuffer } from '../../store/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
-import type { ControlHandlers } from '../control/control-calls.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import type { ListenError, ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
+import { WorkerSlots } from './worker-slot.ts'
 
 const INFO = { version: '1', hash: '', updatedAtS: 0 }
 const SOCKET: SharedSocket = { share: async () => ({ fd: 0 }), giveBack() {}, noteListening() {}, close() {} }
@@ -84,13 +84,12 @@ function supervised(): Supervised {
   const logger = pino({ level: 'silent' })
   const supervisor = new Supervisor({
     host,
-    workers: 1,
+    slots: new WorkerSlots(1),
     sockets: new Map([['main', SOCKET]]),
     memory,
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
-    control: {} as ControlHandlers,
     overrides: () => overrides,
     pause: async () => {},
   })

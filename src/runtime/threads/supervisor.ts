@@ -6,37 +6,34 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
-import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { resultOf } from '../control/call-result.ts'
-import type { ControlHandlers, WorkerCallName, WorkerCalls } from '../control/control-calls.ts'
+import type { ControlHandlers } from '../control/control-calls.ts'
 import type { FleetNews } from '../control/fleet-news.ts'
-import { OpenWorkerCalls } from '../control/worker-calls.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
 import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
 import { Activation } from './activation.ts'
 import { FirstStart } from './first-start.ts'
-import type { FromWorker, ToWorker } from './messages.ts'
+import type { FromWorker } from './messages.ts'
 import { type BoundListeners, SharedListeners } from './shared-listeners.ts'
 import { CAUSE_WORDS, CAUSES, causeOf } from './worker-death.ts'
 import type { WorkerHost } from './worker-host.ts'
-import { WorkerSlot } from './worker-slot.ts'
+import type { WorkerSlot, WorkerSlots } from './worker-slot.ts'
 
 export interface SupervisorParts {
   readonly host: WorkerHost
-  readonly workers: number
+  /** One for each worker; the supervisor starts and replaces their threads. */
+  readonly slots: WorkerSlots
   /** Bound, not open yet; the supervisor closes them. */
   readonly sockets: BoundListeners
   readonly memory: SharedMemory
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly nowMs: () => number
-  /** What workers ask for operators. */
-  readonly control: ControlHandlers
   /** All overrides that have been announced to running workers. */
   readonly overrides: () => readonly TimedOverride[]
   /** Undefined where nobody can watch events. */
@@ -50,7 +47,7 @@ export interface SupervisorParts {
 /** Starts the workers, sends them what they need to know, and replaces those that die. Serves nothing itself. */
 export class Supervisor {
   readonly #parts: SupervisorParts
-  readonly #slots: readonly WorkerSlot[]
+  readonly #slots: WorkerSlots
   readonly #cleanup: WorkerCleanup
   readonly #activation: Activation
   readonly #listeners: SharedListeners
@@ -60,7 +57,7 @@ export class Supervisor {
   /** Of the bundle that holds. A worker that comes later cannot know what was before it. */
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
-  readonly #workerCalls = new OpenWorkerCalls()
+  #handlers: ControlHandlers | undefined
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
@@ -70,48 +67,38 @@ export class Supervisor {
     this.#parts = parts
     this.#cleanup = new WorkerCleanup(parts.memory, parts.metrics)
     this.#activation = new Activation(new Int32Array(parts.memory.plan), (worker) => this.#endStuck(worker))
-    this.#listeners = new SharedListeners(parts)
+    this.#listeners = new SharedListeners({ ...parts, workers: parts.slots.count })
     this.#servingWorkers = new CounterFamily(parts.metrics, 'edge_workers').series()
     this.#deaths = new CounterFamily(parts.metrics, 'edge_worker_deaths_total')
     for (const cause of CAUSES) this.#deaths.series(cause)
-    this.#slots = Array.from({ length: parts.workers }, (_, i) => new WorkerSlot(i + 1))
-    for (const slot of this.#slots) this.#startThread(slot)
+    this.#slots = parts.slots
+    for (const slot of this.#slots.all) this.#startThread(slot)
   }
 
   loadIpFile(file: IpFile): void {
     this.#ipFiles.set(file.data.kind, file)
-    this.#sendAll({ type: 'ip_file', file })
+    this.#slots.sendAll({ type: 'ip_file', file })
   }
 
   /** Done when the bundle holds in all workers. Throws when it cannot, and the one before still holds in all. */
   async activate({ bundle, limits }: GoodBundle, info: BundleInfo): Promise<void> {
     const ages = limitAges(limits, this.#parts.nowMs(), this.#ages)
-    const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
+    const { living } = this.#slots
     const content = { bundle, info, sincesMs: ages.sincesMs }
-    await this.#activation.begin(content, living, (message) => this.#sendAll(message))
+    await this.#activation.begin(content, living, (message) => this.#slots.sendAll(message))
     this.#ages = ages
-    this.#sendAll({ type: 'plan_active' })
-  }
-
-  /** Announces a change to the workers that run. One that starts later is sent `overrides` of the parts. */
-  announceOverrides(change: OverridesChange): void {
-    this.#sendAll({ type: 'overrides', change })
+    this.#slots.sendAll({ type: 'plan_active' })
   }
 
   /** Sends all workers the news of the fleet, and `all` to those that come later. */
   announceFleet(news: FleetNews, all: FleetNews): void {
     this.#fleet = all
-    this.#sendAll({ type: 'fleet', news })
+    this.#slots.sendAll({ type: 'fleet', news })
   }
 
-  send(worker: number, message: ToWorker): void {
-    this.#slots[worker - 1]!.link?.send(message)
-  }
-
-  /** Asks all workers. Those that do not answer in time are left out. */
-  askWorkers<Name extends WorkerCallName>(name: Name, ask: WorkerCalls[Name]['ask']): Promise<WorkerCalls[Name]['answer'][]> {
-    const living = this.#slots.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
-    return this.#workerCalls.askAll(name, ask, living, (worker, call) => this.send(worker, { type: 'worker_call', call, name, ask }))
+  /** How workers are answered that ask for operators; to be said before anything is open, so that nobody asks earlier. */
+  answerWith(handlers: ControlHandlers): void {
+    this.#handlers = handlers
   }
 
   /** When a worker died last, on the monotonic clock; -Infinity where none has. */
@@ -121,7 +108,7 @@ export class Supervisor {
 
   /** How many workers run, whether or not they accept requests yet. */
   get livingCount(): number {
-    return this.#slots.filter(({ state }) => state === 'up' || state === 'ready').length
+    return this.#slots.all.filter(({ state }) => state === 'up' || state === 'ready').length
   }
 
   /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */
@@ -136,7 +123,7 @@ export class Supervisor {
 
   /** Done when all workers accept connections on every listener of this phase. Returns where. */
   async open(phase: OpeningPhase): Promise<Map<ListenerName, ListenAddress>> {
-    const addresses = await this.#listeners.open(phase, this.#slots)
+    const addresses = await this.#listeners.open(phase, this.#slots.all)
     if (phase === 'ready') this.#start.noteOpen()
     return addresses
   }
@@ -144,7 +131,7 @@ export class Supervisor {
   /** Every response is the last on its connection from now on. */
   drain(): void {
     this.#isDraining = true
-    this.#sendAll({ type: 'drain' })
+    this.#slots.sendAll({ type: 'drain' })
   }
 
   /** Done when open requests are answered, or the time is over. */
@@ -153,20 +140,16 @@ export class Supervisor {
     const closed = new Promise<void>((resolve) => {
       this.#onClosed = resolve
     })
-    this.#sendAll({ type: 'close' })
-    for (const slot of this.#slots) if (slot.link === undefined) slot.state = 'closed'
+    this.#slots.sendAll({ type: 'close' })
+    for (const slot of this.#slots.all) if (slot.link === undefined) slot.state = 'closed'
     this.#noteClosed()
     const timer = new AbortController()
     await Promise.race([closed, sleep(graceMs, undefined, { signal: timer.signal }).catch(() => {})])
     timer.abort()
-    for (const slot of this.#slots) {
+    for (const slot of this.#slots.all) {
       slot.state = 'closed'
       slot.link?.terminate()
     }
-  }
-
-  #sendAll(message: ToWorker): void {
-    for (const { link } of this.#slots) link?.send(message)
   }
 
   /** The thread is sent all that the others know. */
@@ -195,7 +178,7 @@ export class Supervisor {
         return
       case 'up':
         slot.state = 'up'
-        if (this.#slots.every(({ state }) => state !== 'starting')) this.#start.noteUp()
+        if (this.#slots.all.every(({ state }) => state !== 'starting')) this.#start.noteUp()
         return this.#listeners.join('early', slot)
       case 'ready':
         slot.state = 'ready'
@@ -207,7 +190,7 @@ export class Supervisor {
       case 'control_call':
         return void this.#answer(slot, message)
       case 'worker_answer':
-        return this.#workerCalls.note(slot.worker, message.call, message.result)
+        return this.#slots.noteAnswer(slot.worker, message.call, message.result)
       case 'events':
         return this.#parts.events?.publishFrom(slot.worker, message.events)
       case 'events_taken':
@@ -221,7 +204,7 @@ export class Supervisor {
   }
 
   async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'control_call' }): Promise<void> {
-    const handle = this.#parts.control[name] as (ask: unknown) => unknown
+    const handle = this.#handlers![name] as (ask: unknown) => unknown
     link?.send({ type: 'control_answer', call, result: await resultOf(() => handle(ask)) })
   }
 
@@ -237,7 +220,7 @@ export class Supervisor {
     const isExpected = slot.state === 'closed'
     slot.link = undefined
     this.#listeners.leave(slot.worker)
-    this.#workerCalls.leave(slot.worker)
+    this.#slots.leaveCalls(slot.worker)
     this.#parts.events?.leave(slot.worker)
     const freedLocks = this.#cleanup.cleanUp(slot.worker)
     this.#activation.leave(slot.worker)
@@ -280,7 +263,7 @@ export class Supervisor {
 
   #endStuck(worker: number): void {
     this.#parts.logger.error({ event: 'worker_stuck', worker }, `worker ${worker} does not answer and is ended`)
-    this.#slots[worker - 1]!.link?.terminate()
+    this.#slots.of(worker).link?.terminate()
   }
 
   #countServing(): void {
@@ -288,6 +271,6 @@ export class Supervisor {
   }
 
   #noteClosed(): void {
-    if (this.#slots.every(({ state }) => state === 'closed')) this.#onClosed?.()
+    if (this.#slots.all.every(({ state }) => state === 'closed')) this.#onClosed?.()
   }
 }

@@ -1,13 +1,13 @@
 import type { Charges } from '../charges.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
-import type { QuestionCall } from './question-call.ts'
+import type { QueryCall } from './query-call.ts'
 
 /**
  * Forgets this process's own counts of counters that were reset, and calls `onReset` for each reset that was not known here yet. Call it before
  * charging what the calls took: that was taken after the reset.
  */
 export function applyResets(
-  calls: readonly QuestionCall[],
+  calls: readonly QueryCall[],
   charges: Charges,
   local: EmbeddedStore,
   nowMs: number,

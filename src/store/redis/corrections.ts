@@ -1,7 +1,7 @@
 import { limitFrom, limitRecord } from '../../limiter/limit-record.ts'
 import { Charges } from '../charges.ts'
+import type { CounterLocator } from '../counter-locator.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
-import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import { LinkError } from './link/link-error.ts'
 import type { ReservationScript } from './reservation-script.ts'
@@ -54,7 +54,7 @@ export class Corrections {
    */
   async leave(taker: string, charges: Charges, taken: Taken, renewedMs?: number): Promise<void> {
     const { script, listener } = this.#parts
-    const rows = charges.places!.map(({ tag }, row): CorrectionRow => {
+    const rows = charges.locators!.map(({ tag }, row): CorrectionRow => {
       const { kind, numbers, texts } = limitRecord(charges.counters[row]!.limit)
       return [tag, charges.costs[row]!, kind, numbers, texts]
     })
@@ -97,14 +97,14 @@ export class Corrections {
     if (correction === undefined) return listener.onUnknownOutcome('settlement')
     const [wallMs, momentMs, rows, renewedMs] = correction
     const charges = new Charges()
-    const places: Place[] = []
+    const locators: CounterLocator[] = []
     for (const [tag, cost, kind, numbers, texts] of rows) {
       const limit = limitFrom({ kind, numbers, texts })
       if (limit === undefined) continue
       charges.add(local.open({ identity: [], limit, sinceMs: 0 }), cost)
-      places.push({ identity: '', tag, key: undefined })
+      locators.push({ identity: '', tag, key: undefined })
     }
-    charges.places = places
+    charges.locators = locators
     const taken: Taken = { wallMs, momentMs, from: 'shared' }
     if (renewedMs === null) local.settleAll(charges, taken, nowMs(), presentMs())
     else local.moveHolds(charges, taken, renewedMs, nowMs())

@@ -16,7 +16,7 @@ export class CounterKeys {
   }
 
   keyOf(charges: Charges, row: number): string {
-    return this.#prefix + (charges.places === undefined ? this.digestOf(charges, row) : charges.places[row]!.key!)
+    return this.#prefix + (charges.locators === undefined ? this.digestOf(charges, row) : charges.locators[row]!.key!)
   }
 
   digestOf({ counters, values, valuesFrom }: Charges, row: number): string {

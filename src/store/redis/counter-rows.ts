@@ -17,7 +17,7 @@ export interface CounterRow {
 }
 
 /** A row of a decision, or of a reset. */
-export interface QuestionRow extends CounterRow {
+export interface QueryRow extends CounterRow {
   /** Its index in the charges. */
   readonly row: number
   readonly cost: number
@@ -27,7 +27,7 @@ export interface QuestionRow extends CounterRow {
   readonly lease: number | undefined
   /** The last reset known to this process, or 0. */
   readonly knownResetMs: number
-  /** The time of the question, by our estimate of the clock of Redis. */
+  /** The time of the query, by our estimate of the clock of Redis. */
   readonly wallMs: number
 }
 
@@ -46,7 +46,7 @@ export interface ReturnRow extends CounterRow {
   readonly onWarning?: ((percent: number) => void) | undefined
 }
 
-/** This process's own counts of the counters in a question. */
+/** This process's own counts of the counters in a query. */
 export interface OwnCounts {
   /** Tokens left by its own counts. */
   readonly levels: Float64Array
@@ -54,7 +54,8 @@ export interface OwnCounts {
   readonly resetsMs: Float64Array
 }
 
-export interface Question {
+/** What is asked of counters in Redis: a decision, a check or a reset. */
+export interface CounterQuery {
   readonly charges: Charges
   readonly own: OwnCounts
   /** Rows of the charges, and how many tokens to lease with each. */
@@ -66,8 +67,8 @@ export interface Question {
 }
 
 /** An own count may lag behind by the refill of `slackMs`; `wallMs` is by the clock of Redis. */
-export function questionRows(keys: CounterKeys, question: Question, slackMs: number, wallMs: number): QuestionRow[] {
-  const { charges, own, rows, leases, nowMs } = question
+export function queryRows(keys: CounterKeys, query: CounterQuery, slackMs: number, wallMs: number): QueryRow[] {
+  const { charges, own, rows, leases, nowMs } = query
   return rows.map((row, i) => {
     const counter = charges.counters[row] as FleetCounter
     const { limit } = counter

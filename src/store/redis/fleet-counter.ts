@@ -1,9 +1,9 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { canOverdraw } from '../../limiter/limit.ts'
 import { newRecord } from '../../limiter/record.ts'
+import { identityDigest } from '../counter-locator.ts'
 import type { CounterOverride, CounterSpec } from '../counter-store.ts'
 import { type CounterPlace, EmbeddedCounter } from '../embedded-counter.ts'
-import { identityDigest } from '../place.ts'
 import { SubjectWords } from '../subject.ts'
 
 /**
@@ -38,7 +38,7 @@ export class FleetCounter extends EmbeddedCounter {
     this.leaseSalt = mix(size, rate)
   }
 
-  /** See `identityDigest` in `place.ts`; computed when first needed. */
+  /** See `identityDigest` in `counter-locator.ts`; computed when first needed. */
   get identityDigest(): string {
     this.#identityDigest ??= identityDigest(this.identity)
     return this.#identityDigest

@@ -6,7 +6,7 @@ import { applyResets } from './apply-resets.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import type { Leases } from './leases/leases.ts'
 import { LinkError } from './link/link-error.ts'
-import type { QuestionCall } from './question-call.ts'
+import type { QueryCall } from './query-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
 /** Announces resets to all instances. Rejects with a LinkError. */
@@ -53,13 +53,13 @@ export class FleetResets {
   }
 
   /** Applies those that replies tell of. */
-  apply(calls: readonly QuestionCall[], charges: Charges): void {
+  apply(calls: readonly QueryCall[], charges: Charges): void {
     const { local, leases, clock } = this.#parts
     applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
   }
 
   /** Those that these calls have made. */
-  madeBy(calls: readonly QuestionCall[], charges: Charges): AnnouncedReset[] {
+  madeBy(calls: readonly QueryCall[], charges: Charges): AnnouncedReset[] {
     return calls.flatMap(({ rows, reply }) => {
       if (reply === undefined || reply.fits === 'other_window') return []
       return rows.map(({ row, limit }, i) => {

@@ -3,17 +3,17 @@ import { SLICES } from '../../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit } from '../../limiter/limit.ts'
 import type { ChargeResults } from '../charge-results.ts'
 import type { Charges } from '../charges.ts'
+import type { CounterLocator } from '../counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
-import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
 import type { AnnouncedReset } from './announced-resets.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
-import { FleetQuestions, type FleetQuestionsParts, MAX_ASKED } from './fleet-questions.ts'
+import { FleetQueries, type FleetQueriesParts, MAX_ASKED } from './fleet-queries.ts'
 import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import { LinkError } from './link/link-error.ts'
 
-export interface FleetStoreParts extends FleetQuestionsParts {
+export interface FleetStoreParts extends FleetQueriesParts {
   /** Announces resets to all instances; undefined: this is the only one. Rejects with a LinkError. */
   readonly announce?: AnnounceResets | undefined
 }
@@ -22,12 +22,12 @@ export interface FleetStoreParts extends FleetQuestionsParts {
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
   readonly #resets: FleetResets
-  readonly #questions: FleetQuestions
+  readonly #queries: FleetQueries
 
   constructor(parts: FleetStoreParts) {
     this.#parts = parts
     this.#resets = new FleetResets(parts)
-    this.#questions = new FleetQuestions(parts, this.#resets)
+    this.#queries = new FleetQueries(parts, this.#resets)
   }
 
   open(spec: CounterSpec): FleetCounter {
@@ -35,11 +35,11 @@ export class FleetStore implements CounterStore {
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#questions.ask('take', charges, results, nowMs, wallMs, false)
+    return this.#queries.ask('take', charges, results, nowMs, wallMs, false)
   }
 
   checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
-    return this.#questions.ask('check', charges, results, nowMs, wallMs, isForOperator)
+    return this.#queries.ask('check', charges, results, nowMs, wallMs, isForOperator)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
@@ -50,13 +50,13 @@ export class FleetStore implements CounterStore {
     if (isShared) return this.#parts.shared.settle(charges, taken, nowMs, onWarning).then(() => {})
   }
 
-  placesOf(charges: Charges, taken: Taken): Place[] {
+  locatorsOf(charges: Charges, taken: Taken): CounterLocator[] {
     const { local, shared } = this.#parts
     // What was taken while Redis was away may be renewed there.
-    return local.placesOf(charges, taken).map((place, row) => ({ ...place, key: shared.digestOf(charges, row) }))
+    return local.locatorsOf(charges, taken).map((locator, row) => ({ ...locator, key: shared.digestOf(charges, row) }))
   }
 
-  async settlePlaced(
+  async settleLocated(
     charges: Charges,
     taker: string | undefined,
     taken: Taken,
@@ -91,7 +91,7 @@ export class FleetStore implements CounterStore {
   }
 
   /** Where Redis cannot be asked, holds of another instance stay in their slice: the next renewal takes them again. */
-  async renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
+  async renewLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
     if (this.#isOwn(taker)) {
       await this.#catchUp(charges)
       return this.renewAll(charges, taken, nowMs)
@@ -110,7 +110,7 @@ export class FleetStore implements CounterStore {
     const { shared } = this.#parts
     const made: AnnouncedReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
-      const own = this.#questions.ownCounts(charges, nowMs, wallMs)
+      const own = this.#queries.ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
       this.#resets.apply(calls, charges)
       made.push(...this.#resets.madeBy(calls, charges))

@@ -15,7 +15,7 @@ import type { FleetCounter } from './fleet-counter.ts'
 import { FleetStore } from './fleet-store.ts'
 import type { RedisLink } from './link/redis-link.ts'
 import type { Script } from './link/script.ts'
-import { grantOf, type QuestionCall } from './question-call.ts'
+import { grantOf, type QueryCall } from './query-call.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 const SIZE = 60
@@ -167,9 +167,9 @@ interface Instance {
   readonly store: FleetStore
   readonly counter: FleetCounter
   readonly key: string
-  callsFor(charges: Charges, asks?: readonly number[]): QuestionCall[]
+  callsFor(charges: Charges, asks?: readonly number[]): QueryCall[]
   /** Takes from Redis alone, as if the answer were still on its way. */
-  ask(cost: number, lease?: number): Promise<QuestionCall[]>
+  ask(cost: number, lease?: number): Promise<QueryCall[]>
   take(cost: number): Promise<void>
 }
 

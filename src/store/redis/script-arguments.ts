@@ -10,17 +10,17 @@ import {
   type WindowLimit,
 } from '../../limiter/limit.ts'
 import type { CounterOverride } from '../counter-store.ts'
-import type { CounterRow, QuestionRow, ReturnRow } from './counter-rows.ts'
+import type { CounterRow, QueryRow, ReturnRow } from './counter-rows.ts'
 import { windowsAround } from './windows-around.ts'
 
-export type QuestionAction = 'take' | 'check' | 'reset'
+export type QueryAction = 'take' | 'check' | 'reset'
 type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
 
 /** Sent in place of the tokens to lease. */
 const SETTLED = -1
 
 /** The arguments of the script, see `assets/redis/counters.lua`. `knownMs`: the last change of overrides that is in force here. */
-export function questionArguments(action: QuestionAction, rows: readonly QuestionRow[], knownMs: number): string[] {
+export function queryArguments(action: QueryAction, rows: readonly QueryRow[], knownMs: number): string[] {
   const args: string[] = [action, String(knownMs)]
   for (const row of rows) {
     const { cost, most, lease, knownResetMs, wallMs } = row

@@ -1,7 +1,7 @@
-import type { QuestionRow, ReturnRow } from './counter-rows.ts'
+import type { QueryRow, ReturnRow } from './counter-rows.ts'
 import type { RedisLink } from './link/redis-link.ts'
 import type { Script } from './link/script.ts'
-import { type QuestionAction, questionArguments, returnArguments } from './script-arguments.ts'
+import { type QueryAction, queryArguments, returnArguments } from './script-arguments.ts'
 import { readReply, type ScriptReply } from './script-reply.ts'
 
 /** The part of a connection that counters use. */
@@ -14,7 +14,7 @@ const SLOWEST_DECAY = 0.999
 export class ScriptCalls {
   readonly #link: CounterLink
   readonly #script: Script
-  /** The slowest recent round trip of a question. */
+  /** The slowest recent round trip of a query. */
   slowestMs = 0
 
   constructor(link: CounterLink, script: Script) {
@@ -23,9 +23,9 @@ export class ScriptCalls {
   }
 
   /** Rejects with a LinkError. */
-  async ask(action: QuestionAction, rows: readonly QuestionRow[], knownMs: number): Promise<ScriptReply> {
+  async ask(action: QueryAction, rows: readonly QueryRow[], knownMs: number): Promise<ScriptReply> {
     const sentMs = performance.now()
-    const reply = await this.#link.run(this.#script, keysOf(rows), questionArguments(action, rows, knownMs))
+    const reply = await this.#link.run(this.#script, keysOf(rows), queryArguments(action, rows, knownMs))
     this.slowestMs = Math.max(performance.now() - sentMs, this.slowestMs * SLOWEST_DECAY)
     return readReply(reply, rows.length)
   }

@@ -5,10 +5,10 @@ import type { Charges } from '../charges.ts'
 import type { OnWarning } from '../counter-store.ts'
 import type { Taken } from '../taken.ts'
 import { CounterKeys } from './counter-keys.ts'
-import { type Question, questionRows, type ReturnRow, renewalRows, settlementRows } from './counter-rows.ts'
+import { type CounterQuery, queryRows, type ReturnRow, renewalRows, settlementRows } from './counter-rows.ts'
 import type { LinkError } from './link/link-error.ts'
 import type { Script } from './link/script.ts'
-import { type QuestionCall, returnsOf, takenMs } from './question-call.ts'
+import { type QueryCall, returnsOf, takenMs } from './query-call.ts'
 import { type CounterLink, ScriptCalls } from './script-calls.ts'
 import { type ScriptReply, warnedPercent } from './script-reply.ts'
 import { Settlements } from './settlements.ts'
@@ -60,7 +60,7 @@ export class SharedCounters {
   }
 
   /**
-   * The time by the clock of Redis, close enough to name the right window in nearly all questions. What is decided here goes by it, too,
+   * The time by the clock of Redis, close enough to name the right window in nearly all queries. What is decided here goes by it, too,
    * while Redis is unreachable: by a clock that differs, what was taken before would be in other windows.
    */
   redisWallMs(wallMs: number): number {
@@ -68,16 +68,16 @@ export class SharedCounters {
   }
 
   /** The calls that a decision takes, or undefined where the circuit of a node that they need is open. */
-  callsFor(action: 'take' | 'check', question: Question): QuestionCall[] | undefined {
-    const calls = this.#callsFor(action, question)
+  callsFor(action: 'take' | 'check', query: CounterQuery): QueryCall[] | undefined {
+    const calls = this.#callsFor(action, query)
     return calls.every(({ number }) => this.#link.isUsable(number)) ? calls : undefined
   }
 
   /**
    * Takes or checks, and fills `results`. Returns whether all fit; 'other_window' where nothing was taken, because Redis is in a window that the
-   * question did not name: `redisWallMs` is correct from now on. Rejects with a LinkError if a call failed; what other nodes took is given back.
+   * query did not name: `redisWallMs` is correct from now on. Rejects with a LinkError if a call failed; what other nodes took is given back.
    */
-  async ask(calls: readonly QuestionCall[], charges: Charges, results: ChargeResults): Promise<boolean | 'other_window'> {
+  async ask(calls: readonly QueryCall[], charges: Charges, results: ChargeResults): Promise<boolean | 'other_window'> {
     let failure: LinkError | undefined
     try {
       // Most decisions take one call.
@@ -102,7 +102,7 @@ export class SharedCounters {
   }
 
   /** Gives back what `ask` took and leased, less what refill may have replaced since. Never rejects. */
-  async giveBack(calls: readonly QuestionCall[]): Promise<void> {
+  async giveBack(calls: readonly QueryCall[]): Promise<void> {
     await Promise.all(calls.map((call) => this.#giveBack(returnsOf(call, true))))
   }
 
@@ -153,25 +153,25 @@ export class SharedCounters {
   }
 
   /** Resets counters, even where circuits are open. Never rejects: returns all calls, and the first LinkError. */
-  async reset(question: Question): Promise<{ calls: readonly QuestionCall[]; failure: LinkError | undefined }> {
-    const calls = this.#callsFor('reset', question)
+  async reset(query: CounterQuery): Promise<{ calls: readonly QueryCall[]; failure: LinkError | undefined }> {
+    const calls = this.#callsFor('reset', query)
     return { calls, failure: await this.#runAll(calls) }
   }
 
-  #callsFor(action: QuestionCall['action'], question: Question): QuestionCall[] {
-    const { wallMs: askedWallMs, nowMs } = question
+  #callsFor(action: QueryCall['action'], query: CounterQuery): QueryCall[] {
+    const { wallMs: askedWallMs, nowMs } = query
     const knownMs = this.#overridesKnownAt(nowMs)
-    const rows = questionRows(this.#keys, question, this.slackMs, this.redisWallMs(askedWallMs))
+    const rows = queryRows(this.#keys, query, this.slackMs, this.redisWallMs(askedWallMs))
     return groupsOf(this.#link, rows).map(({ number, rows }) => ({ number, rows, action, askedWallMs, knownMs, reply: undefined }))
   }
 
   /** Returns the first error. */
-  async #runAll(calls: readonly QuestionCall[]): Promise<LinkError | undefined> {
+  async #runAll(calls: readonly QueryCall[]): Promise<LinkError | undefined> {
     const results = await Promise.allSettled(calls.map((call) => this.#run(call)))
     return results.find((result) => result.status === 'rejected')?.reason as LinkError | undefined
   }
 
-  async #run(call: QuestionCall): Promise<void> {
+  async #run(call: QueryCall): Promise<void> {
     const { action, rows, knownMs } = call
     try {
       const reply = await this.#calls.ask(action, rows, knownMs)
@@ -210,7 +210,7 @@ function renewed(taken: Taken, replies: readonly ScriptReply[]): Taken {
   return { wallMs, momentMs, from: 'shared' }
 }
 
-function write({ rows, reply }: QuestionCall, charges: Charges, results: ChargeResults, isGivenBack: boolean): void {
+function write({ rows, reply }: QueryCall, charges: Charges, results: ChargeResults, isGivenBack: boolean): void {
   const { fits, wallMs, levels, leased, warnings } = reply!
   for (const [i, { row }] of rows.entries()) {
     const { limit } = charges.counters[row]!

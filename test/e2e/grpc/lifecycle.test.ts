@@ -122,10 +122,10 @@ describe.each(LAYERS)('on the %s layer', (layer) => {
   async function started(
     limits = {},
     timeouts = {},
-    places?: number,
+    slots?: number,
   ): Promise<Awaited<ReturnType<typeof servingCalls>> & { echo: EchoMethods }> {
     const echo = new EchoMethods()
-    const running = await servingCalls(layer, { methods: echo.methods, limits, timeouts, ...(places && { places }) })
+    const running = await servingCalls(layer, { methods: echo.methods, limits, timeouts, ...(slots && { slots }) })
     return { ...running, echo }
   }
 })

@@ -7,7 +7,7 @@ import { Edge } from '../../support/service/edge.ts'
 import { HoldingHost } from '../../support/service/holding-host.ts'
 import { ask } from '../../support/service/http.ts'
 import { portOf } from '../../support/service/port-of.ts'
-import { scratchDirectory } from '../../support/service/running.ts'
+import { running, scratchDirectory } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
@@ -61,6 +61,28 @@ test('where one listener cannot be bound, none stays bound, and the error says w
   await expect(starting).rejects.toMatchObject({ code: 'EADDRINUSE', listener: 'admin' })
   expect(closed).toEqual([port])
 })
+
+test('a start whose workers die closes its ports and lets go of its state file, so that the next one can have both', async () => {
+  const [port, adminPort] = [await serverPort(), await serverPort()]
+  const env = { EDGE_PORT: String(port), EDGE_ADMIN_PORT: String(adminPort), EDGE_STATE_FILE: join(await scratchDirectory(), 'state') }
+  const closed: number[] = []
+  const starting = Edge.start({ bundle: bundle(1), env, aroundHost: (host) => notingCloses(stillborn(host), closed) })
+  await expect(starting).rejects.toThrow('stillborn')
+  expect(closed).toEqual([port, adminPort])
+  const edge = await running({ bundle: bundle(1), env })
+  expect(edge.port).toBe(port)
+})
+
+/** Its workers end before they are up. */
+function stillborn(host: WorkerHost): WorkerHost {
+  return {
+    bind: (...args) => host.bind(...args),
+    startWorker(_worker, _memory, listener) {
+      setImmediate(() => listener.onExit(new Error('stillborn')))
+      return { send() {}, terminate() {} }
+    },
+  }
+}
 
 /** Notes which ports were closed that had been bound; one is taken. */
 function notingCloses(host: WorkerHost, closed: number[], taken?: number): WorkerHost {

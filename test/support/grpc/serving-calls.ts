@@ -3,8 +3,8 @@ import { GRPC_LIMITS, type GrpcLimits } from '../../../src/doors/grpc/grpc-limit
 import type { GrpcMethod } from '../../../src/doors/grpc/grpc-method.ts'
 import { NodeGrpcServer } from '../../../src/doors/grpc/node-grpc-server.ts'
 import { OwnGrpcServer } from '../../../src/doors/grpc/own-grpc-server.ts'
-import { ConnectionPlaces, newPlacesBuffer } from '../../../src/listen/connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
+import { ConnectionSlots, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
 import type { ListenerTimeouts, PortOptions } from '../../../src/listen/http-listener.ts'
 import type { ListenerServer } from '../../../src/listen/listener-server.ts'
 
@@ -16,23 +16,23 @@ interface LayerOptions {
   readonly methods: readonly GrpcMethod[]
   readonly timeouts?: Partial<ListenerTimeouts>
   readonly limits?: Partial<GrpcLimits>
-  readonly places?: number
+  readonly slots?: number
 }
 
 export interface RunningLayer {
   readonly server: ListenerServer
   readonly port: number
-  /** Connections that were refused for want of a place. */
+  /** Connections that were refused for want of a slot. */
   readonly refused: () => number
   /** What the log would have. */
   readonly failures: readonly unknown[]
 }
 
 /** A layer with methods of the test's own, on a port of its own, for as long as the test runs. */
-export async function servingCalls(layer: LayerName, { methods, timeouts, limits, places = 1000 }: LayerOptions): Promise<RunningLayer> {
+export async function servingCalls(layer: LayerName, { methods, timeouts, limits, slots = 1000 }: LayerOptions): Promise<RunningLayer> {
   let refused = 0
   const failures: unknown[] = []
-  const options = grpcOptions(timeouts, places, () => {
+  const options = grpcOptions(timeouts, slots, () => {
     refused++
   })
   const byPath = new Map(methods.map((method) => [method.path, method]))
@@ -44,12 +44,12 @@ export async function servingCalls(layer: LayerName, { methods, timeouts, limits
 }
 
 /** What the listener of gRPC is told. */
-export function grpcOptions(timeouts: Partial<ListenerTimeouts> = {}, places = 1000, onFull: () => void = () => {}): PortOptions {
+export function grpcOptions(timeouts: Partial<ListenerTimeouts> = {}, slots = 1000, onFull: () => void = () => {}): PortOptions {
   return {
     timeouts: { keepAliveMs: 60_000, headersTimeoutMs: 60_000, requestTimeoutMs: 60_000, ...timeouts },
     peers: 'remote',
     shares: new ConnectionShares(newSharesBuffer(1), 1),
-    places: new ConnectionPlaces(newPlacesBuffer(1), 1, 'grpc', places),
+    slots: new ConnectionSlots(newSlotsBuffer(1), 1, 'grpc', slots),
     onFull,
     onAcceptError: () => {},
   }

@@ -5,16 +5,16 @@ import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import type { Plan } from '../../../src/policy/plan.ts'
 import { type PlainRequest, PlainRequestView } from '../../../src/request/view.ts'
-import { CallerDigest } from '../../../src/store/caller-digest.ts'
+import { CallerDigester } from '../../../src/store/caller-digester.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
 import { bundle, type PolicyText } from '../bundles/bundles.ts'
 import { ManualClock } from '../service/manual-clock.ts'
 
-const digest = new CallerDigest([1, 2])
+const digest = new CallerDigester([1, 2])
 
 /** Names callers as the engine of `overriddenEngine` does. */
-export const nameOf = (values: readonly string[]): string => digest.of(values)
+export const callerDigest = (values: readonly string[]): string => digest.of(values)
 
 export const TWICE: OverrideChange = { kind: 'multiply', factor: 2 }
 export const THRICE: OverrideChange = { kind: 'multiply', factor: 3 }
@@ -49,7 +49,7 @@ export function overriddenEngine(
   planSwitch = new PlanSwitch(),
 ) {
   const clock = new ManualClock()
-  const engine = new Engine({ store, clock, nameOf, planSwitch })
+  const engine = new Engine({ store, clock, callerDigest, planSwitch })
   engine.activate(planOf(...policies))
   const view = (headers: PlainRequest['headers'] = {}) => new PlainRequestView({ method: 'GET', uri: '/', headers })
   return {

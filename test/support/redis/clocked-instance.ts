@@ -115,8 +115,8 @@ export class ClockedInstance {
   /** Gives back what another instance took. */
   async settleFor(taker: ClockedInstance, counter: FleetCounter, cost: number, taken: Taken): Promise<void> {
     const charges = chargesOf(cost, [counter])
-    charges.places = taker.store.placesOf(charges, taken)
-    await this.store.settlePlaced(charges, taker.corrections!.instance, taken, this.#link.nowMs, this.wallMs)
+    charges.locators = taker.store.locatorsOf(charges, taken)
+    await this.store.settleLocated(charges, taker.corrections!.instance, taken, this.#link.nowMs, this.wallMs)
   }
 
   async release(counter: FleetCounter, taken: Taken): Promise<void> {

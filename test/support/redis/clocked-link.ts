@@ -1,8 +1,8 @@
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { CounterLocator } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
-import type { Place } from '../../../src/store/place.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
@@ -88,18 +88,18 @@ export class ClockedFleetStore implements CounterStore {
     return this.#store.renewAll(charges, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
   }
 
-  placesOf(charges: Charges, taken: Taken): readonly Place[] {
-    return this.#store.placesOf(charges, { ...taken, from: 'shared' })
+  locatorsOf(charges: Charges, taken: Taken): readonly CounterLocator[] {
+    return this.#store.locatorsOf(charges, { ...taken, from: 'shared' })
   }
 
-  settlePlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Promise<boolean> {
+  settleLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Promise<boolean> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.settlePlaced(charges, taker, { ...taken, from: 'shared' }, nowMs, wallMs)
+    return this.#store.settleLocated(charges, taker, { ...taken, from: 'shared' }, nowMs, wallMs)
   }
 
-  renewPlaced(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
+  renewLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Promise<Taken> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.renewPlaced(charges, taker, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
+    return this.#store.renewLocated(charges, taker, { ...taken, from: taken.from === 'local' ? 'shared' : taken.from }, nowMs)
   }
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void> {

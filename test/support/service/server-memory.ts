@@ -1,7 +1,7 @@
 import { newWrongSecretsBuffer, WrongSecrets } from '../../../src/admin/wrong-secrets.ts'
 import { newRevokedBuffer, RevokedSessions } from '../../../src/decide/revoked-sessions.ts'
-import { newPlacesBuffer, placesOf } from '../../../src/listen/connection-places.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
+import { connectionSlotsOf, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
 import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
 import { newReservationMemory } from '../../../src/reservations/reservation-memory.ts'
 import { ControlLink } from '../../../src/runtime/control/control-link.ts'
@@ -16,7 +16,7 @@ type SharedParts =
   | 'wrongTokens'
   | 'shares'
   | 'bodyMemory'
-  | 'places'
+  | 'slots'
   | 'reservations'
   | 'onPlanActive'
   | 'control'
@@ -25,7 +25,7 @@ type SharedParts =
 export function serverMemory(): Pick<ServerParts, SharedParts> {
   const memory = newReservationMemory({ workers: 1, secret: undefined, saved: undefined, wallMs: 0 })
   return {
-    reservations: { memory, worker: 1, nameOf: () => '0'.repeat(16), sharedMarks: undefined },
+    reservations: { memory, worker: 1, callerDigest: () => '0'.repeat(16), sharedMarks: undefined },
     onPlanActive: () => {},
     control: new ControlLink(() => {}),
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
@@ -39,6 +39,6 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
       maxBodyBytes: 16 * 1024 ** 2,
       hashKey: [1, 2],
     }),
-    places: placesOf(newPlacesBuffer(1), 1, { main: 1000, socket: 1000, grpc: 1000, grpc_socket: 1000, admin: 1000, backend: 1000 }),
+    slots: connectionSlotsOf(newSlotsBuffer(1), 1, { main: 1000, socket: 1000, grpc: 1000, grpc_socket: 1000, admin: 1000, backend: 1000 }),
   }
 }

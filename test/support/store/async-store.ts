@@ -1,7 +1,7 @@
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { CounterLocator } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
-import type { Place } from '../../../src/store/place.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 import { MapStore } from './map-store.ts'
 
@@ -38,19 +38,19 @@ export class AsyncStore implements CounterStore {
     })
   }
 
-  placesOf(charges: Charges, taken: Taken): Place[] {
-    return this.#store.placesOf(charges, taken)
+  locatorsOf(charges: Charges, taken: Taken): CounterLocator[] {
+    return this.#store.locatorsOf(charges, taken)
   }
 
-  settlePlaced(...settlement: Parameters<CounterStore['settlePlaced']>): Promise<boolean> {
+  settleLocated(...settlement: Parameters<CounterStore['settleLocated']>): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.settlePlaced(...settlement)))
+      this.#waiting.push(() => resolve(this.#store.settleLocated(...settlement)))
     })
   }
 
-  renewPlaced(...renewal: Parameters<CounterStore['renewPlaced']>): Promise<Taken> {
+  renewLocated(...renewal: Parameters<CounterStore['renewLocated']>): Promise<Taken> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.renewPlaced(...renewal)))
+      this.#waiting.push(() => resolve(this.#store.renewLocated(...renewal)))
     })
   }
 

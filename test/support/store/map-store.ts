@@ -9,8 +9,8 @@ import {
 } from '../../../src/limiter/limit.ts'
 import type { ChargeResults } from '../../../src/store/charge-results.ts'
 import type { Charges, Counter } from '../../../src/store/charges.ts'
+import { type CounterLocator, identityDigest } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
-import { identityDigest, type Place } from '../../../src/store/place.ts'
 import type { Taken } from '../../../src/store/taken.ts'
 
 /** Less than any two resets of a test are apart. */
@@ -58,29 +58,29 @@ export class MapStore implements CounterStore {
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void {
-    const places = charges.places ?? this.placesOf(charges, taken)
-    for (const [row, { tag: key }] of places.entries()) this.#settle(charges, row, key, taken, nowMs, wallMs, onWarning)
+    const locators = charges.locators ?? this.locatorsOf(charges, taken)
+    for (const [row, { tag: key }] of locators.entries()) this.#settle(charges, row, key, taken, nowMs, wallMs, onWarning)
   }
 
   /** A model hides nothing: the tag is the key. */
-  placesOf(charges: Charges, { wallMs }: Taken): Place[] {
+  locatorsOf(charges: Charges, { wallMs }: Taken): CounterLocator[] {
     return Array.from({ length: charges.length }, (_, row) => {
       const counter = charges.counters[row] as MapCounter
       return { identity: identityDigest(counter.identity), tag: keyOf(counter, valuesOf(charges, row), wallMs), key: undefined }
     })
   }
 
-  settlePlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
+  settleLocated(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
     this.settleAll(charges, taken, nowMs, wallMs, onWarning)
     return true
   }
 
-  renewPlaced(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
+  renewLocated(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
     return this.renewAll(charges, taken, nowMs, wallMs)
   }
 
   renewAll(charges: Charges, taken: Taken, _nowMs: number, wallMs: number): Taken {
-    const keys = (charges.places ?? this.placesOf(charges, { ...taken, wallMs })).map(({ tag }) => tag)
+    const keys = (charges.locators ?? this.locatorsOf(charges, { ...taken, wallMs })).map(({ tag }) => tag)
     if (keys.some((key) => taken.momentMs <= (this.#resets.get(key) ?? -1))) return taken
     for (const [row, key] of keys.entries()) {
       const counter = charges.counters[row] as MapCounter

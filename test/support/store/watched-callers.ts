@@ -15,7 +15,7 @@ const NEVER = new Promise(() => {})
 export class Watched {
   readonly clock = new ManualClock()
   readonly store = newEmbeddedStore(4 * 1024 * 1024)
-  readonly top = new TopCallers({ store: this.store, hashKey: [1, 2], nameOf: () => '0123456789abcdef' })
+  readonly top = new TopCallers({ store: this.store, hashKey: [1, 2], callerDigest: () => '0123456789abcdef' })
   readonly engine = new Engine({ store: this.store, clock: this.clock, callerWatch: this.top })
 
   constructor(...rules: readonly object[]) {

@@ -1,5 +1,5 @@
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { CounterName, Inspection } from '../../../engine/inspection.ts'
-import type { NameOf } from '../../../engine/name-of.ts'
 import type { Plan } from '../../../policy/plan.ts'
 import type { ApiResponse, ApiRoute } from '../api-route.ts'
 import { findRule } from '../find-rule.ts'
@@ -12,13 +12,13 @@ export interface CountersParts {
   readonly plan: () => Plan | undefined
   readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
   /** Digests credentials. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
 }
 
 /** GET counters and POST counters: what a caller has left of one rule. The second is for credentials, which no URL may have. */
-export function* countersEndpoints({ plan, inspect, nameOf }: CountersParts): Generator<ApiRoute> {
+export function* countersEndpoints({ plan, inspect, callerDigest }: CountersParts): Generator<ApiRoute> {
   const respond = async (asked: AskedCounters): Promise<ApiResponse> => {
-    return inspectionResponse(await inspect(counterName(findRule(plan(), asked), asked)), nameOf)
+    return inspectionResponse(await inspect(counterName(findRule(plan(), asked), asked)), callerDigest)
   }
   yield {
     method: 'GET',

@@ -1,13 +1,13 @@
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { Inspection, InspectionError } from '../../../engine/inspection.ts'
-import type { NameOf } from '../../../engine/name-of.ts'
 import { shownValues } from '../../../engine/shown-values.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiResponse } from '../api-route.ts'
 import { counterJson } from '../counter-json.ts'
 import type { Counters } from '../types.ts'
 
-/** The state of a rule's counters for one caller. `nameOf` digests credentials. */
-export function inspectionResponse(inspection: Inspection, nameOf: NameOf): ApiResponse {
+/** The state of a rule's counters for one caller. `callerDigest` digests credentials. */
+export function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest): ApiResponse {
   if (!inspection.ok) throw new ApiError(inspection.error, MESSAGES[inspection.error])
   const { rule, values, counters, override } = inspection
   const inFlight = counters.find(({ kind }) => kind === 'in_flight')
@@ -15,7 +15,7 @@ export function inspectionResponse(inspection: Inspection, nameOf: NameOf): ApiR
     policy: rule.policy.id,
     rule: rule.name,
     mode: rule.policy.mode,
-    values: shownValues(rule, values, nameOf),
+    values: shownValues(rule, values, callerDigest),
     counters: counters.map(counterJson),
     holds: inFlight === undefined ? null : inFlight.limit - inFlight.level,
     override: override?.id ?? null,

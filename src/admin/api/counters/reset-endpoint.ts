@@ -10,7 +10,7 @@ import { askedByBody, counterName } from './counter-name.ts'
 import type { CountersParts } from './counters-endpoints.ts'
 import { inspectionResponse } from './inspection-response.ts'
 
-export interface ResetParts extends Pick<CountersParts, 'plan' | 'nameOf'> {
+export interface ResetParts extends Pick<CountersParts, 'plan' | 'callerDigest'> {
   /** Returns their state after it. Rejects with an ApiError where it was not done. */
   readonly reset: (name: CounterName) => Promise<Inspection | UnknownReset>
   /** Returns false where it could not be saved that they were reset. */
@@ -24,7 +24,7 @@ export interface UnknownReset {
 }
 
 /** POST counters/reset: makes a rule's counters full for one caller, as if nothing had ever been taken. */
-export function resetEndpoint({ plan, reset, save, nameOf, logger }: ResetParts): ApiRoute {
+export function resetEndpoint({ plan, reset, save, callerDigest, logger }: ResetParts): ApiRoute {
   return {
     method: 'POST',
     path: 'counters/reset',
@@ -43,11 +43,11 @@ export function resetEndpoint({ plan, reset, save, nameOf, logger }: ResetParts)
         throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. Reset again: that is safe.`)
       }
       const isDone = outcome.ok || outcome.error === 'store_unavailable'
-      if (!isDone) return inspectionResponse(outcome, nameOf)
+      if (!isDone) return inspectionResponse(outcome, callerDigest)
       logger.info(fields, 'an operator reset counters')
       if (!(await save()))
         throw new ApiError('store_unavailable', 'the counters are reset, but the state file could not be written: a crash could undo it')
-      return inspectionResponse(outcome, nameOf)
+      return inspectionResponse(outcome, callerDigest)
     },
   }
 }

@@ -1,17 +1,17 @@
 import type { RequestExplanation } from '../../../decide/request-explanation.ts'
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../../engine/explanation.ts'
-import type { NameOf } from '../../../engine/name-of.ts'
 import type { HeaderList } from '../../../http/header-list.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
 import { counterJson, wholeSeconds } from '../counter-json.ts'
 import { jsonWithList } from '../json-list.ts'
 import type * as json from '../types.ts'
 
-/** The response, a policy at a time: there may be thousands. `nameOf` digests credentials. */
-export function* explanationSteps({ answer, headers, policies }: RequestExplanation, nameOf: NameOf): Generator<void, Buffer> {
+/** The response, a policy at a time: there may be thousands. `callerDigest` digests credentials. */
+export function* explanationSteps({ answer, headers, policies }: RequestExplanation, callerDigest: CallerDigest): Generator<void, Buffer> {
   const texts: Buffer[] = []
   for (const policy of policies) {
-    texts.push(Buffer.from(JSON.stringify(policyJson(policy, nameOf))))
+    texts.push(Buffer.from(JSON.stringify(policyJson(policy, callerDigest))))
     yield
   }
   const { decision, refusal, status } = answer
@@ -30,26 +30,29 @@ function headersJson(headers: HeaderList): json.Explanation['headers'] {
   return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i], headers[2 * i + 1]]))
 }
 
-/** `nameOf` digests credentials. */
-export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, nameOf: NameOf): json.ExplainedPolicy {
-  return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, nameOf)) }
+/** `callerDigest` digests credentials. */
+export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, callerDigest: CallerDigest): json.ExplainedPolicy {
+  return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, callerDigest)) }
 }
 
-function ruleJson({ rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule, nameOf: NameOf): json.ExplainedRule {
+function ruleJson(
+  { rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule,
+  callerDigest: CallerDigest,
+): json.ExplainedRule {
   return {
     name,
     applied: why === undefined,
     why: why ?? null,
     cost: cost ?? null,
-    descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, nameOf)),
+    descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, callerDigest)),
     counters: counters.map(explainedCounterJson),
     override: override?.id ?? null,
   }
 }
 
-function descriptorJson({ key, value }: ExplainedDescriptor, nameOf: NameOf): json.ExplainedDescriptor {
+function descriptorJson({ key, value }: ExplainedDescriptor, callerDigest: CallerDigest): json.ExplainedDescriptor {
   if (value === undefined) return { key, value: null }
-  return { key, value: isCredential(key) ? nameOf([value]) : value }
+  return { key, value: isCredential(key) ? callerDigest([value]) : value }
 }
 
 /** No wait is long enough for a request that costs more than the limit ever has: null. */

@@ -1,4 +1,4 @@
-import type { NameOf } from '../../../engine/name-of.ts'
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides/override-order.ts'
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
 import type { Plan } from '../../../policy/plan.ts'
@@ -14,14 +14,14 @@ import { type OverrideRequest, readOverrideRequest } from './override-request.ts
 export interface OverrideParts {
   readonly plan: () => Plan | undefined
   /** Digests credentials. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
   readonly list: () => Promise<Iterable<ListedOverride>>
   readonly create: (order: OverrideOrder) => Promise<ListedOverride>
   readonly end: (order: EndOrder) => Promise<void>
 }
 
 /** GET, POST and DELETE overrides: what operators change for a while. */
-export function* overrideEndpoints({ plan, nameOf, list, create, end }: OverrideParts): Generator<ApiRoute> {
+export function* overrideEndpoints({ plan, callerDigest, list, create, end }: OverrideParts): Generator<ApiRoute> {
   const texts = new SlicedTexts()
   yield {
     method: 'GET',
@@ -35,7 +35,7 @@ export function* overrideEndpoints({ plan, nameOf, list, create, end }: Override
     method: 'POST',
     path: 'overrides',
     handle: async ({ body, actor }) => {
-      const request = readOverrideRequest(body, actor, plan(), nameOf)
+      const request = readOverrideRequest(body, actor, plan(), callerDigest)
       refuseUnfit(request)
       return { status: 201, json: overrideJson(await create(request.order), plan()) }
     },

@@ -1,4 +1,4 @@
-import type { NameOf } from '../../../engine/name-of.ts'
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { OverrideChange, RuleSubject } from '../../../overrides/override.ts'
 import type { OverrideOrder } from '../../../overrides/override-order.ts'
 import { FACTOR, isFactor } from '../../../policy/change-check.ts'
@@ -25,8 +25,8 @@ export interface OverrideRequest {
   readonly rule: PlanRule | undefined
 }
 
-/** What an operator wants, as far as it can be checked without knowing whether the change fits the rule. `nameOf` digests credentials. */
-export function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, nameOf: NameOf): OverrideRequest {
+/** What an operator wants, as far as it can be checked without knowing whether the change fits the rule. `callerDigest` digests credentials. */
+export function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, callerDigest: CallerDigest): OverrideRequest {
   refuseUnknown<json.OverrideRequest>(body, FIELDS)
   const reason = readReason(body['reason'])
   const until = readUntil(body['until'])
@@ -42,7 +42,7 @@ export function readOverrideRequest(body: Body, actor: string, plan: Plan | unde
   const rule = findRule(plan, asked)
   // Without limit keys, one caller is all callers.
   const isForAll = body['values'] === undefined || (rule.limitKeys.length === 0 && asked.values.length === 0)
-  const values = isForAll ? undefined : keptValues(counterName(rule, asked).values, nameOf)
+  const values = isForAll ? undefined : keptValues(counterName(rule, asked).values, callerDigest)
   return { order: { subject: { policy: asked.policy, rule: asked.rule, values }, ...common }, rule }
 }
 
@@ -75,10 +75,10 @@ function readReplace(value: unknown): string | undefined {
 const DIGEST = /^[0-9a-f]{16}$/
 
 /** As the counters have them. Credentials are kept as digests, and may be given as such. */
-function keptValues(values: Readonly<Record<string, string>>, nameOf: NameOf): RuleSubject['values'] {
+function keptValues(values: Readonly<Record<string, string>>, callerDigest: CallerDigest): RuleSubject['values'] {
   const kept = (key: string, value: string): string => {
     if (key === 'ip:address') return addressForm(value)!
-    return isCredential(key) && !DIGEST.test(value) ? nameOf([value]) : value
+    return isCredential(key) && !DIGEST.test(value) ? callerDigest([value]) : value
   }
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, kept(key, value)]))
 }

@@ -1,4 +1,4 @@
-import type { NameOf } from '../../../engine/name-of.ts'
+import type { CallerDigest } from '../../../engine/caller-digest.ts'
 import type { Plan, PlanPolicy } from '../../../policy/plan.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
@@ -22,11 +22,11 @@ export interface PoliciesParts {
   /** What each of these policies has decided lately, in their order. */
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
   /** Digests credentials. */
-  readonly nameOf: NameOf
+  readonly callerDigest: CallerDigest
 }
 
 /** GET policies: the active plan, a page at a time, in the order of the bundle; or those with a text in them; or one. */
-export function policiesEndpoint({ plan, activity, nameOf }: PoliciesParts): ApiRoute {
+export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts): ApiRoute {
   const texts = new SlicedTexts()
   return {
     method: 'GET',
@@ -45,7 +45,7 @@ export function policiesEndpoint({ plan, activity, nameOf }: PoliciesParts): Api
       const policies = found.slice(0, count)
       const lately = await activity(policies.map(({ id }) => id))
       const page = { version: active?.version.toString() ?? null, policies, lately, hasMore: found.length > count }
-      return { status: 200, text: await texts.make(pageSteps(page, nameOf)) }
+      return { status: 200, text: await texts.make(pageSteps(page, callerDigest)) }
     },
   }
 }
@@ -66,12 +66,12 @@ interface Page {
   readonly hasMore: boolean
 }
 
-function* pageSteps({ version, policies, lately, hasMore }: Page, nameOf: NameOf): Generator<void, Buffer> {
+function* pageSteps({ version, policies, lately, hasMore }: Page, callerDigest: CallerDigest): Generator<void, Buffer> {
   const texts: Buffer[] = []
   let bytes = 0
   for (const [i, policy] of policies.entries()) {
     if (bytes > MAX_BYTES) break
-    const text = Buffer.from(JSON.stringify(yield* policySteps(policy, lately[i]!, nameOf)))
+    const text = Buffer.from(JSON.stringify(yield* policySteps(policy, lately[i]!, callerDigest)))
     texts.push(text)
     bytes += text.length
     yield

@@ -1,7 +1,7 @@
 import { ChargeResults } from '../../charge-results.ts'
 import { Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../embedded-store.ts'
-import { type Grant, grantOf, type QuestionCall } from '../question-call.ts'
+import { type Grant, grantOf, type QueryCall } from '../query-call.ts'
 import type { SharedCounters } from '../shared-counters.ts'
 import type { UncoveredRow } from './remote-request.ts'
 
@@ -11,7 +11,7 @@ export interface RenewedLease {
   readonly grant: Grant
   readonly level: number
   /** What was asked, for charges of this row alone. */
-  readonly calls: readonly QuestionCall[]
+  readonly calls: readonly QueryCall[]
   readonly charges: Charges
 }
 

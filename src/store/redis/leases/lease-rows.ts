@@ -64,7 +64,7 @@ export class LeaseRows {
       // This claims slots, maybe ones that were read above: their indexes are not used from here on.
       this.#noteAsked(charges, nowMs)
       // As with all that is taken from the fleet, this process counts its own share.
-      if (coverage === COVERED) this.#local.chargeLocated(rows, charges, this.#own, nowMs, wallMs)
+      if (coverage === COVERED) this.#local.chargeLocked(rows, charges, this.#own, nowMs, wallMs)
     }
     rows.unlock()
     return coverage

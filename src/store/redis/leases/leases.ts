@@ -4,7 +4,7 @@ import type { Charges } from '../../charges.ts'
 import { applyRefunds } from '../apply-refunds.ts'
 import { applyResets } from '../apply-resets.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
-import { type Grant, grantOf, type QuestionCall } from '../question-call.ts'
+import { type Grant, grantOf, type QueryCall } from '../query-call.ts'
 import type { SharedCounters } from '../shared-counters.ts'
 import { leaseAlone } from './lease-renewal.ts'
 import { LeaseReturns } from './lease-returns.ts'
@@ -74,7 +74,7 @@ export class Leases {
   }
 
   /** Redis replied to `calls`; levels and waits are in `results`. */
-  onReply(request: RemoteRequest, fits: boolean, charges: Charges, results: ChargeResults, calls: readonly QuestionCall[]): void {
+  onReply(request: RemoteRequest, fits: boolean, charges: Charges, results: ChargeResults, calls: readonly QueryCall[]): void {
     const { takes, held, uncovered, sentMs, rows, lefts } = request
     for (const { row, level } of held) {
       results.levels[row] = level

@@ -9,7 +9,7 @@ const WORDS = 2
 const LANE_WORDS = KINDS.length * WORDS
 
 /** Bounds the connections of one kind for the whole process, in shared memory. Each worker writes its own counts alone. */
-export class ConnectionPlaces {
+export class ConnectionSlots {
   readonly max: number
   readonly #words: Int32Array
   readonly #first: number
@@ -35,7 +35,7 @@ export class ConnectionPlaces {
     Atomics.sub(this.#words, this.#own, 1)
   }
 
-  /** So many in this worker wait for a place. */
+  /** So many in this worker wait for a slot. */
   set waiting(count: number) {
     Atomics.store(this.#words, this.#own + 1, count)
   }
@@ -64,20 +64,20 @@ export class ConnectionPlaces {
 }
 
 /** One worker's view of all kinds. */
-export function placesOf(
+export function connectionSlotsOf(
   buffer: SharedArrayBuffer,
   worker: number,
   limits: Readonly<Record<ConnectionKind, number>>,
-): Readonly<Record<ConnectionKind, ConnectionPlaces>> {
-  const places = KINDS.map((kind) => [kind, new ConnectionPlaces(buffer, worker, kind, limits[kind])])
-  return Object.fromEntries(places) as Record<ConnectionKind, ConnectionPlaces>
+): Readonly<Record<ConnectionKind, ConnectionSlots>> {
+  const slots = KINDS.map((kind) => [kind, new ConnectionSlots(buffer, worker, kind, limits[kind])])
+  return Object.fromEntries(slots) as Record<ConnectionKind, ConnectionSlots>
 }
 
-export function newPlacesBuffer(workers: number): SharedArrayBuffer {
+export function newSlotsBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((workers + 1) * LANE_WORDS * 4)
 }
 
 /** The connections of a dead worker are gone with it. */
-export function forgetPlaces(buffer: SharedArrayBuffer, worker: number): void {
+export function forgetSlots(buffer: SharedArrayBuffer, worker: number): void {
   new Int32Array(buffer).fill(0, worker * LANE_WORDS, (worker + 1) * LANE_WORDS)
 }

@@ -6,19 +6,19 @@ import type { Outcome } from '../counter-store.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
 import { applyRefunds } from './apply-refunds.ts'
 import type { Corrections } from './corrections.ts'
-import { type OwnCounts, type Question, rowsOf } from './counter-rows.ts'
+import { type CounterQuery, type OwnCounts, rowsOf } from './counter-rows.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import type { FleetResets } from './fleet-resets.ts'
 import type { Leases } from './leases/leases.ts'
 import type { RemoteRequest } from './leases/remote-request.ts'
 import { LinkError } from './link/link-error.ts'
-import type { QuestionCall } from './question-call.ts'
+import type { QueryCall } from './query-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
 /** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
 type FailureMode = 'local' | 'open' | 'closed'
 
-export interface FleetQuestionsParts {
+export interface FleetQueriesParts {
   readonly shared: SharedCounters
   readonly local: EmbeddedStore
   /** Pre-fetched tokens, if enabled. */
@@ -36,18 +36,18 @@ interface FleetListener {
 }
 
 const NONE: readonly number[] = []
-/** A question that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
+/** A query that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
 export const MAX_ASKED = 2
 
 /** Decides by leases, by Redis, or by the failure mode while Redis is unreachable. */
-export class FleetQuestions {
-  readonly #parts: FleetQuestionsParts
+export class FleetQueries {
+  readonly #parts: FleetQueriesParts
   readonly #resets: FleetResets
   // Results of this process's own counters. Read before the first await, so that all decisions can share them.
   readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
 
-  constructor(parts: FleetQuestionsParts, resets: FleetResets) {
+  constructor(parts: FleetQueriesParts, resets: FleetResets) {
     this.#parts = parts
     this.#resets = resets
   }
@@ -87,8 +87,8 @@ export class FleetQuestions {
     const { shared, leases } = this.#parts
     this.#resets.meet(charges, nowMs, wallMs)
     const own = this.ownCounts(charges, nowMs, wallMs)
-    const question: Question = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
-    const calls = shared.callsFor(action, question)
+    const query: CounterQuery = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
+    const calls = shared.callsFor(action, query)
     if (calls === undefined) return this.#decideByFailureMode(asking)
     const mayBeCorrected = !asking.isCorrected && this.#lacksOwn(charges, own)
     results.wallMs = wallMs
@@ -106,7 +106,7 @@ export class FleetQuestions {
     )
   }
 
-  #conclude(asking: Asking, calls: readonly QuestionCall[], fits: boolean): boolean {
+  #conclude(asking: Asking, calls: readonly QueryCall[], fits: boolean): boolean {
     const { action, charges, results, request, nowMs } = asking
     const { shared, local, leases, clock, listener } = this.#parts
     if (!asking.isForOperator) listener.onDecided('redis')
@@ -123,7 +123,7 @@ export class FleetQuestions {
   }
 
   /** The own count rejected. Once what other instances settled is applied, it may not. */
-  async #askCorrected(asking: Asking, calls: readonly QuestionCall[]): Promise<Outcome> {
+  async #askCorrected(asking: Asking, calls: readonly QueryCall[]): Promise<Outcome> {
     const { charges, nowMs, wallMs } = asking
     const count = await this.#parts.corrections!.apply()
     // Where there is nothing to apply, another thread may have done it since the own count was read.

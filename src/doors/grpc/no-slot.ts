@@ -1,5 +1,5 @@
-/** To a connection for which there is no place: no settings, and GOAWAY with ENHANCE_YOUR_CALM and the reason. */
-export const NO_PLACE_OVER_HTTP2 = Buffer.concat([settings(), goAway('too_many_connections')])
+/** To a connection for which there is no slot: no settings, and GOAWAY with ENHANCE_YOUR_CALM and the reason. */
+export const NO_SLOT_OVER_HTTP2 = Buffer.concat([settings(), goAway('too_many_connections')])
 
 function settings(): Buffer {
   return Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])

@@ -8,7 +8,7 @@ const CALLER = ['caller']
  * Names a caller without its values: 16 hexadecimal digits of a keyed hash of them, in the order of a rule's limit_keys. The same in all
  * threads, and after a restart with the same state file, which keeps the key; in a fleet, the same in all instances, once they know its key.
  */
-export class CallerDigest {
+export class CallerDigester {
   #hash: HalfSipHash
   readonly #subject = new SubjectWords()
 

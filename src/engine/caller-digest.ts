@@ -1,2 +1,2 @@
 /** Names a caller by its values: 16 hexadecimal digits, the same for the same values. */
-export type NameOf = (values: readonly string[]) => string
+export type CallerDigest = (values: readonly string[]) => string

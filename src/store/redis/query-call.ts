@@ -1,12 +1,12 @@
 import { TICK_MS } from '../resets.ts'
-import type { QuestionRow, ReturnRow } from './counter-rows.ts'
-import type { QuestionAction } from './script-arguments.ts'
+import type { QueryRow, ReturnRow } from './counter-rows.ts'
+import type { QueryAction } from './script-arguments.ts'
 import type { ScriptReply } from './script-reply.ts'
 import type { RowGroup } from './slot-groups.ts'
 
-/** The rows of a question that are sent in one call, and the reply. */
-export interface QuestionCall extends RowGroup<QuestionRow> {
-  readonly action: QuestionAction
+/** The rows of a query that are sent in one call, and the reply. */
+export interface QueryCall extends RowGroup<QueryRow> {
+  readonly action: QueryAction
   /** When it was sent, by our own clock. */
   readonly askedWallMs: number
   /** The last change of overrides that was in force here by then. */
@@ -27,7 +27,7 @@ export function takenMs({ wallMs, resetsMs }: ScriptReply, i: number): number {
 }
 
 /** The tokens leased for a row of the charges. All calls have a reply. */
-export function grantOf(calls: readonly QuestionCall[], row: number): Grant {
+export function grantOf(calls: readonly QueryCall[], row: number): Grant {
   for (const { rows, reply } of calls) {
     const i = rows.findIndex((other) => other.row === row)
     if (i >= 0) return { tokens: reply!.leased[i]!, momentMs: takenMs(reply!, i) }
@@ -36,7 +36,7 @@ export function grantOf(calls: readonly QuestionCall[], row: number): Grant {
 }
 
 /** All that a call has taken and leased, to be given back. */
-export function returnsOf({ rows, reply }: QuestionCall, isLessRefill: boolean): ReturnRow[] {
+export function returnsOf({ rows, reply }: QueryCall, isLessRefill: boolean): ReturnRow[] {
   return rows.map(({ key, limit, ageMs, override, cost }, i) => {
     return {
       key,

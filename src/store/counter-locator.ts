@@ -3,9 +3,9 @@ import { SubjectWords } from './subject.ts'
 
 /**
  * Where the counter of one subject is, for a settlement that does not know the subject's values. All in hex digits. Nobody can tell the
- * values from a tag; from a key they could be guessed, so that a place is never shown.
+ * values from a tag; from a key they could be guessed, so that a locator is never shown.
  */
-export interface Place {
+export interface CounterLocator {
   /** Of the counter, whatever the subject: `identityDigest`. */
   readonly identity: string
   /** Of the subject in the table of the process that took, in the window that was taken from: 64 bits. */

@@ -1,0 +1,121 @@
+import { overrideJson } from '../admin/api/overrides/override-json.ts'
+import type { OverrideStorage } from '../overrides/override-storage.ts'
+import { activityCalls } from './control/activity-control.ts'
+import { bundleJson } from './control/bundle-json.ts'
+import type { ControlHandlers } from './control/control-calls.ts'
+import { FileOverrideStorage } from './control/file-override-storage.ts'
+import type { FleetControl } from './control/fleet-control.ts'
+import type { FleetNews } from './control/fleet-news.ts'
+import { instanceStatus } from './control/instance-status.ts'
+import { overrideCalls } from './control/override-calls.ts'
+import { OverrideControl } from './control/override-control.ts'
+import { answerTop } from './control/top-control.ts'
+import type { OpenReports } from './open-reports.ts'
+import type { OpenSources } from './open-sources.ts'
+import type { OpenState } from './open-state.ts'
+import type { StartContext } from './start-context.ts'
+import type { StateKeeper } from './state-keeper.ts'
+import type { Supervisor } from './threads/supervisor.ts'
+import type { WorkerSlots } from './threads/worker-slot.ts'
+
+/** What operators change while the service runs. */
+export interface OpenControl {
+  readonly overrides: OverrideControl
+  /** Undefined without Redis. */
+  readonly fleet: FleetControl | undefined
+  /** Resolves when the workers have been sent the overrides from before the start. */
+  readonly started: Promise<void>
+}
+
+export interface ControlParts {
+  readonly overrides: OverrideControl
+  readonly state: OpenState
+  readonly slots: WorkerSlots
+  readonly supervisor: Supervisor
+  readonly stateKeeper: StateKeeper | undefined
+}
+
+/** The owner of the overrides, before the workers that it announces them to. There are none until `openControl` has loaded them. */
+export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots): OverrideControl {
+  return new OverrideControl({
+    clock,
+    logger,
+    announce: (change) => slots.sendAll({ type: 'overrides', change }),
+    known: () => slots.ask('know_overrides', undefined),
+  })
+}
+
+/** Loads the overrides, and does not wait for them: Redis may be away, and what operators look at opens without it. */
+export async function openControl(context: StartContext, parts: ControlParts): Promise<OpenControl> {
+  const { overrides } = parts
+  const fleet = await openFleet(context, parts)
+  const started = overrides.start(fleet ?? newFileStorage(context, parts))
+  return { overrides, fleet, started }
+}
+
+async function openFleet(
+  { config, clock, logger, redisDeadlines: deadlines }: StartContext,
+  { overrides, supervisor }: ControlParts,
+): Promise<FleetControl | undefined> {
+  if (config.redis === undefined) return undefined
+  const { openFleetControl } = await import('./control/open-fleet-control.ts')
+  /** After the overrides: a worker that says that it knows one must have it. */
+  const announceFleet = async (news: FleetNews, all: FleetNews): Promise<void> => {
+    await overrides.allAnnounced()
+    supervisor.announceFleet(news, all)
+  }
+  const announce = (news: FleetNews, all: FleetNews): void => void announceFleet(news, all)
+  return openFleetControl(config.redis, { config, map: overrides.map, clock, logger, deadlines, announce })
+}
+
+function newFileStorage({ clock, logger }: StartContext, parts: ControlParts): OverrideStorage {
+  const { overrides, state, slots, stateKeeper: keeper } = parts
+  const kept = keeper && { saved: state.savedOverrides, file: state.kept!.file, keeper }
+  const askThreads = (): Promise<unknown> => slots.ask('know_overrides', undefined)
+  return new FileOverrideStorage({ map: overrides.map, clock, logger, kept, askThreads })
+}
+
+export interface ControlCallsParts {
+  readonly slots: WorkerSlots
+  readonly supervisor: Supervisor
+  readonly reports: OpenReports
+  readonly stateKeeper: StateKeeper | undefined
+  readonly control: OpenControl
+  readonly sources: OpenSources
+}
+
+/** What the main thread answers when workers ask it on behalf of operators. */
+export function controlCalls({ config, clock }: StartContext, parts: ControlCallsParts): ControlHandlers {
+  const { slots, supervisor, reports, stateKeeper, control, sources } = parts
+  const { workers } = config
+  const { problems, events, sinceMs: startedMs } = reports
+  const { overrides } = control
+  const { intake } = sources
+  return {
+    status: () =>
+      instanceStatus({
+        clock,
+        startedMs,
+        workers: { configured: workers, alive: supervisor.livingCount },
+        bundle: intake.active,
+        stateFile: stateKeeper,
+        shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
+        problems,
+      }),
+    bundle: () => JSON.stringify(bundleJson({ active: intake.active, lastUpdate: intake.lastUpdate, source: sources.bundle?.status })),
+    save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
+    top: (ask) =>
+      answerTop(ask, {
+        clock,
+        startedMs,
+        workers,
+        askWorkers: (filter) => slots.ask('top', filter),
+        lastDeathMs: () => supervisor.lastDeathMs,
+      }),
+    open_events: ({ worker }) => events!.openStream(worker),
+    close_events: ({ worker }) => events!.closeStream(worker),
+    ...activityCalls(reports.activity),
+    ...overrideCalls(overrides),
+    note_resets: (resets) => control.fleet?.noteResets(resets),
+  }
+}

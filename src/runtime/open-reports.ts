@@ -1,0 +1,67 @@
+import { ConnectionShares } from '../listen/connection-shares.ts'
+import { ActivityControl } from './control/activity-control.ts'
+import { Problems } from './control/problems.ts'
+import { DecisionLogFile } from './decision-log/decision-log-file.ts'
+import type { EventHub } from './events/event-hub.ts'
+import { openEventHub } from './events/open-event-hub.ts'
+import type { OpenState } from './open-state.ts'
+import { SUPERVISOR } from './shared-memory.ts'
+import type { StartContext } from './start-context.ts'
+import type { WorkerSlots } from './threads/worker-slot.ts'
+
+/** Where the main thread collects what the threads report. */
+export interface OpenReports {
+  readonly problems: Problems
+  /** Undefined where there is no admin token, and so nobody who asks. */
+  readonly activity: ActivityControl | undefined
+  /** Undefined where nobody can watch events. */
+  readonly events: EventHub | undefined
+  /** Undefined where EDGE_DECISION_LOG is not set. */
+  readonly decisionLog: DecisionLogFile | undefined
+  /** When the instance began to collect, on the monotonic clock. */
+  readonly sinceMs: number
+  /** When the start fails. */
+  abandon(): Promise<void>
+}
+
+/** Before anything else is opened: throws a DecisionLogFault where the decision log cannot be written. */
+export async function checkReports({ config, diskTimeoutMs }: StartContext): Promise<void> {
+  if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog, diskTimeoutMs)
+}
+
+/** From now on the main thread's own events are published. `slots`: the workers, which are told what was taken. */
+export async function openReports(context: StartContext, state: OpenState, slots: WorkerSlots): Promise<OpenReports> {
+  const { config, logger, clock, tap } = context
+  const { memory, metrics } = state
+  const sinceMs = clock.nowMs()
+  const problems = new Problems()
+  const activity = config.adminToken === undefined ? undefined : newActivity(context, state)
+  const send: WorkerSlots['send'] = (worker, message) => slots.send(worker, message)
+  const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send })
+  tap?.listen((event) => events?.publish(event))
+  const decisionLog = config.decisionLog === undefined ? undefined : newDecisionLog(config.decisionLog, context, state, slots)
+  const abandon = async (): Promise<void> => {
+    activity?.stop()
+    await decisionLog?.close()
+    await events?.close()
+  }
+  return { problems, activity, events, decisionLog, sinceMs, abandon }
+}
+
+function newActivity({ config, clock, logger }: StartContext, { memory, metrics, table }: OpenState): ActivityControl {
+  return new ActivityControl({
+    memory: metrics,
+    shares: new ConnectionShares(memory.connections, SUPERVISOR),
+    table,
+    isProxy: config.mode === 'reverse_proxy',
+    isFleet: config.redis !== undefined,
+    clock,
+    logger,
+  })
+}
+
+function newDecisionLog(path: string, context: StartContext, { metrics }: OpenState, slots: WorkerSlots): DecisionLogFile {
+  const { logger, clock, diskTimeoutMs } = context
+  const onTaken = (worker: number): void => slots.send(worker, { type: 'decision_lines_taken' })
+  return new DecisionLogFile({ path, metrics, logger, nowMs: () => clock.nowMs(), diskTimeoutMs, onTaken })
+}

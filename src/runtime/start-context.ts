@@ -1,0 +1,62 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { ReadBundle } from '../bundle/bundle-reader.ts'
+import { type Clock, systemClock } from '../clock.ts'
+import type { ServerConfig } from '../config/config.ts'
+import type { Deadlines } from '../store/redis/link/deadlines.ts'
+import type { EventTap } from '../telemetry/events/event-tap.ts'
+
+/** How long request listeners stay closed while nothing is known about the first bundle: its file is on a disk that hangs, or its URL is slow. */
+const FIRST_BUNDLE_MS = 10_000
+
+export interface StartOptions {
+  readonly clock?: Clock
+  /** Ends a start that still waits for its first bundle; the reason is logged. */
+  readonly interrupt?: AbortSignal
+  /** Passes the time of the drain, of the wait for the first bundle, and before a worker is replaced. */
+  readonly pause?: (ms: number) => Promise<unknown>
+  /** Deadlines of calls to Redis; real time unless a test holds it. */
+  readonly redisDeadlines?: Deadlines | undefined
+  /** How long the disk may take to respond to the cache of bundles and to the decision log. */
+  readonly diskTimeoutMs?: number
+  /** How long the start waits for a bundle of which nothing is known. */
+  readonly firstBundleMs?: number
+  /** Reads bundles; else they are read on this thread. */
+  readonly readBundle?: ReadBundle
+  /** Taps the logger, for those who watch events. */
+  readonly tap?: EventTap | undefined
+}
+
+/** What every phase of a start may use: the settings, and what stands between the service and the machine. */
+export interface StartContext {
+  readonly config: ServerConfig
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly interrupt: AbortSignal
+  readonly pause: (ms: number) => Promise<unknown>
+  readonly redisDeadlines: Deadlines | undefined
+  readonly diskTimeoutMs: number | undefined
+  readonly firstBundleMs: number
+  readonly readBundle: ReadBundle | undefined
+  readonly tap: EventTap | undefined
+}
+
+export function newStartContext(config: ServerConfig, logger: Logger, options: StartOptions): StartContext {
+  return {
+    config,
+    logger,
+    clock: options.clock ?? systemClock,
+    interrupt: options.interrupt ?? new AbortController().signal,
+    pause: options.pause ?? unobtrusively,
+    redisDeadlines: options.redisDeadlines,
+    diskTimeoutMs: options.diskTimeoutMs,
+    firstBundleMs: options.firstBundleMs ?? FIRST_BUNDLE_MS,
+    readBundle: options.readBundle,
+    tap: options.tap,
+  }
+}
+
+/** Workers keep the process alive, not its pauses. */
+function unobtrusively(ms: number): Promise<void> {
+  return sleep(ms, undefined, { ref: false })
+}
