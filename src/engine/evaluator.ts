@@ -20,8 +20,8 @@ import type { SeenCounters } from './seen-counters.ts'
 import { awaitSettlements, longestRejection, mostConstrained } from './verdict.ts'
 
 /**
- * The steps from a request to its decision, with a given plan. Those who take and those who only look (`run.seen`) take the same steps: looking
- * leaves out what would change a counter or tell somebody.
+ * The steps from a request to its decision, with a given plan. A decision that takes and one that only looks (`run.seen`) go through the same
+ * checks in the same order: looking leaves out whatever would change a counter or be reported to somebody.
  */
 export class Evaluator {
   readonly #store: CounterStore
@@ -62,7 +62,7 @@ export class Evaluator {
     return run
   }
 
-  /** Takes, and returns the run to the pool. */
+  /** Takes, and returns the run to the pool; a run that looks does neither. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
@@ -243,7 +243,7 @@ export class Evaluator {
     return this.#conclude(run, rejected(run, rejection))
   }
 
-  /** The enforcing rules do not fit. */
+  /** To be called where the enforcing rules do not fit. */
   #noteFull({ group, seen }: Run): void {
     if (this.#open !== undefined) awaitSettlements(group, this.#open)
     seen?.note(group)
