@@ -235,18 +235,13 @@ export class Evaluator {
   }
 
   #reject(run: Run): Rejected {
-    this.#noteFull(run)
+    if (this.#open !== undefined) awaitSettlements(run.group, this.#open)
+    if (run.seen !== undefined) run.seen.note(run.group)
     const rejection = longestRejection(run.group)
     const { rule, firstRow } = rejection
     const { values, valuesFrom } = run.group.charges
     this.#watchOf(run)?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
     return this.#conclude(run, rejected(run, rejection))
-  }
-
-  /** To be called where the enforcing rules do not fit. */
-  #noteFull({ group, seen }: Run): void {
-    if (this.#open !== undefined) awaitSettlements(group, this.#open)
-    seen?.note(group)
   }
 
   #conclude<D extends Decision>(run: Run, decision: D): D {
@@ -255,8 +250,8 @@ export class Evaluator {
   }
 
   /** Nobody is told what an operator asks. */
-  #watchOf({ seen }: Run): CallerWatch | undefined {
-    return seen === undefined ? this.#callerWatch : undefined
+  #watchOf(run: Run): CallerWatch | undefined {
+    return run.seen === undefined ? this.#callerWatch : undefined
   }
 
   #lookAtEnforcing(run: Run, options: DecideOptions): void | Promise<void> {
@@ -269,8 +264,9 @@ export class Evaluator {
   }
 
   #noteEnforcing(run: Run, fits: Outcome): void {
-    if (fits === false) this.#noteFull(run)
-    else if (fits === true) run.seen!.note(run.group)
+    if (fits === 'unavailable') return
+    if (fits === false && this.#open !== undefined) awaitSettlements(run.group, this.#open)
+    run.seen!.note(run.group)
   }
 
   #lookAtShadows(run: Run): unknown {
