@@ -1,29 +1,9 @@
-import type { ActivitySample, WorkerActivity } from '../src/admin/api/activity/activity-sample.ts'
+import type { Activity } from '../src/admin/api/instance-types.ts'
 import { ask } from './api.ts'
 import { LIVE_MS, type Poll, usePoll } from './live.ts'
 
 /** As many as edge keeps. */
 const KEPT_SAMPLES = 450
-
-/** What `GET activity` has said, over all responses. */
-export interface Activity {
-  readonly interval_s: number
-  /** How many the bundle has. */
-  readonly policies: number
-  readonly busiest: readonly BusyPolicy[]
-  readonly workers: readonly WorkerActivity[]
-  /** The oldest first. */
-  readonly samples: readonly ActivitySample[]
-}
-
-/** What a policy decided in the last minute. */
-export interface BusyPolicy {
-  readonly policy: string
-  readonly mode: 'enforce' | 'shadow'
-  readonly allowed: number
-  readonly rejected: number
-  readonly would_reject: number
-}
 
 /** The last quarter of an hour of the instance, for as long as the component is shown. */
 export function useActivity(): Poll<Activity> {

@@ -1,7 +1,8 @@
+import type { CallerValues, Counters } from '../src/admin/api/types.ts'
 import { printable } from './printable.ts'
 
-/** The values of one caller by a rule's keys, as the admin API has them. Credentials are digests. */
-export type CallerValues = Readonly<Record<string, string>>
+/** A caller of a rule. */
+export type RuleCaller = Pick<Counters, 'policy' | 'rule' | 'values'>
 
 /** Keys whose values the API has as the client sent them: one character for each byte. */
 const BYTE_KEYS = /^(?:header:|cookie:|bearer$)/i

@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
+import type { NewSession } from '../src/admin/api/types.ts'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
@@ -62,7 +63,7 @@ function giveFocusBack(before: HTMLElement): void {
 function LoginForm() {
   const logIn = async (values: FormData): Promise<void> => {
     const name = String(values.get('actor')).trim()
-    const { csrf_token } = await ask<{ csrf_token: string }>('POST', 'session', { token: values.get('token'), actor: name })
+    const { csrf_token } = await ask<NewSession>('POST', 'session', { token: values.get('token'), actor: name })
     beginSession(csrf_token, name)
   }
   return (

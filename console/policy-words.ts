@@ -1,5 +1,5 @@
+import type { Patterns, Rule, Selector } from '../src/admin/api/types.ts'
 import { formatCount, formatDateTime, formatMoney, formatNumber } from './format.ts'
-import type { Patterns, Rule, Selector } from './policies.ts'
 
 /** Of a list: more would hide what comes after it. */
 const NAMED = 3

@@ -1,4 +1,4 @@
-import type { ActivitySample } from '../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample } from '../src/admin/api/instance-types.ts'
 
 /** So many intervals without a sample are a gap. */
 const GAP_INTERVALS = 3

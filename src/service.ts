@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { overrideJson } from './admin/api/overrides/override-json.ts'
 import type { InstanceStatus } from './admin/api/status-endpoint.ts'
 import type { TopAsk } from './admin/api/top-endpoint.ts'
+import type { Top } from './admin/api/types.ts'
 import type { Activate } from './bundle/bundle-intake.ts'
 import type { ReadBundle } from './bundle/bundle-reader.ts'
 import type { SourceStatus } from './bundle/bundle-source.ts'
@@ -13,21 +14,21 @@ import type { ServerConfig } from './config/config.ts'
 import { ConnectionShares } from './listen/connection-shares.ts'
 import { type ListenAddress, placeOf } from './listen/listen-address.ts'
 import { closingMs, type ListenerName, listener, openListeners } from './listen/listeners.ts'
-import type { OverrideShelf } from './overrides/override-shelf.ts'
+import type { OverrideStorage } from './overrides/override-storage.ts'
 import type { BundleInfo } from './policy/bundle-info.ts'
 import { BlockExpiryWatch } from './runtime/block-expiry-watch.ts'
+import { ActivityControl, activityCalls } from './runtime/control/activity-control.ts'
+import { bundleJson } from './runtime/control/bundle-json.ts'
+import type { ControlHandlers } from './runtime/control/control-calls.ts'
+import { FileOverrideStorage } from './runtime/control/file-override-storage.ts'
+import type { FleetControl } from './runtime/control/fleet-control.ts'
+import type { FleetNews } from './runtime/control/fleet-news.ts'
+import { instanceStatus } from './runtime/control/instance-status.ts'
+import { overrideCalls } from './runtime/control/override-calls.ts'
+import { OverrideControl } from './runtime/control/override-control.ts'
+import { Problems } from './runtime/control/problems.ts'
+import { answerTop, type TopControlParts } from './runtime/control/top-control.ts'
 import { DecisionLogFile } from './runtime/decision-log/decision-log-file.ts'
-import { ActivityDesk, activityCalls } from './runtime/desk/activity-desk.ts'
-import { bundleJson } from './runtime/desk/bundle-json.ts'
-import type { DeskHandlers } from './runtime/desk/desk-calls.ts'
-import { FileShelf } from './runtime/desk/file-shelf.ts'
-import type { FleetDesk } from './runtime/desk/fleet-desk.ts'
-import type { FleetNews } from './runtime/desk/fleet-news.ts'
-import { instanceStatus } from './runtime/desk/instance-status.ts'
-import { overrideCalls } from './runtime/desk/override-calls.ts'
-import { OverrideDesk } from './runtime/desk/override-desk.ts'
-import { Problems } from './runtime/desk/problems.ts'
-import { answerTop, type TopDeskParts, type TopResponse } from './runtime/desk/top-desk.ts'
 import { openEventHub } from './runtime/events/open-event-hub.ts'
 import { EvictionWatch } from './runtime/eviction-watch.ts'
 import { logHeldRules } from './runtime/held-rules-log.ts'
@@ -119,7 +120,7 @@ export async function startService(
   const blockExpiries = new BlockExpiryWatch(logger, () => clock.wallMs())
   const startedMs = clock.nowMs()
   const problems = new Problems()
-  const activity = config.adminToken === undefined ? undefined : newActivityDesk()
+  const activity = config.adminToken === undefined ? undefined : newActivityControl()
   const sendTo: Supervisor['send'] = (worker, message) => supervisor.send(worker, message)
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send: sendTo })
   tap?.listen((event) => events?.publish(event))
@@ -128,14 +129,14 @@ export async function startService(
     config.decisionLog === undefined
       ? undefined
       : new DecisionLogFile({ path: config.decisionLog, metrics, logger, nowMs: () => clock.nowMs(), diskTimeoutMs, onTaken })
-  let fleetDesk: FleetDesk | undefined
-  const overrides = new OverrideDesk({
+  let fleetControl: FleetControl | undefined
+  const overrides = new OverrideControl({
     clock,
     logger,
-    changeOverrides: (change) => supervisor.changeOverrides(change),
+    announce: (change) => supervisor.announceOverrides(change),
     known: () => supervisor.askWorkers('know_overrides', undefined),
   })
-  const desk: DeskHandlers = {
+  const control: ControlHandlers = {
     status,
     bundle: () => JSON.stringify(bundleJson({ active: intake.active, lastUpdate: intake.lastUpdate, source: bundleSource?.status })),
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
@@ -144,11 +145,12 @@ export async function startService(
     close_events: ({ worker }) => events!.closeStream(worker),
     ...activityCalls(activity),
     ...overrideCalls(overrides),
-    note_resets: (resets) => fleetDesk?.noteResets(resets),
+    note_resets: (resets) => fleetControl?.noteResets(resets),
   }
   const supervisor = new Supervisor({
     host,
-    desk,
+    control,
+    overrides: () => overrides.announced(),
     events,
     decisionLog,
     workers,
@@ -169,7 +171,7 @@ export async function startService(
     counters.kept && new (await import('./runtime/state-keeper.ts')).StateKeeper({ ...counters.kept, metrics, logger, clock })
   const kept = stateKeeper && { saved: counters.overrides, file: counters.kept!.file, keeper: stateKeeper }
   // Redis may be away: what operators look at does not wait for it.
-  const overridesStarted = overrides.start(await openShelf())
+  const overridesStarted = overrides.start(await openOverrideStorage())
   let noteActive = (): void => {}
   const firstActive = new Promise<void>((resolve) => {
     noteActive = resolve
@@ -219,27 +221,27 @@ export async function startService(
     stop: (reason) => stop(reason, config.drainMs),
   }
 
-  async function openShelf(): Promise<OverrideShelf> {
-    const { book } = overrides
+  async function openOverrideStorage(): Promise<OverrideStorage> {
+    const { map } = overrides
     const { redis } = config
     if (redis === undefined)
-      return new FileShelf({ book, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
-    const { openFleetDesk } = await import('./runtime/desk/open-fleet-desk.ts')
-    fleetDesk = openFleetDesk(redis, {
+      return new FileOverrideStorage({ map, clock, logger, kept, askThreads: () => supervisor.askWorkers('know_overrides', undefined) })
+    const { openFleetControl } = await import('./runtime/control/open-fleet-control.ts')
+    fleetControl = openFleetControl(redis, {
       config,
-      book,
+      map,
       clock,
       logger,
       deadlines: redisDeadlines,
-      tell: (news, all) => void tellFleet(news, all),
+      announce: (news, all) => void announceFleet(news, all),
     })
-    return fleetDesk
+    return fleetControl
   }
 
   /** After the overrides: a worker that says that it knows one must have it. */
-  async function tellFleet(news: FleetNews, all: FleetNews): Promise<void> {
-    await overrides.sent()
-    supervisor.tellFleet(news, all)
+  async function announceFleet(news: FleetNews, all: FleetNews): Promise<void> {
+    await overrides.allAnnounced()
+    supervisor.announceFleet(news, all)
   }
 
   /** Asked only when something is open, and everything is there. */
@@ -255,8 +257,8 @@ export async function startService(
     })
   }
 
-  function newActivityDesk(): ActivityDesk {
-    return new ActivityDesk({
+  function newActivityControl(): ActivityControl {
+    return new ActivityControl({
       memory: metrics,
       shares: new ConnectionShares(memory.connections, SUPERVISOR),
       table: counters.table,
@@ -267,8 +269,8 @@ export async function startService(
     })
   }
 
-  function top(ask: TopAsk): Promise<TopResponse> {
-    const askWorkers: TopDeskParts['askWorkers'] = (filter) => supervisor.askWorkers('top', filter)
+  function top(ask: TopAsk): Promise<Top> {
+    const askWorkers: TopControlParts['askWorkers'] = (filter) => supervisor.askWorkers('top', filter)
     return answerTop(ask, { clock, startedMs, workers, askWorkers, lastDeathMs: () => supervisor.lastDeathMs })
   }
 

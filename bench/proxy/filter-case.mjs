@@ -5,8 +5,6 @@ import { parseBundle } from '../../dist/policy/parse.js'
 import { chatEvent, TOKENS } from './events.mjs'
 
 const [, , dialect, addsUsage] = process.argv
-/** 0: each event is parsed. */
-const maxTemplates = process.env.BENCH_TEMPLATES === undefined ? undefined : Number(process.env.BENCH_TEMPLATES)
 
 const EVENTS_PER_STREAM = 500
 const CHUNK_BYTES = 16 * 1024
@@ -48,7 +46,7 @@ function run(pieces, streams) {
 }
 
 function filterStream(pieces) {
-  const filter = new StreamFilter({ rules, promptEstimate: 100, isActivated: true, maxTemplates })
+  const filter = new StreamFilter({ rules, promptEstimate: 100, isActivated: true })
   let size = 0
   for (const piece of pieces) size += filter.push(piece).length
   return { filter, size }

@@ -1,9 +1,9 @@
+import type { BundleChanges, ChangeCounts, ChangeKind, FieldChange, PolicyChange, PriceChange } from '../../src/admin/api/instance-types.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { EmptyState } from '../parts/empty-state.tsx'
 import { Panel } from '../parts/panel.tsx'
-import type { BundleChanges, ChangeCounts, ChangeKind, FieldChange, PolicyChange, PriceChange } from './bundle-report.ts'
 
 const TONES: Readonly<Record<ChangeKind, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
 const SIGNS: Readonly<Record<ChangeKind, string>> = { added: '+', removed: '−', changed: '~' }

@@ -1,5 +1,5 @@
+import type { Counter } from '../../src/admin/api/types.ts'
 import { formatDuration, formatMoney, formatNumber } from '../format.ts'
-import type { Counter } from './caller.ts'
 
 /** What a number of each kind of counter is about. */
 const LEFT: Readonly<Record<string, string>> = {

@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
+import type { Counter, Counters, ResetRequest } from '../../src/admin/api/types.ts'
 import { ask } from '../api.ts'
+import type { RuleCaller } from '../caller-values.ts'
 import { isCredential, looksLikeDigest } from '../caller-values.ts'
 import { draftOverride } from '../overrides/draft.ts'
 import { ReasonField, readReason } from '../overrides/reason-field.tsx'
@@ -10,7 +12,6 @@ import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Level } from '../parts/level.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { amountText, leftText, refillText } from './amounts.ts'
-import type { Counter, Counters, RuleCaller } from './caller.ts'
 import { useCounters } from './use-counters.ts'
 
 interface CountersDialogProps {
@@ -27,7 +28,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   const outcome = useSignal('')
   useEffect(() => dialog.current!.showModal(), [])
   const reset = async (form: FormData): Promise<void> => {
-    counters.value = await ask<Counters>('POST', 'counters/reset', { ...caller, reason: readReason(form) })
+    counters.value = await ask<Counters>('POST', 'counters/reset', { ...caller, reason: readReason(form) } satisfies ResetRequest)
     outcome.value = 'The counters are full.'
   }
   const found = counters.value

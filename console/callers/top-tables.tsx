@@ -1,3 +1,5 @@
+import type { NearCaller, RejectedCaller, Top } from '../../src/admin/api/types.ts'
+import type { RuleCaller } from '../caller-values.ts'
 import { callerName, isCredential, isCut } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
@@ -8,7 +10,6 @@ import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 import { amountText, leftText } from './amounts.ts'
-import type { NearCaller, RejectedCaller, RuleCaller, Top } from './caller.ts'
 
 interface TopTablesProps {
   readonly top: Top

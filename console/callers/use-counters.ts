@@ -1,11 +1,12 @@
 import { effect, useSignal } from '@preact/signals'
 import { useCallback, useEffect } from 'preact/hooks'
+import type { Counters, CountersRequest } from '../../src/admin/api/types.ts'
 import { ask, messageOf } from '../api.ts'
+import type { RuleCaller } from '../caller-values.ts'
 import { isVisible } from '../clock.ts'
 import { isLost } from '../connection.ts'
 import { LIVE_MS } from '../live.ts'
 import { csrfToken } from '../session.ts'
-import type { Counters, RuleCaller } from './caller.ts'
 
 /** What a caller has left, again and again while the page is visible. The values go in a body: addresses are logged. */
 export function useCounters({ policy, rule, values }: RuleCaller) {
@@ -13,7 +14,7 @@ export function useCounters({ policy, rule, values }: RuleCaller) {
   const problem = useSignal('')
   const look = useCallback(async (): Promise<void> => {
     try {
-      counters.value = await ask<Counters>('POST', 'counters', { policy, rule, values })
+      counters.value = await ask<Counters>('POST', 'counters', { policy, rule, values } satisfies CountersRequest)
       problem.value = ''
     } catch (error) {
       problem.value = messageOf(error)

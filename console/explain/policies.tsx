@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import type { ExplainedCounter, ExplainedPolicy, ExplainedRule } from '../../src/admin/api/types.ts'
 import { shownValue } from '../caller-values.ts'
 import { amountText, leftText, refillText } from '../callers/amounts.ts'
 import { formatCount, formatDuration, formatNumber } from '../format.ts'
@@ -9,7 +10,6 @@ import { EmptyState } from '../parts/empty-state.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { WindowedTable } from '../parts/windowed-table.tsx'
-import type { ExplainedCounter, ExplainedPolicy, ExplainedRule } from './explanation.ts'
 
 const POLICY_WHY: Readonly<Record<string, string>> = {
   path: 'another path',

@@ -1,8 +1,8 @@
+import type { Explanation } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Panel } from '../parts/panel.tsx'
-import type { Explanation } from './explanation.ts'
 
 const TONES: Readonly<Record<Explanation['action'], Tone>> = { allow: 'good', reject: 'bad', refuse: 'bad' }
 const WORDS: Readonly<Record<Explanation['action'], string>> = { allow: 'Allowed', reject: 'Rejected', refuse: 'Refused' }

@@ -1,3 +1,4 @@
+import type { SpendingRule, Usage } from '../../src/admin/api/instance-types.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -5,7 +6,6 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 import { ruleWords } from '../policy-words.ts'
-import type { SpendingRule, Usage } from '../usage.ts'
 import { formatSpent, fullName } from './spent.ts'
 
 const COLUMNS: readonly Column<SpendingRule>[] = [

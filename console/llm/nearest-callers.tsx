@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
+import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
+import type { NearCaller, Top } from '../../src/admin/api/types.ts'
 import { amountText } from '../callers/amounts.ts'
-import type { NearCaller, Top } from '../callers/caller.ts'
 import { formatCount } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { addressOf } from '../navigation.ts'
@@ -8,7 +9,6 @@ import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
-import type { SpendingRule } from '../usage.ts'
 import { countedText, fullName } from './spent.ts'
 
 const TOP_MS = 5000

@@ -1,10 +1,10 @@
+import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
+import type { Counter } from '../../src/admin/api/types.ts'
 import { amountText, refillText } from '../callers/amounts.ts'
-import type { Counter } from '../callers/caller.ts'
 import { formatShare } from '../format.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
-import type { SpendingRule } from '../usage.ts'
 import { countedText, fullName } from './spent.ts'
 
 interface Budget {

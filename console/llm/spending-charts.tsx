@@ -1,7 +1,7 @@
+import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
 import { Chart } from '../parts/chart.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { ratesByName, type Timeline } from '../timeline.ts'
-import type { SpendingRule } from '../usage.ts'
 import { formatSpent, fullName } from './spent.ts'
 
 const SHOWN_RULES = 6

@@ -1,9 +1,8 @@
-import type { ActivitySample } from '../../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample, SpendingRule } from '../../src/admin/api/instance-types.ts'
 import { formatCompact } from '../format.ts'
 import { Figure, Figures } from '../parts/figure.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { presentRate } from '../timeline.ts'
-import type { SpendingRule } from '../usage.ts'
 import { formatSpent, fullName } from './spent.ts'
 
 interface SpendingFiguresProps {

@@ -1,5 +1,5 @@
+import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
 import { formatCompact, formatMoney } from '../format.ts'
-import type { SpendingRule } from '../usage.ts'
 
 const SMALL_MONEY = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
 

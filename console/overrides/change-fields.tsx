@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
+import type { Rule } from '../../src/admin/api/types.ts'
 import { Field } from '../parts/field.tsx'
-import type { Rule } from '../policies.ts'
 import { settableFields } from '../rules/settable-fields.ts'
 
 const KINDS = [

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { CallerValues } from '../caller-values.ts'
+import type { CallerValues } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 
 /** Whom an override is to be made for. */

@@ -1,6 +1,7 @@
+import type { Override } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
-import { changeText, type Override } from './override.ts'
+import { changeText } from './override.ts'
 import { Subject } from './override-list.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals'
+import type { Override, OverrideRequest } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Countdown } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
-import type { Override } from './override.ts'
 import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
 
@@ -51,7 +51,8 @@ function StopDialog({ onStopped, onClose }: StopDialogProps) {
   const stop = async (form: FormData): Promise<void> => {
     problem.value = undefined
     try {
-      await ask('POST', 'overrides', { shadow_all: true, until: readUntil(form), reason: readReason(form) })
+      const body: OverrideRequest = { shadow_all: true, until: readUntil(form), reason: readReason(form) }
+      await ask('POST', 'overrides', body)
     } catch (error) {
       if (error instanceof ApiFailure && error.code === 'bad_until') problem.value = error.message
       throw error

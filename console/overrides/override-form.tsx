@@ -1,10 +1,9 @@
 import { useSignal } from '@preact/signals'
+import type { CallerValues, Override, OverrideRequest, Overrides, Rule } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
-import type { CallerValues } from '../caller-values.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Form } from '../parts/form.tsx'
 import { Countdown } from '../parts/time.tsx'
-import type { Rule } from '../policies.ts'
 import { printable } from '../printable.ts'
 import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
 import { choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule-choice.ts'
@@ -12,7 +11,7 @@ import { RuleFields } from '../rules/rule-fields.tsx'
 import { ChangeFields, readChange } from './change-fields.tsx'
 import type { OverrideDraft } from './draft.ts'
 import { type FieldProblems, partOf } from './field-problems.ts'
-import { changeText, type Override, type Overrides } from './override.ts'
+import { changeText } from './override.ts'
 import { Subject } from './override-list.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
@@ -25,7 +24,7 @@ interface OverrideFormProps {
 
 /** A request that was refused because of another override. */
 interface Conflict {
-  readonly body: object
+  readonly body: OverrideRequest
   readonly other: Override
 }
 
@@ -35,7 +34,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
   const rule = chosenRule(choice)
   const problems = useSignal<FieldProblems>({})
   const conflict = useSignal<Conflict | undefined>(undefined)
-  const make = async (body: object): Promise<void> => {
+  const make = async (body: OverrideRequest): Promise<void> => {
     const made = await ask<Override>('POST', 'overrides', body)
     await onMade(made.durable ? 'The override is in force.' : 'The override is in force. It is not saved: a restart ends it.')
   }
@@ -125,7 +124,7 @@ function WhoFields({ rule, values, error }: WhoFieldsProps) {
 
 interface ReplaceDialogProps {
   readonly conflict: Conflict
-  readonly make: (body: object) => Promise<void>
+  readonly make: (body: OverrideRequest) => Promise<void>
   readonly onClose: () => void
 }
 
@@ -155,7 +154,7 @@ function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDial
   )
 }
 
-function readBody(policy: string, rule: Rule, form: FormData, initial: CallerValues | undefined): object {
+function readBody(policy: string, rule: Rule, form: FormData, initial: CallerValues | undefined): OverrideRequest {
   const common = { policy, rule: rule.name, ...readChange(form), until: readUntil(form), reason: readReason(form) }
   const isForAll = rule.limit_keys.length === 0 || form.get('who') === 'all'
   return isForAll ? common : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }

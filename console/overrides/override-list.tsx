@@ -1,10 +1,11 @@
+import type { Override } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Ago, Countdown } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
-import { changeText, type Override } from './override.ts'
+import { changeText } from './override.ts'
 
 interface OverrideListProps {
   readonly overrides: readonly Override[]

@@ -1,4 +1,4 @@
-import type { Activity, BusyPolicy } from '../activity.ts'
+import type { Activity, BusyPolicy } from '../../src/admin/api/instance-types.ts'
 import { formatNumber, formatShare } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ActivitySample, PolicySample } from '../../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample, PolicySample } from '../../src/admin/api/instance-types.ts'
 import { formatCompact } from '../format.ts'
 import { Chart } from '../parts/chart.tsx'
 import { Panel } from '../parts/panel.tsx'

@@ -1,12 +1,10 @@
-import type { WorkerActivity } from '../../src/admin/api/activity/activity-sample.ts'
-import type { Activity } from '../activity.ts'
+import type { Activity, Status, WorkerActivity } from '../../src/admin/api/instance-types.ts'
 import { formatCompact, formatMs, formatNumber, formatShare } from '../format.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
-import type { Status } from '../status.ts'
 import { presentRate } from '../timeline.ts'
 
 interface HealthProps {

@@ -1,4 +1,4 @@
-import type { ActivitySample } from '../../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample } from '../../src/admin/api/instance-types.ts'
 import { formatCompact, formatMs, formatShare } from '../format.ts'
 import { Figure, Figures } from '../parts/figure.tsx'
 import { Panel } from '../parts/panel.tsx'

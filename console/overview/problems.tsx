@@ -1,7 +1,7 @@
+import type { Problem } from '../../src/admin/api/instance-types.ts'
 import { formatCount } from '../format.ts'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
-import type { Problem } from '../status.ts'
 
 /** What is wrong now, the oldest first. */
 export function Problems({ problems }: { readonly problems: readonly Problem[] }) {

@@ -1,4 +1,4 @@
-import type { ActivitySample, Quantiles } from '../../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample, Quantiles } from '../../src/admin/api/instance-types.ts'
 import { formatMs } from '../format.ts'
 import { Chart } from '../parts/chart.tsx'
 import { Panel } from '../parts/panel.tsx'

@@ -1,4 +1,5 @@
-import { type CallerValues, isCredential, shownValue } from '../caller-values.ts'
+import type { CallerValues } from '../../src/admin/api/types.ts'
+import { isCredential, shownValue } from '../caller-values.ts'
 
 /** The values that name a caller; credentials are digests. A rule without keys has one counter for everybody. */
 export function Caller({ values }: { readonly values: CallerValues }) {

@@ -1,3 +1,4 @@
+import type { Policy, PolicyPage, Rule } from '../../src/admin/api/types.ts'
 import { formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { address, addressOf } from '../navigation.ts'
@@ -7,7 +8,7 @@ import { Facts } from '../parts/facts.tsx'
 import { Figure, Figures } from '../parts/figure.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { type Policy, type PolicyPage, policiesPath, type Rule } from '../policies.ts'
+import { policiesPath } from '../policies.ts'
 import { ruleWords, selectorWords } from '../policy-words.ts'
 
 /** One policy with all its rules. */

@@ -1,6 +1,7 @@
 import { batch, signal } from '@preact/signals'
+import type { Policy, PolicyPage } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask, messageOf } from '../api.ts'
-import { type Policy, type PolicyPage, policiesPath } from '../policies.ts'
+import { policiesPath } from '../policies.ts'
 
 const PAGE_ROWS = 500
 

@@ -1,4 +1,5 @@
-import { type CallerValues, isCredential, shownValue, typedValue } from '../caller-values.ts'
+import type { CallerValues } from '../../src/admin/api/types.ts'
+import { isCredential, shownValue, typedValue } from '../caller-values.ts'
 import { Field } from '../parts/field.tsx'
 
 interface CallerFieldsProps {

@@ -1,8 +1,9 @@
 import { batch, type Signal, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
+import type { Policy, PolicyPage, Rule } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { isLost } from '../connection.ts'
-import { type Policy, type PolicyPage, policiesPath, type Rule } from '../policies.ts'
+import { policiesPath } from '../policies.ts'
 import { csrfToken } from '../session.ts'
 import { status } from '../status.ts'
 

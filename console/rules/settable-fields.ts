@@ -1,4 +1,4 @@
-import type { Rule } from '../policies.ts'
+import type { Rule } from '../../src/admin/api/types.ts'
 
 /** The members of `algorithm_config` that an override may set. The API says so too, where this page does not know better. */
 const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-import type { AppliedBundle, BundleReport, BundleSource } from '../bundle/bundle-report.ts'
+import type { Bundle, BundleReport, BundleSource } from '../../src/admin/api/instance-types.ts'
 import { Changes } from '../bundle/changes.tsx'
 import { formatCount, formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
@@ -48,7 +48,7 @@ function Report() {
 }
 
 interface AppliedProps {
-  readonly bundle: AppliedBundle
+  readonly bundle: Bundle
   readonly source: BundleSource | null
 }
 
@@ -76,7 +76,7 @@ function Place({ source: { path, url, cached } }: { readonly source: BundleSourc
 }
 
 /** What is wrong with the bundle that the source has now: the active one stays. */
-function SourceProblem({ source, active }: { readonly source: BundleSource; readonly active: AppliedBundle | null }) {
+function SourceProblem({ source, active }: { readonly source: BundleSource; readonly active: Bundle | null }) {
   const { path, url, problem, refused } = source
   if (problem === null) return null
   const whatStays = active === null ? 'No bundle is active.' : `Version ${active.version} stays active.`

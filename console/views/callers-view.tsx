@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
-import type { RuleCaller, Top } from '../callers/caller.ts'
+import type { Top } from '../../src/admin/api/types.ts'
+import type { RuleCaller } from '../caller-values.ts'
 import { CallerLookup } from '../callers/caller-lookup.tsx'
 import { CountersDialog } from '../callers/counters-dialog.tsx'
 import { type TopFilter, TopFilterFields, topFilter } from '../callers/top-filter.tsx'

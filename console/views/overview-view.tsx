@@ -1,4 +1,5 @@
-import { type Activity, useActivity } from '../activity.ts'
+import type { Activity, Status } from '../../src/admin/api/instance-types.ts'
+import { useActivity } from '../activity.ts'
 import { addressOf } from '../navigation.ts'
 import { BusiestPolicies } from '../overview/busiest-policies.tsx'
 import { DecisionCharts } from '../overview/decision-charts.tsx'
@@ -9,7 +10,7 @@ import { TimeCharts } from '../overview/time-charts.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Countdown } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
-import { type Status, status } from '../status.ts'
+import { status } from '../status.ts'
 import { timelineOf } from '../timeline.ts'
 
 /** How the instance is, at a glance. */

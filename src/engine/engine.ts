@@ -1,8 +1,7 @@
 import type { Clock } from '../clock.ts'
-import type { TimedOverride } from '../overrides/override.ts'
-import { applyChange, type OverridesChange } from '../overrides/overrides-change.ts'
+import type { OverridesChange } from '../overrides/overrides-change.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
-import type { Plan, PlanRule } from '../policy/plan.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import { Charges } from '../store/charges.ts'
@@ -22,6 +21,7 @@ import { LimitEvaluator } from './limit-evaluator.ts'
 import type { NameOf } from './name-of.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import { type PlacedCharge, placedCharges, placedRows, placedRule } from './placed-charge.ts'
+import { PlanOverrides } from './plan-overrides.ts'
 import { PlanSwitch } from './plan-switch.ts'
 import { type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './question.ts'
 import type { Reservation, ReservedCharge } from './reservation.ts'
@@ -42,6 +42,8 @@ export interface EngineOptions {
   readonly nameOf?: NameOf
 }
 
+/** Overrides may be known before the first plan, and none of them has a rule then. */
+const NO_RULES = { policiesById: new Map<string, PlanPolicy>() }
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
 /** Decides whether a request may go on. Independent of sockets, headers and logs. */
@@ -55,8 +57,8 @@ export class Engine {
   readonly #nameOf: NameOf
   readonly #open: OpenReservations | undefined
   #ages: LimitAges | undefined
-  /** By id. */
-  readonly #overrides = new Map<string, TimedOverride>()
+  /** The overrides of the plan that was prepared last: the next plan starts with the same ones. */
+  #overrides: PlanOverrides
 
   constructor(options: EngineOptions) {
     this.#store = options.store
@@ -75,6 +77,7 @@ export class Engine {
     )
     this.#limitEvaluator = new LimitEvaluator(options.store, options.clock, options.callerWatch)
     this.#plans = options.planSwitch ?? new PlanSwitch()
+    this.#overrides = new PlanOverrides(NO_RULES, this.#store, this.#nameOf)
   }
 
   get plan(): Plan | undefined {
@@ -97,21 +100,23 @@ export class Engine {
     this.#plans.turnTo(generation)
   }
 
-  /** Prepares a plan, in small steps. It becomes active when the switch is turned to its generation. */
+  /** Prepares a plan, in small steps, one plan at a time. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
     const opened = yield* openPlan(plan, this.#store, sincesMs, this.#nameOf)
+    const before = this.#overrides
     // Overrides that change meanwhile change here too.
     this.#plans.add(generation, opened)
-    for (const timed of [...this.#overrides.values()]) {
-      if (this.#overrides.get(timed.override.id) === timed) opened.overrides.change({ put: [timed], gone: [] })
+    for (const timed of before.list()) {
+      if (before.has(timed)) opened.overrides.change({ put: [timed], gone: [] })
       yield
     }
+    this.#overrides = opened.overrides
   }
 
   /** Overrides that are in force, or will be: each is from its own moment on, for the decisions of all threads with that time. */
   changeOverrides(change: OverridesChange): void {
-    applyChange(this.#overrides, change)
-    for (const { overrides } of this.#plans.all()) overrides.change(change)
+    const all = new Set(Array.from(this.#plans.all(), ({ overrides }) => overrides))
+    for (const overrides of all.add(this.#overrides)) overrides.change(change)
   }
 
   /** Whether an override has all policies in shadow mode now. */

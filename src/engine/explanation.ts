@@ -28,8 +28,8 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined where it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
-  /** What the request would take from each of its counters, in their units; 0 where the field that says it is repeated. */
-  readonly cost: number
+  /** What the request would take from each of its counters, in their units; undefined where two readers could understand it differently. */
+  readonly cost: number | undefined
   /** Of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]
   /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
@@ -70,12 +70,18 @@ function describeRules(run: Run, policy: PlanPolicy): ExplainedRule[] {
     return {
       rule,
       why: isLeftOut ? 'repeated_descriptor' : whyNot(run, inForce, verdicts.of(i)),
-      cost: (inForce.cost.of(run) || 0) / (rule.counters[0]?.unit ?? 1), // NaN where it is ambiguous
+      cost: costOf(run, inForce, rule.counters[0]?.unit ?? 1),
       descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describeKey(run, index)),
       counters: run.seen!.of(rule),
       override: variant?.override,
     }
   })
+}
+
+/** Undefined where the field that says it is repeated, and where it depends on a body that can be understood in more than one way. */
+function costOf(run: Run, { cost }: PlanRule, unit: number): number | undefined {
+  const amount = cost.of(run)
+  return Number.isNaN(amount) || (cost.needsBody && run.isBodyAmbiguous) ? undefined : amount / unit
 }
 
 function whyNot(run: Run, rule: PlanRule, verdict: Verdict): ExplainedRule['why'] {

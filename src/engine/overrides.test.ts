@@ -23,16 +23,21 @@ import {
   UNLIMITED,
 } from '../../test/support/overrides/overridden-engine.ts'
 import { descriptor, told } from '../../test/support/rate-limit/limit-engine.ts'
+import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { MapStore } from '../../test/support/store/map-store.ts'
 import type { OverrideChange } from '../overrides/override.ts'
 import { PlainRequestView } from '../request/view.ts'
+import { newEmbeddedStore } from '../store/embedded-store.ts'
 import type { Allowed, Decision, Rejected } from './decision.ts'
+import { Engine } from './engine.ts'
 import type { Explanation } from './explanation.ts'
 import type { LimitResult } from './limit-call.ts'
+import { PlanSwitch } from './plan-switch.ts'
 
 const KEY = 'header:x-k'
 const ALICE = { 'x-k': 'alice' }
 const BOB = { 'x-k': 'bob' }
+const SHADOW: OverrideChange = { kind: 'shadow' }
 const HALF: OverrideChange = { kind: 'multiply', factor: 0.5 }
 const BODY = { promptTokens: 0, requestedTokens: 1000, choices: 1, isStream: false, model: undefined }
 
@@ -110,7 +115,7 @@ describe('an override', () => {
     expect(passing(ALICE)).toBe(10)
   })
 
-  test('adds its difference once, however often it is told and whoever else writes', () => {
+  test('adds its difference once, however often it is announced and whoever else writes', () => {
     const { engine, clock, passing } = overriddenEngine(one(BUCKET))
     expect(passing(ALICE)).toBe(10)
     clock.advance(1)
@@ -195,13 +200,34 @@ describe('an override', () => {
     expect(passing(ALICE)).toBe(15)
   })
 
-  test('that is set while a plan is prepared is in force in that plan', () => {
-    const { engine, clock, passing } = overriddenEngine(one(BUCKET))
+  test('that is set, changed or ended while a plan is prepared is so in that plan', () => {
+    const planSwitch = new PlanSwitch()
+    const { engine, clock, passing } = overriddenEngine(one(BUCKET), undefined, planSwitch)
+    const changed = override(ruleOf(), TWICE, clock)
+    setOverrides(engine, [override('all_policies', SHADOW, clock), changed])
     const steps = engine.prepare(2, planOf(...one(bucketRule('r', [KEY], 4, 1e-6))), new Float64Array(1))
     steps.next()
-    setOverrides(engine, [override(ruleOf(), TWICE, clock)])
+    setOverrides(engine, [{ ...changed, toMs: clock.nowMs() + 1000 }, override(ruleOf({ [KEY]: 'bob' }), THRICE, clock)])
     for (const _ of steps);
-    expect(passing(ALICE)).toBe(20)
+    planSwitch.turnTo(2)
+    expect([engine.isShadowed, passing(ALICE), passing(BOB)]).toEqual([false, 8, 12])
+    clock.advance(1000)
+    expect(passing({ 'x-k': 'carol' })).toBe(4)
+  })
+
+  test('that is known before the first plan is in force in it, and in each that follows', () => {
+    const clock = new ManualClock()
+    const engine = new Engine({ store: newEmbeddedStore(64 * 1024), clock, nameOf })
+    const shadow = override('all_policies', SHADOW, clock)
+    setOverrides(engine, [shadow, override(ruleOf(), BLOCK, clock)])
+    for (const rule of [BUCKET, QUOTA, BUCKET]) {
+      engine.activate(planOf(...one(rule)))
+      expect(engine.isShadowed).toBe(true)
+      expect(engine.decide(new PlainRequestView({ method: 'GET', uri: '/', headers: ALICE }))).toMatchObject({ reason: 'blocked' })
+    }
+    engine.changeOverrides({ put: [], gone: [shadow.override.id] })
+    engine.activate(planOf(...one(QUOTA)))
+    expect(engine.isShadowed).toBe(false)
   })
 
   test('of a shadow policy changes what it would reject', () => {

@@ -13,15 +13,25 @@ export class PlanOverrides {
   /** Undefined where there are none: then a decision checks no more than that. */
   index: OverrideIndex | undefined
   readonly #all: OverrideIndex
-  readonly #plan: Plan
+  readonly #plan: PlannedRules
   readonly #store: CounterStore
   /** By the override's id. */
   readonly #fitted = new Map<string, Fitted>()
 
-  constructor(plan: Plan, store: CounterStore, nameOf: NameOf) {
+  constructor(plan: PlannedRules, store: CounterStore, nameOf: NameOf) {
     this.#plan = plan
     this.#store = store
     this.#all = new OverrideIndex(nameOf)
+  }
+
+  /** All that were put and are not gone, whether or not they fit the plan. */
+  list(): TimedOverride[] {
+    return Array.from(this.#fitted.values(), ({ timed }) => timed)
+  }
+
+  /** Whether it was put, and neither gone nor put anew with other times since. */
+  has(timed: TimedOverride): boolean {
+    return this.#fitted.get(timed.override.id)?.timed === timed
   }
 
   change({ put, gone }: OverridesChange): void {
@@ -32,10 +42,10 @@ export class PlanOverrides {
 
   #put(timed: TimedOverride): void {
     const { id, subject } = timed.override
-    if (subject === 'all_policies') return this.#all.putShadow(timed)
-    const fitted = this.#fit(timed)
+    const fitted = subject === 'all_policies' ? { timed, variant: undefined, values: [] } : this.#fit(timed)
     this.#remove(id)
     this.#fitted.set(id, fitted)
+    if (subject === 'all_policies') this.#all.putShadow(timed)
     if (fitted.variant !== undefined) this.#all.add(fitted.variant, fitted.values)
   }
 
@@ -50,11 +60,11 @@ export class PlanOverrides {
   #fit(timed: TimedOverride): Fitted {
     const { override, fromMs, toMs } = timed
     const known = this.#fitted.get(override.id)
-    if (known?.fromMs === fromMs) return { ...known, variant: known.variant && { ...known.variant, toMs } }
+    if (known?.timed.fromMs === fromMs) return { ...known, timed, variant: known.variant && { ...known.variant, toMs } }
     const fit = fitOverride(this.#plan, override)
     return typeof fit === 'string'
-      ? { fromMs, variant: undefined, values: [] }
-      : { fromMs, variant: this.#open(timed, fit), values: fit.values }
+      ? { timed, variant: undefined, values: [] }
+      : { timed, variant: this.#open(timed, fit), values: fit.values }
   }
 
   #open({ override, fromMs, toMs }: TimedOverride, { rule, variant }: FittedOverride): Variant {
@@ -66,8 +76,10 @@ export class PlanOverrides {
   }
 }
 
+type PlannedRules = Pick<Plan, 'policiesById'>
+
 interface Fitted {
-  readonly fromMs: number
+  readonly timed: TimedOverride
   /** Undefined where it does not fit. */
   readonly variant: Variant | undefined
   readonly values: readonly string[]

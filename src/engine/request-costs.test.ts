@@ -75,7 +75,7 @@ test('a repeated cost field is explained as the refusal that it is', () => {
     policies: [
       {
         rules: [
-          { why: 'repeated_descriptor', cost: 0, counters: [] },
+          { why: 'repeated_descriptor', cost: undefined, counters: [] },
           { why: undefined, cost: 1 },
         ],
       },

@@ -25,7 +25,7 @@ export function readEventData({ bytes, start, lines, lineCount, isFirst }: SsePi
 }
 
 /** An event up to this size is parsed within two or three milliseconds, whatever it contains. */
-export const SMALL_EVENT_BYTES = 64 * 1024
+const SMALL_EVENT_BYTES = 64 * 1024
 /** For a larger one. A mebibyte of log probabilities stays below this, a mebibyte of `{},` has twice as many values. */
 const LARGE_EVENT_LIMITS = { depth: 1000, values: 150_000 }
 

@@ -55,27 +55,6 @@ export class SseFraming implements SsePiece {
     return this.#passedBytes > 0
   }
 
-  /** Nothing of the next event came in an earlier chunk: it begins in `chunk`, at `at`. */
-  get isBetweenEvents(): boolean {
-    return this.#heldBytes === 0 && this.#passedBytes === 0
-  }
-
-  get chunk(): Buffer {
-    return this.#chunk
-  }
-
-  get at(): number {
-    return this.#at
-  }
-
-  /** Whoever has seen that the chunk has a whole event from `at` up to here takes it so. */
-  skip(to: number): void {
-    this.#at = to
-    this.#scanned = to
-    this.#isAfterCr = this.#chunk[to - 1] === CR
-    this.#isBeforeFirst = false
-  }
-
   /** Returns false when the chunk has no further piece. */
   next(): boolean {
     const chunk = this.#chunk
@@ -109,7 +88,7 @@ export class SseFraming implements SsePiece {
   /** The rest at the end of the stream: clients also read an event without a blank line. Returns false when there is none. */
   finish(): boolean {
     this.push(EMPTY)
-    if (this.isBetweenEvents) return false
+    if (this.#heldBytes === 0 && this.#passedBytes === 0) return false
     if (this.#lineStart < this.#heldBytes) this.#endLine(this.#heldBytes, false)
     this.#complete(0, false)
     return true

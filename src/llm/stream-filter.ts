@@ -5,8 +5,6 @@ import type { LlmSettings } from './llm-settings.ts'
 import { PassedBytes } from './passed-bytes.ts'
 import { canBeParsed, readEventData } from './sse-event.ts'
 import { SseFraming } from './sse-framing.ts'
-import type { EventTemplate } from './templates/event-template.ts'
-import { EventTemplates, MAX_TEMPLATES } from './templates/event-templates.ts'
 import { estimatedTokens } from './tokens.ts'
 import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
 import { type UsagePlace, usagePlace } from './usage-splice.ts'
@@ -32,8 +30,6 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   /** Whether all rules are as in shadow mode, at the moment: then a stream is not cut. */
   readonly isShadowed?: () => boolean
   readonly maxEventBytes?: number
-  /** How many shapes of events are kept in mind; 0: each event is parsed. */
-  readonly maxTemplates?: number
 }
 
 /** A rule whose max_completion_tokens the stream has exceeded. */
@@ -44,16 +40,14 @@ export interface Excess<Rule extends StreamRule = StreamRule> {
 
 /**
  * Reads an SSE response while it passes: counts what is generated, adds usage to events where a rule asks for it, and
- * cuts the stream where the first enforcing rule is exceeded. An event of a known shape is not parsed: `templates/`.
+ * cuts the stream where the first enforcing rule is exceeded.
  *
  * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned is a view of the chunk, and valid as long as that is, or
  * a text with one letter a byte.
  */
 export class StreamFilter<Rule extends StreamRule> {
   readonly #options: StreamFilterOptions<Rule>
-  readonly #maxEventBytes: number
   readonly #framing: SseFraming
-  readonly #templates: EventTemplates
   readonly #out = new PassedBytes()
   readonly #watches: Watch<Rule>[]
   readonly #addsUsage: boolean
@@ -70,9 +64,7 @@ export class StreamFilter<Rule extends StreamRule> {
 
   constructor(options: StreamFilterOptions<Rule>) {
     this.#options = options
-    this.#maxEventBytes = options.maxEventBytes ?? MAX_EVENT_BYTES
-    this.#framing = new SseFraming(this.#maxEventBytes)
-    this.#templates = new EventTemplates(options.maxTemplates ?? MAX_TEMPLATES)
+    this.#framing = new SseFraming(options.maxEventBytes ?? MAX_EVENT_BYTES)
     this.#watches = options.rules.map((rule) => ({ rule, checkedAtTokens: 0, isExceeded: false }))
     const mayChange = options.isActivated && !options.isShadowed?.()
     this.#addsUsage = mayChange && options.rules.some(({ policy, llm }) => !policy.isShadow && llm!.streaming.includePartialUsage)
@@ -82,8 +74,7 @@ export class StreamFilter<Rule extends StreamRule> {
   push(chunk: Buffer): Buffer | string {
     if (this.cut !== undefined) return EMPTY
     this.#framing.push(chunk)
-    let hasMore = true
-    while (hasMore && this.cut === undefined) hasMore = this.#readKnown() || this.#readNext()
+    while (this.cut === undefined && this.#framing.next()) this.#readPiece()
     return this.#out.take()
   }
 
@@ -139,29 +130,6 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
   }
 
-  /** Reads the next event if it is of a known shape. Then the end of its template is its end: it need not be looked for. */
-  #readKnown(): boolean {
-    const framing = this.#framing
-    if (!framing.isBetweenEvents) return false
-    const { chunk, at } = framing
-    const template = this.#templates.find(chunk, at, Math.min(chunk.length, at + this.#maxEventBytes))
-    if (template === undefined) return false
-    framing.skip(template.end)
-    this.#readAs(template, chunk, at)
-    return true
-  }
-
-  #readNext(): boolean {
-    const framing = this.#framing
-    const beganEarlier = !framing.isBetweenEvents
-    if (!framing.next()) return false
-    const isEvent = beganEarlier && framing.kind === 'event'
-    const template = isEvent ? this.#templates.find(framing.bytes, framing.start, framing.end) : undefined
-    if (template === undefined) this.#readPiece()
-    else this.#readAs(template, framing.bytes, framing.start)
-    return true
-  }
-
   #readPiece(): void {
     const { bytes, start, end, kind } = this.#framing
     if (kind === 'event') return this.#readEvent()
@@ -195,22 +163,11 @@ export class StreamFilter<Rule extends StreamRule> {
     if (event === undefined) return this.#out.pass(bytes, start, end)
     this.#hasEvents = true
     this.#dialect ??= dialectOf(event)
-    const before = this.#tally.characters
     if (!this.#passes(event)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const place = this.#addsUsage && Array.isArray(event['choices']) ? usagePlace(bytes, data.spans, event['usage']) : undefined
     if (place === undefined) this.#out.pass(bytes, start, end)
-    else this.#passWithUsage(bytes, start, end, place.at, place)
-    if (this.#dialect !== undefined && this.#tally.characters > before) this.#templates.learn(piece, data.spans, event, this.#dialect)
-  }
-
-  /** Reads an event that fits a template. */
-  #readAs(template: EventTemplate, bytes: Buffer, start: number): void {
-    this.#tally.characters += template.characters
-    if (!this.#passes(template.model)) return
-    const place = this.#addsUsage ? template.usagePlace : undefined
-    if (place === undefined) this.#out.pass(bytes, start, template.end)
-    else this.#passWithUsage(bytes, start, template.end, template.usageAt, place)
+    else this.#passWithUsage(bytes, start, end, place)
   }
 
   /** Counts an event. Returns false where the stream is cut in its place. */
@@ -250,7 +207,7 @@ export class StreamFilter<Rule extends StreamRule> {
     return Buffer.from(dialect.closing(how, this.counts, rule.llm!.streaming.includePartialUsage))
   }
 
-  #passWithUsage(bytes: Buffer, start: number, end: number, at: number, { replaced, before }: UsagePlace): void {
+  #passWithUsage(bytes: Buffer, start: number, end: number, { at, replaced, before }: UsagePlace): void {
     this.#out.pass(bytes, start, at)
     this.#out.add(`${before}${chatUsageText(this.counts)}`)
     this.#out.pass(bytes, at + replaced, end)

@@ -1,20 +1,17 @@
 /** How usage is put into the JSON text of an event. */
 export interface UsagePlace {
+  readonly at: number
   /** How many bytes it takes the place of. */
   readonly replaced: number
   /** What comes before it. */
   readonly before: string
 }
 
-interface FoundUsagePlace extends UsagePlace {
-  readonly at: number
-}
-
 /**
  * Finds the place without writing the JSON again: unknown fields, the spelling of numbers and the order of keys are preserved. `usage` is what
  * the object has now; undefined is returned where that must stay. Works on bytes: the structure of JSON is ASCII.
  */
-export function usagePlace(bytes: Buffer, spans: readonly number[], usage: unknown): FoundUsagePlace | undefined {
+export function usagePlace(bytes: Buffer, spans: readonly number[], usage: unknown): UsagePlace | undefined {
   if (usage === null) {
     const at = findUsageNull(bytes, spans)
     return at < 0 ? undefined : { at, replaced: 4, before: '' }

@@ -1,8 +1,8 @@
 import type { Override, OverrideSubject } from './override.ts'
 
 /**
- * What is known of one subject: its override, or that an operator ended it. Of two entries of a subject the later one holds, wherever they
- * come from. Times are Unix times in milliseconds, by the clock of the store that shares the counters.
+ * What an override map has for one subject: its override, or the tombstone of one that an operator ended. Of two entries of a subject the
+ * later one wins, wherever they come from. Times are Unix times in milliseconds, by the clock of the store that shares the counters.
  */
 export type OverrideEntry = SetEntry | EndedEntry
 
@@ -11,7 +11,7 @@ export interface SetEntry extends EntryTimes {
   readonly override: Override
 }
 
-/** So that an instance that has not heard of the end does not bring the override back. */
+/** A tombstone: it keeps an instance that has not heard of the end from bringing the override back. */
 export interface EndedEntry extends EntryTimes {
   readonly kind: 'ended'
   /** Of the override that it ends. */

@@ -7,9 +7,3 @@ export interface OverridesChange {
   /** The ids of those that are no longer in it. */
   readonly gone: readonly string[]
 }
-
-/** `overrides`: by id. */
-export function applyChange(overrides: Map<string, TimedOverride>, { put, gone }: OverridesChange): void {
-  for (const id of gone) overrides.delete(id)
-  for (const timed of put) overrides.set(timed.override.id, timed)
-}

@@ -39,47 +39,46 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 
 /** Everything below `/admin/v1/` that need not know who asks. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
-  const { engine, desk, reservations } = parts
+  const { engine, control, reservations } = parts
   yield statusRoute(config, parts)
   const plan = (): Plan | undefined => engine.plan
-  const activity: PoliciesParts['activity'] = (policies) => desk.ask('activity', policies)
+  const activity: PoliciesParts['activity'] = (policies) => control.ask('activity', policies)
   yield policiesEndpoint({ plan, activity, nameOf: reservations.nameOf })
-  yield activityEndpoint({ plan, activity, recent: (since) => desk.ask('recent_samples', since) })
+  yield activityEndpoint({ plan, activity, recent: (since) => control.ask('recent_samples', since) })
   yield usageEndpoint({
     plan,
     isCounted: config.mode === 'reverse_proxy',
-    usage: (rules) => desk.ask('usage', rules),
+    usage: (rules) => control.ask('usage', rules),
     inspect: (name) => engine.inspect(name),
   })
-  yield bundleEndpoint(() => desk.ask('bundle', undefined))
+  yield bundleEndpoint(() => control.ask('bundle', undefined))
   yield explainEndpoint(explain, reservations.nameOf)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
-  yield topEndpoint({ ask: config.top ? (ask) => desk.ask('top', ask) : undefined, plan: () => engine.plan })
+  yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
   yield openapiEndpoint()
 }
 
-function statusRoute({ mode, redisMode }: ServerOptions, { desk, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+function statusRoute({ mode, redisMode }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {
   const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
-  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => desk.ask('status', undefined) })
+  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => control.ask('status', undefined) })
 }
 
-function* counterRoutes({ stateFile }: ServerOptions, { engine, desk, logger, reservations }: ServerParts): Generator<ApiRoute> {
+function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger, reservations }: ServerParts): Generator<ApiRoute> {
   const { nameOf } = reservations
   const plan = (): Plan | undefined => engine.plan
   yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), nameOf })
-  const save = async (): Promise<boolean> => stateFile === undefined || (await desk.ask('save_state', undefined)).isSaved
+  const save = async (): Promise<boolean> => stateFile === undefined || (await control.ask('save_state', undefined)).isSaved
   yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, nameOf, logger })
 }
 
-function overrideRoutes({ engine, desk, reservations }: ServerParts): Generator<ApiRoute> {
+function overrideRoutes({ engine, control, reservations }: ServerParts): Generator<ApiRoute> {
   return overrideEndpoints({
     plan: () => engine.plan,
     nameOf: reservations.nameOf,
-    list: async () => readListed(await desk.ask('list_overrides', undefined)),
-    create: (order) => desk.ask('create_override', order),
-    end: (order) => desk.ask('end_override', order),
-    checkSet: (rule, fields) => desk.ask('check_set', { rule, fields }),
+    list: async () => readListed(await control.ask('list_overrides', undefined)),
+    create: (order) => control.ask('create_override', order),
+    end: (order) => control.ask('end_override', order),
   })
 }
 

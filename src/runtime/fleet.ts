@@ -7,10 +7,11 @@ import type { ReservationMemory } from '../reservations/reservation-memory.ts'
 import { ReservationNumbers } from '../reservations/reservation-numbers.ts'
 import type { Logouts } from '../session-cookies.ts'
 import type { EmbeddedStore } from '../store/embedded-store.ts'
+import { type AnnouncedReset, resetEntry } from '../store/redis/announced-resets.ts'
+import { ControlScript, newEpoch } from '../store/redis/control-script.ts'
 import { Corrections } from '../store/redis/corrections.ts'
 import { counterProbe } from '../store/redis/counter-probe.ts'
 import { counterScript } from '../store/redis/counter-script.ts'
-import { DeskScript, newEpoch } from '../store/redis/desk-script.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases/leases.ts'
 import type { Deadlines } from '../store/redis/link/deadlines.ts'
@@ -19,11 +20,10 @@ import { RedisLink } from '../store/redis/link/redis-link.ts'
 import { OverrideMoments } from '../store/redis/override-moments.ts'
 import { ReservationScript } from '../store/redis/reservation-script.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
-import { resetEntry, type ToldReset } from '../store/redis/told-resets.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
-import type { DeskLink } from './desk/desk-link.ts'
-import type { FleetNews } from './desk/fleet-news.ts'
+import type { ControlLink } from './control/control-link.ts'
+import type { FleetNews } from './control/fleet-news.ts'
 import { SharedLogouts } from './shared-logouts.ts'
 import { SharedMarks } from './shared-marks.ts'
 
@@ -32,7 +32,7 @@ export interface FleetParts {
   readonly worker: number
   readonly local: EmbeddedStore
   readonly metricMemory: MetricMemory
-  readonly desk: DeskLink
+  readonly control: ControlLink
   readonly reservations: ReservationMemory
   readonly clock: Clock
   readonly logger: Logger
@@ -69,7 +69,7 @@ export class Fleet {
   /** When each open circuit opened. */
   readonly #openSinceMs = new Map<string, number>()
 
-  constructor(address: RedisAddress, { config, worker, local, metricMemory, desk, reservations, clock, logger, deadlines }: FleetParts) {
+  constructor(address: RedisAddress, { config, worker, local, metricMemory, control, reservations, clock, logger, deadlines }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
     const script = counterScript()
@@ -113,11 +113,11 @@ export class Fleet {
       listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
     })
     this.marks = new SharedMarks(reservationScript, prefix, () => clock.wallMs())
-    const deskScript = new DeskScript(this.#link, prefix)
-    const announce = async (resets: readonly ToldReset[]): Promise<void> => {
+    const controlScript = new ControlScript(this.#link, prefix)
+    const announce = async (resets: readonly AnnouncedReset[]): Promise<void> => {
       // The main thread writes them back if Redis loses them before anybody has read them.
-      await desk.ask('note_resets', resets)
-      await deskScript.add(newEpoch(), 'resets', resets.map(resetEntry))
+      await control.ask('note_resets', resets)
+      await controlScript.add(newEpoch(), 'resets', resets.map(resetEntry))
     }
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, announce, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()

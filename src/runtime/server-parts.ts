@@ -9,7 +9,7 @@ import type { BodyMemory } from '../proxy/body-memory.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
 import type { Logouts } from '../session-cookies.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
-import type { DeskLink } from './desk/desk-link.ts'
+import type { ControlLink } from './control/control-link.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 
@@ -23,7 +23,7 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly adminLogouts: Logouts
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'nameOf' | 'sharedMarks'>
-  readonly desk: DeskLink
+  readonly control: ControlLink
   /** Undefined where EDGE_DECISION_LOG is not set. */
   readonly noteDecided?: NoteDecided | undefined
   /** Undefined where nobody can watch events. */

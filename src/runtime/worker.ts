@@ -31,11 +31,11 @@ import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metric
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { TopCallers } from '../top/top-callers.ts'
+import { resultOf } from './control/call-result.ts'
+import type { WorkerHandlers } from './control/control-calls.ts'
+import { ControlLink } from './control/control-link.ts'
+import type { FleetNews } from './control/fleet-news.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
-import { resultOf } from './desk/call-result.ts'
-import type { WorkerHandlers } from './desk/desk-calls.ts'
-import { DeskLink } from './desk/desk-link.ts'
-import type { FleetNews } from './desk/fleet-news.ts'
 import { WorkerEvents } from './events/worker-events.ts'
 import type { Fleet } from './fleet.ts'
 import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
@@ -77,7 +77,7 @@ export class Worker {
   readonly #servers: ListenerServers
   readonly #vitals: Vitals
   readonly #planListeners: (() => void)[] = []
-  readonly #desk: DeskLink
+  readonly #control: ControlLink
   readonly #calls: WorkerHandlers
   readonly #digest: CallerDigest
   readonly #events: WorkerEvents | undefined
@@ -92,7 +92,7 @@ export class Worker {
     code: ServerCode,
     local: EmbeddedStore,
     metricMemory: MetricMemory,
-    desk: DeskLink,
+    control: ControlLink,
     fleet: Fleet | undefined,
     tracing: Tracing | undefined,
   ) {
@@ -104,8 +104,8 @@ export class Worker {
     const owner = ownerNumber(worker)
     this.#fleet = fleet
     this.#tracing = tracing
-    this.#desk = desk
-    const events = { ...parts, eventWatch: memory.eventWatch, desk: this.#desk, metricMemory, wallMs: () => clock.wallMs() }
+    this.#control = control
+    const events = { ...parts, eventWatch: memory.eventWatch, control: this.#control, metricMemory, wallMs: () => clock.wallMs() }
     this.#events = hasEvents(config) ? new WorkerEvents(events) : undefined
     const store = fleet?.store ?? local
     this.#plans = new PlanSwitch(new Int32Array(memory.plan))
@@ -150,7 +150,7 @@ export class Worker {
       shares: new ConnectionShares(memory.connections, worker),
       bodyMemory: new BodyMemory(memory.bodies, worker, { ...config, hashKey: memory.hashKey }),
       reservations: { memory: memory.reservations, worker, nameOf, sharedMarks: fleet?.marks },
-      desk: this.#desk,
+      control: this.#control,
       noteDecided: this.#decisionLog?.note,
       eventStreams: this.#events?.streams,
       tracing,
@@ -165,8 +165,8 @@ export class Worker {
     const metricMemory = new MetricMemory(memory.metrics, worker)
     const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
     const [code, tracing] = await Promise.all([loadServerCode(config), openTracing(config, { ...parts, metricMemory })])
-    const desk = new DeskLink((call, name, ask) => parts.send({ type: 'desk_call', call, name, ask }))
-    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, desk, undefined, tracing)
+    const control = new ControlLink((call, name, ask) => parts.send({ type: 'control_call', call, name, ask }))
+    if (config.redis === undefined) return new Worker(parts, code, local, metricMemory, control, undefined, tracing)
     // The client for Redis takes longer to load than all else that a worker needs.
     const { Fleet } = await import('./fleet.ts')
     return new Worker(
@@ -174,8 +174,8 @@ export class Worker {
       code,
       local,
       metricMemory,
-      desk,
-      new Fleet(config.redis, { ...parts, local, metricMemory, desk, reservations: memory.reservations }),
+      control,
+      new Fleet(config.redis, { ...parts, local, metricMemory, control, reservations: memory.reservations }),
       tracing,
     )
   }
@@ -202,8 +202,8 @@ export class Worker {
         return this.#noteFleet(message.news)
       case 'overrides':
         return this.#engine.changeOverrides(message.change)
-      case 'desk_answer':
-        return this.#desk.note(message.call, message.result)
+      case 'control_answer':
+        return this.#control.note(message.call, message.result)
       case 'worker_call':
         return this.#answer(message)
       case 'events':

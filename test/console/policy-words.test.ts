@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Rule } from '../../console/policies.ts'
 import { ruleWords, selectorWords } from '../../console/policy-words.ts'
+import type { Rule } from '../../src/admin/api/types.ts'
 
 const LAST_MINUTE = { rejected: 0, would_reject: 0 }
 

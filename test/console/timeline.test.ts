@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { presentRate, ratesByName, ratesOf, timelineOf, valuesOf } from '../../console/timeline.ts'
-import type { ActivitySample } from '../../src/admin/api/activity/activity-sample.ts'
+import type { ActivitySample } from '../../src/admin/api/instance-types.ts'
 
 /** A sample so many seconds after the first, with rejects of policies. */
 function sample(atS: number, rejects: Readonly<Record<string, number>> = {}, seconds = 2): ActivitySample {

@@ -1,26 +1,48 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { ROOT, readText, tableRows } from './markdown.ts'
+import { anchorsOf, ROOT, readText, tableRows, textFiles } from './markdown.ts'
 
 const FOLDER = 'docs/decisions'
+const PAGES = readdirSync(join(ROOT, FOLDER)).filter((name) => name !== 'README.md')
 
-test('the index lists every decision with its title, and what replaced or extended it', () => {
-  const files = readdirSync(join(ROOT, FOLDER)).filter((file) => /^\d{4}-.*\.md$/.test(file))
-  expect(tableRows(readText(`${FOLDER}/README.md`), ['', 'Decision', 'Status'])).toEqual(files.sort().map(indexRow))
+test('every number has exactly one anchor, and none is left out', () => {
+  const numbers = PAGES.flatMap((page) => decisionsOf(page).map(([number]) => number)).sort()
+  expect(numbers.length).toBeGreaterThanOrEqual(88)
+  expect(numbers).toEqual(numbers.map((_, index) => String(index + 1).padStart(4, '0')))
 })
 
-function indexRow(file: string): string[] {
-  const text = readText(`${FOLDER}/${file}`)
-  const number = file.slice(0, 4)
-  const title = new RegExp(`^# ${number}: (.+)$`, 'm').exec(text)?.[1] ?? `a heading "# ${number}: ..."`
-  return [`[${number}](${file})`, title, statusOf(text)]
+test('the index leads to every decision by its number and heading', () => {
+  const rows = PAGES.flatMap((page) => decisionsOf(page).map(([number, heading]) => [`[${number}](${page}#${number})`, heading]))
+  expect(tableRows(readText(`${FOLDER}/README.md`), ['Number', 'Decision'])).toEqual(rows.sort())
+})
+
+test.each(PAGES)('the index lists %s by its title, and the page begins with what it is for', (page) => {
+  const [, title, purpose] = /^# (.+)\n\n(.+)/.exec(readText(`${FOLDER}/${page}`)) ?? []
+  expect(readText(`${FOLDER}/README.md`)).toContain(`| [${title}](${page}) | `)
+  expect(purpose).toMatch(/^[A-Z]/)
+})
+
+test('every link to a decision, in whichever file, leads to a page and to an anchor of it', () => {
+  const links = textFiles().flatMap((file) =>
+    Array.from(readText(file).matchAll(/decisions\/([\w.-]+\.md)(#[\w-]+)?/g), ([link, page, anchor]) => ({
+      file,
+      link,
+      page: page!,
+      anchor,
+    })),
+  )
+  expect(links.length).toBeGreaterThan(40)
+  expect(links.filter(({ page, anchor }) => !leadsSomewhere(page, anchor))).toEqual([])
+})
+
+function leadsSomewhere(page: string, anchor: string | undefined): boolean {
+  if (page !== 'README.md' && !PAGES.includes(page)) return false
+  return anchor === undefined || anchorsOf(`${FOLDER}/${page}`).includes(anchor.slice(1))
 }
 
-/** The index has the numbers; what exactly changed is said at the top of the record. */
-function statusOf(text: string): string {
-  const [top] = text.split('\n## ')
-  const [, change, records] = /^((?:Replaced|Partly replaced|Extended) by) ([^:]+):/m.exec(top!) ?? []
-  if (change === undefined) return 'in force'
-  return `${change.toLowerCase()} ${Array.from(records!.matchAll(/\[(\d{4})\]/g), ([, number]) => number).join(', ')}`
+/** The numbers on a page, each with the heading that it stands above. */
+function decisionsOf(page: string): [number: string, heading: string][] {
+  const anchors = readText(`${FOLDER}/${page}`).matchAll(/<a id="(\d{4})"><\/a>(?:\n\n#+ (.+))?/g)
+  return Array.from(anchors, ([, number, heading]) => [number!, heading ?? 'an anchor stands above a heading'])
 }

@@ -1,15 +1,17 @@
 import { expect, test } from 'vitest'
-import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/runtime/desk/problems.ts'
+import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/runtime/control/problems.ts'
 import { EVENTS_DROPPED, PUBLISHED_EVENTS } from '../../src/telemetry/events/published-events.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 
-test('docs/operations.md lists every event that can be watched, and no other', () => {
-  const listed = tableRows(readText('docs/operations.md'), ['About', 'Watched events']).flatMap(([, events]) => codeWords(events!))
+test('docs/operations/events.md lists every event that can be watched, and no other', () => {
+  const listed = tableRows(readText('docs/operations/events.md'), ['About', 'Watched events']).flatMap(([, events]) => codeWords(events!))
   expect(listed.toSorted()).toEqual([...PUBLISHED_EVENTS, EVENTS_DROPPED].toSorted())
 })
 
 test('every event that can be watched is one of the log', () => {
-  const logged = tableRows(readText('docs/operations.md'), ['Event', 'Level', 'Fields']).flatMap(([event]) => codeWords(event!))
+  const logged = tableRows(readText('docs/operations/logs.md'), ['Event', 'Level', 'What happened', 'Fields']).flatMap(([event]) =>
+    codeWords(event!),
+  )
   expect([...PUBLISHED_EVENTS].filter((name) => !logged.includes(name))).toEqual([])
 })
 

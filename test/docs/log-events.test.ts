@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { codeWords, ROOT, readText, tableRows } from './markdown.ts'
 
-test('docs/operations.md lists every event that the source logs', () => {
-  const listed = tableRows(readText('docs/operations.md'), ['Event', 'Level', 'Fields']).flatMap(([event]) => codeWords(event!))
+test('docs/operations/logs.md lists every event that the source logs', () => {
+  const listed = tableRows(readText('docs/operations/logs.md'), ['Event', 'Level', 'What happened', 'Fields']).flatMap(([event]) =>
+    codeWords(event!),
+  )
   expect(new Set(listed)).toEqual(new Set([...sourceTexts()].flatMap(eventsIn)))
 })
 

@@ -3,11 +3,11 @@ import { expect, test } from 'vitest'
 import { ChargeResults } from '../../src/store/charge-results.ts'
 import { Charges } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import type { AnnouncedReset } from '../../src/store/redis/announced-resets.ts'
 import type { FleetCounter } from '../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../src/store/redis/fleet-store.ts'
 import type { Script } from '../../src/store/redis/link/script.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
-import type { ToldReset } from '../../src/store/redis/told-resets.ts'
 import { DelayingNetwork } from '../support/fleet/delaying-network.ts'
 import { clockedScript } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
@@ -24,8 +24,8 @@ const INSTANCES = 3
 
 /** What instances have done to the one counter that they share, in the order in which Redis did it. */
 class History {
-  /** All resets, as all instances are told of them. */
-  readonly told: ToldReset[] = []
+  /** All resets, as they are announced to all instances. */
+  readonly announced: AnnouncedReset[] = []
   resets = 0
   /** Admitted by takes that Redis executed after the last reset, by instance. */
   readonly sinceReset = Array<number>(INSTANCES).fill(0)
@@ -38,7 +38,7 @@ class History {
   }
 }
 
-/** An instance that is told of resets at its own time. */
+/** An instance to which resets are announced at its own time. */
 class SimulatedInstance {
   readonly #number: number
   readonly #network: DelayingNetwork
@@ -47,7 +47,7 @@ class SimulatedInstance {
   readonly #counter: FleetCounter
   /** How many resets there had been when Redis executed the take that was sent last. */
   #onExecuted: ((action: string) => void) | undefined
-  #told = 0
+  #announced = 0
 
   constructor(number: number, network: DelayingNetwork, prefix: string, history: History) {
     this.#number = number
@@ -67,7 +67,7 @@ class SimulatedInstance {
     }
     const shared = new SharedCounters(link, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const clock = { nowMs: () => network.wallMs - START_MS, wallMs: () => network.wallMs }
-    const announce = async (resets: readonly ToldReset[]): Promise<void> => void history.told.push(...resets)
+    const announce = async (resets: readonly AnnouncedReset[]): Promise<void> => void history.announced.push(...resets)
     const local = newEmbeddedStore(64 * 1024)
     this.#store = new FleetStore({ shared, local, announce, failureMode: 'closed', clock, listener: { onDecided() {} } })
     this.#counter = this.#store.open({ identity: ['rule'], limit: bucketLimit(RATE, SIZE), sinceMs: 0, isLeasable: true })
@@ -89,10 +89,10 @@ class SimulatedInstance {
     await this.#store.resetAll(this.#charges(), ...this.#now())
   }
 
-  /** Of those that it was not told of yet. */
+  /** Those that were not announced to it yet. */
   learn(): void {
-    this.#store.noteResets(this.#history.told.slice(this.#told))
-    this.#told = this.#history.told.length
+    this.#store.noteResets(this.#history.announced.slice(this.#announced))
+    this.#announced = this.#history.announced.length
   }
 
   #charges(): Charges {

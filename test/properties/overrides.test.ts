@@ -33,7 +33,7 @@ const changes: fc.Arbitrary<OverrideChange> = fc.oneof(
 const cost = fc.integer({ min: 0, max: 20 })
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost, isUnaware: fc.constant(false) }) },
-  // By a thread that was not told of any override.
+  // By a thread to which no override was announced.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('take' as const), thread, caller, cost, isUnaware: fc.constant(true) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 5000 }) }) },
   {
@@ -54,20 +54,20 @@ test('two threads under random overrides decide as the plainest model does, and 
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {
       const { engines, clock } = twoThreads(() => planOf(policy('p', { rules: [bucketRule('r', [KEY], SIZE, RATE)] })))
-      const book = new Book(clock, engines)
+      const overrides = new SetOverrides(clock, engines)
       const model = new Model()
       for (const each of steps) {
         if (each.kind === 'wait') clock.advance(each.ms)
-        else if (each.kind === 'end') book.end(each.of)
+        else if (each.kind === 'end') overrides.end(each.of)
         else if (each.kind === 'reload') for (const engine of engines) engine.activate(engine.plan!)
-        else if (each.kind === 'set') book.set(each.of, each.change, each.inMs, each.forMs)
+        else if (each.kind === 'set') overrides.set(each.of, each.change, each.inMs, each.forMs)
         else {
           const nowMs = clock.nowMs()
-          const inForce = each.isUnaware ? undefined : book.inForce(each.caller, nowMs)
+          const inForce = each.isUnaware ? undefined : overrides.inForce(each.caller, nowMs)
           if (each.isUnaware) setOverrides(engines[each.thread], [])
           const decision = engines[each.thread].decide(requestOf(each.caller), { given: each.cost }) as Decision
           expect(told(decision)).toEqual(model.take(each.caller, each.cost, nowMs, inForce))
-          if (each.isUnaware) book.tell()
+          if (each.isUnaware) overrides.announce()
         }
       }
       expect(Math.max(0, ...model.differences.values())).toBeLessThanOrEqual(1)
@@ -168,7 +168,7 @@ function twoThreads(plan: () => ReturnType<typeof planOf>): { engines: readonly 
 }
 
 /** One override for each caller, and one for all: a new one takes the place of the one before it. */
-class Book {
+class SetOverrides {
   readonly #clock: ManualClock
   readonly #engines: readonly Engine[]
   #all: { readonly of: string | undefined; readonly timed: TimedOverride }[] = []
@@ -183,12 +183,12 @@ class Book {
     this.#cut(of, fromMs)
     const timed = override(ruleOf(of === undefined ? undefined : { [KEY]: of }), change, this.#clock, fromMs)
     this.#all.push({ of, timed: { ...timed, toMs: fromMs + forMs } })
-    this.tell()
+    this.announce()
   }
 
   end(of: string | undefined): void {
     this.#cut(of, this.#clock.nowMs())
-    this.tell()
+    this.announce()
   }
 
   inForce(name: string, nowMs: number): TimedOverride | undefined {
@@ -200,7 +200,7 @@ class Book {
     this.#all = this.#all.map((each) => (each.of === of ? { of, timed: { ...each.timed, toMs: Math.min(each.timed.toMs, toMs) } } : each))
   }
 
-  tell(): void {
+  announce(): void {
     for (const engine of this.#engines)
       setOverrides(
         engine,

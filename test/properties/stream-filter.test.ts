@@ -5,8 +5,8 @@ import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import type { PlanRule } from '../../src/policy/plan.ts'
 import { bundle, llmRule, policy } from '../support/bundles/bundles.ts'
-import { bytesOf } from '../support/llm/bytes-of.ts'
 import { FAILED_STREAMS, type LineEnd, parseSse, RECORDED_STREAMS, sse, withLineEnds } from '../support/llm/llm-streams.ts'
+import { anyShapedStream } from '../support/llm/shaped-streams.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 const STREAMS = [...RECORDED_STREAMS.map(({ text }) => text), ...Object.values(FAILED_STREAMS)]
@@ -134,6 +134,15 @@ describe('a filter', () => {
     )
   })
 
+  test('does so for streams that no provider would send, in memory that is used again', () => {
+    fc.assert(
+      fc.property(anyShapedStream(), anyCuts, anyRules, fc.boolean(), (bytes, cuts, rules, isActivated) => {
+        expect(filtered(chunksOf(bytes, cuts), rules, isActivated)).toEqual(filtered([bytes], rules, isActivated))
+      }),
+      { numRuns: runs(14) },
+    )
+  })
+
   test('does so for one byte a chunk', () => {
     fc.assert(
       fc.property(fc.constantFrom(...STREAMS), anyLineEnd, anyRules, (text, lineEnd, rules) => {
@@ -243,11 +252,11 @@ describe('a filter', () => {
     )
   })
 
-  test('parses each event once, however many chunks it comes in, where it knows no shapes', () => {
+  test('parses each event once, however many chunks it comes in', () => {
     const text = STREAMS.join('')
     const json = parseSse(text).filter(({ data }) => data.startsWith('{')).length
     const parse = vi.spyOn(JSON, 'parse')
-    filtered(singleBytes(Buffer.from(text)), UNTOUCHING, true, { maxTemplates: 0 })
+    filtered(singleBytes(Buffer.from(text)), UNTOUCHING)
     const calls = parse.mock.calls.length
     parse.mockRestore()
     expect(calls).toBe(json)
@@ -263,11 +272,18 @@ interface Filtered {
   readonly flags: readonly boolean[]
 }
 
-type Bounds = Pick<StreamFilterOptions<PlanRule>, 'maxEventBytes' | 'maxTemplates'>
+type Bounds = Pick<StreamFilterOptions<PlanRule>, 'maxEventBytes'>
 
 function filtered(chunks: readonly Buffer[], rules: readonly PlanRule[], isActivated = true, bounds: Bounds = {}): Filtered {
   const filter = new StreamFilter({ rules, promptEstimate: 3, isActivated, ...bounds })
-  const out = Buffer.concat([...chunks.map((chunk) => bytesOf(filter.push(chunk))), bytesOf(filter.end())]).toString('latin1')
+  const passed = chunks.map((chunk) => {
+    // The chunk is in memory that is used again, as that of a connection is.
+    const shared = Buffer.from(chunk)
+    const text = filter.push(shared).toString('latin1')
+    shared.fill('!')
+    return text
+  })
+  const out = passed.join('') + filter.end().toString('latin1')
   const excess = ({ rule, completionTokens }: { rule: PlanRule; completionTokens: number }): object => ({
     id: rule.policy.id,
     completionTokens,

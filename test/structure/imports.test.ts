@@ -17,6 +17,13 @@ test('a circle is found', () => {
   expect(circles(imports)).toEqual(['a → b → c → a'])
 })
 
+test('console imports nothing of src but the types of the admin API', () => {
+  const files = readdirSync(join(ROOT, 'console'), { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
+  const lines = files.flatMap((file) => readFileSync(join(ROOT, 'console', file), 'utf8').match(/^.*\bfrom '[./]*\/src\/.*'/gm) ?? [])
+  expect(lines.length).toBeGreaterThan(0)
+  expect(lines.filter((line) => !/^import type \{.*\/src\/admin\/api\/(?:instance-)?types\.ts'$/.test(line))).toEqual([])
+})
+
 test('ARCHITECTURE.md has every room of src, and no room that is not there', () => {
   const map = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8')
   const named = new Set([...map.matchAll(/^\| `src\/([\w-]+)\//gm)].map(([, room]) => room!))

@@ -1,24 +1,7 @@
-export type ApiErrorCode =
-  | 'bad_request'
-  | 'missing_reason'
-  | 'bad_until'
-  | 'wrong_values'
-  | 'unauthorized'
-  | 'csrf'
-  | 'too_many_attempts'
-  | 'not_found'
-  | 'unknown_policy'
-  | 'unknown_rule'
-  | 'unknown_override'
-  | 'top_off'
-  | 'method_not_allowed'
-  | 'override_exists'
-  | 'store_unavailable'
-  | 'too_many_readers'
-  | 'internal_error'
+import type { ErrorCode, Error as ErrorJson, ErrorType } from './types.ts'
 
 /** The status of each code. */
-export const API_ERRORS: Readonly<Record<ApiErrorCode, number>> = {
+export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {
   bad_request: 400,
   missing_reason: 400,
   bad_until: 400,
@@ -40,9 +23,9 @@ export const API_ERRORS: Readonly<Record<ApiErrorCode, number>> = {
 
 /** What an operator asked cannot be done; the message says why. Nothing was changed. */
 export class ApiError extends Error {
-  readonly code: ApiErrorCode
+  readonly code: ErrorCode
 
-  constructor(code: ApiErrorCode, message: string) {
+  constructor(code: ErrorCode, message: string) {
     super(message)
     this.code = code
   }
@@ -53,11 +36,11 @@ export class ApiError extends Error {
 }
 
 /** The body of the response. */
-export function errorBody({ code, message, status }: ApiError): unknown {
+export function errorBody({ code, message, status }: ApiError): ErrorJson {
   return { error: { message, type: typeOf(status), code } }
 }
 
-function typeOf(status: number): string {
+function typeOf(status: number): ErrorType {
   if (status === 401) return 'authentication_error'
   if (status === 403) return 'permission_error'
   if (status === 429) return 'rate_limit_error'

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http/header-list.ts'
+import type { Status, Usage } from './instance-types.ts'
+import type { Counters, NewSession, Override, Session, Top } from './types.ts'
 
 /** What an operator asks, read and authenticated. */
 export interface ApiRequest {
@@ -14,9 +16,11 @@ export interface ApiRequest {
   readonly http: IncomingMessage
 }
 
+type ResponseJson = Status | Usage | Counters | Override | Top | Session | NewSession
+
 /** What is responded: JSON, as a value or as text, nothing but a status, or a stream that its route writes. */
 export type ApiResponse =
-  | { readonly status: number; readonly json: unknown; readonly headers?: HeaderList }
+  | { readonly status: number; readonly json: ResponseJson; readonly headers?: HeaderList }
   | { readonly status: number; readonly text: string | Buffer; readonly headers?: HeaderList }
   | { readonly status: 204; readonly headers?: HeaderList }
   | { readonly stream: (res: ServerResponse) => void }

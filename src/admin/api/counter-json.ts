@@ -1,7 +1,8 @@
 import type { CounterStatus } from '../../engine/counter-status.ts'
+import type { Counter } from './types.ts'
 
 /** A counter as all endpoints show it. */
-export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): Record<string, unknown> {
+export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): Counter {
   return { kind, level, limit, remaining, reset_s: wholeSeconds(resetMs) }
 }
 

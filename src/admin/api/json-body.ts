@@ -23,8 +23,8 @@ export async function readJsonBody(req: IncomingMessage, maxBytes = MAX_BYTES): 
 }
 
 /** Refuses members that nobody would read: a misspelt one would silently change nothing. */
-export function refuseUnknown(body: Readonly<Record<string, unknown>>, known: readonly string[]): void {
-  const unknown = Object.keys(body).filter((name) => !known.includes(name))
+export function refuseUnknown<Body>(body: Readonly<Record<string, unknown>>, known: readonly (keyof Body & string)[]): void {
+  const unknown = Object.keys(body).filter((name) => !known.includes(name as keyof Body & string))
   if (unknown.length === 0) return
   const expected = known.length === 0 ? 'expected none' : `expected ${known.join(', ')}`
   throw new ApiError('bad_request', `unknown fields: ${unknown.slice(0, 10).map(show).join(', ')}; ${expected}`)

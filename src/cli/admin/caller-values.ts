@@ -1,9 +1,9 @@
+import type { CallerValues, CountersRequest } from '../../admin/api/types.ts'
 import { UsageProblem } from './admin-problem.ts'
 import { valueBytes } from './field-bytes.ts'
-import type { CallerValues } from './responses.ts'
 
 /** A policy, a rule and a caller, as `POLICY RULE KEY=VALUE…` names them. */
-export function readSubject([policy, rule, ...rest]: readonly string[]): { policy: string; rule: string; values: CallerValues } {
+export function readSubject([policy, rule, ...rest]: readonly string[]): Required<CountersRequest> {
   if (!policy || !rule) throw new UsageProblem('expected a policy and a rule')
   return { policy, rule, values: readCallerValues(rest) }
 }

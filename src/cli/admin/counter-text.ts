@@ -1,5 +1,5 @@
+import type { Counter } from '../../admin/api/types.ts'
 import { durationText, moneyText, numberText } from './amounts.ts'
-import type { CounterResponse } from './responses.ts'
 
 /** What a number of each kind of counter is about. */
 const LEFT: Readonly<Record<string, string>> = {
@@ -12,13 +12,13 @@ const LEFT: Readonly<Record<string, string>> = {
 }
 
 /** `0 of 5 left`. */
-export function levelText({ kind, remaining, limit, level }: CounterResponse): string {
+export function levelText({ kind, remaining, limit, level }: Counter): string {
   const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
   return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${LEFT[kind] ?? kind}${debt}`
 }
 
 /** When it is full again. */
-export function resetText({ kind, reset_s: seconds, remaining, limit }: CounterResponse): string {
+export function resetText({ kind, reset_s: seconds, remaining, limit }: Counter): string {
   if (remaining >= limit) return 'full'
   if (kind === 'in_flight') return 'each is free again when its request ends'
   return `full again in ${durationText(seconds)}`

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
+import type { Counters } from '../../admin/api/types.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { readSubject } from './caller-values.ts'
 import { countersText } from './counters-text.ts'
 import { COUNTERS_HELP } from './help.ts'
-import type { CountersResponse } from './responses.ts'
 
 /** The values go into a body: a URL is logged by everything on its way, and they may be credentials. */
 export const counters: AdminCommand = {
@@ -12,7 +12,7 @@ export const counters: AdminCommand = {
   read(args) {
     const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
     const body = readSubject(positionals)
-    const describe = (response: CountersResponse): string => countersText(response, body.values)
+    const describe = (response: Counters): string => countersText(response, body.values)
     return { request: { method: 'POST', path: 'counters', body }, isJson: values.json, describe }
   },
 }

@@ -1,18 +1,20 @@
 import { describe, expect, test } from 'vitest'
+import type { ExplainedCounter, ExplainedPolicy, ExplainedRule, Explanation } from '../../admin/api/types.ts'
 import { explainText } from './explain-text.ts'
-import type { ExplainedRuleResponse, ExplainResponse } from './responses.ts'
 
-const BUCKET = { kind: 'bucket', level: 0.25, limit: 5, remaining: 0, reset_s: 4.75, wait_s: 0.75 }
+const BUCKET: ExplainedCounter = { kind: 'bucket', level: 0.25, limit: 5, remaining: 0, reset_s: 4.75, wait_s: 0.75 }
 
-const PER_KEY: ExplainedRuleResponse = {
+const PER_KEY: ExplainedRule = {
   name: 'per-key',
   applied: true,
+  why: null,
   cost: 1,
   descriptors: [{ key: 'header:x-api-key', value: 'alice' }],
   counters: [BUCKET],
+  override: null,
 }
 
-const REJECTED: ExplainResponse = {
+const REJECTED: Explanation = {
   action: 'reject',
   status: 429,
   reason: 'token_bucket_exceeded',
@@ -20,10 +22,12 @@ const REJECTED: ExplainResponse = {
   rule: 'per-key',
   headers: { 'Retry-After': '1' },
   policies: [
-    { id: 'api', mode: 'enforce', matched: true, rules: [PER_KEY] },
+    { id: 'api', mode: 'enforce', matched: true, why: null, rules: [PER_KEY] },
     { id: 'admin', mode: 'enforce', matched: false, why: 'path', rules: [] },
   ],
 }
+
+const REFUSED: Explanation = { action: 'refuse', status: 400, reason: '', policy: null, rule: null, headers: {}, policies: [] }
 
 describe('an explanation in words', () => {
   test('says who rejects the request, for whom, what is left and when it would pass', () => {
@@ -50,6 +54,12 @@ Policies that do not cover it:
     expect(text).toContain('takes 9. That is more than the limit can ever hold: waiting does not help.')
   })
 
+  test('does not make up a cost that is not known', () => {
+    const text = explainText('GET /', withRule({ ...PER_KEY, cost: null }))
+    expect(text).toContain('has 0 of 5 left, and this request takes an unknown amount. It would pass in 1 s.')
+    expect(text).toContain('    per-key: takes an unknown amount\n')
+  })
+
   test('says who shares a limit without keys', () => {
     const text = explainText('GET /', withRule({ ...PER_KEY, descriptors: [] }))
     expect(text).toContain('\nAll callers together have 0 of 5 left, and this request takes 1.')
@@ -71,7 +81,7 @@ Policies that do not cover it:
   })
 
   test('money is in units of the currency', () => {
-    const budget = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
+    const budget: ExplainedCounter = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
     const text = explainText('POST /', withRule({ ...PER_KEY, cost: 40.5, counters: [budget] }))
     expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.405. It would pass in 2 h.')
   })
@@ -83,12 +93,12 @@ Policies that do not cover it:
   })
 
   test('an allowed request that no rule limits', () => {
-    const allowed = { action: 'allow', status: 200, reason: 'no_match', headers: {}, policies: [] }
+    const allowed: Explanation = { ...REFUSED, action: 'allow', status: 200, reason: 'no_match' }
     expect(explainText('GET /', allowed)).toBe('GET /: allowed\nNo rule limits it.\n\nNo policy covers this request.\n')
   })
 
   test('what a shadow policy would reject', () => {
-    const shadow = { ...withRule(PER_KEY), action: 'allow', status: 200 }
+    const shadow: Explanation = { ...withRule(PER_KEY), action: 'allow', status: 200 }
     const text = explainText('GET /', { ...shadow, policies: [{ ...shadow.policies[0]!, mode: 'shadow' }] })
     expect(text).toContain(`GET /: allowed
 Rule per-key of policy api would reject it, but this policy is in shadow mode.
@@ -103,7 +113,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   })
 
   test('requests in flight end at a time that nobody knows', () => {
-    const counter = { kind: 'in_flight', level: 0, limit: 2, remaining: 0, reset_s: 60, wait_s: 1 }
+    const counter: ExplainedCounter = { kind: 'in_flight', level: 0, limit: 2, remaining: 0, reset_s: 60, wait_s: 1 }
     const text = explainText('GET /', withRule({ ...PER_KEY, counters: [counter] }))
     expect(text).toContain(
       'has 0 of 2 places free for requests in flight, and this request takes 1. It would pass when one of the others ends.',
@@ -117,7 +127,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
     ['repeated_descriptor', 'more than once'],
     ['something_new', 'not a limit'],
   ])('a request that is refused for %s', (reason, part) => {
-    const text = explainText('GET /', { action: 'refuse', status: 400, reason, headers: {}, policies: [] })
+    const text = explainText('GET /', { ...REFUSED, reason })
     expect(text).toMatch(new RegExp(`^GET /: refused with 400 ${reason}\\n`))
     expect(text).toContain(part)
   })
@@ -132,13 +142,14 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   })
 
   test('of many policies that do not cover the request it names some', () => {
-    const others = Array.from({ length: 10_000 }, (_, i) => ({ id: `p${i}`, mode: 'enforce', matched: false, why: 'host', rules: [] }))
+    const other: ExplainedPolicy = { id: '', mode: 'enforce', matched: false, why: 'host', rules: [] }
+    const others = Array.from({ length: 10_000 }, (_, i) => ({ ...other, id: `p${i}` }))
     const lines = explainText('GET /', { ...REJECTED, policies: others }).split('\n')
     expect(lines.filter((line) => line.endsWith('its host does not match'))).toHaveLength(20)
     expect(lines).toContain('  and 9,980 more policies; --json lists all')
   })
 })
 
-function withRule(rule: ExplainedRuleResponse): ExplainResponse {
-  return { ...REJECTED, policies: [{ id: 'api', mode: 'enforce', matched: true, rules: [rule] }] }
+function withRule(rule: ExplainedRule): Explanation {
+  return { ...REJECTED, policies: [{ id: 'api', mode: 'enforce', matched: true, why: null, rules: [rule] }] }
 }

@@ -1,15 +1,15 @@
+import type { CounterKind, ExplainedPolicy, ExplainedRule, Explanation } from '../../admin/api/types.ts'
 import { countText, durationText } from './amounts.ts'
 import { amountText, levelText, resetText } from './counter-text.ts'
-import type { ExplainedPolicyResponse, ExplainedRuleResponse, ExplainResponse } from './responses.ts'
 import { listText } from './table.ts'
 
 /** Policies that do not cover the request are named up to this number. */
 const MAX_NAMED = 20
 
 /** What would happen to a request, in words: the verdict first, then who decides it, then everything that was looked at. */
-export function explainText(request: string, explained: ExplainResponse): string {
+export function explainText(request: string, explained: Explanation): string {
   const { headers, policies } = explained
-  const fields = Object.entries(headers).flatMap(([name, value]) => [value].flat().map((one) => `  ${name}: ${one}\n`))
+  const fields = Object.entries(headers).map(([name, value]) => `  ${name}: ${value}\n`)
   const covering = policies.filter(({ matched }) => matched)
   return [
     `${request}: ${verdictText(explained)}\n`,
@@ -21,13 +21,13 @@ export function explainText(request: string, explained: ExplainResponse): string
   ].join('')
 }
 
-function verdictText({ action, status, reason }: ExplainResponse): string {
+function verdictText({ action, status, reason }: Explanation): string {
   if (action === 'allow') return 'allowed'
   return `${action === 'reject' ? 'rejected' : 'refused'} with ${status} ${reason}`
 }
 
 /** Who decides, and why: sentences for somebody who has not read the bundle. */
-function decidingText({ action, reason, policy, rule, policies }: ExplainResponse): string[] {
+function decidingText({ action, reason, policy, rule, policies }: Explanation): string[] {
   if (action === 'refuse') return [REFUSALS[reason] ?? 'The request itself is the problem, not a limit.']
   if (!policy || !rule) return ['No rule limits it.']
   const deciding = policies.find(({ id }) => id === policy)
@@ -49,30 +49,30 @@ const REFUSALS: Readonly<Record<string, string>> = {
   repeated_descriptor: 'A field that a rule reads occurs more than once, and edge does not guess which one counts.',
 }
 
-function closestText(policy: string, rule: string, found: ExplainedRuleResponse | undefined): string {
+function closestText(policy: string, rule: string, found: ExplainedRule | undefined): string {
   const [counter] = [...(found?.counters ?? [])].sort((a, b) => a.remaining / a.limit - b.remaining / b.limit)
   const left = counter === undefined ? '' : `: ${levelText(counter)}`
   return `Closest to its limit is rule ${rule} of policy ${policy}${left}.`
 }
 
 /** Why a rule rejects. */
-export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleResponse): string {
+export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRule): string {
   const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
   const left = empty.map(levelText).join(', ')
-  const need = `${descriptors.length === 0 ? 'All callers together have' : `${caller} has`} ${left || 'nothing left'}, and this request takes ${amountText(cost, empty[0]?.kind)}.`
+  const need = `${descriptors.length === 0 ? 'All callers together have' : `${caller} has`} ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
   if (empty.some(({ wait_s: waitS }) => waitS === null)) return `${need} That is more than the limit can ever hold: waiting does not help.`
   if (empty.every(({ kind }) => kind === 'in_flight')) return `${need} It would pass when one of the others ends.`
   return `${need} It would pass in ${durationText(Math.max(0, ...empty.map(({ wait_s: waitS }) => waitS!)))}.`
 }
 
-function policyText({ id, mode, rules }: ExplainedPolicyResponse): string {
+function policyText({ id, mode, rules }: ExplainedPolicy): string {
   const name = mode === 'shadow' ? `${id} (shadow: rejects nothing)` : id
   return `  ${name}\n${rules.map(ruleText).join('')}`
 }
 
-function ruleText({ name, applied, why, cost, descriptors, counters, override }: ExplainedRuleResponse): string {
+function ruleText({ name, applied, why, cost, descriptors, counters, override }: ExplainedRule): string {
   if (!applied) return `    ${name}: does not apply, ${whyNotText(why, descriptors)}\n`
   const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
   for (const counter of counters) {
@@ -80,13 +80,18 @@ function ruleText({ name, applied, why, cost, descriptors, counters, override }:
     rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}${wait}`])
   }
   if (override) rows.push(['override', `${override}, see edge override --list`])
-  const takes = counters.length === 0 ? 'applies' : `takes ${amountText(cost, counters[0]!.kind)}`
+  const takes = counters.length === 0 ? 'applies' : `takes ${costText(cost, counters[0]!.kind)}`
   return `    ${name}: ${takes}\n${listText(rows, '      ')}`
 }
 
+/** Null where it is not known. */
+function costText(cost: number | null, kind: CounterKind | undefined): string {
+  return cost === null ? 'an unknown amount' : amountText(cost, kind)
+}
+
 /** Why a rule does not apply. */
-export function whyNotText(why: string | null | undefined, descriptors: ExplainedRuleResponse['descriptors']): string {
-  const absent = descriptors.filter(({ value }) => value === undefined || value === null).map(({ key }) => key)
+export function whyNotText(why: string | null, descriptors: ExplainedRule['descriptors']): string {
+  const absent = descriptors.filter(({ value }) => value === null).map(({ key }) => key)
   const keys = absent.join(', ')
   if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
   if (why === 'repeated_descriptor') {
@@ -105,7 +110,7 @@ export const MISMATCHES: Readonly<Record<string, string>> = {
   domain: 'for the rate limit service only',
 }
 
-function othersText(policies: readonly ExplainedPolicyResponse[]): string {
+function othersText(policies: readonly ExplainedPolicy[]): string {
   if (policies.length === 0) return ''
   const rows = policies.slice(0, MAX_NAMED).map(({ id, why }): [string, string] => [id, MISMATCHES[why ?? ''] ?? why ?? ''])
   const rest = policies.length - rows.length

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
+import type { ExplainRequest, Explanation } from '../../admin/api/types.ts'
 import { printableText } from '../../printable-text.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { UsageProblem } from './admin-problem.ts'
 import { explainText } from './explain-text.ts'
 import { fieldBytes } from './field-bytes.ts'
 import { EXPLAIN_HELP } from './help.ts'
-import type { ExplainResponse } from './responses.ts'
 
 const OPTIONS = {
   ...JSON_OPTION,
@@ -24,7 +24,7 @@ export const explain: AdminCommand = {
     const [target, ...surplus] = positionals
     if (!target || surplus.length > 0) throw new UsageProblem(`expected one URI, got ${positionals.length}`)
     const { uri, host } = splitTarget(target)
-    const body = {
+    const body: ExplainRequest = {
       method,
       uri,
       host: values.host ?? host,
@@ -32,7 +32,7 @@ export const explain: AdminCommand = {
       body: data,
     }
     const name = printableText(`${method} ${uri}`)
-    const describe = (response: ExplainResponse): string => explainText(name, response)
+    const describe = (response: Explanation): string => explainText(name, response)
     return { request: { method: 'POST', path: 'explain', body }, isJson: json, describe }
   },
 }

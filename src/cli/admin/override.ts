@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
+import type { OverrideRequest, Overrides } from '../../admin/api/types.ts'
 import { type AdminCommand, JSON_OPTION, type Question } from './admin-command.ts'
 import { UsageProblem } from './admin-problem.ts'
 import { readSubject } from './caller-values.ts'
 import { OVERRIDE_HELP } from './help.ts'
 import { overrideText } from './override-text.ts'
 import { readReason } from './reason.ts'
-import type { OverrideResponse } from './responses.ts'
 
 const OPTIONS = {
   ...JSON_OPTION,
@@ -56,7 +56,7 @@ function refuseOthers(values: Values, positionals: readonly string[], known: rea
 }
 
 function listing({ json }: Values): Question {
-  const describe = ({ overrides }: { readonly overrides: readonly OverrideResponse[] }): string =>
+  const describe = ({ overrides }: Overrides): string =>
     overrides.length === 0 ? 'No overrides.\n' : overrides.map(overrideText).join('\n')
   return { request: { method: 'GET', path: 'overrides' }, isJson: json, describe }
 }
@@ -70,7 +70,7 @@ function ending(id: string, { json, reason }: Values): Question {
 function creation(values: Values, positionals: readonly string[]): Question {
   const { json, until, replace } = values
   if (!until) throw new UsageProblem('expected --until TIME, such as 2h or 2026-01-31T12:00:00Z')
-  const body = {
+  const body: OverrideRequest = {
     ...(values['shadow-all'] ? shadowAll(positionals) : { ...ruleOf(positionals), ...changeOf(values) }),
     until,
     reason: readReason(values.reason),
@@ -79,18 +79,18 @@ function creation(values: Values, positionals: readonly string[]): Question {
   return { request: { method: 'POST', path: 'overrides', body }, isJson: json, describe: overrideText }
 }
 
-function shadowAll(positionals: readonly string[]): object {
+function shadowAll(positionals: readonly string[]): Pick<OverrideRequest, 'shadow_all'> {
   if (positionals.length > 0) throw new UsageProblem(`--shadow-all is for all policies: unexpected ${positionals.join(', ')}`)
   return { shadow_all: true }
 }
 
 /** Without values it is for all callers of the rule. */
-function ruleOf(positionals: readonly string[]): object {
+function ruleOf(positionals: readonly string[]): Pick<OverrideRequest, 'policy' | 'rule' | 'values'> {
   const { policy, rule, values } = readSubject(positionals)
   return positionals.length > 2 ? { policy, rule, values } : { policy, rule }
 }
 
-function changeOf({ multiply, set, unlimited }: Values): object {
+function changeOf({ multiply, set, unlimited }: Values): Pick<OverrideRequest, 'multiply' | 'set' | 'unlimited' | 'block'> {
   if (multiply !== undefined) return { multiply: readFactor(multiply) }
   if (set !== undefined) return { set: readFields(set) }
   return unlimited ? { unlimited: true } : { block: true }

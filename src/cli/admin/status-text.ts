@@ -1,9 +1,9 @@
+import type { Status } from '../../admin/api/instance-types.ts'
 import { countText, durationText, numberText } from './amounts.ts'
-import type { StatusResponse } from './responses.ts'
 import { listText } from './table.ts'
 
 /** The state of an instance. */
-export function statusText(status: StatusResponse): string {
+export function statusText(status: Status): string {
   const { version, mode, uptime_s: uptimeS, workers, store } = status
   const rows: [string, string][] = [
     ['workers', `${workers.alive} of ${workers.configured} alive`],
@@ -17,14 +17,14 @@ export function statusText(status: StatusResponse): string {
   return `edge ${version}, ${mode}, up ${durationText(uptimeS)}\n${listText(rows)}\n${problemsText(status)}`
 }
 
-function bundleText({ bundle }: StatusResponse): string {
+function bundleText({ bundle }: Status): string {
   if (!bundle) return 'none: every request gets 503'
   const { version, hash, policies, applied_at: appliedAt } = bundle
   return `version ${version}, ${countText(policies, 'policy', 'policies')}, since ${appliedAt}, sha256 ${hash.slice(0, 12)}`
 }
 
 /** A message may be long: it has a line of its own. */
-function problemsText({ problems }: StatusResponse): string {
+function problemsText({ problems }: Status): string {
   if (problems.length === 0) return 'No problems.\n'
   const texts = problems.map(({ code, since, message }) => `  ${code} since ${since}\n    ${message}\n`)
   return `${countText(problems.length, 'problem')}:\n${texts.join('')}`

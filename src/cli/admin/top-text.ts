@@ -1,11 +1,11 @@
+import type { NearCaller, RejectedCaller, Top } from '../../admin/api/types.ts'
 import { numberText } from './amounts.ts'
 import { callerText } from './caller-values.ts'
 import { amountText } from './counter-text.ts'
-import type { TopNearest, TopRejected, TopResponse } from './responses.ts'
 import { tableText } from './table.ts'
 
 /** Who is rejected most, and who is nearest to a limit. */
-export function topText({ since, max_error: maxError, complete, rejected, nearest }: TopResponse): string {
+export function topText({ since, max_error: maxError, complete, rejected, nearest }: Top): string {
   const error = maxError > 0 ? `; counts may be up to ${numberText(maxError)} too high` : ''
   const missing = complete ? '' : '; a worker died or did not answer, so counts may be too low'
   return `Rejected most since ${since}${error}${missing}\n${rejectedText(rejected)}\nNearest to their limit now\n${nearestText(nearest)}`
@@ -13,13 +13,13 @@ export function topText({ since, max_error: maxError, complete, rejected, neares
 
 const WHO = [{ head: 'POLICY' }, { head: 'RULE' }, { head: 'CALLER' }]
 
-function rejectedText(callers: readonly TopRejected[]): string {
+function rejectedText(callers: readonly RejectedCaller[]): string {
   if (callers.length === 0) return '  nobody\n'
   const rows = callers.map(({ count, policy, rule, values }) => [numberText(count), policy, rule, callerText(values)])
   return tableText([{ head: 'REJECTS', isNumber: true }, ...WHO], rows)
 }
 
-function nearestText(callers: readonly TopNearest[]): string {
+function nearestText(callers: readonly NearCaller[]): string {
   if (callers.length === 0) return '  nobody\n'
   const rows = callers.map(({ kind, remaining, limit, policy, rule, values }) => [
     amountText(remaining, kind),

@@ -46,10 +46,6 @@ export class AnthropicDialect implements Dialect {
     else if (event['type'] === 'content_block_start' && this.#openBlocks.size < MAX_BLOCKS) this.#openBlocks.add(index)
   }
 
-  countsOnly(event: JsonObject): boolean {
-    return event['type'] === 'content_block_delta'
-  }
-
   closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
     if (how !== 'graceful_close') {
       const { type, message, code } = CLOSING_ERRORS[how]

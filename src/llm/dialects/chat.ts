@@ -40,10 +40,6 @@ export class ChatDialect implements Dialect {
     }
   }
 
-  countsOnly(): boolean {
-    return true
-  }
-
   closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: chatUsage(counts) } : {}
     const payload =

@@ -3,12 +3,10 @@ import type { Tally, TokenCounts } from '../usage.ts'
 
 /** The stream format of one provider's API. */
 export interface Dialect {
-  /** Adds an event to the tally: what it adds depends on the event alone. The same event again changes nothing but the tally. */
+  /** Adds what an event says to the tally. */
   read(event: JsonObject, tally: Tally): EventMeaning
   /** The event is sent to the client: a closing must take it into account. */
   remember(event: JsonObject): void
-  /** Whether of the generated text in such an event nothing matters but how many characters it has: it is not repeated by a closing either. */
-  countsOnly(event: JsonObject): boolean
   /** The events that end a stream that is cut here. */
   closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string
 }

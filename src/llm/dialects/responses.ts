@@ -33,11 +33,6 @@ export class ResponsesDialect implements Dialect {
     this.#response = asObject(event['response']) ?? this.#response
   }
 
-  countsOnly(event: JsonObject): boolean {
-    const { type } = event
-    return typeof type === 'string' && type.endsWith('.delta') && event['response'] === undefined
-  }
-
   closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion } } : {}
     const sequence = this.#sequence === undefined ? {} : { sequence_number: this.#sequence + 1 }

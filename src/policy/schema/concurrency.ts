@@ -1,16 +1,15 @@
 import { z } from 'zod'
+import { IN_FLIGHT_REQUESTS } from '../limit-fields.ts'
 
-const MAX_IN_FLIGHT = 1_000_000
 const MAX_HOLD_SECONDS = 3600
-const IN_FLIGHT_FORM = `a whole number of requests, from 1 to ${MAX_IN_FLIGHT}`
 const HOLD_FORM = `a whole number of seconds, from 1 to ${MAX_HOLD_SECONDS}`
 
 export const concurrencyConfig = z.object(
   {
     max_in_flight: z
-      .int({ error: IN_FLIGHT_FORM, abort: true })
-      .min(1, { error: IN_FLIGHT_FORM })
-      .max(MAX_IN_FLIGHT, { error: IN_FLIGHT_FORM })
+      .int({ error: IN_FLIGHT_REQUESTS.expected, abort: true })
+      .min(IN_FLIGHT_REQUESTS.min, { error: IN_FLIGHT_REQUESTS.tooLow })
+      .max(IN_FLIGHT_REQUESTS.max, { error: IN_FLIGHT_REQUESTS.tooHigh })
       .meta({ description: 'Requests of one caller that may be in flight at the same time.' }),
     hold_seconds: z
       .int({ error: HOLD_FORM, abort: true })

@@ -1,18 +1,17 @@
 import { z } from 'zod'
-import { hasSixDecimals, MAX_BUDGET } from '../../costs/money.ts'
 import { TOKEN } from '../../token.ts'
+import { MONEY } from '../limit-fields.ts'
 import { askUsage, label, withoutUsage } from './parts.ts'
 import { windowFields } from './window.ts'
 
-const MONEY = `an amount of money, a number above 0, up to ${MAX_BUDGET}, with at most 6 decimals`
 const PERCENT = 'a whole number from 1 to 100'
 const MAX_WARNINGS = 10
 
 const money = z
-  .number({ error: MONEY })
-  .positive({ error: MONEY })
-  .max(MAX_BUDGET, { error: MONEY })
-  .refine(hasSixDecimals, { error: MONEY })
+  .number({ error: MONEY.expected })
+  .positive({ error: MONEY.tooLow })
+  .max(MONEY.max, { error: MONEY.tooHigh })
+  .refine(MONEY.isCountable, { error: MONEY.expected })
 
 const costField = z
   .object(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { KEY_FORMS, KEY_PATTERN, parseDescriptorKey } from '../descriptor-key.ts'
-import { MAX_TOKENS } from '../max-tokens.ts'
+import { wholeNumber } from '../limit-fields.ts'
 
 /*
  * Pieces that several schemas of a bundle share. Each `error` completes the sentence "expected …".
@@ -11,8 +11,8 @@ const LABEL = 'a string of 1 to 256 printable ASCII characters'
 export const label = z.string({ error: LABEL }).regex(/^[\x20-\x7e]{1,256}$/, { error: LABEL })
 
 export function tokens(what: string) {
-  const error = `a whole number of ${what}, from 1 to ${MAX_TOKENS}`
-  return z.int({ error }).min(1, { error }).max(MAX_TOKENS, { error })
+  const { min, max, expected: error } = wholeNumber(what)
+  return z.int({ error }).min(min, { error }).max(max, { error })
 }
 
 export const flag = (description: string) => z.boolean({ error: 'true or false' }).meta({ description })

@@ -1,24 +1,22 @@
 import { z } from 'zod'
-import { MAX_TOKENS } from '../max-tokens.ts'
+import { BURST, PER_SECOND } from '../limit-fields.ts'
 import { rateText } from './rate-text.ts'
 import { requestCostFields } from './request-cost.ts'
-
-const BURST = 'a number of at least 1'
 
 export const tokenBucketConfig = z
   .object(
     {
       rate: rateText.optional().meta({ description: 'Refill rate: a number per second, minute, hour or day, such as 100/minute.' }),
       tokens_per_second: z
-        .number({ error: 'a number above 0, in tokens per second' })
-        .min(1e-9, { error: 'a number above 0 (at least 1e-9)' })
-        .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
+        .number({ error: PER_SECOND.expected })
+        .min(PER_SECOND.min, { error: PER_SECOND.tooLow })
+        .max(PER_SECOND.max, { error: PER_SECOND.tooHigh })
         .optional()
         .meta({ description: 'Refill rate in tokens per second, in place of rate.' }),
       burst: z
-        .number({ error: BURST })
-        .min(1, { error: `${BURST}, because below 1 no request would ever pass` })
-        .max(MAX_TOKENS, { error: `a number up to ${MAX_TOKENS}` })
+        .number({ error: BURST.expected })
+        .min(BURST.min, { error: BURST.tooLow })
+        .max(BURST.max, { error: BURST.tooHigh })
         .optional()
         .meta({ description: 'Size of the bucket; it starts full. With rate, its number by default, and at least 1.' }),
       ...requestCostFields,
@@ -33,7 +31,7 @@ export const tokenBucketConfig = z
     ...alsoWithOtherErrors('tokens_per_second'),
     error: 'a number of tokens per second, or rate (for 100 requests a minute write rate: 100/minute)',
   })
-  .refine(({ rate, burst }) => rate !== undefined || burst !== undefined, { ...alsoWithOtherErrors('burst'), error: BURST })
+  .refine(({ rate, burst }) => rate !== undefined || burst !== undefined, { ...alsoWithOtherErrors('burst'), error: BURST.expected })
   .meta({ oneOf: [{ required: ['rate'] }, { required: ['tokens_per_second', 'burst'] }] })
 
 export type TokenBucketConfig = z.output<typeof tokenBucketConfig>

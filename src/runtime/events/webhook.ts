@@ -56,8 +56,8 @@ export class Webhook {
   #underWay: Batch | undefined
   #running: Promise<void> | undefined
   #endPause = (): void => {}
-  /** Dropped, and not told yet. */
-  #untold = 0
+  /** How many events were dropped and not announced yet. */
+  #unannounced = 0
   #isClosing = false
   #isClosed = false
   /** Why the last attempt failed. */
@@ -138,14 +138,14 @@ export class Webhook {
   /** Nothing is added to it from now on. Whatever was dropped came before its events. */
   #seal(batch: Batch): void {
     batch.triedAtMs = this.#parts.wallMs()
-    batch.missingBefore = this.#untold
-    this.#untold = 0
+    batch.missingBefore = this.#unannounced
+    this.#unannounced = 0
   }
 
   #drop(batch: Batch): void {
     this.#batches.splice(this.#batches.indexOf(batch), 1)
     this.#parts.dropped.count += batch.lines.length
-    this.#untold += batch.lines.length + batch.missingBefore
+    this.#unannounced += batch.lines.length + batch.missingBefore
   }
 
   #noteAccepted(): void {
@@ -183,6 +183,6 @@ export class Webhook {
 
 /** The same for each attempt. */
 function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
-  const told = missingBefore > 0 ? [droppedEvent(missingBefore, triedAtMs!).line] : []
-  return `{"events":[${[...told, ...lines].join(',')}]}`
+  const announced = missingBefore > 0 ? [droppedEvent(missingBefore, triedAtMs!).line] : []
+  return `{"events":[${[...announced, ...lines].join(',')}]}`
 }

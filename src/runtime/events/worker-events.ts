@@ -6,8 +6,8 @@ import type { EventTap } from '../../telemetry/events/event-tap.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import { CounterFamily } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
-import type { DeskLink } from '../desk/desk-link.ts'
-import { PROBLEM_EVENTS } from '../desk/problems.ts'
+import type { ControlLink } from '../control/control-link.ts'
+import { PROBLEM_EVENTS } from '../control/problems.ts'
 import type { FromWorker } from '../threads/messages.ts'
 import { EventWatch } from './event-watch.ts'
 
@@ -17,7 +17,7 @@ export interface WorkerEventsParts {
   readonly eventWatch: SharedArrayBuffer
   /** What this worker logs; undefined where the main thread hears that itself. */
   readonly tap?: EventTap | undefined
-  readonly desk: DeskLink
+  readonly control: ControlLink
   readonly send: (message: FromWorker) => void
   readonly metricMemory: MetricMemory
   readonly logger: Logger
@@ -30,7 +30,7 @@ export class WorkerEvents {
   readonly #outbox: EventOutbox
   readonly #send: (message: FromWorker) => void
 
-  constructor({ worker, eventWatch, tap, desk, send, metricMemory, logger, wallMs }: WorkerEventsParts) {
+  constructor({ worker, eventWatch, tap, control, send, metricMemory, logger, wallMs }: WorkerEventsParts) {
     const dropped = new CounterFamily(metricMemory, 'edge_events_dropped_total')
     const toHub = dropped.series('hub')
     const watch = new EventWatch(eventWatch)
@@ -46,10 +46,10 @@ export class WorkerEvents {
       const isProblem = PROBLEM_EVENTS.has(event.name)
       if (isProblem || watch.isOn) this.#outbox.add(event, isProblem)
     })
-    const giveBack = (): void => void desk.ask('close_events', { worker }).catch(() => {}) // the main thread is slow, and gets it later
+    const giveBack = (): void => void control.ask('close_events', { worker }).catch(() => {}) // the main thread is slow, and gets it later
     this.streams = new EventStreams({
       claim: () =>
-        desk.ask('open_events', { worker }).catch((error: unknown) => {
+        control.ask('open_events', { worker }).catch((error: unknown) => {
           if (!(error instanceof ApiError && error.code === 'too_many_readers')) giveBack()
           throw error
         }),

@@ -5,8 +5,8 @@ import type { ListenerName } from '../../listen/listeners.ts'
 import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
-import type { CallResult, DeskName, WorkerCallName } from '../desk/desk-calls.ts'
-import type { FleetNews } from '../desk/fleet-news.ts'
+import type { CallResult, ControlCallName, WorkerCallName } from '../control/control-calls.ts'
+import type { FleetNews } from '../control/fleet-news.ts'
 
 /** What the supervisor sends to a worker. */
 export type ToWorker =
@@ -28,7 +28,7 @@ export type ToWorker =
   | { readonly type: 'overrides'; readonly change: OverridesChange }
   /** What other instances of the fleet have changed. */
   | { readonly type: 'fleet'; readonly news: FleetNews }
-  | { readonly type: 'desk_answer'; readonly call: number; readonly result: CallResult }
+  | { readonly type: 'control_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
   /** For those who watch events here. The worker replies 'events_taken'. */
   | EventsMessage
@@ -44,8 +44,8 @@ export type FromWorker =
   | { readonly type: 'ready' }
   | { readonly type: 'listening'; readonly listener: ListenerName; readonly address: ListenAddress }
   | { readonly type: 'cannot_listen'; readonly listener: ListenerName; readonly error: ListenError }
-  /** For an operator, see `desk/desk-calls`. */
-  | { readonly type: 'desk_call'; readonly call: number; readonly name: DeskName; readonly ask: unknown }
+  /** For an operator, see `control/control-calls`. */
+  | { readonly type: 'control_call'; readonly call: number; readonly name: ControlCallName; readonly ask: unknown }
   | { readonly type: 'worker_answer'; readonly call: number; readonly result: CallResult }
   /** What happened here. The supervisor replies 'events_taken'. */
   | EventsMessage

@@ -1,14 +1,16 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../../test/support/bundles/bundles.ts'
+import { BLOCK, override, ruleOf } from '../../../test/support/overrides/overridden-engine.ts'
 import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { serverMemory } from '../../../test/support/service/server-memory.ts'
 import { until } from '../../../test/support/until.ts'
 import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
+import type { TimedOverride } from '../../overrides/override.ts'
 import { newTableBuffer } from '../../store/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
-import type { DeskHandlers } from '../desk/desk-calls.ts'
+import type { ControlHandlers } from '../control/control-calls.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import type { ListenError, ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
@@ -34,6 +36,15 @@ test('a worker that takes the place of another learns since when the limits hold
   ])
 })
 
+test('a worker that takes the place of another is sent the overrides that the others know by then', async () => {
+  const { supervisor, host, clock, overrides } = await supervising()
+  await supervisor.activate(limited(1, 10), INFO)
+  overrides.push(override(ruleOf(), BLOCK, clock))
+  host.listener.onExit(undefined)
+  await until(() => host.received.some(({ type }) => type === 'listen'))
+  expect(host.received.slice(0, 2)).toMatchObject([{ type: 'overrides', change: { put: overrides, gone: [] } }, { type: 'prepare' }])
+})
+
 test('an address that no worker can listen on ends the start, and the error names the listener', async () => {
   const { supervisor, host } = supervised()
   host.listenError = { message: 'listen EADDRINUSE', code: 'EADDRINUSE', syscall: 'listen' }
@@ -52,6 +63,8 @@ interface Supervised {
   readonly supervisor: Supervisor
   readonly host: ObedientHost
   readonly clock: ManualClock
+  /** What has been announced to workers. */
+  readonly overrides: TimedOverride[]
 }
 
 /** Open for a minute. */
@@ -66,6 +79,7 @@ function supervised(): Supervised {
   const clock = new ManualClock()
   const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1, serverMemory().reservations.memory)
   const host = new ObedientHost()
+  const overrides: TimedOverride[] = []
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   const logger = pino({ level: 'silent' })
   const supervisor = new Supervisor({
@@ -76,10 +90,11 @@ function supervised(): Supervised {
     metrics,
     logger,
     nowMs: () => clock.nowMs(),
-    desk: {} as DeskHandlers,
+    control: {} as ControlHandlers,
+    overrides: () => overrides,
     pause: async () => {},
   })
-  return { supervisor, host, clock }
+  return { supervisor, host, clock, overrides }
 }
 
 /** Has one worker that acts on every message at once, and remembers the messages to its last one. */

@@ -6,15 +6,15 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress } from '../../listen/listen-address.ts'
 import type { ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
-import { applyChange, type OverridesChange } from '../../overrides/overrides-change.ts'
+import type { OverridesChange } from '../../overrides/overrides-change.ts'
 import type { BundleInfo } from '../../policy/bundle-info.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import { resultOf } from '../control/call-result.ts'
+import type { ControlHandlers, WorkerCallName, WorkerCalls } from '../control/control-calls.ts'
+import type { FleetNews } from '../control/fleet-news.ts'
+import { OpenWorkerCalls } from '../control/worker-calls.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
-import { resultOf } from '../desk/call-result.ts'
-import type { DeskHandlers, WorkerCallName, WorkerCalls } from '../desk/desk-calls.ts'
-import type { FleetNews } from '../desk/fleet-news.ts'
-import { OpenWorkerCalls } from '../desk/worker-calls.ts'
 import type { EventHub } from '../events/event-hub.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { WorkerCleanup } from '../worker-cleanup.ts'
@@ -36,7 +36,9 @@ export interface SupervisorParts {
   readonly logger: Logger
   readonly nowMs: () => number
   /** What workers ask for operators. */
-  readonly desk: DeskHandlers
+  readonly control: ControlHandlers
+  /** All overrides that have been announced to running workers. */
+  readonly overrides: () => readonly TimedOverride[]
   /** Undefined where nobody can watch events. */
   readonly events?: EventHub | undefined
   /** Undefined where EDGE_DECISION_LOG is not set. */
@@ -59,8 +61,6 @@ export class Supervisor {
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
   readonly #workerCalls = new OpenWorkerCalls()
-  /** By id. */
-  readonly #overrides = new Map<string, TimedOverride>()
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
   #isDraining = false
@@ -93,14 +93,13 @@ export class Supervisor {
     this.#sendAll({ type: 'plan_active' })
   }
 
-  /** Tells all workers, and those that come later too. */
-  changeOverrides(change: OverridesChange): void {
-    applyChange(this.#overrides, change)
+  /** Announces a change to the workers that run. One that starts later is sent `overrides` of the parts. */
+  announceOverrides(change: OverridesChange): void {
     this.#sendAll({ type: 'overrides', change })
   }
 
   /** Sends all workers the news of the fleet, and `all` to those that come later. */
-  tellFleet(news: FleetNews, all: FleetNews): void {
+  announceFleet(news: FleetNews, all: FleetNews): void {
     this.#fleet = all
     this.#sendAll({ type: 'fleet', news })
   }
@@ -172,7 +171,7 @@ export class Supervisor {
 
   /** The thread is sent all that the others know. */
   #startThread(slot: WorkerSlot): void {
-    const { host, memory, nowMs } = this.#parts
+    const { host, memory, nowMs, overrides } = this.#parts
     slot.state = 'starting'
     slot.startedAtMs = nowMs()
     slot.link = host.startWorker(slot.worker, memory, {
@@ -180,7 +179,8 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
-    if (this.#overrides.size > 0) slot.link.send({ type: 'overrides', change: { put: [...this.#overrides.values()], gone: [] } })
+    const put = overrides()
+    if (put.length > 0) slot.link.send({ type: 'overrides', change: { put, gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
     for (const message of this.#activation.join(slot.worker)) slot.link.send(message)
     if (this.#isDraining) slot.link.send({ type: 'drain' })
@@ -204,7 +204,7 @@ export class Supervisor {
         return this.#onListening(slot, message.listener, message.address)
       case 'cannot_listen':
         return this.#listeners.noteFailure(message.listener, slot, message.error)
-      case 'desk_call':
+      case 'control_call':
         return void this.#answer(slot, message)
       case 'worker_answer':
         return this.#workerCalls.note(slot.worker, message.call, message.result)
@@ -220,9 +220,9 @@ export class Supervisor {
     }
   }
 
-  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'desk_call' }): Promise<void> {
-    const handle = this.#parts.desk[name] as (ask: unknown) => unknown
-    link?.send({ type: 'desk_answer', call, result: await resultOf(() => handle(ask)) })
+  async #answer({ link }: WorkerSlot, { call, name, ask }: FromWorker & { type: 'control_call' }): Promise<void> {
+    const handle = this.#parts.control[name] as (ask: unknown) => unknown
+    link?.send({ type: 'control_answer', call, result: await resultOf(() => handle(ask)) })
   }
 
   #onListening(slot: WorkerSlot, name: ListenerName, address: ListenAddress): void {

@@ -1,16 +1,16 @@
 import type { Clock } from '../../clock.ts'
 import type { Charges } from '../charges.ts'
 import type { EmbeddedStore } from '../embedded-store.ts'
+import { type AnnouncedReset, AnnouncedResets, forgetMsOf } from './announced-resets.ts'
 import { applyResets } from './apply-resets.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import type { Leases } from './leases/leases.ts'
 import { LinkError } from './link/link-error.ts'
 import type { QuestionCall } from './question-call.ts'
 import type { SharedCounters } from './shared-counters.ts'
-import { forgetMsOf, type ToldReset, ToldResets } from './told-resets.ts'
 
-/** Tells all instances. Rejects with a LinkError. */
-export type AnnounceResets = (resets: readonly ToldReset[]) => Promise<void>
+/** Announces resets to all instances. Rejects with a LinkError. */
+export type AnnounceResets = (resets: readonly AnnouncedReset[]) => Promise<void>
 
 export interface FleetResetsParts {
   readonly shared: SharedCounters
@@ -21,33 +21,33 @@ export interface FleetResetsParts {
   readonly clock: Clock
 }
 
-/** Resets, as an instance makes them and learns of them: by a reply of Redis, or told by the instance that made them. */
+/** Resets, as an instance makes them and learns of them: by a reply of Redis, or announced by the instance that made them. */
 export class FleetResets {
   readonly #parts: FleetResetsParts
-  readonly #told = new ToldResets()
+  readonly #announced = new AnnouncedResets()
 
   constructor(parts: FleetResetsParts) {
     this.#parts = parts
   }
 
   /** Other instances made these: own counts, leases and refusals from before them are dropped. */
-  note(resets: readonly ToldReset[]): void {
+  note(resets: readonly AnnouncedReset[]): void {
     const { shared, clock } = this.#parts
-    this.#told.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
+    this.#announced.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
   }
 
-  /** Whether leases or refusals may be there from before one that was told. */
+  /** Whether leases or refusals may be there from before one that was announced. */
   mayHoldLeases(nowMs: number): boolean {
-    return !this.#told.isEmpty && nowMs < this.#told.lastToldMs + this.#parts.leases!.lifeMs
+    return !this.#announced.isEmpty && nowMs < this.#announced.lastAnnouncedMs + this.#parts.leases!.lifeMs
   }
 
-  /** Applies what was told of these counters, before they are read. */
+  /** Applies the resets of these counters that were announced, before they are read. */
   meet(charges: Charges, nowMs: number, wallMs: number): void {
-    if (this.#told.isEmpty) return
+    if (this.#announced.isEmpty) return
     const { shared, local, leases } = this.#parts
     const redisWallMs = shared.redisWallMs(wallMs)
     for (let row = 0; row < charges.length; row++) {
-      const reset = this.#told.find(charges.counters[row] as FleetCounter, () => shared.digestOf(charges, row), redisWallMs)
+      const reset = this.#announced.find(charges.counters[row] as FleetCounter, () => shared.digestOf(charges, row), redisWallMs)
       if (reset !== undefined && local.resetRow(charges, row, reset.momentMs, nowMs, redisWallMs)) leases?.forget(charges, row)
     }
   }
@@ -59,7 +59,7 @@ export class FleetResets {
   }
 
   /** Those that these calls have made. */
-  madeBy(calls: readonly QuestionCall[], charges: Charges): ToldReset[] {
+  madeBy(calls: readonly QuestionCall[], charges: Charges): AnnouncedReset[] {
     return calls.flatMap(({ rows, reply }) => {
       if (reply === undefined || reply.fits === 'other_window') return []
       return rows.map(({ row, limit }, i) => {
@@ -70,7 +70,7 @@ export class FleetResets {
     })
   }
 
-  async announce(resets: readonly ToldReset[]): Promise<void> {
+  async announce(resets: readonly AnnouncedReset[]): Promise<void> {
     try {
       await this.#parts.announce?.(resets)
     } catch (error) {

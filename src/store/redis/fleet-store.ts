@@ -6,15 +6,15 @@ import type { Charges } from '../charges.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
 import type { Place } from '../place.ts'
 import type { Taken } from '../taken.ts'
+import type { AnnouncedReset } from './announced-resets.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import { FleetQuestions, type FleetQuestionsParts, MAX_ASKED } from './fleet-questions.ts'
 import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
 import { LinkError } from './link/link-error.ts'
-import type { ToldReset } from './told-resets.ts'
 
 export interface FleetStoreParts extends FleetQuestionsParts {
-  /** Tells all instances of resets; undefined: this is the only one. Rejects with a LinkError. */
+  /** Announces resets to all instances; undefined: this is the only one. Rejects with a LinkError. */
   readonly announce?: AnnounceResets | undefined
 }
 
@@ -103,19 +103,19 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * In Redis, and then here; other instances are told. Rejects with a LinkError: the counters of nodes that failed are unchanged, unless its
-   * `outcome` is `unknown`. To reset again is safe.
+   * In Redis, then here, and then it is announced to other instances. Rejects with a LinkError: the counters of nodes that failed are
+   * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
-    const told: ToldReset[] = []
+    const made: AnnouncedReset[] = []
     for (let asked = 1; asked <= MAX_ASKED; asked++) {
       const own = this.#questions.ownCounts(charges, nowMs, wallMs)
       const { calls, failure } = await shared.reset({ charges, own, rows: rowsOf(charges), nowMs, wallMs })
       this.#resets.apply(calls, charges)
-      told.push(...this.#resets.madeBy(calls, charges))
+      made.push(...this.#resets.madeBy(calls, charges))
       if (failure === undefined && calls.some(({ reply }) => reply!.fits === 'other_window')) continue
-      await this.#resets.announce(told)
+      await this.#resets.announce(made)
       if (failure !== undefined) throw failure
       return
     }
@@ -123,7 +123,7 @@ export class FleetStore implements CounterStore {
   }
 
   /** Other instances made these: own counts, leases and refusals from before them are dropped. */
-  noteResets(resets: readonly ToldReset[]): void {
+  noteResets(resets: readonly AnnouncedReset[]): void {
     this.#resets.note(resets)
   }
 

@@ -114,7 +114,7 @@ describeWithRedis('a reset in Redis', () => {
     expect([await other.left(counter), worker.ownLeft(counter)]).toEqual([SIZE - 20, SIZE - 20])
   })
 
-  test.for(KINDS)('of a %s is met once by the workers of an instance, whoever is told first', async (kind) => {
+  test.for(KINDS)('of a %s is met once by the workers of an instance, to whomever it is announced first', async (kind) => {
     const [first, elsewhere] = [newInstance(), newInstance()]
     const second = newInstance({ local: first.local })
     const counter = open(kind)(first)
@@ -207,7 +207,7 @@ describeWithRedis('a reset in Redis', () => {
     expect([await two.left(counter), two.ownLeft(counter)]).toEqual([SIZE, SIZE])
   })
 
-  test('of a bucket is told for a day; then what an instance has counted before it holds again', async () => {
+  test('of a bucket is announced for a day; then what an instance has counted before it holds again', async () => {
     const [one, two, three] = [newInstance(), newInstance(), newInstance()]
     const counter = open('bucket')(one)
     await two.take(40, counter)

@@ -4,7 +4,7 @@ export interface PublishedEvent {
   readonly line: string
 }
 
-/** The events of the log that operators can watch, as `docs/operations.md` lists them. None has a caller's values. */
+/** The events of the log that operators can watch, as `docs/operations/events.md` lists them. None has a caller's values. */
 export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'reject',
   'would_reject',

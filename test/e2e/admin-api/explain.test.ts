@@ -149,6 +149,12 @@ describe('explain in decision_service', () => {
     ])
   })
 
+  test('a cost that the request states twice is not known', async () => {
+    const { reason, policies } = await explained(edge.adminPort, { uri: '/kinds', headers: { 'x-cost': ['2', '3'] } })
+    const { rules } = policies.find(({ id }: { id: string }) => id === 'kinds')
+    expect([reason, rules[0].why, rules[0].cost, rules[1].cost]).toEqual(['repeated_descriptor', 'repeated_descriptor', null, 1])
+  })
+
   test('shows credentials as digests, the same for the same value, and never in clear', async () => {
     const token = jwt({ sub: 'alice' })
     const headers = { authorization: `Bearer ${token}`, cookie: 'sid=secret-cookie', 'x-name': 'n', 'x-team': 't' }
@@ -330,6 +336,21 @@ describe('explain in reverse_proxy', () => {
       policy: null,
       headers: { 'X-Edge-Reason': reason, 'Content-Type': 'application/json' },
     })
+  })
+
+  test('does not know what a body costs that can be understood in more than one way', async () => {
+    const request = {
+      method: 'POST',
+      uri: '/v1/chat/completions',
+      host: 'a',
+      body: '{"max_tokens":1,"max_tokens":2,"model":"a","model":"b"}',
+    }
+    const { rules } = (await explained(edge.adminPort, request)).policies[0]
+    expect(rules.map(({ name, cost }: never) => [name, cost])).toEqual([
+      ['tokens', null],
+      ['by-model', 1],
+      ['once', 1],
+    ])
   })
 
   test('takes the client from X-Forwarded-For, and a field in another spelling for the same', async () => {

@@ -22,8 +22,8 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-async function service(env: Readonly<Record<string, string>> = {}): Promise<Edge> {
-  const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...env } })
+async function service(env: Readonly<Record<string, string>> = {}, active = BUNDLE): Promise<Edge> {
+  const edge = await running({ bundle: active, env: { ...ADMIN_ENV, ...env } })
   vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
   vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
   vi.stubEnv('USER', 'ada')
@@ -63,6 +63,16 @@ describe('the commands ask a running service', () => {
     expect((await command('override', '--end', id, '--reason', 'over')).stdout).toBe('Ended.\n')
     expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain('2 of 2 left, full\n')
     expect(edge.logged('counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
+  })
+
+  test('a cost that a request states twice is unknown, not 0', async () => {
+    const weighed = { ...bucketRule('weighed', [], 4), algorithm_config: { tokens_per_second: 1, burst: 4, cost: { header: 'x-cost' } } }
+    await service({}, bundle(1, policy('p', { rules: [weighed] })))
+    const asked = ['explain', '-H', 'X-Cost: 2', '-H', 'X-Cost: 3', '/x'] as const
+    const { stdout } = await command(...asked)
+    expect(stdout).toContain('GET /x: refused with 400 repeated_descriptor\n')
+    expect(stdout).toContain('    weighed: does not apply, the request has more than one value for a field that it reads\n')
+    expect(JSON.parse((await command(...asked, '--json')).stdout).policies[0].rules[0].cost).toBeNull()
   })
 
   test('a credential never leaves in a URL, and is shown as a digest', async () => {

@@ -30,7 +30,7 @@ describe('edge sign', () => {
     const verify = ['pkeyutl', '-verify', '-pubin', '-inkey', pem, '-rawin', '-in', bundlePath, '-sigfile', raw]
     expect(execFileSync('openssl', verify).toString()).toContain('Verified Successfully')
 
-    // As docs/operations.md has it; the text has two lines.
+    // As docs/operations/signed-bundles.md has it; the text has two lines.
     const signing = 'openssl pkeyutl -sign -rawin -inkey team.key -in bundle.json | openssl base64 > bundle.json.sig'
     execFileSync('sh', ['-c', signing], { cwd: directory })
     expect((await readFile(`${bundlePath}.sig`, 'utf8')).trim().split('\n')).toHaveLength(2)

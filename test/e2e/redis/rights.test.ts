@@ -5,8 +5,8 @@ import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { ChargeResults } from '../../../src/store/charge-results.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { ControlScript, controlEntryText } from '../../../src/store/redis/control-script.ts'
 import { counterScript } from '../../../src/store/redis/counter-script.ts'
-import { DeskScript, deskEntryText } from '../../../src/store/redis/desk-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import { ReservationScript } from '../../../src/store/redis/reservation-script.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
@@ -67,9 +67,9 @@ describeWithRedis('a Redis user with the documented rights', () => {
 
   test('can share overrides and resets', async () => {
     const { link, errors } = await linkOfUser(shared())
-    const script = new DeskScript(link, 'edge:')
+    const script = new ControlScript(link, 'edge:')
     const forgetMs = Date.now() + 60_000
-    const entry = deskEntryText({ momentMs: 1, forgetMs, untilMs: forgetMs, id: 'id', text: 'text' })
+    const entry = controlEntryText({ momentMs: 1, forgetMs, untilMs: forgetMs, id: 'id', text: 'text' })
     expect(
       await script.put('epoch', { subject: 's', id: 'id', expected: undefined, untilMs: forgetMs, text: '{}', delayMs: 0 }),
     ).toMatchObject({ kind: 'put' })

@@ -103,7 +103,8 @@ async function expectOneOrder(mode: SimulationOptions['mode'], ways: Ways): Prom
 }
 
 function otherWays(mode: SimulationOptions['mode'], adminPort: number): Omit<Ways, 'served'> {
-  const options = { mode, hasHints: true, maxBodyBytes: MAX_BODY_BYTES }
+  const options = simulationOptions({ mode, hasHints: true, maxBodyBytes: MAX_BODY_BYTES })
+  const simulation = simulating(RULES, options)
   return {
     explained: async ({ method, uri, host, fields, body }) => {
       const headers: Record<string, string[]> = {}
@@ -111,10 +112,9 @@ function otherWays(mode: SimulationOptions['mode'], adminPort: number): Omit<Way
       const asked = { method, uri, headers, ...(host !== undefined && { host }), ...(mode === 'reverse_proxy' && { body: body! }) }
       return (await explained(adminPort, asked)).reason
     },
-    tested: async (request) => (await simulating(RULES, options).decide(request, START_MS)).reason,
+    tested: async (request) => (await simulation.decide(request, START_MS)).reason,
     replayed: async ({ method, uri, host = '', fields, body }) => {
-      const { plan } = simulating(RULES, options)
-      const replay = new BundleReplay({ file: '', plan }, simulationOptions(options), [1, 2], () => '')
+      const replay = new BundleReplay({ file: '', plan: simulation.plan }, options, [1, 2], () => '')
       await replay.decide(new WholeRequest({ timeMs: START_MS, method, uri, host, peer: undefined, fields, body, size: 0 }), START_MS)
       return [...replay.counts.refused.keys()][0] ?? replay.rule?.name ?? replay.action
     },

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { anyText } from '../random/any-text.ts'
 
-/** Streams whose events repeat a shape, as those of providers do, with all that could make two events look alike that are not. */
+/** Streams whose events repeat a shape, as those of providers do, with odd and broken events among them. */
 export function anyShapedStream(): fc.Arbitrary<Buffer> {
   return fc
     .tuple(anyStyle, fc.array(anyEvent, { maxLength: 24 }))

@@ -1,4 +1,5 @@
 import { Engine } from '../../../src/engine/engine.ts'
+import { PlanSwitch } from '../../../src/engine/plan-switch.ts'
 import type { OverrideChange, OverrideSubject, TimedOverride } from '../../../src/overrides/override.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
@@ -42,9 +43,13 @@ export function override(subject: OverrideSubject, change: OverrideChange, clock
   return { override: { id, subject, change, sinceMs, untilMs, ...told }, fromMs, toMs: fromMs + 3_600_000 }
 }
 
-export function overriddenEngine(policies: readonly PolicyText[], store: CounterStore = newEmbeddedStore(256 * 1024)) {
+export function overriddenEngine(
+  policies: readonly PolicyText[],
+  store: CounterStore = newEmbeddedStore(256 * 1024),
+  planSwitch = new PlanSwitch(),
+) {
   const clock = new ManualClock()
-  const engine = new Engine({ store, clock, nameOf })
+  const engine = new Engine({ store, clock, nameOf, planSwitch })
   engine.activate(planOf(...policies))
   const view = (headers: PlainRequest['headers'] = {}) => new PlainRequestView({ method: 'GET', uri: '/', headers })
   return {

@@ -4,7 +4,7 @@ import { newPlacesBuffer, placesOf } from '../../../src/listen/connection-places
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
 import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
 import { newReservationMemory } from '../../../src/reservations/reservation-memory.ts'
-import { DeskLink } from '../../../src/runtime/desk/desk-link.ts'
+import { ControlLink } from '../../../src/runtime/control/control-link.ts'
 import type { ServerParts } from '../../../src/runtime/server-parts.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
@@ -19,7 +19,7 @@ type SharedParts =
   | 'places'
   | 'reservations'
   | 'onPlanActive'
-  | 'desk'
+  | 'control'
 
 /** What a server shares with others, for one that is alone. */
 export function serverMemory(): Pick<ServerParts, SharedParts> {
@@ -27,7 +27,7 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
   return {
     reservations: { memory, worker: 1, nameOf: () => '0'.repeat(16), sharedMarks: undefined },
     onPlanActive: () => {},
-    desk: new DeskLink(() => {}),
+    control: new ControlLink(() => {}),
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),
     adminLogouts: new RevokedSessions(newRevokedBuffer(), 2),

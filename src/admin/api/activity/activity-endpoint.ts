@@ -3,10 +3,10 @@ import type { Plan } from '../../../policy/plan.ts'
 import { show } from '../../../policy/problem.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
+import type { Activity, BusyPolicy, WorkerActivity } from '../instance-types.ts'
 import { jsonWithList } from '../json-list.ts'
 import type { PolicyActivity } from '../policies/policy-activity.ts'
 import { readQuery } from '../query.ts'
-import type { WorkerActivity } from './activity-sample.ts'
 
 const SHOWN_POLICIES = 20
 
@@ -35,7 +35,7 @@ export function activityEndpoint({ plan, recent, activity }: ActivityParts): Api
     handle: async ({ query }) => {
       const { interval_s, samples, workers, busiest } = await recent(readSince(readQuery(query, ['since']).since))
       const shown = await busiestPolicies(plan(), busiest, activity)
-      const members = { interval_s, policies: plan()?.policies.length ?? 0, busiest: shown, workers }
+      const members: Omit<Activity, 'samples'> = { interval_s, policies: plan()?.policies.length ?? 0, busiest: shown, workers }
       const texts = samples.map((text) => Buffer.from(text))
       return { status: 200, text: jsonWithList(members, 'samples', texts) }
     },
@@ -55,7 +55,7 @@ async function busiestPolicies(
   plan: Plan | undefined,
   busiest: readonly string[],
   activity: ActivityParts['activity'],
-): Promise<unknown[]> {
+): Promise<BusyPolicy[]> {
   if (plan === undefined) return []
   const known = busiest.filter((id) => plan.policiesById.has(id))
   const lately = await activity(known)
@@ -75,12 +75,7 @@ const NOTHING = { allowed: 0, rejected: 0, would_reject: 0 }
 
 type ShownCounts = Pick<PolicyActivity, 'allowed' | 'rejected' | 'would_reject'>
 
-interface ShownPolicy extends ShownCounts {
-  readonly policy: string
-  readonly mode: string
-}
-
-function shownPolicy({ policiesById }: Plan, policy: string, { allowed, rejected, would_reject }: ShownCounts): ShownPolicy {
+function shownPolicy({ policiesById }: Plan, policy: string, { allowed, rejected, would_reject }: ShownCounts): BusyPolicy {
   return { policy, mode: policiesById.get(policy)!.mode, allowed, rejected, would_reject }
 }
 

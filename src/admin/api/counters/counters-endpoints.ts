@@ -4,6 +4,7 @@ import type { Plan } from '../../../policy/plan.ts'
 import type { ApiResponse, ApiRoute } from '../api-route.ts'
 import { findRule } from '../find-rule.ts'
 import { refuseUnknown } from '../json-body.ts'
+import type { CountersRequest } from '../types.ts'
 import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from './counter-name.ts'
 import { inspectionResponse } from './inspection-response.ts'
 
@@ -32,7 +33,7 @@ export function* countersEndpoints({ plan, inspect, nameOf }: CountersParts): Ge
     method: 'POST',
     path: 'counters',
     handle: async ({ body }) => {
-      refuseUnknown(body, ['policy', 'rule', 'values'])
+      refuseUnknown<CountersRequest>(body, ['policy', 'rule', 'values'])
       return respond(askedByBody(body))
     },
   }

@@ -5,6 +5,7 @@ import type { ApiRoute } from '../api-route.ts'
 import { findRule } from '../find-rule.ts'
 import { refuseUnknown } from '../json-body.ts'
 import { readReason } from '../reason.ts'
+import type { ResetRequest } from '../types.ts'
 import { askedByBody, counterName } from './counter-name.ts'
 import type { CountersParts } from './counters-endpoints.ts'
 import { inspectionResponse } from './inspection-response.ts'
@@ -28,7 +29,7 @@ export function resetEndpoint({ plan, reset, save, nameOf, logger }: ResetParts)
     method: 'POST',
     path: 'counters/reset',
     handle: async ({ body, actor }) => {
-      refuseUnknown(body, ['policy', 'rule', 'values', 'reason'])
+      refuseUnknown<ResetRequest>(body, ['policy', 'rule', 'values', 'reason'])
       const reason = readReason(body['reason'])
       const asked = askedByBody(body)
       const rule = findRule(plan(), asked)

@@ -41,7 +41,7 @@ export class EventReader {
       this.#dropped += events
       return events
     }
-    this.#tellDropped(wallMs)
+    this.#announceDropped(wallMs)
     this.#write(text)
     return 0
   }
@@ -53,7 +53,7 @@ export class EventReader {
     this.#idleBeats = isWaiting && !this.#hasTaken ? this.#idleBeats + 1 : 0
     this.#hasTaken = false
     if (this.#idleBeats >= MAX_IDLE_BEATS) return false
-    if (!this.#isBehind) this.#tellDropped(wallMs)
+    if (!this.#isBehind) this.#announceDropped(wallMs)
     if (!isWaiting) this.#write(':\n\n')
     return true
   }
@@ -70,7 +70,7 @@ export class EventReader {
     return this.#res.writableLength > MAX_UNSENT_BYTES
   }
 
-  #tellDropped(wallMs: number): void {
+  #announceDropped(wallMs: number): void {
     if (this.#dropped === 0) return
     this.#write(eventText(droppedEvent(this.#dropped, wallMs)))
     this.#dropped = 0

@@ -89,7 +89,7 @@ function textOf(res: IncomingMessage): { text: string } {
   return read
 }
 
-test('a reader that stalls costs no memory: what it has no room for is dropped, counted, and told to it later', async () => {
+test('a reader that stalls costs no memory: what it has no room for is dropped, counted, and announced to it later', async () => {
   const serving = await Serving.start()
   const slow = await serving.read()
   const quick = textOf(await serving.read())
@@ -102,12 +102,12 @@ test('a reader that stalls costs no memory: what it has no room for is dropped, 
   expect(serving.mostUnsent).toBeLessThan(128 * 1024 + BATCH.length * 1100)
   const read = textOf(slow) // it goes on
   const received = (): number => read.text.split('event: reject\n').length - 1
-  const told = (): number => [...read.text.matchAll(/"dropped":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
+  const announced = (): number => [...read.text.matchAll(/"dropped":(\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0)
   await until(async () => {
-    if (told() < serving.dropped.count) await deliver()
-    return received() + told() === sent
+    if (announced() < serving.dropped.count) await deliver()
+    return received() + announced() === sent
   })
-  expect(told()).toBe(serving.dropped.count)
+  expect(announced()).toBe(serving.dropped.count)
   await until(() => quick.text.split('event: reject\n').length - 1 === sent)
 })
 

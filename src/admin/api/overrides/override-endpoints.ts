@@ -2,7 +2,6 @@ import type { NameOf } from '../../../engine/name-of.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../../overrides/override-order.ts'
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
 import type { Plan } from '../../../policy/plan.ts'
-import type { Rule } from '../../../policy/schema.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { jsonWithList } from '../json-list.ts'
@@ -19,13 +18,10 @@ export interface OverrideParts {
   readonly list: () => Promise<Iterable<ListedOverride>>
   readonly create: (order: OverrideOrder) => Promise<ListedOverride>
   readonly end: (order: EndOrder) => Promise<void>
-  /** What is wrong with limits that are set for a rule, in sentences. */
-  readonly checkSet: (rule: Rule, fields: Readonly<Record<string, unknown>>) => Promise<readonly string[]>
 }
 
 /** GET, POST and DELETE overrides: what operators change for a while. */
-export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
-  const { plan, nameOf, list, create, end } = parts
+export function* overrideEndpoints({ plan, nameOf, list, create, end }: OverrideParts): Generator<ApiRoute> {
   const texts = new SlicedTexts()
   yield {
     method: 'GET',
@@ -40,7 +36,7 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
     path: 'overrides',
     handle: async ({ body, actor }) => {
       const request = readOverrideRequest(body, actor, plan(), nameOf)
-      await refuseUnfit(request, parts)
+      refuseUnfit(request)
       return { status: 201, json: overrideJson(await create(request.order), plan()) }
     },
   }
@@ -64,10 +60,7 @@ function* listSteps(overrides: Iterable<ListedOverride>, plan: Plan | undefined)
   return jsonWithList({}, 'overrides', texts)
 }
 
-async function refuseUnfit({ rule, order: { change } }: OverrideRequest, { checkSet }: OverrideParts): Promise<void> {
-  if (rule === undefined) return
-  const problems = change.kind === 'set' ? await checkSet(rule.source, change.fields) : []
-  if (problems.length > 0) throw new ApiError('bad_request', problems.join('; '))
-  const overridden = overriddenRule(rule, change)
+function refuseUnfit({ rule, order: { change } }: OverrideRequest): void {
+  const overridden = rule && overriddenRule(rule, change)
   if (typeof overridden === 'string') throw new ApiError('bad_request', overridden)
 }

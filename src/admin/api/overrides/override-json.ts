@@ -2,9 +2,10 @@ import type { Override, OverrideChange } from '../../../overrides/override.ts'
 import type { ListedOverride } from '../../../overrides/override-order.ts'
 import { fitOverride } from '../../../policy/override-fit.ts'
 import type { Plan } from '../../../policy/plan.ts'
+import type * as json from '../types.ts'
 
 /** An override as operators see it. `plan`: the active one. */
-export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): Record<string, unknown> {
+export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.Override {
   const { id, subject, change, untilMs, createdMs, actor, reason } = override
   const about = subject === 'all_policies' ? {} : { policy: subject.policy, rule: subject.rule, values: subject.values ?? null }
   return {
@@ -20,16 +21,18 @@ export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan
   }
 }
 
-function changeJson(change: OverrideChange): Record<string, unknown> {
+function changeJson(change: OverrideChange): Partial<json.Override> {
   switch (change.kind) {
     case 'multiply':
       return { multiply: change.factor }
     case 'set':
       return { set: change.fields }
+    case 'unlimited':
+      return { unlimited: true }
+    case 'block':
+      return { block: true }
     case 'shadow':
       return { shadow_all: true }
-    default:
-      return { [change.kind]: true }
   }
 }
 

@@ -1,8 +1,8 @@
 import type { NameOf } from '../../../engine/name-of.ts'
 import type { OverrideChange, RuleSubject } from '../../../overrides/override.ts'
 import type { OverrideOrder } from '../../../overrides/override-order.ts'
+import { FACTOR, isFactor } from '../../../policy/change-check.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
-import { MAX_FACTOR } from '../../../policy/overridden-rule.ts'
 import type { Plan, PlanRule } from '../../../policy/plan.ts'
 import { show } from '../../../policy/problem.ts'
 import { addressForm } from '../../../policy/rule-match.ts'
@@ -11,10 +11,11 @@ import { askedByBody, counterName } from '../counters/counter-name.ts'
 import { findRule } from '../find-rule.ts'
 import { refuseUnknown } from '../json-body.ts'
 import { readReason } from '../reason.ts'
+import type * as json from '../types.ts'
 import { readUntil } from './read-until.ts'
 
 const CHANGES = ['multiply', 'set', 'unlimited', 'block', 'shadow_all'] as const
-const FIELDS = ['policy', 'rule', 'values', ...CHANGES, 'until', 'reason', 'replace']
+const FIELDS = ['policy', 'rule', 'values', ...CHANGES, 'until', 'reason', 'replace'] as const
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -26,7 +27,7 @@ export interface OverrideRequest {
 
 /** What an operator wants, as far as it can be checked without knowing whether the change fits the rule. `nameOf` digests credentials. */
 export function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, nameOf: NameOf): OverrideRequest {
-  refuseUnknown(body, FIELDS)
+  refuseUnknown<json.OverrideRequest>(body, FIELDS)
   const reason = readReason(body['reason'])
   const until = readUntil(body['until'])
   const change = readChange(body)
@@ -53,8 +54,8 @@ function readChange(body: Body): OverrideChange {
   }
   const value = body[name]
   if (name === 'multiply') {
-    if (typeof value === 'number' && value > 0 && value <= MAX_FACTOR) return { kind: name, factor: value }
-    throw new ApiError('bad_request', `multiply: expected a number above 0, up to ${MAX_FACTOR}, got ${show(value)}`)
+    if (isFactor(value)) return { kind: name, factor: value }
+    throw new ApiError('bad_request', `multiply: expected ${FACTOR}, got ${show(value)}`)
   }
   if (name === 'set') return { kind: name, fields: fieldsOf(value) }
   if (value !== true) throw new ApiError('bad_request', `${name}: expected true, got ${show(value)}`)

@@ -6,6 +6,7 @@ import { findPolicy } from '../find-rule.ts'
 import { jsonWithList } from '../json-list.ts'
 import { readCount, readQuery } from '../query.ts'
 import { SlicedTexts } from '../sliced-texts.ts'
+import type { PolicyPage } from '../types.ts'
 import type { PolicyActivity } from './policy-activity.ts'
 import { policySteps } from './policy-json.ts'
 import { searchSteps } from './policy-search.ts'
@@ -76,6 +77,6 @@ function* pageSteps({ version, policies, lately, hasMore }: Page, nameOf: NameOf
     yield
   }
   const isLast = !hasMore && texts.length === policies.length
-  const next = isLast ? null : policies[texts.length - 1]!.id
-  return jsonWithList({ bundle_version: version, next }, 'policies', texts)
+  const members: Omit<PolicyPage, 'policies'> = { bundle_version: version, next: isLast ? null : policies[texts.length - 1]!.id }
+  return jsonWithList(members, 'policies', texts)
 }

@@ -1,19 +1,20 @@
 import type { NameOf } from '../../../engine/name-of.ts'
 import type { PlanPolicy, PlanRule } from '../../../policy/plan.ts'
+import type { Policy, Rule } from '../types.ts'
 import { matchSteps } from './match-json.ts'
 import type { PolicyActivity, RuleActivity } from './policy-activity.ts'
 
 const NOTHING: RuleActivity = { rejected: 0, would_reject: 0 }
 
 /** A policy as the bundle has it, credentials as digests, and what it has decided lately. */
-export function* policySteps({ id, mode, selector, rules }: PlanPolicy, lately: PolicyActivity, nameOf: NameOf): Generator<void, unknown> {
+export function* policySteps({ id, mode, selector, rules }: PlanPolicy, lately: PolicyActivity, nameOf: NameOf): Generator<void, Policy> {
   const { allowed, rejected, would_reject } = lately
-  const rulesJson: unknown[] = []
+  const rulesJson: Rule[] = []
   for (const rule of rules) rulesJson.push(yield* ruleSteps(rule, lately.rules.get(rule.name) ?? NOTHING, nameOf))
   return { id, mode, selector, last_minute: { allowed, rejected, would_reject }, rules: rulesJson }
 }
 
-function* ruleSteps({ name, source }: PlanRule, { rejected, would_reject }: RuleActivity, nameOf: NameOf): Generator<void, unknown> {
+function* ruleSteps({ name, source }: PlanRule, { rejected, would_reject }: RuleActivity, nameOf: NameOf): Generator<void, Rule> {
   const { limit_keys, algorithm, algorithm_config } = source
   const match = yield* matchSteps(source.match, nameOf)
   return { name, limit_keys, ...(match !== undefined && { match }), algorithm, algorithm_config, last_minute: { rejected, would_reject } }

@@ -8,6 +8,7 @@ import { ApiError } from '../api-error.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { refuseUnknown } from '../json-body.ts'
 import { readQuery } from '../query.ts'
+import type * as json from '../types.ts'
 import type { AdminSessions } from './admin-sessions.ts'
 import { isHttps } from './request-origin.ts'
 
@@ -30,7 +31,8 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
       access.checkToken(http, token)
       const { session, cookie } = sessions.open(actor, isHttps(http, trustedProxies))
       logger.info({ event: 'admin_session_opened', actor }, 'a session of the admin API was opened')
-      return { status: 200, json: { csrf_token: sessions.csrfToken(session), ...shown(session) }, headers: ['Set-Cookie', cookie] }
+      const opened: json.NewSession = { csrf_token: sessions.csrfToken(session), ...shown(session) }
+      return { status: 200, json: opened, headers: ['Set-Cookie', cookie] }
     },
   }
   yield {
@@ -53,12 +55,12 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
   }
 }
 
-function shown({ expiresAtS }: Session): { expires_at: string } {
+function shown({ expiresAtS }: Session): json.Session {
   return { expires_at: new Date(expiresAtS * 1000).toISOString() }
 }
 
 function readLogin(body: Readonly<Record<string, unknown>>): { token: string; actor: string } {
-  refuseUnknown(body, ['token', 'actor'])
+  refuseUnknown<json.SessionRequest>(body, ['token', 'actor'])
   const { token, actor = '' } = body
   if (typeof token !== 'string') throw new ApiError('bad_request', 'token: expected the admin token')
   if (typeof actor !== 'string') throw new ApiError('bad_request', 'actor: expected a text')

@@ -1,19 +1,10 @@
-/** A rule that counts tokens or money. One that did the other in an earlier bundle is another one. */
-export interface RuleName {
-  readonly policy: string
-  readonly rule: string
-  readonly unit: 'tokens' | 'money'
-}
+import type { SpendingRule, UsedAmounts } from '../instance-types.ts'
 
-/** Tokens, or money in units of its currency, that responses came to. */
-interface Usage {
-  readonly last_minute: number
-  readonly last_15_minutes: number
-  readonly since_start: number
-}
+/** A rule that counts tokens or money. One that did the other in an earlier bundle is another one. */
+export type RuleName = Pick<SpendingRule, 'policy' | 'rule' | 'unit'>
 
 export interface RuleUsage extends RuleName {
-  readonly used: Usage
+  readonly used: UsedAmounts
 }
 
 /** By the metrics of all threads. */

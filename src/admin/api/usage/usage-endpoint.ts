@@ -2,8 +2,10 @@ import type { CounterName, Inspection } from '../../../engine/inspection.ts'
 import type { Plan, PlanRule } from '../../../policy/plan.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { counterJson } from '../counter-json.ts'
+import type { SpendingRule, Usage, UsedAmounts } from '../instance-types.ts'
 import { readCount, readQuery } from '../query.ts'
-import type { RuleName, RuleUsage, UsageReport } from './rule-usage.ts'
+import type { Counter } from '../types.ts'
+import type { RuleName, UsageReport } from './rule-usage.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
@@ -30,10 +32,10 @@ export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): 
       const report = await usage(rules.slice(0, limit).map(nameOf))
       const shown = mostFirst(active, report).slice(0, limit)
       const counters = await Promise.all(shown.map(({ rule }) => countersOf(rule, inspect)))
-      const json = {
+      const json: Usage = {
         since: report.since,
         total: rules.length,
-        rules: shown.map(({ rule, used }, i) => ({ ...ruleJson(rule), used: isCounted ? used : null, counters: counters[i] })),
+        rules: shown.map(({ rule, used }, i) => ({ ...ruleJson(rule), used: isCounted ? used : null, counters: counters[i]! })),
       }
       return { status: 200, json }
     },
@@ -64,8 +66,8 @@ function nameOf({ policy, name, llm }: PlanRule): RuleName {
 }
 
 /** Rules of the plan: those that used most, and then those that were asked about. */
-function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule: PlanRule; used: RuleUsage['used'] }[] {
-  const found = new Map<PlanRule, RuleUsage['used']>()
+function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule: PlanRule; used: UsedAmounts }[] {
+  const found = new Map<PlanRule, UsedAmounts>()
   for (const { used, ...name } of [...most, ...asked]) {
     const rule = ruleOf(plan, name)
     if (rule !== undefined && !found.has(rule)) found.set(rule, used)
@@ -79,13 +81,13 @@ function ruleOf(plan: Plan | undefined, { policy, rule: name, unit }: RuleName):
 }
 
 /** Null where each caller has counters of its own, and where Redis cannot be asked. */
-async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<unknown[] | null> {
+async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<Counter[] | null> {
   if (limitKeys.length > 0) return null
   const inspection = await inspect({ policy: policy.id, rule: name, values: {} })
   return inspection.ok ? inspection.counters.map(counterJson) : null
 }
 
-function ruleJson(rule: PlanRule): object {
+function ruleJson(rule: PlanRule): Omit<SpendingRule, 'used' | 'counters'> {
   const { limit_keys, algorithm, algorithm_config } = rule.source
   return { ...nameOf(rule), mode: rule.policy.mode, limit_keys, algorithm, algorithm_config }
 }

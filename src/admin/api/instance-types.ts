@@ -1,0 +1,220 @@
+/** The JSON of the admin API about the instance itself: its status, its bundle, what it did lately and what was spent. See `types.ts`. */
+
+import type { Counter, Override, PolicyMode, Time } from './types.ts'
+
+export interface Status {
+  readonly version: string
+  readonly uptime_s: number
+  readonly mode: 'decision_service' | 'reverse_proxy'
+  readonly workers: { readonly configured: number; readonly alive: number }
+  readonly bundle: Bundle | null
+  readonly store: { readonly kind: 'embedded' | 'redis'; readonly slots: number; readonly occupied: number }
+  /** Null where counters are in this process alone. */
+  readonly redis: { readonly mode: 'exact' | 'leased'; readonly connected: boolean } | null
+  readonly state_file: { readonly path: string; readonly saved_at: Time | null } | null
+  /** The override that stops all enforcement. */
+  readonly shadow_all: Override | null
+  readonly problems: readonly Problem[]
+}
+
+/** What is wrong now. */
+export interface Problem {
+  /** The log event that reported it. */
+  readonly code: string
+  readonly message: string
+  readonly since: Time
+}
+
+export interface Bundle {
+  readonly version: string
+  readonly hash: string
+  readonly applied_at: Time
+  readonly policies: number
+}
+
+/** The active bundle, where it came from, and what it changed. */
+export interface BundleReport {
+  readonly bundle: Bundle | null
+  readonly source: BundleSource | null
+  readonly previous: Bundle | null
+  readonly changes: BundleChanges | null
+}
+
+export interface BundleSource {
+  readonly path: string | null
+  readonly url: string | null
+  readonly cached: boolean
+  readonly problem: string | null
+  readonly refused: { readonly problems: readonly string[]; readonly problems_in_all: number } | null
+}
+
+export interface BundleChanges {
+  readonly policies: ChangeCounts
+  readonly reordered: boolean
+  readonly prices: ChangeCounts
+  readonly complete: boolean
+  readonly policy_changes: readonly PolicyChange[]
+  readonly price_changes: readonly PriceChange[]
+}
+
+export interface ChangeCounts {
+  readonly added: number
+  readonly removed: number
+  readonly changed: number
+  readonly unchanged: number
+}
+
+export type ChangeKind = 'added' | 'removed' | 'changed'
+
+export interface PolicyChange {
+  readonly kind: ChangeKind
+  readonly policy: string
+  readonly fields: readonly FieldChange[]
+  readonly rules: readonly RuleChange[]
+  readonly left_out: number
+}
+
+export interface RuleChange {
+  readonly kind: ChangeKind
+  readonly rule: string
+  readonly fields: readonly FieldChange[]
+}
+
+export interface PriceChange {
+  readonly kind: ChangeKind
+  readonly table: string
+  readonly model: string
+  readonly fields: readonly FieldChange[]
+}
+
+export interface FieldChange {
+  readonly field: string
+  readonly before: string | null
+  readonly after: string | null
+}
+
+/** The last quarter of an hour. */
+export interface Activity {
+  readonly interval_s: number
+  /** How many the bundle has. */
+  readonly policies: number
+  readonly busiest: readonly BusyPolicy[]
+  readonly workers: readonly WorkerActivity[]
+  /** The oldest first. */
+  readonly samples: readonly ActivitySample[]
+}
+
+/** What a policy decided in the last minute. */
+export interface BusyPolicy extends PolicySample {
+  readonly mode: PolicyMode
+}
+
+/** What the instance did between two looks at its metrics. Counts are of `seconds`, not of a second. */
+export interface ActivitySample {
+  /** Of its end. */
+  readonly time: Time
+  readonly seconds: number
+  readonly allowed: number
+  readonly rejected: number
+  readonly would_reject: number
+  readonly refused: number
+  /** Rejects and refusals, each by reason. */
+  readonly reasons: { readonly rejected: CountsByName; readonly refused: CountsByName }
+  /** Of those that decided anything, the busiest, and those that rejected most. */
+  readonly policies: readonly PolicySample[]
+  readonly latency: Quantiles | null
+  readonly spending: SpendingSample
+  readonly store: { readonly occupied: number; readonly evicted: number }
+  /** Null in `decision_service`. */
+  readonly backend: BackendSample | null
+  /** Null where counters are in this process alone. */
+  readonly redis: RedisSample | null
+}
+
+export type CountsByName = Readonly<Record<string, number>>
+
+export interface PolicySample {
+  readonly policy: string
+  readonly allowed: number
+  readonly rejected: number
+  readonly would_reject: number
+}
+
+export interface Quantiles {
+  readonly p50_ms: number
+  readonly p99_ms: number
+}
+
+/** As rules count it: a request that two rules cover counts twice. */
+export interface SpendingSample {
+  readonly tokens: number
+  readonly money: number
+  /** Those that spent most. */
+  readonly rules: readonly RuleSpending[]
+}
+
+export interface RuleSpending {
+  readonly policy: string
+  readonly rule: string
+  readonly tokens: number
+  readonly money: number
+}
+
+export interface BackendSample {
+  readonly in_flight: number
+  readonly streams: number
+  readonly tunnels: number
+  readonly waiting: number
+  readonly responses: CountsByName
+  readonly failures: CountsByName
+  readonly latency: Quantiles | null
+}
+
+export interface RedisSample {
+  readonly round_trips: number
+  readonly latency: Quantiles | null
+  /** Counter checks by what decided them. */
+  readonly checks: CountsByName
+  readonly errors: CountsByName
+  /** Threads that do not call a node at present. */
+  readonly open_circuits: number
+}
+
+/** A worker at present. Decisions are those of the last sample. */
+export interface WorkerActivity {
+  readonly worker: number
+  readonly decisions: number
+  readonly busy_ratio: number
+  readonly heap_bytes: number
+  readonly connections: number
+}
+
+/** Rules that count tokens or money, what they have counted, and what is left. */
+export interface Usage {
+  /** When counting began. */
+  readonly since: Time
+  /** How many such rules the bundle has. */
+  readonly total: number
+  readonly rules: readonly SpendingRule[]
+}
+
+export interface SpendingRule {
+  readonly policy: string
+  readonly rule: string
+  readonly unit: 'tokens' | 'money'
+  readonly mode: PolicyMode
+  readonly limit_keys: readonly string[]
+  readonly algorithm: string
+  readonly algorithm_config: Readonly<Record<string, unknown>>
+  /** Null where responses are not seen. */
+  readonly used: UsedAmounts | null
+  /** Null where each caller has its own, and where Redis cannot be asked. */
+  readonly counters: readonly Counter[] | null
+}
+
+/** Tokens, or money in units of its currency, that responses came to. */
+export interface UsedAmounts {
+  readonly last_minute: number
+  readonly last_15_minutes: number
+  readonly since_start: number
+}

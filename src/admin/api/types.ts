@@ -1,0 +1,252 @@
+/**
+ * The JSON of the admin API about requests, rules and callers, for the server, the commands and the operators' page alike; `instance-types.ts` has the
+ * rest. Each type is described in `assets/openapi/admin.json` by the schema of its name, and a test compares the two.
+ */
+
+/** In UTC, such as `2026-01-31T12:00:00.000Z`. */
+export type Time = string
+
+export type PolicyMode = 'enforce' | 'shadow'
+
+/** What a counter of a rule limits. */
+export type CounterKind = 'bucket' | 'minute' | 'day' | 'window' | 'budget' | 'in_flight'
+
+/** A caller's values by a rule's `limit_keys`. Credentials are digests. */
+export type CallerValues = Readonly<Record<string, string>>
+
+export interface Error {
+  readonly error: { readonly message: string; readonly type: ErrorType; readonly code: ErrorCode }
+}
+
+export type ErrorType = 'invalid_request_error' | 'authentication_error' | 'permission_error' | 'rate_limit_error' | 'server_error'
+
+export type ErrorCode =
+  | 'bad_request'
+  | 'missing_reason'
+  | 'bad_until'
+  | 'wrong_values'
+  | 'unauthorized'
+  | 'csrf'
+  | 'too_many_attempts'
+  | 'not_found'
+  | 'unknown_policy'
+  | 'unknown_rule'
+  | 'unknown_override'
+  | 'top_off'
+  | 'method_not_allowed'
+  | 'override_exists'
+  | 'store_unavailable'
+  | 'too_many_readers'
+  | 'internal_error'
+
+export interface PolicyPage {
+  readonly bundle_version: string | null
+  /** The value of `after` for the next page; null on the last one. */
+  readonly next: string | null
+  readonly policies: readonly Policy[]
+}
+
+export interface Policy {
+  readonly id: string
+  readonly mode: PolicyMode
+  readonly selector: Selector
+  readonly last_minute: { readonly allowed: number; readonly rejected: number; readonly would_reject: number }
+  readonly rules: readonly Rule[]
+}
+
+/** As the bundle has it. */
+export interface Selector {
+  readonly pathPrefix?: string | undefined
+  readonly pathExact?: string | undefined
+  readonly exceptPaths?: readonly string[] | undefined
+  readonly methods?: readonly string[] | undefined
+  readonly hosts?: readonly string[] | undefined
+  readonly domain?: string | undefined
+  readonly descriptors?: Patterns | undefined
+}
+
+/** Descriptor keys, and the values that each may have. */
+export type Patterns = Readonly<Record<string, string | readonly string[]>>
+
+export interface Rule {
+  readonly name: string
+  readonly limit_keys: readonly string[]
+  /** Credentials are digests. */
+  readonly match?: 'else' | Patterns
+  readonly algorithm: string
+  /** Its members depend on the algorithm. */
+  readonly algorithm_config: Readonly<Record<string, unknown>>
+  readonly last_minute: { readonly rejected: number; readonly would_reject: number }
+}
+
+export interface ExplainRequest {
+  readonly method: string
+  readonly uri: string
+  readonly host?: string | null | undefined
+  readonly headers?: Readonly<Record<string, string | readonly string[]>> | null
+  readonly body?: string | null | undefined
+}
+
+/** What a request would get now, and why. */
+export interface Explanation {
+  readonly action: 'allow' | 'reject' | 'refuse'
+  readonly status: number
+  readonly reason: string
+  readonly policy: string | null
+  readonly rule: string | null
+  readonly headers: Readonly<Record<string, string>>
+  /** All of the bundle; empty where the request was refused before one was looked at. */
+  readonly policies: readonly ExplainedPolicy[]
+}
+
+export interface ExplainedPolicy {
+  readonly id: string
+  readonly mode: PolicyMode
+  readonly matched: boolean
+  /** Why it does not cover the request; null where it does. */
+  readonly why: 'path' | 'method' | 'host' | 'except_path' | 'domain' | null
+  /** Empty where it does not cover the request. */
+  readonly rules: readonly ExplainedRule[]
+}
+
+export interface ExplainedRule {
+  readonly name: string
+  readonly applied: boolean
+  /** Such as `missing_descriptor`, `repeated_descriptor` or `no_match`; null where it applies. */
+  readonly why: string | null
+  /** What the request would take from each counter; null where that is not known, because two readers could understand the request differently. */
+  readonly cost: number | null
+  readonly descriptors: readonly ExplainedDescriptor[]
+  readonly counters: readonly ExplainedCounter[]
+  /** The id of the override that is in force for this caller. */
+  readonly override: string | null
+}
+
+export interface ExplainedDescriptor {
+  readonly key: string
+  /** Null where it is missing or repeated. Credentials are digests. */
+  readonly value: string | null
+}
+
+/** In tokens; that of a budget in hundredths of a unit of its currency. */
+export interface Counter {
+  readonly kind: CounterKind
+  /** What is left, with fractions; negative where settlements left a debt. */
+  readonly level: number
+  readonly limit: number
+  /** What is left, rounded down, and never negative. */
+  readonly remaining: number
+  /** Until it is full again. */
+  readonly reset_s: number
+}
+
+export interface ExplainedCounter extends Counter {
+  /** Until the request would fit; null: never. */
+  readonly wait_s: number | null
+}
+
+export interface CountersRequest {
+  readonly policy: string
+  readonly rule: string
+  readonly values?: CallerValues
+}
+
+export interface ResetRequest extends CountersRequest {
+  readonly reason: string
+}
+
+/** What a caller has left of one rule. */
+export interface Counters {
+  readonly policy: string
+  readonly rule: string
+  readonly mode: PolicyMode
+  readonly values: CallerValues
+  readonly counters: readonly Counter[]
+  /** Requests in flight; null where the rule does not count them. */
+  readonly holds: number | null
+  /** The id of the override that is in force for this caller. */
+  readonly override: string | null
+}
+
+/** What an override does: a request has exactly one of these members. */
+interface OverrideChange {
+  readonly multiply?: number
+  /** New values of members of the rule's `algorithm_config`. */
+  readonly set?: Readonly<Record<string, unknown>>
+  readonly unlimited?: true
+  readonly block?: true
+  readonly shadow_all?: true
+}
+
+export interface OverrideRequest extends OverrideChange {
+  readonly policy?: string
+  readonly rule?: string
+  /** Absent: all callers. */
+  readonly values?: CallerValues
+  /** A time in UTC, or a duration such as `2h`. */
+  readonly until: string
+  readonly reason: string
+  /** The id of the override that this one replaces. */
+  readonly replace?: string
+}
+
+/** An operator's change. It has a policy, a rule and values unless it is `shadow_all`. */
+export interface Override extends OverrideChange {
+  readonly id: string
+  readonly policy?: string
+  readonly rule?: string
+  /** Null: all callers. */
+  readonly values?: CallerValues | null
+  readonly until: Time
+  readonly reason: string
+  readonly actor: string
+  readonly created_at: Time
+  readonly durable: boolean
+  /** False while its rule is not in the active bundle, or the change does not fit it. */
+  readonly in_force: boolean
+}
+
+export interface Overrides {
+  readonly overrides: readonly Override[]
+}
+
+export interface Top {
+  readonly since: Time
+  /** By how much a count may be too high. */
+  readonly max_error: number
+  /** False: a worker's counts are missing, so that others may be too low. */
+  readonly complete: boolean
+  readonly rejected: readonly RejectedCaller[]
+  readonly nearest: readonly NearCaller[]
+}
+
+/** A caller of a rule. */
+interface RuleCaller {
+  readonly policy: string
+  readonly rule: string
+  readonly values: CallerValues
+}
+
+export interface RejectedCaller extends RuleCaller {
+  readonly count: number
+}
+
+export interface NearCaller extends RuleCaller {
+  /** Which of the rule's limits is the nearest. */
+  readonly kind: CounterKind
+  readonly remaining: number
+  readonly limit: number
+}
+
+export interface SessionRequest {
+  readonly token: string
+  readonly actor?: string
+}
+
+export interface Session {
+  readonly expires_at: Time
+}
+
+export interface NewSession extends Session {
+  readonly csrf_token: string
+}

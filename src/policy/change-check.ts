@@ -1,0 +1,127 @@
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import { BUCKET, type BucketLimit, IN_FLIGHT, type Limit } from '../limiter/limit.ts'
+import type { OverrideChange } from '../overrides/override.ts'
+import { parseRate, RATE } from './algorithms/rate.ts'
+import { foundValue } from './found-value.ts'
+import { BURST, IN_FLIGHT_REQUESTS, limitProblem, MONEY, type NumberForm, PER_SECOND, wholeNumber } from './limit-fields.ts'
+import { formatProblem, show } from './problem.ts'
+import { ruleLimits } from './rule-limits.ts'
+import type { Rule } from './schema.ts'
+import { settableFields, withFields } from './settable-fields.ts'
+import { closest } from './suggest.ts'
+
+const MAX_FACTOR = 1_000_000
+/** What limits can be multiplied by. It completes the sentence "expected …". */
+export const FACTOR = `a number above 0, up to ${MAX_FACTOR}`
+
+export function isFactor(value: unknown): value is number {
+  return typeof value === 'number' && value > 0 && value <= MAX_FACTOR
+}
+
+export type LimitsChange = Extract<OverrideChange, { readonly kind: 'multiply' | 'set' }>
+
+/**
+ * The rule with the limits that an override gives it, or a text that says what is wrong with them. This is the one check of what overrides
+ * may set: it is made when an operator sets one, when one comes from the store, and again when a bundle changes the rule.
+ */
+export function changedLimits(rule: Rule, change: LimitsChange): Rule | string {
+  const changed = change.kind === 'set' ? withSet(rule, change.fields) : multiplied(rule, change.factor)
+  return typeof changed === 'string' ? changed : (rangeProblem(changed) ?? changed)
+}
+
+function withSet(rule: Rule, fields: Fields): Rule | string {
+  const problems = [...setProblems(rule, fields)]
+  return problems.length > 0 ? problems.slice(0, MAX_PROBLEMS).join('; ') : withFields(rule, fields)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const MAX_PROBLEMS = 10
+
+/** Names all problems at once, in the sentences that a bundle would be refused with. */
+function* setProblems(rule: Rule, fields: Fields): Generator<string> {
+  const known = settableFields(rule)
+  if (known.length === 0) return yield `set: a rule with algorithm ${rule.algorithm} has no limits to set: use unlimited or block`
+  const expected = `set: expected ${known.join(', ')}`
+  const names = Object.keys(fields)
+  if (names.length === 0) return yield `${expected}, but it is empty`
+  const unknown = names.filter((name) => !known.includes(name))
+  for (const name of unknown) yield `${expected}, got ${show(name)}${hint(name, known)}`
+  if (unknown.length > 0) return
+  for (const name of known.filter((each) => names.includes(each))) {
+    const problem = limitProblem(name, fields[name])
+    if (problem !== undefined) yield fieldProblem(name, fields, problem)
+  }
+  if (names.includes('rate') && names.includes('tokens_per_second')) {
+    yield fieldProblem('rate', fields, 'either rate or tokens_per_second, not both')
+  }
+}
+
+function fieldProblem(name: string, fields: Fields, expected: string): string {
+  return `set.${formatProblem({ path: name, message: `expected ${expected}, ${foundValue(fields[name], expected)}` })}`
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const meant = closest(name, known)
+  return meant === undefined ? '' : ` — did you mean ${show(meant)}?`
+}
+
+/** Rates and sizes of all kinds. What counts in whole numbers is rounded down. No size falls below the smallest that a bundle may have. */
+function multiplied(rule: Rule, factor: number): Rule | string {
+  const known = settableFields(rule)
+  if (known.length === 0) return `a rule with algorithm ${rule.algorithm} has no limits: use unlimited or block`
+  if (!isFactor(factor)) return `multiply: expected ${FACTOR}`
+  switch (rule.algorithm) {
+    case 'token_bucket': {
+      const { rate, tokens_per_second } = rule.algorithm_config
+      const burst = Math.max(1, product((ruleLimits(rule, false)[0]!.limit as BucketLimit).burst, factor))
+      if (rate === undefined) return withFields(rule, { tokens_per_second: product(tokens_per_second!, factor), burst })
+      const raised = multipliedRate(rate, factor)
+      return parseRate(raised) === undefined ? 'rate is out of range' : withFields(rule, { rate: raised, burst })
+    }
+    case 'cost_budget': {
+      const budget = Math.max(1, Math.floor(product(rule.algorithm_config.budget * 1e6, factor))) / 1e6
+      return budget > MONEY.max ? `budget is above ${MONEY.max}` : withFields(rule, { budget })
+    }
+    default: {
+      const numbers = Object.entries(rule.algorithm_config).filter(([name, value]) => known.includes(name) && value !== undefined)
+      const whole = (count: number) => Math.max(1, Math.floor(product(count, factor)))
+      return withFields(rule, Object.fromEntries(numbers.map(([name, value]) => [name, whole(value as number)])))
+    }
+  }
+}
+
+/** Without the digits in which products of decimal numbers differ from what people expect: 100 × 1.15 is 115. */
+function product(a: number, b: number): number {
+  return Number((a * b).toPrecision(15))
+}
+
+function multipliedRate(rate: string, factor: number): string {
+  const [, count, unit] = RATE.exec(rate)!
+  const number = product(Number(count), factor)
+  // Rates are written without exponents; from 1e21 on they are out of range anyway.
+  return `${number < 1e-6 ? number.toLocaleString('en', { maximumFractionDigits: 20 }) : number}/${unit}`
+}
+
+/** Limits may follow from fields that were not set, such as the burst of a rate. */
+function rangeProblem(rule: Rule): string | undefined {
+  // Its limit is in billionths, and the budget itself has been checked.
+  if (rule.algorithm === 'cost_budget') return undefined
+  for (const { limit } of ruleLimits(rule, false)) {
+    for (const [what, value, { min, max }] of rangesOf(limit)) {
+      if (!(value >= min && value <= max)) return `the ${what} would be ${value}: expected ${min} to ${max}`
+    }
+  }
+  return undefined
+}
+
+function rangesOf(limit: Limit): readonly (readonly [what: string, value: number, form: NumberForm])[] {
+  const size = algorithmOf(limit).size(limit)
+  if (limit.kind !== BUCKET) return [['limit', size, limit.kind === IN_FLIGHT ? IN_FLIGHT_REQUESTS : TOKENS]]
+  return [
+    ['rate per second', limit.tokensPerMs * 1000, PER_SECOND],
+    ['burst', size, BURST],
+  ]
+}
+
+const TOKENS = wholeNumber('tokens')

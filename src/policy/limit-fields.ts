@@ -1,0 +1,75 @@
+import { hasSixDecimals, MAX_BUDGET } from '../costs/money.ts'
+import { MIN_PER_SECOND, rateProblem } from './algorithms/rate.ts'
+import { MAX_TOKENS } from './max-tokens.ts'
+
+/*
+ * What the limits of a rule may be, for the schema of bundles and for overrides alike. Workers check overrides, so nothing here loads the
+ * schema. Each sentence completes "expected …".
+ */
+
+/** The numbers that a limit may be. */
+export interface NumberForm {
+  readonly min: number
+  readonly max: number
+  /** Whether the limit can be counted in the unit of the algorithm: in whole requests, for example. */
+  readonly isCountable: (value: number) => boolean
+  readonly expected: string
+  readonly tooLow: string
+  readonly tooHigh: string
+}
+
+export const PER_SECOND: NumberForm = {
+  min: MIN_PER_SECOND,
+  max: MAX_TOKENS,
+  isCountable: Number.isFinite,
+  expected: 'a number above 0, in tokens per second',
+  tooLow: `a number above 0 (at least ${MIN_PER_SECOND})`,
+  tooHigh: `a number up to ${MAX_TOKENS}`,
+}
+
+export const BURST: NumberForm = {
+  min: 1,
+  max: MAX_TOKENS,
+  isCountable: Number.isFinite,
+  expected: 'a number of at least 1',
+  tooLow: 'a number of at least 1, because below 1 no request would ever pass',
+  tooHigh: `a number up to ${MAX_TOKENS}`,
+}
+
+/** The smallest amount of money is what six decimals can say. */
+export const MONEY: NumberForm = {
+  min: 1e-6,
+  max: MAX_BUDGET,
+  isCountable: hasSixDecimals,
+  ...everyTime(`an amount of money, a number above 0, up to ${MAX_BUDGET}, with at most 6 decimals`),
+}
+
+export const IN_FLIGHT_REQUESTS = wholeNumber('requests', 1_000_000)
+
+export function wholeNumber(what: string, max = MAX_TOKENS): NumberForm {
+  return { min: 1, max, isCountable: Number.isInteger, ...everyTime(`a whole number of ${what}, from 1 to ${max}`) }
+}
+
+function everyTime(expected: string): Pick<NumberForm, 'expected' | 'tooLow' | 'tooHigh'> {
+  return { expected, tooLow: expected, tooHigh: expected }
+}
+
+const FORMS: Readonly<Record<string, NumberForm>> = {
+  tokens_per_second: PER_SECOND,
+  burst: BURST,
+  limit: wholeNumber('requests'),
+  tokens_per_minute: wholeNumber('tokens'),
+  tokens_per_day: wholeNumber('tokens'),
+  burst_tokens: wholeNumber('tokens'),
+  budget: MONEY,
+  max_in_flight: IN_FLIGHT_REQUESTS,
+}
+
+/** What was expected of a limit, a member of a rule's `algorithm_config`; undefined where its value is one that a bundle may have. */
+export function limitProblem(field: string, value: unknown): string | undefined {
+  if (field === 'rate') return rateProblem(value)
+  const { min, max, isCountable, expected, tooLow, tooHigh } = FORMS[field]!
+  if (typeof value !== 'number' || !isCountable(value)) return expected
+  if (value < min) return tooLow
+  return value > max ? tooHigh : undefined
+}

@@ -1,0 +1,204 @@
+import type {
+  ActivitySample,
+  BackendSample,
+  CountsByName,
+  PolicySample,
+  Quantiles,
+  RedisSample,
+  RuleSpending,
+  SpendingSample,
+} from '../../../admin/api/instance-types.ts'
+import type { MetricName } from '../../../telemetry/metrics/catalogue.ts'
+import { CounterGrowth } from '../../../telemetry/metrics/counter-growth.ts'
+import { HistogramGrowth } from '../../../telemetry/metrics/histogram-growth.ts'
+import type { MetricMemory } from '../../../telemetry/metrics/metric-memory.ts'
+import { busiest } from './busiest.ts'
+
+/** Of each of two lists: the busiest policies, and those that rejected most. */
+const SHOWN_POLICIES = 6
+const SHOWN_RULES = 6
+/** As many as a table of the busiest needs. */
+const BUSIEST_POLICIES = 20
+
+/** What all threads have counted since the look before. */
+export type MetricReading = Pick<
+  ActivitySample,
+  'allowed' | 'rejected' | 'would_reject' | 'refused' | 'reasons' | 'policies' | 'latency' | 'spending'
+>
+
+/**
+ * Looks at the metrics that all threads share, again and again. It keeps a number for each series, and for a look an object for each policy that
+ * decided anything; what it returns is of a fixed size, whatever the number of policies.
+ */
+export class MetricLook {
+  /** The policies that decided most between the last two looks. */
+  busiest: readonly string[] = []
+  readonly #memory: MetricMemory
+  readonly #growth = new Map<MetricName, CounterGrowth>()
+  readonly #decisionTimes: HistogramGrowth
+  readonly #backendTimes: HistogramGrowth
+  readonly #roundTrips: HistogramGrowth
+
+  constructor(memory: MetricMemory) {
+    this.#memory = memory
+    this.#decisionTimes = new HistogramGrowth(memory, 'edge_decision_duration_seconds')
+    this.#backendTimes = new HistogramGrowth(memory, 'edge_backend_response_seconds')
+    this.#roundTrips = new HistogramGrowth(memory, 'edge_redis_round_trip_seconds')
+  }
+
+  /** A part at a time: there may be a hundred thousand series. */
+  *steps(): Generator<void, MetricReading> {
+    yield* this.#memory.readSteps()
+    const policies = new ByPolicy()
+    const byReason = new Map<string, number>()
+    let allowed = 0
+    let rejected = 0
+    yield* this.#grown('edge_decisions_total', ([action, reason, policy, route], by) => {
+      const isAllowed = action === 'allow'
+      if (isAllowed) allowed += by
+      else {
+        rejected += by
+        add(byReason, reason!, by)
+      }
+      // Where no policy decided, both labels say so.
+      if (policy !== 'none' || route !== 'none') policies.of(policy!)[isAllowed ? 'allowed' : 'rejected'] += by
+    })
+    let wouldReject = 0
+    yield* this.#grown('edge_would_reject_total', ([policy], by) => {
+      wouldReject += by
+      policies.of(policy!).would_reject += by
+    })
+    const refusals = yield* this.#countsByName('edge_refused_requests_total')
+    this.#decisionTimes.look()
+    this.busiest = busiest(policies.all(), BUSIEST_POLICIES, decisionsOf).map(({ policy }) => policy)
+    return {
+      allowed,
+      rejected,
+      would_reject: wouldReject,
+      refused: Object.values(refusals).reduce((sum, count) => sum + count, 0),
+      reasons: { rejected: Object.fromEntries(byReason), refused: refusals },
+      policies: shownPolicies(policies.all()),
+      latency: quantiles(this.#decisionTimes),
+      spending: yield* this.#spending(),
+    }
+  }
+
+  *backendSteps(): Generator<void, BackendSample> {
+    this.#backendTimes.look()
+    return {
+      in_flight: this.#gauge('edge_proxy_open_requests'),
+      streams: this.#gauge('edge_llm_open_streams'),
+      tunnels: this.#gauge('edge_proxy_open_tunnels'),
+      waiting: this.#gauge('edge_backend_queue_requests'),
+      responses: yield* this.#countsByName('edge_backend_responses_total'),
+      failures: yield* this.#countsByName('edge_backend_failures_total'),
+      latency: quantiles(this.#backendTimes),
+    }
+  }
+
+  *redisSteps(): Generator<void, RedisSample> {
+    this.#roundTrips.look()
+    return {
+      round_trips: this.#roundTrips.count,
+      latency: quantiles(this.#roundTrips),
+      checks: yield* this.#countsByName('edge_redis_answers_total'),
+      errors: yield* this.#countsByName('edge_redis_errors_total'),
+      open_circuits: this.#gauge('edge_redis_circuit_open'),
+    }
+  }
+
+  *#spending(): Generator<void, SpendingSample> {
+    const rules = new Map<string, { policy: string; rule: string; tokens: number; money: number }>()
+    const of = ([policy, rule]: readonly string[]) => {
+      const key = JSON.stringify([policy, rule])
+      let found = rules.get(key)
+      if (found === undefined) {
+        found = { policy: policy!, rule: rule!, tokens: 0, money: 0 }
+        rules.set(key, found)
+      }
+      return found
+    }
+    let tokens = 0
+    let money = 0
+    yield* this.#grown('edge_llm_tokens_used_total', (values, by) => {
+      tokens += by
+      of(values).tokens += by
+    })
+    yield* this.#grown('edge_cost_spent_total', (values, by) => {
+      money += by
+      of(values).money += by
+    })
+    const shown = new Set<RuleSpending>([
+      ...busiest(rules.values(), SHOWN_RULES, (rule) => rule.tokens),
+      ...busiest(rules.values(), SHOWN_RULES, (rule) => rule.money),
+    ])
+    return { tokens, money, rules: [...shown] }
+  }
+
+  #grown(name: MetricName, onGrowth: (values: readonly string[], by: number) => void): Generator<void> {
+    let growth = this.#growth.get(name)
+    if (growth === undefined) {
+      growth = new CounterGrowth(this.#memory, name)
+      this.#growth.set(name, growth)
+    }
+    return growth.steps(onGrowth)
+  }
+
+  /** Of a counter with one label, whose values are few. */
+  *#countsByName(name: MetricName): Generator<void, CountsByName> {
+    const counts = new Map<string, number>()
+    yield* this.#grown(name, ([value], by) => add(counts, value!, by))
+    return Object.fromEntries(counts)
+  }
+
+  #gauge(name: MetricName): number {
+    return this.#memory.entriesOf(name).reduce((sum, { cell }) => sum + this.#memory.sum(cell), 0)
+  }
+}
+
+class ByPolicy {
+  readonly #counts = new Map<string, { policy: string; allowed: number; rejected: number; would_reject: number }>()
+
+  of(policy: string): { allowed: number; rejected: number; would_reject: number } {
+    let counts = this.#counts.get(policy)
+    if (counts === undefined) {
+      counts = { policy, allowed: 0, rejected: 0, would_reject: 0 }
+      this.#counts.set(policy, counts)
+    }
+    return counts
+  }
+
+  all(): Iterable<PolicySample> {
+    return this.#counts.values()
+  }
+}
+
+function shownPolicies(policies: Iterable<PolicySample>): PolicySample[] {
+  const all = [...policies]
+  const shown = new Set([
+    ...busiest(all, SHOWN_POLICIES, decisionsOf),
+    ...busiest(all, SHOWN_POLICIES, (policy) => policy.rejected),
+    ...busiest(all, SHOWN_POLICIES, (policy) => policy.would_reject),
+  ])
+  return [...shown]
+}
+
+/** A shadow policy may have decided nothing by itself. */
+function decisionsOf({ allowed, rejected, would_reject }: PolicySample): number {
+  return Math.max(allowed + rejected, would_reject)
+}
+
+function add(counts: Map<string, number>, name: string, by: number): void {
+  counts.set(name, (counts.get(name) ?? 0) + by)
+}
+
+function quantiles(times: HistogramGrowth): Quantiles | null {
+  const p50 = times.quantile(0.5)
+  const p99 = times.quantile(0.99)
+  return p50 === null || p99 === null ? null : { p50_ms: milliseconds(p50), p99_ms: milliseconds(p99) }
+}
+
+/** Of more digits nothing is known. */
+function milliseconds(seconds: number): number {
+  return Number((seconds * 1000).toPrecision(4))
+}

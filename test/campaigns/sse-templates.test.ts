@@ -1,3 +1,0 @@
-import { templatesSuite } from '../support/llm/templates-suite.ts'
-
-templatesSuite(3000)
