@@ -51,7 +51,14 @@ export class DecisionPipeline {
   readonly #recorder: DecisionRecorder
   readonly #pendingParts: PendingDecisionParts
   /** Filled anew for each question: the engine reads it before it returns. */
-  readonly #options: DecisionOptions = { withDescriptors: false, given: undefined, isSettledLater: false, body: undefined, nowMs: 0 }
+  readonly #options: DecisionOptions = {
+    withDescriptors: false,
+    given: undefined,
+    isSettledLater: false,
+    looks: false,
+    body: undefined,
+    nowMs: 0,
+  }
 
   constructor(parts: PipelineParts) {
     this.#parts = parts
@@ -187,7 +194,7 @@ export class DecisionPipeline {
 
   #readGateway(view: RequestView, plan: Plan, { hasHints }: GatewayParts): void {
     this.#options.isSettledLater = plan.hasSettledCosts && asksToSettle(view)
-    this.#options.body = hasHints && plan.needsBody ? hintedBody(view) : undefined
+    this.#options.body = hintedBody(view, plan, hasHints)
   }
 
   #conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean, reservations: Reservations | undefined): DecisionAnswer {

@@ -1,5 +1,6 @@
 import type { BodyFacts } from '../engine/question.ts'
 import { MAX_TOKENS } from '../llm/tokens.ts'
+import type { Plan } from '../policy/plan.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
 
 /** As long as a body's `model` may be (`llm/llm-request.ts`). */
@@ -10,8 +11,9 @@ export function asksToSettle(view: RequestView): boolean {
   return view.header('x-edge-settle') === '1'
 }
 
-/** What the gateway says of a body that is not read here. Undefined: nothing. */
-export function hintedBody(view: RequestView): BodyFacts {
+/** What the gateway says of a body that is not read here. `hasHints`: whether that counts. Undefined: nothing, or no rule needs it. */
+export function hintedBody(view: RequestView, { needsBody }: Plan, hasHints: boolean): BodyFacts {
+  if (!hasHints || !needsBody) return undefined
   const prompt = view.header('x-edge-prompt-tokens')
   const most = view.header('x-edge-max-tokens')
   const model = view.header('x-edge-model')

@@ -2,10 +2,12 @@ import type { Clock } from '../clock.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { BodyFacts, BodyNeed } from '../engine/question.ts'
+import type { Reason } from '../engine/reasons.ts'
 import type { RequestView } from '../request/view.ts'
 import type { DecisionSpan } from '../telemetry/tracing/decision-span.ts'
 import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
-import type { DecisionAnswer } from './decision-answer.ts'
+import type { DecisionSteps } from './decide-in-steps.ts'
+import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 import type { Door } from './door.ts'
 import type { NoteDecided } from './note-decided.ts'
@@ -17,7 +19,7 @@ export interface PendingDecisionParts {
 }
 
 /** A request on its way to a decision in several steps. Like the pipeline, it never throws and never rejects. */
-export class PendingDecision {
+export class PendingDecision implements DecisionSteps {
   readonly #parts: PendingDecisionParts
   readonly #door: Door
   readonly #evaluation: Evaluation
@@ -82,6 +84,10 @@ export class PendingDecision {
   decideWithBody(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
     this.#startMs = this.#parts.clock.nowMs()
     return this.#decide(body)
+  }
+
+  refuse(reason: Reason): RefusedAnswer {
+    return this.#parts.recorder.refuse(this.#door, reason)
   }
 
   #decide(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {

@@ -14,7 +14,7 @@ import type { CallerWatch } from './caller-watch.ts'
 import type { Decision, Refused } from './decision.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
-import type { Explanation } from './explanation.ts'
+import type { Explanation, StepwiseExplanation } from './explanation.ts'
 import { type CounterName, findCounters, type Inspection, inspectCounters } from './inspection.ts'
 import { type LimitAges, limitAges } from './limit-ages.ts'
 import type { LimitCall, LimitResult } from './limit-call.ts'
@@ -154,7 +154,20 @@ export class Engine {
 
   /** What `decide` would return now, and why. Takes nothing. */
   explain(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
-    return this.open(view, options)?.explain(options) ?? { decision: NO_BUNDLE, policies: [] }
+    const explanation = this.explainStepwise(view, options)
+    return explanation instanceof Promise ? explanation.then(whole) : whole(explanation)
+  }
+
+  /** The same in small steps, for a bundle with thousands of policies. */
+  explainStepwise(
+    view: RequestView,
+    options: OpenOptions & DecideOptions = NO_OPTIONS,
+  ): StepwiseExplanation | Promise<StepwiseExplanation> {
+    const evaluation = this.open(view, { ...options, looks: true })
+    if (evaluation === undefined) return { decision: NO_BUNDLE, policies: [] }
+    const decision = evaluation.decide(options)
+    if (decision instanceof Promise) return decision.then((later) => described(evaluation, later, options))
+    return described(evaluation, decision, options)
   }
 
   /**
@@ -243,4 +256,13 @@ export class Engine {
     }
     return charges
   }
+}
+
+function described(evaluation: Evaluation, decision: Decision, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {
+  const policies = evaluation.describe(options)
+  return policies instanceof Promise ? policies.then((later) => ({ decision, policies: later })) : { decision, policies }
+}
+
+function whole({ decision, policies }: StepwiseExplanation): Explanation {
+  return { decision, policies: [...policies] }
 }

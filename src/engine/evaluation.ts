@@ -1,12 +1,13 @@
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'
-import type { Explanation, StepwiseExplanation } from './explanation.ts'
+import type { ExplainedPolicy } from './explanation.ts'
 import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './question.ts'
 import type { Run } from './run.ts'
 
 /**
  * A decision in several steps, one after the other. All steps use the plan that was active when the request arrived; it is routed once, and
- * each descriptor is read once. An evaluation that is never decided can simply be dropped.
+ * each descriptor is read once. An evaluation that is never decided can simply be dropped. One that `looks` has the same steps, takes nothing, and
+ * can be described at their end.
  */
 export class Evaluation {
   readonly #evaluator: Evaluator
@@ -31,30 +32,28 @@ export class Evaluation {
     return this.#run?.bodyCaller() ?? []
   }
 
-  /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. `isForOperator`: it is not counted either. */
-  precheck(isForOperator = false): Rejected | Refused | undefined | Promise<Rejected | undefined> {
+  /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. */
+  precheck(): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#beginStep()
-    const rejection = this.#evaluator.precheck(run, isForOperator)
+    const rejection = this.#evaluator.precheck(run)
     if (rejection instanceof Promise) return rejection.then((later) => this.#afterPrecheck(run, later) as Rejected | undefined)
     return this.#afterPrecheck(run, rejection)
   }
 
   /** Decides and takes. The last step. */
   decide(options: DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
-    return this.#evaluator.decide(this.#beginStep(), options)
-  }
-
-  /** What `decide` would return now, with every policy, rule, descriptor and counter involved. Takes nothing. */
-  explain(options: DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
     const run = this.#beginStep()
-    const explanation = this.#evaluator.explain(run, options)
-    if (explanation instanceof Promise) return explanation.then((later) => this.#afterExplain(run, later))
-    return this.#afterExplain(run, explanation)
+    const decision = this.#evaluator.decide(run, options)
+    if (run.seen === undefined) return decision
+    return decision instanceof Promise ? decision.then((later) => this.#afterLook(run, later)) : this.#afterLook(run, decision)
   }
 
-  /** The same in small steps, for a bundle with thousands of policies. The last step: the run belongs to the explanation. */
-  explainStepwise(options: DecideOptions = NO_OPTIONS): StepwiseExplanation | Promise<StepwiseExplanation> {
-    return this.#evaluator.explain(this.#beginStep(), options)
+  /**
+   * Of one that looks, after its other steps: every policy, rule, descriptor and counter involved. In small steps, for a bundle with thousands
+   * of policies. `options`: for rules that no decision came to. The last step: the run belongs to what is returned.
+   */
+  describe(options: DecideOptions = NO_OPTIONS): Iterable<ExplainedPolicy> | Promise<Iterable<ExplainedPolicy>> {
+    return this.#evaluator.describe(this.#beginStep(), options)
   }
 
   #beginStep(): Run {
@@ -65,14 +64,13 @@ export class Evaluation {
     return run
   }
 
-  #afterExplain(run: Run, { decision, policies }: StepwiseExplanation): Explanation {
-    const all = [...policies]
+  #afterLook(run: Run, decision: Decision): Decision {
     this.#run = run
-    return { decision, policies: all }
+    return decision
   }
 
   #afterPrecheck(run: Run, rejection: Rejected | Refused | undefined): Rejected | Refused | undefined {
-    if (rejection === undefined) this.#run = run
+    if (rejection === undefined || run.seen !== undefined) this.#run = run
     return rejection
   }
 }

@@ -10,15 +10,19 @@ import type { CallerWatch } from './caller-watch.ts'
 import { chargePolicy } from './charging.ts'
 import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
 import type { Allowed, Decision, Refused, Rejected } from './decision.ts'
-import { explain, type StepwiseExplanation } from './explanation.ts'
+import { describePolicies, type ExplainedPolicy } from './explanation.ts'
 import { Group } from './group.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './question.ts'
 import type { Run } from './run.ts'
 import { RunPool } from './run-pool.ts'
+import type { SeenCounters } from './seen-counters.ts'
 import { awaitSettlements, longestRejection, mostConstrained } from './verdict.ts'
 
-/** The steps from a request to its decision, with a given plan. */
+/**
+ * The steps from a request to its decision, with a given plan. A decision that takes and one that only looks (`run.seen`) go through the same
+ * checks in the same order: looking leaves out whatever would change a counter or be reported to somebody.
+ */
 export class Evaluator {
   readonly #store: CounterStore
   readonly #clock: Clock
@@ -58,16 +62,13 @@ export class Evaluator {
     return run
   }
 
-  /** Takes, and returns the run to the pool. */
+  /** Takes, and returns the run to the pool; a run that looks does neither. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     if (run.isShadowed) return this.#simulateAll(run)
-    if (run.lacksHost) return this.#refuse(run, NO_HOST)
-    const block = findBlock(run)
-    if (block !== undefined) return this.#block(run, block, this.#callerWatch)
-    this.#chargeEnforcing(run, false)
-    if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
+    const objection = this.#findObjection(run, false)
+    if (objection !== undefined) return objection
     const taken = this.#take(run)
     return taken instanceof Promise ? taken.then((later) => this.#afterEnforcing(run, later)) : this.#afterEnforcing(run, taken)
   }
@@ -92,27 +93,25 @@ export class Evaluator {
     return run.bodyNeed
   }
 
-  /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. `isForOperator`: nobody was rejected. */
-  precheck(run: Run, isForOperator: boolean): Rejected | Refused | undefined | Promise<Rejected | undefined> {
-    const watch = isForOperator ? undefined : this.#callerWatch
+  /** Checks the rules that need no body, and takes nothing. A rejection returns the run to the pool. */
+  precheck(run: Run): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     this.#setTime(run, undefined)
     if (run.isShadowed) return undefined
-    if (run.lacksHost) return this.#refuse(run, NO_HOST)
     run.isBodyUnread = true
-    const block = findBlock(run)
-    if (block !== undefined) return this.#block(run, block, watch)
-    this.#chargeEnforcing(run, true)
-    if (run.hasRepeated) return this.#refuse(run, REPEATED_FIELD)
-    const { charges, results } = run.group
-    const fits = charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs, isForOperator)
-    return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later, watch)) : this.#afterCheck(run, fits, watch)
+    const objection = this.#findObjection(run, true)
+    if (objection !== undefined) return objection
+    const fits = this.#check(run)
+    return fits instanceof Promise ? fits.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, fits)
   }
 
-  /** What would be decided, and why. Takes nothing, and the run can be continued. */
-  explain(run: Run, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {
-    run.setBody(options.body)
-    this.#setTime(run, options.nowMs)
-    return explain(run, this.#store, this.#open)
+  /**
+   * The policies as a run that looks has seen them. Counters that its decision did not come to are looked at now; where the steps ended before
+   * a decision, all of them are, with what the body says.
+   */
+  describe(run: Run, options: DecideOptions): Iterable<ExplainedPolicy> | Promise<Iterable<ExplainedPolicy>> {
+    const enforcing = run.seen!.hasEnforcing || run.seen!.hasShadows || this.#lookAtEnforcing(run, options)
+    const all = enforcing instanceof Promise ? enforcing.then(() => this.#lookAtShadows(run)) : this.#lookAtShadows(run)
+    return all instanceof Promise ? all.then(() => describePolicies(run)) : describePolicies(run)
   }
 
   /** The enforcing block that applies and ends streams under way, if there is one. Returns the run to the pool. */
@@ -138,39 +137,54 @@ export class Evaluator {
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) chargePolicy(run, policies[i]!, isHeadOnly)
   }
 
-  #refuse(run: Run, refused: Refused): Refused {
-    this.#runs.giveBack(run)
-    return refused
+  /** What refuses or rejects before a counter is asked, in this order. Otherwise the enforcing rules are charged, and the store decides. */
+  #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {
+    if (run.lacksHost) return this.#conclude(run, NO_HOST)
+    const block = findBlock(run)
+    if (block !== undefined) return this.#block(run, block)
+    this.#chargeEnforcing(run, isHeadOnly)
+    return run.hasRepeated ? this.#conclude(run, REPEATED_FIELD) : undefined
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {
+    if (run.seen !== undefined) return this.#check(run)
     const { charges, results } = run.group
     return charges.length === 0 || this.#store.takeAll(charges, results, run.nowMs, run.wallMs)
   }
 
+  #check(run: Run): Outcome | Promise<Outcome> {
+    const { charges, results } = run.group
+    return charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs, run.seen !== undefined)
+  }
+
   /** An unavailable store rejects nothing here: it will be asked again. */
-  #afterCheck(run: Run, fits: Outcome, watch: CallerWatch | undefined): Rejected | undefined {
-    return fits === false ? this.#reject(run, watch) : undefined
+  #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
+    return fits === false ? this.#reject(run) : undefined
   }
 
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
-    if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
-    this.#callerWatch?.onLevels(run.group, run.active!.plan, run.nowMs)
-    if (taken === false) return this.#reject(run, this.#callerWatch)
-    if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
-    this.#open?.open(run.reserved)
+    if (run.seen !== undefined) run.seen.hasEnforcing = true
+    if (taken === 'unavailable') return this.#conclude(run, NO_STORE)
+    this.#watchOf(run)?.onLevels(run.group, run.active!.plan, run.nowMs)
+    if (taken === false) return this.#reject(run)
+    if (run.seen !== undefined) pretendToTake(run.group, run.seen)
+    else {
+      if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
+      this.#open?.open(run.reserved)
+    }
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
   }
 
   /** No policy enforces: each takes what fits from its own counters, and changes no response. */
-  #simulateAll(run: Run): Decision | Promise<Decision> {
+  #simulateAll(run: Run): Allowed | Promise<Allowed> {
     run.limit = undefined
     return this.#simulate(run)
   }
 
   /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
-  #simulate(run: Run): Decision | Promise<Decision> {
+  #simulate(run: Run): Allowed | Promise<Allowed> {
+    if (run.seen !== undefined) run.seen.hasShadows = true
     let asked: Simulation[] | undefined
     for (let i = 0; i < run.matches.count; i++) {
       const policy = run.matches.policies[i]!
@@ -193,17 +207,20 @@ export class Evaluator {
   }
 
   /** In bundle order, whichever result arrived first. */
-  async #afterAll(run: Run, asked: readonly Simulation[]): Promise<Decision> {
+  async #afterAll(run: Run, asked: readonly Simulation[]): Promise<Allowed> {
     const outcomes = await Promise.all(asked.map(({ taken }) => taken))
     for (const [i, { group }] of asked.entries()) this.#afterSimulated(run, group, outcomes[i]!)
     return this.#conclude(run, allowed(run))
   }
 
   #afterSimulated(run: Run, group: Group, taken: Outcome | PlanRule): void {
-    if (typeof taken === 'boolean') this.#callerWatch?.onLevels(group, run.active!.plan, run.nowMs)
+    if (typeof taken === 'boolean') {
+      this.#watchOf(run)?.onLevels(group, run.active!.plan, run.nowMs)
+      run.seen?.note(group)
+    }
     if (typeof taken === 'object') run.addWouldReject({ rule: taken, reason: 'blocked' })
     else if (taken === false) run.addWouldReject(longestRejection(group))
-    else if (taken === true) this.#reserve(run, group)
+    else if (taken === true && run.seen === undefined) this.#reserve(run, group)
   }
 
   /** For rules whose cost is settled; only such rules warn. */
@@ -212,24 +229,56 @@ export class Evaluator {
     if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
   }
 
-  #block(run: Run, rule: PlanRule, watch: CallerWatch | undefined): Rejected {
-    watch?.onReject(rule, run.limitValues(rule), 0, run.nowMs)
+  #block(run: Run, rule: PlanRule): Rejected {
+    this.#watchOf(run)?.onReject(rule, run.limitValues(rule), 0, run.nowMs)
     return this.#conclude(run, blocked(run, rule))
   }
 
-  #reject(run: Run, watch: CallerWatch | undefined): Rejected {
+  #reject(run: Run): Rejected {
     if (this.#open !== undefined) awaitSettlements(run.group, this.#open)
+    if (run.seen !== undefined) run.seen.note(run.group)
     const rejection = longestRejection(run.group)
     const { rule, firstRow } = rejection
     const { values, valuesFrom } = run.group.charges
-    watch?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
+    this.#watchOf(run)?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
     return this.#conclude(run, rejected(run, rejection))
   }
 
-  #conclude<D extends Allowed | Rejected>(run: Run, decision: D): D {
-    this.#runs.giveBack(run)
+  #conclude<D extends Decision>(run: Run, decision: D): D {
+    if (run.seen === undefined) this.#runs.giveBack(run)
     return decision
   }
+
+  /** Nobody is told what an operator asks. */
+  #watchOf(run: Run): CallerWatch | undefined {
+    return run.seen === undefined ? this.#callerWatch : undefined
+  }
+
+  #lookAtEnforcing(run: Run, options: DecideOptions): void | Promise<void> {
+    run.setBody(options.body)
+    this.#setTime(run, options.nowMs)
+    if (run.isShadowed) return
+    this.#chargeEnforcing(run, false)
+    const fits = this.#check(run)
+    return fits instanceof Promise ? fits.then((later) => this.#noteEnforcing(run, later)) : this.#noteEnforcing(run, fits)
+  }
+
+  #noteEnforcing(run: Run, fits: Outcome): void {
+    if (fits === 'unavailable') return
+    if (fits === false && this.#open !== undefined) awaitSettlements(run.group, this.#open)
+    run.seen!.note(run.group)
+  }
+
+  #lookAtShadows(run: Run): unknown {
+    return run.seen!.hasShadows || this.#simulate(run)
+  }
+}
+
+/** A decision reports what is left after it. */
+function pretendToTake(group: Group, seen: SeenCounters): void {
+  seen.note(group)
+  const { charges, results } = group
+  for (let row = 0; row < charges.length; row++) results.levels[row]! -= charges.costs[row]!
 }
 
 /** A shadow policy's part of a decision. */

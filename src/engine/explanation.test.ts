@@ -141,10 +141,8 @@ describe('an explanation', () => {
       policy('s', { mode: 'shadow', rules: [bucketRule('r', [], 3)] }),
     )
     for (let i = 0; i < 2; i++) {
-      const evaluation = service.engine.open(viewOf({ uri: '/' }))!
-      const explained = evaluation.explain()
+      const explained = service.engine.explain(viewOf({ uri: '/' }))
       expect(explained).toBeInstanceOf(Promise)
-      expect(() => evaluation.decide()).toThrow('pending')
       await store.answerAll((count) => count - 1)
       const { policies, decision } = await explained
       expect(policies.map(({ rules }) => rules[0]!.counters[0]!.level)).toEqual([5, 3])
@@ -187,12 +185,12 @@ test('an explanation foretells the decision, and changes nothing', () => {
     fc.property(fc.array(request, { maxLength: 30 }), (requests) => {
       const [one, other] = [newService(...policies), newService(...policies)]
       for (const { given, gapMs, ...each } of requests) {
-        const evaluation = one.engine.open(viewOf(each), { given, withDescriptors: true })!
-        const { decision: foretold } = evaluation.explain() as Explanation
-        expect(told((evaluation.explain() as Explanation).decision)).toEqual(told(foretold))
-        const decided = evaluation.decide() as Decision
+        const options = { given, withDescriptors: true }
+        const { decision: foretold } = one.engine.explain(viewOf(each), options) as Explanation
+        expect(told((one.engine.explain(viewOf(each), options) as Explanation).decision)).toEqual(told(foretold))
+        const decided = one.decide(each, options)
         expect(told(foretold)).toEqual(told(decided))
-        expect(told(decided)).toEqual(told(other.decide(each, { given, withDescriptors: true })))
+        expect(told(decided)).toEqual(told(other.decide(each, options)))
         one.clock.advance(gapMs)
         other.clock.advance(gapMs)
       }

@@ -163,7 +163,7 @@ describe('a body that says twice what a rule needs', () => {
     const evaluation = engine.open(viewOf({}))!
     expect(evaluation.needsBody()).toBe('may')
     expect(evaluation.precheck()).toBeUndefined()
-    expect(evaluation.explain({ body: 'repeated_descriptor' })).toMatchObject({ decision: { action: 'allow' } })
+    expect(engine.explain(viewOf({}), { body: 'repeated_descriptor' })).toMatchObject({ decision: { action: 'allow' } })
     expect(evaluation.decide({ body: 'repeated_descriptor' })).toMatchObject({ action: 'allow', wouldRejects: [], reservation: undefined })
   })
 

@@ -8,6 +8,8 @@ export interface OpenOptions {
   readonly given?: number | undefined
   /** The caller settles what is taken, even if no body is read. */
   readonly isSettledLater?: boolean | undefined
+  /** Decides in the same way and takes nothing: for operators who ask what would happen. */
+  readonly looks?: boolean | undefined
 }
 
 /** 'must' where an enforcing rule needs the body, 'may' where only shadow rules do, which must not change a response. */
@@ -31,6 +33,7 @@ export const NO_OPTIONS: OpenOptions & DecideOptions = {
   withDescriptors: false,
   given: undefined,
   isSettledLater: false,
+  looks: false,
   body: undefined,
   nowMs: undefined,
 }

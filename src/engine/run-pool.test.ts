@@ -144,7 +144,7 @@ function lookOnce({ engine, store, gone }: Scene<EmbeddedStore>): void {
     engine.decide(view)
     engine.open(view)!.needsBody()
     engine.open(view)!.precheck()
-    engine.open(view)!.explain()
+    engine.explain(view)
   }
   // Those of the new plan stay.
   store.open = open

@@ -14,6 +14,7 @@ import type { OverrideIndex } from './override-index.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
 import type { ReservedCharge } from './reservation.ts'
 import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
+import { SeenCounters } from './seen-counters.ts'
 import { bundleRule, type Variant } from './variant.ts'
 
 const NONE: never[] = []
@@ -41,6 +42,8 @@ export class Run implements RequestFacts, RequestParts {
   /** Whether an override has all policies in shadow mode. */
   isShadowed = false
   withDescriptors = false
+  /** Of a run that only looks: it takes nothing, nobody is told of it, and it never returns to the pool. */
+  seen: SeenCounters | undefined
   /** Whether the policies that apply depend on a host, and the request names none. */
   lacksHost = false
   /** Whether a charged rule is keyed by a field that is repeated: then nothing may be taken. */
@@ -74,6 +77,7 @@ export class Run implements RequestFacts, RequestParts {
     this.isGiven = options.given !== undefined
     this.given = options.given === undefined ? 1 : checkedGiven(options.given)
     this.isSettledLater = options.isSettledLater === true
+    if (options.looks === true) this.seen = new SeenCounters()
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
     const exceptedPath = plan.routes.hasExceptions ? this.#exceptedPath(view) : this.path

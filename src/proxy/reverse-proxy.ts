@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { Clock } from '../clock.ts'
+import { decideInSteps, type ReadCost, type UnreadBody } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { PendingDecision } from '../decide/pending-decision.ts'
@@ -11,7 +12,7 @@ import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader } from '../http/raw-headers.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
 import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/usage-request.ts'
-import { mayClimb, normalizePath } from '../policy/path.ts'
+import { normalizePath } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
@@ -30,6 +31,7 @@ import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchanges } from './exchanges.ts'
 import { fieldsOf, linesOf } from './field-lines.ts'
+import { basePathOf, refusalOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm-response.ts'
 import type { HeldRequest, OpenHolds } from './open-holds.ts'
 import { OpenStreams } from './open-streams.ts'
@@ -40,8 +42,6 @@ import { Settlement } from './settlement.ts'
 import { WorkSlices } from './work-slices.ts'
 
 const MINUTE_MS = 60_000
-/** A base path may be a tenant, or an API's version. */
-const CLIMBS = 'the path has a segment that begins with "..", and some backends would leave their base path with it'
 
 export interface ProxyParts {
   readonly pipeline: DecisionPipeline
@@ -73,6 +73,7 @@ export class ReverseProxy {
   readonly #openStreams: OpenStreams
   readonly #basePath: string
   readonly #exchanges: Exchanges
+  readonly #read: ReadIncoming = (incoming, isEnforced) => this.#readBody(incoming, isEnforced)
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
@@ -85,7 +86,7 @@ export class ReverseProxy {
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
       onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
     })
-    this.#basePath = parts.backend.options.url.pathname.replace(/\/+$/, '')
+    this.#basePath = basePathOf(parts.backend.options.url)
   }
 
   /** Never throws: what breaks becomes a response too. */
@@ -98,25 +99,31 @@ export class ReverseProxy {
   }
 
   #decide(request: ProxiedRequest, downstream: Downstream): void {
-    const { pipeline, engine, tracing, backend } = this.#parts
+    const { pipeline, engine, tracing, backend, maxBodyBytes } = this.#parts
     const view = new ProxiedRequestView(request, downstream.peer)
     if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
-    if (this.#basePath !== '' && mayClimb(request.target)) return this.refuse(downstream, 'bad_request', CLIMBS)
+    const refusal = refusalOf(request, this.#basePath)
+    if (refusal !== undefined) return this.refuse(downstream, 'bad_request', refusal)
     // Read first: another thread may activate the next one at any moment.
     const { plan } = engine
     const pending = pipeline.open('proxy', view, request.hasCookie ? cookieHeader(request.fields) : undefined, downstream.trace)
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
-    const incoming = new Incoming(request, view, plan, downstream, pending)
-    const need = pending.needsBody()
-    if (typeof need !== 'string') return this.#respond(incoming, need)
-    if (need !== 'no') {
-      this.#decideWithBody(incoming, need === 'must').catch((error: unknown) => this.#fail(downstream, error))
-      return
+    const incoming = new Incoming(request, view, plan, downstream, pending, this.#read)
+    const answer = decideInSteps(pending, incoming, maxBodyBytes)
+    if (answer instanceof Promise) void this.#respondLater(incoming, answer)
+    else this.#respond(incoming, answer)
+  }
+
+  /** Never rejects. */
+  async #respondLater(incoming: Incoming, answer: Promise<DecisionAnswer | undefined>): Promise<void> {
+    try {
+      this.#respond(incoming, await answer)
+    } catch (error) {
+      this.#fail(incoming.downstream, error)
+    } finally {
+      // Where it is forwarded, it is not released here.
+      incoming.body?.release()
     }
-    const answer = pending.decide()
-    if (answer instanceof Promise) {
-      answer.then((later) => this.#respond(incoming, later)).catch((error: unknown) => this.#fail(downstream, error))
-    } else this.#respond(incoming, answer)
   }
 
   /** Our own code failed. The client learns that it did, the log learns why. */
@@ -142,37 +149,25 @@ export class ReverseProxy {
     this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
   }
 
-  /** A token budget must see the body first. What the head alone decides is decided before it is read. */
-  async #decideWithBody(incoming: Incoming, isEnforced: boolean): Promise<void> {
+  async #readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost> {
     const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, backend } = this.#parts
     const { request, downstream, pending } = incoming
-    if (isEnforced && (request.contentLength ?? 0) > maxBodyBytes) return this.refuse(downstream, 'body_too_large')
-    const prechecked = pending.precheck()
-    const rejection = prechecked instanceof Promise ? await prechecked : prechecked
-    if (rejection !== undefined) return this.#respond(incoming, rejection)
     const holders = request.hasBody ? bodyHolders(bodyMemory, trustedProxies, pending.bodyCaller(), incoming.view, downstream.peer) : []
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices, holders }
     const body = await readBody(request, downstream, bodyClaims, options)
-    if (body === undefined) return this.#endGone(downstream) // and nothing was taken
+    if (body === undefined) return 'gone'
     incoming.body = body
-    try {
-      const { llm } = body
-      if (typeof llm !== 'string') {
-        incoming.llm = llm
-        downstream.trace?.noteBody(llm)
-      } else if (isEnforced) return this.refuse(downstream, llm)
-      // Without it, rules in shadow mode do without an estimate, as if there were no body to be read.
-      const facts = typeof llm !== 'string' || llm === 'repeated_descriptor' ? llm : undefined
-      const answer = pending.decideWithBody(facts)
-      this.#respond(incoming, answer instanceof Promise ? await answer : answer)
-    } finally {
-      // Where it is forwarded, it is not released here.
-      incoming.body?.release()
-    }
+    const { llm } = body
+    if (typeof llm === 'string') return llm
+    incoming.llm = llm
+    downstream.trace?.noteBody(llm)
+    return llm
   }
 
-  #respond(incoming: Incoming, answer: DecisionAnswer): void {
+  /** Undefined: the client is gone, and nothing was taken. */
+  #respond(incoming: Incoming, answer: DecisionAnswer | undefined): void {
     const { downstream } = incoming
+    if (answer === undefined) return this.#endGone(downstream)
     const { decision } = answer
     downstream.trace?.noteDecision(answer)
     try {
@@ -286,8 +281,10 @@ export class ReverseProxy {
   }
 }
 
+type ReadIncoming = (incoming: Incoming, isEnforced: boolean) => Promise<ReadCost>
+
 /** A request on its way to a decision. */
-class Incoming {
+class Incoming implements UnreadBody {
   readonly request: ProxiedRequest
   readonly view: RequestView
   /** It is the one that decides, or an earlier one. */
@@ -298,12 +295,29 @@ class Incoming {
   llm: LlmRequest | undefined
   /** The body where it was read, until it is forwarded. */
   body: ReadBody | undefined
+  readonly #read: ReadIncoming
 
-  constructor(request: ProxiedRequest, view: RequestView, plan: Plan | undefined, downstream: Downstream, pending: PendingDecision) {
+  constructor(
+    request: ProxiedRequest,
+    view: RequestView,
+    plan: Plan | undefined,
+    downstream: Downstream,
+    pending: PendingDecision,
+    read: ReadIncoming,
+  ) {
     this.request = request
     this.view = view
     this.plan = plan
     this.downstream = downstream
     this.pending = pending
+    this.#read = read
+  }
+
+  get contentLength(): number | undefined {
+    return this.request.contentLength
+  }
+
+  read(isEnforced: boolean): Promise<ReadCost> {
+    return this.#read(this, isEnforced)
   }
 }

@@ -46,8 +46,16 @@ export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }:
 async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
   const { newAdminApi } = await import('./admin-api-parts.ts')
   if (mode === 'reverse_proxy') {
-    const { requestExplainer } = await import('../proxy/request-explainer.ts')
-    return (config, parts) => newAdminApi(config, parts, requestExplainer(parts.engine, config.maxBodyBytes))
+    const [{ requestExplainer }, { basePathOf, FORWARDER }, { WorkSlices }] = await Promise.all([
+      import('../proxy/request-explainer.ts'),
+      import('../proxy/incoming-request.ts'),
+      import('../proxy/work-slices.ts'),
+    ])
+    return (config, parts) => {
+      const { backendUrl, maxBodyBytes } = config
+      const options = { peer: FORWARDER, basePath: basePathOf(backendUrl!), maxBodyBytes, slices: new WorkSlices() }
+      return newAdminApi(config, parts, requestExplainer(parts.engine, options))
+    }
   }
   const { questionExplainer } = await import('../doors/http1/question-explainer.ts')
   return (config, parts) => newAdminApi(config, parts, questionExplainer(parts.engine, config.gatewayHints))

@@ -31,7 +31,8 @@ export class GatewayDoor implements SimulatedDoor {
   }
 
   decideView(view: RequestView): Decision {
-    return (this.#hasHints ? this.#engine.decide(view, { body: this.#bodyOf(view) }) : this.#engine.decide(view)) as Decision
+    const body = this.#bodyOf(view)
+    return (body === undefined ? this.#engine.decide(view) : this.#engine.decide(view, { body })) as Decision
   }
 
   headersOf(answer: DecisionAnswer): HeaderList {
@@ -43,7 +44,7 @@ export class GatewayDoor implements SimulatedDoor {
   }
 
   #bodyOf(view: RequestView): BodyFacts {
-    return this.#hasHints && this.#engine.plan!.needsBody ? hintedBody(view) : undefined
+    return hintedBody(view, this.#engine.plan!, this.#hasHints)
   }
 }
 

@@ -1,13 +1,12 @@
-import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from '../decide/decision-answer.ts'
+import { decideInSteps, UnrecordedSteps } from '../decide/decide-in-steps.ts'
+import { type DecisionAnswer, refusedAnswer } from '../decide/decision-answer.ts'
 import type { RequestExplanation } from '../decide/request-explanation.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { HeaderList } from '../http/header-list.ts'
-import { readCost } from '../proxy/body-cost.ts'
-import { errorFields } from '../proxy/error-response.ts'
-import { type Peer, peerAt } from '../proxy/peer.ts'
-import { ProxiedRequestView } from '../proxy/proxied-request-view.ts'
-import { askedProxiedRequest, FORWARDER, requestExplainer } from '../proxy/request-explainer.ts'
+import { type AskedOptions, FORWARDER, readAsked } from '../proxy/incoming-request.ts'
+import { peerAt } from '../proxy/peer.ts'
+import { requestExplainer, responseFieldsOf } from '../proxy/request-explainer.ts'
 import { WorkSlices } from '../proxy/work-slices.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
@@ -28,18 +27,10 @@ export class ProxyDoor implements SimulatedDoor {
   }
 
   async decide(asked: SimulatedRequest): Promise<DecisionAnswer> {
-    const { request, bytes } = askedProxiedRequest(asked)
-    if (typeof request === 'string') return refusedAnswer('bad_request')
-    const pending = this.#engine.open(new ProxiedRequestView(request, this.#peerOf(asked)))!
-    const need = pending.needsBody()
-    if (need === 'no') return answerOf(await pending.decide())
-    const isEnforced = need === 'must'
-    if (isEnforced && (request.contentLength ?? 0) > this.#maxBodyBytes) return refusedAnswer('body_too_large')
-    const rejection = await pending.precheck()
-    if (rejection !== undefined) return answerOf(rejection)
-    const cost = await readCost(bytes, request, this.#maxBodyBytes, this.#slices)
-    if (isEnforced && typeof cost === 'string') return refusedAnswer(cost)
-    return answerOf(await pending.decide({ body: typeof cost !== 'string' || cost === 'repeated_descriptor' ? cost : undefined }))
+    const incoming = readAsked(asked, this.#optionsFor(asked))
+    if (typeof incoming === 'string') return refusedAnswer('bad_request')
+    const steps = new UnrecordedSteps(this.#engine.open(incoming.view)!)
+    return (await decideInSteps(steps, incoming.body, this.#maxBodyBytes))!
   }
 
   decideView(view: RequestView): Decision {
@@ -47,16 +38,15 @@ export class ProxyDoor implements SimulatedDoor {
   }
 
   headersOf(answer: DecisionAnswer): HeaderList {
-    const headers = answerHeaders(answer)
-    if (answer.decision?.action === 'allow') return headers
-    return errorFields(answer.decision?.reason ?? answer.refusal!, headers)
+    return responseFieldsOf(answer)
   }
 
   explain(request: SimulatedRequest): Promise<RequestExplanation> {
-    return requestExplainer(this.#engine, this.#maxBodyBytes, this.#peerOf(request))(request)
+    return requestExplainer(this.#engine, this.#optionsFor(request))(request)
   }
 
-  #peerOf({ client }: SimulatedRequest): Peer {
-    return client === undefined ? FORWARDER : peerAt(client, this.#trustedProxies)
+  #optionsFor({ client }: SimulatedRequest): AskedOptions {
+    const peer = client === undefined ? FORWARDER : peerAt(client, this.#trustedProxies)
+    return { peer, basePath: '', maxBodyBytes: this.#maxBodyBytes, slices: this.#slices }
   }
 }

@@ -13,8 +13,7 @@ export function questionExplainer(engine: Engine, hasHints: boolean): ExplainReq
     if (plan === undefined) return explainRefusal('no_bundle_loaded')
     const view = askedQuestion(asked)
     if (typeof view === 'string') return explainRefusal(view)
-    const body = hasHints && plan.needsBody ? hintedBody(view) : undefined
-    return explainDecision(await engine.open(view)!.explainStepwise({ body }))
+    return explainDecision(await engine.explainStepwise(view, { body: hintedBody(view, plan, hasHints) }))
   }
 }
 

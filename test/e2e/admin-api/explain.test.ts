@@ -277,7 +277,7 @@ describe('explain in reverse_proxy', () => {
   let edge: Edge
 
   beforeAll(async () => {
-    const env = { ...ADMIN_ENV, ...proxyEnv('http://127.0.0.1:9'), EDGE_MAX_BODY_BYTES: '2000' }
+    const env = { ...ADMIN_ENV, ...proxyEnv('http://127.0.0.1:9/base'), EDGE_MAX_BODY_BYTES: '2000' }
     edge = await running({ bundle: bundle(1, ...PROXY_POLICIES), env, clock: new ManualClock() }, owner)
   })
 
@@ -325,6 +325,7 @@ describe('explain in reverse_proxy', () => {
     ['a body that is too large', { body: JSON.stringify({ prompt: 'x'.repeat(3000) }) }, 413, 'body_too_large'],
     ['a body that does not match its coding', { headers: { 'content-encoding': 'gzip' }, body: '{}' }, 400, 'bad_request'],
     ['a host that is none', { host: 'a b' }, 400, 'bad_request'],
+    ['a target that leaves the base path of the backend', { uri: '/v1/../../other' }, 400, 'bad_request'],
     ['two lengths', { headers: { 'content-length': ['1', '1'] }, body: '{}' }, 400, 'bad_request'],
   ])('refuses %s as the proxy does', async (_what, part, status, reason) => {
     const request = { method: 'POST', uri: '/v1/chat/completions', host: 'a', ...part }

@@ -10,7 +10,11 @@ export const START_MS = Date.UTC(2026, 0, 15, 12)
 export function simulating(bundle: object, options: Partial<SimulationOptions> = {}): Simulation {
   const parsed = parseBundle(JSON.stringify(bundle))
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
-  return new Simulation(compileBundle(parsed.bundle), {
+  return new Simulation(compileBundle(parsed.bundle), simulationOptions(options))
+}
+
+export function simulationOptions(options: Partial<SimulationOptions>): SimulationOptions {
+  return {
     mode: 'decision_service',
     startMs: START_MS,
     storeBytes: 1024 ** 2,
@@ -18,7 +22,7 @@ export function simulating(bundle: object, options: Partial<SimulationOptions> =
     hasHints: false,
     maxBodyBytes: 16 * 1024 ** 2,
     ...options,
-  })
+  }
 }
 
 /** A GET of `/` with these header fields, names and values in turn, unless the test says otherwise. */

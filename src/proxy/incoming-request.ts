@@ -1,0 +1,77 @@
+import type { ReadCost, UnreadBody } from '../decide/decide-in-steps.ts'
+import type { AskedRequest } from '../decide/request-explanation.ts'
+import { KNOWN_METHODS } from '../http/known-methods.ts'
+import { headerValue } from '../http/raw-headers.ts'
+import { mayClimb } from '../policy/path.ts'
+import type { RequestView } from '../request/view.ts'
+import { readCost } from './body-cost.ts'
+import type { ReceivedHead } from './downstream.ts'
+import type { Peer } from './peer.ts'
+import { ProxiedRequest } from './proxied-request.ts'
+import { ProxiedRequestView } from './proxied-request-view.ts'
+import type { WorkSlices } from './work-slices.ts'
+
+/** A base path may be a tenant, or an API's version. */
+const CLIMBS = 'the path has a segment that begins with "..", and some backends would leave their base path with it'
+
+/** Whoever forwards the request for its client. Without X-Forwarded-For nobody knows the client's address. */
+export const FORWARDER: Peer = { address: '', isTrusted: true }
+
+/** What all targets are appended to; empty for a backend whose URL has no path. */
+export function basePathOf({ pathname }: URL): string {
+  return pathname.replace(/\/+$/, '')
+}
+
+/** Why a request is refused before anything is decided, though its head can be read. */
+export function refusalOf({ target }: ProxiedRequest, basePath: string): string | undefined {
+  return basePath !== '' && mayClimb(target) ? CLIMBS : undefined
+}
+
+export interface AskedOptions {
+  readonly peer: Peer
+  readonly basePath: string
+  readonly maxBodyBytes: number
+  readonly slices: WorkSlices
+}
+
+/** A request that did not come from a socket, as the proxy would read it. Returns what is wrong with it, in words, where it would be refused. */
+export function readAsked(asked: AskedRequest, options: AskedOptions): { readonly view: RequestView; readonly body: AskedBody } | string {
+  if (!KNOWN_METHODS.has(asked.method)) return 'the method is not known'
+  const bytes = Buffer.from(asked.body ?? '')
+  const request = ProxiedRequest.read(headOf(asked, bytes.length), false)
+  if (typeof request === 'string') return request
+  const refusal = refusalOf(request, options.basePath)
+  return refusal ?? { view: new ProxiedRequestView(request, options.peer), body: new AskedBody(request, bytes, options) }
+}
+
+export class AskedBody implements UnreadBody {
+  /** Once it was read. */
+  cost: ReadCost | undefined
+  readonly #request: ProxiedRequest
+  readonly #bytes: Buffer
+  readonly #options: AskedOptions
+
+  constructor(request: ProxiedRequest, bytes: Buffer, options: AskedOptions) {
+    this.#request = request
+    this.#bytes = bytes
+    this.#options = options
+  }
+
+  get contentLength(): number | undefined {
+    return this.#request.contentLength
+  }
+
+  async read(): Promise<ReadCost> {
+    const { maxBodyBytes, slices } = this.#options
+    this.cost = await readCost(this.#bytes, this.#request, maxBodyBytes, slices)
+    return this.cost
+  }
+}
+
+/** A client that names no host speaks HTTP/1.0. */
+function headOf({ method, uri, host, fields: given, body }: AskedRequest, length: number): ReceivedHead {
+  const fields = [...(host === undefined ? [] : ['Host', host]), ...given]
+  const hasLength = ['content-length', 'transfer-encoding'].some((name) => headerValue(fields, name) !== undefined)
+  if (body !== undefined && !hasLength) fields.push('Content-Length', String(length))
+  return { method, target: uri, version: headerValue(fields, 'host') === undefined ? '1.0' : '1.1', fields }
+}
