@@ -6,8 +6,8 @@ import {
   type RequestExplanation,
 } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
-import { KNOWN_METHODS } from '../http/known-methods.ts'
 import { headerValue } from '../http/raw-headers.ts'
+import { KNOWN_METHODS } from '../http1/request-line.ts'
 import { type BodyCost, readCost } from './body-cost.ts'
 import type { ReceivedHead } from './downstream.ts'
 import { errorFields } from './error-response.ts'

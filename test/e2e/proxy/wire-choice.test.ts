@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ProxyWire } from '../../../src/proxy/wire/proxy-wire.ts'
+import { WireFront } from '../../../src/listen/wire-front.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 
@@ -11,7 +11,7 @@ test.each([
   ['EDGE_PROXY_WIRE=own', { EDGE_PROXY_WIRE: 'own' }, 'own'],
   ['EDGE_PROXY_WIRE=node', { EDGE_PROXY_WIRE: 'node' }, 'node'],
 ])('requests are read by the wire that is chosen, and the log names it: %s', async (_what, env, wire) => {
-  const accept = vi.spyOn(ProxyWire.prototype, 'accept')
+  const accept = vi.spyOn(WireFront.prototype, 'accept')
   onTestFinished(() => accept.mockRestore())
   const edge = await proxying(await HttpBackend.start(), { env })
   expect((await edge.get('/')).body).toBe('hello')
