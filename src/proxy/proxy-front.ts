@@ -30,7 +30,7 @@ export type ProxyOptions = Pick<
   | 'backendIdleTimeoutMs'
   | 'backendQueueMs'
   | 'maxBodyBytes'
-  | 'proxyWire'
+  | 'isProxyOnNodeHttp'
 >
 
 type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }
@@ -63,7 +63,7 @@ export class ProxyFront {
       onQueueWait: (seconds) => backendMetrics.queueSeconds.observe(seconds),
     })
     this.#trustedProxies = options.trustedProxies
-    this.#hasOwnWire = options.proxyWire === 'own'
+    this.#hasOwnWire = !options.isProxyOnNodeHttp
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
