@@ -18,6 +18,26 @@ const ZERO = 0x30
 const USUAL_FIELDS = 32
 const MAX_LENGTH_DIGITS = 15
 
+interface FramingField {
+  /** In lower case. */
+  readonly name: string
+  /** What it may say in a plain request; undefined: it may not be there. */
+  readonly meaning: 'connection' | 'length' | 'encoding' | undefined
+}
+
+/** The fields that say how the connection, or the body, goes on. */
+const FRAMING_FIELDS: readonly FramingField[] = [
+  { name: 'connection', meaning: 'connection' },
+  { name: 'content-length', meaning: 'length' },
+  { name: 'transfer-encoding', meaning: 'encoding' },
+  ...['te', 'expect', 'upgrade', 'trailer', 'proxy-connection'].map((name) => ({ name, meaning: undefined })),
+]
+const LONGEST_NAME = Math.max(...FRAMING_FIELDS.map(({ name }) => name.length))
+/** By their length and first letter, in which no two of them are the same: nearly all other fields differ from them in that. */
+const BY_BEGINNING = Array.from({ length: placeOf(LONGEST_NAME + 1, 0) }, (_, place) =>
+  FRAMING_FIELDS.find(({ name }) => placeOf(name.length, name.charCodeAt(0)) === place),
+)
+
 /**
  * Reads the header lines of plain requests: each is `Name: value` or `Name:value`, the connection is kept, and the body's end is beyond
  * doubt. Anything else is OTHER; nothing is repaired. This is the one place where requests that are read without `node:http` get their framing.
@@ -28,6 +48,8 @@ export class HeadFields {
   used: number
   contentLength = 0
   isChunked = false
+  /** Each field is written as `Name: value`. */
+  isSpaced = true
   #hasLength = false
   #hasConnection = false
   readonly #first: number
@@ -44,6 +66,7 @@ export class HeadFields {
    */
   read(bytes: Uint8Array, from: number, limit: number): number {
     this.forget()
+    let { places, used } = this
     let at = from
     while (at < limit) {
       const nameAt = at
@@ -53,14 +76,23 @@ export class HeadFields {
         if (bytes[at] !== COLON) return OTHER
         const nameEnd = at++
         if (at < limit && bytes[at] === SPACE) at++
+        else this.isSpaced = false
         const valueAt = at
         at = endOfValue(bytes, at, limit)
-        const isCut = at === limit
         // Only the usual single space is known here, not all the white space that may surround a value (RFC 9112 5.1).
-        if (at > valueAt && (bytes[valueAt] === SPACE || (!isCut && bytes[at - 1] === SPACE))) return OTHER
-        if (!this.#note(bytes, nameAt, nameEnd - nameAt, valueAt, at, isCut)) return OTHER
-        if (isCut) return INCOMPLETE
-        this.#add(nameAt, nameEnd, valueAt, at)
+        if (at > valueAt && (bytes[valueAt] === SPACE || (at < limit && bytes[at - 1] === SPACE))) return OTHER
+        const length = nameEnd - nameAt
+        const framing = length <= LONGEST_NAME ? BY_BEGINNING[placeOf(length, bytes[nameAt]!)] : undefined
+        if (framing !== undefined && isSameText(bytes, nameAt, framing.name) && !this.#note(framing, bytes, valueAt, at, at === limit))
+          return OTHER
+        if (at === limit) return INCOMPLETE
+        if (used === places.length) places = this.#grow()
+        places[used] = nameAt
+        places[used + 1] = nameEnd
+        places[used + 2] = valueAt
+        places[used + 3] = at
+        used += FIELD_INTS
+        this.used = used
       }
       if (bytes[at] !== CR) return OTHER
       if (at + 1 === limit) return INCOMPLETE
@@ -76,6 +108,7 @@ export class HeadFields {
     this.used = this.#first
     this.contentLength = 0
     this.isChunked = false
+    this.isSpaced = true
     this.#hasLength = false
     this.#hasConnection = false
   }
@@ -91,43 +124,18 @@ export class HeadFields {
     for (let i = 0; i < this.used; i++) this.places[i]! -= by
   }
 
-  #add(nameAt: number, nameEnd: number, valueAt: number, valueEnd: number): void {
-    const field = this.used
-    if (field === this.places.length) this.#grow()
-    const { places } = this
-    places[field] = nameAt
-    places[field + 1] = nameEnd
-    places[field + 2] = valueAt
-    places[field + 3] = valueEnd
-    this.used = field + FIELD_INTS
-  }
-
-  #grow(): void {
+  #grow(): Int32Array<ArrayBuffer> {
     const larger = new Int32Array(this.places.length * 2)
     larger.set(this.places)
     this.places = larger
+    return larger
   }
 
-  /** Returns false for a field that makes the request, or the connection, something out of the ordinary. `isCut`: more of its value may follow. */
-  #note(bytes: Uint8Array, nameAt: number, nameLength: number, valueAt: number, valueEnd: number, isCut: boolean): boolean {
-    switch (nameLength) {
-      case 2:
-        return !isSameText(bytes, nameAt, 'te')
-      case 6:
-        return !isSameText(bytes, nameAt, 'expect')
-      case 7:
-        return !isSameText(bytes, nameAt, 'upgrade') && !isSameText(bytes, nameAt, 'trailer')
-      case 10:
-        return !isSameText(bytes, nameAt, 'connection') || this.#noteConnection(bytes, valueAt, valueEnd, isCut)
-      case 14:
-        return !isSameText(bytes, nameAt, 'content-length') || this.#noteLength(bytes, valueAt, valueEnd, isCut)
-      case 16:
-        return !isSameText(bytes, nameAt, 'proxy-connection')
-      case 17:
-        return !isSameText(bytes, nameAt, 'transfer-encoding') || this.#noteEncoding(bytes, valueAt, valueEnd, isCut)
-      default:
-        return true
-    }
+  /** Returns false where the request, or the connection, is something out of the ordinary. `isCut`: more of the value may follow. */
+  #note({ meaning }: FramingField, bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
+    if (meaning === 'connection') return this.#noteConnection(bytes, at, end, isCut)
+    if (meaning === 'length') return this.#noteLength(bytes, at, end, isCut)
+    return meaning === 'encoding' && this.#noteEncoding(bytes, at, end, isCut)
   }
 
   #noteConnection(bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
@@ -164,4 +172,9 @@ function isValue(bytes: Uint8Array, at: number, end: number, value: string, isCu
   const length = end - at
   if (isCut) return length <= value.length && isSameText(bytes, at, value.slice(0, length))
   return length === value.length && isSameText(bytes, at, value)
+}
+
+/** In upper and lower case letters the last five bits are the same. */
+function placeOf(length: number, firstByte: number): number {
+  return length * 32 + (firstByte & 31)
 }

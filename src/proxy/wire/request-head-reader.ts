@@ -6,7 +6,6 @@ import type { ReceivedHead } from '../downstream.ts'
 const ASTERISK = 0x2a
 const SLASH = 0x2f
 const LINE_END_LENGTH = 2
-const COLON_AND_SPACE_LENGTH = 2
 
 /** Reads the heads of plain requests with a target in origin form, or `*`. Anything else is OTHER; nothing is repaired. */
 export class RequestHeadReader {
@@ -32,7 +31,7 @@ export class RequestHeadReader {
     const method = text.slice(0, methodEnd - from)
     const target = text.slice(targetAt - from, targetEnd - from)
     const fields = this.#fieldsOf(text, from)
-    const lines = this.#isSpaced() ? text.slice(lineEnd - from, headEnd - from - LINE_END_LENGTH) : undefined
+    const lines = this.#fields.isSpaced ? text.slice(lineEnd - from, headEnd - from - LINE_END_LENGTH) : undefined
     this.text = text
     this.received = { method, target, version: '1.1', fields, lines }
     return headEnd
@@ -45,12 +44,5 @@ export class RequestHeadReader {
       fields.push(text.slice(places[i]! - from, places[i + 1]! - from), text.slice(places[i + 2]! - from, places[i + 3]! - from))
     }
     return fields
-  }
-
-  /** Whether each field is written as `Name: value`. */
-  #isSpaced(): boolean {
-    const { places, used } = this.#fields
-    for (let i = 0; i < used; i += FIELD_INTS) if (places[i + 2]! - places[i + 1]! !== COLON_AND_SPACE_LENGTH) return false
-    return true
   }
 }
