@@ -3,7 +3,12 @@ import { BadValue } from './config-values.ts'
 import { SETTINGS, type Setting } from './settings.ts'
 
 /** Every setting, read once at startup. */
-export type ServerConfig = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
+export type ServerConfig = Settings & {
+  /** A switch for tests and benchmarks, no setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
+  readonly isProxyOnNodeHttp: boolean
+}
+
+type Settings = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
 
 export type ConfigResult =
   | { readonly ok: true; readonly config: ServerConfig }
@@ -14,7 +19,8 @@ export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
   flags: Readonly<Record<string, string | undefined>>,
 ): ConfigResult {
-  const { config, problems } = readSettings(Object.keys(SETTINGS) as SettingName[], env, flags)
+  const { config: settings, problems } = readSettings(Object.keys(SETTINGS) as SettingName[], env, flags)
+  const config = Object.freeze({ ...settings, isProxyOnNodeHttp: env['EDGE_PROXY_WIRE'] === 'node' })
   problems.push(...contradictions(config))
   return problems.length > 0 ? { ok: false, problems } : { ok: true, config }
 }

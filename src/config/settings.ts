@@ -44,7 +44,6 @@ const MODES = ['decision_service', 'reverse_proxy'] as const
 const BACKEND_HOSTS = ['backend', 'client'] as const
 const REDIS_MODES = ['exact', 'leased'] as const
 const REDIS_FAILURE_MODES = ['local', 'open', 'closed'] as const
-const WIRES = ['own', 'node'] as const
 const SWITCH = ['on', 'off'] as const
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 const MAX_STORE_BYTES = 8 * 1024 ** 3
@@ -247,20 +246,6 @@ export const SETTINGS = {
     flag: 'grpc-socket',
     about: 'path of a unix socket for gRPC, beside its port or instead of it; decision_service only',
     read: readSocketPath,
-  },
-  grpcWire: {
-    env: 'EDGE_GRPC_WIRE',
-    flag: 'grpc-wire',
-    fallback: 'own',
-    about: 'what reads gRPC calls: own, or node (slower; to rule out a fault of the other)',
-    read: (text) => readChoice(text!, WIRES),
-  },
-  proxyWire: {
-    env: 'EDGE_PROXY_WIRE',
-    flag: 'proxy-wire',
-    fallback: 'own',
-    about: 'what reads the requests of reverse_proxy: own, or node (slower; to rule out a fault of the other)',
-    read: (text) => readChoice(text!, WIRES),
   },
   trustedProxies: {
     env: 'EDGE_TRUSTED_PROXIES',

@@ -18,7 +18,7 @@ import { OpenHolds } from './open-holds.ts'
 import { localPeerOf, remotePeerOf } from './peer.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 import { type ProxyParts, ReverseProxy } from './reverse-proxy.ts'
-import { ProxyWire } from './wire/proxy-wire.ts'
+import { newProxyWire, type ProxyWire } from './wire/proxy-wire.ts'
 
 export type ProxyOptions = Pick<
   ServerConfig,
@@ -30,7 +30,7 @@ export type ProxyOptions = Pick<
   | 'backendIdleTimeoutMs'
   | 'backendQueueMs'
   | 'maxBodyBytes'
-  | 'proxyWire'
+  | 'isProxyOnNodeHttp'
 >
 
 type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }
@@ -63,7 +63,7 @@ export class ProxyFront {
       onQueueWait: (seconds) => backendMetrics.queueSeconds.observe(seconds),
     })
     this.#trustedProxies = options.trustedProxies
-    this.#hasOwnWire = options.proxyWire === 'own'
+    this.#hasOwnWire = !options.isProxyOnNodeHttp
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
@@ -92,7 +92,7 @@ export class ProxyFront {
       noteMalformed: (detail: string) => this.#proxy.noteMalformed(detail),
     }
     const { idleTimeoutMs: stallMs } = this.#backend.options
-    const newWire = (handOver: (socket: Socket) => void): ProxyWire => new ProxyWire(options.timeouts, stallMs, { ...handlers, handOver })
+    const newWire = (handOver: (socket: Socket) => void): ProxyWire => newProxyWire(options.timeouts, stallMs, { ...handlers, handOver })
     const server = new NodeServer({
       ...handlers,
       handleOwn,

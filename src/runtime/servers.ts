@@ -57,7 +57,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
   })
   const newGrpcServer = (options: PortOptions): ListenerServer => {
     const ignoredLimits = new CounterFamily(metricMemory, 'edge_rate_limit_ignored_limits_total').series()
-    return code.newGrpcServer!(options, { pipeline, isReady, wire: config.grpcWire, ignoredLimits })
+    return code.newGrpcServer!(options, { pipeline, isReady, ignoredLimits })
   }
   const newServer: Readonly<Record<ListenerName, () => ListenerServer>> = {
     main: () => newMainServer(portOptions('main')),

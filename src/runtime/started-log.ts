@@ -12,11 +12,10 @@ type Addresses = ReadonlyMap<ListenerName, ListenAddress>
 
 /** Says that the service accepts requests and where, and what of its settings an operator should think about. */
 export function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger): void {
-  const { mode, workers, debugSessionSecret, proxyWire } = config
-  const wire = mode === 'reverse_proxy' && { proxy_wire: proxyWire }
+  const { mode, workers, debugSessionSecret } = config
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
   logger.info(
-    { event: 'started', version: VERSION, mode, ...addressFields(addresses), workers, pid: process.pid, ...wire, ...redis },
+    { event: 'started', version: VERSION, mode, ...addressFields(addresses), workers, pid: process.pid, ...redis },
     'edge started',
   )
   if (mode === 'reverse_proxy' && !addresses.has('admin')) {

@@ -30,28 +30,28 @@ const FRONT = 'The proxy is a thin front of decide, and knows no concrete store 
 
 const RULES: readonly Rule[] = [
   { of: ['policy/', 'request/', 'limiter/', 'costs/', 'llm/', 'decision-log/', 'top/'], not: ['node:', 'clock.ts'], why: PURE },
-  { of: ['policy/', 'request/'], not: ['store/', 'engine/', 'http/', 'files/', 'telemetry/', ...USERS], why: USED },
+  { of: ['policy/', 'request/'], not: ['store/', 'engine/', 'http/', 'http1/', 'files/', 'telemetry/', ...USERS], why: USED },
   {
     of: ['limiter/', 'costs/', 'llm/'],
-    not: ['policy/', 'request/', 'store/', 'engine/', 'http/', 'files/', 'telemetry/', ...USERS],
+    not: ['policy/', 'request/', 'store/', 'engine/', 'http/', 'http1/', 'files/', 'telemetry/', ...USERS],
     why: USED,
   },
   {
     of: ['store/'],
-    not: ['policy/', 'request/', 'engine/', 'http/', 'telemetry/', 'reservations/', ...USERS],
+    not: ['policy/', 'request/', 'engine/', 'http/', 'http1/', 'telemetry/', 'reservations/', ...USERS],
     why: "A store knows the limiter's arithmetic and nothing else.",
   },
   { of: ['engine/'], not: ['node:'], why: 'The engine does no I/O.' },
   { of: ['engine/'], not: ['llm/'], why: 'The engine knows costs, not what they are made of.' },
   {
     of: ['engine/'],
-    not: [...STORES, 'http/', 'files/', 'telemetry/', 'reservations/', 'top/', ...USERS],
+    not: [...STORES, 'http/', 'http1/', 'files/', 'telemetry/', 'reservations/', 'top/', ...USERS],
     why: "The engine knows the store's interface, never a store.",
   },
-  { of: ['http/', 'files/'], not: ['store/', 'engine/', 'policy/', 'telemetry/', ...USERS], why: USED },
+  { of: ['http/', 'http1/', 'files/'], not: ['store/', 'engine/', 'policy/', 'telemetry/', ...USERS], why: USED },
   {
     of: SOURCES,
-    not: ['store/', 'engine/', 'http/', 'telemetry/', 'listen/', 'decide/', ...SERVERS, 'config/', ...PROGRAM],
+    not: ['store/', 'engine/', 'http/', 'http1/', 'telemetry/', 'listen/', 'decide/', ...SERVERS, 'config/', ...PROGRAM],
     why: 'A source is told what to call with what it has read.',
   },
   { of: ['telemetry/'], not: [...STORES, ...USERS], why: USED },
@@ -62,17 +62,17 @@ const RULES: readonly Rule[] = [
   },
   {
     of: ['decision-log/'],
-    not: ['store/', 'limiter/', 'costs/', 'llm/', 'files/', 'http/', 'telemetry/', ...USERS],
+    not: ['store/', 'limiter/', 'costs/', 'llm/', 'files/', 'http/', 'http1/', 'telemetry/', ...USERS],
     why: 'A line is made of the plan and of what the engine sees of a request.',
   },
   {
     of: ['top/'],
-    not: [...STORES, 'files/', 'http/', 'telemetry/', ...USERS],
+    not: [...STORES, 'files/', 'http/', 'http1/', 'telemetry/', ...USERS],
     why: "Callers are watched through the engine and the store's interface.",
   },
   {
     of: ['reservations/'],
-    not: [...STORES, 'files/', 'http/', 'telemetry/', ...USERS],
+    not: [...STORES, 'files/', 'http/', 'http1/', 'telemetry/', ...USERS],
     why: 'A reservation knows the engine, no door and no concrete store.',
   },
   {
@@ -85,7 +85,7 @@ const RULES: readonly Rule[] = [
     of: ['proxy/'],
     except: ['proxy/node-http/'],
     not: ['node:http', 'http'],
-    but: ['node:http2', 'http/'],
+    but: ['node:http2', 'http/', 'http1/'],
     why: 'The proxy speaks to its clients through a Downstream: only src/proxy/node-http/ knows node:http.',
   },
   { of: ['proxy/'], not: [...STORES, 'files/', 'doors/', 'admin/', ...SOURCES, ...PROGRAM], why: FRONT },

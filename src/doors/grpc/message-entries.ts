@@ -1,4 +1,4 @@
-import { isSameText } from '../../http/characters.ts'
+import { isSameText } from '../../http1/characters.ts'
 
 /** For each entry: where its name begins and ends, where its value begins and ends. */
 const ENTRY_INTS = 4

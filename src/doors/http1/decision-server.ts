@@ -1,10 +1,13 @@
+import type { Socket } from 'node:net'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { type Handle, pathOf, type Route, Routes } from '../../http/routes.ts'
-import type { HttpListener, ListenerOptions, PortOptions } from '../../listen/http-listener.ts'
+import type { HttpListener, ListenerOptions, ListenerTimeouts, PortOptions } from '../../listen/http-listener.ts'
 import { newPlainListener } from '../../listen/plain-listener.ts'
+import { WireFront } from '../../listen/wire-front.ts'
 import { QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
 import { DecisionEndpoint, respondFailed } from './decision-endpoint.ts'
-import { DecisionWire } from './decision-wire.ts'
+import { WireConnection } from './wire-connection.ts'
+import { WireContext } from './wire-context.ts'
 
 export interface DecisionServerOptions {
   /** Serves the paths that are no question's. */
@@ -26,8 +29,14 @@ export function newDecisionServer(
     if (!routes.has(pathOf(req.url!))) return handleOther(req, res)
     routes.dispatch(req, res, (_res, error) => respondFailed(pipeline, res, error))
   }
-  const newFront: ListenerOptions['newFront'] = (handOver) => new DecisionWire(pipeline, options.timeouts, handOver)
+  const newFront: ListenerOptions['newFront'] = (handOver) => newDecisionWire(pipeline, options.timeouts, handOver)
   return newPlainListener(options, handle, { newFront: hasFastWire ? newFront : undefined })
+}
+
+/** The fast wire: answers plain questions straight from the socket. */
+function newDecisionWire(pipeline: DecisionPipeline, timeouts: ListenerTimeouts, handOver: (socket: Socket) => void): WireFront {
+  const context = new WireContext(pipeline, timeouts.keepAliveMs, handOver)
+  return new WireFront(timeouts, context, (socket, onGone) => new WireConnection(context, socket, onGone))
 }
 
 function endpoints(shape: QuestionShape, pipeline: DecisionPipeline): DecisionEndpoint[] {

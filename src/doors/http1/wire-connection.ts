@@ -1,16 +1,11 @@
 import type { Socket } from 'node:net'
 import type { DecisionAnswer } from '../../decide/decision-answer.ts'
+import { MAX_REREAD_BYTES } from '../../http1/head-fields.ts'
+import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
-import { type HeadReader, MAX_HEAD_BYTES } from './head-reader.ts'
-import { INCOMPLETE, OTHER } from './start-line.ts'
+import type { FrontConnection, FrontTimeouts } from '../../listen/wire-front.ts'
+import type { HeadReader } from './head-reader.ts'
 import type { WireContext } from './wire-context.ts'
-
-export interface WireTimeouts {
-  /** For a head, from the connection's begin or else from its first byte. */
-  readonly headMs: number
-  /** For a connection that has nothing under way, and for one that does not read its answers. */
-  readonly idleMs: number
-}
 
 /** `node:http` answers in these words when a head does not come in time, or ends in the middle. */
 const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
@@ -18,9 +13,6 @@ const CUT_SHORT = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
 
 /** Answers to pipelined requests leave together, but well below what makes a socket ask for a pause (16 KiB). */
 const BATCH_CHARACTERS = 8 * 1024
-
-/** Each piece makes the head be read anew from its start. What that costs is bounded: `node:http` reads on where it left off. */
-const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
 const NO_BYTES = Buffer.alloc(0)
 
@@ -36,10 +28,10 @@ type State =
   | 'idle'
 
 /** A connection for as long as it asks nothing but plain questions. */
-export class WireConnection {
+export class WireConnection implements FrontConnection {
   readonly #context: WireContext
   readonly #socket: Socket
-  readonly #onGone: (connection: WireConnection) => void
+  readonly #onGone: (socket: Socket) => void
   /** Undefined where every read has a buffer of its own. */
   readonly #unshareReads: (() => void) | undefined
   #state: State = 'silent'
@@ -56,10 +48,10 @@ export class WireConnection {
   readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
   readonly #onEnd = (): void => this.#end()
   readonly #onDrain = (): void => this.#goOn()
-  readonly #onClose = (): void => this.#onGone(this)
+  readonly #onClose = (): void => this.#onGone(this.#socket)
 
   /** `onGone`: it is closed, or `node:http` has it. */
-  constructor(context: WireContext, socket: Socket, onGone: (connection: WireConnection) => void) {
+  constructor(context: WireContext, socket: Socket, onGone: (socket: Socket) => void) {
     this.#context = context
     this.#socket = socket
     this.#onGone = onGone
@@ -71,8 +63,7 @@ export class WireConnection {
     socket.on('close', this.#onClose)
   }
 
-  /** Ends the connection if what it waits for has taken too long. */
-  check(nowMs: number, { headMs, idleMs }: WireTimeouts): void {
+  check(nowMs: number, { headMs, idleMs }: FrontTimeouts): void {
     const waitedMs = nowMs - this.#sinceMs
     switch (this.#state) {
       case 'silent':
@@ -100,7 +91,6 @@ export class WireConnection {
     return this.#unsent < before
   }
 
-  /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
   drain(): void {
     if (this.#state === 'silent' || this.#state === 'head') this.#handOver(this.#partial)
   }
@@ -221,7 +211,7 @@ export class WireConnection {
     socket.off('error', ignore)
     socket.off('close', this.#onClose)
     this.#unshareReads?.()
-    this.#onGone(this)
+    this.#onGone(socket)
     this.#context.handOver(socket)
     if (rest.length > 0) socket.unshift(unshared(rest))
   }

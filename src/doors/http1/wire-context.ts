@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { DecisionAnswer } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
+import { FrontState } from '../../listen/wire-front.ts'
 import { AnswerText } from './answer-text.ts'
 import { HeadReader } from './head-reader.ts'
 
@@ -8,21 +9,15 @@ import { HeadReader } from './head-reader.ts'
 const MAX_IDLE_READERS = 64
 
 /** What all connections of a wire share. */
-export class WireContext {
-  /** Whatever comes next is handed over. */
-  isDraining = false
-  /** The time, at most one sweep ago: no look at the clock per request. */
-  roughMs = performance.now()
-  /** Gives a connection to `node:http`, for good. */
-  readonly handOver: (socket: Socket) => void
+export class WireContext extends FrontState {
   readonly #pipeline: DecisionPipeline
   readonly #text: AnswerText
   readonly #readers: HeadReader[] = [new HeadReader()]
 
   constructor(pipeline: DecisionPipeline, keepAliveMs: number, handOver: (socket: Socket) => void) {
+    super(handOver)
     this.#pipeline = pipeline
     this.#text = new AnswerText(keepAliveMs)
-    this.handOver = handOver
   }
 
   /** A reader that is not in use. Whoever needs it beyond this turn takes it. */

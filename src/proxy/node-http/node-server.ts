@@ -52,7 +52,7 @@ export class NodeServer {
     const { newWire } = this.#options
     let wire: ProxyWire | undefined
     const newFront = newWire && ((handOver: (socket: Socket) => void): ProxyWire => (wire = newWire(handOver)))
-    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket) || (wire?.isServing(socket) ?? false)
+    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket) || (wire?.connectionOf(socket)?.isServing ?? false)
     return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
   }
 

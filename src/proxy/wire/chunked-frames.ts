@@ -1,5 +1,5 @@
-import { HEX_VALUES, isTokenByte } from '../../http/characters.ts'
 import { hasMember } from '../../http/list-field.ts'
+import { HEX_VALUES, isTokenByte } from '../../http1/characters.ts'
 
 const CR = 0x0d
 const LF = 0x0a

@@ -1,19 +1,11 @@
 import type { Socket } from 'node:net'
+import type { FrontTimeouts } from '../../listen/wire-front.ts'
 import { LINGER_MS } from '../body-source.ts'
 import { CLOSE_MS } from '../malformed-response.ts'
 import type { ClientState } from './client-state.ts'
 import { StallWatch } from './stall-watch.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireDownstream } from './wire-downstream.ts'
-
-export interface WireTimeouts {
-  /** For a head: from the start of the connection, or from the first byte of a later head. */
-  readonly headMs: number
-  /** For a connection that has nothing under way. */
-  readonly idleMs: number
-  /** Times that are noted may be up to one sweep old, so this much is added to the limits of a request. */
-  readonly sweepMs: number
-}
 
 /** How long may be waited for a client. One sweep checks all of them: a connection has no timer of its own. */
 export class ClientDeadlines {
@@ -65,7 +57,7 @@ export class ClientDeadlines {
   }
 
   /** To be called at every sweep. Returns what has taken too long: a head, for which there is a response, or anything else. */
-  overdue(state: ClientState, nowMs: number, { headMs, idleMs, sweepMs }: WireTimeouts): 'head' | 'other' | undefined {
+  overdue(state: ClientState, nowMs: number, { headMs, idleMs, sweepMs }: FrontTimeouts): 'head' | 'other' | undefined {
     const waitedMs = nowMs - this.#sinceMs
     if (this.#cutAtMs > 0 && nowMs > this.#cutAtMs) return 'other'
     switch (state) {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../../test/support/until.ts'
-import { ProxyWire } from './proxy-wire.ts'
+import { newProxyWire } from './proxy-wire.ts'
 
 const HEAD_MS = 4500
 const SWEEP_MS = 1000
@@ -36,7 +36,7 @@ test('what is handed over stays as it came, though it is read later', async () =
 /** A connection of a wire that responds to every plain request. */
 async function connected(handOver: (socket: Socket) => void = () => expect.unreachable()): Promise<{ client: Socket; accepted: Socket }> {
   const timeouts = { keepAliveMs: 60_000, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 60_000 }
-  const wire = new ProxyWire(timeouts, 0, {
+  const wire = newProxyWire(timeouts, 0, {
     peerOf: () => ({ address: '127.0.0.1', isTrusted: false }),
     isOwn: () => false,
     handle: (_request, downstream) => {

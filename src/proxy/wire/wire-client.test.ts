@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ScriptedSocket } from '../../../test/support/proxy/scripted-socket.ts'
 import { LINGER_MS } from '../body-source.ts'
 import type { Downstream } from '../downstream.ts'
-import { ProxyWire } from './proxy-wire.ts'
+import { newProxyWire } from './proxy-wire.ts'
 
 const HEAD_MS = 10_000
 const KEEP_ALIVE_MS = 60_000
@@ -29,7 +29,7 @@ class Connection extends ScriptedSocket {
 
   constructor() {
     super()
-    const wire = new ProxyWire({ keepAliveMs: KEEP_ALIVE_MS, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 0 }, 0, {
+    const wire = newProxyWire({ keepAliveMs: KEEP_ALIVE_MS, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 0 }, 0, {
       peerOf: () => ({ address: '192.0.2.1', isTrusted: false }),
       isOwn: () => false,
       handle: (_, downstream) => {

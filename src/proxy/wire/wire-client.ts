@@ -1,15 +1,17 @@
 import type { Socket } from 'node:net'
 import { malformedStatus } from '../../http/malformed-status.ts'
-import { RecentHead } from '../../http/recent-head.ts'
+import { MAX_REREAD_BYTES } from '../../http1/head-fields.ts'
+import { RecentHead } from '../../http1/recent-head.ts'
+import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
+import type { FrontConnection, FrontTimeouts } from '../../listen/wire-front.ts'
 import { malformedResponse } from '../malformed-response.ts'
 import { MalformedChunks } from './chunked-frames.ts'
-import { ClientDeadlines, type WireTimeouts } from './client-deadlines.ts'
+import { ClientDeadlines } from './client-deadlines.ts'
 import type { ClientState } from './client-state.ts'
 import { giveBack } from './give-back.ts'
 import { type PlainRequest, plainRequest } from './plain-request.ts'
 import { ReadPause } from './read-pause.ts'
-import { INCOMPLETE, MAX_HEAD_BYTES, OTHER } from './request-head-reader.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
@@ -18,15 +20,12 @@ import { WireDownstream } from './wire-downstream.ts'
 /** With this much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
 const READ_AHEAD_BYTES = 16 * 1024
 
-/** Each piece of a head causes it to be read again from its start. Beyond this many bytes `node:http` takes over, which continues where it stopped. */
-const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
-
 /** In the words of Node's parser. */
 const ENDED = 'Parse Error'
 const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
 
 /** A client's connection for as long as it sends nothing but plain requests. One at a time is under way; what comes behind it waits, undecided. */
-export class WireClient {
+export class WireClient implements FrontConnection {
   readonly #context: WireContext
   readonly #socket: Socket
   readonly #onGone: (socket: Socket) => void
@@ -81,14 +80,12 @@ export class WireClient {
     return (this.#state === 'busy' && !this.#downstream.isEnded) || this.#socket.writableLength > 0
   }
 
-  /** Ends the connection if what it waits for has taken too long. */
-  check(nowMs: number, timeouts: WireTimeouts): void {
+  check(nowMs: number, timeouts: FrontTimeouts): void {
     const overdue = this.#deadlines.overdue(this.#state, nowMs, timeouts)
     if (overdue === 'head') this.#refuse('408 Request Timeout', 'Request timeout')
     else if (overdue !== undefined) this.#socket.destroy()
   }
 
-  /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
   drain(): void {
     if (this.#state === 'silent' || this.#state === 'head') this.#handOver(this.#unread.take())
   }
@@ -332,7 +329,7 @@ export class WireClient {
     socket.off('close', this.#onClose)
     this.#unshareReads?.()
     this.#onGone(socket)
-    this.#context.handlers.handOver(socket)
+    this.#context.handOver(socket)
     giveBack(socket, bytes, this.#downstream.hasEnded)
     this.#pause.end()
   }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { FrontState } from '../../listen/wire-front.ts'
 import type { Downstream } from '../downstream.ts'
 import type { Peer } from '../peer.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
@@ -17,7 +18,7 @@ export interface WireHandlers {
 }
 
 /** What all connections of a wire share. */
-export class WireContext {
+export class WireContext extends FrontState {
   readonly handlers: WireHandlers
   /** How long a client may take nothing of what waits for it; 0: for ever. */
   readonly stallMs: number
@@ -25,12 +26,9 @@ export class WireContext {
   readonly reader = new RequestHeadReader()
   /** The bytes that wait on connections which are paused because of them. */
   heldBytes = 0
-  /** From now on the next request of every connection is handed over. */
-  isDraining = false
-  /** The time of the last sweep, so that no request reads the clock. */
-  roughMs = performance.now()
 
   constructor(keepAliveMs: number, stallMs: number, handlers: WireHandlers) {
+    super(handlers.handOver)
     this.handlers = handlers
     this.stallMs = stallMs
     this.finalHead = new FinalHead(keepAliveMs)

@@ -99,7 +99,7 @@ describe.each(LAYERS)('calls on the %s layer', (layer) => {
   })
 })
 
-test.each(LAYERS)('the log has what fails in a method, once, on the %s layer', async (wire) => {
+test('the log has what fails in a method, once', async () => {
   const logged: unknown[] = []
   const broken = new Error('a bug')
   const server = newGrpcServer(grpcOptions(), {
@@ -107,7 +107,6 @@ test.each(LAYERS)('the log has what fails in a method, once, on the %s layer', a
     isReady: () => {
       throw broken
     },
-    wire,
     ignoredLimits: { count: 0 } as Series,
   })
   onTestFinished(() => server.close(0))

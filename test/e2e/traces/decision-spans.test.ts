@@ -51,9 +51,9 @@ describe('a decision that its caller traces', () => {
       expect(attributes).toMatchObject({ 'edge.door': door.name, 'http.request.method': 'PUT', 'url.path': '/x' })
   })
 
-  test.each(['own', 'node'])('comes by gRPC on the %s layer: the span of the call is nearer than that of the request', async (wire) => {
+  test('comes by gRPC: the span of the call is nearer than that of the request', async () => {
     const domain = policy('limits', { selector: { domain: 'd' }, rules: [bucketRule('users', ['descriptor:user'], 1)] })
-    const [edge, receiver] = await traced({ EDGE_GRPC_PORT: '0', EDGE_GRPC_WIRE: wire }, bundle(1, domain))
+    const [edge, receiver] = await traced({ EDGE_GRPC_PORT: '0' }, bundle(1, domain))
     const [call, request, limits] = [callerSpan(), callerSpan(), callerSpan()]
     const checking = authorization(edge.grpcPort)
     const message = checkRequest({ path: '/x?q=1', headers: { traceparent: request.traceparent } })

@@ -1,14 +1,14 @@
 import { onTestFinished } from 'vitest'
 import { GRPC_LIMITS, type GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
 import type { GrpcMethod } from '../../../src/doors/grpc/grpc-method.ts'
-import { NodeGrpcServer } from '../../../src/doors/grpc/node-grpc-server.ts'
 import { OwnGrpcServer } from '../../../src/doors/grpc/own-grpc-server.ts'
 import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
 import { ConnectionSlots, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
 import type { ListenerTimeouts, PortOptions } from '../../../src/listen/http-listener.ts'
 import type { ListenerServer } from '../../../src/listen/listener-server.ts'
+import { NodeGrpcServer } from './node-grpc-server.ts'
 
-/** The layers that carry calls. */
+/** The layer of the product, and the one that it is compared with. */
 export const LAYERS = ['own', 'node'] as const
 export type LayerName = (typeof LAYERS)[number]
 

@@ -1,13 +1,13 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
-import { GrowingBuffer } from '../../growing-buffer.ts'
-import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from './call-head.ts'
-import type { GrpcLimits } from './grpc-limits.ts'
-import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from './grpc-method.ts'
-import { timeoutMsOf } from './grpc-timeout.ts'
-import { BROKEN, CLOSING, EXPIRED, TOO_SLOW } from './layer-replies.ts'
-import { bodyFailure, framed, PREFIX_BYTES } from './message-frame.ts'
-import { NO_MEMORY, type PartialMessages } from './partial-messages.ts'
-import { encodedStatusMessage } from './status-message.ts'
+import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from '../../../src/doors/grpc/call-head.ts'
+import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
+import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../../../src/doors/grpc/grpc-method.ts'
+import { timeoutMsOf } from '../../../src/doors/grpc/grpc-timeout.ts'
+import { BROKEN, CLOSING, EXPIRED, TOO_SLOW } from '../../../src/doors/grpc/layer-replies.ts'
+import { bodyFailure, framed, PREFIX_BYTES } from '../../../src/doors/grpc/message-frame.ts'
+import { NO_MEMORY, type PartialMessages } from '../../../src/doors/grpc/partial-messages.ts'
+import { encodedStatusMessage } from '../../../src/doors/grpc/status-message.ts'
+import { GrowingBuffer } from '../../../src/growing-buffer.ts'
 
 export interface NodeCallContext {
   readonly methods: ReadonlyMap<string, GrpcMethod>

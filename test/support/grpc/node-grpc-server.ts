@@ -1,16 +1,16 @@
 import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
-import { AdmittedConnections } from '../../listen/admitted-connections.ts'
-import type { PortOptions } from '../../listen/http-listener.ts'
-import type { ListenTarget, PortAddress } from '../../listen/listen-address.ts'
-import { listenOn } from '../../listen/listen-on.ts'
-import type { ListenerServer } from '../../listen/listener-server.ts'
-import { takeConnections } from '../../listen/take-connections.ts'
-import { GRPC_LIMITS, type GrpcLimits } from './grpc-limits.ts'
-import type { GrpcMethod } from './grpc-method.ts'
-import { NO_SLOT_OVER_HTTP2 } from './no-slot.ts'
+import { GRPC_LIMITS, type GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
+import type { GrpcMethod } from '../../../src/doors/grpc/grpc-method.ts'
+import { NO_SLOT_OVER_HTTP2 } from '../../../src/doors/grpc/no-slot.ts'
+import { PartialMessages } from '../../../src/doors/grpc/partial-messages.ts'
+import { AdmittedConnections } from '../../../src/listen/admitted-connections.ts'
+import type { PortOptions } from '../../../src/listen/http-listener.ts'
+import type { ListenTarget, PortAddress } from '../../../src/listen/listen-address.ts'
+import { listenOn } from '../../../src/listen/listen-on.ts'
+import type { ListenerServer } from '../../../src/listen/listener-server.ts'
+import { takeConnections } from '../../../src/listen/take-connections.ts'
 import { type NodeCallContext, NodeGrpcCall } from './node-grpc-call.ts'
-import { PartialMessages } from './partial-messages.ts'
 
 const SWEEP_MS = 250
 const CLOSING_SWEEP_MS = 50
@@ -30,7 +30,7 @@ interface Session {
   hasServed: boolean
 }
 
-/** gRPC calls that `node:http2` carries: the reference for our own layer, and what to switch to if that one fails. */
+/** gRPC calls that `node:http2` carries: what our own layer is compared with. */
 export class NodeGrpcServer implements ListenerServer {
   readonly #server: Http2Server
   readonly #options: PortOptions

@@ -1,0 +1,180 @@
+import { endOfToken, endOfValue, isSameText } from './characters.ts'
+import { INCOMPLETE, OTHER } from './request-line.ts'
+
+/** Longer heads are for `node:http`, whose own bound is higher. */
+export const MAX_HEAD_BYTES = 16 * 1024
+
+/** Each piece of a head causes it to be read again from its start. Beyond this many bytes `node:http` takes over, which continues where it stopped. */
+export const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
+
+/** For each field: where its name begins and ends, where its value begins and ends. */
+export const FIELD_INTS = 4
+
+const CR = 0x0d
+const LF = 0x0a
+const SPACE = 0x20
+const COLON = 0x3a
+const ZERO = 0x30
+const USUAL_FIELDS = 32
+const MAX_LENGTH_DIGITS = 15
+
+interface FramingField {
+  /** In lower case. */
+  readonly name: string
+  /** What it may say in a plain request; undefined: it may not be there. */
+  readonly meaning: 'connection' | 'length' | 'encoding' | undefined
+}
+
+/** The fields that say how the connection, or the body, goes on. */
+const FRAMING_FIELDS: readonly FramingField[] = [
+  { name: 'connection', meaning: 'connection' },
+  { name: 'content-length', meaning: 'length' },
+  { name: 'transfer-encoding', meaning: 'encoding' },
+  ...['te', 'expect', 'upgrade', 'trailer', 'proxy-connection'].map((name) => ({ name, meaning: undefined })),
+]
+const LONGEST_NAME = Math.max(...FRAMING_FIELDS.map(({ name }) => name.length))
+/** By their length and first letter, in which no two of them are the same: nearly all other fields differ from them in that. */
+const BY_BEGINNING = Array.from({ length: placeOf(LONGEST_NAME + 1, 0) }, (_, place) =>
+  FRAMING_FIELDS.find(({ name }) => placeOf(name.length, name.charCodeAt(0)) === place),
+)
+
+/**
+ * Reads the header lines of plain requests: each is `Name: value` or `Name:value`, the connection is kept, and the body's end is beyond
+ * doubt. Anything else is OTHER; nothing is repaired. This is the one place where requests that are read without `node:http` get their framing.
+ */
+export class HeadFields {
+  /** Four integers a field, up to `used`. They are counted from the start of the bytes that were read. */
+  places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
+  used: number
+  contentLength = 0
+  isChunked = false
+  /** Each field is written as `Name: value`. */
+  isSpaced = true
+  #hasLength = false
+  #hasConnection = false
+  readonly #first: number
+
+  /** `reserved`: so many fields in front are the caller's own. */
+  constructor(reserved = 0) {
+    this.#first = reserved * FIELD_INTS
+    this.used = this.#first
+  }
+
+  /**
+   * Reads the lines that begin at `from`; returns where the head ends, INCOMPLETE or OTHER. A piece of a head is OTHER as soon as `node:http`
+   * might object to it, because Node responds at that moment, and does not wait for the rest.
+   */
+  read(bytes: Uint8Array, from: number, limit: number): number {
+    this.forget()
+    let { places, used } = this
+    let at = from
+    while (at < limit) {
+      const nameAt = at
+      at = endOfToken(bytes, at, limit)
+      if (at === limit) return INCOMPLETE
+      if (at > nameAt) {
+        if (bytes[at] !== COLON) return OTHER
+        const nameEnd = at++
+        if (at < limit && bytes[at] === SPACE) at++
+        else this.isSpaced = false
+        const valueAt = at
+        at = endOfValue(bytes, at, limit)
+        // Only the usual single space is known here, not all the white space that may surround a value (RFC 9112 5.1).
+        if (at > valueAt && (bytes[valueAt] === SPACE || (at < limit && bytes[at - 1] === SPACE))) return OTHER
+        const length = nameEnd - nameAt
+        const framing = length <= LONGEST_NAME ? BY_BEGINNING[placeOf(length, bytes[nameAt]!)] : undefined
+        if (framing !== undefined && isSameText(bytes, nameAt, framing.name) && !this.#note(framing, bytes, valueAt, at, at === limit))
+          return OTHER
+        if (at === limit) return INCOMPLETE
+        if (used === places.length) places = this.#grow()
+        places[used] = nameAt
+        places[used + 1] = nameEnd
+        places[used + 2] = valueAt
+        places[used + 3] = at
+        used += FIELD_INTS
+        this.used = used
+      }
+      if (bytes[at] !== CR) return OTHER
+      if (at + 1 === limit) return INCOMPLETE
+      if (bytes[at + 1] !== LF) return OTHER
+      const isEnd = at === nameAt
+      at += 2
+      if (isEnd) return at
+    }
+    return INCOMPLETE
+  }
+
+  forget(): void {
+    this.used = this.#first
+    this.contentLength = 0
+    this.isChunked = false
+    this.isSpaced = true
+    this.#hasLength = false
+    this.#hasConnection = false
+  }
+
+  /** Lets go of the memory that a head with many fields took. */
+  shrink(): void {
+    if (this.places.length > USUAL_FIELDS * FIELD_INTS) this.places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
+    this.forget()
+  }
+
+  /** To be called when the first `by` of the bytes that were read are dropped. The reserved places move along. */
+  moveBack(by: number): void {
+    for (let i = 0; i < this.used; i++) this.places[i]! -= by
+  }
+
+  #grow(): Int32Array<ArrayBuffer> {
+    const larger = new Int32Array(this.places.length * 2)
+    larger.set(this.places)
+    this.places = larger
+    return larger
+  }
+
+  /** Returns false where the request, or the connection, is something out of the ordinary. `isCut`: more of the value may follow. */
+  #note({ meaning }: FramingField, bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
+    if (meaning === 'connection') return this.#noteConnection(bytes, at, end, isCut)
+    if (meaning === 'length') return this.#noteLength(bytes, at, end, isCut)
+    return meaning === 'encoding' && this.#noteEncoding(bytes, at, end, isCut)
+  }
+
+  #noteConnection(bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
+    if (this.#hasConnection) return false
+    this.#hasConnection = true
+    return isValue(bytes, at, end, 'keep-alive', isCut)
+  }
+
+  /** A number without leading zeros. */
+  #noteLength(bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
+    if (this.#hasLength || this.isChunked || end - at > MAX_LENGTH_DIGITS) return false
+    this.#hasLength = true
+    if (at === end) return isCut
+    if (bytes[at] === ZERO && end - at > 1) return false
+    let length = 0
+    for (let i = at; i < end; i++) {
+      const digit = bytes[i]! - ZERO
+      if (digit < 0 || digit > 9) return false
+      length = length * 10 + digit
+    }
+    this.contentLength = length
+    return true
+  }
+
+  #noteEncoding(bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
+    if (this.#hasLength || this.isChunked) return false
+    this.isChunked = true
+    return isValue(bytes, at, end, 'chunked', isCut)
+  }
+}
+
+/** `value` is in lower case. `isCut`: it may be only begun. */
+function isValue(bytes: Uint8Array, at: number, end: number, value: string, isCut: boolean): boolean {
+  const length = end - at
+  if (isCut) return length <= value.length && isSameText(bytes, at, value.slice(0, length))
+  return length === value.length && isSameText(bytes, at, value)
+}
+
+/** In upper and lower case letters the last five bits are the same. */
+function placeOf(length: number, firstByte: number): number {
+  return length * 32 + (firstByte & 31)
+}
