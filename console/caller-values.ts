@@ -1,8 +1,8 @@
-import type { CallerValues, Counters } from '../src/admin/api/types.ts'
+import type { CallerValues, CountersJson } from '../src/admin/api/types.ts'
 import { printable } from './printable.ts'
 
 /** A caller of a rule. */
-export type RuleCaller = Pick<Counters, 'policy' | 'rule' | 'values'>
+export type RuleCaller = Pick<CountersJson, 'policy' | 'rule' | 'values'>
 
 /** Keys whose values the API has as the client sent them: one character for each byte. */
 const BYTE_KEYS = /^(?:header:|cookie:|bearer$)/i

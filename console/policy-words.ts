@@ -1,11 +1,11 @@
-import type { Patterns, Rule, Selector } from '../src/admin/api/types.ts'
+import type { PatternsJson, RuleJson, SelectorJson } from '../src/admin/api/types.ts'
 import { formatCount, formatDateTime, formatMoney, formatNumber } from './format.ts'
 
 /** Of a list: more would hide what comes after it. */
 const NAMED = 3
 
 /** `GET, POST below /api on a.example.com`: what a policy covers. */
-export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hosts, domain, descriptors }: Selector): string {
+export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hosts, domain, descriptors }: SelectorJson): string {
   if (domain !== undefined) return `gRPC domain ${domain}${descriptors === undefined ? '' : `, ${patternWords(descriptors)}`}`
   const path = pathExact ?? (pathPrefix === undefined || pathPrefix === '/' ? 'every path' : `below ${pathPrefix}`)
   const covered = [methods && listWords(methods), path, hosts && `on ${listWords(hosts, ' or ')}`].filter(Boolean).join(' ')
@@ -13,7 +13,7 @@ export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hos
 }
 
 /** `10 per minute, burst 20, per header:x-key`: what a rule allows, and whom it tells apart. */
-export function ruleWords(rule: Omit<Rule, 'name' | 'last_minute'>): string {
+export function ruleWords(rule: Omit<RuleJson, 'name' | 'last_minute'>): string {
   const limit = limitWords(rule)
   const keys = rule.algorithm === 'block' || rule.algorithm === 'unlimited' ? [] : [keysWords(rule.limit_keys)]
   return [...limit, ...keys, ...matchWords(rule.match)].join(', ')
@@ -23,18 +23,18 @@ function keysWords(keys: readonly string[]): string {
   return keys.length === 0 ? 'for everybody together' : `per ${keys.join(' and ')}`
 }
 
-function matchWords(match: Rule['match']): string[] {
+function matchWords(match: RuleJson['match']): string[] {
   if (match === undefined) return []
   return [match === 'else' ? 'where no other rule of the policy matches' : `only where ${patternWords(match)}`]
 }
 
-function patternWords(patterns: Patterns): string {
+function patternWords(patterns: PatternsJson): string {
   return Object.entries(patterns)
     .map(([key, values]) => `${key} is ${typeof values === 'string' ? values : listWords(values, ' or ')}`)
     .join(' and ')
 }
 
-function limitWords({ algorithm, algorithm_config: config }: Pick<Rule, 'algorithm' | 'algorithm_config'>): string[] {
+function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'algorithm' | 'algorithm_config'>): string[] {
   switch (algorithm) {
     case 'token_bucket':
       return [rateWords(config), ...given(config['burst'], (burst) => `burst ${number(burst)}`), ...costWords(config)]
@@ -64,7 +64,7 @@ function limitWords({ algorithm, algorithm_config: config }: Pick<Rule, 'algorit
   }
 }
 
-function rateWords({ rate, tokens_per_second }: Rule['algorithm_config']): string {
+function rateWords({ rate, tokens_per_second }: RuleJson['algorithm_config']): string {
   const [, count, unit] = /^([\d.]+)\/(\w+)$/.exec(String(rate)) ?? []
   if (count !== undefined) return `${number(count)} per ${unit}`
   return perUnit(Number(tokens_per_second))
@@ -91,13 +91,13 @@ const PERIODS: Readonly<Record<string, string>> = {
   '1y': 'year',
 }
 
-function periodWords({ period, timezone }: Rule['algorithm_config']): string {
+function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
   const text = String(period)
   const words = PERIODS[text] ?? text.replace(/m$/, ' minutes').replace(/h$/, ' hours')
   return `per ${words}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
 }
 
-function costWords({ cost, when_over }: Rule['algorithm_config']): string[] {
+function costWords({ cost, when_over }: RuleJson['algorithm_config']): string[] {
   const words = given(cost, (what) =>
     typeof what === 'number' ? `each takes ${number(what)}` : `cost in ${(what as { header: string }).header}`,
   )

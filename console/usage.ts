@@ -1,9 +1,9 @@
-import type { Usage } from '../src/admin/api/instance-types.ts'
+import type { UsageJson } from '../src/admin/api/instance-types.ts'
 import { type Poll, usePoll } from './live.ts'
 
 /** Budgets change with each response, but nobody reads them every two seconds. */
 const USAGE_MS = 5000
 
-export function useUsage(): Poll<Usage> {
-  return usePoll<Usage>('usage', USAGE_MS)
+export function useUsage(): Poll<UsageJson> {
+  return usePoll<UsageJson>('usage', USAGE_MS)
 }

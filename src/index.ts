@@ -21,7 +21,7 @@ export type { Clock } from './clock.ts'
 export type { BudgetWarning } from './engine/budget-warning.ts'
 export type { CounterStatus } from './engine/counter-status.ts'
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
-export type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explanation.ts'
+export type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explanation.ts'
 export type { CounterName, Inspection, InspectionError } from './engine/inspection.ts'
 export type { DescriptorStatus, LimitResult } from './engine/limit-call.ts'
 export type { PlainDescriptor, PlainLimitCall } from './engine/plain-limit-call.ts'
@@ -96,3 +96,5 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
 }
 
 const DEFAULT_STORE_BYTES = 64 * 1024 * 1024
+
+export type { ExplainedCounter } from './engine/seen-counters.ts'

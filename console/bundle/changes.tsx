@@ -1,15 +1,22 @@
-import type { BundleChanges, ChangeCounts, ChangeKind, FieldChange, PolicyChange, PriceChange } from '../../src/admin/api/instance-types.ts'
+import type {
+  BundleChangesJson,
+  ChangeCountsJson,
+  ChangeKindJson,
+  FieldChangeJson,
+  PolicyChange,
+  PriceChange,
+} from '../../src/admin/api/instance-types.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { EmptyState } from '../parts/empty-state.tsx'
 import { Panel } from '../parts/panel.tsx'
 
-const TONES: Readonly<Record<ChangeKind, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
-const SIGNS: Readonly<Record<ChangeKind, string>> = { added: '+', removed: '−', changed: '~' }
+const TONES: Readonly<Record<ChangeKindJson, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
+const SIGNS: Readonly<Record<ChangeKindJson, string>> = { added: '+', removed: '−', changed: '~' }
 
 /** What the active bundle changed, as a readable difference. */
-export function Changes({ changes }: { readonly changes: BundleChanges }) {
+export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
   const { policies, reordered, prices, complete, policy_changes, price_changes } = changes
   const isSame = policy_changes.length === 0 && price_changes.length === 0 && !reordered
   return (
@@ -38,7 +45,7 @@ export function Changes({ changes }: { readonly changes: BundleChanges }) {
   )
 }
 
-function countWords({ added, removed, changed, unchanged }: ChangeCounts, one: string, many: string): string {
+function countWords({ added, removed, changed, unchanged }: ChangeCountsJson, one: string, many: string): string {
   const counts = Object.entries({ added, removed, changed }).filter(([, count]) => count > 0)
   const words = counts.map(([kind, count], i) => (i === 0 ? `${formatCount(count, one, many)} ${kind}` : `${formatNumber(count)} ${kind}`))
   return [...words, `${formatNumber(unchanged)} unchanged`].join(', ')
@@ -73,7 +80,7 @@ function ChangedPrice({ change: { kind, table, model, fields } }: { readonly cha
   )
 }
 
-function Kind({ kind }: { readonly kind: ChangeKind }) {
+function Kind({ kind }: { readonly kind: ChangeKindJson }) {
   return (
     <Badge tone={TONES[kind]} sign={SIGNS[kind]}>
       {kind}
@@ -81,7 +88,7 @@ function Kind({ kind }: { readonly kind: ChangeKind }) {
   )
 }
 
-function Fields({ fields }: { readonly fields: readonly FieldChange[] }) {
+function Fields({ fields }: { readonly fields: readonly FieldChangeJson[] }) {
   if (fields.length === 0) return null
   return (
     <dl class="fields">

@@ -1,4 +1,4 @@
-import type { Counter } from '../../src/admin/api/types.ts'
+import type { CounterJson } from '../../src/admin/api/types.ts'
 import { formatDuration, formatMoney, formatNumber } from '../format.ts'
 
 /** What a number of each kind of counter is about. */
@@ -21,7 +21,7 @@ export function amountText(amount: number, kind: string): string {
 }
 
 /** When it is full again. */
-export function refillText({ kind, level, limit, reset_s: seconds }: Counter): string {
+export function refillText({ kind, level, limit, reset_s: seconds }: CounterJson): string {
   if (level >= limit) return 'full'
   if (kind === 'in_flight') return 'each is free again when its request ends'
   return `full again in ${formatDuration(Math.ceil(seconds))}`

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import type { Counter, Counters, ResetRequest } from '../../src/admin/api/types.ts'
+import type { CounterJson, CountersJson, ResetRequest } from '../../src/admin/api/types.ts'
 import { ask } from '../api.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { isCredential, looksLikeDigest } from '../caller-values.ts'
@@ -28,7 +28,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   const outcome = useSignal('')
   useEffect(() => dialog.current!.showModal(), [])
   const reset = async (form: FormData): Promise<void> => {
-    counters.value = await ask<Counters>('POST', 'counters/reset', { ...caller, reason: readReason(form) } satisfies ResetRequest)
+    counters.value = await ask<CountersJson>('POST', 'counters/reset', { ...caller, reason: readReason(form) } satisfies ResetRequest)
     outcome.value = 'The counters are full.'
   }
   const found = counters.value
@@ -87,7 +87,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   )
 }
 
-function CounterList({ found: { counters, mode, holds, override } }: { readonly found: Counters }) {
+function CounterList({ found: { counters, mode, holds, override } }: { readonly found: CountersJson }) {
   return (
     <>
       {mode === 'shadow' && (
@@ -113,7 +113,7 @@ function CounterList({ found: { counters, mode, holds, override } }: { readonly 
   )
 }
 
-function CounterLine({ counter }: { readonly counter: Counter }) {
+function CounterLine({ counter }: { readonly counter: CounterJson }) {
   const { kind, level, limit, remaining } = counter
   return (
     <>

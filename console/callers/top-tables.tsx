@@ -1,4 +1,4 @@
-import type { NearCaller, RejectedCaller, Top } from '../../src/admin/api/types.ts'
+import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/types.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { callerName, isCredential, isCut } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'
@@ -12,7 +12,7 @@ import { Ago } from '../parts/time.tsx'
 import { amountText, leftText } from './amounts.ts'
 
 interface TopTablesProps {
-  readonly top: Top
+  readonly top: TopJson
   readonly onLookUp: (caller: RuleCaller) => void
 }
 
@@ -23,7 +23,7 @@ export function TopTables({ top, onLookUp }: TopTablesProps) {
     { title: 'Rejected', isNumber: true, cell: ({ count }) => formatNumber(count), sortBy: ({ count }) => count },
     actionColumn(onLookUp),
   ]
-  const nearest: readonly Column<NearCaller>[] = [
+  const nearest: readonly Column<NearCallerJson>[] = [
     callerColumn(),
     { title: 'Left', isNumber: true, cell: (caller) => <Left caller={caller} />, sortBy: ({ remaining, limit }) => remaining / limit },
     actionColumn(onLookUp),
@@ -53,7 +53,7 @@ export function TopTables({ top, onLookUp }: TopTablesProps) {
 }
 
 /** Since when it was counted, and how exact it is. */
-function Since({ top: { since, max_error: maxError, complete } }: { readonly top: Top }) {
+function Since({ top: { since, max_error: maxError, complete } }: { readonly top: TopJson }) {
   return (
     <>
       since <Ago at={since} />
@@ -77,7 +77,7 @@ function callerColumn<Row extends RuleCaller>(): Column<Row> {
   }
 }
 
-function Left({ caller: { kind, remaining, limit } }: { readonly caller: NearCaller }) {
+function Left({ caller: { kind, remaining, limit } }: { readonly caller: NearCallerJson }) {
   return (
     <span title={`${amountText(remaining, kind)} ${leftText(kind)}`}>
       {amountText(remaining, kind)} of {amountText(limit, kind)}

@@ -1,6 +1,6 @@
 import { effect, useSignal } from '@preact/signals'
 import { useCallback, useEffect } from 'preact/hooks'
-import type { Counters, CountersRequest } from '../../src/admin/api/types.ts'
+import type { CountersJson, CountersRequest } from '../../src/admin/api/types.ts'
 import { ask, messageOf } from '../api.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { isVisible } from '../clock.ts'
@@ -10,11 +10,11 @@ import { csrfToken } from '../session.ts'
 
 /** What a caller has left, again and again while the page is visible. The values go in a body: addresses are logged. */
 export function useCounters({ policy, rule, values }: RuleCaller) {
-  const counters = useSignal<Counters | undefined>(undefined)
+  const counters = useSignal<CountersJson | undefined>(undefined)
   const problem = useSignal('')
   const look = useCallback(async (): Promise<void> => {
     try {
-      counters.value = await ask<Counters>('POST', 'counters', { policy, rule, values } satisfies CountersRequest)
+      counters.value = await ask<CountersJson>('POST', 'counters', { policy, rule, values } satisfies CountersRequest)
       problem.value = ''
     } catch (error) {
       problem.value = messageOf(error)

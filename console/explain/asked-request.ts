@@ -1,4 +1,4 @@
-import type { ExplainRequest } from '../../src/admin/api/types.ts'
+import type { ExplainRequestJson } from '../../src/admin/api/types.ts'
 import { typedValue } from '../caller-values.ts'
 import { addressOf } from '../navigation.ts'
 
@@ -23,7 +23,7 @@ export class FieldError extends Error {
 }
 
 /** The body of `POST explain`. */
-export function explainBody({ method, uri, host, headers, body }: AskedRequest): ExplainRequest {
+export function explainBody({ method, uri, host, headers, body }: AskedRequest): ExplainRequestJson {
   return {
     method: method.trim(),
     uri: uri.trim(),

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ExplainedCounter, ExplainedPolicy, ExplainedRule } from '../../src/admin/api/types.ts'
+import type { ExplainedCounterJson, ExplainedPolicyJson, ExplainedRuleJson } from '../../src/admin/api/types.ts'
 import { shownValue } from '../caller-values.ts'
 import { amountText, leftText, refillText } from '../callers/amounts.ts'
 import { formatCount, formatDuration, formatNumber } from '../format.ts'
@@ -29,7 +29,7 @@ const RULE_WHY: Readonly<Record<string, string>> = {
 const MAX_POLICIES = 100
 
 /** Every policy, and why it covers the request or not: first those that do, with all their rules. */
-export function ExplainedPolicies({ policies }: { readonly policies: readonly ExplainedPolicy[] }) {
+export function ExplainedPolicies({ policies }: { readonly policies: readonly ExplainedPolicyJson[] }) {
   const matched = policies.filter((policy) => policy.matched)
   const others = policies.filter((policy) => !policy.matched)
   return (
@@ -48,7 +48,7 @@ export function ExplainedPolicies({ policies }: { readonly policies: readonly Ex
   )
 }
 
-function CoveringPolicy({ policy: { id, mode, rules } }: { readonly policy: ExplainedPolicy }) {
+function CoveringPolicy({ policy: { id, mode, rules } }: { readonly policy: ExplainedPolicyJson }) {
   return (
     <article class="covering">
       <h3>
@@ -64,7 +64,7 @@ function CoveringPolicy({ policy: { id, mode, rules } }: { readonly policy: Expl
   )
 }
 
-function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters, override } }: { readonly rule: ExplainedRule }) {
+function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters, override } }: { readonly rule: ExplainedRuleJson }) {
   return (
     <li>
       <p>
@@ -97,7 +97,7 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
   )
 }
 
-function Counter({ counter }: { readonly counter: ExplainedCounter }) {
+function Counter({ counter }: { readonly counter: ExplainedCounterJson }) {
   const { kind, remaining, limit, wait_s } = counter
   return (
     <p class="counter">
@@ -116,14 +116,14 @@ function waitWords(waitS: number | null): string {
   return waitS === 0 ? 'fits now' : `fits in ${formatDuration(waitS)}`
 }
 
-const OTHER_COLUMNS: readonly Column<ExplainedPolicy>[] = [
+const OTHER_COLUMNS: readonly Column<ExplainedPolicyJson>[] = [
   { title: 'Policy', isHeading: true, cell: ({ id }) => <a href={addressOf('policies', { policy: id })}>{id}</a> },
   { title: 'Mode', cell: ({ mode }) => mode },
   { title: 'Why not', cell: ({ why }) => POLICY_WHY[why!] ?? why },
 ]
 
 /** There may be thousands: closed until somebody wants to know. */
-function Others({ policies }: { readonly policies: readonly ExplainedPolicy[] }) {
+function Others({ policies }: { readonly policies: readonly ExplainedPolicyJson[] }) {
   const isOpen = useSignal(false)
   return (
     <details class="panel" onToggle={(event) => (isOpen.value = event.currentTarget.open)}>

@@ -1,14 +1,14 @@
-import type { Explanation } from '../../src/admin/api/types.ts'
+import type { ExplanationJson } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Panel } from '../parts/panel.tsx'
 
-const TONES: Readonly<Record<Explanation['action'], Tone>> = { allow: 'good', reject: 'bad', refuse: 'bad' }
-const WORDS: Readonly<Record<Explanation['action'], string>> = { allow: 'Allowed', reject: 'Rejected', refuse: 'Refused' }
+const TONES: Readonly<Record<ExplanationJson['action'], Tone>> = { allow: 'good', reject: 'bad', refuse: 'bad' }
+const WORDS: Readonly<Record<ExplanationJson['action'], string>> = { allow: 'Allowed', reject: 'Rejected', refuse: 'Refused' }
 
 interface VerdictProps {
-  readonly explanation: Explanation
+  readonly explanation: ExplanationJson
   readonly link: { readonly href: string; readonly leftOut: readonly string[] }
 }
 

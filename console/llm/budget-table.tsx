@@ -1,4 +1,4 @@
-import type { SpendingRule, Usage } from '../../src/admin/api/instance-types.ts'
+import type { SpendingRule, UsageJson } from '../../src/admin/api/instance-types.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<SpendingRule>[] = [
 ]
 
 /** What each rule has counted. */
-export function BudgetTable({ usage: { rules, total, since } }: { readonly usage: Usage }) {
+export function BudgetTable({ usage: { rules, total, since } }: { readonly usage: UsageJson }) {
   const isPart = total > rules.length
   return (
     <Panel

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
-import type { NearCaller, Top } from '../../src/admin/api/types.ts'
+import type { NearCallerJson, TopJson } from '../../src/admin/api/types.ts'
 import { amountText } from '../callers/amounts.ts'
 import { formatCount } from '../format.ts'
 import { usePoll } from '../live.ts'
@@ -14,7 +14,7 @@ import { countedText, fullName } from './spent.ts'
 const TOP_MS = 5000
 const SHOWN_CALLERS = 10
 
-const COLUMNS: readonly Column<NearCaller>[] = [
+const COLUMNS: readonly Column<NearCallerJson>[] = [
   { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
   { title: 'Counts', isMinor: true, cell: ({ kind }) => countedText(kind) },
   { title: 'Spent', isNumber: true, cell: ({ limit, remaining, kind }) => amountText(limit - remaining, kind) },
@@ -55,7 +55,7 @@ export function NearestCallers({ rules }: { readonly rules: readonly SpendingRul
 
 function Nearest({ rule }: { readonly rule: SpendingRule }) {
   const query = new URLSearchParams({ policy: rule.policy, rule: rule.rule, limit: String(SHOWN_CALLERS) })
-  const { data, failure } = usePoll<Top>(`top?${query}`, TOP_MS)
+  const { data, failure } = usePoll<TopJson>(`top?${query}`, TOP_MS)
   if (failure.value?.code === 'top_off') return <p class="empty">EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on.</p>
   if (data.value === undefined) return null
   return (
@@ -76,7 +76,7 @@ function Nearest({ rule }: { readonly rule: SpendingRule }) {
   )
 }
 
-function Left({ remaining, limit, kind }: NearCaller) {
+function Left({ remaining, limit, kind }: NearCallerJson) {
   return (
     <>
       <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(remaining, kind)}</span>

@@ -1,5 +1,5 @@
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
-import type { Counter } from '../../src/admin/api/types.ts'
+import type { CounterJson } from '../../src/admin/api/types.ts'
 import { amountText, refillText } from '../callers/amounts.ts'
 import { formatShare } from '../format.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
@@ -9,7 +9,7 @@ import { countedText, fullName } from './spent.ts'
 
 interface Budget {
   readonly name: string
-  readonly counter: Counter
+  readonly counter: CounterJson
 }
 
 const COLUMNS: readonly Column<Budget>[] = [

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { Rule } from '../../src/admin/api/types.ts'
+import type { RuleJson } from '../../src/admin/api/types.ts'
 import { Field } from '../parts/field.tsx'
 import { settableFields } from '../rules/settable-fields.ts'
 
@@ -11,7 +11,7 @@ const KINDS = [
 ] as const
 
 /** What an override makes of this rule. */
-export function ChangeFields({ rule, error }: { readonly rule: Rule; readonly error: string | undefined }) {
+export function ChangeFields({ rule, error }: { readonly rule: RuleJson; readonly error: string | undefined }) {
   const fields = settableFields(rule)
   const kinds = KINDS.filter(([kind]) => fields.length > 0 || kind === 'unlimited' || kind === 'block')
   const chosen = useSignal<string>(kinds[0]![0])
@@ -76,7 +76,7 @@ function number(value: FormDataEntryValue | null): unknown {
   return text === '' || Number.isNaN(found) ? text : found
 }
 
-function currentText({ algorithm_config: config }: Rule, field: string): string {
+function currentText({ algorithm_config: config }: RuleJson, field: string): string {
   const current = config[field]
   return current === undefined ? 'Empty: unchanged' : `Now ${current}. Empty: unchanged.`
 }

@@ -1,4 +1,4 @@
-import type { Override } from '../../src/admin/api/types.ts'
+import type { OverrideJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { changeText } from './override.ts'
@@ -6,7 +6,7 @@ import { Subject } from './override-list.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 
 interface EndOverrideProps {
-  readonly override: Override
+  readonly override: OverrideJson
   /** Told in a sentence. */
   readonly onEnded: (sentence: string) => Promise<void>
   readonly onClose: () => void

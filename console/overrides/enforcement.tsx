@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { Override, OverrideRequest } from '../../src/admin/api/types.ts'
+import type { OverrideJson, OverrideRequestJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Notice } from '../parts/notice.tsx'
@@ -10,9 +10,9 @@ import { readUntil, UntilField } from './until-field.tsx'
 
 interface EnforcementProps {
   /** The override that stops it, if there is one. */
-  readonly shadowAll: Override | undefined
+  readonly shadowAll: OverrideJson | undefined
   readonly onStopped: (sentence: string) => Promise<void>
-  readonly onEnd: (override: Override) => void
+  readonly onEnd: (override: OverrideJson) => void
 }
 
 /** The switch for an emergency: nothing is enforced, and everything is still counted. */
@@ -51,7 +51,7 @@ function StopDialog({ onStopped, onClose }: StopDialogProps) {
   const stop = async (form: FormData): Promise<void> => {
     problem.value = undefined
     try {
-      const body: OverrideRequest = { shadow_all: true, until: readUntil(form), reason: readReason(form) }
+      const body: OverrideRequestJson = { shadow_all: true, until: readUntil(form), reason: readReason(form) }
       await ask('POST', 'overrides', body)
     } catch (error) {
       if (error instanceof ApiFailure && error.code === 'bad_until') problem.value = error.message

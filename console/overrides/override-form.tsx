@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { CallerValues, Override, OverrideRequest, Overrides, Rule } from '../../src/admin/api/types.ts'
+import type { CallerValues, OverrideJson, OverrideRequestJson, Overrides, RuleJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Form } from '../parts/form.tsx'
@@ -24,8 +24,8 @@ interface OverrideFormProps {
 
 /** A request that was refused because of another override. */
 interface Conflict {
-  readonly body: OverrideRequest
-  readonly other: Override
+  readonly body: OverrideRequestJson
+  readonly other: OverrideJson
 }
 
 /** Makes an override. What the API refuses is said at the field that it is about. */
@@ -34,8 +34,8 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
   const rule = chosenRule(choice)
   const problems = useSignal<FieldProblems>({})
   const conflict = useSignal<Conflict | undefined>(undefined)
-  const make = async (body: OverrideRequest): Promise<void> => {
-    const made = await ask<Override>('POST', 'overrides', body)
+  const make = async (body: OverrideRequestJson): Promise<void> => {
+    const made = await ask<OverrideJson>('POST', 'overrides', body)
     await onMade(made.durable ? 'The override is in force.' : 'The override is in force. It is not saved: a restart ends it.')
   }
   const submit = async (form: FormData): Promise<void> => {
@@ -87,7 +87,7 @@ function CancelButton({ onCancel }: { readonly onCancel: () => void }) {
 }
 
 interface WhoFieldsProps {
-  readonly rule: Rule
+  readonly rule: RuleJson
   readonly values: CallerValues | undefined
   readonly error: string | undefined
 }
@@ -124,7 +124,7 @@ function WhoFields({ rule, values, error }: WhoFieldsProps) {
 
 interface ReplaceDialogProps {
   readonly conflict: Conflict
-  readonly make: (body: OverrideRequest) => Promise<void>
+  readonly make: (body: OverrideRequestJson) => Promise<void>
   readonly onClose: () => void
 }
 
@@ -154,14 +154,14 @@ function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDial
   )
 }
 
-function readBody(policy: string, rule: Rule, form: FormData, initial: CallerValues | undefined): OverrideRequest {
+function readBody(policy: string, rule: RuleJson, form: FormData, initial: CallerValues | undefined): OverrideRequestJson {
   const common = { policy, rule: rule.name, ...readChange(form), until: readUntil(form), reason: readReason(form) }
   const isForAll = rule.limit_keys.length === 0 || form.get('who') === 'all'
   return isForAll ? common : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }
 }
 
 /** The override that a refusal names; undefined where it has ended since. */
-async function namedBy(message: string): Promise<Override | undefined> {
+async function namedBy(message: string): Promise<OverrideJson | undefined> {
   const { overrides } = await ask<Overrides>('GET', 'overrides')
   return overrides.find(({ id }) => message.includes(id))
 }

@@ -1,4 +1,4 @@
-import type { Override } from '../../src/admin/api/types.ts'
+import type { OverrideJson } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
@@ -8,13 +8,13 @@ import { printable } from '../printable.ts'
 import { changeText } from './override.ts'
 
 interface OverrideListProps {
-  readonly overrides: readonly Override[]
-  readonly onEnd: (override: Override) => void
+  readonly overrides: readonly OverrideJson[]
+  readonly onEnd: (override: OverrideJson) => void
 }
 
 /** What is changed now, with its clocks: what ends next comes first. */
 export function OverrideList({ overrides, onEnd }: OverrideListProps) {
-  const columns: readonly Column<Override>[] = [
+  const columns: readonly Column<OverrideJson>[] = [
     { title: 'Override', isHeading: true, cell: (override) => <Summary override={override} />, sortBy: subjectText },
     { title: 'Ends in', cell: ({ until }) => <Countdown until={until} />, sortBy: ({ until }) => Date.parse(until) },
     { title: 'Action', cell: (override) => <EndButton override={override} onEnd={onEnd} /> },
@@ -31,7 +31,7 @@ export function OverrideList({ overrides, onEnd }: OverrideListProps) {
 }
 
 /** What is changed, for whom, and why: beside each other, or on a phone below each other. */
-function Summary({ override }: { readonly override: Override }) {
+function Summary({ override }: { readonly override: OverrideJson }) {
   const { actor, reason, created_at, in_force: isInForce, durable } = override
   return (
     <div class="override">
@@ -62,7 +62,7 @@ function Summary({ override }: { readonly override: Override }) {
 }
 
 /** Whom it is for. */
-export function Subject({ override: { policy, rule, values } }: { readonly override: Override }) {
+export function Subject({ override: { policy, rule, values } }: { readonly override: OverrideJson }) {
   if (policy === undefined || rule === undefined) return <span>All policies</span>
   return (
     <>
@@ -72,7 +72,7 @@ export function Subject({ override: { policy, rule, values } }: { readonly overr
   )
 }
 
-function EndButton({ override, onEnd }: { readonly override: Override; readonly onEnd: (override: Override) => void }) {
+function EndButton({ override, onEnd }: { readonly override: OverrideJson; readonly onEnd: (override: OverrideJson) => void }) {
   return (
     <button type="button" onClick={() => onEnd(override)}>
       End<span class="unseen"> {changeText(override)}</span>…
@@ -80,6 +80,6 @@ function EndButton({ override, onEnd }: { readonly override: Override; readonly 
   )
 }
 
-function subjectText({ policy = '', rule = '' }: Override): string {
+function subjectText({ policy = '', rule = '' }: OverrideJson): string {
   return `${policy} ${rule}`
 }

@@ -1,7 +1,7 @@
-import type { Override } from '../../src/admin/api/types.ts'
+import type { OverrideJson } from '../../src/admin/api/types.ts'
 
 /** What it changes, in a few words. */
-export function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: Override): string {
+export function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'Nothing is enforced'
   if (multiply !== undefined) return `${multiply} × the limit`
   if (unlimited) return 'No limit'

@@ -1,10 +1,10 @@
-import type { Problem } from '../../src/admin/api/instance-types.ts'
+import type { ProblemJson } from '../../src/admin/api/instance-types.ts'
 import { formatCount } from '../format.ts'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 
 /** What is wrong now, the oldest first. */
-export function Problems({ problems }: { readonly problems: readonly Problem[] }) {
+export function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
   return (
     <Panel title={formatCount(problems.length, 'problem')} aside="what the log has reported, and not as over" isWide>
       <ul class="problems">

@@ -1,4 +1,4 @@
-import type { Policy, PolicyPage, Rule } from '../../src/admin/api/types.ts'
+import type { PolicyJson, PolicyPage, RuleJson } from '../../src/admin/api/types.ts'
 import { formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { address, addressOf } from '../navigation.ts'
@@ -31,7 +31,7 @@ export function PolicyDetail({ id }: { readonly id: string }) {
   )
 }
 
-function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readonly policy: Policy }) {
+function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readonly policy: PolicyJson }) {
   const { allowed, rejected, would_reject } = last_minute
   return (
     <>
@@ -59,7 +59,7 @@ function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readon
   )
 }
 
-function RuleDetail({ policy, rule }: { readonly policy: string; readonly rule: Rule }) {
+function RuleDetail({ policy, rule }: { readonly policy: string; readonly rule: RuleJson }) {
   const { name, last_minute, limit_keys, algorithm } = rule
   const { rejected, would_reject } = last_minute
   const hasCounters = algorithm !== 'block' && algorithm !== 'unlimited'

@@ -1,5 +1,5 @@
 import { batch, signal } from '@preact/signals'
-import type { Policy, PolicyPage } from '../../src/admin/api/types.ts'
+import type { PolicyJson, PolicyPage } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask, messageOf } from '../api.ts'
 import { policiesPath } from '../policies.ts'
 
@@ -7,7 +7,7 @@ const PAGE_ROWS = 500
 
 /** The policies that contain a text, in the order of the bundle, loaded as far as somebody has scrolled. */
 export class PolicyList {
-  readonly rows = signal<readonly Policy[]>([])
+  readonly rows = signal<readonly PolicyJson[]>([])
   readonly isComplete = signal(false)
   readonly isLoading = signal(false)
   /** Why there are not more. */
@@ -23,7 +23,7 @@ export class PolicyList {
     const wanted = search === this.#search ? this.rows.peek().length : 0
     this.#search = search
     this.isLoading.value = true
-    let rows: readonly Policy[] = []
+    let rows: readonly PolicyJson[] = []
     let next: string | undefined
     try {
       do {
@@ -55,7 +55,7 @@ export class PolicyList {
   }
 
   /** Newer figures of rows from a place on, if they are still the same policies. */
-  update(place: number, policies: readonly Policy[]): void {
+  update(place: number, policies: readonly PolicyJson[]): void {
     const rows = this.rows.peek()
     if (policies.length === 0 || policies.some(({ id }, i) => rows[place + i]?.id !== id)) return
     this.rows.value = [...rows.slice(0, place), ...policies, ...rows.slice(place + policies.length)]
@@ -65,7 +65,7 @@ export class PolicyList {
     return policiesPath({ search: this.#search, after, limit: String(PAGE_ROWS) })
   }
 
-  #show(rows: readonly Policy[], next: string | undefined): void {
+  #show(rows: readonly PolicyJson[], next: string | undefined): void {
     this.#next = next
     batch(() => {
       this.rows.value = rows

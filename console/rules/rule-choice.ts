@@ -1,6 +1,6 @@
 import { batch, type Signal, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
-import type { Policy, PolicyPage, Rule } from '../../src/admin/api/types.ts'
+import type { PolicyJson, PolicyPage, RuleJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { isLost } from '../connection.ts'
 import { policiesPath } from '../policies.ts'
@@ -12,7 +12,7 @@ export interface RuleChoice {
   readonly policy: Signal<string>
   readonly rule: Signal<string>
   /** The policy of that name, once it was looked up; undefined where the active bundle has none. */
-  readonly found: Signal<Policy | undefined>
+  readonly found: Signal<PolicyJson | undefined>
   /** The name that was last looked up. */
   readonly lookedUp: Signal<string | undefined>
   /** Policies whose names are like what was typed. */
@@ -31,7 +31,7 @@ const SUGGESTIONS = '50'
 
 /** Asks the API for what is typed, however many policies there are, and again when the bundle has changed. */
 export function useRuleChoice(policyId: string, ruleName: string): RuleChoice {
-  const [policy, rule, found] = [useSignal(policyId), useSignal(ruleName), useSignal<Policy | undefined>(undefined)]
+  const [policy, rule, found] = [useSignal(policyId), useSignal(ruleName), useSignal<PolicyJson | undefined>(undefined)]
   const [lookedUp, suggestions] = [useSignal<string | undefined>(undefined), useSignal<readonly string[]>([])]
   const choice = useMemo(() => ({ policy, rule, found, lookedUp, suggestions }), [policy, rule, found, lookedUp, suggestions])
   const typed = policy.value
@@ -58,7 +58,7 @@ export async function lookUp({ policy, found, lookedUp, suggestions }: RuleChoic
 }
 
 /** The rule that is chosen, if the active bundle has it. One that is alone needs no choice. */
-export function chosenRule({ policy, found, lookedUp, rule }: RuleChoice): Rule | undefined {
+export function chosenRule({ policy, found, lookedUp, rule }: RuleChoice): RuleJson | undefined {
   if (lookedUp.value !== policy.value) return undefined
   const rules = found.value?.rules ?? []
   return rules.find(({ name }) => name === rule.value) ?? (rules.length === 1 ? rules[0] : undefined)
@@ -70,7 +70,7 @@ export function choiceProblems({ policy, found }: RuleChoice): ChoiceProblems {
   return found.value === undefined ? { policy: 'The active bundle has no such policy.' } : { rule: 'Choose a rule.' }
 }
 
-async function policiesBy(parameters: Readonly<Record<string, string>>): Promise<readonly Policy[]> {
+async function policiesBy(parameters: Readonly<Record<string, string>>): Promise<readonly PolicyJson[]> {
   try {
     return (await ask<PolicyPage>('GET', policiesPath(parameters))).policies
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Rule } from '../../src/admin/api/types.ts'
+import type { RuleJson } from '../../src/admin/api/types.ts'
 
 /** The members of `algorithm_config` that an override may set. The API says so too, where this page does not know better. */
 const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -10,7 +10,7 @@ const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Those of this rule: a rate in the way in which the bundle writes it, and only limits that the rule has. */
-export function settableFields({ algorithm, algorithm_config: config }: Rule): readonly string[] {
+export function settableFields({ algorithm, algorithm_config: config }: RuleJson): readonly string[] {
   const fields = SETTABLE_FIELDS[algorithm] ?? []
   return fields.filter((field) => {
     if (field === 'burst') return true

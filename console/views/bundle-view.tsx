@@ -1,4 +1,4 @@
-import type { Bundle, BundleReport, BundleSource } from '../../src/admin/api/instance-types.ts'
+import type { BundleJson, BundleReportJson, BundleSourceJson } from '../../src/admin/api/instance-types.ts'
 import { Changes } from '../bundle/changes.tsx'
 import { formatCount, formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
@@ -19,7 +19,7 @@ export function BundleView() {
 }
 
 function Report() {
-  const { data, failure } = usePoll<BundleReport>('bundle', EVERY_MS)
+  const { data, failure } = usePoll<BundleReportJson>('bundle', EVERY_MS)
   if (data.value === undefined)
     return failure.value === undefined ? <EmptyState>Loading.</EmptyState> : <Notice tone="bad">{failure.value.message}</Notice>
   const { bundle, source, previous, changes } = data.value
@@ -48,8 +48,8 @@ function Report() {
 }
 
 interface AppliedProps {
-  readonly bundle: Bundle
-  readonly source: BundleSource | null
+  readonly bundle: BundleJson
+  readonly source: BundleSourceJson | null
 }
 
 function Applied({ bundle: { version, hash, applied_at, policies }, source }: AppliedProps) {
@@ -66,7 +66,7 @@ function Applied({ bundle: { version, hash, applied_at, policies }, source }: Ap
   )
 }
 
-function Place({ source: { path, url, cached } }: { readonly source: BundleSource }) {
+function Place({ source: { path, url, cached } }: { readonly source: BundleSourceJson }) {
   return (
     <>
       <code>{path ?? url}</code>
@@ -76,7 +76,7 @@ function Place({ source: { path, url, cached } }: { readonly source: BundleSourc
 }
 
 /** What is wrong with the bundle that the source has now: the active one stays. */
-function SourceProblem({ source, active }: { readonly source: BundleSource; readonly active: Bundle | null }) {
+function SourceProblem({ source, active }: { readonly source: BundleSourceJson; readonly active: BundleJson | null }) {
   const { path, url, problem, refused } = source
   if (problem === null) return null
   const whatStays = active === null ? 'No bundle is active.' : `Version ${active.version} stays active.`

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
-import type { Top } from '../../src/admin/api/types.ts'
+import type { TopJson } from '../../src/admin/api/types.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { CallerLookup } from '../callers/caller-lookup.tsx'
 import { CountersDialog } from '../callers/counters-dialog.tsx'
@@ -14,7 +14,7 @@ import { Panel } from '../parts/panel.tsx'
 /** Who is rejected, who is near a limit, and what one caller has left. */
 export function CallersView() {
   const filter = topFilter()
-  const { data, failure } = usePoll<Top>(topPath(filter))
+  const { data, failure } = usePoll<TopJson>(topPath(filter))
   const shown = useSignal<RuleCaller | undefined>(undefined)
   const begun = useSignal<RuleCaller>(NOBODY)
   const lookup = useRef<HTMLDivElement>(null)

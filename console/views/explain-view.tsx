@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Explanation } from '../../src/admin/api/types.ts'
+import type { ExplanationJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { type AskedRequest, explainBody, FieldError, linkTo, requestIn } from '../explain/asked-request.ts'
 import { ExplainedPolicies } from '../explain/policies.tsx'
@@ -13,7 +13,7 @@ import { status } from '../status.ts'
 
 interface Explained {
   readonly request: AskedRequest
-  readonly explanation: Explanation
+  readonly explanation: ExplanationJson
 }
 
 /** A form for a request, and what it would get now. Asking takes nothing. */
@@ -35,7 +35,7 @@ function Explain({ initial }: { readonly initial: AskedRequest }) {
     const text = (name: keyof AskedRequest): string => String(values.get(name) ?? '')
     const request = { method: text('method'), uri: text('uri'), host: text('host'), headers: text('headers'), body: text('body') }
     try {
-      explained.value = { request, explanation: await ask<Explanation>('POST', 'explain', explainBody(request)) }
+      explained.value = { request, explanation: await ask<ExplanationJson>('POST', 'explain', explainBody(request)) }
     } catch (error) {
       const { field, message } = fieldError(error)
       errors.value = { [field]: message }

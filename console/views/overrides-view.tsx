@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
-import type { Override, Overrides } from '../../src/admin/api/types.ts'
+import type { OverrideJson, Overrides } from '../../src/admin/api/types.ts'
 import { usePoll } from '../live.ts'
 import { address } from '../navigation.ts'
 import { draft, type OverrideDraft } from '../overrides/draft.ts'
@@ -16,14 +16,14 @@ import { status, statusPoll } from '../status.ts'
 export function OverridesView() {
   const poll = usePoll<Overrides>('overrides')
   const begun = useSignal(useMemo(takeDraft, []))
-  const ending = useSignal<Override | undefined>(undefined)
+  const ending = useSignal<OverrideJson | undefined>(undefined)
   const outcome = useSignal('')
   const overrides = poll.data.value?.overrides
   const tell = async (sentence: string): Promise<void> => {
     await Promise.all([poll.refresh(), statusPoll.refresh()])
     outcome.value = sentence
   }
-  const endOne = (override: Override): void => {
+  const endOne = (override: OverrideJson): void => {
     outcome.value = ''
     ending.value = override
   }

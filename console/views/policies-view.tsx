@@ -1,6 +1,6 @@
 import { useSignal, useSignalEffect } from '@preact/signals'
 import { useCallback, useEffect, useMemo } from 'preact/hooks'
-import type { Policy, PolicyPage } from '../../src/admin/api/types.ts'
+import type { PolicyJson, PolicyPage } from '../../src/admin/api/types.ts'
 import { isLost } from '../connection.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
@@ -130,7 +130,7 @@ function Figures({ list, place }: { readonly list: PolicyList; readonly place: n
   return null
 }
 
-function columnsOf(search: string): Column<Policy>[] {
+function columnsOf(search: string): Column<PolicyJson>[] {
   const number = (count: number, tone: string) =>
     count === 0 ? <span class="quiet">0</span> : <span class={tone}>{formatNumber(count)}</span>
   return [
@@ -152,7 +152,7 @@ function columnsOf(search: string): Column<Policy>[] {
   ]
 }
 
-function Limits({ rules }: { readonly rules: Policy['rules'] }) {
+function Limits({ rules }: { readonly rules: PolicyJson['rules'] }) {
   const [first, ...others] = rules
   if (first === undefined) return <span class="quiet">no rules</span>
   const words = ruleWords(first)

@@ -4,7 +4,7 @@ import type { SimulatedResponse } from '../simulation/simulation.ts'
 import type { Expectation } from './case-schema.ts'
 
 /** Something that is not as expected. */
-export interface Mismatch {
+export interface CaseMismatch {
   /** `status`, `reason`, `policy`, `rule`, or the name of a header field. */
   readonly what: string
   readonly expected: string
@@ -13,14 +13,18 @@ export interface Mismatch {
 
 const NONE = 'none'
 
-export function statusMismatch(expected: number | readonly number[], got: readonly number[]): Mismatch {
+export function statusMismatch(expected: number | readonly number[], got: readonly number[]): CaseMismatch {
   const all = typeof expected === 'number' ? [expected] : expected
   return { what: 'status', expected: runsText(all), got: runsText(typeof expected === 'number' && isUniform(got) ? got.slice(0, 1) : got) }
 }
 
 /** What of the last response is not as expected, beside its status. */
-export function lastMismatches({ reason, policy, rule, headers = {} }: Expectation, response: SimulatedResponse, plan: Plan): Mismatch[] {
-  const found: Mismatch[] = []
+export function lastMismatches(
+  { reason, policy, rule, headers = {} }: Expectation,
+  response: SimulatedResponse,
+  plan: Plan,
+): CaseMismatch[] {
+  const found: CaseMismatch[] = []
   const compare = (what: string, expected: string | undefined, got: string | undefined, note = ''): void => {
     if (expected !== undefined && expected !== got) found.push({ what, expected: `${expected}${note}`, got: got ?? NONE })
   }

@@ -5,7 +5,7 @@ import type { SimulatedResponse, Simulation } from '../simulation/simulation.ts'
 import { askedRequest } from './asked-request.ts'
 import type { Case, Expectation, Step } from './case-schema.ts'
 import { durationMs } from './duration.ts'
-import { lastMismatches, type Mismatch, statusMismatch } from './mismatch.ts'
+import { type CaseMismatch, lastMismatches, statusMismatch } from './mismatch.ts'
 import { timesOf } from './step-times.ts'
 
 /** The first step of a case whose responses are not as expected. What comes after it follows from it. */
@@ -19,7 +19,7 @@ export interface CaseFailure {
   readonly atMs: number
   readonly response: SimulatedResponse
   readonly expected: Expectation
-  readonly mismatches: readonly Mismatch[]
+  readonly mismatches: readonly CaseMismatch[]
   /** Made right after the response: an allowed request has taken by then. */
   readonly explanation: RequestExplanation
 }

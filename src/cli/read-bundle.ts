@@ -8,7 +8,7 @@ import type { NamedLimit } from '../policy/compile.ts'
 import { formatProblem, type Problem } from '../policy/problem.ts'
 import { readingProblem } from './file-problem.ts'
 
-export interface ReadBundle {
+export interface BundleOfFile {
   readonly bytes: Buffer
   readonly bundle: SharedBundle
   readonly limits: readonly NamedLimit[]
@@ -17,7 +17,7 @@ export interface ReadBundle {
 }
 
 /** Reads a bundle as the service does, and prints every problem and warning. Undefined when it cannot be loaded. */
-export async function readBundle(file: string): Promise<ReadBundle | undefined> {
+export async function readBundleFile(file: string): Promise<BundleOfFile | undefined> {
   if (file === '-') {
     process.stderr.write('-: standard input is not supported; for a file of this name write ./-\n')
     return undefined

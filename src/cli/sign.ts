@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { replaceFile } from '../files/replace-file.ts'
 import { readingProblem, writingProblem } from './file-problem.ts'
 import { SIGN_HELP } from './help.ts'
-import { readBundle } from './read-bundle.ts'
+import { readBundleFile } from './read-bundle.ts'
 
 /** Signs bundles. One that no instance would load is not signed: the mistake shows here, not in a fleet. */
 export async function sign(args: string[]): Promise<number> {
@@ -56,7 +56,7 @@ async function readPrivateKey(file: string): Promise<KeyObject | undefined> {
 }
 
 async function signFile(file: string, key: KeyObject, isToStdout: boolean): Promise<boolean> {
-  const read = await readBundle(file)
+  const read = await readBundleFile(file)
   if (read === undefined) return false
   const signature = `${signBytes(null, read.bytes, key).toString('base64')}\n`
   if (isToStdout) {

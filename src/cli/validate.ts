@@ -4,7 +4,7 @@ import { heldRuleNote, heldRules } from '../policy/held-rules.ts'
 import { madeUpKeyWarnings } from '../policy/made-up-keys.ts'
 import { slotCountIn } from '../store/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
-import { printAll, readBundle } from './read-bundle.ts'
+import { printAll, readBundleFile } from './read-bundle.ts'
 
 export async function validate(args: string[]): Promise<number> {
   const given = readArguments(args)
@@ -45,7 +45,7 @@ function readArguments(args: string[]): ValidateArguments | number {
 
 /** `storeBytes`: undefined if the setting is not valid. */
 async function validateFile(file: string, mode: string | undefined, storeBytes: number | undefined): Promise<boolean> {
-  const read = await readBundle(file)
+  const read = await readBundleFile(file)
   if (read === undefined) return false
   const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)

@@ -3,11 +3,9 @@ import type { Mismatch } from '../policy/mismatch.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { blockIn } from './blocks.ts'
 import type { Decision } from './decision.ts'
-import { AMBIGUOUS, APPLIES, NO_MATCH, OVER, type Verdict } from './rule-verdicts.ts'
+import { AMBIGUOUS_MATCH, APPLIES, NO_MATCH, OVER, type Verdict } from './rule-verdicts.ts'
 import { keyIndexesOf, type Run } from './run.ts'
 import type { ExplainedCounter } from './seen-counters.ts'
-
-export type { ExplainedCounter }
 
 /** What would be decided for a request, and why. Nothing was taken for it. */
 export interface Explanation {
@@ -86,7 +84,7 @@ function costOf(run: Run, { cost }: PlanRule, unit: number): number | undefined 
 
 function whyNot(run: Run, rule: PlanRule, verdict: Verdict): ExplainedRule['why'] {
   if (verdict === APPLIES) return run.isCostAmbiguous(rule) ? 'repeated_descriptor' : undefined
-  if (verdict === AMBIGUOUS) return 'repeated_descriptor'
+  if (verdict === AMBIGUOUS_MATCH) return 'repeated_descriptor'
   return verdict === NO_MATCH || verdict === OVER ? 'no_match' : 'missing_descriptor'
 }
 

@@ -6,7 +6,7 @@ import type { Taken } from '../store/taken.ts'
 import type { MergedGroup } from './merged-group.ts'
 
 /** The moment of a call. */
-export interface Moment {
+export interface TakingMoment {
   readonly nowMs: number
   readonly wallMs: number
 }
@@ -15,7 +15,7 @@ export interface Moment {
  * Takes what descriptors cost, all or nothing, with levels and waits in the group's results. A row that costs nothing asks whether a hit would
  * pass. A limit that can be overdrawn never stops a take: while it is in debt it is charged all the same, and the outcome is false.
  */
-export function takeHits(store: CounterStore, group: MergedGroup, moment: Moment): Outcome | Promise<Outcome> {
+export function takeHits(store: CounterStore, group: MergedGroup, moment: TakingMoment): Outcome | Promise<Outcome> {
   const { charges, results } = group
   const { nowMs, wallMs } = moment
   if (charges.length === 0) return true
@@ -28,7 +28,7 @@ export function takeHits(store: CounterStore, group: MergedGroup, moment: Moment
 }
 
 /** Gives hits back, or nothing where the store does not know of them. Levels are those after it. */
-export function giveBackHits(store: CounterStore, group: MergedGroup, moment: Moment): Outcome | Promise<Outcome> {
+export function giveBackHits(store: CounterStore, group: MergedGroup, moment: TakingMoment): Outcome | Promise<Outcome> {
   const { charges, results } = group
   const amounts = charges.costs.slice(0, charges.length)
   charges.costs.fill(0, 0, charges.length)
@@ -52,7 +52,7 @@ function afterAsked(
   group: MergedGroup,
   asked: readonly number[],
   outcome: Outcome,
-  moment: Moment,
+  moment: TakingMoment,
 ): Outcome | Promise<Outcome> {
   for (const row of asked) group.charges.costs[row] = 0
   if (outcome === 'unavailable' || (outcome === false && isRefused(group))) return outcome
@@ -68,7 +68,7 @@ function isRefused(group: MergedGroup): boolean {
 }
 
 /** Only debts are in the way. The other rows are taken, all or nothing, and then those that can be overdrawn are charged. */
-function chargeInDebt(store: CounterStore, group: MergedGroup, moment: Moment): Outcome | Promise<Outcome> {
+function chargeInDebt(store: CounterStore, group: MergedGroup, moment: TakingMoment): Outcome | Promise<Outcome> {
   const { nowMs, wallMs } = moment
   const [forced, others] = [group.rowsWhere((row) => group.isForced(row)), group.rowsWhere((row) => !group.isForced(row))]
   const results = new ChargeResults()

@@ -1,6 +1,6 @@
 import { canOverdraw } from '../limiter/limit.ts'
 import type { KeySetRule } from '../policy/key-set.ts'
-import { MAX_TOKENS } from '../policy/max-tokens.ts'
+import { MAX_AMOUNT } from '../policy/max-tokens.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { StatedLimit } from '../policy/stated-limit.ts'
 import { Charges } from '../store/charges.ts'
@@ -89,5 +89,5 @@ export interface PartOfCharges {
 
 /** No caller takes more, and sums stay exact. */
 function bounded(hits: number): number {
-  return Math.min(hits, MAX_TOKENS)
+  return Math.min(hits, MAX_AMOUNT)
 }

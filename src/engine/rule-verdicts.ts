@@ -7,13 +7,13 @@ export const APPLIES = 0
 export const NO_MATCH = 1
 export const LACKS_KEY = 2
 /** A field that it is keyed by is repeated. */
-export const AMBIGUOUS = 3
+export const AMBIGUOUS_MATCH = 3
 /** Whether it applies depends on the body, which is not read yet. */
 export const NEEDS_BODY = 4
 /** A block that has expired. */
 export const OVER = 5
 
-export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS | typeof NEEDS_BODY | typeof OVER
+export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS_MATCH | typeof NEEDS_BODY | typeof OVER
 
 /** Which rules of one policy apply to a request. Used again for others: what it says holds until the next `judge`. */
 export class RuleVerdicts {
@@ -30,7 +30,7 @@ export class RuleVerdicts {
   judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number, isBodyAmbiguous: boolean): void {
     this.block = undefined
     this.hasRepeated = false
-    this.#needingBody = isBodyAmbiguous ? AMBIGUOUS : NEEDS_BODY
+    this.#needingBody = isBodyAmbiguous ? AMBIGUOUS_MATCH : NEEDS_BODY
     let elseIndex = -1
     let elseVerdict: Verdict = APPLIES
     for (let i = 0; i < rules.length; i++) {
@@ -56,7 +56,7 @@ export class RuleVerdicts {
   #note(index: number, rule: PlanRule, verdict: Verdict): Verdict {
     const noted = verdict === NEEDS_BODY ? this.#needingBody : verdict
     this.#verdicts[index] = noted
-    if (noted === AMBIGUOUS) this.hasRepeated = true
+    if (noted === AMBIGUOUS_MATCH) this.hasRepeated = true
     if (verdict === APPLIES && rule.block !== undefined) this.block ??= rule
     return verdict
   }
@@ -65,7 +65,7 @@ export class RuleVerdicts {
 function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Verdict {
   if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return OVER
   const verdict = matchVerdict(rule, descriptors)
-  if (verdict === NO_MATCH || verdict === AMBIGUOUS) return verdict
+  if (verdict === NO_MATCH || verdict === AMBIGUOUS_MATCH) return verdict
   // What a rule lacks in the head, no body brings.
   const keys = keysVerdict(rule, descriptors)
   return keys === APPLIES ? verdict : keys
@@ -79,20 +79,20 @@ function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
   for (let i = 0; i < match.length; i++) {
     const { keyIndex, patterns } = match[i]!
     const value = descriptors.get(keyIndex)
-    if (value === REPEATED) verdict = AMBIGUOUS
-    else if (verdict === AMBIGUOUS || verdict === NO_MATCH) continue
+    if (value === REPEATED) verdict = AMBIGUOUS_MATCH
+    else if (verdict === AMBIGUOUS_MATCH || verdict === NO_MATCH) continue
     else if (value === UNREADABLE) isUnreadable = true
     else if (value === UNDECIDED) verdict = NEEDS_BODY
     else if (value === undefined || !patterns.cover(value)) verdict = NO_MATCH
   }
-  return isUnreadable && verdict !== NO_MATCH ? AMBIGUOUS : verdict
+  return isUnreadable && verdict !== NO_MATCH ? AMBIGUOUS_MATCH : verdict
 }
 
 function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdict {
   let verdict: Verdict = APPLIES
   for (let i = 0; i < keyIndexes.length; i++) {
     const value = descriptors.get(keyIndexes[i]!)
-    if (value === REPEATED) return AMBIGUOUS
+    if (value === REPEATED) return AMBIGUOUS_MATCH
     if (value === undefined || value === UNREADABLE) verdict = LACKS_KEY
     else if (value === UNDECIDED && verdict === APPLIES) verdict = NEEDS_BODY
   }

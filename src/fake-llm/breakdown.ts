@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Call } from './call.ts'
+import type { FakeCall } from './call.ts'
 import type { FakeLlmOptions } from './options.ts'
 
 /** The message of failures that have one. */
@@ -12,7 +12,7 @@ export function breakdownOf({ fail }: FakeLlmOptions): Breakdown | undefined {
   return fail === 'reset' || fail === 'stall' || fail === 'garbage' ? fail : undefined
 }
 
-export async function breakDown(call: Call, breakdown: Breakdown): Promise<void> {
+export async function breakDown(call: FakeCall, breakdown: Breakdown): Promise<void> {
   const { res, signal } = call
   if (signal.aborted) return
   if (breakdown === 'stall') {

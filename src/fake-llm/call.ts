@@ -16,7 +16,7 @@ export interface ReceivedRequest {
 }
 
 /** A request and its response in flight. */
-export class Call {
+export class FakeCall {
   readonly request: { -readonly [Name in keyof ReceivedRequest]: ReceivedRequest[Name] }
   readonly res: ServerResponse
   /** As they were when the request came in. */

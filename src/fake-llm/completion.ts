@@ -18,7 +18,8 @@ export interface Completion {
 
 /** The same request gives the same completion. */
 export function complete(asked: Asked, { tokens, hasUsage, cachedTokens, tokensPerEvent }: FakeLlmOptions): Completion {
-  const max = wholeNumber(asked['max_completion_tokens']) ?? wholeNumber(asked['max_output_tokens']) ?? wholeNumber(asked['max_tokens'])
+  const max =
+    wholeNumberIn(asked['max_completion_tokens']) ?? wholeNumberIn(asked['max_output_tokens']) ?? wholeNumberIn(asked['max_tokens'])
   const prompt = promptTokens(asked)
   return {
     model: modelOf(asked),
@@ -54,6 +55,6 @@ export function* piecesOf({ tokens, tokensPerEvent }: Completion): Generator<Pie
   }
 }
 
-export function wholeNumber(value: unknown): number | undefined {
+export function wholeNumberIn(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined
 }

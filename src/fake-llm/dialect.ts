@@ -2,9 +2,9 @@ import type { FakeLlmOptions } from './options.ts'
 import type { Asked } from './prompt.ts'
 
 /** How one provider's endpoint formats completions. */
-export interface Dialect {
+export interface FakeDialect {
   /** The response in one piece. */
-  whole(asked: Asked, options: FakeLlmOptions): WholeResponse
+  whole(asked: Asked, options: FakeLlmOptions): FakeResponse
   /** An endpoint without streams has none. */
   readonly stream?: StreamDialect
   errorBody(kind: ErrorKind, message: string): object
@@ -18,7 +18,7 @@ export interface StreamDialect {
 
 export type ErrorKind = 'bad-request' | 'broken'
 
-export interface WholeResponse {
+export interface FakeResponse {
   readonly body: object
   /** Completion tokens in it, over all choices. */
   readonly tokens: number

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FAILURE_MESSAGE } from './breakdown.ts'
-import type { Call } from './call.ts'
+import type { FakeCall } from './call.ts'
 import { openAiError } from './dialects/openai-error.ts'
 import { ENDPOINTS } from './endpoints.ts'
 import { MODELS } from './models.ts'
@@ -10,7 +10,7 @@ import { sendStream } from './send-stream.ts'
 import { sendWhole } from './send-whole.ts'
 
 /** Responds to a call whose body is complete. Throws an AbortError when the client disconnects. */
-export async function respondTo(call: Call): Promise<void> {
+export async function respondTo(call: FakeCall): Promise<void> {
   const { request, res, options, signal } = call
   const path = request.url.split('?', 1)[0]!
   if (request.method === 'GET' && path === '/v1/models') return sendWhole(call, { body: MODELS, tokens: 0 })

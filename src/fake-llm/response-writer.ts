@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Call } from './call.ts'
+import type { FakeCall } from './call.ts'
 
 /** Writes a response's bytes in pieces that are sent one by one. Throws an AbortError when the client disconnects. */
 export class ResponseWriter {
-  readonly #call: Call
+  readonly #call: FakeCall
 
-  constructor(call: Call) {
+  constructor(call: FakeCall) {
     this.#call = call
   }
 

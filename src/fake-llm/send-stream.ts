@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { breakDown, breakdownOf, FAILURE_MESSAGE } from './breakdown.ts'
-import type { Call } from './call.ts'
+import type { FakeCall } from './call.ts'
 import type { StreamDialect, StreamEvent } from './dialect.ts'
-import { eventText } from './event-text.ts'
+import { sseEventText } from './event-text.ts'
 import type { FakeLlmOptions } from './options.ts'
 import { PiecewiseGzip } from './piecewise-gzip.ts'
 import type { Asked } from './prompt.ts'
 import { ResponseWriter } from './response-writer.ts'
 
 /** Sends event after event, to the last one or to the failure. */
-export async function sendStream(call: Call, dialect: StreamDialect, asked: Asked): Promise<void> {
+export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: Asked): Promise<void> {
   const { res, options, signal } = call
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
   res.setHeader('Cache-Control', 'no-cache')
@@ -20,7 +20,7 @@ export async function sendStream(call: Call, dialect: StreamDialect, asked: Aske
     for (const event of untilFailure(dialect, asked, options)) {
       if (event === BREAK) return await breakDown(call, breakdownOf(options)!)
       if (res.headersSent && options.tokenMs > 0) await sleep(options.tokenMs, undefined, { signal })
-      const bytes = Buffer.from(eventText(event, options.lineEnd))
+      const bytes = Buffer.from(sseEventText(event, options.lineEnd))
       await writer.write(gzip === undefined ? bytes : await gzip.write(bytes))
     }
     if (gzip !== undefined) await writer.write(await gzip.end())

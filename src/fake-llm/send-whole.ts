@@ -1,11 +1,11 @@
 import { gzipSync } from 'node:zlib'
 import { breakDown, breakdownOf } from './breakdown.ts'
-import type { Call } from './call.ts'
-import type { WholeResponse } from './dialect.ts'
+import type { FakeCall } from './call.ts'
+import type { FakeResponse } from './dialect.ts'
 import { ResponseWriter } from './response-writer.ts'
 
 /** Sends a response in one piece. A failure cuts it in the middle. */
-export async function sendWhole(call: Call, response: WholeResponse): Promise<void> {
+export async function sendWhole(call: FakeCall, response: FakeResponse): Promise<void> {
   const { res, options } = call
   const text = JSON.stringify(response.body)
   const bytes = options.isGzip ? gzipSync(text) : Buffer.from(text)

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { Call, type ReceivedRequest } from './call.ts'
+import { FakeCall, type ReceivedRequest } from './call.ts'
 import { openAiError } from './dialects/openai-error.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions } from './options.ts'
 import { respond, respondTo } from './respond.ts'
 
-export interface StartOptions extends Partial<FakeLlmOptions> {
+export interface FakeLlmStart extends Partial<FakeLlmOptions> {
   /** 0, or none: any free one. */
   readonly port?: number
   readonly host?: string
@@ -15,7 +15,7 @@ export interface StartOptions extends Partial<FakeLlmOptions> {
 }
 
 /** Starts a backend that speaks like an LLM provider. */
-export async function startFakeLlm(options: StartOptions = {}): Promise<FakeLlm> {
+export async function startFakeLlm(options: FakeLlmStart = {}): Promise<FakeLlm> {
   const { port = 0, host = '127.0.0.1', keepsRequests = true, ...changes } = options
   const fake = new FakeLlm({ ...DEFAULT_OPTIONS, ...changes }, keepsRequests)
   await fake.listen(port, host)
@@ -70,7 +70,7 @@ export class FakeLlm {
   }
 
   async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const call = new Call(req, res, this.options)
+    const call = new FakeCall(req, res, this.options)
     if (this.#keepsRequests) this.requests.push(call.request)
     try {
       call.request.body = await buffer(req)

@@ -4,7 +4,7 @@ import type { IncomingMessage } from 'node:http'
 const MAX_DROPPED_BYTES = 1024 * 1024
 
 /** Reads a small body. 'gone': the client left before its end. */
-export function readBody(req: IncomingMessage, maxBytes: number): Promise<Buffer | 'too_large' | 'gone'> {
+export function readWholeBody(req: IncomingMessage, maxBytes: number): Promise<Buffer | 'too_large' | 'gone'> {
   const { socket } = req
   return new Promise((resolve) => {
     const chunks: Buffer[] = []

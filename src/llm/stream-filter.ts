@@ -33,7 +33,7 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
 }
 
 /** A rule whose max_completion_tokens the stream has exceeded. */
-export interface Excess<Rule extends StreamRule = StreamRule> {
+export interface StreamExcess<Rule extends StreamRule = StreamRule> {
   readonly rule: Rule
   readonly completionTokens: number
 }
@@ -58,9 +58,9 @@ export class StreamFilter<Rule extends StreamRule> {
   /** The stream has sent its end marker: no more text will follow. */
   hasEnded = false
   /** The rule that cut the stream. Nothing more passes. */
-  cut: Excess<Rule> | undefined
+  cut: StreamExcess<Rule> | undefined
   /** Rules of shadow policies that would have cut it; each once. */
-  readonly wouldCut: Excess<Rule>[] = []
+  readonly wouldCut: StreamExcess<Rule>[] = []
 
   constructor(options: StreamFilterOptions<Rule>) {
     this.#options = options
@@ -197,7 +197,7 @@ export class StreamFilter<Rule extends StreamRule> {
     }
   }
 
-  #addClosing({ rule }: Excess<Rule>): void {
+  #addClosing({ rule }: StreamExcess<Rule>): void {
     const closing = this.#closing(rule)
     this.#out.pass(closing, 0, closing.length)
   }

@@ -1,6 +1,6 @@
 import { hasSixDecimals, MAX_BUDGET } from '../costs/money.ts'
 import { MIN_PER_SECOND, rateProblem } from './algorithms/rate.ts'
-import { MAX_TOKENS } from './max-tokens.ts'
+import { MAX_AMOUNT } from './max-tokens.ts'
 
 /*
  * What the limits of a rule may be, for the schema of bundles and for overrides alike. Workers check overrides, so nothing here loads the
@@ -20,20 +20,20 @@ export interface NumberForm {
 
 export const PER_SECOND: NumberForm = {
   min: MIN_PER_SECOND,
-  max: MAX_TOKENS,
+  max: MAX_AMOUNT,
   isCountable: Number.isFinite,
   expected: 'a number above 0, in tokens per second',
   tooLow: `a number above 0 (at least ${MIN_PER_SECOND})`,
-  tooHigh: `a number up to ${MAX_TOKENS}`,
+  tooHigh: `a number up to ${MAX_AMOUNT}`,
 }
 
 export const BURST: NumberForm = {
   min: 1,
-  max: MAX_TOKENS,
+  max: MAX_AMOUNT,
   isCountable: Number.isFinite,
   expected: 'a number of at least 1',
   tooLow: 'a number of at least 1, because below 1 no request would ever pass',
-  tooHigh: `a number up to ${MAX_TOKENS}`,
+  tooHigh: `a number up to ${MAX_AMOUNT}`,
 }
 
 /** The smallest amount of money is what six decimals can say. */
@@ -46,7 +46,7 @@ export const MONEY: NumberForm = {
 
 export const IN_FLIGHT_REQUESTS = wholeNumber('requests', 1_000_000)
 
-export function wholeNumber(what: string, max = MAX_TOKENS): NumberForm {
+export function wholeNumber(what: string, max = MAX_AMOUNT): NumberForm {
   return { min: 1, max, isCountable: Number.isInteger, ...everyTime(`a whole number of ${what}, from 1 to ${max}`) }
 }
 

@@ -1,9 +1,9 @@
 import type { Transform } from 'node:stream'
 import { type Coding, newDecoder } from './content-coding.ts'
-import type { SlicedWork, WorkSlices } from './work-slices.ts'
+import type { BodyWork, WorkSlices } from './work-slices.ts'
 
 /** Who takes a body's decoded bytes, piece by piece. */
-export interface BodyReader {
+export interface BodyScanReader {
   push(bytes: Uint8Array, from: number, to: number): void
   /** It will read no further. */
   readonly isBeyondLimits: boolean
@@ -26,8 +26,8 @@ export interface BodyScanOptions {
 }
 
 /** Decodes a body and has it read while it comes, a slice at a time. Holds what was written and not yet read, and nothing else. */
-export class BodyScan implements SlicedWork {
-  readonly #reader: BodyReader
+export class BodyScan implements BodyWork {
+  readonly #reader: BodyScanReader
   readonly #options: BodyScanOptions
   readonly #decoder: Transform | undefined
   /** Decoded bytes that wait to be read, the first of them from #at on. */
@@ -41,7 +41,7 @@ export class BodyScan implements SlicedWork {
   #outcome: ScanOutcome | undefined
   #onEnd: ((outcome: ScanOutcome) => void) | undefined
 
-  constructor(reader: BodyReader, options: BodyScanOptions) {
+  constructor(reader: BodyScanReader, options: BodyScanOptions) {
     this.#reader = reader
     this.#options = options
     if (options.coding !== 'identity') this.#decoder = this.#newDecoder(options.coding)

@@ -19,7 +19,7 @@ export function linesOf(fields: HeaderList): string {
 }
 
 /** The fields of these lines, names and values in turn. */
-export function fieldsOf(lines: string): HeaderList {
+export function headerLines(lines: string): HeaderList {
   const fields: HeaderList = []
   for (let at = 0; at < lines.length; ) {
     const colon = lines.indexOf(':', at)

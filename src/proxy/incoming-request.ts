@@ -1,7 +1,7 @@
 import type { ReadCost, UnreadBody } from '../decide/decide-in-steps.ts'
 import type { AskedRequest } from '../decide/request-explanation.ts'
-import { KNOWN_METHODS } from '../http1/request-line.ts'
 import { headerValue } from '../http/raw-headers.ts'
+import { KNOWN_METHODS } from '../http1/request-line.ts'
 import { mayClimb } from '../policy/path.ts'
 import type { RequestView } from '../request/view.ts'
 import { readCost } from './body-cost.ts'

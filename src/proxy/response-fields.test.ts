@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { runs } from '../../test/support/run/property-runs.ts'
 import { connectionNames } from '../http/connection-names.ts'
 import { parseHead, type ResponseHead } from './backend/response-head.ts'
-import { fieldsOf, linesOf } from './field-lines.ts'
+import { headerLines, linesOf } from './field-lines.ts'
 import { type ResponseFieldOptions, responseFields } from './response-fields.ts'
 
 const NAMES = [
@@ -61,7 +61,7 @@ test('the fields that go on are those that are picked one by one, however the li
       const { text, hasDate, hasLength } = responseFields(head, chosen)
       const expected = oneByOne(head, chosen)
       expect(text).toBe(linesOf(expected))
-      expect(fieldsOf(text)).toEqual(expected)
+      expect(headerLines(text)).toEqual(expected)
       const names = expected.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase())
       expect([hasDate, hasLength]).toEqual([names.includes('date'), names.includes('content-length')])
     }),
@@ -83,7 +83,7 @@ function oneByOne({ fields, version, connection }: ResponseHead, options: Respon
   const [length] = passing.filter(({ lower }) => lower === 'content-length')
   const isLast = all.some(({ lower }) => lower === 'content-disposition')
   const kept = passing.filter((field) => field.lower !== 'content-length' || (field === length && !isLast))
-  const ours = options.isInterim ? [] : fieldsOf(options.ours)
+  const ours = options.isInterim ? [] : headerLines(options.ours)
   const last = length !== undefined && isLast ? ['Content-Length', length.value] : []
   return [...kept.flatMap(({ name, value }) => [name, value]), 'Via', `${version} edge`, ...ours, ...last]
 }

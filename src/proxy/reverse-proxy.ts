@@ -30,7 +30,7 @@ import { codingOf } from './content-coding.ts'
 import type { Downstream } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchanges } from './exchanges.ts'
-import { fieldsOf, linesOf } from './field-lines.ts'
+import { headerLines, linesOf } from './field-lines.ts'
 import { basePathOf, refusalOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm-response.ts'
 import type { HeldRequest, OpenHolds } from './open-holds.ts'
@@ -255,7 +255,7 @@ export class ReverseProxy {
       downstream.trace?.end()
       downstream.reset()
     } else {
-      const fields = fieldsOf(lines)
+      const fields = headerLines(lines)
       if (code === 'backend_busy') fields.push('Retry-After', '1')
       respondError(downstream, code, REASONS[code].meaning, fields)
     }

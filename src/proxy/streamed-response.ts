@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { headerValue } from '../http/raw-headers.ts'
 import { asksForTokens } from '../llm/llm-request.ts'
-import { type Excess, StreamFilter } from '../llm/stream-filter.ts'
+import { type StreamExcess, StreamFilter } from '../llm/stream-filter.ts'
 import { inputTokens } from '../llm/usage.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { ResponseHead } from './backend/response-head.ts'
@@ -248,7 +248,7 @@ export class StreamedResponse implements LlmResponse {
     settle()
   }
 
-  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: Excess<PlanRule>, message: string): void {
+  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: StreamExcess<PlanRule>, message: string): void {
     const { policy, name, llm } = rule
     const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
     this.#parts.logger.info({ event, policy: policy.id, rule: name, ...bound }, message)

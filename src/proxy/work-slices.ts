@@ -1,5 +1,5 @@
 /** Work that would stop everybody else if it were done in one piece. */
-export interface SlicedWork {
+export interface BodyWork {
   /** Does a little of it, far less than a slice. Returns whether there is more to do. */
   step(): boolean
 }
@@ -13,7 +13,7 @@ const SLICE_MS = 2
  */
 export class WorkSlices {
   readonly #nowMs: () => number
-  readonly #queue: SlicedWork[] = []
+  readonly #queue: BodyWork[] = []
   #spentMs = 0
   #isTurnAsked = false
 
@@ -21,7 +21,7 @@ export class WorkSlices {
     this.#nowMs = nowMs
   }
 
-  add(work: SlicedWork): void {
+  add(work: BodyWork): void {
     this.#queue.push(work)
     if (this.#queue.length === 1 && this.#spentMs < SLICE_MS) this.#work()
     else this.#askForTurn()

@@ -4,7 +4,7 @@ import type { Reason } from '../engine/reasons.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import { Simulation, type SimulationOptions } from '../simulation/simulation.ts'
 import { BundleCounts } from './counts/bundle-counts.ts'
-import type { Verdict } from './counts/difference.ts'
+import type { ReplayVerdict } from './counts/difference.ts'
 import type { LoggedRequest } from './logs/logged-request.ts'
 import { RuleValues } from './rule-values.ts'
 
@@ -14,10 +14,10 @@ export interface ReplayedBundle {
 }
 
 /** One bundle, and what it makes of the requests. It is the verdict of the request that it decided last. */
-export class BundleReplay implements Verdict {
+export class BundleReplay implements ReplayVerdict {
   readonly bundle: ReplayedBundle
   readonly counts: BundleCounts
-  action: Verdict['action'] = 'allow'
+  action: ReplayVerdict['action'] = 'allow'
   /** Whether a shadow policy would reject it. */
   isWouldReject = false
   rule: PlanRule | undefined

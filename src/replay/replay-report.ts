@@ -15,11 +15,11 @@ export interface ReplayReport {
   readonly out_of_order?: number
   readonly from: string
   readonly to: string
-  readonly bundles: readonly BundleReport[]
+  readonly bundles: readonly ReplayedBundleReport[]
   readonly difference?: DifferenceReport
 }
 
-export interface BundleReport {
+export interface ReplayedBundleReport {
   readonly file: string
   readonly bundle_version: string
   readonly allowed: number
@@ -84,7 +84,7 @@ export function replayReport(replay: Replay, unreadable: number): ReplayReport {
   }
 }
 
-function bundleReport({ bundle, counts, forcedEvictions }: BundleReplay): BundleReport {
+function bundleReport({ bundle, counts, forcedEvictions }: BundleReplay): ReplayedBundleReport {
   const { allowed, rejected, wouldReject, refused, missing } = counts
   const maxError = Math.max(counts.callers.maxError, counts.wouldBeCallers.maxError)
   const callers = callersByRule(counts)

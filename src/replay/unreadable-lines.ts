@@ -9,7 +9,7 @@ export interface UnreadablePlace {
 }
 
 /** Where reading a log ended early. */
-export const END = 'end'
+export const END_OF_LINE = 'end'
 
 /** Counts the lines and entries that cannot be read, and keeps the first ones, and every log that was not read to its end. */
 export class UnreadableLines {
@@ -17,6 +17,6 @@ export class UnreadableLines {
   readonly shown: UnreadablePlace[] = []
 
   add(file: string, place: string, why: string): void {
-    if (++this.count <= MAX_SHOWN || place === END) this.shown.push({ file, place, why })
+    if (++this.count <= MAX_SHOWN || place === END_OF_LINE) this.shown.push({ file, place, why })
   }
 }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { ruleWords, selectorWords } from '../../console/policy-words.ts'
-import type { Rule } from '../../src/admin/api/types.ts'
+import type { RuleJson } from '../../src/admin/api/types.ts'
 
 const LAST_MINUTE = { rejected: 0, would_reject: 0 }
 
-function words(algorithm: string, algorithm_config: Rule['algorithm_config'], rest: Partial<Rule> = {}): string {
+function words(algorithm: string, algorithm_config: RuleJson['algorithm_config'], rest: Partial<RuleJson> = {}): string {
   return ruleWords({ name: 'r', limit_keys: ['header:x-key'], algorithm, algorithm_config, last_minute: LAST_MINUTE, ...rest })
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
-import { Call } from '../../src/fake-llm/call.ts'
+import { FakeCall } from '../../src/fake-llm/call.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions } from '../../src/fake-llm/options.ts'
 import { respondTo } from '../../src/fake-llm/respond.ts'
 import { type Kind, sendPattern } from '../support/proxy/pattern.ts'
@@ -54,7 +54,7 @@ export class SoakBackend {
 
   async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const play = JSON.parse(String(req.headers[PLAY_FIELD] ?? '{}')) as Partial<FakeLlmOptions>
-    const call = new Call(req, res, { ...DEFAULT_OPTIONS, ...play })
+    const call = new FakeCall(req, res, { ...DEFAULT_OPTIONS, ...play })
     try {
       call.request.body = await buffer(req)
       this.#arrivals.get(String(req.headers[ID_FIELD]))?.()

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http/header-list.ts'
-import type { Status, Usage } from './instance-types.ts'
-import type { Counters, NewSession, Override, Session, Top } from './types.ts'
+import type { Status, UsageJson } from './instance-types.ts'
+import type { CountersJson, NewSession, OverrideJson, SessionJson, TopJson } from './types.ts'
 
 /** What an operator asks, read and authenticated. */
 export interface ApiRequest {
@@ -16,7 +16,7 @@ export interface ApiRequest {
   readonly http: IncomingMessage
 }
 
-type ResponseJson = Status | Usage | Counters | Override | Top | Session | NewSession
+type ResponseJson = Status | UsageJson | CountersJson | OverrideJson | TopJson | SessionJson | NewSession
 
 /** What is responded: JSON, as a value or as text, nothing but a status, or a stream that its route writes. */
 export type ApiResponse =

@@ -1,8 +1,8 @@
 import type { CounterStatus } from '../../engine/counter-status.ts'
-import type { Counter } from './types.ts'
+import type { CounterJson } from './types.ts'
 
 /** A counter as all endpoints show it. */
-export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): Counter {
+export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): CounterJson {
   return { kind, level, limit, remaining, reset_s: wholeSeconds(resetMs) }
 }
 

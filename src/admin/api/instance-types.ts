@@ -1,31 +1,31 @@
 /** The JSON of the admin API about the instance itself: its status, its bundle, what it did lately and what was spent. See `types.ts`. */
 
-import type { Counter, Override, PolicyMode, Time } from './types.ts'
+import type { CounterJson, OverrideJson, PolicyMode, Time } from './types.ts'
 
 export interface Status {
   readonly version: string
   readonly uptime_s: number
   readonly mode: 'decision_service' | 'reverse_proxy'
   readonly workers: { readonly configured: number; readonly alive: number }
-  readonly bundle: Bundle | null
+  readonly bundle: BundleJson | null
   readonly store: { readonly kind: 'embedded' | 'redis'; readonly slots: number; readonly occupied: number }
   /** Null where counters are in this process alone. */
   readonly redis: { readonly mode: 'exact' | 'leased'; readonly connected: boolean } | null
   readonly state_file: { readonly path: string; readonly saved_at: Time | null } | null
   /** The override that stops all enforcement. */
-  readonly shadow_all: Override | null
-  readonly problems: readonly Problem[]
+  readonly shadow_all: OverrideJson | null
+  readonly problems: readonly ProblemJson[]
 }
 
 /** What is wrong now. */
-export interface Problem {
+export interface ProblemJson {
   /** The log event that reported it. */
   readonly code: string
   readonly message: string
   readonly since: Time
 }
 
-export interface Bundle {
+export interface BundleJson {
   readonly version: string
   readonly hash: string
   readonly applied_at: Time
@@ -33,14 +33,14 @@ export interface Bundle {
 }
 
 /** The active bundle, where it came from, and what it changed. */
-export interface BundleReport {
-  readonly bundle: Bundle | null
-  readonly source: BundleSource | null
-  readonly previous: Bundle | null
-  readonly changes: BundleChanges | null
+export interface BundleReportJson {
+  readonly bundle: BundleJson | null
+  readonly source: BundleSourceJson | null
+  readonly previous: BundleJson | null
+  readonly changes: BundleChangesJson | null
 }
 
-export interface BundleSource {
+export interface BundleSourceJson {
   readonly path: string | null
   readonly url: string | null
   readonly cached: boolean
@@ -48,46 +48,46 @@ export interface BundleSource {
   readonly refused: { readonly problems: readonly string[]; readonly problems_in_all: number } | null
 }
 
-export interface BundleChanges {
-  readonly policies: ChangeCounts
+export interface BundleChangesJson {
+  readonly policies: ChangeCountsJson
   readonly reordered: boolean
-  readonly prices: ChangeCounts
+  readonly prices: ChangeCountsJson
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
 }
 
-export interface ChangeCounts {
+export interface ChangeCountsJson {
   readonly added: number
   readonly removed: number
   readonly changed: number
   readonly unchanged: number
 }
 
-export type ChangeKind = 'added' | 'removed' | 'changed'
+export type ChangeKindJson = 'added' | 'removed' | 'changed'
 
 export interface PolicyChange {
-  readonly kind: ChangeKind
+  readonly kind: ChangeKindJson
   readonly policy: string
-  readonly fields: readonly FieldChange[]
+  readonly fields: readonly FieldChangeJson[]
   readonly rules: readonly RuleChange[]
   readonly left_out: number
 }
 
 export interface RuleChange {
-  readonly kind: ChangeKind
+  readonly kind: ChangeKindJson
   readonly rule: string
-  readonly fields: readonly FieldChange[]
+  readonly fields: readonly FieldChangeJson[]
 }
 
 export interface PriceChange {
-  readonly kind: ChangeKind
+  readonly kind: ChangeKindJson
   readonly table: string
   readonly model: string
-  readonly fields: readonly FieldChange[]
+  readonly fields: readonly FieldChangeJson[]
 }
 
-export interface FieldChange {
+export interface FieldChangeJson {
   readonly field: string
   readonly before: string | null
   readonly after: string | null
@@ -190,7 +190,7 @@ export interface WorkerActivity {
 }
 
 /** Rules that count tokens or money, what they have counted, and what is left. */
-export interface Usage {
+export interface UsageJson {
   /** When counting began. */
   readonly since: Time
   /** How many such rules the bundle has. */
@@ -209,7 +209,7 @@ export interface SpendingRule {
   /** Null where responses are not seen. */
   readonly used: UsedAmounts | null
   /** Null where each caller has its own, and where Redis cannot be asked. */
-  readonly counters: readonly Counter[] | null
+  readonly counters: readonly CounterJson[] | null
 }
 
 /** Tokens, or money in units of its currency, that responses came to. */

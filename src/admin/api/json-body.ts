@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { readBody } from '../../http/read-body.ts'
+import { readWholeBody } from '../../http/read-body.ts'
 import { show } from '../../policy/problem.ts'
 import { readRequestJson } from '../../policy/read-request-json.ts'
 import { ApiError } from './api-error.ts'
@@ -13,7 +13,7 @@ export async function readJsonBody(req: IncomingMessage, maxBytes = MAX_BYTES): 
   const { 'content-encoding': coding = 'identity', 'content-length': length = '0' } = req.headers
   if (coding.toLowerCase() !== 'identity') throw badBody('must not be compressed: leave Content-Encoding out')
   // Before it is sent, where the client says so.
-  const body = Number(length) > maxBytes ? 'too_large' : await readBody(req, maxBytes)
+  const body = Number(length) > maxBytes ? 'too_large' : await readWholeBody(req, maxBytes)
   if (body === 'too_large') throw badBody(`must not be larger than ${maxBytes / 1024} KiB`)
   if (body === 'gone') throw badBody('ended too early')
   const value = parse(body)

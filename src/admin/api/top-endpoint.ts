@@ -3,7 +3,7 @@ import { ApiError } from './api-error.ts'
 import type { ApiRoute } from './api-route.ts'
 import { findPolicy, findRule } from './find-rule.ts'
 import { readCount, readQuery } from './query.ts'
-import type { Top } from './types.ts'
+import type { TopJson } from './types.ts'
 
 /** What is asked of all workers: callers of all policies, of one, or of one rule, and so many of each list. */
 export interface TopAsk {
@@ -14,7 +14,7 @@ export interface TopAsk {
 
 export interface TopParts {
   /** Undefined where EDGE_TOP is off. */
-  readonly ask: ((ask: TopAsk) => Promise<Top>) | undefined
+  readonly ask: ((ask: TopAsk) => Promise<TopJson>) | undefined
   readonly plan: () => Plan | undefined
 }
 

@@ -43,43 +43,43 @@ export interface PolicyPage {
   readonly bundle_version: string | null
   /** The value of `after` for the next page; null on the last one. */
   readonly next: string | null
-  readonly policies: readonly Policy[]
+  readonly policies: readonly PolicyJson[]
 }
 
-export interface Policy {
+export interface PolicyJson {
   readonly id: string
   readonly mode: PolicyMode
-  readonly selector: Selector
+  readonly selector: SelectorJson
   readonly last_minute: { readonly allowed: number; readonly rejected: number; readonly would_reject: number }
-  readonly rules: readonly Rule[]
+  readonly rules: readonly RuleJson[]
 }
 
 /** As the bundle has it. */
-export interface Selector {
+export interface SelectorJson {
   readonly pathPrefix?: string | undefined
   readonly pathExact?: string | undefined
   readonly exceptPaths?: readonly string[] | undefined
   readonly methods?: readonly string[] | undefined
   readonly hosts?: readonly string[] | undefined
   readonly domain?: string | undefined
-  readonly descriptors?: Patterns | undefined
+  readonly descriptors?: PatternsJson | undefined
 }
 
 /** Descriptor keys, and the values that each may have. */
-export type Patterns = Readonly<Record<string, string | readonly string[]>>
+export type PatternsJson = Readonly<Record<string, string | readonly string[]>>
 
-export interface Rule {
+export interface RuleJson {
   readonly name: string
   readonly limit_keys: readonly string[]
   /** Credentials are digests. */
-  readonly match?: 'else' | Patterns
+  readonly match?: 'else' | PatternsJson
   readonly algorithm: string
   /** Its members depend on the algorithm. */
   readonly algorithm_config: Readonly<Record<string, unknown>>
   readonly last_minute: { readonly rejected: number; readonly would_reject: number }
 }
 
-export interface ExplainRequest {
+export interface ExplainRequestJson {
   readonly method: string
   readonly uri: string
   readonly host?: string | null | undefined
@@ -88,7 +88,7 @@ export interface ExplainRequest {
 }
 
 /** What a request would get now, and why. */
-export interface Explanation {
+export interface ExplanationJson {
   readonly action: 'allow' | 'reject' | 'refuse'
   readonly status: number
   readonly reason: string
@@ -96,40 +96,40 @@ export interface Explanation {
   readonly rule: string | null
   readonly headers: Readonly<Record<string, string>>
   /** All of the bundle; empty where the request was refused before one was looked at. */
-  readonly policies: readonly ExplainedPolicy[]
+  readonly policies: readonly ExplainedPolicyJson[]
 }
 
-export interface ExplainedPolicy {
+export interface ExplainedPolicyJson {
   readonly id: string
   readonly mode: PolicyMode
   readonly matched: boolean
   /** Why it does not cover the request; null where it does. */
   readonly why: 'path' | 'method' | 'host' | 'except_path' | 'domain' | null
   /** Empty where it does not cover the request. */
-  readonly rules: readonly ExplainedRule[]
+  readonly rules: readonly ExplainedRuleJson[]
 }
 
-export interface ExplainedRule {
+export interface ExplainedRuleJson {
   readonly name: string
   readonly applied: boolean
   /** Such as `missing_descriptor`, `repeated_descriptor` or `no_match`; null where it applies. */
   readonly why: string | null
   /** What the request would take from each counter; null where that is not known, because two readers could understand the request differently. */
   readonly cost: number | null
-  readonly descriptors: readonly ExplainedDescriptor[]
-  readonly counters: readonly ExplainedCounter[]
+  readonly descriptors: readonly ExplainedDescriptorJson[]
+  readonly counters: readonly ExplainedCounterJson[]
   /** The id of the override that is in force for this caller. */
   readonly override: string | null
 }
 
-export interface ExplainedDescriptor {
+export interface ExplainedDescriptorJson {
   readonly key: string
   /** Null where it is missing or repeated. Credentials are digests. */
   readonly value: string | null
 }
 
 /** In tokens; that of a budget in hundredths of a unit of its currency. */
-export interface Counter {
+export interface CounterJson {
   readonly kind: CounterKind
   /** What is left, with fractions; negative where settlements left a debt. */
   readonly level: number
@@ -140,7 +140,7 @@ export interface Counter {
   readonly reset_s: number
 }
 
-export interface ExplainedCounter extends Counter {
+export interface ExplainedCounterJson extends CounterJson {
   /** Until the request would fit; null: never. */
   readonly wait_s: number | null
 }
@@ -156,12 +156,12 @@ export interface ResetRequest extends CountersRequest {
 }
 
 /** What a caller has left of one rule. */
-export interface Counters {
+export interface CountersJson {
   readonly policy: string
   readonly rule: string
   readonly mode: PolicyMode
   readonly values: CallerValues
-  readonly counters: readonly Counter[]
+  readonly counters: readonly CounterJson[]
   /** Requests in flight; null where the rule does not count them. */
   readonly holds: number | null
   /** The id of the override that is in force for this caller. */
@@ -178,7 +178,7 @@ interface OverrideChange {
   readonly shadow_all?: true
 }
 
-export interface OverrideRequest extends OverrideChange {
+export interface OverrideRequestJson extends OverrideChange {
   readonly policy?: string
   readonly rule?: string
   /** Absent: all callers. */
@@ -191,7 +191,7 @@ export interface OverrideRequest extends OverrideChange {
 }
 
 /** An operator's change. It has a policy, a rule and values unless it is `shadow_all`. */
-export interface Override extends OverrideChange {
+export interface OverrideJson extends OverrideChange {
   readonly id: string
   readonly policy?: string
   readonly rule?: string
@@ -207,17 +207,17 @@ export interface Override extends OverrideChange {
 }
 
 export interface Overrides {
-  readonly overrides: readonly Override[]
+  readonly overrides: readonly OverrideJson[]
 }
 
-export interface Top {
+export interface TopJson {
   readonly since: Time
   /** By how much a count may be too high. */
   readonly max_error: number
   /** False: a worker's counts are missing, so that others may be too low. */
   readonly complete: boolean
   readonly rejected: readonly RejectedCaller[]
-  readonly nearest: readonly NearCaller[]
+  readonly nearest: readonly NearCallerJson[]
 }
 
 /** A caller of a rule. */
@@ -231,7 +231,7 @@ export interface RejectedCaller extends RuleCaller {
   readonly count: number
 }
 
-export interface NearCaller extends RuleCaller {
+export interface NearCallerJson extends RuleCaller {
   /** Which of the rule's limits is the nearest. */
   readonly kind: CounterKind
   readonly remaining: number
@@ -243,10 +243,10 @@ export interface SessionRequest {
   readonly actor?: string
 }
 
-export interface Session {
+export interface SessionJson {
   readonly expires_at: Time
 }
 
-export interface NewSession extends Session {
+export interface NewSession extends SessionJson {
   readonly csrf_token: string
 }

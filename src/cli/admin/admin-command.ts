@@ -9,7 +9,7 @@ import { printable } from './printable.ts'
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
 /** What a command asks, and how it shows the response. */
-export interface Question {
+export interface AdminQuestion {
   readonly request: AdminRequest
   readonly isJson: boolean
   /** The response in words. Its texts are printable. */
@@ -20,9 +20,9 @@ export interface AdminCommand {
   readonly name: string
   readonly help: string
   /** Throws a UsageProblem, or what parseArgs throws. */
-  readonly read: (args: string[]) => Question
+  readonly read: (args: string[]) => AdminQuestion
   /** Shows the response; once, where it is not given. */
-  readonly show?: (client: AdminClient, question: Question) => Promise<void>
+  readonly show?: (client: AdminClient, question: AdminQuestion) => Promise<void>
 }
 
 /** Runs a command that asks the admin API, and returns the exit status. */
@@ -45,12 +45,12 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
 }
 
 /** What the command prints for the response to its question. */
-export async function ask(client: AdminClient, question: Question, signal?: AbortSignal): Promise<string> {
+export async function ask(client: AdminClient, question: AdminQuestion, signal?: AbortSignal): Promise<string> {
   const response = await client.ask(question.request, signal)
   return question.isJson ? jsonOf(response) : describe(response, question)
 }
 
-export async function showOnce(client: AdminClient, question: Question): Promise<void> {
+export async function showOnce(client: AdminClient, question: AdminQuestion): Promise<void> {
   process.stdout.write(await ask(client, question))
 }
 
@@ -59,7 +59,7 @@ function jsonOf({ text, json }: AdminResponse): string {
 }
 
 /** An instance of another version may respond with something else. */
-function describe({ json }: AdminResponse, question: Question): string {
+function describe({ json }: AdminResponse, question: AdminQuestion): string {
   try {
     return question.describe(printable(json) as never)
   } catch (error) {

@@ -1,4 +1,4 @@
-import type { Counter } from '../../admin/api/types.ts'
+import type { CounterJson } from '../../admin/api/types.ts'
 import { durationText, moneyText, numberText } from './amounts.ts'
 
 /** What a number of each kind of counter is about. */
@@ -12,13 +12,13 @@ const LEFT: Readonly<Record<string, string>> = {
 }
 
 /** `0 of 5 left`. */
-export function levelText({ kind, remaining, limit, level }: Counter): string {
+export function levelText({ kind, remaining, limit, level }: CounterJson): string {
   const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
   return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${LEFT[kind] ?? kind}${debt}`
 }
 
 /** When it is full again. */
-export function resetText({ kind, reset_s: seconds, remaining, limit }: Counter): string {
+export function resetText({ kind, reset_s: seconds, remaining, limit }: CounterJson): string {
   if (remaining >= limit) return 'full'
   if (kind === 'in_flight') return 'each is free again when its request ends'
   return `full again in ${durationText(seconds)}`

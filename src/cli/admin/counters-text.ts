@@ -1,11 +1,11 @@
-import type { CallerValues, Counters } from '../../admin/api/types.ts'
+import type { CallerValues, CountersJson } from '../../admin/api/types.ts'
 import { countText } from './amounts.ts'
 import { callerText, keysWithDigests } from './caller-values.ts'
 import { levelText, resetText } from './counter-text.ts'
 import { listText } from './table.ts'
 
 /** What a caller has left of one rule. `given`: the values by which the operator named the caller. */
-export function countersText(response: Counters, given: CallerValues): string {
+export function countersText(response: CountersJson, given: CallerValues): string {
   const { policy, rule, mode, values, counters, holds, override } = response
   const rows: [string, string][] = [
     ['policy', `${policy} (${mode === 'shadow' ? 'shadow: rejects nothing' : mode})`],

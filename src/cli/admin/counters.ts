@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { Counters } from '../../admin/api/types.ts'
+import type { CountersJson } from '../../admin/api/types.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { readSubject } from './caller-values.ts'
 import { countersText } from './counters-text.ts'
@@ -12,7 +12,7 @@ export const counters: AdminCommand = {
   read(args) {
     const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
     const body = readSubject(positionals)
-    const describe = (response: Counters): string => countersText(response, body.values)
+    const describe = (response: CountersJson): string => countersText(response, body.values)
     return { request: { method: 'POST', path: 'counters', body }, isJson: values.json, describe }
   },
 }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { ExplainedCounter, ExplainedPolicy, ExplainedRule, Explanation } from '../../admin/api/types.ts'
+import type { ExplainedCounterJson, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
 import { explainText } from './explain-text.ts'
 
-const BUCKET: ExplainedCounter = { kind: 'bucket', level: 0.25, limit: 5, remaining: 0, reset_s: 4.75, wait_s: 0.75 }
+const BUCKET: ExplainedCounterJson = { kind: 'bucket', level: 0.25, limit: 5, remaining: 0, reset_s: 4.75, wait_s: 0.75 }
 
-const PER_KEY: ExplainedRule = {
+const PER_KEY: ExplainedRuleJson = {
   name: 'per-key',
   applied: true,
   why: null,
@@ -14,7 +14,7 @@ const PER_KEY: ExplainedRule = {
   override: null,
 }
 
-const REJECTED: Explanation = {
+const REJECTED: ExplanationJson = {
   action: 'reject',
   status: 429,
   reason: 'token_bucket_exceeded',
@@ -27,7 +27,7 @@ const REJECTED: Explanation = {
   ],
 }
 
-const REFUSED: Explanation = { action: 'refuse', status: 400, reason: '', policy: null, rule: null, headers: {}, policies: [] }
+const REFUSED: ExplanationJson = { action: 'refuse', status: 400, reason: '', policy: null, rule: null, headers: {}, policies: [] }
 
 describe('an explanation in words', () => {
   test('says who rejects the request, for whom, what is left and when it would pass', () => {
@@ -81,7 +81,7 @@ Policies that do not cover it:
   })
 
   test('money is in units of the currency', () => {
-    const budget: ExplainedCounter = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
+    const budget: ExplainedCounterJson = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
     const text = explainText('POST /', withRule({ ...PER_KEY, cost: 40.5, counters: [budget] }))
     expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.405. It would pass in 2 h.')
   })
@@ -93,12 +93,12 @@ Policies that do not cover it:
   })
 
   test('an allowed request that no rule limits', () => {
-    const allowed: Explanation = { ...REFUSED, action: 'allow', status: 200, reason: 'no_match' }
+    const allowed: ExplanationJson = { ...REFUSED, action: 'allow', status: 200, reason: 'no_match' }
     expect(explainText('GET /', allowed)).toBe('GET /: allowed\nNo rule limits it.\n\nNo policy covers this request.\n')
   })
 
   test('what a shadow policy would reject', () => {
-    const shadow: Explanation = { ...withRule(PER_KEY), action: 'allow', status: 200 }
+    const shadow: ExplanationJson = { ...withRule(PER_KEY), action: 'allow', status: 200 }
     const text = explainText('GET /', { ...shadow, policies: [{ ...shadow.policies[0]!, mode: 'shadow' }] })
     expect(text).toContain(`GET /: allowed
 Rule per-key of policy api would reject it, but this policy is in shadow mode.
@@ -113,7 +113,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   })
 
   test('requests in flight end at a time that nobody knows', () => {
-    const counter: ExplainedCounter = { kind: 'in_flight', level: 0, limit: 2, remaining: 0, reset_s: 60, wait_s: 1 }
+    const counter: ExplainedCounterJson = { kind: 'in_flight', level: 0, limit: 2, remaining: 0, reset_s: 60, wait_s: 1 }
     const text = explainText('GET /', withRule({ ...PER_KEY, counters: [counter] }))
     expect(text).toContain(
       'has 0 of 2 places free for requests in flight, and this request takes 1. It would pass when one of the others ends.',
@@ -142,7 +142,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   })
 
   test('of many policies that do not cover the request it names some', () => {
-    const other: ExplainedPolicy = { id: '', mode: 'enforce', matched: false, why: 'host', rules: [] }
+    const other: ExplainedPolicyJson = { id: '', mode: 'enforce', matched: false, why: 'host', rules: [] }
     const others = Array.from({ length: 10_000 }, (_, i) => ({ ...other, id: `p${i}` }))
     const lines = explainText('GET /', { ...REJECTED, policies: others }).split('\n')
     expect(lines.filter((line) => line.endsWith('its host does not match'))).toHaveLength(20)
@@ -150,6 +150,6 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   })
 })
 
-function withRule(rule: ExplainedRule): Explanation {
+function withRule(rule: ExplainedRuleJson): ExplanationJson {
   return { ...REJECTED, policies: [{ id: 'api', mode: 'enforce', matched: true, why: null, rules: [rule] }] }
 }

@@ -1,4 +1,4 @@
-import type { CounterKind, ExplainedPolicy, ExplainedRule, Explanation } from '../../admin/api/types.ts'
+import type { CounterKind, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
 import { countText, durationText } from './amounts.ts'
 import { amountText, levelText, resetText } from './counter-text.ts'
 import { listText } from './table.ts'
@@ -7,7 +7,7 @@ import { listText } from './table.ts'
 const MAX_NAMED = 20
 
 /** What would happen to a request, in words: the verdict first, then who decides it, then everything that was looked at. */
-export function explainText(request: string, explained: Explanation): string {
+export function explainText(request: string, explained: ExplanationJson): string {
   const { headers, policies } = explained
   const fields = Object.entries(headers).map(([name, value]) => `  ${name}: ${value}\n`)
   const covering = policies.filter(({ matched }) => matched)
@@ -21,13 +21,13 @@ export function explainText(request: string, explained: Explanation): string {
   ].join('')
 }
 
-function verdictText({ action, status, reason }: Explanation): string {
+function verdictText({ action, status, reason }: ExplanationJson): string {
   if (action === 'allow') return 'allowed'
   return `${action === 'reject' ? 'rejected' : 'refused'} with ${status} ${reason}`
 }
 
 /** Who decides, and why: sentences for somebody who has not read the bundle. */
-function decidingText({ action, reason, policy, rule, policies }: Explanation): string[] {
+function decidingText({ action, reason, policy, rule, policies }: ExplanationJson): string[] {
   if (action === 'refuse') return [REFUSALS[reason] ?? 'The request itself is the problem, not a limit.']
   if (!policy || !rule) return ['No rule limits it.']
   const deciding = policies.find(({ id }) => id === policy)
@@ -49,14 +49,14 @@ const REFUSALS: Readonly<Record<string, string>> = {
   repeated_descriptor: 'A field that a rule reads occurs more than once, and edge does not guess which one counts.',
 }
 
-function closestText(policy: string, rule: string, found: ExplainedRule | undefined): string {
+function closestText(policy: string, rule: string, found: ExplainedRuleJson | undefined): string {
   const [counter] = [...(found?.counters ?? [])].sort((a, b) => a.remaining / a.limit - b.remaining / b.limit)
   const left = counter === undefined ? '' : `: ${levelText(counter)}`
   return `Closest to its limit is rule ${rule} of policy ${policy}${left}.`
 }
 
 /** Why a rule rejects. */
-export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRule): string {
+export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleJson): string {
   const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
@@ -67,12 +67,12 @@ export function rejectedText(reason: string, { cost, counters, descriptors, over
   return `${need} It would pass in ${durationText(Math.max(0, ...empty.map(({ wait_s: waitS }) => waitS!)))}.`
 }
 
-function policyText({ id, mode, rules }: ExplainedPolicy): string {
+function policyText({ id, mode, rules }: ExplainedPolicyJson): string {
   const name = mode === 'shadow' ? `${id} (shadow: rejects nothing)` : id
   return `  ${name}\n${rules.map(ruleText).join('')}`
 }
 
-function ruleText({ name, applied, why, cost, descriptors, counters, override }: ExplainedRule): string {
+function ruleText({ name, applied, why, cost, descriptors, counters, override }: ExplainedRuleJson): string {
   if (!applied) return `    ${name}: does not apply, ${whyNotText(why, descriptors)}\n`
   const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
   for (const counter of counters) {
@@ -90,7 +90,7 @@ function costText(cost: number | null, kind: CounterKind | undefined): string {
 }
 
 /** Why a rule does not apply. */
-export function whyNotText(why: string | null, descriptors: ExplainedRule['descriptors']): string {
+export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['descriptors']): string {
   const absent = descriptors.filter(({ value }) => value === null).map(({ key }) => key)
   const keys = absent.join(', ')
   if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
@@ -110,7 +110,7 @@ export const MISMATCHES: Readonly<Record<string, string>> = {
   domain: 'for the rate limit service only',
 }
 
-function othersText(policies: readonly ExplainedPolicy[]): string {
+function othersText(policies: readonly ExplainedPolicyJson[]): string {
   if (policies.length === 0) return ''
   const rows = policies.slice(0, MAX_NAMED).map(({ id, why }): [string, string] => [id, MISMATCHES[why ?? ''] ?? why ?? ''])
   const rest = policies.length - rows.length

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { ExplainRequest, Explanation } from '../../admin/api/types.ts'
+import type { ExplainRequestJson, ExplanationJson } from '../../admin/api/types.ts'
 import { printableText } from '../../printable-text.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { UsageProblem } from './admin-problem.ts'
@@ -24,7 +24,7 @@ export const explain: AdminCommand = {
     const [target, ...surplus] = positionals
     if (!target || surplus.length > 0) throw new UsageProblem(`expected one URI, got ${positionals.length}`)
     const { uri, host } = splitTarget(target)
-    const body: ExplainRequest = {
+    const body: ExplainRequestJson = {
       method,
       uri,
       host: values.host ?? host,
@@ -32,7 +32,7 @@ export const explain: AdminCommand = {
       body: data,
     }
     const name = printableText(`${method} ${uri}`)
-    const describe = (response: Explanation): string => explainText(name, response)
+    const describe = (response: ExplanationJson): string => explainText(name, response)
     return { request: { method: 'POST', path: 'explain', body }, isJson: json, describe }
   },
 }

@@ -1,9 +1,9 @@
-import type { Override } from '../../admin/api/types.ts'
+import type { OverrideJson } from '../../admin/api/types.ts'
 import { callerText } from './caller-values.ts'
 import { listText } from './table.ts'
 
 /** An override in some lines. */
-export function overrideText(override: Override): string {
+export function overrideText(override: OverrideJson): string {
   const { id, until, actor, reason, created_at: createdAt } = override
   const rows: [string, string][] = [
     ['change', changeText(override)],
@@ -17,7 +17,7 @@ export function overrideText(override: Override): string {
 }
 
 /** What it changes, in a few words. */
-function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: Override): string {
+function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `${multiply} times the limit`
   if (set !== undefined)
@@ -28,13 +28,13 @@ function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }
   return block ? 'blocked' : 'unknown change'
 }
 
-function whereText({ shadow_all: isShadowAll, policy, rule, values }: Override): string {
+function whereText({ shadow_all: isShadowAll, policy, rule, values }: OverrideJson): string {
   if (isShadowAll) return 'all policies'
   const caller = values === undefined || values === null ? 'all callers' : callerText(values)
   return `policy ${policy}, rule ${rule}, ${caller}`
 }
 
-function* notesOf({ durable, in_force: isInForce }: Override): Generator<string> {
+function* notesOf({ durable, in_force: isInForce }: OverrideJson): Generator<string> {
   if (!isInForce) yield 'not in force: its rule is not in the active bundle, or cannot be changed this way'
   if (!durable) yield 'will not survive a restart: it is not saved in a state file or in Redis'
 }

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util'
-import type { OverrideRequest, Overrides } from '../../admin/api/types.ts'
-import { type AdminCommand, JSON_OPTION, type Question } from './admin-command.ts'
+import type { OverrideRequestJson, Overrides } from '../../admin/api/types.ts'
+import { type AdminCommand, type AdminQuestion, JSON_OPTION } from './admin-command.ts'
 import { UsageProblem } from './admin-problem.ts'
 import { readSubject } from './caller-values.ts'
 import { OVERRIDE_HELP } from './help.ts'
 import { overrideText } from './override-text.ts'
-import { readReason } from './reason.ts'
+import { reasonFlag } from './reason.ts'
 
 const OPTIONS = {
   ...JSON_OPTION,
@@ -55,42 +55,42 @@ function refuseOthers(values: Values, positionals: readonly string[], known: rea
   return values
 }
 
-function listing({ json }: Values): Question {
+function listing({ json }: Values): AdminQuestion {
   const describe = ({ overrides }: Overrides): string =>
     overrides.length === 0 ? 'No overrides.\n' : overrides.map(overrideText).join('\n')
   return { request: { method: 'GET', path: 'overrides' }, isJson: json, describe }
 }
 
-function ending(id: string, { json, reason }: Values): Question {
+function ending(id: string, { json, reason }: Values): AdminQuestion {
   if (id === '') throw new UsageProblem('--end: expected the id of an override; --list shows them')
-  const query = { reason: readReason(reason) }
+  const query = { reason: reasonFlag(reason) }
   return { request: { method: 'DELETE', path: `overrides/${encodeURIComponent(id)}`, query }, isJson: json, describe: () => 'Ended.\n' }
 }
 
-function creation(values: Values, positionals: readonly string[]): Question {
+function creation(values: Values, positionals: readonly string[]): AdminQuestion {
   const { json, until, replace } = values
   if (!until) throw new UsageProblem('expected --until TIME, such as 2h or 2026-01-31T12:00:00Z')
-  const body: OverrideRequest = {
+  const body: OverrideRequestJson = {
     ...(values['shadow-all'] ? shadowAll(positionals) : { ...ruleOf(positionals), ...changeOf(values) }),
     until,
-    reason: readReason(values.reason),
+    reason: reasonFlag(values.reason),
     ...(replace !== undefined && { replace }),
   }
   return { request: { method: 'POST', path: 'overrides', body }, isJson: json, describe: overrideText }
 }
 
-function shadowAll(positionals: readonly string[]): Pick<OverrideRequest, 'shadow_all'> {
+function shadowAll(positionals: readonly string[]): Pick<OverrideRequestJson, 'shadow_all'> {
   if (positionals.length > 0) throw new UsageProblem(`--shadow-all is for all policies: unexpected ${positionals.join(', ')}`)
   return { shadow_all: true }
 }
 
 /** Without values it is for all callers of the rule. */
-function ruleOf(positionals: readonly string[]): Pick<OverrideRequest, 'policy' | 'rule' | 'values'> {
+function ruleOf(positionals: readonly string[]): Pick<OverrideRequestJson, 'policy' | 'rule' | 'values'> {
   const { policy, rule, values } = readSubject(positionals)
   return positionals.length > 2 ? { policy, rule, values } : { policy, rule }
 }
 
-function changeOf({ multiply, set, unlimited }: Values): Pick<OverrideRequest, 'multiply' | 'set' | 'unlimited' | 'block'> {
+function changeOf({ multiply, set, unlimited }: Values): Pick<OverrideRequestJson, 'multiply' | 'set' | 'unlimited' | 'block'> {
   if (multiply !== undefined) return { multiply: readFactor(multiply) }
   if (set !== undefined) return { set: readFields(set) }
   return unlimited ? { unlimited: true } : { block: true }

@@ -1,6 +1,6 @@
 import type { ReadStream, WriteStream } from 'node:tty'
 import type { AdminClient } from './admin-client.ts'
-import { ask, type Question, showOnce } from './admin-command.ts'
+import { type AdminQuestion, ask, showOnce } from './admin-command.ts'
 import { AdminProblem } from './admin-problem.ts'
 
 const INTERVAL_MS = 2000
@@ -23,7 +23,7 @@ export interface Terminal {
 /** Asks again every two seconds and shows the newest response, until q or Ctrl-C; once where the output is not a terminal. */
 export async function showRepeatedly(
   client: AdminClient,
-  question: Question,
+  question: AdminQuestion,
   terminal: Terminal = process,
   intervalMs = INTERVAL_MS,
 ): Promise<void> {

@@ -17,7 +17,7 @@ export interface Entry {
   readonly key: string
   /** Without one, all values that no other entry of the key has. */
   readonly value: string | undefined
-  readonly limit: Limit | undefined
+  readonly limit: ConfiguredLimit | undefined
   readonly isShadow: boolean
   readonly isQuota: boolean
   readonly isShared: boolean
@@ -27,7 +27,7 @@ export interface Entry {
   readonly path: Path
 }
 
-export interface Limit {
+export interface ConfiguredLimit {
   /** Undefined: unlimited. */
   readonly unit: Unit | undefined
   readonly requests: number
@@ -162,7 +162,7 @@ function entriesOf(written: readonly WrittenEntry[] | null | undefined, path: Pa
   }))
 }
 
-function limitOf({ unit, requests_per_unit, unlimited, name, replaces }: z.output<typeof limitSchema>): Limit {
+function limitOf({ unit, requests_per_unit, unlimited, name, replaces }: z.output<typeof limitSchema>): ConfiguredLimit {
   return { unit: unlimited ? undefined : (unit as Unit), requests: requests_per_unit ?? 0, name, isReplacing: !!replaces?.length }
 }
 

@@ -1,4 +1,4 @@
-import type { Entry, Limit, Unit } from './configuration.ts'
+import type { ConfiguredLimit, Entry, Unit } from './configuration.ts'
 import { isPrefix, type Level } from './precedence.ts'
 
 /** A rule of a bundle, without its name. */
@@ -7,7 +7,7 @@ export type NamelessRule = Readonly<Record<string, unknown>>
 type Match = 'else' | Readonly<Record<string, string | readonly string[]>>
 
 /** The rule of the limit at the end of `levels`. `match` names no key that has any value. */
-export function ruleOf(limit: Limit, levels: readonly Level[], match: Match | undefined): NamelessRule {
+export function ruleOf(limit: ConfiguredLimit, levels: readonly Level[], match: Match | undefined): NamelessRule {
   if (limit.unit === undefined || limit.requests === 0) {
     const algorithm = limit.unit === undefined ? 'unlimited' : 'block'
     return { match: match === 'else' ? match : { ...anyValueOf(levels), ...match }, algorithm }

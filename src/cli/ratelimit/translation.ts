@@ -1,6 +1,6 @@
 import { parseDescriptorKey } from '../../policy/descriptor-key.ts'
 import { formatPath, type Path, type Problem, show } from '../../policy/problem.ts'
-import type { Configuration, Entry, Limit } from './configuration.ts'
+import type { Configuration, ConfiguredLimit, Entry } from './configuration.ts'
 import { NameList } from './name-list.ts'
 import { byKey, type Level } from './precedence.ts'
 import { exemptionOf, type NamelessRule, ruleOf } from './rules.ts'
@@ -97,7 +97,7 @@ class Translator implements Translation {
     return false
   }
 
-  #report(entry: Entry, { isReplacing, unit }: Limit): void {
+  #report(entry: Entry, { isReplacing, unit }: ConfiguredLimit): void {
     if (isReplacing)
       this.#gap(entry, ['rate_limit', 'replaces'], 'there is no equivalent; this limit and those that it replaces both apply')
     if (entry.isQuota && unit !== undefined) {
@@ -111,7 +111,7 @@ class Translator implements Translation {
   }
 
   /** Where exceptions are made for the whole entry alone, `else` says so; other exceptions need a policy for the limit. */
-  #addLimit(entry: Entry, limit: Limit, levels: readonly Level[], shared: Map<string, Policy>): void {
+  #addLimit(entry: Entry, limit: ConfiguredLimit, levels: readonly Level[], shared: Map<string, Policy>): void {
     const last = levels.at(-1)!
     const excepting = levels.filter(({ except }) => except.length > 0)
     const mode = modeOf(entry)

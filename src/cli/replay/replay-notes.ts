@@ -1,6 +1,6 @@
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ReplayedBundle } from '../../replay/bundle-replay.ts'
-import type { BundleReport, ReplayReport } from '../../replay/replay-report.ts'
+import type { ReplayedBundleReport, ReplayReport } from '../../replay/replay-report.ts'
 import type { UnreadableLines } from '../../replay/unreadable-lines.ts'
 import { countText, numberText } from '../admin/amounts.ts'
 
@@ -25,7 +25,7 @@ export function unreadableNotes({ count, shown }: UnreadableLines): string[] {
   return [...shown.map(({ file, place, why }) => `${file === '-' ? 'standard input' : file}:${place}: ${why}`), ...rest]
 }
 
-function bundleNotes(bundle: BundleReport, { plan }: ReplayedBundle, requests: number, isOneOfTwo: boolean): string[] {
+function bundleNotes(bundle: ReplayedBundleReport, { plan }: ReplayedBundle, requests: number, isOneOfTwo: boolean): string[] {
   const { missing, refused = {}, max_error: maxError = 0, forced_evictions: evictions = 0 } = bundle
   const rules = plan.policies.flatMap((policy) => policy.rules)
   const domains = plan.policies.filter(({ selector }) => selector.domain !== undefined).length

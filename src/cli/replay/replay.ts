@@ -14,7 +14,7 @@ import { readSimulatedSettings } from '../../simulation/simulated-settings.ts'
 import { countText } from '../admin/amounts.ts'
 import { readingProblem, writingProblem } from '../file-problem.ts'
 import { printStartProblems } from '../print-problems.ts'
-import { readBundle } from '../read-bundle.ts'
+import { readBundleFile } from '../read-bundle.ts'
 import { REPLAY_HELP } from './help.ts'
 import { htmlReport } from './html/html-report.ts'
 import { ProgressBar } from './progress-bar.ts'
@@ -79,7 +79,7 @@ async function replayLogs(given: ReplayArguments): Promise<number> {
 async function readBundles(files: readonly string[]): Promise<ReplayedBundle[] | undefined> {
   const bundles: ReplayedBundle[] = []
   for (const file of files) {
-    const read = await readBundle(file)
+    const read = await readBundleFile(file)
     if (read !== undefined) bundles.push({ file, plan: planOf(read.bundle) })
   }
   return bundles.length === files.length ? bundles : undefined

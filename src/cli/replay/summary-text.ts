@@ -1,5 +1,5 @@
 import { printableText } from '../../printable-text.ts'
-import type { BundleReport, CallerReport, DifferenceReport, ReplayReport, RuleReport } from '../../replay/replay-report.ts'
+import type { CallerReport, DifferenceReport, ReplayedBundleReport, ReplayReport, RuleReport } from '../../replay/replay-report.ts'
 import { countText, durationText, numberText } from '../admin/amounts.ts'
 import { callerText } from '../admin/caller-values.ts'
 import { printable } from '../admin/printable.ts'
@@ -30,7 +30,7 @@ export function summaryText(report: ReplayReport, notes: readonly string[]): str
 const OUTCOMES = ['ALLOWED', '%', 'REJECTED', '%', 'WOULD REJECT', '%', 'VERSION']
 
 function bundleRow(
-  { file, bundle_version: version, allowed, rejected, would_reject: wouldReject }: BundleReport,
+  { file, bundle_version: version, allowed, rejected, would_reject: wouldReject }: ReplayedBundleReport,
   requests: number,
 ): string[] {
   const outcomes = [allowed, rejected, wouldReject].flatMap((count) => [numberText(count), percentText(count, requests)])
@@ -41,7 +41,7 @@ function percentText(count: number, requests: number): string {
   return ((100 * count) / requests).toFixed(2)
 }
 
-function bundleParts({ file, rules }: BundleReport): string[] {
+function bundleParts({ file, rules }: ReplayedBundleReport): string[] {
   const active = rules.filter(({ rejected, would_reject: wouldReject }) => rejected + wouldReject > 0)
   if (active.length === 0) return [`${file}: no rule rejects a request\n`]
   const callers = active
@@ -88,7 +88,10 @@ function callersText(callers: readonly (CallerReport & { policy: string; rule: s
 
 const WHO = [{ head: 'POLICY' }, { head: 'RULE' }, { head: 'CALLER' }]
 
-function differenceText({ newly_rejected: rejected, newly_allowed: allowed, callers }: DifferenceReport, { file }: BundleReport): string {
+function differenceText(
+  { newly_rejected: rejected, newly_allowed: allowed, callers }: DifferenceReport,
+  { file }: ReplayedBundleReport,
+): string {
   const head = `With ${file} instead: ${countText(rejected, 'request')} newly rejected, ${numberText(allowed)} newly allowed\n`
   if (callers.length === 0) return head
   const rows = callers

@@ -1,5 +1,5 @@
 import { policyJson } from '../../admin/api/explain/explanation-json.ts'
-import type { ExplainedPolicy, ExplainedRule } from '../../admin/api/types.ts'
+import type { ExplainedPolicyJson, ExplainedRuleJson } from '../../admin/api/types.ts'
 import type { CaseFailure } from '../../cases/run-case.ts'
 import type { Allowed } from '../../engine/decision.ts'
 import { REASONS } from '../../engine/reasons.ts'
@@ -25,25 +25,25 @@ export function explainFailure(failure: CaseFailure): string[] {
   return [closestText(decision), ...idleText(policies, failure.expected.policy)]
 }
 
-function whyRejected(reason: string, rule: ExplainedRule | undefined): string[] {
+function whyRejected(reason: string, rule: ExplainedRuleJson | undefined): string[] {
   return rule === undefined ? [] : [rejectedText(reason, rule)]
 }
 
 /** The policies that cover the request, the one that was expected to decide, and a few others of both kinds. */
-function lookedAt({ explanation, expected }: CaseFailure): ExplainedPolicy[] {
-  const kept: ExplainedPolicy[] = []
+function lookedAt({ explanation, expected }: CaseFailure): ExplainedPolicyJson[] {
+  const kept: ExplainedPolicyJson[] = []
   const others = { far: 0, near: 0 }
   for (const explained of explanation.policies) {
     const isOther = explained.why !== undefined && explained.policy.id !== expected.policy
     if (isOther && others[isFar(explained.why) ? 'far' : 'near']++ >= MAX_NAMED) continue
     // The values are those of the case itself.
-    kept.push(printable(policyJson(explained, ([value]) => value!)) as ExplainedPolicy)
+    kept.push(printable(policyJson(explained, ([value]) => value!)) as ExplainedPolicyJson)
   }
   return kept
 }
 
 /** It has nothing to do with requests of this path. */
-function isFar(why: ExplainedPolicy['why'] | undefined): boolean {
+function isFar(why: ExplainedPolicyJson['why'] | undefined): boolean {
   return why === 'path' || why === 'domain'
 }
 
@@ -59,7 +59,7 @@ function closestText({ limit }: Allowed): string {
  * Why rules that could have rejected it did not: those of policies that cover it first, then the policies that nearly do. `expected`: the
  * policy that should have.
  */
-function idleText(policies: readonly ExplainedPolicy[], expected: string | undefined): string[] {
+function idleText(policies: readonly ExplainedPolicyJson[], expected: string | undefined): string[] {
   const named = policies.filter(({ id }) => id === expected)
   const asked = named.length > 0 ? named : policies
   const idle = asked.flatMap(({ id, rules }) =>

@@ -2,7 +2,7 @@ import type { FoundCase } from '../../cases/read-cases.ts'
 import type { CaseFailure } from '../../cases/run-case.ts'
 
 /** A case that was run. */
-export interface Outcome {
+export interface TestOutcome {
   readonly file: string
   readonly found: FoundCase
   /** Undefined: it holds. */
@@ -12,7 +12,7 @@ export interface Outcome {
 /** Prints outcomes as they come. */
 export interface Reporter {
   begin(count: number): string
-  describe(outcome: Outcome): string
+  describe(outcome: TestOutcome): string
   end(): string
   /** Nothing could be run. */
   giveUp(): string

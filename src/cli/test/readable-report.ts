@@ -2,7 +2,7 @@ import { printableText } from '../../printable-text.ts'
 import { countText } from '../admin/amounts.ts'
 import { listText } from '../admin/table.ts'
 import { explainFailure } from './failure-text.ts'
-import type { Outcome, Reporter } from './outcome.ts'
+import type { Reporter, TestOutcome } from './outcome.ts'
 
 const GREEN = 32
 const RED = 31
@@ -22,7 +22,7 @@ export class ReadableReport implements Reporter {
     return ''
   }
 
-  describe(outcome: Outcome): string {
+  describe(outcome: TestOutcome): string {
     const { file, found, failure } = outcome
     this.#count++
     if (failure !== undefined) this.#failed++
@@ -55,7 +55,7 @@ export class ReadableReport implements Reporter {
 
 const INDENT = '        '
 
-function failureText({ file, found, failure }: Outcome): string {
+function failureText({ file, found, failure }: TestOutcome): string {
   const { step, request, times, asked, atMs, mismatches } = failure!
   const which = times === 1 ? '' : `, request ${request} of ${times}`
   const place = found.line === undefined ? '' : ` (case at ${file}:${found.line})`

@@ -1,5 +1,5 @@
 import { explainFailure } from './failure-text.ts'
-import type { Outcome, Reporter } from './outcome.ts'
+import type { Reporter, TestOutcome } from './outcome.ts'
 
 /** TAP 14 (testanything.org), for programs. */
 export class TapReport implements Reporter {
@@ -9,7 +9,7 @@ export class TapReport implements Reporter {
     return `TAP version 14\n1..${count}\n`
   }
 
-  describe(outcome: Outcome): string {
+  describe(outcome: TestOutcome): string {
     const { file, found, failure } = outcome
     const point = `${++this.#count} - ${description(`${file}: ${found.name}`)}\n`
     return failure === undefined ? `ok ${point}` : `not ok ${point}${diagnostics(outcome)}`
@@ -30,7 +30,7 @@ function description(text: string): string {
 }
 
 /** A block of YAML, in its JSON form, which needs no thought about what a text looks like. */
-function diagnostics({ file, found, failure }: Outcome): string {
+function diagnostics({ file, found, failure }: TestOutcome): string {
   const { step, request, times, asked, atMs, mismatches, response } = failure!
   const { status, reason, policy, rule } = response
   const members = {

@@ -7,7 +7,7 @@ import { readSimulatedSettings } from '../../simulation/simulated-settings.ts'
 import { Simulation, type SimulationOptions } from '../../simulation/simulation.ts'
 import { ignoreClosed } from '../closed-output.ts'
 import { printStartProblems } from '../print-problems.ts'
-import { readBundle } from '../read-bundle.ts'
+import { readBundleFile } from '../read-bundle.ts'
 import { TEST_HELP } from './help.ts'
 import type { Reporter } from './outcome.ts'
 import { type CaseFile, readCaseFiles } from './read-case-files.ts'
@@ -24,7 +24,7 @@ export async function test(args: string[]): Promise<number> {
   process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   const { bundle: file, files, mode } = given
   const report: Reporter = given.isTap ? new TapReport() : new ReadableReport(hasColours())
-  const bundle = await readBundle(file)
+  const bundle = await readBundleFile(file)
   const read = await readCaseFiles(files)
   if (bundle === undefined || read === undefined) return giveUp(report)
   const plan = planOf(bundle.bundle)

@@ -11,18 +11,18 @@ export interface CallHead {
 }
 
 /** A call that no method sees. Clients that do not speak gRPC learn it from the HTTP status. */
-export interface Refusal {
+export interface CallRefusal {
   readonly httpStatus: number
   readonly reply: GrpcReply
 }
 
-const NOT_POST: Refusal = { httpStatus: 405, reply: failed(INTERNAL, 'the method of a call is POST') }
-const NOT_GRPC: Refusal = { httpStatus: 415, reply: failed(INVALID_ARGUMENT, 'the content-type of a call is application/grpc') }
-const NO_METHOD: Refusal = { httpStatus: 200, reply: failed(UNIMPLEMENTED, 'no such method') }
-const BAD_TIMEOUT: Refusal = { httpStatus: 200, reply: failed(INTERNAL, 'grpc-timeout is malformed') }
+const NOT_POST: CallRefusal = { httpStatus: 405, reply: failed(INTERNAL, 'the method of a call is POST') }
+const NOT_GRPC: CallRefusal = { httpStatus: 415, reply: failed(INVALID_ARGUMENT, 'the content-type of a call is application/grpc') }
+const NO_METHOD: CallRefusal = { httpStatus: 200, reply: failed(UNIMPLEMENTED, 'no such method') }
+const BAD_TIMEOUT: CallRefusal = { httpStatus: 200, reply: failed(INTERNAL, 'grpc-timeout is malformed') }
 
 /** Returns the method that is called, or why there is none. `timeoutMs` is NaN where it is malformed. */
-export function methodOf(methods: ReadonlyMap<string, GrpcMethod>, head: CallHead, timeoutMs: number): GrpcMethod | Refusal {
+export function methodOf(methods: ReadonlyMap<string, GrpcMethod>, head: CallHead, timeoutMs: number): GrpcMethod | CallRefusal {
   if (head.method !== 'POST') return NOT_POST
   if (!isGrpc(head.contentType)) return NOT_GRPC
   const method = methods.get(head.path)
@@ -30,7 +30,7 @@ export function methodOf(methods: ReadonlyMap<string, GrpcMethod>, head: CallHea
   return Number.isNaN(timeoutMs) ? BAD_TIMEOUT : method
 }
 
-export function isRefusal(method: GrpcMethod | Refusal): method is Refusal {
+export function isRefusal(method: GrpcMethod | CallRefusal): method is CallRefusal {
   return 'httpStatus' in method
 }
 

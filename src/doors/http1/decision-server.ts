@@ -7,7 +7,7 @@ import { WireFront } from '../../listen/wire-front.ts'
 import { QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
 import { DecisionEndpoint, respondFailed } from './decision-endpoint.ts'
 import { WireConnection } from './wire-connection.ts'
-import { WireContext } from './wire-context.ts'
+import { DecisionWireContext } from './wire-context.ts'
 
 export interface DecisionServerOptions {
   /** Serves the paths that are no question's. */
@@ -35,7 +35,7 @@ export function newDecisionServer(
 
 /** The fast wire: answers plain questions straight from the socket. */
 function newDecisionWire(pipeline: DecisionPipeline, timeouts: ListenerTimeouts, handOver: (socket: Socket) => void): WireFront {
-  const context = new WireContext(pipeline, timeouts.keepAliveMs, handOver)
+  const context = new DecisionWireContext(pipeline, timeouts.keepAliveMs, handOver)
   return new WireFront(timeouts, context, (socket, onGone) => new WireConnection(context, socket, onGone))
 }
 

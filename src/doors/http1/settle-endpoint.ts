@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RESERVATION_FIELD } from '../../decide/decision-answer.ts'
 import type { SettlementRecorder } from '../../decide/settlement-recorder.ts'
 import { headerValue } from '../../http/raw-headers.ts'
-import { readBody } from '../../http/read-body.ts'
+import { readWholeBody } from '../../http/read-body.ts'
 import { RequestTurns } from '../../http/request-turns.ts'
 import type { Route } from '../../http/routes.ts'
 import type { Reservations, SettleOutcome } from '../../reservations/reservations.ts'
@@ -41,7 +41,7 @@ export class SettleEndpoint implements Route {
   async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     if (isEncoded(req)) return this.#refuse(res, 'unsupported_media_type')
     if (req.headers.expect !== undefined) res.writeContinue()
-    const body = await readBody(req, MAX_BODY_BYTES)
+    const body = await readWholeBody(req, MAX_BODY_BYTES)
     if (body === 'gone') return
     if (body === 'too_large') {
       const tooLarge = `the body: expected at most ${MAX_BODY_BYTES} bytes`

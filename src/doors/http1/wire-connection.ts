@@ -5,7 +5,7 @@ import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
 import type { FrontConnection, FrontTimeouts } from '../../listen/wire-front.ts'
 import type { HeadReader } from './head-reader.ts'
-import type { WireContext } from './wire-context.ts'
+import type { DecisionWireContext } from './wire-context.ts'
 
 /** `node:http` answers in these words when a head does not come in time, or ends in the middle. */
 const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
@@ -29,7 +29,7 @@ type State =
 
 /** A connection for as long as it asks nothing but plain questions. */
 export class WireConnection implements FrontConnection {
-  readonly #context: WireContext
+  readonly #context: DecisionWireContext
   readonly #socket: Socket
   readonly #onGone: (socket: Socket) => void
   /** Undefined where every read has a buffer of its own. */
@@ -51,7 +51,7 @@ export class WireConnection implements FrontConnection {
   readonly #onClose = (): void => this.#onGone(this.#socket)
 
   /** `onGone`: it is closed, or `node:http` has it. */
-  constructor(context: WireContext, socket: Socket, onGone: (socket: Socket) => void) {
+  constructor(context: DecisionWireContext, socket: Socket, onGone: (socket: Socket) => void) {
     this.#context = context
     this.#socket = socket
     this.#onGone = onGone

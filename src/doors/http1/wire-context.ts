@@ -9,7 +9,7 @@ import { HeadReader } from './head-reader.ts'
 const MAX_IDLE_READERS = 64
 
 /** What all connections of a wire share. */
-export class WireContext extends FrontState {
+export class DecisionWireContext extends FrontState {
   readonly #pipeline: DecisionPipeline
   readonly #text: AnswerText
   readonly #readers: HeadReader[] = [new HeadReader()]

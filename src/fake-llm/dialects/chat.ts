@@ -1,12 +1,12 @@
 import { choiceText, complete } from '../completion.ts'
-import { CREATED_SECONDS, type Dialect } from '../dialect.ts'
+import { CREATED_SECONDS, type FakeDialect } from '../dialect.ts'
 import { choicesOf } from './choices.ts'
 import { chunkEvents, errorChunk } from './openai-chunks.ts'
 import { openAiError } from './openai-error.ts'
 import { finishReason, openAiUsage } from './openai-usage.ts'
 
 /** OpenAI's POST /v1/chat/completions. */
-export const chat: Dialect = {
+export const chat: FakeDialect = {
   whole(asked, options) {
     const completion = complete(asked, options)
     const count = choicesOf(asked)

@@ -1,4 +1,4 @@
-import { wholeNumber } from '../completion.ts'
+import { wholeNumberIn } from '../completion.ts'
 import type { Asked } from '../prompt.ts'
 
 // OpenAI gives no more either
@@ -6,5 +6,5 @@ const MAX_CHOICES = 128
 
 /** How many completions of one prompt. */
 export function choicesOf({ n }: Asked): number {
-  return Math.min(MAX_CHOICES, wholeNumber(n) || 1)
+  return Math.min(MAX_CHOICES, wholeNumberIn(n) || 1)
 }

@@ -1,5 +1,5 @@
 import { choiceText, complete } from '../completion.ts'
-import { CREATED_SECONDS, type Dialect } from '../dialect.ts'
+import { CREATED_SECONDS, type FakeDialect } from '../dialect.ts'
 import type { Asked } from '../prompt.ts'
 import { choicesOf } from './choices.ts'
 import { chunkEvents, errorChunk } from './openai-chunks.ts'
@@ -7,7 +7,7 @@ import { openAiError } from './openai-error.ts'
 import { finishReason, openAiUsage } from './openai-usage.ts'
 
 /** OpenAI's POST /v1/completions. */
-export const completions: Dialect = {
+export const completions: FakeDialect = {
   whole(asked, options) {
     const completion = complete(asked, options)
     const count = countChoices(asked)

@@ -1,5 +1,5 @@
-import { modelOf, wholeNumber } from '../completion.ts'
-import type { Dialect } from '../dialect.ts'
+import { modelOf, wholeNumberIn } from '../completion.ts'
+import type { FakeDialect } from '../dialect.ts'
 import { promptTokens } from '../prompt.ts'
 import { openAiError } from './openai-error.ts'
 
@@ -7,10 +7,10 @@ const DEFAULT_DIMENSIONS = 8
 const MAX_DIMENSIONS = 4096
 
 /** OpenAI's POST /v1/embeddings. */
-export const embeddings: Dialect = {
+export const embeddings: FakeDialect = {
   whole(asked, { hasUsage }) {
     const { input, encoding_format } = asked
-    const dimensions = Math.min(MAX_DIMENSIONS, wholeNumber(asked['dimensions']) || DEFAULT_DIMENSIONS)
+    const dimensions = Math.min(MAX_DIMENSIONS, wholeNumberIn(asked['dimensions']) || DEFAULT_DIMENSIONS)
     const data = textsOf(input).map((text, index) => {
       const vector = embed(text, dimensions)
       // OpenAI's own client asks for this form, which is a quarter of the size.

@@ -1,8 +1,8 @@
 import { type Completion, choiceText, complete, piecesOf } from '../completion.ts'
-import type { Dialect, ErrorKind, StreamEvent } from '../dialect.ts'
+import type { ErrorKind, FakeDialect, StreamEvent } from '../dialect.ts'
 
 /** Anthropic's POST /v1/messages. */
-export const messages: Dialect = {
+export const messages: FakeDialect = {
   whole(asked, options) {
     const completion = complete(asked, options)
     const content = [textBlock(choiceText(completion))]

@@ -1,10 +1,10 @@
-import { type Completion, choiceText, complete, piecesOf, wholeNumber } from '../completion.ts'
-import { CREATED_SECONDS, type Dialect, type StreamEvent } from '../dialect.ts'
+import { type Completion, choiceText, complete, piecesOf, wholeNumberIn } from '../completion.ts'
+import { CREATED_SECONDS, type FakeDialect, type StreamEvent } from '../dialect.ts'
 import type { Asked } from '../prompt.ts'
 import { openAiError } from './openai-error.ts'
 
 /** OpenAI's POST /v1/responses. */
-export const responses: Dialect = {
+export const responses: FakeDialect = {
   whole(asked, options) {
     const completion = complete(asked, options)
     return { body: finished(asked, completion), tokens: completion.tokens }
@@ -77,7 +77,7 @@ function response(asked: Asked, { model }: Completion, status: Status, output: r
     error: null,
     incomplete_details: status === 'incomplete' ? { reason: 'max_output_tokens' } : null,
     instructions: typeof asked['instructions'] === 'string' ? asked['instructions'] : null,
-    max_output_tokens: wholeNumber(asked['max_output_tokens']) ?? null,
+    max_output_tokens: wholeNumberIn(asked['max_output_tokens']) ?? null,
     metadata: {},
     model,
     output,

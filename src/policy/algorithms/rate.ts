@@ -1,4 +1,4 @@
-import { MAX_TOKENS } from '../max-tokens.ts'
+import { MAX_AMOUNT } from '../max-tokens.ts'
 
 /** A number of requests in a unit of time: `100/minute`. */
 export interface Rate {
@@ -15,14 +15,14 @@ export const RATE = /^(\d+(?:\.\d+)?)\/(second|minute|hour|day)$/
 export function parseRate(text: string): Rate | undefined {
   const [, count, unit] = RATE.exec(text) ?? []
   const tokensPerMs = Number(count) / UNIT_MS[unit as keyof typeof UNIT_MS]
-  return tokensPerMs * 1000 >= MIN_PER_SECOND && tokensPerMs * 1000 <= MAX_TOKENS ? { count: Number(count), tokensPerMs } : undefined
+  return tokensPerMs * 1000 >= MIN_PER_SECOND && tokensPerMs * 1000 <= MAX_AMOUNT ? { count: Number(count), tokensPerMs } : undefined
 }
 
 /** What was expected of a rate, to complete the sentence "expected …"; undefined where it is one. */
 export function rateProblem(value: unknown): string | undefined {
   if (typeof value !== 'string') return `${RATE_FORM}100/minute`
   if (parseRate(value) !== undefined) return undefined
-  if (RATE.test(value)) return `a rate from ${MIN_PER_SECOND} to ${MAX_TOKENS} per second`
+  if (RATE.test(value)) return `a rate from ${MIN_PER_SECOND} to ${MAX_AMOUNT} per second`
   return `${RATE_FORM}${meantRate(value) ?? '100/minute'}`
 }
 

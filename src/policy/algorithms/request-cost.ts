@@ -2,12 +2,12 @@ import type { Cost } from '../../costs/cost.ts'
 import { FixedCost } from '../../costs/fixed-cost.ts'
 import { GIVEN } from '../../costs/given.ts'
 import { HeaderCost } from '../../costs/header-cost.ts'
-import { MAX_TOKENS } from '../max-tokens.ts'
+import { MAX_AMOUNT } from '../max-tokens.ts'
 import type { RequestCostConfig } from '../schema/request-cost.ts'
 
 export function compileRequestCost({ cost = 1 }: RequestCostConfig): Cost {
   if (typeof cost === 'number') return cost === 1 ? GIVEN : new FixedCost(cost)
-  return new HeaderCost({ header: cost.header.toLowerCase(), default: cost.default, max: cost.max ?? MAX_TOKENS })
+  return new HeaderCost({ header: cost.header.toLowerCase(), default: cost.default, max: cost.max ?? MAX_AMOUNT })
 }
 
 /** Costs that a limit can never cover, and debts without a bound. `sizeName`: the field that has its size. */

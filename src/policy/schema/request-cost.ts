@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { TOKEN } from '../../token.ts'
-import { MAX_TOKENS } from '../max-tokens.ts'
+import { MAX_AMOUNT } from '../max-tokens.ts'
 
 /*
  * What a request costs in rules that count requests, and whether it may overdraw: fields that their algorithms share. Each `error`
  * completes the sentence "expected …".
  */
 
-const AMOUNT = `a number above 0 (at least 1e-9) and up to ${MAX_TOKENS}`
-const amount = z.number({ error: AMOUNT }).min(1e-9, { error: AMOUNT }).max(MAX_TOKENS, { error: AMOUNT })
+const AMOUNT = `a number above 0 (at least 1e-9) and up to ${MAX_AMOUNT}`
+const amount = z.number({ error: AMOUNT }).min(1e-9, { error: AMOUNT }).max(MAX_AMOUNT, { error: AMOUNT })
 
 const HEADER = 'the name of a header field'
 

@@ -28,7 +28,7 @@ export interface ConnectionUser extends ResponseSink {
 }
 
 /** What the connections of a backend share. */
-export interface ConnectionParts {
+export interface BackendConnectionParts {
   readonly url: URL
   readonly connectTimeoutMs: number
   readonly sweep: SilenceSweep
@@ -40,7 +40,7 @@ type State = 'connecting' | 'busy' | 'idle' | 'closed'
 
 /** A connection to the backend: one request at a time, any number one after the other. */
 export class BackendConnection {
-  readonly #parts: ConnectionParts
+  readonly #parts: BackendConnectionParts
   readonly #socket: Socket
   readonly #silence: SilenceWatch
   readonly #refusedWrites: RefusedWrites
@@ -63,7 +63,7 @@ export class BackendConnection {
   }
 
   /** `isForUpgrade`: the socket may become a tunnel, which reads in its own way. */
-  constructor(parts: ConnectionParts, user: ConnectionUser, isForUpgrade: boolean) {
+  constructor(parts: BackendConnectionParts, user: ConnectionUser, isForUpgrade: boolean) {
     const { url, connectTimeoutMs, sweep } = parts
     this.#parts = parts
     this.#user = user

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ConnectionSlots } from '../../listen/connection-slots.ts'
-import { BackendConnection, type ConnectionParts, type ConnectionUser } from './backend-connection.ts'
+import { BackendConnection, type BackendConnectionParts, type ConnectionUser } from './backend-connection.ts'
 import { ConnectionQueue, type QueueListener } from './connection-queue.ts'
 import { SilenceSweep } from './silence-sweep.ts'
 
@@ -51,7 +51,7 @@ export class Backend {
   readonly #open = new Set<BackendConnection>()
   readonly #queue: ConnectionQueue<ConnectionSeeker>
   readonly #sweep: SilenceSweep
-  readonly #connectionParts: ConnectionParts
+  readonly #connectionParts: BackendConnectionParts
   #looking: NodeJS.Timeout | undefined
   /** Until then the slots that others wait for are left to them. */
   #abstainUntilMs = 0

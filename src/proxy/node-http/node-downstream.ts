@@ -3,7 +3,7 @@ import { byteText } from '../../byte-text.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import { breakOff } from '../break-off.ts'
 import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
-import { type FieldLines, fieldsOf, headText } from '../field-lines.ts'
+import { type FieldLines, headerLines, headText } from '../field-lines.ts'
 import type { Peer } from '../peer.ts'
 import type { ClientConnection } from './client-connection.ts'
 import type { EarlyBytes } from './early-bytes.ts'
@@ -94,7 +94,7 @@ export class NodeDownstream implements Downstream {
   }
 
   head(status: number, reason: string | undefined, { text }: FieldLines): void {
-    const fields = fieldsOf(text)
+    const fields = headerLines(text)
     if (this.#isDraining()) this.closeWhenDone()
     if (reason === undefined) this.#res.writeHead(status, fields)
     else this.#res.writeHead(status, reason, fields)

@@ -10,7 +10,7 @@ import { MalformedChunks } from './chunked-frames.ts'
 import { ClientDeadlines } from './client-deadlines.ts'
 import type { ClientState } from './client-state.ts'
 import { giveBack } from './give-back.ts'
-import { type PlainRequest, plainRequest } from './plain-request.ts'
+import { type PlainProxyRequest, plainRequest } from './plain-request.ts'
 import { ReadPause } from './read-pause.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
@@ -37,7 +37,7 @@ export class WireClient implements FrontConnection {
   readonly #pause: ReadPause
   readonly #deadlines: ClientDeadlines
   #state: ClientState = 'silent'
-  readonly #recent = new RecentHead<PlainRequest>()
+  readonly #recent = new RecentHead<PlainProxyRequest>()
   /** How much was read for the head that is here in part. */
   #rereadBytes = 0
   /** The unread bytes have waited for the response to an earlier request. */

@@ -4,7 +4,7 @@ import type { ShownCaller } from '../../top/shown-caller.ts'
 import { CallerCounts } from './caller-counts.ts'
 
 /** A request's verdict by one bundle. */
-export interface Verdict {
+export interface ReplayVerdict {
   readonly action: 'allow' | 'reject' | 'refuse'
   /** The one that rejected, and the values of its limit keys. */
   readonly rule: PlanRule | undefined
@@ -28,13 +28,13 @@ export class Difference {
     this.#allowed = new CallerCounts(hashKey, callerDigest)
   }
 
-  newlyReject({ rule, values }: Verdict): void {
+  newlyReject({ rule, values }: ReplayVerdict): void {
     this.newlyRejected++
     this.#rejected.add(rule!, values)
   }
 
   /** The verdict of the bundle that rejects. */
-  newlyAllow({ rule, values }: Verdict): void {
+  newlyAllow({ rule, values }: ReplayVerdict): void {
     this.newlyAllowed++
     this.#allowed.add(rule!, values)
   }

@@ -1,4 +1,4 @@
-import { END } from '../unreadable-lines.ts'
+import { END_OF_LINE } from '../unreadable-lines.ts'
 import { HarDocument } from './har-document.ts'
 import { LogLines } from './log-lines.ts'
 import type { LoggedRequest } from './logged-request.ts'
@@ -36,7 +36,7 @@ export class LogText {
   end(): void {
     if (this.#lines === undefined && this.#har === undefined) this.#begin()
     this.#lines?.end()
-    if (this.#har?.isWhole === false) this.#listener.onUnreadable(END, 'the document ends in the middle')
+    if (this.#har?.isWhole === false) this.#listener.onUnreadable(END_OF_LINE, 'the document ends in the middle')
   }
 
   #begin(): void {

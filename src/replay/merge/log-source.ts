@@ -1,7 +1,7 @@
 import type { LogFile } from '../logs/log-file.ts'
 import { type LogListener, LogText } from '../logs/log-text.ts'
 import type { LoggedRequest } from '../logs/logged-request.ts'
-import { END, type UnreadableLines } from '../unreadable-lines.ts'
+import { END_OF_LINE, type UnreadableLines } from '../unreadable-lines.ts'
 import { ReorderWindow } from './reorder-window.ts'
 
 /** How many requests, and characters of them, are kept to put them in order. */
@@ -95,6 +95,6 @@ export class LogSource implements LogListener {
   #end(): void {
     this.#isEnded = true
     this.#text.end()
-    if (this.file.damage !== undefined) this.onUnreadable(END, this.file.damage)
+    if (this.file.damage !== undefined) this.onUnreadable(END_OF_LINE, this.file.damage)
   }
 }

@@ -1,4 +1,4 @@
-import { type ActivityParts, ActivitySampler } from './activity/activity-sampler.ts'
+import { ActivitySampler, type ActivitySamplerParts } from './activity/activity-sampler.ts'
 import type { ControlHandlers } from './control-calls.ts'
 import { RecentActivity } from './recent-activity.ts'
 import { RecentUsage } from './recent-usage.ts'
@@ -9,7 +9,7 @@ export class ActivityControl {
   readonly sampler: ActivitySampler
   readonly usage: RecentUsage
 
-  constructor(parts: ActivityParts) {
+  constructor(parts: ActivitySamplerParts) {
     const { memory, logger, clock } = parts
     this.recent = new RecentActivity({ memory, logger, nowMs: () => clock.nowMs() })
     this.sampler = new ActivitySampler(parts)

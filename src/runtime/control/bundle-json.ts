@@ -1,4 +1,4 @@
-import type { Bundle, BundleReport, BundleSource } from '../../admin/api/instance-types.ts'
+import type { BundleJson, BundleReportJson, BundleSourceJson } from '../../admin/api/instance-types.ts'
 import type { AppliedBundle, BundleUpdate } from '../../bundle/bundle-intake.ts'
 import type { SourceStatus } from '../../bundle/bundle-source.ts'
 
@@ -10,7 +10,7 @@ export interface BundleParts {
 }
 
 /** The active bundle, the one before it and what changed between them, and the source that is asked for the next one. */
-export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleReport {
+export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleReportJson {
   return {
     bundle: active === undefined ? null : appliedJson(active),
     source: source === undefined ? null : sourceJson(source),
@@ -20,11 +20,11 @@ export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleR
 }
 
 /** As the status has it, too. */
-export function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedBundle): Bundle {
+export function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedBundle): BundleJson {
   return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
 }
 
-function sourceJson({ place, isCached, problem, refusal }: SourceStatus): BundleSource {
+function sourceJson({ place, isCached, problem, refusal }: SourceStatus): BundleSourceJson {
   return {
     path: 'path' in place ? place.path : null,
     url: 'url' in place ? place.url : null,

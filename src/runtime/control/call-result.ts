@@ -11,7 +11,7 @@ export async function resultOf(handle: () => unknown): Promise<CallResult> {
 }
 
 /** The answer, or throws what the handler threw. */
-export function answerOf(result: CallResult): unknown {
+export function resultAnswer(result: CallResult): unknown {
   if (result.ok) return result.answer
   throw result.code === undefined ? new Error(result.message) : new ApiError(result.code, result.message)
 }

@@ -2,8 +2,8 @@ import type { InstanceActivity } from '../../admin/api/activity/activity-endpoin
 import type { PolicyActivity } from '../../admin/api/policies/policy-activity.ts'
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
-import type { ErrorCode, Top } from '../../admin/api/types.ts'
-import type { RuleName, UsageReport } from '../../admin/api/usage/rule-usage.ts'
+import type { ErrorCode, TopJson } from '../../admin/api/types.ts'
+import type { UsageReport, UsageRuleName } from '../../admin/api/usage/rule-usage.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../../overrides/override-order.ts'
 import type { AnnouncedReset } from '../../store/redis/announced-resets.ts'
 import type { TopReport } from '../../top/top-callers.ts'
@@ -15,7 +15,7 @@ export interface ControlCalls {
   /** Since the sample of this time, or all. */
   readonly recent_samples: { readonly ask: string | undefined; readonly answer: InstanceActivity }
   /** Of these rules, and of those that used most. */
-  readonly usage: { readonly ask: readonly RuleName[]; readonly answer: UsageReport }
+  readonly usage: { readonly ask: readonly UsageRuleName[]; readonly answer: UsageReport }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
   /** What `bundleJson` says, as text: that is cloned in no time, and workers need not make it. */
   readonly bundle: { readonly ask: undefined; readonly answer: string }
@@ -24,7 +24,7 @@ export interface ControlCalls {
   /** Somebody wants to watch events at this worker; from the answer on they come. */
   readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
   readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
-  readonly top: { readonly ask: TopAsk; readonly answer: Top }
+  readonly top: { readonly ask: TopAsk; readonly answer: TopJson }
   /** Each as JSON: that is cloned in no time, and can be read one by one. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }

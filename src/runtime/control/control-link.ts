@@ -1,5 +1,5 @@
 import { ApiError } from '../../admin/api/api-error.ts'
-import { answerOf } from './call-result.ts'
+import { resultAnswer } from './call-result.ts'
 import type { CallResult, ControlCallName, ControlCalls } from './control-calls.ts'
 
 /** A main thread that takes longer than this waits for a disk or a network that does not answer. */
@@ -34,7 +34,7 @@ export class ControlLink {
     this.#open.delete(call)
     clearTimeout(open.timer)
     try {
-      open.resolve(answerOf(result))
+      open.resolve(resultAnswer(result))
     } catch (error) {
       open.reject(error)
     }

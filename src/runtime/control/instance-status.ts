@@ -1,5 +1,5 @@
 import type { InstanceStatus } from '../../admin/api/status-endpoint.ts'
-import type { Override } from '../../admin/api/types.ts'
+import type { OverrideJson } from '../../admin/api/types.ts'
 import type { AppliedBundle } from '../../bundle/bundle-intake.ts'
 import type { Clock } from '../../clock.ts'
 import { appliedJson } from './bundle-json.ts'
@@ -12,7 +12,7 @@ export interface InstanceParts {
   readonly bundle: AppliedBundle | undefined
   readonly stateFile: { readonly path: string; readonly savedAtMs: number | undefined } | undefined
   /** The override, if one stops all enforcement. */
-  readonly shadowAll: Override | undefined
+  readonly shadowAll: OverrideJson | undefined
   readonly problems: Problems
 }
 

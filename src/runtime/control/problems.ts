@@ -1,4 +1,4 @@
-import type { Problem } from '../../admin/api/instance-types.ts'
+import type { ProblemJson } from '../../admin/api/instance-types.ts'
 
 /** A line of the log: its event, its `msg`, and its other fields. */
 export interface LogEvent {
@@ -95,7 +95,7 @@ export class Problems {
   }
 
   /** The oldest first. What several workers report is one problem, since the first report. */
-  list(wallMs: number): Problem[] {
+  list(wallMs: number): ProblemJson[] {
     this.#removePassed(wallMs)
     const first = new Map<string, Report>()
     for (const report of this.#reports.values()) {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { RuleName, RuleUsage, UsageReport } from '../../admin/api/usage/rule-usage.ts'
+import type { RuleUsage, UsageReport, UsageRuleName } from '../../admin/api/usage/rule-usage.ts'
 import type { Clock } from '../../clock.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -45,7 +45,7 @@ export class RecentUsage {
     })
   }
 
-  of(rules: readonly RuleName[]): UsageReport {
+  of(rules: readonly UsageRuleName[]): UsageReport {
     const tokens = [...this.#read('tokens')]
     const money = [...this.#read('money')]
     const policies = new Set(rules.map(({ policy }) => policy))
@@ -62,7 +62,7 @@ export class RecentUsage {
     this.#repeated.stop()
   }
 
-  *#read(unit: RuleName['unit']): Generator<RuleUsage> {
+  *#read(unit: UsageRuleName['unit']): Generator<RuleUsage> {
     const { memory, clock } = this.#parts
     const metric = METRICS[unit]
     const lastMinute = this.#minute.since(metric, clock.nowMs())
@@ -91,6 +91,6 @@ function inTurn<Item>(some: readonly Item[], others: readonly Item[]): Item[] {
   return Array.from({ length: count }, (_, i) => [...some.slice(i, i + 1), ...others.slice(i, i + 1)]).flat()
 }
 
-function keyOf({ policy, rule, unit }: RuleName): string {
+function keyOf({ policy, rule, unit }: UsageRuleName): string {
   return JSON.stringify([policy, rule, unit])
 }

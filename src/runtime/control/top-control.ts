@@ -1,5 +1,5 @@
 import type { TopAsk } from '../../admin/api/top-endpoint.ts'
-import type { Top } from '../../admin/api/types.ts'
+import type { TopJson } from '../../admin/api/types.ts'
 import type { Clock } from '../../clock.ts'
 import { mergedTop } from '../../top/merged-top.ts'
 import type { TopReport } from '../../top/top-callers.ts'
@@ -16,7 +16,7 @@ export interface TopControlParts {
 }
 
 /** Asks all workers, and merges what those know that answer in time. */
-export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<Top> {
+export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<TopJson> {
   const { clock, startedMs } = parts
   const reports = await parts.askWorkers(filter)
   const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)

@@ -117,7 +117,7 @@ test.each<[what: string, flood: () => Buffer]>([
 })
 
 const acknowledged = ({ frames }: RawHttp2): number =>
-  frames.filter(({ type, flags }) => type === http2.SETTINGS && flags === http2.ACK).length
+  frames.filter(({ type, flags }) => type === http2.SETTINGS_FRAME && flags === http2.ACK).length
 /** Changes of the window of all streams. */
 const changes = (count: number): Buffer[] => Array.from({ length: count }, (_, i) => settings([INITIAL_WINDOW, 1000 + (i % 2)]))
 

@@ -32,7 +32,9 @@ export function typeShapes(sources: Sources): Shapes {
     const symbols = Object.keys(files).flatMap((path) =>
       checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(path)!)!),
     )
-    return Object.fromEntries(symbols.map((symbol) => [symbol.name, typeShape([checker.getDeclaredTypeOfSymbol(symbol)], checker)]))
+    return Object.fromEntries(
+      symbols.map((symbol) => [schemaName(symbol.name), typeShape([checker.getDeclaredTypeOfSymbol(symbol)], checker)]),
+    )
   } finally {
     api.close()
   }
@@ -65,6 +67,11 @@ function partShape(type: Type, checker: Checker): string {
 }
 
 /** The part of JSON Schema that the description uses. */
+/** A type whose name another room has, too, ends in `Json`. */
+function schemaName(type: string): string {
+  return type.replace(/Json$/, '')
+}
+
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string

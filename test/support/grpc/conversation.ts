@@ -84,7 +84,7 @@ class ConversationWriter {
       frame(type.PRIORITY, 0, 1001, Buffer.alloc(5)),
       windowUpdate(0, 1 + this.#random.below(100)),
       frame(0x77, 0xff, this.#random.below(9), Buffer.alloc(this.#random.below(20))),
-      frame(type.SETTINGS, 0, 0, Buffer.concat([Buffer.from([0, INITIAL_WINDOW]), number(1 + this.#random.below(1000))])),
+      frame(type.SETTINGS_FRAME, 0, 0, Buffer.concat([Buffer.from([0, INITIAL_WINDOW]), number(1 + this.#random.below(1000))])),
     ])
   }
 

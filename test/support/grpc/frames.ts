@@ -24,7 +24,7 @@ export function number(value: number): Buffer {
 }
 
 export function settings(...pairs: readonly (readonly [id: number, value: number])[]): Buffer {
-  return frame(type.SETTINGS, 0, 0, Buffer.concat(pairs.map(([id, value]) => Buffer.concat([Buffer.from([0, id]), number(value)]))))
+  return frame(type.SETTINGS_FRAME, 0, 0, Buffer.concat(pairs.map(([id, value]) => Buffer.concat([Buffer.from([0, id]), number(value)]))))
 }
 
 export const ping = (): Buffer => frame(type.PING, 0, 0, Buffer.from('12345678'))

@@ -1,5 +1,5 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
-import { type CallHead, isEncoded, isRefusal, methodOf, type Refusal } from '../../../src/doors/grpc/call-head.ts'
+import { type CallHead, type CallRefusal, isEncoded, isRefusal, methodOf } from '../../../src/doors/grpc/call-head.ts'
 import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
 import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../../../src/doors/grpc/grpc-method.ts'
 import { timeoutMsOf } from '../../../src/doors/grpc/grpc-timeout.ts'
@@ -90,7 +90,7 @@ export class NodeGrpcCall implements StreamingCall {
   }
 
   /** A request that is not gRPC gets its response when it is complete. A call gets it at once: its client may send nothing more before. */
-  #refuse({ httpStatus, reply }: Refusal): void {
+  #refuse({ httpStatus, reply }: CallRefusal): void {
     if (httpStatus === 200) return this.#reply(reply)
     this.#stream.resume()
     this.#stream.on('end', () => this.#reply(reply, httpStatus))

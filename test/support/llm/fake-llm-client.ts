@@ -3,7 +3,7 @@ import { request } from 'node:http'
 import { parseArgs } from 'node:util'
 import { expect, onTestFinished, type TestContext } from 'vitest'
 import { flagTypes, readFlags } from '../../../src/fake-llm/flags.ts'
-import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
+import { type FakeLlm, type FakeLlmStart, startFakeLlm } from '../../../src/fake-llm/server.ts'
 import { Cli } from '../service/cli.ts'
 import { exchange } from '../service/http.ts'
 import { until } from '../until.ts'
@@ -39,7 +39,7 @@ export interface SentEvent {
 }
 
 /** A backend in this process, for as long as the test runs. */
-export async function fake(options: StartOptions = {}): Promise<FakeLlm> {
+export async function fake(options: FakeLlmStart = {}): Promise<FakeLlm> {
   const llm = await startFakeLlm(options)
   onTestFinished(() => llm.close())
   return llm

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { type FakeLlm, type StartOptions, startFakeLlm } from '../../../src/fake-llm/server.ts'
+import { type FakeLlm, type FakeLlmStart, startFakeLlm } from '../../../src/fake-llm/server.ts'
 import { bundle, llmRule, policy } from '../bundles/bundles.ts'
 import type { Edge } from '../service/edge.ts'
 import { type Answer, ask, type Fields } from '../service/http.ts'
@@ -60,7 +60,7 @@ export async function llmProxy(backend: { readonly port: number }, options: LlmP
 }
 
 /** The stand-in backend, for as long as the test runs. */
-export async function fakeLlm(options: StartOptions = {}, owner = thisTest): Promise<FakeLlm> {
+export async function fakeLlm(options: FakeLlmStart = {}, owner = thisTest): Promise<FakeLlm> {
   const fake = await startFakeLlm(options)
   owner.onTestFinished(() => fake.close())
   return fake

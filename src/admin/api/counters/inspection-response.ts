@@ -4,14 +4,14 @@ import { shownValues } from '../../../engine/shown-values.ts'
 import { ApiError } from '../api-error.ts'
 import type { ApiResponse } from '../api-route.ts'
 import { counterJson } from '../counter-json.ts'
-import type { Counters } from '../types.ts'
+import type { CountersJson } from '../types.ts'
 
 /** The state of a rule's counters for one caller. `callerDigest` digests credentials. */
 export function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest): ApiResponse {
   if (!inspection.ok) throw new ApiError(inspection.error, MESSAGES[inspection.error])
   const { rule, values, counters, override } = inspection
   const inFlight = counters.find(({ kind }) => kind === 'in_flight')
-  const json: Counters = {
+  const json: CountersJson = {
     policy: rule.policy.id,
     rule: rule.name,
     mode: rule.policy.mode,

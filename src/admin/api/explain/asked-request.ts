@@ -4,7 +4,7 @@ import { show } from '../../../policy/problem.ts'
 import { TOKEN } from '../../../token.ts'
 import { ApiError } from '../api-error.ts'
 import { refuseUnknown } from '../json-body.ts'
-import type { ExplainRequest } from '../types.ts'
+import type { ExplainRequestJson } from '../types.ts'
 
 /** Each key of a rule looks at all of them. */
 const MAX_FIELDS = 1000
@@ -16,7 +16,7 @@ const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** The request in the body of an `explain`. Refuses what no client can send. */
 export function readAskedRequest(body: Readonly<Record<string, unknown>>): AskedRequest {
-  refuseUnknown<ExplainRequest>(body, ['method', 'uri', 'host', 'headers', 'body'])
+  refuseUnknown<ExplainRequestJson>(body, ['method', 'uri', 'host', 'headers', 'body'])
   const method = requiredText(body, 'method')
   if (!TOKEN.test(method)) throw badField('method', 'expected a method such as GET')
   const uri = requiredText(body, 'uri')

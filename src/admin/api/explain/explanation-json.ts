@@ -1,6 +1,7 @@
 import type { RequestExplanation } from '../../../decide/request-explanation.ts'
 import type { CallerDigest } from '../../../engine/caller-digest.ts'
-import type { ExplainedCounter, ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../../engine/explanation.ts'
+import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../../engine/explanation.ts'
+import type { ExplainedCounter } from '../../../engine/seen-counters.ts'
 import type { HeaderList } from '../../../http/header-list.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
 import { counterJson, wholeSeconds } from '../counter-json.ts'
@@ -15,7 +16,7 @@ export function* explanationSteps({ answer, headers, policies }: RequestExplanat
     yield
   }
   const { decision, refusal, status } = answer
-  const verdict: Omit<json.Explanation, 'policies'> = {
+  const verdict: Omit<json.ExplanationJson, 'policies'> = {
     action: decision?.action ?? 'refuse',
     status,
     reason: decision?.reason ?? refusal!,
@@ -26,19 +27,19 @@ export function* explanationSteps({ answer, headers, policies }: RequestExplanat
   return jsonWithList(verdict, 'policies', texts)
 }
 
-function headersJson(headers: HeaderList): json.Explanation['headers'] {
+function headersJson(headers: HeaderList): json.ExplanationJson['headers'] {
   return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i], headers[2 * i + 1]]))
 }
 
 /** `callerDigest` digests credentials. */
-export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, callerDigest: CallerDigest): json.ExplainedPolicy {
+export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, callerDigest: CallerDigest): json.ExplainedPolicyJson {
   return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, callerDigest)) }
 }
 
 function ruleJson(
   { rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule,
   callerDigest: CallerDigest,
-): json.ExplainedRule {
+): json.ExplainedRuleJson {
   return {
     name,
     applied: why === undefined,
@@ -50,13 +51,13 @@ function ruleJson(
   }
 }
 
-function descriptorJson({ key, value }: ExplainedDescriptor, callerDigest: CallerDigest): json.ExplainedDescriptor {
+function descriptorJson({ key, value }: ExplainedDescriptor, callerDigest: CallerDigest): json.ExplainedDescriptorJson {
   if (value === undefined) return { key, value: null }
   return { key, value: isCredential(key) ? callerDigest([value]) : value }
 }
 
 /** No wait is long enough for a request that costs more than the limit ever has: null. */
-function explainedCounterJson(counter: ExplainedCounter): json.ExplainedCounter {
+function explainedCounterJson(counter: ExplainedCounter): json.ExplainedCounterJson {
   const { waitMs } = counter
   return { ...counterJson(counter), wait_s: Number.isFinite(waitMs) ? wholeSeconds(waitMs) : null }
 }

@@ -5,7 +5,7 @@ import type { Plan } from '../../../policy/plan.ts'
 import type * as json from '../types.ts'
 
 /** An override as operators see it. `plan`: the active one. */
-export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.Override {
+export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.OverrideJson {
   const { id, subject, change, untilMs, createdMs, actor, reason } = override
   const about = subject === 'all_policies' ? {} : { policy: subject.policy, rule: subject.rule, values: subject.values ?? null }
   return {
@@ -21,7 +21,7 @@ export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan
   }
 }
 
-function changeJson(change: OverrideChange): Partial<json.Override> {
+function changeJson(change: OverrideChange): Partial<json.OverrideJson> {
   switch (change.kind) {
     case 'multiply':
       return { multiply: change.factor }

@@ -27,7 +27,7 @@ export interface OverrideRequest {
 
 /** What an operator wants, as far as it can be checked without knowing whether the change fits the rule. `callerDigest` digests credentials. */
 export function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, callerDigest: CallerDigest): OverrideRequest {
-  refuseUnknown<json.OverrideRequest>(body, FIELDS)
+  refuseUnknown<json.OverrideRequestJson>(body, FIELDS)
   const reason = readReason(body['reason'])
   const until = readUntil(body['until'])
   const change = readChange(body)

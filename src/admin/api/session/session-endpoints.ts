@@ -55,7 +55,7 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
   }
 }
 
-function shown({ expiresAtS }: Session): json.Session {
+function shown({ expiresAtS }: Session): json.SessionJson {
   return { expires_at: new Date(expiresAtS * 1000).toISOString() }
 }
 

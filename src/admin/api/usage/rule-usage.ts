@@ -1,9 +1,9 @@
 import type { SpendingRule, UsedAmounts } from '../instance-types.ts'
 
 /** A rule that counts tokens or money. One that did the other in an earlier bundle is another one. */
-export type RuleName = Pick<SpendingRule, 'policy' | 'rule' | 'unit'>
+export type UsageRuleName = Pick<SpendingRule, 'policy' | 'rule' | 'unit'>
 
-export interface RuleUsage extends RuleName {
+export interface RuleUsage extends UsageRuleName {
   readonly used: UsedAmounts
 }
 

@@ -2,10 +2,10 @@ import type { CounterName, Inspection } from '../../../engine/inspection.ts'
 import type { Plan, PlanRule } from '../../../policy/plan.ts'
 import type { ApiRoute } from '../api-route.ts'
 import { counterJson } from '../counter-json.ts'
-import type { SpendingRule, Usage, UsedAmounts } from '../instance-types.ts'
+import type { SpendingRule, UsageJson, UsedAmounts } from '../instance-types.ts'
 import { readCount, readQuery } from '../query.ts'
-import type { Counter } from '../types.ts'
-import type { RuleName, UsageReport } from './rule-usage.ts'
+import type { CounterJson } from '../types.ts'
+import type { UsageReport, UsageRuleName } from './rule-usage.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
@@ -15,7 +15,7 @@ export interface UsageParts {
   /** Whether responses are seen, so that what they used is known. */
   readonly isCounted: boolean
   /** Of these rules, and of those that used most. */
-  readonly usage: (rules: readonly RuleName[]) => Promise<UsageReport>
+  readonly usage: (rules: readonly UsageRuleName[]) => Promise<UsageReport>
   readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
 }
 
@@ -32,7 +32,7 @@ export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): 
       const report = await usage(rules.slice(0, limit).map(nameOf))
       const shown = mostFirst(active, report).slice(0, limit)
       const counters = await Promise.all(shown.map(({ rule }) => countersOf(rule, inspect)))
-      const json: Usage = {
+      const json: UsageJson = {
         since: report.since,
         total: rules.length,
         rules: shown.map(({ rule, used }, i) => ({ ...ruleJson(rule), used: isCounted ? used : null, counters: counters[i]! })),
@@ -61,7 +61,7 @@ function isSpending({ llm, source }: PlanRule): boolean {
   return llm !== undefined || source.algorithm === 'cost_budget'
 }
 
-function nameOf({ policy, name, llm }: PlanRule): RuleName {
+function nameOf({ policy, name, llm }: PlanRule): UsageRuleName {
   return { policy: policy.id, rule: name, unit: llm === undefined ? 'money' : 'tokens' }
 }
 
@@ -76,12 +76,12 @@ function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule
 }
 
 /** Undefined where an earlier bundle had it. */
-function ruleOf(plan: Plan | undefined, { policy, rule: name, unit }: RuleName): PlanRule | undefined {
+function ruleOf(plan: Plan | undefined, { policy, rule: name, unit }: UsageRuleName): PlanRule | undefined {
   return plan?.policiesById.get(policy)?.rules.find((rule) => rule.name === name && isSpending(rule) && nameOf(rule).unit === unit)
 }
 
 /** Null where each caller has counters of its own, and where Redis cannot be asked. */
-async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<Counter[] | null> {
+async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<CounterJson[] | null> {
   if (limitKeys.length > 0) return null
   const inspection = await inspect({ policy: policy.id, rule: name, values: {} })
   return inspection.ok ? inspection.counters.map(counterJson) : null

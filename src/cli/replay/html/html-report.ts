@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { printableText } from '../../../printable-text.ts'
 import type { TimeSeries } from '../../../replay/counts/time-series.ts'
 import { REQUESTS, rejectedSeries, wouldRejectSeries } from '../../../replay/replay.ts'
-import type { BundleReport, DifferenceReport, ReplayReport } from '../../../replay/replay-report.ts'
+import type { DifferenceReport, ReplayedBundleReport, ReplayReport } from '../../../replay/replay-report.ts'
 import { countText, durationText, numberText } from '../../admin/amounts.ts'
 import { printable } from '../../admin/printable.ts'
 import { Html, html } from './html.ts'
@@ -45,7 +45,7 @@ ${bundles.map(bundlePart)}
   return page.text
 }
 
-function chartsPart(series: TimeSeries, bundles: readonly BundleReport[]): Html {
+function chartsPart(series: TimeSeries, bundles: readonly ReplayedBundleReport[]): Html {
   const { startMs, intervalMs } = series
   const each = `per ${durationText(intervalMs / 1000)}`
   const requests: ChartSeries = { name: 'Requests', look: 'all', counts: series.countsOf(REQUESTS) }
@@ -63,13 +63,16 @@ ${timeChart(`Requests ${each}`, startMs, intervalMs, [requests])}
 ${timeChart(`Rejects ${each}`, startMs, intervalMs, rejects)}`
 }
 
-function differencePart({ newly_rejected: rejected, newly_allowed: allowed, callers }: DifferenceReport, { file }: BundleReport): Html {
+function differencePart(
+  { newly_rejected: rejected, newly_allowed: allowed, callers }: DifferenceReport,
+  { file }: ReplayedBundleReport,
+): Html {
   return html`<h2>The difference</h2>
 <p>With ${file} instead, ${countText(rejected, 'request')} newly rejected and ${numberText(allowed)} newly allowed.</p>
 ${callers.length > 0 && changedCallersTable(callers)}`
 }
 
-function bundlePart({ file, rules }: BundleReport, index: number): Html {
+function bundlePart({ file, rules }: ReplayedBundleReport, index: number): Html {
   const active = rules.filter(({ rejected, would_reject: wouldReject }) => rejected + wouldReject > 0)
   if (active.length === 0) return html`<h2>${file}</h2><p>No rule rejects a request.</p>`
   const side = index === 0 ? 'a' : 'b'

@@ -1,4 +1,4 @@
-import type { BundleReport, CallerReport, ChangedCallerReport, RuleReport } from '../../../replay/replay-report.ts'
+import type { CallerReport, ChangedCallerReport, ReplayedBundleReport, RuleReport } from '../../../replay/replay-report.ts'
 import { countText, numberText } from '../../admin/amounts.ts'
 import { callerText } from '../../admin/caller-values.ts'
 import { type Html, html } from './html.ts'
@@ -8,7 +8,7 @@ const MAX_ROWS = 100
 
 type Side = 'a' | 'b'
 
-export function bundlesTable(bundles: readonly BundleReport[], requests: number): Html {
+export function bundlesTable(bundles: readonly ReplayedBundleReport[], requests: number): Html {
   const heads = ['Version', 'Allowed', 'Rejected', 'Would reject']
   return table('What each bundle does', ['Bundle'], heads, bundles, (bundle, i) => {
     const { bundle_version: version, allowed, rejected, would_reject: wouldReject } = bundle

@@ -1,5 +1,5 @@
 import type { GrowingBuffer } from '../../../growing-buffer.ts'
-import type { Refusal } from '../call-head.ts'
+import type { CallRefusal } from '../call-head.ts'
 import type { GrpcCall, GrpcMethod } from '../grpc-method.ts'
 import type { MessageRules } from '../message-frame.ts'
 import type { WaitingOutput } from './waiting-output.ts'
@@ -8,7 +8,7 @@ import type { WaitingOutput } from './waiting-output.ts'
 export class CallStream implements GrpcCall {
   readonly id: number
   /** A refusal that waits until the request is whole. */
-  readonly method: GrpcMethod | Refusal
+  readonly method: GrpcMethod | CallRefusal
   readonly rules: MessageRules
   /** -1 where it was not said. */
   readonly contentLength: number
@@ -33,7 +33,7 @@ export class CallStream implements GrpcCall {
 
   constructor(
     id: number,
-    method: GrpcMethod | Refusal,
+    method: GrpcMethod | CallRefusal,
     rules: MessageRules,
     contentLength: number,
     sendWindow: number,

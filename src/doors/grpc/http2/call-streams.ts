@@ -11,7 +11,7 @@ import { CallStream } from './call-stream.ts'
 import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
 import type { FrameBudgets } from './frame-budget.ts'
 import type { Http2Context } from './http2-context.ts'
-import { OpenStreams } from './open-streams.ts'
+import { OpenCallStreams } from './open-streams.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
 import { TOO_LARGE } from './send-windows.ts'
@@ -31,7 +31,7 @@ export class CallStreams {
   readonly #socket: Socket
   readonly #settings: PeerSettings
   readonly #budgets: FrameBudgets
-  readonly #streams = new OpenStreams()
+  readonly #streams = new OpenCallStreams()
   readonly #cut = new Set<number>()
   readonly #replies: CallReplies
   /** The largest number that the client has used. */

@@ -1,5 +1,5 @@
 /** What a field of a request's head is to us. All that matters of most fields is how long they are, and that they are well-formed. */
-export const OTHER = 0
+export const OTHER_FIELD = 0
 export const METHOD = 1
 export const PATH = 2
 export const SCHEME = 3
@@ -51,7 +51,7 @@ export function isPseudo(kind: number): boolean {
 
 /** Whether anybody reads its value. */
 export function hasText(kind: number): boolean {
-  return kind !== OTHER && kind !== AUTHORITY && kind < CONNECTION_FIELD
+  return kind !== OTHER_FIELD && kind !== AUTHORITY && kind < CONNECTION_FIELD
 }
 
 export function kindOfName(bytes: Uint8Array, from: number, to: number): number {
@@ -60,7 +60,7 @@ export function kindOfName(bytes: Uint8Array, from: number, to: number): number 
     while (same < name.length && bytes[from + same] === name[same]) same++
     if (same === name.length) return kind
   }
-  return isFieldName(bytes, from, to) ? OTHER : MALFORMED
+  return isFieldName(bytes, from, to) ? OTHER_FIELD : MALFORMED
 }
 
 /** Whether a value has none of the characters that could end it elsewhere (RFC 9113 8.2.1). */

@@ -11,7 +11,7 @@ import {
   MAX_FRAME_BYTES,
   PING,
   RST_STREAM,
-  SETTINGS,
+  SETTINGS_FRAME,
   WINDOW_UPDATE,
 } from './frame.ts'
 
@@ -83,7 +83,7 @@ export class FrameWriter {
   }
 
   settings(socket: Socket, settings: readonly (readonly [id: number, value: number])[]): void {
-    this.#head(socket, settings.length * 6, SETTINGS, 0, 0)
+    this.#head(socket, settings.length * 6, SETTINGS_FRAME, 0, 0)
     for (const [id, value] of settings) {
       this.#bytes[this.#at++] = id >> 8
       this.#bytes[this.#at++] = id
@@ -92,7 +92,7 @@ export class FrameWriter {
   }
 
   settingsAck(socket: Socket): void {
-    this.#head(socket, 0, SETTINGS, ACK, 0)
+    this.#head(socket, 0, SETTINGS_FRAME, ACK, 0)
   }
 
   ping(socket: Socket, payload: Uint8Array, from: number, isAck: boolean): void {

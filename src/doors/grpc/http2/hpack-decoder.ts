@@ -1,4 +1,4 @@
-import { BAD_VALUE, hasText, isFieldValue, KINDS, kindOfName, OTHER, TRACEPARENT } from './field-kind.ts'
+import { BAD_VALUE, hasText, isFieldValue, KINDS, kindOfName, OTHER_FIELD, TRACEPARENT } from './field-kind.ts'
 import { FIELD_BYTES, HpackTable, MAX_TABLE_BYTES } from './hpack-table.ts'
 import { decodeHuffman, MAX_GROWTH } from './huffman.ts'
 import type { RequestHead } from './request-head.ts'
@@ -115,7 +115,7 @@ export class HpackDecoder {
 
   #kindOf(bytes: Buffer, from: number, to: number): number {
     const kind = kindOfName(bytes, from, to)
-    return kind === TRACEPARENT && !this.#isTraced ? OTHER : kind
+    return kind === TRACEPARENT && !this.#isTraced ? OTHER_FIELD : kind
   }
 
   /** The text of the kinds that have one; else nothing, or BAD_VALUE. */

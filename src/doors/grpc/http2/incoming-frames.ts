@@ -21,7 +21,7 @@ import {
   PROTOCOL_ERROR,
   PUSH_PROMISE,
   RST_STREAM,
-  SETTINGS,
+  SETTINGS_FRAME,
   STREAM_CLOSED,
   WINDOW_UPDATE,
 } from './frame.ts'
@@ -98,7 +98,7 @@ export class IncomingFrames {
 
   /** Returns the error that ends the connection, or NO_ERROR. */
   take(type: number, flags: number, id: number, bytes: Buffer, from: number, to: number): number {
-    if (!this.#hasSettings && (type !== SETTINGS || (flags & ACK) !== 0)) return PROTOCOL_ERROR
+    if (!this.#hasSettings && (type !== SETTINGS_FRAME || (flags & ACK) !== 0)) return PROTOCOL_ERROR
     if (this.#block !== undefined && type !== CONTINUATION) return PROTOCOL_ERROR
     switch (type) {
       case DATA:
@@ -110,7 +110,7 @@ export class IncomingFrames {
         return id === 0 || isOwnDependency(id, bytes, from) ? PROTOCOL_ERROR : this.#countControl()
       case RST_STREAM:
         return this.#reset(id, to - from)
-      case SETTINGS:
+      case SETTINGS_FRAME:
         return this.#readSettings(flags, id, bytes, from, to)
       case PUSH_PROMISE:
         return PROTOCOL_ERROR

@@ -1,7 +1,7 @@
 import type { CallStream } from './call-stream.ts'
 
 /** The streams under way, by their numbers. Most calls are answered before the next one begins: the newest stream is kept apart and costs no entry in a map. */
-export class OpenStreams {
+export class OpenCallStreams {
   #newest: CallStream | undefined
   readonly #others = new Map<number, CallStream>()
 

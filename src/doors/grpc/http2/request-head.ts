@@ -8,7 +8,7 @@ import {
   isPseudo,
   MALFORMED,
   METHOD,
-  OTHER,
+  OTHER_FIELD,
   PATH,
   SCHEME,
   TE,
@@ -59,7 +59,7 @@ export class RequestHead implements CallHead {
   add(kind: number, value: string, bytes: number): void {
     this.bytes += bytes
     if (value === BAD_VALUE) this.isMalformed = true
-    if (kind === OTHER) this.#isPastPseudo = true
+    if (kind === OTHER_FIELD) this.#isPastPseudo = true
     else if (isPseudo(kind)) this.#addPseudo(kind, value)
     else this.#addRegular(kind, value)
     this.#seen |= 1 << kind

@@ -14,7 +14,7 @@ const INTERVAL_MS = 2000
 /** A timer may be this much early. */
 const SLACK_MS = 100
 
-export interface ActivityParts {
+export interface ActivitySamplerParts {
   readonly memory: MetricMemory
   readonly shares: ConnectionShares
   readonly table: Pick<SharedTable, 'occupiedSlots' | 'forcedEvictions'>
@@ -27,7 +27,7 @@ export interface ActivityParts {
 
 /** Notes every two seconds what the instance has done since, from the metrics of all threads. Those who count notice nothing of it. */
 export class ActivitySampler {
-  readonly #parts: ActivityParts
+  readonly #parts: ActivitySamplerParts
   readonly #look: MetricLook
   readonly #workers: WorkerFigures
   readonly #samples = new RecentSamples()
@@ -37,7 +37,7 @@ export class ActivitySampler {
   #sampling: Promise<void> | undefined
   #isStopped = false
 
-  constructor(parts: ActivityParts) {
+  constructor(parts: ActivitySamplerParts) {
     this.#parts = parts
     this.#look = new MetricLook(parts.memory)
     this.#workers = new WorkerFigures(parts.memory, parts.shares)
