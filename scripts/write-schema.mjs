@@ -1,7 +1,7 @@
 // `npm run schema`: writes the files in schema/ from the schemas in the source.
 import { writeFileSync } from 'node:fs'
-import { casesJsonSchema } from '../dist/cases/case-schema.js'
-import { bundleJsonSchema } from '../dist/policy/json-schema.js'
+import { casesJsonSchema } from '../dist/offline/cases/case-schema.js'
+import { bundleJsonSchema } from '../dist/policy/schema/bundle.js'
 
 write('bundle', bundleJsonSchema())
 write('cases', casesJsonSchema())

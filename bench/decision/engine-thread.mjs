@@ -1,11 +1,11 @@
 // One thread of several on one table: decides until it is told to stop, and says how often that was.
 import { parentPort, workerData } from 'node:worker_threads'
-import { systemClock } from '../../dist/clock.js'
 import { Engine } from '../../dist/engine/engine.js'
 import { compileBundle } from '../../dist/policy/compile.js'
 import { parseBundle } from '../../dist/policy/parse.js'
-import { EmbeddedStore } from '../../dist/store/embedded-store.js'
-import { SharedTable } from '../../dist/store/shared-table.js'
+import { EmbeddedStore } from '../../dist/store/table/embedded-store.js'
+import { SharedTable } from '../../dist/store/table/shared-table.js'
+import { systemClock } from '../../dist/time/clock.js'
 import { oneRule, policy } from '../support/bundle.mjs'
 import { EngineRequest, newKeys } from '../support/engine-request.mjs'
 

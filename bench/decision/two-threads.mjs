@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { systemClock } from '../../dist/clock.js'
-import { newTableBuffer } from '../../dist/store/table-layout.js'
+import { newTableBuffer } from '../../dist/store/table/table-layout.js'
+import { systemClock } from '../../dist/time/clock.js'
 import { median, ratio } from '../support/statistics.mjs'
 
 const ROUND_MS = 250

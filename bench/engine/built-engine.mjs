@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 export async function newEngine(directory, { policies, storeBytes, isWatched = false }) {
   const load = (module) => import(new URL(`dist/${module}`, pathToFileURL(`${directory}/`)).href)
   const [{ systemClock }, { Engine }, { compileBundle }, { parseBundle }, { newEmbeddedStore }] = await Promise.all(
-    ['clock.js', 'engine/engine.js', 'policy/compile.js', 'policy/parse.js', 'store/embedded-store.js'].map(load),
+    ['time/clock.js', 'engine/engine.js', 'policy/compile.js', 'policy/parse.js', 'store/table/embedded-store.js'].map(load),
   )
   const parsed = parseBundle(JSON.stringify({ bundle_version: 1, policies }))
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))

@@ -2,10 +2,9 @@
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { DecisionPipeline } from '../../dist/decide/decision-pipeline.js'
-import { HeadReader } from '../../dist/doors/http1/head-reader.js'
-import { DecisionMetrics } from '../../dist/telemetry/metrics/decision-metrics.js'
+import { HeadReader } from '../../dist/doors/http1/question-head.js'
+import { DecisionMetrics, QuestionMetrics } from '../../dist/telemetry/metrics/decision-metrics.js'
 import { MetricMemory, newMetricBuffer } from '../../dist/telemetry/metrics/metric-memory.js'
-import { QuestionMetrics } from '../../dist/telemetry/metrics/question-metrics.js'
 import { newEngine } from '../engine/built-engine.mjs'
 import { oneRule, policy } from '../support/bundle.mjs'
 

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
 import { HeldNow } from '../../test/support/service/held-now.ts'
-import { AdminEndpoints, type AdminParts } from './admin-endpoints.ts'
+import { AdminEndpoints, type AdminParts } from './admin-server.ts'
 
 test('requests wait where bodies have taken their share of the time', () => {
   // What was used up does not grow back.

@@ -1,19 +1,20 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
-import type { DebugSessions } from '../decide/debug-sessions.ts'
-import type { Route } from '../http/routes.ts'
-import type { ConnectionShares } from '../listen/connection-shares.ts'
+import { cookieHeader, headerValue } from '../http1/header-fields.ts'
+import type { ConnectionShares } from '../listen/connection-slots.ts'
+import { type Route, respondEmpty, respondJson, respondText } from '../listen/node-http/routes.ts'
+import type { BundleInfo } from '../policy/plan.ts'
+import type { DebugSessions } from '../sessions/debug-sessions.ts'
+import type { WrongSecrets } from '../sessions/wrong-secrets.ts'
 import type { StoreStats } from '../store/counter-store.ts'
-import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import type { Clock } from '../time/clock.ts'
 import { type AdminApi, API_PATH } from './api/admin-api.ts'
-import { DebugEndpoints } from './debug-endpoints.ts'
-import { type Health, handleLivez, handleReadyz } from './health-endpoints.ts'
+import { consoleRoutes } from './console-page.ts'
 import { MetricsEndpoint } from './metrics-endpoint.ts'
-import { consoleRoutes } from './page/console-page.ts'
-import type { WrongSecrets } from './wrong-secrets.ts'
 
 export interface AdminRouteParts extends Health {
   readonly mode: ServerConfig['mode']
@@ -53,4 +54,81 @@ function newExposition({ metricMemory, bundle, storeStats, shares, mode, hasShar
   const connections = (): ReturnType<ConnectionShares['all']> => shares.all()
   const [isProxy, isFleet] = [mode === 'reverse_proxy', hasSharedStore !== undefined]
   return new Exposition({ memory: metricMemory, bundle, storeStats, connections, isProxy, isFleet })
+}
+
+interface Health {
+  readonly bundle: () => BundleInfo | undefined
+  readonly isShuttingDown: () => boolean
+  /** Whether everything that requests come to is open. */
+  readonly isListening: () => boolean
+  /** Whether a shared store can be asked; undefined where counters are this process's own. */
+  readonly hasSharedStore?: (() => boolean) | undefined
+}
+
+/** GET /livez: the process runs. */
+function handleLivez(_req: IncomingMessage, res: ServerResponse): void {
+  respondText(res, 200, 'text/plain; charset=utf-8', 'ok')
+}
+
+/** GET /readyz: requests can be decided. */
+function handleReadyz(health: Health, res: ServerResponse): void {
+  const bundle = health.bundle()
+  if (health.isShuttingDown()) respondJson(res, 503, { status: 'not_ready', reason: 'shutting_down' })
+  else if (bundle === undefined) respondJson(res, 503, { status: 'not_ready', reason: 'no_policy_loaded' })
+  else if (!health.isListening()) respondJson(res, 503, { status: 'not_ready', reason: 'starting' })
+  else {
+    const { version, hash, updatedAtS } = bundle
+    const body = { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS }
+    // Told, and no reason to fail: the failure mode decides meanwhile, on every instance alike.
+    const redis = health.hasSharedStore?.() ? 'connected' : 'unavailable'
+    respondJson(res, 200, health.hasSharedStore === undefined ? body : { ...body, redis })
+  }
+}
+
+/** Wrong secrets of one peer in a minute. */
+const MAX_LOGGED = 10
+const FIRST_DELAY_MS = 50
+const MAX_DELAY_MS = 1000
+
+/** POST /v1/debug/session and /v1/debug/logout. */
+class DebugEndpoints {
+  readonly #sessions: DebugSessions
+  readonly #logger: Logger
+  readonly #logins: CounterFamily
+  readonly #nowMs: () => number
+  readonly #wrongSecrets: WrongSecrets
+
+  constructor(sessions: DebugSessions, logger: Logger, logins: CounterFamily, nowMs: () => number, wrongSecrets: WrongSecrets) {
+    this.#sessions = sessions
+    this.#logger = logger
+    this.#logins = logins
+    this.#nowMs = nowMs
+    this.#wrongSecrets = wrongSecrets
+  }
+
+  handleLogin(req: IncomingMessage, res: ServerResponse): void {
+    if (!this.#sessions.isSecret(headerValue(req.rawHeaders, 'x-edge-debug-secret'))) return this.#refuse(req, res)
+    this.#logins.series('opened').count++
+    this.#logger.info({ event: 'debug_session_opened' }, 'a debug session was opened')
+    res.writeHead(204, ['Set-Cookie', this.#sessions.open(), 'Cache-Control', 'no-store']).end()
+  }
+
+  handleLogout(req: IncomingMessage, res: ServerResponse): void {
+    res.writeHead(204, ['Set-Cookie', this.#sessions.close(cookieHeader(req.rawHeaders)), 'Cache-Control', 'no-store']).end()
+  }
+
+  /**
+   * Always 403. The first few of a minute from one peer are logged and delayed, each longer than the one before; what comes beyond them
+   * costs as little as possible. None of it stops guessing: only a long secret does.
+   */
+  #refuse(req: IncomingMessage, res: ServerResponse): void {
+    this.#logins.series('refused').count++
+    const count = this.#wrongSecrets.add(req.socket.remoteAddress, this.#nowMs())
+    if (count > MAX_LOGGED) return respondEmpty(res, 403)
+    const delayMs = count === 1 ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (count - 2))
+    this.#logger.warn({ event: 'debug_session_refused', delay_ms: delayMs }, 'a debug session was refused: wrong secret')
+    if (delayMs === 0) return respondEmpty(res, 403)
+    const timer = setTimeout(() => respondEmpty(res, 403), delayMs)
+    res.once('close', () => clearTimeout(timer))
+  }
 }

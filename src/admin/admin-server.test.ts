@@ -5,11 +5,10 @@ import { RawClient, statusesIn } from '../../test/support/proxy/proxy.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { serverMemory } from '../../test/support/service/server-memory.ts'
 import { readConfig } from '../config/config.ts'
-import type { Route } from '../http/routes.ts'
+import type { Route } from '../listen/node-http/routes.ts'
 import { portOptionsOf } from '../listen/port-options.ts'
-import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
-import { AdminEndpoints } from './admin-endpoints.ts'
-import { newAdminServer } from './admin-server.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
+import { AdminEndpoints, newAdminServer } from './admin-server.ts'
 
 const SLOW: Route = {
   path: '/slow',

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { respondText } from '../http/respond.ts'
-import { runInSlices } from '../slices.ts'
+import { respondText } from '../listen/node-http/routes.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
-import { TimeShare } from '../time-share.ts'
+import { runInSlices, TimeShare } from '../time/slices.ts'
 
 /** What scrapes may take of a worker's time. Twenty thousand series take some 40 ms. */
 const SHARE = 0.1

@@ -1,5 +1,5 @@
 import { WatchedFile } from '../files/watched-file.ts'
-import { type BundleFormat, formatOf } from '../policy/bundle-format.ts'
+import { type BundleFormat, formatOf } from '../policy/schema/bundle.ts'
 import type { BundleIntake } from './bundle-intake.ts'
 import { BundleReport, type ReportParts } from './bundle-report.ts'
 import { type BundleSource, MAX_BUNDLE_BYTES, type SourceStatus } from './bundle-source.ts'

@@ -3,7 +3,7 @@ import { BAD_JSON } from '../../test/support/bundles/bad-json-bundles.ts'
 import { BAD_YAML } from '../../test/support/bundles/bad-yaml-bundles.ts'
 import { known } from '../../test/support/bundles/bundle-url.ts'
 import { expectProblems } from '../../test/support/bundles/refused-bundles-suite.ts'
-import { formatProblem } from '../policy/problem.ts'
+import { formatProblem } from '../text/problem.ts'
 import { BundleIntake } from './bundle-intake.ts'
 
 describe.each([

@@ -1,10 +1,10 @@
-import { type BlockExpiry, blockExpiriesOf } from '../policy/block-expiries.ts'
-import type { BundleFormat } from '../policy/bundle-format.ts'
-import { type BundleChanges, bundleChanges } from '../policy/changes/bundle-changes.ts'
+import { type BundleChanges, bundleChanges } from '../policy/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
-import { hostGaps } from '../policy/host-gaps.ts'
 import { parseBundle } from '../policy/parse.ts'
-import type { Problem } from '../policy/problem.ts'
+import { hostGaps } from '../policy/review/host-gaps.ts'
+import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
+import type { BundleFormat } from '../policy/schema/bundle.ts'
+import type { Problem } from '../text/problem.ts'
 import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
 
 /** A valid bundle, as it is sent between threads. */

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { BundleInfo } from '../policy/bundle-info.ts'
-import { formatProblem, type Problem } from '../policy/problem.ts'
+import type { BundleInfo } from '../policy/plan.ts'
+import { formatProblem, type Problem } from '../text/problem.ts'
 import type { IntakeResult } from './bundle-intake.ts'
 import type { Place, Refusal } from './bundle-source.ts'
 

@@ -1,4 +1,4 @@
-import type { BundleFormat } from '../policy/bundle-format.ts'
+import type { BundleFormat } from '../policy/schema/bundle.ts'
 
 /** Offers bundles to the intake and reports the results. */
 export interface BundleSource {

@@ -1,11 +1,10 @@
-import { withDiskTimeout } from '../files/disk-timeout.ts'
+import { withDiskTimeout } from '../files/whole-file.ts'
+import { backoffMs } from '../time/clock.ts'
 import type { BundleCache } from './bundle-cache.ts'
 import { type BundleIntake, type IntakeResult, type RefusedBundle, refused } from './bundle-intake.ts'
 import { BundleReport, type ReportParts } from './bundle-report.ts'
 import { type FetchedBundle, requestBundle } from './bundle-request.ts'
 import { type BundleSource, isSameBundle, type OfferedBundle, type SourceStatus } from './bundle-source.ts'
-import { pollDelayMs } from './poll-delay.ts'
-import { shownUrl } from './shown-url.ts'
 
 export interface BundleUrlParts extends ReportParts {
   readonly url: URL
@@ -186,4 +185,20 @@ export class BundleUrl implements BundleSource {
     this.#timer = setTimeout(() => void this.#poll(), pollDelayMs(this.#parts.pollMs, this.#failures, Math.random()))
     this.#timer.unref()
   }
+}
+
+/** After a failure; doubled with each that follows, up to the usual time between polls. */
+const FIRST_RETRY_MS = 1000
+/** Instances that were started together must not poll together for ever. */
+const JITTER = 0.1
+
+/** How long to wait before the next poll, after so many failures in a row. `random` is from 0 to 1. */
+export function pollDelayMs(intervalMs: number, failures: number, random: number): number {
+  const delayMs = failures === 0 ? intervalMs : backoffMs(FIRST_RETRY_MS, intervalMs, failures)
+  return delayMs * (1 + JITTER * (2 * random - 1))
+}
+
+/** As people may see it: a query may hold a secret. */
+export function shownUrl({ origin, pathname, search }: URL): string {
+  return `${origin}${pathname}${search === '' ? '' : '?…'}`
 }

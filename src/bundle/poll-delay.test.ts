@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pollDelayMs } from './poll-delay.ts'
+import { pollDelayMs } from './bundle-url.ts'
 
 test('polls come ten percent earlier or later than the interval', () => {
   expect([0, 0.5, 1].map((random) => pollDelayMs(30_000, 0, random))).toEqual([27_000, 30_000, 33_000])

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
 import { Worker as Thread } from 'node:worker_threads'
-import type { BundleFormat } from '../policy/bundle-format.ts'
+import type { BundleFormat } from '../policy/schema/bundle.ts'
 import { readHere } from './bundle-intake.ts'
 import type { BundleReading } from './bundle-reader.ts'
 import { byteLengthOf, type SharedBundle } from './shared-bundle.ts'

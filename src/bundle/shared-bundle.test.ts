@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
 import { runs } from '../../test/support/run/property-runs.ts'
 import { parseBundle } from '../policy/parse.ts'
-import type { Bundle } from '../policy/schema.ts'
+import type { Bundle } from '../policy/schema/bundle.ts'
 import { policiesOf, shareBundle } from './shared-bundle.ts'
 
 test('a bundle comes out as it went in, and no piece of it has much more than one policy or two hundred items', () => {

@@ -1,5 +1,5 @@
 import { deserialize, serialize } from 'node:v8'
-import type { Bundle, Policy } from '../policy/schema.ts'
+import type { Bundle, Policy } from '../policy/schema/bundle.ts'
 
 /** Of policies, and of their rules, hosts and methods. */
 const ITEMS_A_PIECE = 200

@@ -1,4 +1,4 @@
-import { VERSION } from '../version.ts'
+import { VERSION } from '../files/package-files.ts'
 
 /** Runs a command and returns the exit status. Each command is loaded on demand. */
 export async function runCommand(args: string[]): Promise<number> {
@@ -12,9 +12,9 @@ export async function runCommand(args: string[]): Promise<number> {
     case 'test':
       return (await import('./test/test.ts')).test(rest)
     case 'convert':
-      return (await import('./convert.ts')).convert(rest)
+      return (await import('./ratelimit/convert.ts')).convert(rest)
     case 'keygen':
-      return (await import('./keygen.ts')).keygen(rest)
+      return (await import('./sign.ts')).keygen(rest)
     case 'sign':
       return (await import('./sign.ts')).sign(rest)
     case 'fake-llm':

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
 import { flagTypes, readFlags } from '../fake-llm/flags.ts'
 import { startFakeLlm } from '../fake-llm/server.ts'
+import { printStartProblems } from './file-problem.ts'
 import { FAKE_LLM_HELP } from './help.ts'
-import { listenProblem } from './listen-problem.ts'
-import { printStartProblems } from './print-problems.ts'
+import { listenProblem } from './start-problem.ts'
 
 const COMMAND = 'edge fake-llm'
 

@@ -27,3 +27,15 @@ export function writingProblem(error: unknown): string {
 function inWords({ code = '', message }: NodeJS.ErrnoException, words: Readonly<Record<string, string>>): string {
   return words[code] ?? message
 }
+
+/** Prints why a command cannot start. Returns the exit status. */
+export function printStartProblems(command: string, problems: readonly string[]): number {
+  const lines = problems.map((problem) => `  ${problem}\n`)
+  process.stderr.write(`${command} cannot start:\n${lines.join('')}`)
+  return 1
+}
+
+/** For errors of standard output: a reader such as `head` has seen enough. */
+export function ignoreClosed(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+}

@@ -1,11 +1,11 @@
 import { MAX_BUNDLE_BYTES } from '../bundle/bundle-source.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import type { SharedBundle } from '../bundle/shared-bundle.ts'
-import { readFileBounded } from '../files/read-file-bounded.ts'
-import { expiredBlocks } from '../policy/block-expiries.ts'
-import { formatOf } from '../policy/bundle-format.ts'
+import { readFileBounded } from '../files/whole-file.ts'
 import type { NamedLimit } from '../policy/compile.ts'
-import { formatProblem, type Problem } from '../policy/problem.ts'
+import { expiredBlocks } from '../policy/review/warnings.ts'
+import { formatOf } from '../policy/schema/bundle.ts'
+import { formatProblem, type Problem } from '../text/problem.ts'
 import { readingProblem } from './file-problem.ts'
 
 export interface BundleOfFile {

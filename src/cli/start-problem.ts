@@ -1,13 +1,11 @@
 import type { ServerConfig } from '../config/config.ts'
-import { describeAddress } from '../listen/listen-address.ts'
-import { type ListenerName, listener } from '../listen/listeners.ts'
-import { DecisionLogFault } from '../runtime/decision-log/log-handle.ts'
+import { describeAddress, type ListenerName, listener } from '../listen/listeners.ts'
+import { DecisionLogFault } from '../runtime/decision-log/decision-log-file.ts'
 import { SocketFault } from '../runtime/threads/socket-file.ts'
-import { StateFault } from '../store/state/state-fault.ts'
+import { StateFault } from '../store/state/state-format.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
 import { writingProblem } from './file-problem.ts'
-import { listenProblem } from './listen-problem.ts'
 
 /** Why `edge serve` cannot start, as a sentence about the setting at fault. Undefined: the program is at fault. */
 export function startProblem(config: ServerConfig, error: Error): string | undefined {
@@ -20,4 +18,33 @@ export function startProblem(config: ServerConfig, error: Error): string | undef
   const { setting, address } = listener(name)
   if (error instanceof SocketFault) return `${setting}: ${error.message}`
   return listenProblem(error, { setting, address: describeAddress(address(config)!), hostSetting: 'EDGE_HOST', host: config.host })
+}
+
+/** What is to be changed when a listener cannot be opened, and what it was set to. */
+export interface ListenSettings {
+  readonly setting: string
+  /** As in "port 8080". */
+  readonly address: string
+  readonly hostSetting: string
+  readonly host: string | undefined
+}
+
+/** Why a listener cannot be opened, as a sentence about the setting at fault. Undefined: that is not what is wrong. */
+export function listenProblem(error: Error, settings: ListenSettings): string | undefined {
+  const { setting, address, hostSetting, host } = settings
+  const { code, syscall } = error as NodeJS.ErrnoException
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${setting}: ${address} is in use by another process`
+    case 'EACCES':
+      return syscall === 'listen' ? `${setting}: this user is not allowed to listen on ${address}` : undefined
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${hostSetting}: ${JSON.stringify(host)} is not an address of this machine`
+    default:
+      return undefined
+  }
 }

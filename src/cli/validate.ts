@@ -1,8 +1,7 @@
 import { parseArgs } from 'node:util'
 import { readSettings } from '../config/config.ts'
-import { heldRuleNote, heldRules } from '../policy/held-rules.ts'
-import { madeUpKeyWarnings } from '../policy/made-up-keys.ts'
-import { slotCountIn } from '../store/table-layout.ts'
+import { heldRuleNote, heldRules, madeUpKeyWarnings } from '../policy/review/warnings.ts'
+import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { printAll, readBundleFile } from './read-bundle.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { availableCores } from './cores.ts'
+import { availableCores } from './config-values.ts'
 
 describe('the cores that can be used', () => {
   test.each<[string, number, Record<string, string>]>([

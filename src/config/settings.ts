@@ -1,5 +1,5 @@
 import { DEFAULT_TRUSTED_PROXIES } from '../request/client-address.ts'
-import { MIN_TABLE_BYTES } from '../store/table-layout.ts'
+import { MIN_TABLE_BYTES } from '../store/table/table-layout.ts'
 import {
   readAdminToken,
   readAny,

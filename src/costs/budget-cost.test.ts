@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
-import { BudgetCost } from './budget-cost.ts'
 import { AMBIGUOUS, type Usage } from './cost.ts'
-import { ModelPrice } from './model-price.ts'
-import { PriceTable } from './price-table.ts'
+import { BudgetCost } from './llm-costs.ts'
+import { ModelPrice, PriceTable } from './price-table.ts'
 
 // 2, 0.5, 2.5 and 8 units for a million tokens: so many thousand billionths for each.
 const BIG = new ModelPrice({ input: 2_000_000, cachedInput: 500_000, cacheWrite: 2_500_000, output: 8_000_000 })

@@ -1,5 +1,4 @@
-import type { LlmRequest } from '../llm/llm-request.ts'
-import type { WithoutUsage } from '../llm/llm-settings.ts'
+import type { LlmRequest, WithoutUsage } from '../llm/llm-request.ts'
 import type { TokenCounts } from '../llm/usage.ts'
 
 /** The facts of a request that its cost may depend on, before it is decided. */
@@ -86,3 +85,14 @@ export function amountWithoutUsage(settled: number, reserved: number, usage: Usa
   const estimate = typeof usage === 'object' ? usage.estimate : undefined
   return estimate === 'low' || (estimate === 'fair' && without === 'keep') ? Math.max(settled, reserved) : settled
 }
+
+// A number always stands for the same kind: tokens outlive the program that issued them.
+
+/** To the tokens of prompt and completion. */
+export const SETTLED_TO_TOKENS: SettlingRecord = Object.freeze({ kind: 1, numbers: [] })
+/** To nothing, when the request is over. */
+export const RELEASED: SettlingRecord = Object.freeze({ kind: 2, numbers: [] })
+/** To what the tokens cost, by the four prices of a model. */
+export const PRICED = 3
+/** To what the caller says that it cost. */
+export const SETTLED_TO_COST: SettlingRecord = Object.freeze({ kind: 4, numbers: [] })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
-import { checkedGiven, GIVEN } from './given.ts'
+import { checkedGiven, GIVEN } from './request-costs.ts'
 
 test('what is given with the question is taken, whatever is known beside it', () => {
   const body = { promptTokens: 50, requestedTokens: 70, choices: 2, isStream: false, model: undefined }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
-import { FixedCost } from './fixed-cost.ts'
-import { HeaderCost } from './header-cost.ts'
+import { FixedCost, HeaderCost } from './request-costs.ts'
 
 const MAX = 100
 const DEFAULT = 7

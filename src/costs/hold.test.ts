@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
-import { HOLD } from './hold.ts'
+import { HOLD } from './request-costs.ts'
 
 test('a request is one, whatever number is given with the question', () => {
   expect([1, 0.5, 7].map((given) => HOLD.of(requestFacts({ given, isGiven: true })))).toEqual([1, 1, 1])

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
-import { MAX_TOKENS } from '../llm/tokens.ts'
+import { MAX_TOKENS } from '../llm/usage.ts'
 import type { RequestFacts } from './cost.ts'
-import { LlmReservation } from './llm-reservation.ts'
+import { LlmReservation } from './llm-costs.ts'
 
 const CHAT = '/v1/chat/completions'
 

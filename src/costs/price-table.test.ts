@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { ModelPrice } from './model-price.ts'
-import { PriceTable } from './price-table.ts'
+import { ModelPrice, PriceTable } from './price-table.ts'
 
 const PATTERNS = ['gpt-5', 'gpt-5*', 'gpt-5-mini*', 'gpt-*', 'claude-opus-4', '*']
 const prices = PATTERNS.map((pattern, i) => [pattern, new ModelPrice({ input: i, cachedInput: 0, cacheWrite: 0, output: 0 })] as const)

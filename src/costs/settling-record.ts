@@ -1,7 +1,6 @@
 import { chargedTokens } from '../llm/usage.ts'
-import type { SettlingRecord, Usage } from './cost.ts'
-import { ModelPrice, settledMoney } from './model-price.ts'
-import { PRICED, RELEASED, SETTLED_TO_COST, SETTLED_TO_TOKENS } from './settling-kinds.ts'
+import { PRICED, RELEASED, SETTLED_TO_COST, SETTLED_TO_TOKENS, type SettlingRecord, type Usage } from './cost.ts'
+import { ModelPrice, settledMoney } from './price-table.ts'
 
 type Settle = (amount: number, usage: Usage, numbers: readonly number[]) => number | undefined
 

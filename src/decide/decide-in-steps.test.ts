@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { BodyFacts, BodyNeed } from '../engine/question.ts'
+import type { BodyFacts, BodyNeed } from '../engine/decide-options.ts'
 import type { Reason } from '../engine/reasons.ts'
 import { type DecisionSteps, decideInSteps, type ReadCost } from './decide-in-steps.ts'
 import { type DecisionAnswer, refusedAnswer } from './decision-answer.ts'

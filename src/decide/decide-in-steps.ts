@@ -1,6 +1,6 @@
 import type { RequestFacts } from '../costs/cost.ts'
+import type { BodyFacts, BodyNeed } from '../engine/decide-options.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
-import type { BodyFacts, BodyNeed } from '../engine/question.ts'
 import type { Reason } from '../engine/reasons.ts'
 import { answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'
 

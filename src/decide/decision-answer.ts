@@ -1,7 +1,7 @@
 import type { Allowed, Decision, Rejected } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
-import type { HeaderList } from '../http/header-list.ts'
-import { decisionHeaders } from './decision-headers.ts'
+import type { HeaderList } from '../http1/header-fields.ts'
+import { pushRateLimit, pushReject, resetSeconds } from './rate-limit-fields.ts'
 
 /** What a door sends back, in whatever form its protocol has for it. */
 export type DecisionAnswer = DecidedAnswer | RefusedAnswer
@@ -52,3 +52,51 @@ export function answerHeaders({ decision, refusal, isDebug, latencyMs, reservati
 
 /** Carries a reservation's token. */
 export const RESERVATION_FIELD = 'X-Edge-Reservation'
+
+/** The fields that tell a caller how it stands; with `isDebug`, also what an operator wants to know. */
+function decisionHeaders(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): HeaderList {
+  const headers: HeaderList = []
+  if (decision.action === 'reject') pushReject(headers, decision)
+  else if (decision.limit !== undefined) pushRateLimit(headers, decision.limit, resetSeconds(decision.limit))
+  if (isDebug) pushDebug(headers, decision, latencyMs)
+  return headers
+}
+
+const MAX_VALUE_CHARACTERS = 256
+// A bundle may key a request in many ways; clients bound the size of a head.
+const MAX_DESCRIPTORS = 32
+
+/** What an operator with a debug session sees. */
+function pushDebug(headers: HeaderList, decision: Allowed | Rejected, latencyMs: number): void {
+  const { policy, rule } = decision
+  headers.push(
+    'X-Edge-Debug-Decision',
+    decision.action,
+    'X-Edge-Debug-Mode',
+    modeOf(decision),
+    'X-Edge-Debug-Reason',
+    decision.reason,
+    'X-Edge-Debug-Policy',
+    policy?.id ?? 'none',
+    'X-Edge-Debug-Rule',
+    rule?.name ?? 'none',
+    'X-Edge-Debug-Latency-Us',
+    `${Math.round(latencyMs * 1000)}`,
+    'X-Edge-Debug-Matched-Policies',
+    `${decision.matchedPolicies}`,
+  )
+  decision.descriptors.slice(0, MAX_DESCRIPTORS).forEach(({ key, value }, index) => {
+    headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Key`, headerSafe(key))
+    headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Value`, headerSafe(value))
+  })
+}
+
+function modeOf({ policy, isShadowed }: Allowed | Rejected): string {
+  if (policy === undefined) return 'none'
+  return isShadowed ? 'shadow' : policy.mode
+}
+
+/** Callers choose these values: no control characters, nothing outside Latin-1, not endless. */
+function headerSafe(text: string): string {
+  return text.slice(0, MAX_VALUE_CHARACTERS).replace(/[^\x20-\x7e\xa0-\xff]/g, '?')
+}

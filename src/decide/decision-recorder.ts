@@ -1,12 +1,14 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
-import type { Decision } from '../engine/decision.ts'
-import type { Reason } from '../engine/reasons.ts'
-import type { DecisionMetrics } from '../telemetry/metrics/decision-metrics.ts'
-import type { QuestionMetrics } from '../telemetry/metrics/question-metrics.ts'
+import type { CallerDigest } from '../engine/decide-options.ts'
+import type { Allowed, Decision, Rejected, RejectReason } from '../engine/decision.ts'
+import { REASONS, type Reason } from '../engine/reasons.ts'
+import type { BudgetWarning } from '../engine/watchers.ts'
+import type { PlanRule } from '../policy/plan.ts'
+import type { BudgetWarningMetrics, DecisionMetrics, QuestionMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import { Sampler } from '../telemetry/sampler.ts'
+import type { Clock } from '../time/clock.ts'
 import { type DecisionAnswer, decidedAnswer, type RefusedAnswer, refusedAnswer } from './decision-answer.ts'
-import { DecisionLog } from './decision-log.ts'
-import type { Door } from './door.ts'
+import type { Door } from './question.ts'
 
 export interface RecorderParts {
   readonly clock: Clock
@@ -63,5 +65,72 @@ export class DecisionRecorder {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
     return refusedAnswer(reason)
+  }
+}
+
+/**
+ * One line per rule and second for rejects and would-rejects, one per reason and second for refusals; each says how
+ * many more it stands for. Keys are named, values are not: they may be API keys.
+ */
+class DecisionLog {
+  readonly #logger: Logger
+  readonly #byRule = new Sampler<PlanRule>(new WeakMap())
+  readonly #byReason = new Sampler<Reason>(new Map())
+
+  constructor(logger: Logger) {
+    this.#logger = logger
+  }
+
+  note(decision: Allowed | Rejected, nowMs: number): void {
+    if (decision.action === 'reject') this.#write('reject', decision.rule!, decision.reason, nowMs)
+    for (const { rule, reason } of decision.wouldRejects) this.#write('would_reject', rule, reason, nowMs)
+  }
+
+  /** A request that could not be decided. */
+  noteRefused(reason: Reason, nowMs: number, detail?: string): void {
+    const unlogged = this.#byReason.admit(reason, nowMs)
+    if (unlogged === undefined) return
+    this.#logger.warn({ event: 'refused', status: REASONS[reason].status, reason, detail, unlogged }, 'request could not be decided')
+  }
+
+  #write(event: 'reject' | 'would_reject', rule: PlanRule, reason: RejectReason, nowMs: number): void {
+    const unlogged = this.#byRule.admit(rule, nowMs)
+    if (unlogged === undefined) return
+    const { policy, name, limitKeys } = rule
+    this.#logger.info(
+      { event, policy: policy.id, rule: name, reason, route: policy.route, limit_keys: limitKeys, unlogged },
+      event === 'reject' ? 'request rejected' : 'request would be rejected',
+    )
+  }
+}
+
+export interface BudgetWarningParts {
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly metrics: BudgetWarningMetrics
+  /** Names a caller without its values: they may be API keys. */
+  readonly callerDigest: CallerDigest
+}
+
+/** For each rule: each line names a caller, and none of them is named again in its window. */
+const LINES_PER_SECOND = 100
+
+/** Tells operators of budgets that are nearly spent. All are counted and logged. Only where very many callers reach a share at once, a line says how many more it stands for. */
+export class BudgetWarnings {
+  readonly #parts: BudgetWarningParts
+  readonly #byRule = new Sampler<PlanRule>(new WeakMap(), LINES_PER_SECOND)
+
+  constructor(parts: BudgetWarningParts) {
+    this.#parts = parts
+  }
+
+  note({ rule, values, caller = this.#parts.callerDigest(values), percent }: BudgetWarning): void {
+    const { clock, logger, metrics } = this.#parts
+    metrics.count(rule, percent)
+    const unlogged = this.#byRule.admit(rule, clock.nowMs())
+    if (unlogged === undefined) return
+    const { policy, name } = rule
+    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller, unlogged }
+    logger.warn(fields, `a caller has spent or reserved ${percent} % of its budget`)
   }
 }

@@ -1,16 +1,14 @@
-import type { Clock } from '../clock.ts'
+import type { BodyFacts, BodyNeed } from '../engine/decide-options.ts'
 import type { Decision } from '../engine/decision.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
-import type { BodyFacts, BodyNeed } from '../engine/question.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { RequestView } from '../request/view.ts'
-import type { DecisionSpan } from '../telemetry/tracing/decision-span.ts'
-import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
+import type { DecisionSpan, RequestTrace } from '../telemetry/tracing/request-trace.ts'
+import type { Clock } from '../time/clock.ts'
 import type { DecisionSteps } from './decide-in-steps.ts'
 import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
-import type { Door } from './door.ts'
-import type { NoteDecided } from './note-decided.ts'
+import type { Door, NoteDecided } from './question.ts'
 
 export interface PendingDecisionParts {
   readonly recorder: DecisionRecorder

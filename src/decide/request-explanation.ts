@@ -1,6 +1,6 @@
-import type { ExplainedPolicy, StepwiseExplanation } from '../engine/explanation.ts'
+import type { ExplainedPolicy, StepwiseExplanation } from '../engine/questions/explanation.ts'
 import type { Reason } from '../engine/reasons.ts'
-import type { HeaderList } from '../http/header-list.ts'
+import type { HeaderList } from '../http1/header-fields.ts'
 import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'
 
 /** A request that an operator asks about. */

@@ -1,10 +1,9 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
-import type { IssueOutcome } from '../reservations/reservations.ts'
-import type { SettleError } from '../reservations/settle-errors.ts'
-import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import type { IssueOutcome, SettleError } from '../reservations/reservations.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../telemetry/sampler.ts'
+import type { Clock } from '../time/clock.ts'
 
 interface SettlementRecorderParts {
   readonly metricMemory: MetricMemory

@@ -1,18 +1,15 @@
-import { formatAddress, subjectText } from '../address.ts'
-import type { CallerDigest } from '../engine/caller-digest.ts'
-import type { BodyFacts } from '../engine/question.ts'
+import type { BodyFacts, CallerDigest } from '../engine/decide-options.ts'
 import { isCredential } from '../policy/descriptor-key.ts'
-import { normalizeHost } from '../policy/host.ts'
-import { normalizePath } from '../policy/path.ts'
+import { Matches } from '../policy/index/routes.ts'
+import { normalizeHost } from '../policy/patterns.ts'
 import type { Plan, PlanPolicy } from '../policy/plan.ts'
-import { Matches } from '../policy/routes.ts'
+import { bearerToken, claimText, readClaims, sentToken } from '../request/bearer.ts'
 import { clientAddress, type TrustedProxies } from '../request/client-address.ts'
-import { cookieValue } from '../request/cookie.ts'
-import { queryValue } from '../request/query.ts'
+import { cookieValue, queryValue } from '../request/encoded-values.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
-import { loggedAuthorization } from './logged-authorization.ts'
-import { countOf, type LoggedParts, partsOfPlan } from './logged-parts.ts'
-import { MatchedParts } from './matched-parts.ts'
+import { formatAddress, subjectText } from '../text/address.ts'
+import { normalizePath } from '../text/path.ts'
+import { countOf, type LoggedParts, MatchedParts, partsOfPlan } from './logged-parts.ts'
 
 /** A bundle may read thousands of fields. Then a line has only those that the policies read that cover its request. */
 const MAX_READ_OF_ALL = 64
@@ -156,4 +153,38 @@ function contextOf(view: RequestView, { contexts }: LoggedParts): string {
     return typeof value === 'string' ? [[name, value]] : []
   })
   return found.length === 0 ? '' : `,"context":${JSON.stringify(Object.fromEntries(found))}`
+}
+
+/** In place of a token that nobody reads. */
+const NO_TOKEN = 'claims'
+
+/**
+ * An Authorization field that says of a caller what rules read, and nothing else: digests in place of credentials, and of a token's claims
+ * only those that a rule names, in a token that is not signed. Undefined: there is nothing that a rule reads.
+ */
+function loggedAuthorization(
+  field: FieldValue,
+  { hasCredential, claims }: NonNullable<LoggedParts['authorization']>,
+  callerDigest: CallerDigest,
+): FieldValue {
+  if (typeof field !== 'string' || field === '') return field || undefined
+  const token = hasCredential ? bearerToken(field) : sentToken(field)
+  if (token === undefined) return hasCredential ? withScheme(field, callerDigest) : undefined
+  if (token === REPEATED) return 'Bearer - -' // as ambiguous as what came
+  const read = claims.length === 0 ? undefined : readClaims(token)
+  const kept = claims.flatMap(({ claim, segments }) => {
+    const text = read && claimText(read, claim, segments)
+    return text === undefined ? [] : [[claim, text]]
+  })
+  if (kept.length === 0) return hasCredential ? `Bearer ${callerDigest([token])}` : undefined
+  const payload = Buffer.from(JSON.stringify(Object.fromEntries(kept))).toString('base64url')
+  return `Bearer ${hasCredential ? callerDigest([token]) : NO_TOKEN}.${payload}`
+}
+
+const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,31} /
+
+/** The name of a scheme is no secret. */
+function withScheme(field: string, callerDigest: CallerDigest): string {
+  const scheme = SCHEME.exec(field)?.[0] ?? ''
+  return scheme + callerDigest([field])
 }

@@ -1,4 +1,5 @@
 import type { DescriptorKey } from '../policy/descriptor-key.ts'
+import type { Matches } from '../policy/index/routes.ts'
 import type { Plan, PlanPolicy } from '../policy/plan.ts'
 
 /** The parts of a request that rules read, and that its line has therefore. */
@@ -35,7 +36,7 @@ export function partsOfPlan(plan: Plan): LoggedParts {
 }
 
 /** What these policies read. */
-export function partsOfPolicies({ keys }: Plan, policies: readonly PlanPolicy[]): LoggedParts {
+function partsOfPolicies({ keys }: Plan, policies: readonly PlanPolicy[]): LoggedParts {
   const indexes = new Set(
     policies.flatMap(({ rules }) =>
       rules.flatMap(({ match = [], keyIndexes }) => [...match.map(({ keyIndex }) => keyIndex), ...keyIndexes]),
@@ -96,4 +97,37 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
   for (const { rules } of policies) for (const { cost } of rules) if (cost.header !== undefined) addHeader(cost.header)
   const authorization = hasCredential || claims.length > 0 ? { hasCredential, claims } : undefined
   return { headers: [...headers], authorization, cookies, queries, contexts, client }
+}
+
+/** Of names and policies, in all sets together: some 10 MB. */
+const MAX_KEPT = 100_000
+
+/** What the policies read that cover a request. It is worked out once for each set of policies, for most requests are covered by the same few. */
+export class MatchedParts {
+  readonly #plan: Plan
+  readonly #bySet = new Map<string, LoggedParts>()
+  #kept = 0
+
+  constructor(plan: Plan) {
+    this.#plan = plan
+  }
+
+  of({ policies, count }: Matches<PlanPolicy>): LoggedParts {
+    let set = ''
+    for (let i = 0; i < count; i++) set += `${policies[i]!.index} `
+    const known = this.#bySet.get(set)
+    if (known !== undefined) return known
+    const parts = partsOfPolicies(this.#plan, policies.slice(0, count) as PlanPolicy[])
+    this.#keep(set, parts, 1 + count + countOf(parts))
+    return parts
+  }
+
+  #keep(set: string, parts: LoggedParts, size: number): void {
+    if (this.#kept + size > MAX_KEPT) {
+      this.#bySet.clear()
+      this.#kept = 0
+    }
+    this.#bySet.set(set, parts)
+    this.#kept += size
+  }
 }

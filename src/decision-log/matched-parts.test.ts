@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
 import { planOf } from '../../test/support/bundles/compiled-rule.ts'
+import { Matches } from '../policy/index/routes.ts'
 import type { PlanPolicy } from '../policy/plan.ts'
-import { Matches } from '../policy/routes.ts'
-import { MatchedParts } from './matched-parts.ts'
+import { MatchedParts } from './logged-parts.ts'
 
 /** Of each policy. A rule has at most 32. */
 const FIELDS = 4 * 25

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { hostEnd, hostStart } from './original-url.ts'
+import { hostEnd, hostStart } from './question-shapes.ts'
 
 describe('an absolute URL', () => {
   test.each([

@@ -1,7 +1,7 @@
 import type { Usage } from '../costs/cost.ts'
 import type { TokenCounts } from '../llm/usage.ts'
-import { formatPath, show } from '../policy/problem.ts'
-import { readRequestJson } from '../policy/read-request-json.ts'
+import { readRequestJson } from '../text/json-document.ts'
+import { formatPath, show } from '../text/problem.ts'
 
 /** What a gateway says about the end of a request. */
 export interface SettlementRequest {

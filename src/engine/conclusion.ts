@@ -1,6 +1,5 @@
 import type { PlanRule } from '../policy/plan.ts'
-import type { Allowed, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
-import type { Group } from './group.ts'
+import type { Allowed, Descriptor, Group, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
 import type { ReservedCharge } from './reservation.ts'
 import { longestRejection, type Rejection } from './verdict.ts'
 

@@ -10,7 +10,7 @@ import { parseBundle } from '../policy/parse.ts'
 import type { Plan } from '../policy/plan.ts'
 import { type PlainRequest, PlainRequestView } from '../request/view.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { Decision } from './decision.ts'
 import { Engine } from './engine.ts'
 

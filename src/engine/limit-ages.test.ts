@@ -5,9 +5,9 @@ import { compileBundle, namedLimits } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Plan } from '../policy/plan.ts'
 import { PlainRequestView } from '../request/view.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
+import { limitAges } from './active-plan.ts'
 import { Engine } from './engine.ts'
-import { limitAges } from './limit-ages.ts'
 
 test('a limit holds since the bundle that brought it, not since the last that repeats it', () => {
   const first = limitAges(namedLimits(planOf(rated(10, 1), policy('b', { rules: [bucketRule('r', [], 5)] })).counters), 100, undefined)

@@ -6,9 +6,9 @@ import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import { type PlainRequest, PlainRequestView } from '../request/view.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import { Engine } from './engine.ts'
-import type { Explanation } from './explanation.ts'
+import type { Explanation } from './questions/explanation.ts'
 
 const TOKENS = { tokens_per_minute: 6000, max_completion_tokens: 200 }
 const PRICES = { main: { '*': { input: 1, output: 1 } } }

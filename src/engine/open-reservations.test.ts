@@ -8,11 +8,11 @@ import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { PlainRequestView } from '../request/view.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { Allowed, Decision, Rejected } from './decision.ts'
 import { Engine } from './engine.ts'
-import type { Explanation } from './explanation.ts'
 import { forgetOpenReservations, newOpenReservationsBuffer, OpenReservations } from './open-reservations.ts'
+import type { Explanation } from './questions/explanation.ts'
 import type { ReservedCharge } from './reservation.ts'
 
 const WORKERS = 2

@@ -1,8 +1,7 @@
-import type { Clock } from '../clock.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { PlanCounter } from '../policy/plan-counter.ts'
-import { HalfSipHash, type HashState } from '../store/half-sip-hash.ts'
-import { SubjectWords } from '../store/subject.ts'
+import type { PlanCounter } from '../policy/algorithms/compiled-rule.ts'
+import { HalfSipHash, type HashState, SubjectWords } from '../store/subject.ts'
+import type { Clock } from '../time/clock.ts'
 import type { ReservedCharge } from './reservation.ts'
 
 /** Of each of a lane's two rows. */

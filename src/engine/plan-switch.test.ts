@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { ActivePlan } from './active-plan.ts'
-import { PlanSwitch } from './plan-switch.ts'
+import { type ActivePlan, PlanSwitch } from './active-plan.ts'
 
 describe('a switch', () => {
   test('has no plan before the first', () => {

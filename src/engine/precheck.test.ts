@@ -6,7 +6,7 @@ import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { type PlainRequest, PlainRequestView } from '../request/view.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import { Engine } from './engine.ts'
 
 const TOKENS = { tokens_per_minute: 600, tokens_per_day: 900, max_completion_tokens: 200 }

@@ -4,11 +4,11 @@ import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { PlainRequestView } from '../request/view.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
+import type { OpenOptions } from './decide-options.ts'
 import type { Decision } from './decision.ts'
 import { Engine } from './engine.ts'
-import type { Inspection } from './inspection.ts'
-import type { OpenOptions } from './question.ts'
+import type { Inspection } from './questions/inspection.ts'
 
 const ALGORITHMS = [
   ['token_bucket', (config: object) => rateRule('r', [], { rate: '10/minute', ...config })],

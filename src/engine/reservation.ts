@@ -1,9 +1,13 @@
-import type { Settler, Usage } from '../costs/cost.ts'
+import type { Settler, SettlingRecord, Usage } from '../costs/cost.ts'
 import { SLICES } from '../limiter/algorithms/in-flight.ts'
-import type { InFlightLimit } from '../limiter/limit.ts'
+import type { InFlightLimit, Limit } from '../limiter/limit.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { Taken } from '../store/taken.ts'
+import { Charges, type Counter, type Taken } from '../store/charges.ts'
+import { type CounterLocator, identityDigest } from '../store/counter-locator.ts'
+import type { CounterStore } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
+import type { CallerDigest } from './decide-options.ts'
+import { subjectDigest } from './overrides/rule-overrides.ts'
 
 /** What was taken for one request before its actual usage is known. */
 export interface Reservation {
@@ -37,4 +41,100 @@ export function settledAmount({ settler, amount }: ReservedCharge, usage: Usage)
 /** For how long a hold counts that is not renewed. */
 export function holdMs({ rule }: ReservedCharge): number {
   return (rule.counters[0]!.limit as InFlightLimit).sliceMs * SLICES
+}
+
+/** A rule's part of a reservation without plan and values, so that it can be settled later, by another thread or instance. */
+export interface LocatedCharge {
+  readonly settling: SettlingRecord
+  /** A request in flight: renewed while it is. */
+  readonly isHold: boolean
+  readonly amount: number
+  readonly taken: Taken
+  readonly counters: readonly LocatedCounter[]
+  /** Names the caller in warnings, 16 hex digits; undefined: the rule has none. */
+  readonly caller: string | undefined
+  /** Names the caller as overrides of the rule know it, 16 hex digits; undefined: it has no values, or the token is from an earlier version. */
+  readonly subject: string | undefined
+}
+
+export interface LocatedCounter {
+  readonly locator: CounterLocator
+  /** At the time of the take: it applies where the rule is no longer in the bundle. */
+  readonly limit: Limit
+}
+
+/** Rules that took nothing, because the store let the request pass without counting it, are left out. */
+export function locatedCharges({ charges, holds }: Reservation, store: CounterStore, callerDigest: CallerDigest): LocatedCharge[] {
+  return [
+    ...charges.map((charge) => located(charge, false, store, callerDigest)),
+    ...holds.map((hold) => located(hold, true, store, callerDigest)),
+  ].filter(({ taken }) => taken.from !== 'none')
+}
+
+/** The rows of a settlement that gives `cost` back to each counter, under its limit of now. */
+export function locatedRows(
+  { counters, subject }: LocatedCharge,
+  cost: number,
+  active: ActivePlan | undefined,
+  store: CounterStore,
+  nowMs: number,
+): Charges {
+  const rows = new Charges()
+  for (const { locator, limit } of counters) {
+    const found = active && indexOf(active).get(locator.identity)
+    const overrides = found && active.overrides.index?.of(found.rule)
+    // One that lifts or blocks the rule has no limits: the rule's own apply to what was taken.
+    const own = overrides?.findByDigest(subject, nowMs)?.counters[found!.position]
+    rows.add(own ?? found?.counter ?? store.open({ identity: [], limit, sinceMs: 0 }), cost)
+  }
+  rows.locators = counters.map(({ locator }) => locator)
+  return rows
+}
+
+function located(
+  { active, rule, amount, values, taken, settler }: ReservedCharge,
+  isHold: boolean,
+  store: CounterStore,
+  callerDigest: CallerDigest,
+): LocatedCharge {
+  const rows = new Charges()
+  for (const { index } of rule.counters) {
+    for (const value of values) rows.addValue(value)
+    rows.add(active.counters[index]!, amount)
+  }
+  const locators = store.locatorsOf(rows, taken)
+  const counters = rule.counters.map(({ limit }, i) => ({ locator: locators[i]!, limit }))
+  const subject = values.length === 0 ? undefined : subjectDigest(rule, values, callerDigest)
+  const warns = rule.counters.some(({ limit }) => 'warnings' in limit && limit.warnings !== undefined)
+  return { settling: settler.record, isHold, amount, taken, counters, caller: warns ? callerDigest(values) : undefined, subject }
+}
+
+/** The rule that a located counter belongs to, if it is still in the bundle. */
+export function locatedRule(active: ActivePlan | undefined, { locator }: LocatedCounter): PlanRule | undefined {
+  return active && indexOf(active).get(locator.identity)?.rule
+}
+
+interface LocatedIn {
+  readonly rule: PlanRule
+  readonly counter: Counter
+  /** Of the counter among the rule's. */
+  readonly position: number
+}
+
+/** Made when a plan first needs it: most never do. */
+const INDEXES = new WeakMap<ActivePlan, ReadonlyMap<string, LocatedIn>>()
+
+function indexOf(active: ActivePlan): ReadonlyMap<string, LocatedIn> {
+  const known = INDEXES.get(active)
+  if (known !== undefined) return known
+  const index = new Map<string, LocatedIn>()
+  for (const { rules } of active.plan.policies) {
+    for (const rule of rules) {
+      for (const [position, { identity, index: at }] of rule.counters.entries()) {
+        index.set(identityDigest(identity), { rule, counter: active.counters[at]!, position })
+      }
+    }
+  }
+  INDEXES.set(active, index)
+  return index
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
-import type { Clock } from '../clock.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { PlainRequestView } from '../request/view.ts'
-import { newEmbeddedStore } from '../store/embedded-store.ts'
+import { newEmbeddedStore } from '../store/table/embedded-store.ts'
+import type { Clock } from '../time/clock.ts'
 import type { Allowed } from './decision.ts'
 import { Engine } from './engine.ts'
 

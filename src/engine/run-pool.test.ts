@@ -11,9 +11,9 @@ import type { Plan } from '../policy/plan.ts'
 import { defaultIdentification } from '../request/descriptors.ts'
 import { PlainRequestView } from '../request/view.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { type EmbeddedStore, newEmbeddedStore } from '../store/embedded-store.ts'
+import { type EmbeddedStore, newEmbeddedStore } from '../store/table/embedded-store.ts'
 import { Engine } from './engine.ts'
-import { RunPool } from './run-pool.ts'
+import { RunPool } from './run.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

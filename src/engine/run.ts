@@ -1,21 +1,19 @@
 import type { RequestFacts } from '../costs/cost.ts'
-import { checkedGiven } from '../costs/given.ts'
-import { normalizeHost } from '../policy/host.ts'
-import { type Mismatch, mismatchOf } from '../policy/mismatch.ts'
-import { isAmbiguousPath, normalizePath } from '../policy/path.ts'
+import { checkedGiven } from '../costs/request-costs.ts'
+import { Matches } from '../policy/index/routes.ts'
+import { normalizeHost } from '../policy/patterns.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
-import { Matches } from '../policy/routes.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
+import { isAmbiguousPath, normalizePath } from '../text/path.ts'
 import type { ActivePlan } from './active-plan.ts'
-import type { Descriptor, RateLimit, WouldReject } from './decision.ts'
-import { Group } from './group.ts'
-import type { OverrideIndex } from './override-index.ts'
-import type { BodyFacts, BodyNeed, OpenOptions } from './question.ts'
+import type { BodyFacts, BodyNeed, OpenOptions } from './decide-options.ts'
+import { type Descriptor, Group, type RateLimit, type WouldReject } from './decision.ts'
+import type { OverrideIndex } from './overrides/override-index.ts'
+import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
-import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
 import { SeenCounters } from './seen-counters.ts'
-import { bundleRule, type Variant } from './variant.ts'
+import { APPLIES, type Mismatch, mismatchOf, RuleVerdicts } from './verdict.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -291,4 +289,33 @@ function upperCase(method: string): string {
     if (code < 0x41 || code > 0x5a) return method.toUpperCase()
   }
   return method
+}
+
+/** A store in memory needs one. More than this are in use only while a store is slow. */
+const MAX_IDLE = 64
+
+/** Idle runs of one plan. They keep nothing of any request. Those of an earlier plan are dropped. */
+export class RunPool {
+  readonly #identification: Identification
+  readonly #idle: Run[] = []
+  #active: ActivePlan | undefined
+
+  constructor(identification: Identification) {
+    this.#identification = identification
+  }
+
+  turnTo(active: ActivePlan | undefined): void {
+    if (active === this.#active) return
+    this.#active = active
+    this.#idle.length = 0
+  }
+
+  take(): Run {
+    return this.#idle.pop() ?? new Run(this.#identification)
+  }
+
+  giveBack(run: Run): void {
+    run.end()
+    if (run.active === this.#active && this.#idle.length < MAX_IDLE) this.#idle.push(run)
+  }
 }

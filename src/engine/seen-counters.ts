@@ -1,7 +1,7 @@
 import type { PlanRule } from '../policy/plan.ts'
-import { type CounterStatus, statusOf } from './counter-status.ts'
-import type { Group } from './group.ts'
-import { bundleRule } from './variant.ts'
+import type { Group } from './decision.ts'
+import { bundleRule } from './overrides/rule-overrides.ts'
+import { type CounterStatus, statusOf } from './questions/inspection.ts'
 
 export interface ExplainedCounter extends CounterStatus {
   /** How long until it could cover this request: 0 = now, Infinity = never. */

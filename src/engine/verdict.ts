@@ -1,12 +1,15 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
-import type { Limit } from '../limiter/limit.ts'
-import { NEVER } from '../limiter/record.ts'
-import type { PlanRule } from '../policy/plan.ts'
-import type { LimitReason, PlanCounter } from '../policy/plan-counter.ts'
-import type { RateLimit } from './decision.ts'
-import type { Group } from './group.ts'
+import { type Limit, NEVER } from '../limiter/limit.ts'
+import type { LimitReason, PlanCounter } from '../policy/algorithms/compiled-rule.ts'
+import { normalizeHost, PathPrefixes } from '../policy/patterns.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { Selector } from '../policy/schema/bundle.ts'
+import { type Descriptors, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
+import { REPEATED } from '../request/view.ts'
+import { encodePathText, normalizePath } from '../text/path.ts'
+import type { Group, RateLimit } from './decision.ts'
 import { isAwaited, type OpenReservations } from './open-reservations.ts'
-import { bundleRule } from './variant.ts'
+import { bundleRule } from './overrides/rule-overrides.ts'
 
 export interface Rejection {
   readonly rule: PlanRule
@@ -131,4 +134,125 @@ function leftOf(level: number, counter: PlanCounter): number {
 /** In whole units of the counter. Settlements may leave a debt, which is reported as 0. */
 export function shownLevel(level: number, { unit }: PlanCounter): number {
   return Math.max(0, Math.floor(unit === 1 ? level : level / unit))
+}
+
+export const APPLIES = 0
+/** A key of its match has no value, or another one; or it is an `else`, and another rule applies. */
+export const NO_MATCH = 1
+export const LACKS_KEY = 2
+/** A field that it is keyed by is repeated. */
+export const AMBIGUOUS_MATCH = 3
+/** Whether it applies depends on the body, which is not read yet. */
+export const NEEDS_BODY = 4
+/** A block that has expired. */
+export const OVER = 5
+
+export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS_MATCH | typeof NEEDS_BODY | typeof OVER
+
+/** Which rules of one policy apply to a request. Used again for others: what it says holds until the next `judge`. */
+export class RuleVerdicts {
+  readonly #verdicts: Verdict[] = []
+  /** The first block that applies. */
+  block: PlanRule | undefined
+  /** Whether a rule is keyed by a field that is repeated. */
+  hasRepeated = false
+
+  /** What becomes of rules that depend on the body. */
+  #needingBody: Verdict = NEEDS_BODY
+
+  /** Reads what the rules are keyed by, and notes nothing. `isBodyAmbiguous`: the body was read, and can be understood in more than one way. */
+  judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number, isBodyAmbiguous: boolean): void {
+    this.block = undefined
+    this.hasRepeated = false
+    this.#needingBody = isBodyAmbiguous ? AMBIGUOUS_MATCH : NEEDS_BODY
+    let elseIndex = -1
+    let elseVerdict: Verdict = APPLIES
+    for (let i = 0; i < rules.length; i++) {
+      const rule = rules[i]!
+      if (rule.isElse) {
+        elseIndex = i
+        continue
+      }
+      const verdict = this.#note(i, rule, verdictOf(rule, descriptors, wallMs))
+      if (rule.match === undefined) continue
+      if (verdict === APPLIES) elseVerdict = NO_MATCH
+      else if (verdict === NEEDS_BODY && elseVerdict === APPLIES) elseVerdict = NEEDS_BODY
+    }
+    if (elseIndex < 0) return
+    const rule = rules[elseIndex]!
+    this.#note(elseIndex, rule, elseVerdict === APPLIES ? verdictOf(rule, descriptors, wallMs) : elseVerdict)
+  }
+
+  of(index: number): Verdict {
+    return this.#verdicts[index]!
+  }
+
+  #note(index: number, rule: PlanRule, verdict: Verdict): Verdict {
+    const noted = verdict === NEEDS_BODY ? this.#needingBody : verdict
+    this.#verdicts[index] = noted
+    if (noted === AMBIGUOUS_MATCH) this.hasRepeated = true
+    if (verdict === APPLIES && rule.block !== undefined) this.block ??= rule
+    return verdict
+  }
+}
+
+function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Verdict {
+  if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return OVER
+  const verdict = matchVerdict(rule, descriptors)
+  if (verdict === NO_MATCH || verdict === AMBIGUOUS_MATCH) return verdict
+  // What a rule lacks in the head, no body brings.
+  const keys = keysVerdict(rule, descriptors)
+  return keys === APPLIES ? verdict : keys
+}
+
+/** All are read: a repeated field is refused even where another one does not match. */
+function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
+  let verdict: Verdict = APPLIES
+  let isUnreadable = false
+  if (match === undefined) return verdict
+  for (let i = 0; i < match.length; i++) {
+    const { keyIndex, patterns } = match[i]!
+    const value = descriptors.get(keyIndex)
+    if (value === REPEATED) verdict = AMBIGUOUS_MATCH
+    else if (verdict === AMBIGUOUS_MATCH || verdict === NO_MATCH) continue
+    else if (value === UNREADABLE) isUnreadable = true
+    else if (value === UNDECIDED) verdict = NEEDS_BODY
+    else if (value === undefined || !patterns.cover(value)) verdict = NO_MATCH
+  }
+  return isUnreadable && verdict !== NO_MATCH ? AMBIGUOUS_MATCH : verdict
+}
+
+function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdict {
+  let verdict: Verdict = APPLIES
+  for (let i = 0; i < keyIndexes.length; i++) {
+    const value = descriptors.get(keyIndexes[i]!)
+    if (value === REPEATED) return AMBIGUOUS_MATCH
+    if (value === undefined || value === UNREADABLE) verdict = LACKS_KEY
+    else if (value === UNDECIDED && verdict === APPLIES) verdict = NEEDS_BODY
+  }
+  return verdict
+}
+
+export type Mismatch = 'domain' | 'path' | 'except_path' | 'method' | 'host'
+
+/**
+ * Why a selector does not cover a request; undefined where it does. For explanations: decisions use the route index, which never visits
+ * policies that do not match. Paths, host and method are normalised.
+ */
+export function mismatchOf(selector: Selector, path: string, host: string, method: string, exceptedPath = path): Mismatch | undefined {
+  if (selector.domain !== undefined) return 'domain'
+  if (!coversPath(selector, path)) return 'path'
+  if (selector.exceptPaths !== undefined && new PathPrefixes(selector.exceptPaths).cover(exceptedPath)) return 'except_path'
+  if (selector.methods !== undefined && !selector.methods.some((one) => one.toUpperCase() === method)) return 'method'
+  return selector.hosts === undefined || selector.hosts.some((pattern) => coversHost(pattern, host)) ? undefined : 'host'
+}
+
+function coversPath({ pathExact, pathPrefix = '/' }: Selector, path: string): boolean {
+  if (pathExact !== undefined) return path === normalizePath(encodePathText(pathExact))
+  const prefix = normalizePath(encodePathText(pathPrefix)).replace(/\/$/, '')
+  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
+}
+
+function coversHost(pattern: string, host: string): boolean {
+  return pattern.startsWith('*.') ? host.endsWith(`.${normalizeHost(pattern.slice(2))}`) : host === normalizeHost(pattern)
 }

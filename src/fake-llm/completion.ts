@@ -1,6 +1,5 @@
-import type { FakeLlmOptions } from './options.ts'
-import { type Asked, promptTokens } from './prompt.ts'
-import { wordsFrom } from './words.ts'
+import { type Asked, promptTokens } from './call.ts'
+import type { FakeLlmOptions } from './flags.ts'
 
 /** The model's output for a request, before a dialect formats it. */
 export interface Completion {
@@ -57,4 +56,15 @@ export function* piecesOf({ tokens, tokensPerEvent }: Completion): Generator<Pie
 
 export function wholeNumberIn(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined
+}
+
+// Three letters and a space: each word is one token by the rule of four characters a token.
+const WORDS =
+  'the old fox saw the red hen sit far off and ran for her but the sly hen had one big dog who did not let any fox get our hen'.split(' ')
+
+/** So many tokens of text from a position on: the same position gives the same word. */
+export function wordsFrom(position: number, tokens: number): string {
+  let text = ''
+  for (let i = position; i < position + tokens; i++) text += `${WORDS[i % WORDS.length]} `
+  return text
 }

@@ -1,5 +1,5 @@
-import type { FakeLlmOptions } from './options.ts'
-import type { Asked } from './prompt.ts'
+import type { Asked } from './call.ts'
+import type { FakeLlmOptions } from './flags.ts'
 
 /** How one provider's endpoint formats completions. */
 export interface FakeDialect {

@@ -1,6 +1,6 @@
 import { constants, gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
-import { PiecewiseGzip } from './piecewise-gzip.ts'
+import { PiecewiseGzip } from './send.ts'
 
 test('each piece can be read before the next one is there', async () => {
   const gzip = new PiecewiseGzip()

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { promptTokens } from './prompt.ts'
+import { promptTokens } from './call.ts'
 
 test.each([
   ['nothing', {}, 0],

@@ -1,13 +1,14 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { FAILURE_MESSAGE } from './breakdown.ts'
-import type { FakeCall } from './call.ts'
-import { openAiError } from './dialects/openai-error.ts'
-import { ENDPOINTS } from './endpoints.ts'
-import { MODELS } from './models.ts'
-import type { Asked } from './prompt.ts'
-import { sendStream } from './send-stream.ts'
-import { sendWhole } from './send-whole.ts'
+import type { Asked, FakeCall } from './call.ts'
+import { CREATED_SECONDS, type FakeDialect } from './dialect.ts'
+import { chat } from './dialects/chat.ts'
+import { completions } from './dialects/completions.ts'
+import { embeddings } from './dialects/embeddings.ts'
+import { messages } from './dialects/messages.ts'
+import { openAiError } from './dialects/openai.ts'
+import { responses } from './dialects/responses.ts'
+import { FAILURE_MESSAGE, sendStream, sendWhole } from './send.ts'
 
 /** Responds to a call whose body is complete. Throws an AbortError when the client disconnects. */
 export async function respondTo(call: FakeCall): Promise<void> {
@@ -41,3 +42,18 @@ function readBody(body: Buffer): Asked | undefined {
     return undefined
   }
 }
+
+/** The dialects that respond to POST, by path. */
+export const ENDPOINTS: ReadonlyMap<string, FakeDialect> = new Map([
+  ['/v1/chat/completions', chat],
+  ['/v1/completions', completions],
+  ['/v1/embeddings', embeddings],
+  ['/v1/messages', messages],
+  ['/v1/responses', responses],
+])
+
+/** The response to GET /v1/models. A request may name any model; this one is the default. */
+const MODELS = {
+  object: 'list',
+  data: [{ id: 'fake-llm', object: 'model', created: CREATED_SECONDS, owned_by: 'edge' }],
+} as const

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { FakeCall, type ReceivedRequest } from './call.ts'
-import { openAiError } from './dialects/openai-error.ts'
-import { DEFAULT_OPTIONS, type FakeLlmOptions } from './options.ts'
+import { openAiError } from './dialects/openai.ts'
+import { DEFAULT_OPTIONS, type FakeLlmOptions } from './flags.ts'
 import { respond, respondTo } from './respond.ts'
 
 export interface FakeLlmStart extends Partial<FakeLlmOptions> {

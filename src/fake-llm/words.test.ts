@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { wordsFrom } from './words.ts'
+import { wordsFrom } from './completion.ts'
 
 test('a token is a word of three letters and a space, wherever it stands', () => {
   for (let position = 0; position < 200; position++) expect(wordsFrom(position, 1)).toMatch(/^[a-z]{3} $/)

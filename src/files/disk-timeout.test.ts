@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withDiskTimeout } from './disk-timeout.ts'
+import { withDiskTimeout } from './whole-file.ts'
 
 test('a disk that never answers is not waited for for ever', async () => {
   await expect(withDiskTimeout(new Promise(() => {}), 20)).rejects.toThrow('the disk did not respond within 0.02 s')

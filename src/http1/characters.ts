@@ -1,4 +1,4 @@
-import { TOKEN } from '../token.ts'
+import { TOKEN } from '../text/formats.ts'
 
 /** RFC 9110 5.6.2: 1 for the bytes of a token. */
 const IS_TOKEN = tableOf((byte) => (TOKEN.test(String.fromCharCode(byte)) ? 1 : 0))

@@ -1,5 +1,5 @@
 import { type CountryResponse, Reader } from 'mmdb-lib'
-import { type Address, formatAddress } from '../address.ts'
+import { type Address, formatAddress } from '../text/address.ts'
 
 /** Both layouts in use: a flat `country_code`, and MaxMind's `country.iso_code`. */
 type CountryRecord = CountryResponse & { readonly country_code?: string }

@@ -1,9 +1,8 @@
 import { open } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { WatchedFile } from '../files/watched-file.ts'
-import { inSlices } from '../slices.ts'
-import type { IpData, IpFile } from './ip-databases.ts'
-import { shareList } from './ip-list.ts'
+import { inSlices } from '../time/slices.ts'
+import { type IpData, type IpFile, shareList } from './ip-databases.ts'
 
 type IpFileKind = IpData['kind']
 

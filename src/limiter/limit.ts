@@ -1,4 +1,4 @@
-import type { Calendar } from './calendar.ts'
+import { type Calendar, calendarOf, PERIODS, type Period } from './calendar.ts'
 
 /*
  * The kinds of limits. The numbers are written to state files and sent to Redis, so that a number is never reused for another
@@ -54,4 +54,76 @@ export type Limit = BucketLimit | WindowLimit | InFlightLimit
  */
 export function canOverdraw(limit: Limit): boolean {
   return 'canOverdraw' in limit && limit.canOverdraw === true
+}
+
+/** A limit as plain numbers and texts, for those who write it down and read it elsewhere. */
+export interface LimitRecord {
+  readonly kind: number
+  readonly numbers: readonly number[]
+  readonly texts: readonly string[]
+}
+
+export function limitRecord(limit: Limit): LimitRecord {
+  const { numbers, texts } = (FORMS[limit.kind] as Form<Limit>).write(limit)
+  return { kind: limit.kind, numbers, texts }
+}
+
+/** Undefined where this program cannot read it: another one wrote it, or this one knows no such zone. */
+export function limitFrom({ kind, numbers, texts }: LimitRecord): Limit | undefined {
+  if (!Object.hasOwn(FORMS, kind) || numbers.some((number) => !Number.isFinite(number) || number <= 0)) return undefined
+  return FORMS[kind as Limit['kind']].read(numbers, texts)
+}
+
+interface Form<L> {
+  write(limit: L): Omit<LimitRecord, 'kind'>
+  /** All numbers are above 0. */
+  read(numbers: readonly number[], texts: readonly string[]): L | undefined
+}
+
+const FORMS: { readonly [Kind in Limit['kind']]: Form<Extract<Limit, { kind: Kind }>> } = {
+  [BUCKET]: {
+    write: ({ tokensPerMs, burst }: BucketLimit) => ({ numbers: [tokensPerMs, burst], texts: [] }),
+    read: ([tokensPerMs, burst]) => (burst === undefined ? undefined : { kind: BUCKET, tokensPerMs: tokensPerMs!, burst }),
+  },
+  [WINDOW]: {
+    write: ({ tokens, calendar }: WindowLimit) => ({ numbers: [tokens], texts: [calendar.period, calendar.zone] }),
+    read: ([tokens], [period, zone]) => {
+      if (tokens === undefined || zone === undefined || !PERIODS.includes(period as Period)) return undefined
+      try {
+        return { kind: WINDOW, tokens, calendar: calendarOf(period as Period, zone) }
+      } catch {
+        return undefined
+      }
+    },
+  },
+  [IN_FLIGHT]: {
+    write: ({ max, sliceMs }: InFlightLimit) => ({ numbers: [max, sliceMs], texts: [] }),
+    read: ([max, sliceMs]) => (sliceMs === undefined ? undefined : { kind: IN_FLIGHT, max: max!, sliceMs }),
+  },
+}
+
+/**
+ * A counter as a store keeps it: its kind, and four numbers whose meaning depends on the kind. Algorithms change it in place, so one
+ * object can be used for many counters.
+ */
+export interface CounterRecord {
+  kind: number
+  level: number
+  at: number
+  /** Size and rate are the limit's, to judge a record without its rule; a store may round them to 24 bits. */
+  size: number
+  rate: number
+}
+
+/** The fields start as NaN, which is not a small integer: V8 then stores any number in them without a change of shape. */
+export function newRecord(): CounterRecord {
+  return { kind: 0, level: Number.NaN, at: Number.NaN, size: Number.NaN, rate: Number.NaN }
+}
+
+/** The wait for a cost that exceeds the limit's size. */
+export const NEVER = Number.POSITIVE_INFINITY
+
+/** What a record is worth that ends in so much time. The share spent is in the last digits: it decides between records that end together. */
+export function worthUntilEnd(leftMs: number, spentShare: number): number {
+  return leftMs * (1 + Math.min(spentShare, 1) * 2 ** -20)
 }

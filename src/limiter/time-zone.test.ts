@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { timeZoneOf } from './time-zone.ts'
+import { timeZoneOf } from './calendar.ts'
 
 describe('the name of a zone', () => {
   test('is not UTC for a zone that is hours away', () => {

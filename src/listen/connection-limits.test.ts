@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readConfig, type ServerConfig } from '../config/config.ts'
 import { descriptorLimit } from '../files/descriptor-limit.ts'
-import { connectionLimits } from './connection-limits.ts'
+import { connectionLimits } from './connection-slots.ts'
 
 describe('the limit of open files', () => {
   test.each([256, 1024, 20_000, 1_048_576])('%i: all connections together leave a reserve', (limit) => {

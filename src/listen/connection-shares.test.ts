@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
-import { ConnectionShares, newSharesBuffer } from './connection-shares.ts'
+import { ConnectionShares, newSharesBuffer } from './connection-slots.ts'
 
 describe('shares of connections', () => {
   test('are told by worker, by whoever is asked', () => {

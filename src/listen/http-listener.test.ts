@@ -1,8 +1,7 @@
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { ConnectionShares, newSharesBuffer } from './connection-shares.ts'
-import { ConnectionSlots, newSlotsBuffer } from './connection-slots.ts'
+import { ConnectionShares, ConnectionSlots, newSharesBuffer, newSlotsBuffer } from './connection-slots.ts'
 import { HttpListener } from './http-listener.ts'
 
 /** More than the system takes on both sides for a client that does not read. */

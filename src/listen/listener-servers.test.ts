@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { readConfig } from '../config/config.ts'
-import type { ListenerServer } from './listener-server.ts'
-import { ListenerServers } from './listener-servers.ts'
+import { type ListenerServer, ListenerServers } from './listener-servers.ts'
 
 const ADDRESS = { host: '127.0.0.1', port: 0 }
 

@@ -1,7 +1,5 @@
 import type { ServerConfig } from '../config/config.ts'
-import type { ListenAddress, ListenTarget } from './listen-address.ts'
-import type { ListenerServer } from './listener-server.ts'
-import { closingGroups, type ListenerName, listener } from './listeners.ts'
+import { closingGroups, type ListenAddress, type ListenerName, type ListenTarget, listener, type PortAddress } from './listeners.ts'
 
 /** The servers of one worker, by the name of their listener. */
 export class ListenerServers {
@@ -42,4 +40,14 @@ export class ListenerServers {
       await Promise.all(group.map((name) => this.#servers.get(name)!.close(listener(name).closeMs(this.#config))))
     }
   }
+}
+
+/** What a listener needs of the server behind it, whatever protocol that speaks. */
+export interface ListenerServer {
+  /** Done when connections are accepted. Returns where: the system may have chosen the port. Undefined for a unix socket. */
+  listen(target: ListenTarget): Promise<PortAddress | undefined>
+  /** Serves on, but from now on every response is the last on its connection. */
+  drain(): void
+  /** Accepts nothing more, lets open requests end, and cuts what is left after `graceMs`. */
+  close(graceMs: number): Promise<void>
 }

@@ -1,10 +1,9 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
-import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
-import { AcceptErrors } from './accept-errors.ts'
-import type { ConnectionShares } from './connection-shares.ts'
-import type { ConnectionKind, ConnectionSlots } from './connection-slots.ts'
+import { Sampler } from '../telemetry/sampler.ts'
+import type { Clock } from '../time/clock.ts'
+import type { ConnectionKind, ConnectionShares, ConnectionSlots } from './connection-slots.ts'
 import type { ListenerTimeouts, PortOptions } from './http-listener.ts'
 import { type ListenerName, listener } from './listeners.ts'
 
@@ -36,5 +35,35 @@ export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts
       onFull,
       onAcceptError: (error) => acceptErrors.note(error),
     }
+  }
+}
+
+/** Connections that could not be accepted, or for which there was no slot. Logged once a second for each reason. */
+class AcceptErrors {
+  readonly #logger: Logger
+  readonly #nowMs: () => number
+  readonly #byReason = new Sampler<string>(new Map())
+
+  constructor(logger: Logger, nowMs: () => number) {
+    this.#logger = logger
+    this.#nowMs = nowMs
+  }
+
+  /** The system's reason. */
+  note(error: NodeJS.ErrnoException): void {
+    const reason = error.code ?? error.message
+    const unlogged = this.#byReason.admit(reason, this.#nowMs())
+    if (unlogged !== undefined) this.#logger.error({ event: 'accept_failed', reason, unlogged }, 'a connection could not be accepted')
+  }
+
+  /** Ours: the listener has as many connections as descriptors allow. */
+  noteFull(listener: string, max: number): void {
+    const reason = 'too_many_connections'
+    const unlogged = this.#byReason.admit(listener, this.#nowMs())
+    if (unlogged === undefined) return
+    this.#logger.error(
+      { event: 'accept_failed', reason, port: listener, max, unlogged },
+      'no more connections fit into the limit of open files',
+    )
   }
 }

@@ -5,9 +5,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { RawClient, statusesIn } from '../../test/support/proxy/proxy.ts'
 import { until } from '../../test/support/until.ts'
-import { RequestTurns } from '../http/request-turns.ts'
-import { TimeShare } from '../time-share.ts'
-import { readInPieces } from './read-in-pieces.ts'
+import { TimeShare } from '../time/slices.ts'
+import { readInPieces } from './http-listener.ts'
+import { RequestTurns } from './node-http/request-turns.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const REQUESTS = 300

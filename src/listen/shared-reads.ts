@@ -1,5 +1,5 @@
 import { Socket, type SocketConstructorOpts } from 'node:net'
-import { newReadBuffer, releaseRead } from '../read-buffer.ts'
+import { newReadBuffer, releaseRead } from '../memory/buffers.ts'
 
 /** Larger than what a gateway has on its way at a time. Longer texts come in several reads. */
 const BUFFER_BYTES = 64 * 1024

@@ -1,9 +1,4 @@
-import { ESCAPED_UNITS, hexValue } from './json-escape.ts'
-import type { JsonEvents } from './json-events.ts'
-import { type JsonLiteral, LITERALS } from './json-literal.ts'
-import { BEFORE_NUMBER, endsNumber, nextInNumber } from './json-number.ts'
 import { type Charset, JsonString } from './json-string.ts'
-import type { ScanLimits } from './scan-limits.ts'
 
 /**
  * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is a byte for each level of
@@ -295,3 +290,84 @@ const CLOSE_OBJECT = 0x7d
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const LETTER_U = 0x75
+
+/** RFC 8259 6: the states of a reader within a number. */
+const BEFORE_NUMBER = 1
+const AFTER_MINUS = 2
+const ZERO = 3
+const INTEGER = 4
+const AFTER_POINT = 5
+const FRACTION = 6
+const AFTER_E = 7
+const AFTER_SIGN = 8
+const EXPONENT = 9
+
+const PLUS = 0x2b
+const POINT = 0x2e
+
+/** The state after this byte; 0 where the byte does not belong to the number. */
+function nextInNumber(state: number, byte: number): number {
+  if (byte >= DIGIT_0 && byte <= DIGIT_9) {
+    if (state === INTEGER || state === FRACTION || state === EXPONENT) return state
+    if (state <= AFTER_MINUS) return byte === DIGIT_0 ? ZERO : INTEGER
+    if (state === AFTER_POINT) return FRACTION
+    return state === ZERO ? 0 : EXPONENT
+  }
+  if (byte === MINUS) return state === BEFORE_NUMBER ? AFTER_MINUS : state === AFTER_E ? AFTER_SIGN : 0
+  if (byte === POINT) return state === ZERO || state === INTEGER ? AFTER_POINT : 0
+  if (byte === 0x65 || byte === 0x45) return state === ZERO || state === INTEGER || state === FRACTION ? AFTER_E : 0
+  return byte === PLUS && state === AFTER_E ? AFTER_SIGN : 0
+}
+
+/** Whether a number may end in this state. */
+function endsNumber(state: number): boolean {
+  return state === INTEGER || state === ZERO || state === FRACTION || state === EXPONENT
+}
+
+interface JsonLiteral {
+  readonly bytes: readonly number[]
+  readonly value: boolean | null
+}
+
+const LITERALS: readonly JsonLiteral[] = [true, false, null].map((value) => ({
+  bytes: Array.from(String(value), (letter) => letter.charCodeAt(0)),
+  value,
+}))
+
+/** RFC 8259 7: the UTF-16 unit that a letter after a backslash stands for; 0 for `u` and for letters that may not follow. */
+const ESCAPED_UNITS = new Uint16Array(256)
+for (const [letter, unit] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
+  ESCAPED_UNITS[letter!.charCodeAt(0)] = unit!.charCodeAt(0)
+}
+
+/** The value of a hexadecimal digit, or -1. */
+function hexValue(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
+  const lower = byte | 0x20
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
+}
+
+/** Called by a scanner, in the order of the text. The string is valid only during the call. */
+export interface JsonEvents {
+  /** A name in the current object; `end`: how many bytes of the text came up to its closing quote. */
+  name(name: JsonString, end: number): void
+  /** `isWhole` is false where the text broke off inside the string. */
+  string(string: JsonString, isWhole: boolean): void
+  number(number: JsonString): void
+  literal(value: boolean | null): void
+  begin(isObject: boolean): void
+  end(isEmpty: boolean): void
+}
+
+interface ScanLimits {
+  /** How deep objects and lists may be nested. */
+  readonly depth: number
+  /** How many values there may be in total: strings, numbers, literals, objects and lists. */
+  readonly values: number
+}
+
+/**
+ * For requests and complete responses. Deeper than the parsers of most backends go, and more numbers than any prompt of token ids or
+ * 16 MiB of embeddings has. Two million values take a fraction of a second to read.
+ */
+export const SCAN_LIMITS: ScanLimits = { depth: 1000, values: 2_000_000 }

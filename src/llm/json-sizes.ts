@@ -1,4 +1,4 @@
-import type { JsonEvents } from './json-events.ts'
+import type { JsonEvents } from './json-scanner.ts'
 import { type JsonString, unitsOf } from './json-string.ts'
 
 /** How a value counts. Other kinds of values count 0, or NO_COUNT where a number's value is read; null is always absent. */

@@ -1,9 +1,7 @@
-import { JsonEncoding } from './json-encoding.ts'
-import { JsonScanner } from './json-scanner.ts'
+import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.ts'
 import { type Charset, unitsOf } from './json-string.ts'
-import { SCAN_LIMITS } from './scan-limits.ts'
-import { estimatedTokens, MAX_TOKENS } from './tokens.ts'
+import { estimatedTokens, MAX_TOKENS } from './usage.ts'
 
 /** What a request's body says about its cost. */
 export interface LlmRequest {
@@ -221,4 +219,95 @@ function nestedBounds(keptAs: number): Reading {
 
 function readings(names: readonly string[], reading: Reading): Record<string, Reading> {
   return Object.fromEntries(names.map((name) => [name, reading]))
+}
+
+/** How many bytes tell the encoding of JSON, of which the first character is ASCII. */
+const TELLING_BYTES = 4
+const NOTHING = new Uint8Array(0)
+
+type Decoder = InstanceType<typeof TextDecoder>
+/** Who takes UTF-8. */
+type Sink = (bytes: Uint8Array, from: number, to: number) => void
+
+/**
+ * Hands JSON on as UTF-8, without a byte order mark. Some servers read UTF-16 too, told by its byte order mark or by the zeros in the first two
+ * characters, as Python's `json.loads` does. UTF-32 stays as it is, and so is no JSON.
+ */
+export class JsonEncoding {
+  /** How many bytes came before what was handed on as it came; undefined: it was decoded. */
+  skipped: number | undefined = 0
+  readonly #sink: Sink
+  /** Bytes that came before the encoding was known. */
+  #first: Uint8Array | undefined = NOTHING
+  #decoder: Decoder | undefined
+
+  constructor(sink: Sink) {
+    this.#sink = sink
+  }
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    if (this.#first !== undefined) this.#begin(bytes.subarray(from, to))
+    else if (this.#decoder === undefined) this.#sink(bytes, from, to)
+    else this.#decode(this.#decoder, bytes.subarray(from, to))
+  }
+
+  /** The last byte has come. */
+  end(): void {
+    if (this.#first !== undefined) this.#tell(this.#first)
+  }
+
+  #begin(bytes: Uint8Array): void {
+    // What is kept is copied: these bytes are the caller's.
+    const isEnough = this.#first === NOTHING && bytes.length >= TELLING_BYTES
+    this.#first = isEnough ? bytes : Buffer.concat([this.#first!, bytes])
+    if (this.#first.length >= TELLING_BYTES) this.#tell(this.#first)
+  }
+
+  #tell(first: Uint8Array): void {
+    this.#first = undefined
+    const encoding = utf16Of(first)
+    this.skipped = encoding !== undefined ? undefined : hasUtf8Mark(first) ? 3 : 0
+    if (encoding === undefined) return this.#sink(first, this.skipped!, first.length)
+    this.#decoder = new TextDecoder(encoding)
+    this.#decode(this.#decoder, first)
+  }
+
+  #decode(decoder: Decoder, bytes: Uint8Array): void {
+    const text = Buffer.from(decoder.decode(bytes, { stream: true }))
+    this.#sink(text, 0, text.length)
+  }
+}
+
+function hasUtf8Mark([a, b, c]: Uint8Array): boolean {
+  return a === 0xef && b === 0xbb && c === 0xbf
+}
+
+function utf16Of([a, b, c, d]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
+  if (a === undefined || b === undefined) return undefined
+  if (a === 0xfe && b === 0xff) return 'utf-16be'
+  // With two zeros behind it, it is the mark of UTF-32.
+  if (a === 0xff && b === 0xfe) return c === 0 && d === 0 ? undefined : 'utf-16le'
+  if (a === 0) return b === 0 ? undefined : 'utf-16be'
+  if (b === 0) return c === 0 && d === 0 ? undefined : 'utf-16le'
+  return undefined
+}
+
+/** What counts where a provider's count is missing: our estimate, or at least what was reserved. */
+export type WithoutUsage = 'estimate' | 'keep'
+
+/** The settings of an LLM rule besides its limits. */
+export interface LlmSettings {
+  /** Upper bound of one completion; undefined: none. */
+  readonly maxCompletionTokens: number | undefined
+  readonly withoutUsage: WithoutUsage
+  readonly streaming: StreamingSettings
+}
+
+interface StreamingSettings {
+  readonly enabled: boolean
+  readonly enforceMidStream: boolean
+  /** How many tokens pass between two checks. */
+  readonly bufferTokens: number
+  readonly onLimitExceeded: 'graceful_close' | 'error_chunk'
+  readonly includePartialUsage: boolean
 }

@@ -1,8 +1,7 @@
 import type { JsonObject } from './json.ts'
-import { JsonScanner } from './json-scanner.ts'
+import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
 import { unitsOf } from './json-string.ts'
-import { SCAN_LIMITS } from './scan-limits.ts'
 import { DETAIL_FIELDS, newTally, readModel, readUsage, type Tally, USAGE_DETAILS, USAGE_FIELDS } from './usage.ts'
 
 const TEXT: Reading = { text: 'characters' }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { pushed } from '../../test/support/llm/sse-pieces.ts'
-import { type EventData, readEventData } from './sse-event.ts'
-import { SseFraming } from './sse-framing.ts'
+import { type EventData, readEventData, SseFraming } from './sse-framing.ts'
 
 /** The data of the last event in a text. */
 function read(text: string): EventData | undefined {

@@ -1,13 +1,10 @@
+import { type UsagePlace, usagePlace } from './ask-usage.ts'
 import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
-import type { LlmSettings } from './llm-settings.ts'
-import { PassedBytes } from './passed-bytes.ts'
-import { canBeParsed, readEventData } from './sse-event.ts'
-import { SseFraming } from './sse-framing.ts'
-import { estimatedTokens } from './tokens.ts'
-import { chatUsageText, countTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
-import { type UsagePlace, usagePlace } from './usage-splice.ts'
+import type { LlmSettings } from './llm-request.ts'
+import { canBeParsed, readEventData, SseFraming } from './sse-framing.ts'
+import { chatUsageText, countTokens, estimatedTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
 
 /** A larger event passes unread, like one with too many values: no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
@@ -229,4 +226,56 @@ interface Watch<Rule> {
   readonly rule: Rule
   checkedAtTokens: number
   isExceeded: boolean
+}
+
+/**
+ * Collects the bytes to send on. Those that lie side by side and are not changed need no copy. Others are joined as a text with one letter a byte:
+ * that costs half as much as a Buffer, and is what is written to a socket in the end.
+ */
+export class PassedBytes {
+  /** What came before the run. */
+  #text = ''
+  #bytes: Buffer = EMPTY
+  #start = 0
+  #end = 0
+
+  pass(bytes: Buffer, start: number, end: number): void {
+    if (bytes !== this.#bytes || start !== this.#end) {
+      this.#endRun()
+      this.#bytes = bytes
+      this.#start = start
+    }
+    this.#end = end
+  }
+
+  /** Adds text in ASCII. */
+  add(text: string): void {
+    this.#endRun()
+    this.#text += text
+  }
+
+  /** Returns what was collected and starts anew. It may be a view of the bytes that were passed. */
+  take(): Buffer | string {
+    const taken = this.#text === '' ? this.#run() : this.#joined()
+    this.#text = ''
+    this.#bytes = EMPTY
+    this.#start = 0
+    this.#end = 0
+    return taken
+  }
+
+  #run(): Buffer {
+    const bytes = this.#bytes
+    return this.#start === 0 && this.#end === bytes.length ? bytes : bytes.subarray(this.#start, this.#end)
+  }
+
+  #joined(): string {
+    this.#endRun()
+    return this.#text
+  }
+
+  #endRun(): void {
+    if (this.#end > this.#start) this.#text += this.#bytes.toString('latin1', this.#start, this.#end)
+    this.#start = this.#end
+  }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addTokens, estimatedTokens, MAX_TOKENS, maxCompletionTokens } from './tokens.ts'
+import { addTokens, estimatedTokens, MAX_TOKENS, maxCompletionTokens } from './usage.ts'
 
 test.each([
   [50, 70, 50],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readLlmRequest } from '../../test/support/llm/json-readers.ts'
+import { withUsageRequest } from './ask-usage.ts'
 import { type LlmRequest, LlmRequestReader } from './llm-request.ts'
-import { withUsageRequest } from './usage-request.ts'
 
 function asked(body: string | Buffer): string {
   const bytes = Buffer.from(body as string)

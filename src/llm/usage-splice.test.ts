@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { spliceUsage } from '../../test/support/llm/splice-usage.ts'
 import { pushed } from '../../test/support/llm/sse-pieces.ts'
-import { readEventData } from './sse-event.ts'
-import { SseFraming } from './sse-framing.ts'
+import { readEventData, SseFraming } from './sse-framing.ts'
 
 const USAGE = '{"total_tokens":1}'
 

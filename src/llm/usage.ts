@@ -1,5 +1,4 @@
 import { asCount, asObject, type JsonObject } from './json.ts'
-import { addTokens, estimatedTokens } from './tokens.ts'
 
 /** What is known of a response's cost so far. */
 export interface Tally {
@@ -136,4 +135,25 @@ export function chatUsage({ prompt, completion }: TokenCounts): object {
 /** The same as JSON text, for every event of a stream: JSON.stringify takes seven times as long. */
 export function chatUsageText({ prompt, completion }: TokenCounts): string {
   return `{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}}`
+}
+
+/** Reserved for each choice when neither the request nor the rule limits it. */
+const DEFAULT_COMPLETION_TOKENS = 1000
+
+/** Above any budget, and still exact: sums and products of untrusted numbers are capped here. */
+export const MAX_TOKENS = Number.MAX_SAFE_INTEGER
+
+/** The completion tokens to reserve: the smaller of the requested and the configured limit; without either, a default for each choice. */
+export function maxCompletionTokens(requested: number | undefined, configured: number | undefined, choices = 1): number {
+  if (requested === undefined) return configured ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
+  return configured === undefined ? requested : Math.min(requested, configured)
+}
+
+export function addTokens(some: number, more: number): number {
+  return Math.min(some + more, MAX_TOKENS)
+}
+
+/** The estimate for prompts and completions alike: four characters per token. */
+export function estimatedTokens(characters: number): number {
+  return Math.ceil(characters / 4)
 }

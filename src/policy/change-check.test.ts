@@ -12,11 +12,10 @@ import {
 } from '../../test/support/bundles/bundles.ts'
 import { compiledRule } from '../../test/support/bundles/compiled-rule.ts'
 import { runs } from '../../test/support/run/property-runs.ts'
-import { changedLimits } from './change-check.ts'
+import { formatProblem } from '../text/problem.ts'
+import { changedLimits, settableFields, withFields } from './change-check.ts'
 import { parseBundle } from './parse.ts'
-import { formatProblem } from './problem.ts'
-import type { Rule } from './schema.ts'
-import { settableFields, withFields } from './settable-fields.ts'
+import type { Rule } from './schema/bundle.ts'
 
 const RULES: readonly Rule[] = [
   bucketRule('r', [], 10, 2),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, type PolicyText, policy } from '../../test/support/bundles/bundles.ts'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
-import { GIVEN } from '../costs/given.ts'
+import { GIVEN } from '../costs/request-costs.ts'
 import { BUCKET, WINDOW } from '../limiter/limit.ts'
 import { compileBundle } from './compile.ts'
 import { parseBundle } from './parse.ts'

@@ -1,5 +1,5 @@
-import { TOKEN } from '../token.ts'
-import { closest } from './suggest.ts'
+import { TOKEN } from '../text/formats.ts'
+import { closest } from '../text/suggest.ts'
 
 /** Where a descriptor's value comes from; `text` is the key in messages and metrics. */
 export type DescriptorKey =

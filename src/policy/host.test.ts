@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isHostPattern, normalizeHost } from './host.ts'
+import { isHostPattern, normalizeHost } from './patterns.ts'
 
 describe('a host is compared', () => {
   test.each([

@@ -1,6 +1,5 @@
 import { hasSixDecimals, MAX_BUDGET } from '../costs/money.ts'
-import { MIN_PER_SECOND, rateProblem } from './algorithms/rate.ts'
-import { MAX_AMOUNT } from './max-tokens.ts'
+import { MAX_AMOUNT, MIN_PER_SECOND, rateProblem } from './algorithms/rate.ts'
 
 /*
  * What the limits of a rule may be, for the schema of bundles and for overrides alike. Workers check overrides, so nothing here loads the

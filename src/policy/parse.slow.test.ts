@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { aliased } from '../../test/support/bundles/bundles.ts'
-import type { BundleFormat } from './bundle-format.ts'
+import { formatProblem } from '../text/problem.ts'
 import { parseBundle } from './parse.ts'
-import { formatProblem } from './problem.ts'
+import type { BundleFormat } from './schema/bundle.ts'
 
 describe('metadata', () => {
   test('counts with the rest', () => {

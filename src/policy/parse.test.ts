@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
 import { anyText } from '../../test/support/random/texts.ts'
 import { sized } from '../../test/support/run/property-runs.ts'
-import { type BundleFormat, formatOf } from './bundle-format.ts'
+import { formatProblem } from '../text/problem.ts'
 import { parseBundle } from './parse.ts'
-import { formatProblem } from './problem.ts'
+import { type BundleFormat, formatOf } from './schema/bundle.ts'
 
 describe('a bundle', () => {
   test('says the same in JSON and in YAML', () => {

@@ -1,13 +1,10 @@
 import type { z } from 'zod'
-import type { BundleFormat } from './bundle-format.ts'
-import { formatPath, type Path, type Problem } from './problem.ts'
-import { readJson } from './read-json.ts'
-import { readYaml } from './read-yaml.ts'
-import { findContradictions, findSurprises } from './review.ts'
-import { type Bundle, envelopeSchema, type Policy, policySchema } from './schema.ts'
-import { describeIssue } from './schema-issue.ts'
-import { findUnknownFields } from './unknown-fields.ts'
-import { type Excess, ValueCounter } from './value-counter.ts'
+import { readJson } from '../text/json-document.ts'
+import { formatPath, foundValue, type Path, type Problem } from '../text/problem.ts'
+import { type Excess, readYaml, ValueCounter } from '../text/yaml-document.ts'
+import { findContradictions, findSurprises } from './review/review.ts'
+import { findUnknownFields } from './review/unknown-fields.ts'
+import { type Bundle, type BundleFormat, envelopeSchema, type Policy, policySchema, ruleFieldsSchema } from './schema/bundle.ts'
 
 export type ParsedBundle =
   | { readonly ok: true; readonly bundle: Bundle; readonly warnings: readonly Problem[] }
@@ -88,4 +85,38 @@ function envelopeValues(data: unknown): readonly unknown[] {
 
 function refuse(message: string, path = ''): ParsedBundle {
   return { ok: false, problems: [{ path, message }], warnings: [] }
+}
+
+/** The schema's `error` texts say what was expected; this adds the path, what was found, and a suggestion. */
+export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  if (issue.code === 'invalid_key') {
+    const expected = issue.issues.map(({ message }) => message).join(', ')
+    return [
+      {
+        path: formatPath(issue.path.slice(0, -1)),
+        message: `expected each key to be ${expected}, ${foundValue(issue.path.at(-1), expected)}`,
+      },
+    ]
+  }
+  const value = valueAt(data, issue.path)
+  const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${foundValue(value, issue.message)}` }
+  if (issue.code !== 'invalid_union') return [problem]
+  if (issue.discriminator === undefined) return problemsInside(issue, data) ?? [problem]
+  // Without its algorithm, zod does not check a rule further; the fields that all rules share are checked here.
+  const rulePath = issue.path.slice(0, -1)
+  const shared = ruleFieldsSchema.safeParse(valueAt(data, rulePath))
+  const others = shared.success ? [] : shared.error.issues
+  return [problem, ...others.flatMap((other) => describeIssue({ ...other, path: [...rulePath, ...other.path] }, data))]
+}
+
+/** What is wrong inside the one form of a value that was meant: a number or an object, for example. */
+function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: unknown): Problem[] | undefined {
+  const meant = errors.find((issues) => issues.every((issue) => issue.path.length > 0))
+  return meant?.flatMap((issue) => describeIssue({ ...issue, path: [...path, ...issue.path] }, data))
+}
+
+function valueAt(data: unknown, path: Path): unknown {
+  let value = data
+  for (const step of path) value = (value as Record<PropertyKey, unknown> | undefined)?.[step]
+  return value
 }

@@ -1,13 +1,11 @@
 import type { Cost } from '../costs/cost.ts'
-import type { LlmSettings } from '../llm/llm-settings.ts'
-import type { Block } from './algorithms/compiled-rule.ts'
+import type { LlmSettings } from '../llm/llm-request.ts'
+import type { Block, PlanCounter } from './algorithms/compiled-rule.ts'
 import type { DescriptorKey } from './descriptor-key.ts'
-import type { DomainIndex } from './domain-index.ts'
-import type { PathPrefixes } from './path-prefixes.ts'
-import type { Patterns } from './patterns.ts'
-import type { PlanCounter } from './plan-counter.ts'
-import type { RouteIndex } from './routes.ts'
-import type { Rule, Selector } from './schema.ts'
+import type { DomainIndex } from './index/domain-index.ts'
+import type { RouteIndex } from './index/routes.ts'
+import type { PathPrefixes, Patterns } from './patterns.ts'
+import type { Rule, Selector } from './schema/bundle.ts'
 
 /** A bundle compiled for speed: all that does not depend on the request is computed once. Frozen. */
 export interface Plan {
@@ -84,4 +82,12 @@ export interface PlanRule {
 interface PlanMatch {
   readonly keyIndex: number
   readonly patterns: Patterns
+}
+
+/** The active bundle, as /readyz and the metrics report it. */
+export interface BundleInfo {
+  readonly version: string
+  /** Lower-case hex sha256 of the bytes. */
+  readonly hash: string
+  readonly updatedAtS: number
 }

@@ -5,7 +5,7 @@ import { costBudgetLimits } from './algorithms/cost-budget.ts'
 import { fixedWindowLimits } from './algorithms/fixed-window.ts'
 import { tokenBucketLimits } from './algorithms/token-bucket.ts'
 import { tokenBucketLlmLimits } from './algorithms/token-bucket-llm.ts'
-import type { Rule } from './schema.ts'
+import type { Rule } from './schema/bundle.ts'
 
 /**
  * The limits of a rule, one for each of its counters. If several cannot cover a request, the first is the reason. Calls of the rate limit

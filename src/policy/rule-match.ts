@@ -1,4 +1,4 @@
-import { parseAddress, subjectText } from '../address.ts'
+import { parseAddress, subjectText } from '../text/address.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import { isPrefixPattern, Patterns } from './patterns.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseBundle } from './parse.ts'
-import type { Rule } from './schema.ts'
+import type { Rule } from './schema/bundle.ts'
 import { statedLimits } from './stated-limit.ts'
 
 function stated(algorithm: string, algorithm_config: object): string[] {

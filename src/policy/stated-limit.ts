@@ -1,6 +1,6 @@
 import type { Period } from '../limiter/calendar.ts'
 import { RATE } from './algorithms/rate.ts'
-import type { Rule } from './schema.ts'
+import type { Rule } from './schema/bundle.ts'
 
 /** A limit in the words of the rate limit service: so many in a unit of time. */
 export interface StatedLimit {

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
+import type { HeaderList } from '../http1/header-fields.ts'
+import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
-import type { BodySource } from './body-source.ts'
-import type { FieldLines } from './field-lines.ts'
-import type { Peer } from './peer.ts'
+import { parseAddress } from '../text/address.ts'
 
 /**
  * The client of one request, whatever carries its bytes: the proxy sends the response through it and knows nothing else of it. A client that
@@ -91,4 +91,114 @@ export interface UpgradedClient {
   readonly socket: Socket
   /** What the client has sent behind its request, before it knew whether the protocol is accepted. */
   readonly early: Buffer
+}
+
+/** Who is at the other end of a client's connection. */
+export interface Peer {
+  readonly address: string
+  /** What it says in X-Forwarded-* and the like is believed. */
+  readonly isTrusted: boolean
+}
+
+export type PeerOf = (socket: Socket) => Peer
+
+/** On a port: trusted where its address is that of a trusted proxy. */
+export function remotePeerOf(trustedProxies: TrustedProxies): PeerOf {
+  return ({ remoteAddress }) => peerAt(remoteAddress, trustedProxies)
+}
+
+/** On a unix socket: a process of this machine, which has no address. It counts as one that connects over loopback. */
+export function localPeerOf(trustedProxies: TrustedProxies): PeerOf {
+  const peer = peerAt('127.0.0.1', trustedProxies)
+  return () => peer
+}
+
+export function peerAt(remoteAddress: string | undefined, trustedProxies: TrustedProxies): Peer {
+  // A server that listens on IPv6 sees IPv4 peers in their mapped form.
+  const address = (remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
+  const parsed = parseAddress(address)
+  return { address, isTrusted: parsed !== undefined && trustedProxies.includes(parsed) }
+}
+
+/** How long a client may go on with a body that nobody reads before its connection is cut. */
+export const LINGER_MS = 5000
+
+/** A request's body while it comes. It is read from the first `resume` on. */
+export interface BodySource {
+  /** The last byte has come, read or not. */
+  readonly isComplete: boolean
+  /** It was read to its end. */
+  readonly isRead: boolean
+  /** Some of it is here, and is given to its reader as soon as whoever handles the request's head returns. */
+  readonly comesNext: boolean
+  /** Nothing more will come. */
+  readonly isGone: boolean
+  /** Gives everything that is read from now on to this reader, or throws it away. A reader that is set after the end is told of the end in a later turn. */
+  giveTo(reader: BodyReader | undefined): void
+  pause(): void
+  resume(): void
+  /** A client that sends nothing for so long is cut. 0: it never is. */
+  limitIdle(ms: number): void
+}
+
+/** Who takes a request's body. */
+export interface BodyReader {
+  /** The bytes may be in a buffer that the next read overwrites: what is needed beyond the call is copied. */
+  onData(chunk: Buffer): void
+  onEnd(): void
+  /** The client is gone, perhaps before the end. */
+  onGone(): void
+  /** Gets what any of the others throws: nobody else catches it, and it would end the worker. */
+  abandon(error: unknown): void
+}
+
+/** The fields of a response as the wire carries them: each is `Name: value` and a line end. */
+export interface FieldLines {
+  readonly text: string
+  /** Date, or Content-Length, is one of them. */
+  readonly hasDate: boolean
+  readonly hasLength: boolean
+}
+
+/** Of what a line has beside its name and its value: a colon, a space and a line end. */
+export const SEPARATORS_LENGTH = 4
+
+/** The lines of these fields. */
+export function linesOf(fields: HeaderList): string {
+  let text = ''
+  for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return text
+}
+
+/** The fields of these lines, names and values in turn. */
+export function headerLines(lines: string): HeaderList {
+  const fields: HeaderList = []
+  for (let at = 0; at < lines.length; ) {
+    const colon = lines.indexOf(':', at)
+    const end = lines.indexOf('\r', colon)
+    fields.push(lines.slice(at, colon), lines.slice(colon + 2, end))
+    at = end + 2
+  }
+  return fields
+}
+
+/** A head as the wire carries it. */
+export function headText(status: number, reason: string, { text }: FieldLines): string {
+  return `HTTP/1.1 ${status} ${reason}\r\n${text}\r\n`
+}
+
+/** How long a connection that was refused may take to close. */
+export const CLOSE_MS = 1000
+
+/** What a client is told whose bytes are no request: the last response on its connection. */
+export function malformedResponse(status: string, message: string): string {
+  const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
+  const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
+  return `HTTP/1.1 ${status}\r\n${fields}\r\n${body}`
+}
+
+/** Breaks a connection off by a reset, so that nobody takes half a response for a whole one. Unix sockets know no reset: there it is closed. */
+export function breakOff(socket: Socket): void {
+  if (socket.remoteAddress === undefined) socket.destroy()
+  else socket.resetAndDestroy()
 }

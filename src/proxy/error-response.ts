@@ -1,11 +1,8 @@
-import { resetSeconds } from '../decide/rate-limit-headers.ts'
+import { resetSeconds } from '../decide/rate-limit-fields.ts'
 import type { RateLimit, Rejected } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
-import type { HeaderList } from '../http/header-list.ts'
-import { headerValue } from '../http/raw-headers.ts'
-import { LINGER_MS } from './body-source.ts'
-import type { Downstream } from './downstream.ts'
-import { linesOf } from './field-lines.ts'
+import { type HeaderList, headerValue } from '../http1/header-fields.ts'
+import { type Downstream, LINGER_MS, linesOf } from './downstream.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
 

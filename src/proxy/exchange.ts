@@ -1,21 +1,18 @@
 import type { Socket } from 'node:net'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
-import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
 import { BackendCall, type BackendHandler } from './backend/backend-call.ts'
 import { BackendFailure } from './backend/backend-failure.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
-import { ClientResponse } from './client-response.ts'
+import type { ReadBody } from './body/request-body.ts'
+import { Upload } from './body/upload.ts'
+import { ClientResponse, responseFields, WITHOUT_BODY } from './client-response.ts'
 import { DepartureWatch } from './departure-watch.ts'
 import type { Downstream, DownstreamListener } from './downstream.ts'
-import type { LlmResponse, ResponseFlow } from './llm-response.ts'
-import { newLlmResponse } from './llm-response-factory.ts'
-import type { OpenStream, OpenStreams } from './open-streams.ts'
-import type { ReadBody } from './request-body.ts'
-import { responseFields, WITHOUT_BODY } from './response-fields.ts'
-import { StreamedResponse } from './streamed-response.ts'
-import { tunnel } from './tunnel.ts'
-import { Upload } from './upload.ts'
+import { type LlmResponse, type LlmResponseParts, type ResponseFlow, WholeResponse } from './llm/llm-response.ts'
+import type { OpenStream, OpenStreams } from './llm/open-streams.ts'
+import { StreamedResponse } from './llm/streamed-response.ts'
+import { type AllowedRequest, backendRequest } from './request-head.ts'
 
 export interface ExchangeParts {
   readonly backend: Backend
@@ -318,4 +315,23 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#allowed.downstream.listener = undefined
     this.#parts.metrics.openRequests.count--
   }
+}
+
+/** How a response is read that costs tokens: event by event, or as a whole. */
+function newLlmResponse(head: ResponseHead, hasBody: boolean, parts: LlmResponseParts, flow: ResponseFlow): LlmResponse {
+  return hasBody && head.isEventStream ? new StreamedResponse(head, parts, flow) : new WholeResponse(head, parts, flow)
+}
+
+/** Joins two sockets until one of them is done. Each side's end is passed on, an error ends both. */
+function tunnel(client: Socket, backend: Socket, onClosed: () => void): void {
+  let open = 2
+  const closed = (other: Socket): void => {
+    other.destroy()
+    if (--open === 0) onClosed()
+  }
+  // The 'close' that follows an error does what there is to do.
+  client.on('error', () => {}).on('close', () => closed(backend))
+  backend.on('error', () => {}).on('close', () => closed(client))
+  client.pipe(backend)
+  backend.pipe(client)
 }

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { foldedName } from '../http/folded-name.ts'
-import { fieldValue } from '../http/raw-headers.ts'
+import { foldedName } from '../http1/field-name.ts'
+import { fieldValue } from '../http1/header-fields.ts'
 import { type FieldValue, REPEATED } from '../request/view.ts'
-import { ProxiedRequest } from './proxied-request.ts'
-import { ProxiedRequestView } from './proxied-request-view.ts'
+import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
 
 const NAMES = ['x-api-key', 'X_Api_Key', 'X-API.KEY', 'x-api-key2', 'Cookie', 'cookie', 'Authorization', 'xapikey', 'Accept']
 const VALUES = ['', 'a', 'b']

@@ -1,14 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { connectionNames } from '../http/connection-names.ts'
-import { isForwardingField } from '../http/forwarding-fields.ts'
-import { hasMember } from '../http/list-field.ts'
-import { withoutSessionCookies } from '../session-cookies.ts'
-import { linesOf } from './field-lines.ts'
-import type { Peer } from './peer.ts'
+import { isForwardingField } from '../http1/field-name.ts'
+import { connectionNames, hasMember } from '../http1/header-fields.ts'
+import { withoutSessionCookies } from '../sessions/session-cookies.ts'
+import { linesOf, type Peer } from './downstream.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { type RequestHeadOptions, requestHead } from './request-head.ts'
-import { RequestHeadReader } from './wire/request-head-reader.ts'
+import { RequestHeadReader } from './wire/wire-context.ts'
 
 const NAMES = [
   'Accept',

@@ -1,10 +1,16 @@
-import { connectionNames } from '../http/connection-names.ts'
-import type { FieldName } from '../http/field-name.ts'
-import { hasMember } from '../http/list-field.ts'
-import { withoutSessionCookies } from '../session-cookies.ts'
+import type { FieldName } from '../http1/field-name.ts'
+import { connectionNames, hasMember } from '../http1/header-fields.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
+import type { Plan } from '../policy/plan.ts'
+import type { RequestView } from '../request/view.ts'
+import { withoutSessionCookies } from '../sessions/session-cookies.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
-import { SEPARATORS_LENGTH } from './field-lines.ts'
-import type { Peer } from './peer.ts'
+import type { BackendRequest } from './backend/backend-call.ts'
+import type { ReadBody } from './body/request-body.ts'
+import { type Downstream, type Peer, SEPARATORS_LENGTH } from './downstream.ts'
+import type { LlmResponseParts } from './llm/llm-response.ts'
+import type { HeldRequest } from './llm/open-holds.ts'
+import type { Settlement } from './llm/settlement.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 export interface RequestHeadOptions {
@@ -88,4 +94,39 @@ function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: n
   if (bodyLength !== undefined) return isChunked || contentLength !== undefined ? `Content-Length: ${bodyLength}\r\n` : ''
   if (isChunked) return 'Transfer-Encoding: chunked\r\n'
   return contentLength === undefined ? '' : `Content-Length: ${contentLength}\r\n`
+}
+
+/** A request that may go on to the backend. */
+export interface AllowedRequest {
+  readonly request: ProxiedRequest
+  readonly downstream: Downstream
+  /** The lines of the decision's fields, for the response. */
+  readonly fields: string
+  /** What it takes to settle, where tokens were reserved. */
+  readonly llm: LlmResponseParts | undefined
+  /** The request as the engine sees it, what was read of its body, and the plan that let it pass. */
+  readonly view: RequestView
+  readonly body: LlmRequest | undefined
+  readonly plan: Plan | undefined
+  /** What to release at the end, where rules count requests in flight. */
+  readonly held: HeldRequest | undefined
+  readonly host: string
+  readonly target: string
+}
+
+/** The request as the backend gets it. A body of which only a part was read is still to come. */
+export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
+  const { request, downstream, llm, host, target } = allowed
+  const { method, isUpgrade, isChunked, hasBody } = request
+  const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
+  const whole = body?.isPartial === false ? body.bytes : undefined
+  const trace = downstream.trace?.startCall(allowed.body)
+  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace })
+  const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
+  return { method, head, body: whole ?? streamed, isUpgrade }
+}
+
+/** Shadow policies change none. */
+function mayChangeResponse({ reservation, isShadowed }: Settlement): boolean {
+  return !isShadowed && reservation.charges.some(({ rule }) => !rule.policy.isShadow)
 }

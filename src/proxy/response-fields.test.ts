@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { runs } from '../../test/support/run/property-runs.ts'
-import { connectionNames } from '../http/connection-names.ts'
+import { connectionNames } from '../http1/header-fields.ts'
 import { parseHead, type ResponseHead } from './backend/response-head.ts'
-import { headerLines, linesOf } from './field-lines.ts'
-import { type ResponseFieldOptions, responseFields } from './response-fields.ts'
+import { type ResponseFieldOptions, responseFields } from './client-response.ts'
+import { headerLines, linesOf } from './downstream.ts'
 
 const NAMES = [
   'Content-Disposition',

@@ -1,45 +1,42 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
 import { decideInSteps, type ReadCost, type UnreadBody } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { PendingDecision } from '../decide/pending-decision.ts'
-import { RateLimitText } from '../decide/rate-limit-text.ts'
+import { RateLimitText } from '../decide/rate-limit-fields.ts'
 import type { Allowed } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
-import { cookieHeader } from '../http/raw-headers.ts'
+import { cookieHeader } from '../http1/header-fields.ts'
+import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-usage.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
-import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/usage-request.ts'
-import { normalizePath } from '../policy/path.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
-import type { CostMetrics } from '../telemetry/metrics/cost-metrics.ts'
-import type { LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import type { CostMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
+import { normalizePath } from '../text/path.ts'
+import type { Clock } from '../time/clock.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
-import type { BodyClaims } from './body-claims.ts'
-import { bodyHolders } from './body-holders.ts'
-import type { BodyMemory } from './body-memory.ts'
-import { codingOf } from './content-coding.ts'
-import type { Downstream } from './downstream.ts'
+import type { BodyClaims } from './body/body-claims.ts'
+import { type BodyMemory, bodyHolders } from './body/body-memory.ts'
+import { codingOf } from './body/body-scan.ts'
+import { inviteBody, type ReadBody, readBody } from './body/request-body.ts'
+import { WorkSlices } from './body/work-slices.ts'
+import { type Downstream, headerLines, linesOf } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
-import { Exchanges } from './exchanges.ts'
-import { headerLines, linesOf } from './field-lines.ts'
+import { Exchange, type ExchangeParts } from './exchange.ts'
 import { basePathOf, refusalOf } from './incoming-request.ts'
-import type { LlmResponseParts } from './llm-response.ts'
-import type { HeldRequest, OpenHolds } from './open-holds.ts'
-import { OpenStreams } from './open-streams.ts'
-import type { ProxiedRequest } from './proxied-request.ts'
-import { ProxiedRequestView } from './proxied-request-view.ts'
-import { inviteBody, type ReadBody, readBody } from './request-body.ts'
-import { Settlement } from './settlement.ts'
-import { WorkSlices } from './work-slices.ts'
+import type { LlmResponseParts } from './llm/llm-response.ts'
+import type { HeldRequest, OpenHolds } from './llm/open-holds.ts'
+import { OpenStreams } from './llm/open-streams.ts'
+import { Settlement } from './llm/settlement.ts'
+import { type ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
+import type { AllowedRequest } from './request-head.ts'
 
 const MINUTE_MS = 60_000
 
@@ -319,5 +316,27 @@ class Incoming implements UnreadBody {
 
   read(isEnforced: boolean): Promise<ReadCost> {
     return this.#read(this, isEnforced)
+  }
+}
+
+/** More are rarely under way at a time; each of those that rest keeps its last request in memory. */
+const MAX_FREE = 64
+
+/** The exchanges of a worker. One that has ended in order begins again with the next request. */
+class Exchanges {
+  readonly #parts: ExchangeParts
+  readonly #free: Exchange[] = []
+
+  constructor(parts: ExchangeParts) {
+    this.#parts = parts
+  }
+
+  begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
+    const exchange = this.#free.pop() ?? new Exchange(this.#parts, this.#release)
+    exchange.begin(allowed, body)
+  }
+
+  readonly #release = (exchange: Exchange): void => {
+    if (this.#free.length < MAX_FREE) this.#free.push(exchange)
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { sized } from '../../test/support/run/property-runs.ts'
-import { parseAddress } from '../address.ts'
+import { parseAddress } from '../text/address.ts'
 import { CidrMap } from './cidr-map.ts'
 
 describe('a map of networks', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { formatAddress, parseAddress } from '../address.ts'
+import { formatAddress, parseAddress } from '../text/address.ts'
 import { clientAddress, DEFAULT_TRUSTED_PROXIES, TrustedProxies } from './client-address.ts'
 
 describe('the client behind X-Forwarded-For', () => {

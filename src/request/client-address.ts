@@ -1,4 +1,4 @@
-import { type Address, parseAddress } from '../address.ts'
+import { type Address, parseAddress } from '../text/address.ts'
 import { CidrMap } from './cidr-map.ts'
 
 const NAMED_NETWORKS: ReadonlyMap<string, readonly string[]> = new Map([

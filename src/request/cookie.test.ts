@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { cookieValue } from './cookie.ts'
+import { cookieValue } from './encoded-values.ts'
 import { REPEATED } from './view.ts'
 
 describe('a cookie', () => {

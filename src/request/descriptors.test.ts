@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { jwt } from '../../test/support/bundles/bundles.ts'
-import { formatAddress } from '../address.ts'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
+import { formatAddress } from '../text/address.ts'
 import { TrustedProxies } from './client-address.ts'
 import { Descriptors, type DescriptorValue, defaultIdentification, UNDECIDED } from './descriptors.ts'
 import { type IpFacts, readTorExits, readTypeList } from './ip-facts.ts'

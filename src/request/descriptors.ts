@@ -1,12 +1,9 @@
-import { type Address, subjectText } from '../address.ts'
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
-import { bearerToken, sentToken } from './bearer.ts'
+import { type Address, subjectText } from '../text/address.ts'
+import { bearerToken, type Claims, claimText, readClaims, sentToken } from './bearer.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
-import { cookieValue } from './cookie.ts'
+import { cookieValue, pathSegment, queryValue } from './encoded-values.ts'
 import { type IpFacts, readTorOverride } from './ip-facts.ts'
-import { type Claims, claimText, readClaims } from './jwt.ts'
-import { pathSegment } from './path-segment.ts'
-import { queryValue } from './query.ts'
 import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
 /** Data that descriptors are read with. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseAddress } from '../address.ts'
+import { parseAddress } from '../text/address.ts'
 import { readTorExits, readTorOverride, readTypeList } from './ip-facts.ts'
 
 describe('a list of network types', () => {

@@ -1,4 +1,4 @@
-import type { Address } from '../address.ts'
+import type { Address } from '../text/address.ts'
 import { CidrMap, type NetworkLookup } from './cidr-map.ts'
 
 /** Lookups by address. Each is absent until its data is loaded. */

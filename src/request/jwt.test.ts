@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { jwt } from '../../test/support/bundles/bundles.ts'
 import { anyText } from '../../test/support/random/texts.ts'
-import { claimText, readClaims } from './jwt.ts'
+import { claimText, readClaims } from './bearer.ts'
 
 describe('the claims of a bearer token', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { pathSegment } from './path-segment.ts'
+import { pathSegment } from './encoded-values.ts'
 
 test.each([
   ['/a/b/c', ['a', 'b', 'c', undefined]],

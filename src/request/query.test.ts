@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { parseDescriptorKey } from '../policy/descriptor-key.ts'
-import { encodePathText } from '../policy/path.ts'
-import { queryValue } from './query.ts'
+import { encodePathText } from '../text/path.ts'
+import { queryValue } from './encoded-values.ts'
 import { type FieldValue, REPEATED } from './view.ts'
 
 describe('a query parameter', () => {

@@ -1,4 +1,4 @@
-import { encodePathText } from '../policy/path.ts'
+import { encodePathText } from '../text/path.ts'
 
 /** Stands for the value of a repeated field: other readers may take any of its lines. */
 export const REPEATED = Symbol('repeated')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { EarlierRuns, encodeBlock, newEarlierBuffer } from './earlier-runs.ts'
+import { EarlierRuns, encodeBlock, newEarlierBuffer } from './reservation-numbers.ts'
 
 const HOUR_MS = 3_600_000
 const NOON_MS = Date.UTC(2026, 0, 15, 12)

@@ -1,9 +1,8 @@
 import type { SettlingRecord } from '../costs/cost.ts'
 import { isSettlingKind } from '../costs/settling-record.ts'
-import type { LocatedCharge, LocatedCounter } from '../engine/located-charge.ts'
-import { type LimitRecord, limitFrom, limitRecord } from '../limiter/limit-record.ts'
-import type { Taken, TakenFrom } from '../store/taken.ts'
-import { ByteReader, ByteWriter } from './token-bytes.ts'
+import type { LocatedCharge, LocatedCounter } from '../engine/reservation.ts'
+import { type LimitRecord, limitFrom, limitRecord } from '../limiter/limit.ts'
+import type { Taken, TakenFrom } from '../store/charges.ts'
 
 /** What the sealed part of a token says. */
 export interface ReservationContent {
@@ -103,4 +102,138 @@ function readCounter(reader: ByteReader): LocatedCounter {
   const limit = limitFrom(record)
   if (limit === undefined) throw new RangeError('an unknown limit')
   return { locator: { identity, tag, key }, limit }
+}
+
+/** What tells a reservation from all others. */
+export interface ReservationName {
+  /** Of the instance that took, 16 hex digits: the same over a restart with a state file. */
+  readonly instance: string
+  /** Of its process, 16 hex digits. */
+  readonly run: string
+  /** Numbers are given out by a worker, for an hour each. After a clock that was set back, its hours are ahead of the clock's. */
+  readonly worker: number
+  readonly hour: number
+  readonly number: number
+}
+
+const ID_DIGITS = 16
+
+export const NAME_BYTES = 25
+
+export function encodeName({ instance, run, worker, hour, number }: ReservationName): Buffer {
+  const out = new ByteWriter()
+  out.hex(instance)
+  out.hex(run)
+  out.byte(worker)
+  out.word(hour)
+  out.word(number)
+  return out.bytes
+}
+
+/** There are NAME_BYTES. */
+export function decodeName(bytes: Buffer): ReservationName {
+  const reader = new ByteReader(bytes)
+  return {
+    instance: reader.hex(ID_DIGITS),
+    run: reader.hex(ID_DIGITS),
+    worker: reader.byte(),
+    hour: reader.word(),
+    number: reader.word(),
+  }
+}
+
+/** Numbers and texts one after the other, little-endian. Grows as needed. */
+class ByteWriter {
+  #bytes = Buffer.alloc(512)
+  #length = 0
+
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  byte(value: number): void {
+    this.#room(1)
+    this.#length = this.#bytes.writeUInt8(value, this.#length)
+  }
+
+  word(value: number): void {
+    this.#room(4)
+    this.#length = this.#bytes.writeUInt32LE(value, this.#length)
+  }
+
+  double(value: number): void {
+    this.#room(8)
+    this.#length = this.#bytes.writeDoubleLE(value, this.#length)
+  }
+
+  doubles(values: readonly number[]): void {
+    this.byte(values.length)
+    for (const value of values) this.double(value)
+  }
+
+  /** As many bytes as it has pairs of digits. */
+  hex(digits: string): void {
+    this.#room(digits.length / 2)
+    this.#length += this.#bytes.write(digits, this.#length, 'hex')
+  }
+
+  /** At most 255 bytes. */
+  text(value: string): void {
+    const length = Buffer.byteLength(value)
+    this.byte(length)
+    this.#room(length)
+    this.#length += this.#bytes.write(value, this.#length)
+  }
+
+  #room(bytes: number): void {
+    if (this.#length + bytes <= this.#bytes.length) return
+    const larger = Buffer.alloc((this.#length + bytes) * 2)
+    this.#bytes.copy(larger)
+    this.#bytes = larger
+  }
+}
+
+/** Reads what a ByteWriter wrote. Throws a RangeError where there is less. */
+class ByteReader {
+  readonly #bytes: Buffer
+  #at = 0
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at === this.#bytes.length
+  }
+
+  byte(): number {
+    return this.#take(1).readUInt8()
+  }
+
+  word(): number {
+    return this.#take(4).readUInt32LE()
+  }
+
+  double(): number {
+    return this.#take(8).readDoubleLE()
+  }
+
+  doubles(): number[] {
+    return Array.from({ length: this.byte() }, () => this.double())
+  }
+
+  hex(digits: number): string {
+    return this.#take(digits / 2).toString('hex')
+  }
+
+  text(): string {
+    return this.#take(this.byte()).toString()
+  }
+
+  #take(bytes: number): Buffer {
+    const from = this.#at
+    if (from + bytes > this.#bytes.length) throw new RangeError('fewer bytes than expected')
+    this.#at = from + bytes
+    return this.#bytes.subarray(from, this.#at)
+  }
 }

@@ -1,3 +1,5 @@
+import { hkdfSync, randomBytes } from 'node:crypto'
+
 const HOUR_MS = 60 * 60 * 1000
 /** A reservation can be settled for two hours, so that three hours of numbers are in use; the fourth is the next. */
 const SLOTS = 4
@@ -9,7 +11,7 @@ const HEAD_WORDS = 16
 const LANE_WORDS = HEAD_WORDS + SLOTS * SLOT_WORDS
 
 /** What a worker gave out in an hour. */
-export interface IssuedHour {
+interface IssuedHour {
   readonly worker: number
   readonly hour: number
   readonly count: number
@@ -105,7 +107,7 @@ export function newNumbersBuffer(workers: number): SharedArrayBuffer {
 }
 
 /** Sets a bit; of all threads that try, one gets 'marked'. */
-export function markBit(words: Int32Array, from: number, number: number): 'marked' | 'already' {
+function markBit(words: Int32Array, from: number, number: number): 'marked' | 'already' {
   const bit = 1 << (number % 32)
   return (Atomics.or(words, from + Math.floor(number / 32), bit) & bit) === 0 ? 'marked' : 'already'
 }
@@ -128,4 +130,175 @@ function aheadAt(lane: number): number {
 
 function bitsAt(lane: number, slot: number): number {
   return lane + HEAD_WORDS + slot * SLOT_WORDS
+}
+
+/** What all threads of a process know of its reservations. */
+export interface ReservationMemory {
+  /** Seals tokens. */
+  readonly key: Uint8Array
+  /** What the state file keeps: the instance's id and a key of its own. */
+  readonly identity: Uint8Array
+  /** Of this instance, 16 hex digits. */
+  readonly instance: string
+  /** Of this process, 16 hex digits. */
+  readonly run: string
+  readonly numbers: SharedArrayBuffer
+  /** What earlier processes issued. */
+  readonly earlier: SharedArrayBuffer
+}
+
+/** What a state file keeps of reservations. */
+export interface SavedReservations {
+  /** The instance's id, then its key. */
+  readonly identity: Buffer | undefined
+  readonly blocks: readonly Buffer[]
+}
+
+const ID_BYTES = 8
+const KEY_BYTES = 32
+const IDENTITY_BYTES = ID_BYTES + KEY_BYTES
+
+export interface MemoryOptions {
+  readonly workers: number
+  /** Shared by a fleet; else the key is kept in the state file. */
+  readonly secret: string | undefined
+  readonly saved: SavedReservations | undefined
+  readonly wallMs: number
+}
+
+export function newReservationMemory({ workers, secret, saved, wallMs }: MemoryOptions): ReservationMemory {
+  const identity = saved?.identity?.length === IDENTITY_BYTES ? saved.identity : randomBytes(IDENTITY_BYTES)
+  return {
+    // Copies: each thread gets the whole memory that a view is of.
+    identity: Uint8Array.from(identity),
+    key: secret === undefined ? Uint8Array.from(identity.subarray(ID_BYTES)) : keyFrom(secret),
+    instance: identity.toString('hex', 0, ID_BYTES),
+    run: randomBytes(ID_BYTES).toString('hex'),
+    numbers: newNumbersBuffer(workers),
+    earlier: newEarlierBuffer(saved?.blocks ?? [], wallMs),
+  }
+}
+
+/** What is to be saved now. Called after the counters were copied: a settlement in between is then lost, and not done twice. */
+export function savedReservations({ identity, run, numbers, earlier }: ReservationMemory, savedMs: number): SavedReservations {
+  const blocks = [...new EarlierRuns(earlier).saved(savedMs)]
+  for (const issued of new ReservationNumbers(numbers, 0).issued()) {
+    if (isKeptHour(issued.hour, savedMs)) blocks.push(encodeBlock(run, issued, savedMs))
+  }
+  return { identity: Buffer.from(identity), blocks }
+}
+
+function keyFrom(secret: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret, '', 'edge reservations', KEY_BYTES))
+}
+
+/** Reservations of older hours have expired. */
+const KEPT_HOURS = 3
+const RUN_DIGITS = 16
+const HEAD_BYTES = 32
+
+/**
+ * What processes before this one issued, as a state file keeps it, one block after the other:
+ *
+ *     block   run (8 bytes) | worker (u32) | hour (u32) | count (u32) | 0 (u32) | when it was saved, wall ms (f64) | a bit for each number, in whole 8 bytes
+ *
+ * In memory that all threads share.
+ */
+export class EarlierRuns {
+  readonly #words: Int32Array
+  readonly #bytes: Buffer
+  readonly #blocks = new Map<string, Block>()
+
+  constructor(buffer: SharedArrayBuffer) {
+    this.#words = new Int32Array(buffer)
+    this.#bytes = Buffer.from(buffer)
+    for (let at = 0; at + HEAD_BYTES <= this.#bytes.length; ) {
+      const block = readBlock(this.#bytes, at)
+      this.#blocks.set(nameOf(block), block)
+      at += blockBytes(block.count)
+    }
+  }
+
+  /** When the counters were saved that this reservation is part of; undefined: they were not, or it is not known. */
+  savedMs(run: string, worker: number, hour: number): number | undefined {
+    return this.#blocks.get(nameOf({ run, worker, hour }))?.savedMs
+  }
+
+  mark(run: string, worker: number, hour: number, number: number): 'marked' | 'already' | 'lost' {
+    const block = this.#blocks.get(nameOf({ run, worker, hour }))
+    if (block === undefined || number >= block.count) return 'lost'
+    return markBit(this.#words, (block.at + HEAD_BYTES) / 4, number)
+  }
+
+  /** The blocks to be saved again. */
+  *saved(wallMs: number): Generator<Buffer> {
+    for (const block of this.#blocks.values()) {
+      if (isKept(block, wallMs)) yield Buffer.from(this.#bytes.subarray(block.at, block.at + blockBytes(block.count)))
+    }
+  }
+}
+
+/** The block of an hour that this process issued. */
+export function encodeBlock(run: string, { worker, hour, count, bits }: IssuedHour, savedMs: number): Buffer {
+  const block = Buffer.alloc(blockBytes(count))
+  block.write(run, 'hex')
+  block.writeUInt32LE(worker, 8)
+  block.writeUInt32LE(hour, 12)
+  block.writeUInt32LE(count, 16)
+  block.writeDoubleLE(savedMs, 24)
+  block.set(bits, HEAD_BYTES)
+  return block
+}
+
+/** In shared memory, for all threads. Blocks that are damaged or have expired are left out. */
+export function newEarlierBuffer(blocks: readonly Buffer[], wallMs: number): SharedArrayBuffer {
+  const kept = blocks.filter((block) => isWhole(block) && isKept(readBlock(block, 0), wallMs))
+  const buffer = new SharedArrayBuffer(kept.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const block of kept) {
+    Buffer.from(buffer).set(block, at)
+    at += block.length
+  }
+  return buffer
+}
+
+interface Block {
+  readonly at: number
+  readonly run: string
+  readonly worker: number
+  readonly hour: number
+  readonly count: number
+  readonly savedMs: number
+}
+
+function readBlock(bytes: Buffer, at: number): Block {
+  return {
+    at,
+    run: bytes.toString('hex', at, at + RUN_DIGITS / 2),
+    worker: bytes.readUInt32LE(at + 8),
+    hour: bytes.readUInt32LE(at + 12),
+    count: bytes.readUInt32LE(at + 16),
+    savedMs: bytes.readDoubleLE(at + 24),
+  }
+}
+
+function isWhole(block: Buffer): boolean {
+  return block.length >= HEAD_BYTES && block.length === blockBytes(block.readUInt32LE(16))
+}
+
+/** Hours may be ahead of the clock's: nothing was issued after the block was saved. */
+function isKept({ hour, savedMs }: Block, wallMs: number): boolean {
+  return isKeptHour(Math.min(hour, savedMs / HOUR_MS), wallMs)
+}
+
+function isKeptHour(hour: number, wallMs: number): boolean {
+  return hour > wallMs / HOUR_MS - 1 - KEPT_HOURS
+}
+
+function blockBytes(count: number): number {
+  return HEAD_BYTES + Math.ceil(count / 64) * 8
+}
+
+function nameOf({ run, worker, hour }: Pick<Block, 'run' | 'worker' | 'hour'>): string {
+  return `${run} ${worker} ${hour}`
 }

@@ -1,17 +1,21 @@
-import type { Clock } from '../clock.ts'
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import type { Usage } from '../costs/cost.ts'
 import { settledBy } from '../costs/settling-record.ts'
-import type { CallerDigest } from '../engine/caller-digest.ts'
+import type { CallerDigest } from '../engine/decide-options.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { LocatedCharge } from '../engine/located-charge.ts'
-import type { Reservation } from '../engine/reservation.ts'
-import { MemoryMarks } from './memory-marks.ts'
-import { decodeContent, encodeContent, MAX_CHARGES, type ReservationContent } from './reservation-content.ts'
-import type { ReservationMemory } from './reservation-memory.ts'
-import type { ReservationName } from './reservation-name.ts'
-import { ReservationNumbers } from './reservation-numbers.ts'
-import type { MarkOutcome, SettledMarks } from './settled-marks.ts'
-import { openToken, sealToken } from './token-seal.ts'
+import type { LocatedCharge, Reservation } from '../engine/reservation.ts'
+import type { Clock } from '../time/clock.ts'
+import {
+  decodeContent,
+  decodeName,
+  encodeContent,
+  encodeName,
+  MAX_CHARGES,
+  NAME_BYTES,
+  type ReservationContent,
+  type ReservationName,
+} from './reservation-content.ts'
+import { EarlierRuns, type ReservationMemory, ReservationNumbers } from './reservation-numbers.ts'
 
 export interface ReservationsParts {
   readonly engine: Engine
@@ -129,4 +133,107 @@ export class Reservations {
 
 interface OpenedReservation extends ReservationContent {
   readonly name: ReservationName
+}
+
+/** A newer layout gets another number. */
+const VERSION = 1
+const HEAD_BYTES = 1 + NAME_BYTES
+const TAG_BYTES = 16
+const CIPHER = 'aes-256-gcm'
+/** Each token has a key of its own, which seals nothing else. */
+const NONCE = Buffer.alloc(12)
+
+/** Header fields are bounded by many gateways: a token stays well below 4 KiB. */
+const MAX_TOKEN_BYTES = 3000
+const MAX_TOKEN_CHARACTERS = Math.ceil((MAX_TOKEN_BYTES * 4) / 3)
+
+/**
+ * A token: version and name, readable; then the content, encrypted, and authenticated together with them. Its key is made of the name, which is
+ * never given out twice. Gateways may pass the token on, so nobody may learn from it who is limited how.
+ *
+ * Returns undefined where it would be too large.
+ */
+export function sealToken(key: Uint8Array, name: ReservationName, content: Buffer): string | undefined {
+  if (HEAD_BYTES + content.length + TAG_BYTES > MAX_TOKEN_BYTES) return undefined
+  const head = Buffer.concat([Buffer.of(VERSION), encodeName(name)])
+  const cipher = createCipheriv(CIPHER, keyOf(key, head), NONCE).setAAD(head)
+  return Buffer.concat([head, cipher.update(content), cipher.final(), cipher.getAuthTag()]).toString('base64url')
+}
+
+/** Undefined where the token was not sealed with this key, or was changed since. */
+export function openToken(key: Uint8Array, token: string): { readonly name: ReservationName; readonly content: Buffer } | undefined {
+  if (token.length > MAX_TOKEN_CHARACTERS) return undefined
+  const bytes = Buffer.from(token, 'base64url')
+  // Only one spelling: a reservation is known by its token.
+  if (bytes.length < HEAD_BYTES + TAG_BYTES || bytes[0] !== VERSION || bytes.toString('base64url') !== token) return undefined
+  const head = bytes.subarray(0, HEAD_BYTES)
+  const decipher = createDecipheriv(CIPHER, keyOf(key, head), NONCE, { authTagLength: TAG_BYTES })
+  decipher.setAAD(head).setAuthTag(bytes.subarray(bytes.length - TAG_BYTES))
+  const content = decipher.update(bytes.subarray(HEAD_BYTES, bytes.length - TAG_BYTES))
+  try {
+    // Compares in constant time.
+    decipher.final()
+  } catch {
+    return undefined
+  }
+  return { name: decodeName(head.subarray(1)), content }
+}
+
+function keyOf(key: Uint8Array, head: Buffer): Buffer {
+  return createHmac('sha256', key).update(head).digest()
+}
+
+/** Every code of a settlement that was not done, with its status and the sentence that `docs/reasons.md` gives for it. */
+export const SETTLE_ERRORS = {
+  bad_settlement: { status: 400, meaning: 'The body is not a settlement; the message says what was expected.' },
+  settlement_too_large: { status: 413, meaning: 'The body is larger than 64 KiB.' },
+  unsupported_media_type: { status: 415, meaning: 'The body is compressed (Content-Encoding).' },
+  bad_reservation: { status: 400, meaning: 'The token is not one of ours, was changed, or was issued with another secret.' },
+  already_settled: { status: 409, meaning: 'The reservation was settled or renewed before. Nothing was changed.' },
+  expired_reservation: {
+    status: 410,
+    meaning:
+      'The reservation is older than two hours, is from an instance that shares no Redis with this one, or was lost in a crash. It stands.',
+  },
+  store_unavailable: { status: 503, meaning: 'Redis cannot be asked. Nothing was changed: try again.' },
+  settlement_unknown: { status: 503, meaning: 'It is not known whether it was done. A retry may get already_settled.' },
+  internal_error: { status: 500, meaning: 'The service failed, and it is not known whether it was done; the log has the cause.' },
+} as const satisfies Record<string, { status: number; meaning: string }>
+
+export type SettleError = keyof typeof SETTLE_ERRORS
+
+/**
+ * 'marked': it was not settled before, and counts as settled from now on. 'lost': it can no longer be told whether it was. 'unavailable': the
+ * store cannot be asked, and nothing was marked; 'unknown': it may have been.
+ */
+export type MarkOutcome = 'marked' | 'already' | 'lost' | 'unavailable' | 'unknown'
+
+/** Which reservations are settled: each is marked once. */
+export interface SettledMarks {
+  mark(name: ReservationName, issuedMs: number): MarkOutcome | Promise<MarkOutcome>
+}
+
+/** Marks in the memory that the threads of this process share. Those of other instances are not known here. */
+class MemoryMarks implements SettledMarks {
+  readonly #memory: ReservationMemory
+  readonly #numbers: ReservationNumbers
+  readonly #earlier: EarlierRuns
+
+  constructor(memory: ReservationMemory) {
+    this.#memory = memory
+    this.#numbers = new ReservationNumbers(memory.numbers, 0)
+    this.#earlier = new EarlierRuns(memory.earlier)
+  }
+
+  mark(name: ReservationName, issuedMs: number): 'marked' | 'already' | 'lost' {
+    if (!this.isCounted(name, issuedMs)) return 'lost'
+    const { run, worker, hour, number } = name
+    return run === this.#memory.run ? this.#numbers.mark(worker, hour, number) : this.#earlier.mark(run, worker, hour, number)
+  }
+
+  /** Whether the counters of this process include what was taken: not if another one took it, or if a crash lost it before it was saved. */
+  isCounted({ instance, run, worker, hour }: ReservationName, issuedMs: number): boolean {
+    if (instance !== this.#memory.instance) return false
+    return run === this.#memory.run || issuedMs <= (this.#earlier.savedMs(run, worker, hour) ?? Number.NEGATIVE_INFINITY)
+  }
 }

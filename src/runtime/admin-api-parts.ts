@@ -1,26 +1,24 @@
-import { Access } from '../admin/api/access.ts'
-import { activityEndpoint } from '../admin/api/activity/activity-endpoint.ts'
+import { Access, AdminToken } from '../admin/api/access.ts'
+import { activityEndpoint, topEndpoint } from '../admin/api/activity-endpoints.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
-import { AdminToken } from '../admin/api/admin-token.ts'
+import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
-import { bundleEndpoint } from '../admin/api/bundle-endpoint.ts'
-import { countersEndpoints } from '../admin/api/counters/counters-endpoints.ts'
-import { resetEndpoint } from '../admin/api/counters/reset-endpoint.ts'
-import { eventsEndpoint } from '../admin/api/events/events-endpoint.ts'
-import { explainEndpoint } from '../admin/api/explain/explain-endpoint.ts'
-import { openapiEndpoint } from '../admin/api/openapi-endpoint.ts'
-import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
-import { type PoliciesParts, policiesEndpoint } from '../admin/api/policies/policies-endpoint.ts'
-import { AdminSessions } from '../admin/api/session/admin-sessions.ts'
-import { sessionEndpoints } from '../admin/api/session/session-endpoints.ts'
-import { statusEndpoint } from '../admin/api/status-endpoint.ts'
-import { topEndpoint } from '../admin/api/top-endpoint.ts'
-import { usageEndpoint } from '../admin/api/usage/usage-endpoint.ts'
+import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/api/counters-endpoints.ts'
+import { eventsEndpoint } from '../admin/api/events-endpoint.ts'
+import { explainEndpoint } from '../admin/api/explain-endpoint.ts'
+import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/api/instance-endpoints.ts'
+import { overrideEndpoints } from '../admin/api/override-endpoints.ts'
+import { type PoliciesParts, policiesEndpoint } from '../admin/api/policies-endpoint.ts'
+import { sessionEndpoints } from '../admin/api/session-endpoints.ts'
+import { usageEndpoint } from '../admin/api/usage-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
-import type { ListedOverride } from '../overrides/override-order.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { CounterName, Inspection } from '../engine/questions/inspection.ts'
+import { VERSION } from '../files/package-files.ts'
+import type { ListedOverride } from '../overrides/override.ts'
 import type { Plan } from '../policy/plan.ts'
-import { VERSION } from '../version.ts'
-import { resetCounters } from './reset-counters.ts'
+import { AdminSessions } from '../sessions/admin-sessions.ts'
+import { LinkError } from '../store/redis/link/call.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
@@ -84,4 +82,15 @@ function overrideRoutes({ engine, control, reservations }: ServerParts): Generat
 
 function* readListed(texts: readonly string[]): Generator<ListedOverride> {
   for (const text of texts) yield JSON.parse(text)
+}
+
+/** For operators. If the outcome is unknown, returns why; if Redis did not do it, rejects with an ApiError. */
+export async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
+  try {
+    return await engine.reset(name)
+  } catch (error) {
+    if (!(error instanceof LinkError)) throw error
+    if (error.outcome === 'unknown') return { unknown: error.message }
+    throw new ApiError('store_unavailable', `nothing was reset, because Redis did not accept it: ${error.message}`)
+  }
 }

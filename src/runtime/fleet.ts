@@ -1,31 +1,28 @@
 import type { Logger } from 'pino'
-import { ADMIN_SESSION_S } from '../admin/api/session/admin-sessions.ts'
-import type { Clock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
-import { DEBUG_SESSION_S } from '../decide/debug-sessions.ts'
-import type { ReservationMemory } from '../reservations/reservation-memory.ts'
-import { ReservationNumbers } from '../reservations/reservation-numbers.ts'
-import type { Logouts } from '../session-cookies.ts'
-import type { EmbeddedStore } from '../store/embedded-store.ts'
-import { type AnnouncedReset, resetEntry } from '../store/redis/announced-resets.ts'
-import { ControlScript, newEpoch } from '../store/redis/control-script.ts'
+import type { FleetNews } from '../control/control-calls.ts'
+import type { ControlLink } from '../control/control-link.ts'
+import type { ReservationName } from '../reservations/reservation-content.ts'
+import { type ReservationMemory, ReservationNumbers } from '../reservations/reservation-numbers.ts'
+import type { MarkOutcome, SettledMarks } from '../reservations/reservations.ts'
+import { ADMIN_SESSION_S } from '../sessions/admin-sessions.ts'
+import { DEBUG_SESSION_S } from '../sessions/debug-sessions.ts'
+import type { Logouts } from '../sessions/session-cookies.ts'
+import { ControlScript, newEpoch, OverrideMoments } from '../store/redis/control-script.ts'
 import { Corrections } from '../store/redis/corrections.ts'
-import { counterProbe } from '../store/redis/counter-probe.ts'
-import { counterScript } from '../store/redis/counter-script.ts'
+import { type AnnouncedReset, resetEntry } from '../store/redis/fleet-resets.ts'
 import { FleetStore } from '../store/redis/fleet-store.ts'
 import { Leases } from '../store/redis/leases/leases.ts'
-import type { Deadlines } from '../store/redis/link/deadlines.ts'
+import { type Deadlines, LinkError } from '../store/redis/link/call.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
-import { OverrideMoments } from '../store/redis/override-moments.ts'
-import { ReservationScript } from '../store/redis/reservation-script.ts'
+import { counterProbe, counterScript, ReservationScript } from '../store/redis/scripts.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
+import type { EmbeddedStore } from '../store/table/embedded-store.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
-import type { ControlLink } from './control/control-link.ts'
-import type { FleetNews } from './control/fleet-news.ts'
+import type { Clock } from '../time/clock.ts'
 import { SharedLogouts } from './shared-logouts.ts'
-import { SharedMarks } from './shared-marks.ts'
 
 export interface FleetParts {
   readonly config: ServerConfig
@@ -199,5 +196,32 @@ export class Fleet {
     const away_ms = Math.round(this.#clock.nowMs() - (this.#openSinceMs.get(node) ?? this.#clock.nowMs()))
     this.#logger.info({ event: 'redis_available', node, reason, away_ms }, `the circuit to ${node} is closed: ${reason}`)
     void this.#shared.sendUnsent()
+  }
+}
+
+/** Longer than a reservation can be settled, by clocks that differ a little. From a clock that is ahead of ours, it can for longer. */
+const KEPT_MS = 130 * 60 * 1000
+
+/** Marks in Redis, for all instances: a bitmap for each worker and hour. */
+export class SharedMarks implements SettledMarks {
+  readonly #script: ReservationScript
+  readonly #prefix: string
+  readonly #wallMs: () => number
+
+  constructor(script: ReservationScript, prefix: string, wallMs: () => number) {
+    this.#script = script
+    this.#prefix = prefix
+    this.#wallMs = wallMs
+  }
+
+  async mark({ instance, run, worker, hour, number }: ReservationName, issuedMs: number): Promise<MarkOutcome> {
+    const key = `${this.#prefix}settled:${instance}:${run}:${worker}:${hour}`
+    const keptMs = KEPT_MS + Math.max(0, Math.ceil(issuedMs - this.#wallMs()))
+    try {
+      return (await this.#script.mark(key, number, keptMs)) ? 'already' : 'marked'
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+      return error.outcome === 'unknown' ? 'unknown' : 'unavailable'
+    }
   }
 }

@@ -1,6 +1,5 @@
 import type { ServerConfig } from '../config/config.ts'
-import { type ListenAddress, placeOf } from '../listen/listen-address.ts'
-import { type ListenerName, listener, openListeners } from '../listen/listeners.ts'
+import { type ListenAddress, type ListenerName, listener, openListeners, placeOf } from '../listen/listeners.ts'
 import type { OpenControl } from './open-control.ts'
 import type { OpenSources } from './open-sources.ts'
 import type { StartContext } from './start-context.ts'

@@ -1,22 +1,18 @@
-import { overrideJson } from '../admin/api/overrides/override-json.ts'
-import type { OverrideStorage } from '../overrides/override-storage.ts'
-import { activityCalls } from './control/activity-control.ts'
-import { bundleJson } from './control/bundle-json.ts'
-import type { ControlHandlers } from './control/control-calls.ts'
-import { FileOverrideStorage } from './control/file-override-storage.ts'
-import type { FleetControl } from './control/fleet-control.ts'
-import type { FleetNews } from './control/fleet-news.ts'
-import { instanceStatus } from './control/instance-status.ts'
-import { overrideCalls } from './control/override-calls.ts'
-import { OverrideControl } from './control/override-control.ts'
-import { answerTop } from './control/top-control.ts'
+import { overrideJson } from '../admin/api/override-json.ts'
+import { activityCalls } from '../control/activity/activity-control.ts'
+import type { ControlHandlers, FleetNews } from '../control/control-calls.ts'
+import type { FleetControl } from '../control/fleet-control.ts'
+import { answerTop, bundleJson, instanceStatus } from '../control/instance-status.ts'
+import { FileOverrideStorage } from '../control/overrides/file-override-storage.ts'
+import { OverrideControl, overrideCalls } from '../control/overrides/override-control.ts'
+import type { OverrideStorage } from '../overrides/override-map.ts'
 import type { OpenReports } from './open-reports.ts'
 import type { OpenSources } from './open-sources.ts'
 import type { OpenState } from './open-state.ts'
 import type { StartContext } from './start-context.ts'
 import type { StateKeeper } from './state-keeper.ts'
 import type { Supervisor } from './threads/supervisor.ts'
-import type { WorkerSlots } from './threads/worker-slot.ts'
+import type { WorkerSlots } from './threads/worker-host.ts'
 
 /** What operators change while the service runs. */
 export interface OpenControl {
@@ -58,7 +54,7 @@ async function openFleet(
   { overrides, supervisor }: ControlParts,
 ): Promise<FleetControl | undefined> {
   if (config.redis === undefined) return undefined
-  const { openFleetControl } = await import('./control/open-fleet-control.ts')
+  const { openFleetControl } = await import('../control/fleet-control.ts')
   /** After the overrides: a worker that says that it knows one must have it. */
   const announceFleet = async (news: FleetNews, all: FleetNews): Promise<void> => {
     await overrides.allAnnounced()

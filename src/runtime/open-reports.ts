@@ -1,13 +1,12 @@
-import { ConnectionShares } from '../listen/connection-shares.ts'
-import { ActivityControl } from './control/activity-control.ts'
-import { Problems } from './control/problems.ts'
+import { ActivityControl } from '../control/activity/activity-control.ts'
+import { type EventHub, openEventHub } from '../control/events/event-hub.ts'
+import { Problems } from '../control/problems.ts'
+import { ConnectionShares } from '../listen/connection-slots.ts'
 import { DecisionLogFile } from './decision-log/decision-log-file.ts'
-import type { EventHub } from './events/event-hub.ts'
-import { openEventHub } from './events/open-event-hub.ts'
 import type { OpenState } from './open-state.ts'
 import { SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
-import type { WorkerSlots } from './threads/worker-slot.ts'
+import type { WorkerSlots } from './threads/worker-host.ts'
 
 /** Where the main thread collects what the threads report. */
 export interface OpenReports {

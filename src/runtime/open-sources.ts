@@ -1,14 +1,14 @@
+import type { Logger } from 'pino'
 import type { Activate, BundleIntake } from '../bundle/bundle-intake.ts'
 import type { BundleSource } from '../bundle/bundle-source.ts'
+import { VERSION } from '../files/package-files.ts'
 import type { IpFileListener } from '../ip-data/ip-files.ts'
-import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
-import { VERSION } from '../version.ts'
-import { BlockExpiryWatch } from './block-expiry-watch.ts'
-import { logHeldRules } from './held-rules-log.ts'
+import type { NamedLimit } from '../policy/compile.ts'
+import { type BlockExpiry, heldRuleNote, heldRules } from '../policy/review/warnings.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { OpenState } from './open-state.ts'
 import type { StartContext } from './start-context.ts'
 import type { Supervisor } from './threads/supervisor.ts'
-import { logUnservedDomains } from './unserved-domains-log.ts'
 
 /** Where bundles and IP data come from. */
 export interface OpenSources {
@@ -81,4 +81,66 @@ function newSignal(): Signal {
     give = resolve
   })
   return { given, give }
+}
+
+const LOOK_MS = 1000
+
+/** Says so once for each block of the active bundle that has expired, at load or later. */
+class BlockExpiryWatch {
+  readonly #logger: Logger
+  readonly #wallMs: () => number
+  #pending: readonly BlockExpiry[] = []
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(logger: Logger, wallMs: () => number) {
+    this.#logger = logger
+    this.#wallMs = wallMs
+  }
+
+  /** Those of the bundle that is active from now on. */
+  watch(expiries: readonly BlockExpiry[]): void {
+    this.stop()
+    this.#pending = expiries
+    this.#look()
+    // Not one timer until the next: the wall clock may be set.
+    if (this.#pending.length > 0) this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #look(): void {
+    const wallMs = this.#wallMs()
+    for (const { policy, rule, expiresAt, expiresAtMs } of this.#pending) {
+      if (expiresAtMs > wallMs) continue
+      const what = { event: 'block_expired', policy, rule, expires_at: expiresAt }
+      this.#logger.warn(what, 'a block has expired and covers nobody: remove it from the bundle')
+    }
+    this.#pending = this.#pending.filter(({ expiresAtMs }) => expiresAtMs > wallMs)
+    if (this.#pending.length === 0) this.stop()
+  }
+}
+
+/** Enough to show what happens; `edge validate` lists all. */
+const LOGGED_RULES = 50
+
+/** Says which rules of a bundle count requests for as long as a hold lasts, where nobody need report the end of a request. */
+function logHeldRules(limits: readonly NamedLimit[], logger: Logger): void {
+  const rules = heldRules(limits).slice(0, LOGGED_RULES).map(heldRuleNote)
+  if (rules.length === 0) return
+  logger.warn({ event: 'holds_expire', rules }, 'concurrency rules count each request for hold_seconds, unless the gateway reports its end')
+}
+
+/** Enough to show what happens. */
+const LOGGED_POLICIES = 50
+
+/** Says which policies of a bundle cover nothing, because no listener carries calls of the rate limit service. */
+function logUnservedDomains(policies: readonly string[], logger: Logger): void {
+  if (policies.length === 0) return
+  logger.warn(
+    { event: 'domains_unserved', policies: policies.slice(0, LOGGED_POLICIES) },
+    'policies with a domain cover nothing: set EDGE_GRPC_PORT or EDGE_GRPC_SOCKET',
+  )
 }

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
-import type { SavedReservations } from '../reservations/reservation-memory.ts'
-import type { SharedTable } from '../store/shared-table.ts'
-import { setAside } from '../store/state/set-aside.ts'
+import type { SavedReservations } from '../reservations/reservation-numbers.ts'
 import { StateFile } from '../store/state/state-file.ts'
 import { OVERRIDES, RESERVATION_IDENTITY, SETTLED_RESERVATIONS } from '../store/state/state-format.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
-import { readState, restoreInto, type SavedState, StateTooLarge } from '../store/state/state-read.ts'
+import { readState, restoreInto, type SavedState, StateTooLarge, setAside } from '../store/state/state-read.ts'
+import type { SharedTable } from '../store/table/shared-table.ts'
+import type { Clock } from '../time/clock.ts'
 
 /** As many as may be lost where the parts of the table are unevenly full. One that loses more is too small. */
 const MAX_EVICTED_SHARE = 0.001

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
-import { requestFailure } from '../bundle/request-failure.ts'
-import type { Clock } from '../clock.ts'
+import { requestFailure } from '../bundle/bundle-request.ts'
 import type { ServerConfig } from '../config/config.ts'
-import { CounterFamily } from '../telemetry/metrics/counter-family.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
+import type { Clock } from '../time/clock.ts'
 
 /** How long a worker that ends may take to send the spans that it has. */
 export const TRACES_CLOSE_MS = 1000

@@ -1,6 +1,6 @@
 import type { HttpListener } from '../listen/http-listener.ts'
-import type { ListenTarget, PortAddress } from '../listen/listen-address.ts'
-import type { ListenerServer } from '../listen/listener-server.ts'
+import type { ListenerServer } from '../listen/listener-servers.ts'
+import type { ListenTarget, PortAddress } from '../listen/listeners.ts'
 import type { ProxyFront } from '../proxy/proxy-front.ts'
 
 /** The listener of `reverse_proxy`, and what stands behind it. */

@@ -1,11 +1,11 @@
-import type { AdminEndpoints } from '../admin/admin-endpoints.ts'
+import type { AdminEndpoints } from '../admin/admin-server.ts'
 import type { AdminApi } from '../admin/api/admin-api.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import type { SettlementRecorder } from '../decide/settlement-recorder.ts'
-import { respondNotFound } from '../http/routes.ts'
 import type { PortOptions } from '../listen/http-listener.ts'
-import type { ListenerServer } from '../listen/listener-server.ts'
+import type { ListenerServer } from '../listen/listener-servers.ts'
+import { respondNotFound } from '../listen/node-http/routes.ts'
 import type { Reservations } from '../reservations/reservations.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
@@ -49,7 +49,7 @@ async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
     const [{ requestExplainer }, { basePathOf, FORWARDER }, { WorkSlices }] = await Promise.all([
       import('../proxy/request-explainer.ts'),
       import('../proxy/incoming-request.ts'),
-      import('../proxy/work-slices.ts'),
+      import('../proxy/body/work-slices.ts'),
     ])
     return (config, parts) => {
       const { backendUrl, maxBodyBytes } = config
@@ -57,7 +57,7 @@ async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
       return newAdminApi(config, parts, requestExplainer(parts.engine, options))
     }
   }
-  const { questionExplainer } = await import('../doors/http1/question-explainer.ts')
+  const { questionExplainer } = await import('../doors/http1/http-question.ts')
   return (config, parts) => newAdminApi(config, parts, questionExplainer(parts.engine, config.gatewayHints))
 }
 

@@ -1,15 +1,15 @@
 import type { AdminRouteParts } from '../admin/admin-routes.ts'
-import type { EventStreams } from '../admin/api/events/event-streams.ts'
-import type { WrongSecrets } from '../admin/wrong-secrets.ts'
+import type { EventStreams } from '../admin/api/events-endpoint.ts'
 import type { ServerConfig } from '../config/config.ts'
-import type { NoteDecided } from '../decide/note-decided.ts'
+import type { ControlLink } from '../control/control-link.ts'
+import type { NoteDecided } from '../decide/question.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
-import type { BodyMemory } from '../proxy/body-memory.ts'
+import type { BodyMemory } from '../proxy/body/body-memory.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
-import type { Logouts } from '../session-cookies.ts'
+import type { Logouts } from '../sessions/session-cookies.ts'
+import type { WrongSecrets } from '../sessions/wrong-secrets.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
-import type { ControlLink } from './control/control-link.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { Logouts } from '../session-cookies.ts'
-import { LinkError } from '../store/redis/link/link-error.ts'
+import type { Logouts } from '../sessions/session-cookies.ts'
+import { LinkError } from '../store/redis/link/call.ts'
 import type { RedisLink } from '../store/redis/link/redis-link.ts'
 
 export interface SharedLogoutsParts {

@@ -1,11 +1,12 @@
-import { newWrongSecretsBuffer } from '../admin/wrong-secrets.ts'
-import { newRevokedBuffer } from '../decide/revoked-sessions.ts'
-import { newOpenReservationsBuffer } from '../engine/open-reservations.ts'
-import { newSharesBuffer } from '../listen/connection-shares.ts'
-import { newSlotsBuffer } from '../listen/connection-slots.ts'
-import { newBodyMemoryBuffer } from '../proxy/body-memory.ts'
-import type { ReservationMemory } from '../reservations/reservation-memory.ts'
-import { newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+import { forgetOpenReservations, newOpenReservationsBuffer } from '../engine/open-reservations.ts'
+import { ConnectionShares, forgetSlots, newSharesBuffer, newSlotsBuffer } from '../listen/connection-slots.ts'
+import { forgetBodies, newBodyMemoryBuffer } from '../proxy/body/body-memory.ts'
+import type { ReservationMemory } from '../reservations/reservation-numbers.ts'
+import { newRevokedBuffer, RevokedSessions } from '../sessions/revoked-sessions.ts'
+import { newWrongSecretsBuffer } from '../sessions/wrong-secrets.ts'
+import { SharedTable } from '../store/table/shared-table.ts'
+import { CATALOGUE, METRIC_NAMES } from '../telemetry/metrics/catalogue.ts'
+import { type MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
 
 /** Everything that the threads of one process have in common. */
 export interface SharedMemory {
@@ -60,4 +61,36 @@ export const SUPERVISOR = 0
 
 export function ownerNumber(worker: number): number {
   return worker + 1
+}
+
+const GAUGES = METRIC_NAMES.filter((name) => CATALOGUE[name].type === 'gauge')
+
+/** Puts the shared memory in order after a thread died in the middle of something. What it counted stays counted. */
+export class WorkerCleanup {
+  readonly #table: SharedTable
+  readonly #metrics: MetricMemory
+  readonly #revokedSessions: readonly RevokedSessions[]
+  readonly #shares: ConnectionShares
+  readonly #memory: SharedMemory
+
+  constructor(memory: SharedMemory, metrics: MetricMemory) {
+    const owner = ownerNumber(SUPERVISOR)
+    this.#table = new SharedTable(memory.table, owner)
+    this.#metrics = metrics
+    const { revokedSessions, revokedAdminSessions } = memory
+    this.#revokedSessions = [revokedSessions, revokedAdminSessions].map((buffer) => new RevokedSessions(buffer, owner))
+    this.#shares = new ConnectionShares(memory.connections, SUPERVISOR)
+    this.#memory = memory
+  }
+
+  /** Returns how many counters' locks it held. */
+  cleanUp(worker: number): number {
+    this.#metrics.forgetWorker(worker, GAUGES)
+    for (const sessions of this.#revokedSessions) sessions.forgetWorker(ownerNumber(worker))
+    this.#shares.forgetWorker(worker)
+    forgetBodies(this.#memory.bodies, worker)
+    forgetOpenReservations(this.#memory.openReservations, worker)
+    forgetSlots(this.#memory.connectionSlots, worker)
+    return this.#table.freeLocksOf(ownerNumber(worker))
+  }
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { ReadBundle } from '../bundle/bundle-reader.ts'
-import { type Clock, systemClock } from '../clock.ts'
 import type { ServerConfig } from '../config/config.ts'
-import type { Deadlines } from '../store/redis/link/deadlines.ts'
-import type { EventTap } from '../telemetry/events/event-tap.ts'
+import type { Deadlines } from '../store/redis/link/call.ts'
+import type { EventTap } from '../telemetry/events/published-events.ts'
+import { type Clock, systemClock } from '../time/clock.ts'
 
 /** How long request listeners stay closed while nothing is known about the first bundle: its file is on a disk that hangs, or its URL is slow. */
 const FIRST_BUNDLE_MS = 10_000

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { Clock } from '../clock.ts'
 import type { StateFile } from '../store/state/state-file.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
-import { CounterFamily, type Series } from '../telemetry/metrics/counter-family.ts'
+import { CounterFamily, type Series } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import type { Clock } from '../time/clock.ts'
 
 /** As `--help` and the documentation have it. */
 const INTERVAL_MS = 5000

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { serverMemory } from '../../test/support/service/server-memory.ts'
 import { forgetOpenReservations } from '../engine/open-reservations.ts'
-import { newTableBuffer } from '../store/table-layout.ts'
+import { newTableBuffer } from '../store/table/table-layout.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
-import { newSharedMemory, SUPERVISOR } from './shared-memory.ts'
-import { WorkerCleanup } from './worker-cleanup.ts'
+import { newSharedMemory, SUPERVISOR, WorkerCleanup } from './shared-memory.ts'
 
 test('nobody waits for what a dead worker had reserved, and still for what the others have', () => {
   const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 2, serverMemory().reservations.memory)

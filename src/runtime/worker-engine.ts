@@ -1,19 +1,30 @@
-import { BudgetWarnings } from '../decide/budget-warnings.ts'
-import type { OnBudgetWarning } from '../engine/budget-warning.ts'
-import type { CallerDigest } from '../engine/caller-digest.ts'
+import type { Logger } from 'pino'
+import { policiesOf, pricesOf } from '../bundle/shared-bundle.ts'
+import type { ServerConfig } from '../config/config.ts'
+import type { ControlLink } from '../control/control-link.ts'
+import { BudgetWarnings } from '../decide/decision-recorder.ts'
+import { PlanSwitch } from '../engine/active-plan.ts'
+import type { CallerDigest } from '../engine/decide-options.ts'
 import { Engine } from '../engine/engine.ts'
 import { OpenReservations } from '../engine/open-reservations.ts'
-import { PlanSwitch } from '../engine/plan-switch.ts'
-import { IpDatabases } from '../ip-data/ip-databases.ts'
+import type { OnBudgetWarning } from '../engine/watchers.ts'
+import { IpDatabases, type IpFile } from '../ip-data/ip-databases.ts'
+import { PlanBuilder } from '../policy/compile.ts'
+import type { BundleInfo, Plan } from '../policy/plan.ts'
 import { CallerDigester } from '../store/caller-digester.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { EmbeddedStore } from '../store/embedded-store.ts'
-import { SharedTable } from '../store/shared-table.ts'
-import { BudgetWarningMetrics } from '../telemetry/metrics/budget-warning-metrics.ts'
+import type { Deadlines } from '../store/redis/link/call.ts'
+import { EmbeddedStore } from '../store/table/embedded-store.ts'
+import { SharedTable } from '../store/table/shared-table.ts'
+import type { EventTap } from '../telemetry/events/published-events.ts'
+import { BudgetWarningMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import type { Clock } from '../time/clock.ts'
+import { inSlices } from '../time/slices.ts'
 import { TopCallers } from '../top/top-callers.ts'
 import type { Fleet } from './fleet.ts'
-import { ownerNumber } from './shared-memory.ts'
-import type { WorkerContext } from './worker-parts.ts'
+import { ownerNumber, type SharedMemory } from './shared-memory.ts'
+import type { FromWorker, ToWorker } from './threads/messages.ts'
 
 /** Where a worker counts. */
 export interface WorkerStore {
@@ -80,4 +91,99 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
 function newOpenReservations({ config, memory, worker, clock }: WorkerContext): OpenReservations | undefined {
   if (config.mode !== 'reverse_proxy') return undefined
   return new OpenReservations({ memory: memory.openReservations, worker, hashKey: memory.hashKey, clock })
+}
+
+type PrepareMessage = ToWorker & { readonly type: 'prepare' }
+
+/** Makes bundles ready in a worker's engine: each is compiled beside the active one, and reported to the supervisor, which turns to it. */
+export class WorkerPlans {
+  readonly #decider: WorkerEngine
+  readonly #send: (message: FromWorker) => void
+  readonly #bundles = new Map<number, BundleInfo>()
+  readonly #listeners: (() => void)[] = []
+  /** One bundle after the other. */
+  #preparing: Promise<void> = Promise.resolve()
+
+  constructor(decider: WorkerEngine, send: (message: FromWorker) => void) {
+    this.#decider = decider
+    this.#send = send
+  }
+
+  /** The bundle that is active. */
+  get bundle(): BundleInfo | undefined {
+    return this.#bundles.get(this.#decider.plans.generation)
+  }
+
+  /** Resolves when the bundles that have come so far are ready. */
+  get prepared(): Promise<void> {
+    return this.#preparing
+  }
+
+  /** Calls back each time that a plan has become active. */
+  onActive(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  useIpFile(file: IpFile): void {
+    this.#decider.ipDatabases.use(file)
+  }
+
+  prepare(message: PrepareMessage): Promise<void> {
+    this.#preparing = this.#preparing.then(() => this.#prepare(message))
+    return this.#preparing
+  }
+
+  noteActive(): void {
+    // It lets go of the plan before it: where no request comes, nothing else would.
+    void this.#decider.engine.plan
+    for (const listener of this.#listeners) listener()
+  }
+
+  async #prepare(message: PrepareMessage): Promise<void> {
+    const { generation, info } = message
+    const { ipDatabases, plans } = this.#decider
+    let problem: string | undefined
+    try {
+      await ipDatabases.prepareFor(await inSlices(this.#stepsOf(message)))
+      for (const older of this.#bundles.keys()) if (older < plans.generation) this.#bundles.delete(older)
+      this.#bundles.set(generation, info)
+    } catch (error) {
+      problem = `it cannot be compiled: ${(error as Error).message}`
+    }
+    this.#send({ type: 'prepared', generation, problem })
+  }
+
+  *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
+    const builder = new PlanBuilder(bundle.version, pricesOf(bundle))
+    for (const policy of policiesOf(bundle)) {
+      builder.add(policy)
+      yield
+    }
+    const plan = builder.build()
+    yield* this.#decider.engine.prepare(generation, plan, sincesMs)
+    return plan
+  }
+}
+
+/** What a worker is started with. */
+export interface WorkerParts {
+  readonly config: ServerConfig
+  readonly memory: SharedMemory
+  /** From 1. */
+  readonly worker: number
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Taps the logger; undefined where the main thread hears what it logs, or nobody can watch. */
+  readonly tap?: EventTap | undefined
+  readonly send: (message: FromWorker) => void
+  /** Deadlines of calls to Redis; real time unless a test holds it. */
+  readonly deadlines?: Deadlines | undefined
+}
+
+/** What every phase of a worker's start may use. */
+export interface WorkerContext extends WorkerParts {
+  /** This worker's lane of the metrics. */
+  readonly metricMemory: MetricMemory
+  /** Asks the main thread on behalf of operators. */
+  readonly control: ControlLink
 }

@@ -1,25 +1,31 @@
-/** The composition root of a worker, phase by phase, and what it does on the supervisor's messages. */
-
+import { type EventLoopUtilization, performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { getHeapStatistics } from 'node:v8'
 import { hasEvents } from '../config/config.ts'
+import { type FleetNews, resultOf, type WorkerHandlers } from '../control/control-calls.ts'
+import { ControlLink } from '../control/control-link.ts'
+import { WorkerEvents } from '../control/events/worker-events.ts'
 import { DecisionLines } from '../decision-log/decision-lines.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
+import { CounterFamily, type Series } from '../telemetry/metrics/metric-families.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
-import { resultOf } from './control/call-result.ts'
-import type { WorkerHandlers } from './control/control-calls.ts'
-import { ControlLink } from './control/control-link.ts'
-import type { FleetNews } from './control/fleet-news.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
-import { WorkerEvents } from './events/worker-events.ts'
 import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
 import { loadServerCode } from './server-code.ts'
 import type { ToWorker } from './threads/messages.ts'
-import { Vitals } from './vitals.ts'
-import { newWorkerEngine, openWorkerStore, type WorkerEngine, type WorkerStore } from './worker-engine.ts'
-import type { WorkerContext, WorkerParts } from './worker-parts.ts'
-import { WorkerPlans } from './worker-plans.ts'
+import {
+  newWorkerEngine,
+  openWorkerStore,
+  type WorkerContext,
+  type WorkerEngine,
+  type WorkerParts,
+  WorkerPlans,
+  type WorkerStore,
+} from './worker-engine.ts'
 import { newWorkerServers } from './worker-servers.ts'
+
+/** The composition root of a worker, phase by phase, and what it does on the supervisor's messages. */
 
 /** How long counters of callers are waited for when an operator asks. The main thread waits a bit longer. */
 const LOOK_MS = 500
@@ -156,5 +162,35 @@ function workerCalls({ context: { clock }, decider: { engine, top } }: OpenWorke
   return {
     top: (filter) => top!.report(filter, engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
     know_overrides: () => undefined,
+  }
+}
+
+const INTERVAL_MS = 1000
+
+/** What a worker measures of itself, in shared memory, so that a scrape of any worker shows all of them. */
+class Vitals {
+  readonly #busyRatio: Series
+  readonly #heapBytes: Series
+  readonly #timer: NodeJS.Timeout
+  #before: EventLoopUtilization
+
+  constructor(memory: MetricMemory, worker: number) {
+    this.#busyRatio = new CounterFamily(memory, 'edge_worker_busy_ratio').series(String(worker))
+    this.#heapBytes = new CounterFamily(memory, 'edge_worker_heap_bytes').series(String(worker))
+    this.#before = performance.eventLoopUtilization()
+    this.#timer = setInterval(() => this.#measure(), INTERVAL_MS)
+    this.#timer.unref()
+    this.#measure()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #measure(): void {
+    const now = performance.eventLoopUtilization()
+    this.#busyRatio.count = performance.eventLoopUtilization(now, this.#before).utilization
+    this.#before = now
+    this.#heapBytes.count = getHeapStatistics().used_heap_size
   }
 }

@@ -1,5 +1,4 @@
-import { HalfSipHash } from './half-sip-hash.ts'
-import { SubjectWords } from './subject.ts'
+import { HalfSipHash, SubjectWords } from './subject.ts'
 
 /** So that no digest is the hash of a counter. */
 const CALLER = ['caller']

@@ -1,5 +1,4 @@
-import { HalfSipHash } from './half-sip-hash.ts'
-import { SubjectWords } from './subject.ts'
+import { HalfSipHash, SubjectWords } from './subject.ts'
 
 /**
  * Where the counter of one subject is, for a settlement that does not know the subject's values. All in hex digits. Nobody can tell the

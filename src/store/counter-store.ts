@@ -1,8 +1,6 @@
 import type { Limit } from '../limiter/limit.ts'
-import type { ChargeResults } from './charge-results.ts'
-import type { Charges, Counter } from './charges.ts'
+import type { ChargeResults, Charges, Counter, Taken } from './charges.ts'
 import type { CounterLocator } from './counter-locator.ts'
-import type { Taken } from './taken.ts'
 
 /** Whether all rows were taken, or would be; 'unavailable': it is not known, and nothing was taken. */
 export type Outcome = boolean | 'unavailable'

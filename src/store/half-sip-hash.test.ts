@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { sized } from '../../test/support/run/property-runs.ts'
-import { HalfSipHash } from './half-sip-hash.ts'
-import { SubjectWords } from './subject.ts'
+import { HalfSipHash, SubjectWords } from './subject.ts'
 
 const word = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
 const key = fc.tuple(word, word)

@@ -3,7 +3,7 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rm
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { LogStream, newPartialLineFlag } from './log-stream.ts'
+import { LogStream, newPartialLineFlag } from './logger.ts'
 
 test('a line goes out as it is', () => {
   const path = join(scratch(), 'log')

@@ -1,20 +1,14 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
-import type { CallerDigest } from '../engine/caller-digest.ts'
-import type { Group } from '../engine/group.ts'
-import { subjectDigest } from '../engine/rule-overrides.ts'
-import { bundleRule } from '../engine/variant.ts'
+import type { CallerDigest } from '../engine/decide-options.ts'
+import type { Group } from '../engine/decision.ts'
+import { bundleRule, subjectDigest } from '../engine/overrides/rule-overrides.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { PlanCounter } from '../policy/algorithms/compiled-rule.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
-import type { PlanCounter } from '../policy/plan-counter.ts'
-import { ChargeResults } from '../store/charge-results.ts'
-import { Charges, type Counter } from '../store/charges.ts'
+import { ChargeResults, Charges, type Counter } from '../store/charges.ts'
 import type { CounterLocator } from '../store/counter-locator.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import type { CallerIds, KnownRule } from './caller-ids.ts'
-import { NearGate } from './near-gate.ts'
-import type { ShownCaller } from './shown-caller.ts'
-import { isAsked, type TopFilter } from './top-filter.ts'
-import { ValueTexts, valuesAt } from './value-texts.ts'
+import { type CallerIds, isAsked, type KnownRule, type ShownCaller, type TopFilter, ValueTexts, valuesAt } from './caller-ids.ts'
 
 /** Callers that are remembered, the last ones noted. */
 const MAX_CALLERS = 500
@@ -203,4 +197,34 @@ function scarcest(counters: readonly PlanCounter[], levels: Float64Array, firstR
     if (level * found.counter.size < found.level * counter.size) found = { level, counter }
   }
   return found
+}
+
+const PERIOD_MS = 100
+/** Counters that are noted in a period. */
+const MAX_NOTED = 100
+/** How much larger the bound gets by a period in which few were noted. */
+const GROWTH = 1.25
+
+/** Chooses the counters to note by the share that is left, so that the work is bounded: where too many are noted, only smaller shares are. */
+class NearGate {
+  /** Counters with a smaller share left are noted. */
+  below = 1
+  #bound = 1
+  #left = MAX_NOTED
+  #endMs = Number.NEGATIVE_INFINITY
+
+  /** Begins another period when it is time. */
+  turnTo(nowMs: number): void {
+    if (nowMs < this.#endMs) return
+    if (this.#left === 0) this.#bound /= 2
+    else if (this.#left > MAX_NOTED / 2) this.#bound = Math.min(1, this.#bound * GROWTH ** ((nowMs - this.#endMs) / PERIOD_MS + 1))
+    this.below = this.#bound
+    this.#left = MAX_NOTED
+    this.#endMs = nowMs + PERIOD_MS
+  }
+
+  /** One is noted. */
+  count(): void {
+    if (--this.#left === 0) this.below = Number.NEGATIVE_INFINITY
+  }
 }

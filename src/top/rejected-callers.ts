@@ -1,8 +1,7 @@
-import type { CallerDigest } from '../engine/caller-digest.ts'
+import type { CallerDigest } from '../engine/decide-options.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { CallerIds, KnownRule, RuleName } from './caller-ids.ts'
+import { type CallerIds, type KnownRule, type PackedTexts, type RuleName, ValueTexts } from './caller-ids.ts'
 import { StreamSummary } from './stream-summary.ts'
-import { type PackedTexts, ValueTexts } from './value-texts.ts'
 
 /** Rejects are counted in periods of this length, the same in all threads. The current one and the one before it are kept. */
 export const PERIOD_MS = 5 * 60_000

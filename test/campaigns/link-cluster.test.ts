@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { hashSlot } from '../../src/store/redis/link/hash-slot.ts'
+import { hashSlot } from '../../src/store/redis/link/cluster-map.ts'
 import { openLink, type RecordedLink } from '../support/redis/recorded-link.ts'
 import { RedisCluster } from '../support/redis/redis-cluster.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { ReplayReport } from '../../src/replay/replay-report.ts'
+import type { ReplayReport } from '../../src/offline/replay/replay-report.ts'
 import { jwt } from '../support/bundles/bundles.ts'
 import { Random } from '../support/random/random.ts'
 import { ask, type Fields } from '../support/service/http.ts'

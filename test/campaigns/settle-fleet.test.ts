@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
+import { systemClock } from '../../src/time/clock.ts'
 import { runningCluster } from '../support/redis/redis-cluster.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'

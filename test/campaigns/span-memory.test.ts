@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { requestAttributes } from '../../src/telemetry/tracing/span-attributes.ts'
+import { requestAttributes } from '../../src/telemetry/tracing/request-trace.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void

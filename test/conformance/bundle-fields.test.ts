@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parseBundle } from '../../src/policy/parse.ts'
-import { formatProblem } from '../../src/policy/problem.ts'
+import { formatProblem } from '../../src/text/problem.ts'
 import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { running } from '../support/service/running.ts'
 

@@ -1,4 +1,4 @@
-import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { settlingByLocator } from '../support/store/settling-by-locator.ts'
 import { describeHolds } from './holds.ts'
 import { describeSettlement } from './settlement.ts'

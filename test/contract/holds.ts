@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Limit } from '../../src/limiter/limit.ts'
-import type { Counter } from '../../src/store/charges.ts'
+import type { Counter, Taken as TakenAt } from '../../src/store/charges.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
-import type { Taken as TakenAt } from '../../src/store/taken.ts'
 import {
   bucketLimit,
   checkRows,

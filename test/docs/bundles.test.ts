@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { formatOf } from '../../src/policy/bundle-format.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
-import { formatProblem, type Problem } from '../../src/policy/problem.ts'
+import { formatOf } from '../../src/policy/schema/bundle.ts'
+import { formatProblem, type Problem } from '../../src/text/problem.ts'
 import { codeBlocks, markdownFiles, ROOT, readText } from './markdown.ts'
 
 const exampleNames = readdirSync(join(ROOT, 'examples'), { recursive: true, encoding: 'utf8' }).filter(

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/runtime/control/problems.ts'
+import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/control/problems.ts'
 import { EVENTS_DROPPED, PUBLISHED_EVENTS } from '../../src/telemetry/events/published-events.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 

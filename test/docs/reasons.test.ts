@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { API_ERRORS } from '../../src/admin/api/api-error.ts'
 import { REASONS } from '../../src/engine/reasons.ts'
-import { SETTLE_ERRORS } from '../../src/reservations/settle-errors.ts'
+import { SETTLE_ERRORS } from '../../src/reservations/reservations.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 
 const rows = tableRows(readText('docs/reasons.md'), ['Code', 'Status', 'Meaning'])

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { formatAddress, parseAddress, subjectText } from '../../src/address.ts'
+import { formatAddress, parseAddress, subjectText } from '../../src/text/address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
 import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { bundleJsonSchema } from '../../src/policy/json-schema.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
+import { bundleJsonSchema } from '../../src/policy/schema/bundle.ts'
 import { blockRule, bucketRule, bundle, llmRule, matching, policy, unlimitedRule } from '../support/bundles/bundles.ts'
 import { matches } from '../support/bundles/json-schema.ts'
 import { runs } from '../support/run/property-runs.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { formatAddress, parseAddress } from '../../src/address.ts'
 import { clientAddress, TrustedProxies } from '../../src/request/client-address.ts'
+import { formatAddress, parseAddress } from '../../src/text/address.ts'
 import { addressOf, anyAddress, textOf } from '../support/random/addresses.ts'
 import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'

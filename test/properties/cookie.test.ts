@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cookieValue } from '../../src/request/cookie.ts'
+import { cookieValue } from '../../src/request/encoded-values.ts'
 import { PlainRequestView, REPEATED } from '../../src/request/view.ts'
 import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { LimitDescriptor, LimitResult } from '../../src/engine/limit-call.ts'
+import type { LimitDescriptor, LimitResult } from '../../src/engine/descriptors/descriptor-call.ts'
 import { bundle } from '../support/bundles/bundles.ts'
 import { descriptor, limitEngine, told } from '../support/rate-limit/limit-engine.ts'
 import { ModelLimits, type ModelPolicy } from '../support/rate-limit/model-limits.ts'

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shareList } from '../../src/ip-data/ip-list.ts'
+import { shareList } from '../../src/ip-data/ip-databases.ts'
+import { SharedCidrMap } from '../../src/request/cidr-map.ts'
 import { readTorExits, readTypeList } from '../../src/request/ip-facts.ts'
-import { SharedCidrMap } from '../../src/request/shared-cidr-map.ts'
 import { addressOf, anyAddress, bitsOf, type NumericAddress, textOf } from '../support/random/addresses.ts'
 import { anyText } from '../support/random/texts.ts'
 

@@ -1,11 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { JsonEvents } from '../../src/llm/json-events.ts'
-import { JsonScanner } from '../../src/llm/json-scanner.ts'
+import { characters } from '../../src/llm/dialects/dialect.ts'
+import { type JsonEvents, JsonScanner } from '../../src/llm/json-scanner.ts'
 import type { JsonString } from '../../src/llm/json-string.ts'
 import { LlmRequestReader } from '../../src/llm/llm-request.ts'
 import { LlmResponseReader } from '../../src/llm/llm-response.ts'
-import { characters } from '../../src/llm/text-size.ts'
 import {
   anyMembers,
   CUTS,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { calendarOf, PERIODS } from '../../src/limiter/calendar.ts'
 import { WINDOW } from '../../src/limiter/limit.ts'
-import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { anyBurst, anyRate, anyShare } from '../support/random/numbers.ts'
 import { bucketLimit, overdrawn, type TokenLimit, takeRowsNow } from '../support/store/charging.ts'
 

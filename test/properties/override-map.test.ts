@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { decodeEntry, encodeEntry, MAX_ENTRY_BYTES } from '../../src/overrides/override-codec.ts'
-import { type OverrideEntry, subjectKey, subjectOf } from '../../src/overrides/override-entry.ts'
-import { OverrideMap } from '../../src/overrides/override-map.ts'
+import { type OverrideEntry, subjectKey, subjectOf } from '../../src/overrides/override.ts'
+import { decodeEntry, encodeEntry, MAX_ENTRY_BYTES, OverrideMap } from '../../src/overrides/override-map.ts'
 import { anyEntry, entry } from '../support/overrides/entries.ts'
 import { anyText } from '../support/random/texts.ts'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { encodePathText, normalizePath } from '../../src/policy/path.ts'
+import { encodePathText, normalizePath } from '../../src/text/path.ts'
 import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'
 

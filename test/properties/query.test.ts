@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseDescriptorKey } from '../../src/policy/descriptor-key.ts'
-import { queryValue } from '../../src/request/query.ts'
+import { queryValue } from '../../src/request/encoded-values.ts'
 import { type FieldValue, REPEATED } from '../../src/request/view.ts'
 import { anyText } from '../support/random/any-text.ts'
 import { runs } from '../support/run/property-runs.ts'

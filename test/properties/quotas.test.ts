@@ -4,7 +4,7 @@ import { Engine } from '../../src/engine/engine.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { PlainRequestView } from '../../src/request/view.ts'
-import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { bundle, policy, windowRule } from '../support/bundles/bundles.ts'
 import { runs } from '../support/run/property-runs.ts'
 

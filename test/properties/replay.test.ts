@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { ReplayReport } from '../../src/replay/replay-report.ts'
+import type { ReplayReport } from '../../src/offline/replay/replay-report.ts'
 import { Random } from '../support/random/random.ts'
 import { LimitModel, type ModelLimits, type ModelReject, modelPolicy } from '../support/replay/limit-model.ts'
 import { LOG_WRITERS, type Logged } from '../support/replay/log-writers.ts'

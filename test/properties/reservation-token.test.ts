@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { PRICED, RELEASED, SETTLED_TO_COST, SETTLED_TO_TOKENS } from '../../src/costs/settling-kinds.ts'
-import type { LocatedCharge, LocatedCounter } from '../../src/engine/located-charge.ts'
+import { PRICED, RELEASED, SETTLED_TO_COST, SETTLED_TO_TOKENS } from '../../src/costs/cost.ts'
+import type { LocatedCharge, LocatedCounter } from '../../src/engine/reservation.ts'
 import { calendarOf, PERIODS } from '../../src/limiter/calendar.ts'
 import { BUCKET, IN_FLIGHT, WINDOW } from '../../src/limiter/limit.ts'
-import { decodeContent, encodeContent } from '../../src/reservations/reservation-content.ts'
-import type { ReservationName } from '../../src/reservations/reservation-name.ts'
-import { openToken, sealToken } from '../../src/reservations/token-seal.ts'
+import { decodeContent, encodeContent, type ReservationName } from '../../src/reservations/reservation-content.ts'
+import { openToken, sealToken } from '../../src/reservations/reservations.ts'
 import { anyText } from '../support/random/any-text.ts'
 
 const KEY = randomBytes(32)

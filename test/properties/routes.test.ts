@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { mismatchOf } from '../../src/engine/verdict.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
-import { normalizeHost } from '../../src/policy/host.ts'
-import { mismatchOf } from '../../src/policy/mismatch.ts'
-import { encodePathText, normalizePath } from '../../src/policy/path.ts'
+import { Matches } from '../../src/policy/index/routes.ts'
+import { normalizeHost } from '../../src/policy/patterns.ts'
 import type { PlanPolicy } from '../../src/policy/plan.ts'
-import { Matches } from '../../src/policy/routes.ts'
-import type { Policy } from '../../src/policy/schema.ts'
+import type { Policy } from '../../src/policy/schema/bundle.ts'
+import { encodePathText, normalizePath } from '../../src/text/path.ts'
 import { runs } from '../support/run/property-runs.ts'
 
 // Few names, so that policies and requests meet often.

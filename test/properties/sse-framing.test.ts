@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readEventData } from '../../src/llm/sse-event.ts'
-import { SseFraming, type SsePiece } from '../../src/llm/sse-framing.ts'
+import { readEventData, SseFraming, type SsePiece } from '../../src/llm/sse-framing.ts'
 import { parseSse } from '../support/llm/llm-streams.ts'
 import { finished, pushed } from '../support/llm/sse-pieces.ts'
 import { anyText } from '../support/random/any-text.ts'

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readEventData } from '../../src/llm/sse-event.ts'
-import { SseFraming } from '../../src/llm/sse-framing.ts'
+import { readEventData, SseFraming } from '../../src/llm/sse-framing.ts'
 import { spliceUsage } from '../support/llm/splice-usage.ts'
 import { pushed } from '../support/llm/sse-pieces.ts'
 import { runs } from '../support/run/property-runs.ts'

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { calendarOf } from '../../src/limiter/calendar.ts'
 import { WINDOW, type WindowLimit } from '../../src/limiter/limit.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
-import { newEmbeddedStore } from '../../src/store/embedded-store.ts'
+import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { resetRows, settleRows, takeRows } from '../support/store/charging.ts'
 import { MapStore } from '../support/store/map-store.ts'
 

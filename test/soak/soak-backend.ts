@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { FakeCall } from '../../src/fake-llm/call.ts'
-import { DEFAULT_OPTIONS, type FakeLlmOptions } from '../../src/fake-llm/options.ts'
+import { DEFAULT_OPTIONS, type FakeLlmOptions } from '../../src/fake-llm/flags.ts'
 import { respondTo } from '../../src/fake-llm/respond.ts'
 import { type Kind, sendPattern } from '../support/proxy/pattern.ts'
 import { Random } from '../support/random/random.ts'

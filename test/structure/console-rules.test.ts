@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import { isCredential as isShownAsDigest } from '../../console/caller-values.ts'
 import { settableFields as offeredFields } from '../../console/rules/settable-fields.ts'
+import { settableFields } from '../../src/policy/change-check.ts'
 import { isCredential } from '../../src/policy/descriptor-key.ts'
-import type { Rule } from '../../src/policy/schema.ts'
-import { settableFields } from '../../src/policy/settable-fields.ts'
+import type { Rule } from '../../src/policy/schema/bundle.ts'
 import {
   blockRule,
   bucketRule,

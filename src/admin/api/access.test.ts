@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import { expect, test } from 'vitest'
-import { newWrongSecretsBuffer, WrongSecrets } from '../wrong-secrets.ts'
-import { Access, type AccessParts } from './access.ts'
-import { AdminToken } from './admin-token.ts'
-import { AdminSessions } from './session/admin-sessions.ts'
+import { AdminSessions } from '../../sessions/admin-sessions.ts'
+import { newWrongSecretsBuffer, WrongSecrets } from '../../sessions/wrong-secrets.ts'
+import { Access, type AccessParts, AdminToken } from './access.ts'
 
 const TOKEN = 'an-admin-token-of-thirty-two-characters-or-more'
 

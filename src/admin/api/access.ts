@@ -1,13 +1,12 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
-import { cookieHeader, fieldValue } from '../../http/raw-headers.ts'
+import { cookieHeader, fieldValue } from '../../http1/header-fields.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
-import type { WrongSecrets } from '../wrong-secrets.ts'
-import { actorOf } from './actor.ts'
-import type { AdminToken } from './admin-token.ts'
+import type { AdminSessions } from '../../sessions/admin-sessions.ts'
+import type { WrongSecrets } from '../../sessions/wrong-secrets.ts'
+import { parseAddress } from '../../text/address.ts'
 import { ApiError } from './api-error.ts'
-import type { AdminSessions } from './session/admin-sessions.ts'
-import { isSameOrigin } from './session/request-origin.ts'
 
 /** Wrong tokens of one peer in a minute: beyond them nothing is logged. */
 const MAX_WRONG_TOKENS = 10
@@ -71,4 +70,81 @@ export class Access {
     logger.warn({ event: 'admin_refused' }, 'a request to the admin API was refused: its token is wrong')
     return new ApiError('unauthorized', 'the admin token is wrong')
   }
+}
+
+const MAX_CHARACTERS = 128
+/** Of a header field, whose characters are bytes. */
+const UTF_8 = new TextDecoder('utf-8', { fatal: true })
+
+/** Who asks, by the field `X-Edge-Actor`; `unknown` without it. */
+export function actorOf({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string {
+  const value = fieldValue(rawHeaders, 'x-edge-actor')
+  if (typeof value === 'symbol') throw new ApiError('bad_request', 'X-Edge-Actor comes more than once')
+  return actorName(value === undefined ? '' : decoded(value))
+}
+
+/** A name that logs, terminals and pages can show: without control characters and marks that hide or reorder others, and not too long. */
+export function actorName(text: string): string {
+  const shown = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').trim()
+  return [...shown.slice(0, 2 * MAX_CHARACTERS)].slice(0, MAX_CHARACTERS).join('') || 'unknown'
+}
+
+/** Bytes that are no UTF-8 are Latin-1, as Node reads them. */
+function decoded(value: string): string {
+  try {
+    return UTF_8.decode(Buffer.from(value, 'latin1'))
+  } catch {
+    return value
+  }
+}
+
+/** The bearer token of operators, compared in constant time. */
+export class AdminToken {
+  readonly #digest: Buffer
+
+  constructor(token: string) {
+    this.#digest = digestOf(token)
+  }
+
+  /** `authorization`: the value of the header field. */
+  isIn(authorization: string): boolean {
+    const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
+    return token !== undefined && this.is(token)
+  }
+
+  is(token: string): boolean {
+    return timingSafeEqual(digestOf(token), this.#digest)
+  }
+}
+
+function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+/** Whether the browser's request came by https, as a trusted proxy says. */
+export function isHttps(req: IncomingMessage, trustedProxies: TrustedProxies): boolean {
+  return forwarded(req, 'x-forwarded-proto', trustedProxies)?.toLowerCase() === 'https'
+}
+
+/** Whether a request comes from a page of this host. One without an Origin does not come from another site's page. */
+function isSameOrigin(req: IncomingMessage, trustedProxies: TrustedProxies): boolean {
+  const origin = fieldValue(req.rawHeaders, 'origin')
+  if (origin === undefined) return true
+  const host = forwarded(req, 'x-forwarded-host', trustedProxies) ?? req.headers.host
+  if (typeof origin !== 'string' || host === undefined) return false
+  try {
+    const { protocol, host: named } = new URL(origin)
+    // The scheme decides which port goes without saying.
+    return named !== '' && new URL(`${protocol}//${host}`).host === named
+  } catch {
+    return false
+  }
+}
+
+/** What a trusted proxy says of the request that it got; the first of several. */
+function forwarded(req: IncomingMessage, name: string, trustedProxies: TrustedProxies): string | undefined {
+  const peer = parseAddress(req.socket.remoteAddress ?? '')
+  if (peer === undefined || !trustedProxies.includes(peer)) return undefined
+  const value = fieldValue(req.rawHeaders, name)
+  return typeof value === 'string' ? value.split(',', 1)[0]!.trim() : undefined
 }

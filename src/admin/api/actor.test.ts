@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { actorOf } from './actor.ts'
+import { actorOf } from './access.ts'
 import { ApiError } from './api-error.ts'
 
 function actorBy(...values: string[]): string {

@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { HeaderList } from '../../http/header-list.ts'
-import { originForm, pathOf } from '../../http/routes.ts'
+import type { HeaderList } from '../../http1/header-fields.ts'
+import { originForm, pathOf } from '../../listen/node-http/routes.ts'
 import type { Access } from './access.ts'
 import { ApiError, errorBody } from './api-error.ts'
+import { parseQuery, readJsonBody } from './api-request.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
-import { readJsonBody } from './json-body.ts'
-import { parseQuery } from './query.ts'
 
 export const API_PATH = '/admin/v1/'
 

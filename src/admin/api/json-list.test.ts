@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { jsonWithList } from './json-list.ts'
+import { jsonWithList } from './api-route.ts'
 
 test.each([
   [{}, []],

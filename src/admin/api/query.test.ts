@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parseQuery } from './query.ts'
+import { parseQuery } from './api-request.ts'
 
 test('a query has a hundred parameters at most, and is not parsed where it has more', () => {
   expect([...parseQuery(`?${'a=1&'.repeat(99)}a=2`)]).toHaveLength(100)

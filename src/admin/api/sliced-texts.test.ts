@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { SlicedTexts } from './sliced-texts.ts'
+import { SlicedTexts } from './api-route.ts'
 
 test('texts are made one after the other, and other work goes on between their slices', async () => {
   const texts = new SlicedTexts()

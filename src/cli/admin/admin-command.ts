@@ -1,9 +1,8 @@
-import { printableJson, printableText } from '../../printable-text.ts'
-import { ignoreClosed } from '../closed-output.ts'
-import { readAdminAddress } from './admin-address.ts'
-import { AdminClient, type AdminRequest, type AdminResponse } from './admin-client.ts'
-import { AdminProblem, UsageProblem } from './admin-problem.ts'
-import { printable } from './printable.ts'
+import { printableJson, printableText } from '../../text/formats.ts'
+import { ignoreClosed } from '../file-problem.ts'
+import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
+import { printable } from '../text/text-table.ts'
+import { AdminClient, type AdminRequest, type AdminResponse, readAdminAddress } from './admin-client.ts'
 
 /** An option of every command that asks the admin API; --help is seen to here. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
@@ -79,4 +78,10 @@ function problemOf(error: unknown, name: string): string | undefined {
   if (!isParsing && !(error instanceof UsageProblem)) return undefined
   const problem = isParsing ? message.replace(/\.?\n.*/s, '') : message // the lines that may follow are advice
   return `${printableText(problem)}; see edge ${name} --help`
+}
+
+/** Why an operator changes something: the log keeps it. */
+export function reasonFlag(reason: string | undefined): string {
+  if (!reason?.trim()) throw new UsageProblem('expected --reason TEXT: the log says why something was changed')
+  return reason
 }

@@ -1,8 +1,7 @@
 import { type AdminCommand, runAdminCommand } from './admin-command.ts'
-import { counters } from './counters.ts'
+import { counters, reset } from './counters.ts'
 import { explain } from './explain.ts'
 import { override } from './override.ts'
-import { reset } from './reset.ts'
 import { status } from './status.ts'
 import { top } from './top.ts'
 

@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
-import type { CountersJson } from '../../admin/api/types.ts'
-import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
-import { readSubject } from './caller-values.ts'
-import { countersText } from './counters-text.ts'
-import { COUNTERS_HELP } from './help.ts'
+import type { CallerValues, CounterJson, CountersJson, ResetRequest } from '../../admin/api/types.ts'
+import { callerText, keysWithDigests, readSubject } from '../text/caller-values.ts'
+import { countText, durationText, listText, moneyText, numberText } from '../text/text-table.ts'
+import { type AdminCommand, JSON_OPTION, reasonFlag } from './admin-command.ts'
+import { COUNTERS_HELP, RESET_HELP } from './help.ts'
 
 /** The values go into a body: a URL is logged by everything on its way, and they may be credentials. */
 export const counters: AdminCommand = {
@@ -15,4 +15,61 @@ export const counters: AdminCommand = {
     const describe = (response: CountersJson): string => countersText(response, body.values)
     return { request: { method: 'POST', path: 'counters', body }, isJson: values.json, describe }
   },
+}
+
+export const reset: AdminCommand = {
+  name: 'reset',
+  help: RESET_HELP,
+  read(args) {
+    const options = { ...JSON_OPTION, reason: { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    const body = { ...readSubject(positionals), reason: reasonFlag(values.reason) } satisfies ResetRequest
+    const describe = (response: CountersJson): string =>
+      `Reset. Other instances of a fleet follow within 2 s.\n\n${countersText(response, body.values)}`
+    return { request: { method: 'POST', path: 'counters/reset', body }, isJson: values.json, describe }
+  },
+}
+
+/** What a caller has left of one rule. `given`: the values by which the operator named the caller. */
+function countersText(response: CountersJson, given: CallerValues): string {
+  const { policy, rule, mode, values, counters, holds, override } = response
+  const rows: [string, string][] = [
+    ['policy', `${policy} (${mode === 'shadow' ? 'shadow: rejects nothing' : mode})`],
+    ['rule', rule],
+    ['caller', callerText(values)],
+  ]
+  for (const counter of counters) rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}`])
+  if (counters.length === 0) rows.push(['limit', 'none: this rule counts nothing'])
+  if (typeof holds === 'number') rows.push(['holds', countText(holds, 'request')])
+  if (override) rows.push(['override', `${override}, see edge override --list`])
+  for (const key of keysWithDigests(given, values)) rows.push(['note', `${key}: this looks like a digest; expected the credential itself`])
+  return listText(rows, '')
+}
+
+/** What a number of each kind of counter is about. */
+const LEFT: Readonly<Record<string, string>> = {
+  bucket: 'left',
+  minute: 'tokens left by the limit per minute',
+  day: 'tokens left today',
+  window: 'left in this window',
+  budget: 'left of the budget',
+  in_flight: 'places free for requests in flight',
+}
+
+/** `0 of 5 left`. */
+export function levelText({ kind, remaining, limit, level }: CounterJson): string {
+  const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
+  return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${LEFT[kind] ?? kind}${debt}`
+}
+
+/** When it is full again. */
+export function resetText({ kind, reset_s: seconds, remaining, limit }: CounterJson): string {
+  if (remaining >= limit) return 'full'
+  if (kind === 'in_flight') return 'each is free again when its request ends'
+  return `full again in ${durationText(seconds)}`
+}
+
+/** In the counter's unit: that of a budget is a hundredth of its currency. */
+export function amountText(amount: number, kind: string | undefined): string {
+  return kind === 'budget' ? moneyText(amount / 100) : numberText(amount)
 }

@@ -1,7 +1,6 @@
 import type { CounterKind, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
-import { countText, durationText } from './amounts.ts'
-import { amountText, levelText, resetText } from './counter-text.ts'
-import { listText } from './table.ts'
+import { countText, durationText, listText } from '../text/text-table.ts'
+import { amountText, levelText, resetText } from './counters.ts'
 
 /** Policies that do not cover the request are named up to this number. */
 const MAX_NAMED = 20

@@ -1,10 +1,9 @@
 import { parseArgs } from 'node:util'
 import type { ExplainRequestJson, ExplanationJson } from '../../admin/api/types.ts'
-import { printableText } from '../../printable-text.ts'
+import { printableText } from '../../text/formats.ts'
+import { fieldBytes, UsageProblem } from '../text/caller-values.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
-import { UsageProblem } from './admin-problem.ts'
 import { explainText } from './explain-text.ts'
-import { fieldBytes } from './field-bytes.ts'
 import { EXPLAIN_HELP } from './help.ts'
 
 const OPTIONS = {

@@ -1,11 +1,9 @@
 import { parseArgs } from 'node:util'
-import type { OverrideRequestJson, Overrides } from '../../admin/api/types.ts'
-import { type AdminCommand, type AdminQuestion, JSON_OPTION } from './admin-command.ts'
-import { UsageProblem } from './admin-problem.ts'
-import { readSubject } from './caller-values.ts'
+import type { OverrideJson, OverrideRequestJson, Overrides } from '../../admin/api/types.ts'
+import { callerText, readSubject, UsageProblem } from '../text/caller-values.ts'
+import { listText } from '../text/text-table.ts'
+import { type AdminCommand, type AdminQuestion, JSON_OPTION, reasonFlag } from './admin-command.ts'
 import { OVERRIDE_HELP } from './help.ts'
-import { overrideText } from './override-text.ts'
-import { reasonFlag } from './reason.ts'
 
 const OPTIONS = {
   ...JSON_OPTION,
@@ -117,4 +115,41 @@ function readField(text: string): [string, number | string] {
   if (field === undefined || value === undefined)
     throw new UsageProblem(`--set: expected FIELD=N, such as burst=20, got ${JSON.stringify(text)}`)
   return [field, Number.isFinite(Number(value)) ? Number(value) : value]
+}
+
+/** An override in some lines. */
+function overrideText(override: OverrideJson): string {
+  const { id, until, actor, reason, created_at: createdAt } = override
+  const rows: [string, string][] = [
+    ['change', changeText(override)],
+    ['where', whereText(override)],
+    ['until', until],
+    ['by', `${actor}, ${createdAt}`],
+    ['reason', reason],
+  ]
+  for (const note of notesOf(override)) rows.push(['note', note])
+  return `${id}\n${listText(rows)}`
+}
+
+/** What it changes, in a few words. */
+function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
+  if (isShadowAll) return 'nothing is enforced'
+  if (multiply !== undefined) return `${multiply} times the limit`
+  if (set !== undefined)
+    return Object.entries(set)
+      .map(([field, value]) => `${field}=${value}`)
+      .join(' ')
+  if (unlimited) return 'no limit'
+  return block ? 'blocked' : 'unknown change'
+}
+
+function whereText({ shadow_all: isShadowAll, policy, rule, values }: OverrideJson): string {
+  if (isShadowAll) return 'all policies'
+  const caller = values === undefined || values === null ? 'all callers' : callerText(values)
+  return `policy ${policy}, rule ${rule}, ${caller}`
+}
+
+function* notesOf({ durable, in_force: isInForce }: OverrideJson): Generator<string> {
+  if (!isInForce) yield 'not in force: its rule is not in the active bundle, or cannot be changed this way'
+  if (!durable) yield 'will not survive a restart: it is not saved in a state file or in Redis'
 }

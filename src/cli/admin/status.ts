@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
+import type { Status } from '../../admin/api/instance-types.ts'
+import { countText, durationText, listText, numberText } from '../text/text-table.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { STATUS_HELP } from './help.ts'
-import { statusText } from './status-text.ts'
 
 export const status: AdminCommand = {
   name: 'status',
@@ -10,4 +11,32 @@ export const status: AdminCommand = {
     const { values } = parseArgs({ args, options: JSON_OPTION })
     return { request: { method: 'GET', path: 'status' }, isJson: values.json, describe: statusText }
   },
+}
+
+/** The state of an instance. */
+function statusText(status: Status): string {
+  const { version, mode, uptime_s: uptimeS, workers, store } = status
+  const rows: [string, string][] = [
+    ['workers', `${workers.alive} of ${workers.configured} alive`],
+    ['bundle', bundleText(status)],
+    ['counters', `${numberText(store.occupied)} of ${numberText(store.slots)} slots in use`],
+  ]
+  const { redis, state_file: file, shadow_all: shadowAll } = status
+  if (redis) rows.push(['redis', `${redis.mode}, ${redis.connected ? 'connected' : 'unreachable'}`])
+  if (file) rows.push(['state file', `${file.path}, ${file.saved_at ? `saved ${file.saved_at}` : 'not saved yet'}`])
+  if (shadowAll) rows.push(['SHADOW', `nothing is enforced until ${shadowAll.until}: ${shadowAll.reason} (${shadowAll.actor})`])
+  return `edge ${version}, ${mode}, up ${durationText(uptimeS)}\n${listText(rows)}\n${problemsText(status)}`
+}
+
+function bundleText({ bundle }: Status): string {
+  if (!bundle) return 'none: every request gets 503'
+  const { version, hash, policies, applied_at: appliedAt } = bundle
+  return `version ${version}, ${countText(policies, 'policy', 'policies')}, since ${appliedAt}, sha256 ${hash.slice(0, 12)}`
+}
+
+/** A message may be long: it has a line of its own. */
+function problemsText({ problems }: Status): string {
+  if (problems.length === 0) return 'No problems.\n'
+  const texts = problems.map(({ code, since, message }) => `  ${code} since ${since}\n    ${message}\n`)
+  return `${countText(problems.length, 'problem')}:\n${texts.join('')}`
 }

@@ -1,9 +1,147 @@
+import type { ReadStream, WriteStream } from 'node:tty'
 import { parseArgs } from 'node:util'
-import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
-import { UsageProblem } from './admin-problem.ts'
+import type { NearCallerJson, RejectedCaller, TopJson } from '../../admin/api/types.ts'
+import { AdminProblem, callerText, UsageProblem } from '../text/caller-values.ts'
+import { numberText, tableText } from '../text/text-table.ts'
+import type { AdminClient } from './admin-client.ts'
+import { type AdminCommand, type AdminQuestion, ask, JSON_OPTION, showOnce } from './admin-command.ts'
+import { amountText } from './counters.ts'
 import { TOP_HELP } from './help.ts'
-import { showRepeatedly } from './screen.ts'
-import { topText } from './top-text.ts'
+
+/** Who is rejected most, and who is nearest to a limit. */
+function topText({ since, max_error: maxError, complete, rejected, nearest }: TopJson): string {
+  const error = maxError > 0 ? `; counts may be up to ${numberText(maxError)} too high` : ''
+  const missing = complete ? '' : '; a worker died or did not answer, so counts may be too low'
+  return `Rejected most since ${since}${error}${missing}\n${rejectedText(rejected)}\nNearest to their limit now\n${nearestText(nearest)}`
+}
+
+const WHO = [{ head: 'POLICY' }, { head: 'RULE' }, { head: 'CALLER' }]
+
+function rejectedText(callers: readonly RejectedCaller[]): string {
+  if (callers.length === 0) return '  nobody\n'
+  const rows = callers.map(({ count, policy, rule, values }) => [numberText(count), policy, rule, callerText(values)])
+  return tableText([{ head: 'REJECTS', isNumber: true }, ...WHO], rows)
+}
+
+function nearestText(callers: readonly NearCallerJson[]): string {
+  if (callers.length === 0) return '  nobody\n'
+  const rows = callers.map(({ kind, remaining, limit, policy, rule, values }) => [
+    amountText(remaining, kind),
+    amountText(limit, kind),
+    policy,
+    rule,
+    callerText(values),
+  ])
+  return tableText([{ head: 'LEFT', isNumber: true }, { head: 'LIMIT', isNumber: true }, ...WHO], rows)
+}
+
+const INTERVAL_MS = 2000
+
+/** The terminal's second screen, without a cursor, and back to the first. */
+const ENTER = '\x1b[?1049h\x1b[?25l'
+const LEAVE = '\x1b[?25h\x1b[?1049l'
+const TOP_LEFT = '\x1b[H'
+const CLEAR_LINE = '\x1b[K'
+const CLEAR_BELOW = '\x1b[J'
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+const CTRL_C = '\x03'
+
+export interface Terminal {
+  readonly stdin: Pick<ReadStream, 'isTTY' | 'setRawMode' | 'on' | 'off' | 'resume' | 'pause'>
+  readonly stdout: Pick<WriteStream, 'isTTY' | 'write' | 'rows' | 'columns'>
+}
+
+/** Asks again every two seconds and shows the newest response, until q or Ctrl-C; once where the output is not a terminal. */
+export async function showRepeatedly(
+  client: AdminClient,
+  question: AdminQuestion,
+  terminal: Terminal = process,
+  intervalMs = INTERVAL_MS,
+): Promise<void> {
+  if (question.isJson || !terminal.stdout.isTTY) return showOnce(client, question)
+  let text = await ask(client, question) // what is wrong at first is wrong for good: a token, a policy
+  const screen = new Screen(terminal)
+  try {
+    screen.draw(text, 'q quits')
+    while (await screen.pause(intervalMs)) {
+      let note = 'q quits'
+      try {
+        text = await ask(client, question, screen.closing)
+      } catch (error) {
+        if (!(error instanceof AdminProblem)) throw error
+        note = `${error.message}; q quits`
+      }
+      screen.draw(text, note)
+    }
+  } finally {
+    screen.close()
+  }
+}
+
+/** The whole terminal, for as long as it is open. */
+class Screen {
+  readonly #terminal: Terminal
+  readonly #closing = new AbortController()
+  readonly #close = (): void => this.#closing.abort()
+  readonly #onKeys = (keys: Buffer): void => {
+    if (/[qQ]/.test(keys.toString()) || keys.includes(CTRL_C)) this.#close()
+  }
+
+  constructor(terminal: Terminal) {
+    this.#terminal = terminal
+    const { stdin, stdout } = terminal
+    for (const signal of SIGNALS) process.on(signal, this.#close)
+    if (stdin.isTTY) {
+      stdin.setRawMode(true)
+      stdin.on('data', this.#onKeys)
+      stdin.resume()
+    }
+    stdout.write(ENTER)
+  }
+
+  /** Aborted when the operator is done. */
+  get closing(): AbortSignal {
+    return this.#closing.signal
+  }
+
+  /** What does not fit is cut off; the note has the last line. */
+  draw(text: string, note: string): void {
+    if (this.closing.aborted) return
+    // A terminal that does not know its size says 0.
+    const rows = this.#terminal.stdout.rows || 24
+    const columns = this.#terminal.stdout.columns || 80
+    const lines = text.split('\n').slice(0, rows - 1)
+    const all = [...lines, ...Array<string>(rows - 1 - lines.length).fill(''), note]
+    const shown = all.map((line) => `${[...line].slice(0, columns).join('')}${CLEAR_LINE}`)
+    this.#terminal.stdout.write(`${TOP_LEFT}${shown.join('\r\n')}${CLEAR_BELOW}`)
+  }
+
+  /** Whether the time passed before the operator was done. */
+  pause(ms: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer)
+        this.closing.removeEventListener('abort', end)
+        resolve(!this.closing.aborted)
+      }
+      const timer = setTimeout(end, ms)
+      this.closing.addEventListener('abort', end)
+      if (this.closing.aborted) end()
+    })
+  }
+
+  close(): void {
+    const { stdin, stdout } = this.#terminal
+    for (const signal of SIGNALS) process.off(signal, this.#close)
+    if (stdin.isTTY) {
+      stdin.off('data', this.#onKeys)
+      stdin.setRawMode(false)
+      stdin.pause()
+    }
+    stdout.write(LEAVE)
+  }
+}
 
 export const top: AdminCommand = {
   name: 'top',

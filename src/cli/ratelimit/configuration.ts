@@ -1,10 +1,9 @@
 import { boolCoreTag, FAILSAFE_SCHEMA, mergeTag, nullCoreTag, Schema } from 'js-yaml'
 import { z } from 'zod'
-import { formatPath, type Path, type Problem, show } from '../../policy/problem.ts'
-import { readYaml } from '../../policy/read-yaml.ts'
-import { describeIssue } from '../../policy/schema-issue.ts'
-import { closest } from '../../policy/suggest.ts'
-import { ValueCounter } from '../../policy/value-counter.ts'
+import { describeIssue } from '../../policy/parse.ts'
+import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
+import { closest } from '../../text/suggest.ts'
+import { readYaml, ValueCounter } from '../../text/yaml-document.ts'
 
 /** A configuration file of envoyproxy/ratelimit. */
 export interface Configuration {

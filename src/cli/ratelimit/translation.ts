@@ -1,9 +1,7 @@
 import { parseDescriptorKey } from '../../policy/descriptor-key.ts'
-import { formatPath, type Path, type Problem, show } from '../../policy/problem.ts'
+import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
 import type { Configuration, ConfiguredLimit, Entry } from './configuration.ts'
-import { NameList } from './name-list.ts'
-import { byKey, type Level } from './precedence.ts'
-import { exemptionOf, type NamelessRule, ruleOf } from './rules.ts'
+import { byKey, exemptionOf, type Level, type NamelessRule, ruleOf } from './rules.ts'
 
 /** What a configuration of envoyproxy/ratelimit becomes. */
 export interface Translation {
@@ -182,4 +180,24 @@ function nameOf(entry: Entry): string {
 
 function stepOf({ key, value }: Entry): string {
   return value === undefined ? key : `${key}=${value}`
+}
+
+const MAX_CHARACTERS = 240
+
+/** Names that are unique, and as bundles allow them: printable ASCII, and not long. */
+export class NameList {
+  readonly #used = new Set<string>()
+  readonly #repeats = new Map<string, number>()
+
+  /** The name, with a number if it is taken. */
+  add(name: string): string {
+    const base = name.slice(0, MAX_CHARACTERS).replace(/[^\x20-\x7e]/g, '?')
+    let text = base
+    for (let count = this.#repeats.get(base) ?? 2; this.#used.has(text); count++) {
+      text = `${base} ${count}`
+      this.#repeats.set(base, count + 1)
+    }
+    this.#used.add(text)
+    return text
+  }
 }

@@ -1,5 +1,5 @@
 import type { WriteStream } from 'node:tty'
-import { durationText, numberText } from '../admin/amounts.ts'
+import { durationText, numberText } from '../text/text-table.ts'
 
 const INTERVAL_MS = 200
 const BAR_WIDTH = 24

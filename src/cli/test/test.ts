@@ -1,18 +1,15 @@
 import { parseArgs } from 'node:util'
-import { runCase } from '../../cases/run-case.ts'
+import { readBounded, readFileBounded } from '../../files/whole-file.ts'
+import { type FoundCase, MAX_CASES_BYTES, readCases } from '../../offline/cases/read-cases.ts'
+import { runCase } from '../../offline/cases/run-case.ts'
+import { planOf, readSimulatedSettings } from '../../offline/simulation/simulated-settings.ts'
+import { Simulation, type SimulationOptions } from '../../offline/simulation/simulation.ts'
 import type { Plan } from '../../policy/plan.ts'
-import { printableText } from '../../printable-text.ts'
-import { planOf } from '../../simulation/bundle-plan.ts'
-import { readSimulatedSettings } from '../../simulation/simulated-settings.ts'
-import { Simulation, type SimulationOptions } from '../../simulation/simulation.ts'
-import { ignoreClosed } from '../closed-output.ts'
-import { printStartProblems } from '../print-problems.ts'
+import { printableText } from '../../text/formats.ts'
+import { formatProblem } from '../../text/problem.ts'
+import { ignoreClosed, printStartProblems, readingProblem } from '../file-problem.ts'
 import { readBundleFile } from '../read-bundle.ts'
-import { TEST_HELP } from './help.ts'
-import type { Reporter } from './outcome.ts'
-import { type CaseFile, readCaseFiles } from './read-case-files.ts'
-import { ReadableReport } from './readable-report.ts'
-import { TapReport } from './tap-report.ts'
+import { ReadableReport, type Reporter, TapReport } from './reports.ts'
 
 /** For a million callers, whatever the size of the service's store: only what a case uses takes memory. */
 const STORE_BYTES = 64 * 1024 ** 2
@@ -107,4 +104,65 @@ function noteBodies(files: readonly CaseFile[]): void {
       printableText(`${file}: note: bodies are not read in decision_service; --mode reverse_proxy reads them`).concat('\n'),
     )
   }
+}
+
+export const TEST_HELP = `Usage: edge test [options] BUNDLE CASES...
+
+Runs cases on a policy bundle: the requests of each, at the times it gives, on the engine that edge serve uses, and compares
+the responses with the expected ones. Nothing is sent, and no time passes. CASES are YAML or JSON files; - is standard input.
+
+  --tap               print TAP 14 for programs
+  --mode MODE         decision_service (requests as a gateway asks about them) or reverse_proxy (bodies are read)
+                      [decision_service]
+
+A case:
+
+  - name: five at once, then one a second
+    at: 2026-01-01T00:00:00Z            # the default
+    steps:
+      - request: { method: GET, uri: /api/x, headers: { x-api-key: alice } }
+        times: 6
+        expect: { status: [200, 200, 200, 200, 200, 429], reason: token_bucket_exceeded, headers: { Retry-After: 1 } }
+      - after: 1s
+        request: { uri: /api/x, headers: { x-api-key: alice } }
+        expect: { status: 200 }
+
+Each case starts with full counters. EDGE_TRUSTED_PROXIES, EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE, EDGE_TOR_EXITS_FILE,
+EDGE_GATEWAY_HINTS and EDGE_MAX_BODY_BYTES count as for edge serve.
+Exit status: 0 if all cases hold; 1 if one does not, or if the bundle or a file is not valid.
+`
+
+export interface CaseFile {
+  readonly file: string
+  readonly cases: readonly FoundCase[]
+}
+
+/** Reads all of them, and prints every problem. Undefined when one cannot be used. */
+export async function readCaseFiles(files: readonly string[]): Promise<CaseFile[] | undefined> {
+  const read: CaseFile[] = []
+  for (const file of files) {
+    const cases = await readCaseFile(file)
+    if (cases !== undefined) read.push({ file, cases })
+  }
+  return read.length === files.length ? read : undefined
+}
+
+async function readCaseFile(file: string): Promise<readonly FoundCase[] | undefined> {
+  let text: string
+  try {
+    const bytes = file === '-' ? await readBounded(process.stdin, MAX_CASES_BYTES) : await readFileBounded(file, MAX_CASES_BYTES)
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    const problem = error instanceof TypeError ? 'it is not valid UTF-8' : readingProblem(error)
+    print(file, undefined, problem)
+    return undefined
+  }
+  const read = readCases(text)
+  if ('cases' in read) return read.cases
+  for (const problem of read.problems) print(file, problem.line, formatProblem(problem))
+  return undefined
+}
+
+function print(file: string, line: number | undefined, problem: string): void {
+  process.stderr.write(printableText(`${file}${line === undefined ? '' : `:${line}`}: error: ${problem}`).concat('\n'))
 }

@@ -1,5 +1,4 @@
-import { failed, type GrpcMethod, type GrpcReply } from './grpc-method.ts'
-import { INTERNAL, INVALID_ARGUMENT, UNIMPLEMENTED } from './grpc-status.ts'
+import { failed, type GrpcMethod, type GrpcReply, INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED } from './grpc-method.ts'
 
 /** What a call's header fields say. '' where a field is absent; where it is repeated, something with `, ` in it. */
 export interface CallHead {
@@ -45,3 +44,104 @@ function isGrpc(contentType: string): boolean {
 }
 
 const GRPC_WITH_PARAMETERS = /^application\/grpc(?:\+proto)?[ \t]*;/
+
+const MAX_DIGITS = 8
+const ZERO = 48
+const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 }
+
+/** The milliseconds of a `grpc-timeout`: up to eight digits and a unit. No limit where it is absent (''), NaN where it is malformed. */
+export function timeoutMsOf(text: string): number {
+  if (text === '') return Number.POSITIVE_INFINITY
+  const digits = text.length - 1
+  if (digits < 1 || digits > MAX_DIGITS) return Number.NaN
+  let amount = 0
+  for (let at = 0; at < digits; at++) {
+    const digit = text.charCodeAt(at) - ZERO
+    if (digit < 0 || digit > 9) return Number.NaN
+    amount = amount * 10 + digit
+  }
+  return amount * (UNIT_MS[text[digits]!] ?? Number.NaN)
+}
+
+/** Longer ones are cut. Many clients take heads of 8 KiB at most. */
+const MAX_CHARACTERS = 1024
+const PLAIN = /^[ -$&-~]*$/
+
+/** A status message as the field `grpc-message` has it: UTF-8, percent-encoded but for printable ASCII. */
+export function encodedStatusMessage(message: string): string {
+  let encoded = ''
+  for (const character of message.slice(0, MAX_CHARACTERS)) {
+    const piece = PLAIN.test(character) ? character : percentEncoded(character)
+    if (encoded.length + piece.length > MAX_CHARACTERS) break
+    encoded += piece
+  }
+  return encoded
+}
+
+function percentEncoded(character: string): string {
+  return Array.from(Buffer.from(character, 'utf8'), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
+}
+
+/** In front of a message: whether it is compressed, and its length. */
+export const PREFIX_BYTES = 5
+const IS_COMPRESSED = 1
+
+const COMPRESSED = failed(UNIMPLEMENTED, 'compressed messages are not supported')
+const NO_ENCODING = failed(INTERNAL, 'the message is compressed, but grpc-encoding does not say how')
+const UNKNOWN_FLAG = failed(INTERNAL, 'the first byte of the message is neither 0 nor 1')
+const TOO_LARGE = failed(RESOURCE_EXHAUSTED, 'the message is too large')
+const NONE = failed(UNIMPLEMENTED, 'the call has no message')
+const SEVERAL = failed(UNIMPLEMENTED, 'the call has more than one message')
+const CUT_SHORT = failed(INTERNAL, 'the message is cut short')
+
+export interface MessageRules {
+  readonly maxBytes: number
+  /** The call said that it compresses. */
+  readonly isEncoded: boolean
+}
+
+/**
+ * What is wrong with a call's body, whatever comes next; undefined if nothing is so far. Its first `length` bytes are here, from `at` on;
+ * it `isWhole` when no more will come. However it was cut, the answer is the same in the end.
+ */
+export function bodyFailure(bytes: Uint8Array, at: number, length: number, isWhole: boolean, rules: MessageRules): GrpcReply | undefined {
+  if (length === 0) return isWhole ? NONE : undefined
+  const flag = bytes[at]!
+  if (flag !== 0) return flag !== IS_COMPRESSED ? UNKNOWN_FLAG : rules.isEncoded ? COMPRESSED : NO_ENCODING
+  if (length < PREFIX_BYTES) return isWhole ? CUT_SHORT : undefined
+  const messageBytes = bytes[at + 1]! * 2 ** 24 + (bytes[at + 2]! << 16) + (bytes[at + 3]! << 8) + bytes[at + 4]!
+  if (messageBytes > rules.maxBytes) return TOO_LARGE
+  if (length > PREFIX_BYTES + messageBytes) return SEVERAL
+  return isWhole && length < PREFIX_BYTES + messageBytes ? CUT_SHORT : undefined
+}
+
+export function framed(message: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(PREFIX_BYTES + message.length)
+  bytes[0] = 0
+  bytes.writeUInt32BE(message.length, 1)
+  bytes.set(message, PREFIX_BYTES)
+  return bytes
+}
+
+export const NO_MEMORY = failed(RESOURCE_EXHAUSTED, 'too many messages are on their way')
+
+/** Bounds the memory of messages that have come in part, for all connections of a worker. */
+export class PartialMessages {
+  readonly #maxBytes: number
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Returns false, and changes nothing, when there is no room. */
+  take(bytes: number): boolean {
+    if (this.#bytes + bytes > this.#maxBytes) return false
+    this.#bytes += bytes
+    return true
+  }
+
+  giveBack(bytes: number): void {
+    this.#bytes -= bytes
+  }
+}

@@ -1,11 +1,21 @@
-import type { DecisionAnswer } from '../../decide/decision-answer.ts'
+import { answerHeaders, type DecisionAnswer, RESERVATION_FIELD } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { ExtAuthzRequest } from './ext-authz-request.ts'
-import { ExtAuthzResponse } from './ext-authz-response.ts'
-import { failed, type GrpcCall, type GrpcReply, type UnaryMethod } from './grpc-method.ts'
-import { INTERNAL } from './grpc-status.ts'
-import { EXPIRED } from './layer-replies.ts'
+import {
+  EXPIRED,
+  failed,
+  type GrpcCall,
+  type GrpcReply,
+  INTERNAL,
+  INVALID_ARGUMENT,
+  OK,
+  PERMISSION_DENIED,
+  RESOURCE_EXHAUSTED,
+  UNAVAILABLE,
+  type UnaryMethod,
+} from './grpc-method.ts'
 import { MalformedMessage } from './protobuf-reader.ts'
+import { ProtobufWriter, textBytes, varintBytes } from './protobuf-writer.ts'
 
 /** More are in use at a time only while a store is slow. */
 const MAX_IDLE_REQUESTS = 64
@@ -56,5 +66,96 @@ export class ExtAuthzCheck implements UnaryMethod {
     if (!(error instanceof MalformedMessage)) return this.#response.of(this.#pipeline.fail('ext_authz_grpc', error))
     this.#pipeline.refuse('ext_authz_grpc', 'bad_request', error.message)
     return failed(INTERNAL, error.message)
+  }
+}
+
+// The fields that are written, by message (envoy/service/auth/v3, envoy/config/core/v3, google/rpc).
+const CHECK_STATUS = 1
+const CHECK_DENIED = 2
+const CHECK_OK = 3
+const OK_UPSTREAM_HEADERS = 2
+const OK_RESPONSE_HEADERS = 6
+const DENIED_STATUS = 1
+const DENIED_HEADERS = 2
+const STATUS_CODE = 1
+const STATUS_MESSAGE = 2
+const OPTION_HEADER = 1
+const OPTION_APPEND_ACTION = 3
+const HEADER_NAME = 1
+const HEADER_VALUE = 2
+
+/** Replaces what the backend has said, or what the client has sent. Without it the values would stand beside each other. */
+const OVERWRITE_IF_EXISTS_OR_ADD = 2
+const APPEND_ACTION_BYTES = 2
+
+const FIRST_SERVER_ERROR = 500
+/** The rest are faults of the request. */
+const STATUS_CODES: ReadonlyMap<number, number> = new Map([
+  [429, RESOURCE_EXHAUSTED],
+  [403, PERMISSION_DENIED],
+])
+
+/** Writes answers as CheckResponse messages. */
+class ExtAuthzResponse {
+  readonly #writer = new ProtobufWriter()
+  /** Names as HTTP/2 has them. */
+  readonly #lowerNames = new Map<string, string>()
+
+  /** Where nothing could be decided the call itself fails: only that is for the gateway's `failure_mode_allow`. */
+  of(answer: DecisionAnswer): GrpcReply {
+    const { status, decision, refusal } = answer
+    if (status >= FIRST_SERVER_ERROR) return failed(UNAVAILABLE, refusal ?? 'unavailable')
+    this.#writer.clear()
+    if (decision?.action === 'allow') this.#writeAllowed(answer)
+    else this.#writeDenied(answer, refusal ?? decision!.reason)
+    return { status: OK, statusMessage: '', message: this.#writer.finish() }
+  }
+
+  #writeAllowed(answer: DecisionAnswer): void {
+    const writer = this.#writer
+    writer.begin(CHECK_STATUS, 0)
+    const content = writer.open(CHECK_OK)
+    const headers = answerHeaders(answer)
+    for (let i = 0; i < headers.length; i += 2) {
+      // A reservation is for the backend, or for a filter before it: the client could settle it.
+      const isForBackend = headers[i] === RESERVATION_FIELD
+      this.#writeHeader(isForBackend ? OK_UPSTREAM_HEADERS : OK_RESPONSE_HEADERS, headers[i]!, headers[i + 1]!)
+    }
+    writer.close(content)
+  }
+
+  #writeDenied(answer: DecisionAnswer, reason: string): void {
+    const writer = this.#writer
+    const code = STATUS_CODES.get(answer.status) ?? INVALID_ARGUMENT
+    const status = writer.open(CHECK_STATUS)
+    writer.number(STATUS_CODE, code)
+    writer.text(STATUS_MESSAGE, reason)
+    writer.close(status)
+    const denied = writer.open(CHECK_DENIED)
+    writer.begin(DENIED_STATUS, 1 + varintBytes(answer.status))
+    writer.number(STATUS_CODE, answer.status)
+    const headers = answerHeaders(answer)
+    for (let i = 0; i < headers.length; i += 2) this.#writeHeader(DENIED_HEADERS, headers[i]!, headers[i + 1]!)
+    writer.close(denied)
+  }
+
+  #writeHeader(field: number, name: string, value: string): void {
+    const writer = this.#writer
+    const lowerName = this.#lowerName(name)
+    const headerBytes = textBytes(lowerName) + textBytes(value)
+    writer.begin(field, 1 + varintBytes(headerBytes) + headerBytes + APPEND_ACTION_BYTES)
+    writer.begin(OPTION_HEADER, headerBytes)
+    writer.text(HEADER_NAME, lowerName)
+    writer.text(HEADER_VALUE, value)
+    writer.number(OPTION_APPEND_ACTION, OVERWRITE_IF_EXISTS_OR_ADD)
+  }
+
+  #lowerName(name: string): string {
+    let lower = this.#lowerNames.get(name)
+    if (lower === undefined) {
+      lower = name.toLowerCase()
+      this.#lowerNames.set(name, lower)
+    }
+    return lower
   }
 }

@@ -45,3 +45,21 @@ export interface GrpcReply {
 export function failed(status: number, statusMessage: string): GrpcReply {
   return { status, statusMessage, message: undefined }
 }
+
+/** The statuses of a gRPC call that are used here. */
+export const OK = 0
+export const INVALID_ARGUMENT = 3
+export const DEADLINE_EXCEEDED = 4
+export const NOT_FOUND = 5
+export const PERMISSION_DENIED = 7
+export const RESOURCE_EXHAUSTED = 8
+export const UNIMPLEMENTED = 12
+export const INTERNAL = 13
+export const UNAVAILABLE = 14
+
+/** What calls are told whatever layer carries them, and whatever method they call. */
+export const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
+export const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
+export const CLOSING = failed(UNAVAILABLE, 'the server is closing')
+/** The code of the method failed: the log says why. */
+export const BROKEN = failed(INTERNAL, 'internal_error')

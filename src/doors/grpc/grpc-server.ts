@@ -1,11 +1,17 @@
+import { createServer, type Server } from 'node:net'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
+import { listenOn } from '../../listen/accept.ts'
+import { AdmittedConnections } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
-import type { ListenerServer } from '../../listen/listener-server.ts'
-import type { Series } from '../../telemetry/metrics/counter-family.ts'
+import type { ListenerServer } from '../../listen/listener-servers.ts'
+import type { ListenTarget, PortAddress } from '../../listen/listeners.ts'
+import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { ExtAuthzCheck } from './ext-authz-service.ts'
-import { healthMethods } from './health-service.ts'
-import { HealthWatches } from './health-watches.ts'
-import { OwnGrpcServer } from './own-grpc-server.ts'
+import { GRPC_LIMITS, NO_SLOT_OVER_HTTP2 } from './grpc-limits.ts'
+import type { GrpcMethod } from './grpc-method.ts'
+import { HealthWatches, healthMethods } from './health-service.ts'
+import { GrpcConnection } from './http2/grpc-connection.ts'
+import { Http2Context } from './http2/http2-context.ts'
 import { rateLimitMethods } from './rate-limit-service.ts'
 
 export interface GrpcServerParts {
@@ -29,5 +35,71 @@ export function newGrpcServer(options: PortOptions, { pipeline, isReady, ignored
       server.drain()
     },
     close: (graceMs) => server.close(graceMs),
+  }
+}
+
+/** How often connections are looked at, at the least. */
+const MAX_SWEEP_MS = 250
+const CLOSING_SWEEP_MS = 50
+
+/** gRPC calls on an HTTP/2 layer of our own. */
+export class OwnGrpcServer implements ListenerServer {
+  readonly #server: Server
+  readonly #options: PortOptions
+  readonly #context: Http2Context
+  readonly #admitted: AdmittedConnections
+  readonly #connections = new Set<GrpcConnection>()
+  /** One timer for all connections and their calls. */
+  #sweep: NodeJS.Timeout
+
+  /** `onFailure`: a method failed, or the layer did. */
+  constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, onFailure: (error: unknown) => void, limits = GRPC_LIMITS) {
+    this.#options = options
+    this.#context = new Http2Context(methods, limits, options.timeouts, onFailure)
+    this.#admitted = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, () => {
+      for (const connection of this.#connections) connection.closeIfIdle()
+    })
+    const forget = (connection: GrpcConnection): void => void this.#connections.delete(connection)
+    this.#server = createServer((socket) => {
+      if (this.#admitted.admit(socket)) this.#connections.add(new GrpcConnection(this.#context, socket, forget))
+    })
+    const { keepAliveMs, headersTimeoutMs, requestTimeoutMs } = options.timeouts
+    const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4, requestTimeoutMs / 4))
+    this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
+  }
+
+  listen(target: ListenTarget): Promise<PortAddress | undefined> {
+    return listenOn(this.#server, target, this.#options.onAcceptError)
+  }
+
+  drain(): void {
+    this.#context.isDraining = true
+    for (const connection of this.#connections) connection.leave()
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.drain()
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const connection of this.#connections) connection.close()
+    clearInterval(this.#sweep)
+    this.#sweep = setInterval(() => {
+      // One that was accepted just before has had a moment for its first bytes.
+      this.#admitted.cut((socket) => socket.bytesRead === 0)
+      this.#check()
+    }, CLOSING_SWEEP_MS)
+    const cut = setTimeout(() => this.#admitted.cut(() => true), graceMs)
+    await closed
+    clearInterval(this.#sweep)
+    clearTimeout(cut)
+  }
+
+  #check(): void {
+    const nowMs = performance.now()
+    let unsentBytes = 0
+    for (const connection of this.#connections) {
+      connection.check(nowMs)
+      unsentBytes += connection.unsentBytes
+    }
+    if (unsentBytes > this.#context.limits.maxUnsentBytes) for (const connection of this.#connections) connection.cutIfBehind()
   }
 }

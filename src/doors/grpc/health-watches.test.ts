@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { StreamingCall } from './grpc-method.ts'
-import { HealthWatches } from './health-watches.ts'
+import { HealthWatches } from './health-service.ts'
 
 class RecordedCall implements StreamingCall {
   readonly isOver = false

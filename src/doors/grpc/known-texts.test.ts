@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { KnownTexts } from './known-texts.ts'
+import { KnownTexts } from './protobuf-reader.ts'
 
 test('a text is the same whether it is known or not: ASCII, other characters, bytes that are no UTF-8', () => {
   const bytes = fc.oneof(

@@ -1,4 +1,4 @@
-import { descriptorOf, type LimitCall, type LimitDescriptor } from '../../engine/limit-call.ts'
+import { descriptorOf, type LimitCall, type LimitDescriptor } from '../../engine/descriptors/descriptor-call.ts'
 import { ProtobufReader } from './protobuf-reader.ts'
 
 /** More than any gateway sends. They bound what one call can cost. */

@@ -1,13 +1,14 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
-import { type Handle, pathOf, type Route, Routes } from '../../http/routes.ts'
 import type { HttpListener, ListenerOptions, ListenerTimeouts, PortOptions } from '../../listen/http-listener.ts'
+import { type Handle, pathOf, type Route, Routes, respondEmpty } from '../../listen/node-http/routes.ts'
 import { newPlainListener } from '../../listen/plain-listener.ts'
 import { WireFront } from '../../listen/wire-front.ts'
 import { QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
-import { DecisionEndpoint, respondFailed } from './decision-endpoint.ts'
-import { WireConnection } from './wire-connection.ts'
-import { DecisionWireContext } from './wire-context.ts'
+import { DecisionWireContext, WireConnection } from './decision-connection.ts'
+import { HttpQuestion } from './http-question.ts'
 
 export interface DecisionServerOptions {
   /** Serves the paths that are no question's. */
@@ -42,4 +43,37 @@ function newDecisionWire(pipeline: DecisionPipeline, timeouts: ListenerTimeouts,
 function endpoints(shape: QuestionShape, pipeline: DecisionPipeline): DecisionEndpoint[] {
   const paths = shape.uri === undefined ? [shape.path, `${shape.path}/`] : [shape.path]
   return paths.map((path) => new DecisionEndpoint(shape, path, pipeline))
+}
+
+/** Questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
+export class DecisionEndpoint implements Route {
+  readonly path: string
+  readonly methods: readonly string[] | undefined
+  readonly #shape: QuestionShape
+  readonly #pipeline: DecisionPipeline
+
+  /** `path` is the shape's, or all that is below it. */
+  constructor(shape: QuestionShape, path: string, pipeline: DecisionPipeline) {
+    this.path = path
+    this.methods = shape.methods
+    this.#shape = shape
+    this.#pipeline = pipeline
+  }
+
+  handle(req: IncomingMessage, res: ServerResponse): void | Promise<void> {
+    const answer = this.#pipeline.decide(new HttpQuestion(this.#shape, req))
+    if (answer instanceof Promise) return answer.then((later) => respond(res, later))
+    respond(res, answer)
+  }
+}
+
+/** Something broke when the question was decided already. */
+export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
+  if (!res.headersSent) return respond(res, pipeline.failDecided(error))
+  pipeline.logFailure(error)
+  res.destroy()
+}
+
+function respond(res: ServerResponse, answer: DecisionAnswer): void {
+  respondEmpty(res, answer.status, answerHeaders(answer))
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
 import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { REPEATED } from '../../request/view.ts'
-import { HeadReader } from './head-reader.ts'
+import { HeadReader } from './question-head.ts'
 
 const START = 'POST /v1/decision HTTP/1.1\r\n'
 const PLAIN = `${START}Host: edge\r\nX-Original-Method: GET\r\nX-Original-URI: /a?b\r\nX-Api-Key: alice\r\n\r\n`

@@ -1,11 +1,11 @@
-import type { Door } from '../../decide/door.ts'
-import type { Question } from '../../decide/question.ts'
+import { type Door, hintedBody, type Question } from '../../decide/question.ts'
+import { type AskedRequest, type ExplainRequest, explainDecision, explainRefusal } from '../../decide/request-explanation.ts'
+import type { Engine } from '../../engine/engine.ts'
 import type { Reason } from '../../engine/reasons.ts'
-import { cookieHeader, fieldValue } from '../../http/raw-headers.ts'
-import { originForm } from '../../http/routes.ts'
+import { cookieHeader, fieldValue } from '../../http1/header-fields.ts'
+import { originForm } from '../../listen/node-http/routes.ts'
 import type { FieldValue, RequestView } from '../../request/view.ts'
-import { hostEnd, hostStart } from '../original-url.ts'
-import type { QuestionShape } from '../question-shapes.ts'
+import { DECISION, hostEnd, hostStart, type QuestionShape } from '../question-shapes.ts'
 
 /** What `node:http` knows of a request, as far as questions need it. */
 export interface HttpRequest {
@@ -102,3 +102,24 @@ export class HttpQuestion implements Question, RequestView {
 }
 
 const ABSENT = -1
+
+/** What `/v1/decision` would respond. The body is not read there; `hasHints`: what the gateway says of it counts. */
+export function questionExplainer(engine: Engine, hasHints: boolean): ExplainRequest {
+  return async (asked) => {
+    const { plan } = engine
+    if (plan === undefined) return explainRefusal('no_bundle_loaded')
+    const view = askedQuestion(asked)
+    if (typeof view === 'string') return explainRefusal(view)
+    return explainDecision(await engine.explainStepwise(view, { body: hintedBody(view, plan, hasHints) }))
+  }
+}
+
+/** The request as `/v1/decision` reads it, or why it is refused. */
+export function askedQuestion(asked: AskedRequest): RequestView | Reason {
+  return new HttpQuestion(DECISION, { rawHeaders: questionFields(asked) }).original()
+}
+
+function questionFields({ method, uri, host, fields }: AskedRequest): string[] {
+  const original = ['X-Original-Method', method, 'X-Original-URI', uri]
+  return host === undefined ? [...original, ...fields] : [...original, 'X-Original-Host', host, ...fields]
+}

@@ -1,12 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RESERVATION_FIELD } from '../../decide/decision-answer.ts'
 import type { SettlementRecorder } from '../../decide/settlement-recorder.ts'
-import { headerValue } from '../../http/raw-headers.ts'
-import { readWholeBody } from '../../http/read-body.ts'
-import { RequestTurns } from '../../http/request-turns.ts'
-import type { Route } from '../../http/routes.ts'
-import type { Reservations, SettleOutcome } from '../../reservations/reservations.ts'
-import { SETTLE_ERRORS, type SettleError } from '../../reservations/settle-errors.ts'
+import { headerValue } from '../../http1/header-fields.ts'
+import { readWholeBody } from '../../listen/node-http/read-body.ts'
+import { RequestTurns } from '../../listen/node-http/request-turns.ts'
+import type { Route } from '../../listen/node-http/routes.ts'
+import { type Reservations, SETTLE_ERRORS, type SettleError, type SettleOutcome } from '../../reservations/reservations.ts'
 import { readSettlement, type SettlementRequest, usageOf } from '../settlement-request.ts'
 
 const MAX_BODY_BYTES = 64 * 1024

@@ -1,9 +1,6 @@
 import { choiceText, complete } from '../completion.ts'
 import { CREATED_SECONDS, type FakeDialect } from '../dialect.ts'
-import { choicesOf } from './choices.ts'
-import { chunkEvents, errorChunk } from './openai-chunks.ts'
-import { openAiError } from './openai-error.ts'
-import { finishReason, openAiUsage } from './openai-usage.ts'
+import { choicesOf, chunkEvents, errorChunk, finishReason, openAiError, openAiUsage } from './openai.ts'
 
 /** OpenAI's POST /v1/chat/completions. */
 export const chat: FakeDialect = {

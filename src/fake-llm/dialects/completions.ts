@@ -1,10 +1,7 @@
+import type { Asked } from '../call.ts'
 import { choiceText, complete } from '../completion.ts'
 import { CREATED_SECONDS, type FakeDialect } from '../dialect.ts'
-import type { Asked } from '../prompt.ts'
-import { choicesOf } from './choices.ts'
-import { chunkEvents, errorChunk } from './openai-chunks.ts'
-import { openAiError } from './openai-error.ts'
-import { finishReason, openAiUsage } from './openai-usage.ts'
+import { choicesOf, chunkEvents, errorChunk, finishReason, openAiError, openAiUsage } from './openai.ts'
 
 /** OpenAI's POST /v1/completions. */
 export const completions: FakeDialect = {

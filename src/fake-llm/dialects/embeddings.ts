@@ -1,7 +1,7 @@
+import { promptTokens } from '../call.ts'
 import { modelOf, wholeNumberIn } from '../completion.ts'
 import type { FakeDialect } from '../dialect.ts'
-import { promptTokens } from '../prompt.ts'
-import { openAiError } from './openai-error.ts'
+import { openAiError } from './openai.ts'
 
 const DEFAULT_DIMENSIONS = 8
 const MAX_DIMENSIONS = 4096

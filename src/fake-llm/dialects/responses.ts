@@ -1,7 +1,7 @@
+import type { Asked } from '../call.ts'
 import { type Completion, choiceText, complete, piecesOf, wholeNumberIn } from '../completion.ts'
 import { CREATED_SECONDS, type FakeDialect, type StreamEvent } from '../dialect.ts'
-import type { Asked } from '../prompt.ts'
-import { openAiError } from './openai-error.ts'
+import { openAiError } from './openai.ts'
 
 /** OpenAI's POST /v1/responses. */
 export const responses: FakeDialect = {

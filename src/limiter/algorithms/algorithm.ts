@@ -1,4 +1,4 @@
-import type { CounterRecord } from '../record.ts'
+import type { CounterRecord } from '../limit.ts'
 
 /**
  * How one kind of limit counts: arithmetic on a record, without a clock or storage. `nowMs` is monotonic, with an arbitrary zero; `wallMs`

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { BUCKET, type BucketLimit } from '../limit.ts'
-import { type CounterRecord, NEVER } from '../record.ts'
+import { BUCKET, type BucketLimit, type CounterRecord, NEVER } from '../limit.ts'
 import { bucket } from './bucket.ts'
 
 const limit: BucketLimit = { kind: BUCKET, tokensPerMs: 0.5, burst: 10 }

@@ -1,5 +1,4 @@
-import { BUCKET, type BucketLimit } from '../limit.ts'
-import { type CounterRecord, NEVER } from '../record.ts'
+import { BUCKET, type BucketLimit, type CounterRecord, NEVER } from '../limit.ts'
 import type { Algorithm } from './algorithm.ts'
 
 // Size and rate may have been rounded to 24 bits: err on the side of keeping.

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { InFlightLimit } from '../limit.ts'
-import { IN_FLIGHT } from '../limit.ts'
-import { type CounterRecord, NEVER, newRecord } from '../record.ts'
+import { type CounterRecord, IN_FLIGHT, type InFlightLimit, NEVER, newRecord } from '../limit.ts'
 import { inFlight, SLICES, sliceIndex } from './in-flight.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)

@@ -1,5 +1,4 @@
-import { IN_FLIGHT, type InFlightLimit } from '../limit.ts'
-import { type CounterRecord, NEVER, worthUntilEnd } from '../record.ts'
+import { type CounterRecord, IN_FLIGHT, type InFlightLimit, NEVER, worthUntilEnd } from '../limit.ts'
 import type { Algorithm } from './algorithm.ts'
 
 /** A hold counts in the slice in which it was taken or last renewed, and in the seven after it. */

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { calendarOf } from '../calendar.ts'
-import { WINDOW, type WindowLimit } from '../limit.ts'
-import { type CounterRecord, NEVER, newRecord } from '../record.ts'
+import { type CounterRecord, NEVER, newRecord, WINDOW, type WindowLimit } from '../limit.ts'
 import { newWarning, window } from './window.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,6 +1,5 @@
 import type { Calendar } from '../calendar.ts'
-import { WINDOW, type WindowLimit } from '../limit.ts'
-import { type CounterRecord, NEVER, worthUntilEnd } from '../record.ts'
+import { type CounterRecord, NEVER, WINDOW, type WindowLimit, worthUntilEnd } from '../limit.ts'
 import type { Algorithm } from './algorithm.ts'
 
 /** Of a record that has warned and has nothing to lose but that, this share of its time counts: it is kept, and evicted before others. */

@@ -1,9 +1,15 @@
-import { blockCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
-import { charactersIn } from '../text-size.ts'
 import { readModel, readPromptUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
-import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
-import { CLOSING_ERRORS, sseText } from './sse-text.ts'
+import {
+  blockCharacters,
+  CLOSING_ERRORS,
+  type Closing,
+  charactersIn,
+  type Dialect,
+  type EventMeaning,
+  isErrorEvent,
+  sseText,
+} from './dialect.ts'
 
 /** More than any message has. Further blocks are not tracked. */
 const MAX_BLOCKS = 1024

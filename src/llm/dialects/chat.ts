@@ -1,9 +1,15 @@
-import { chatCharacters } from '../generated-text.ts'
 import { asCount, asObject, type JsonObject } from '../json.ts'
-import { characters } from '../text-size.ts'
 import { chatUsage, readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
-import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
-import { CLOSING_ERRORS, sseText } from './sse-text.ts'
+import {
+  CLOSING_ERRORS,
+  type Closing,
+  characters,
+  chatCharacters,
+  type Dialect,
+  type EventMeaning,
+  isErrorEvent,
+  sseText,
+} from './dialect.ts'
 
 const REPEATED_FIELDS = ['id', 'object', 'created', 'model'] as const
 /** More than any API returns. Further choices are not tracked. */

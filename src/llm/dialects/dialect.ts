@@ -1,4 +1,4 @@
-import type { JsonObject } from '../json.ts'
+import { asList, asObject, asText, type JsonObject, writeJson } from '../json.ts'
 import type { Tally, TokenCounts } from '../usage.ts'
 
 /** The stream format of one provider's API. */
@@ -18,4 +18,63 @@ export type Closing = 'graceful_close' | 'error_chunk' | 'blocked'
 /** An error in any dialect: OpenAI's, Anthropic's, and their imitations. */
 export function isErrorEvent(event: JsonObject): boolean {
   return event['type'] === 'error' || (event['error'] !== undefined && event['error'] !== null)
+}
+
+/** An event as it is sent. */
+export function sseText(data: object, event?: string): string {
+  return `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
+}
+
+/** What a stream that is cut with an error says. */
+export const CLOSING_ERRORS = {
+  error_chunk: { message: 'max completion tokens exceeded', type: 'rate_limit_error', code: 'completion_tokens_exceeded' },
+  blocked: { message: 'access is blocked', type: 'permission_error', code: 'blocked' },
+} as const
+
+/** Characters generated in a chat choice: a complete message, or a delta. */
+export function chatCharacters(value: unknown): number {
+  const message = asObject(value)
+  if (message === undefined) return 0
+  let sum = contentCharacters(message['content']) + charactersIn(message['refusal'])
+  sum += charactersIn(message['reasoning_content'] ?? message['reasoning'])
+  const calls = message['tool_calls']
+  if (Array.isArray(calls)) for (const call of calls) sum += callCharacters(asObject(call))
+  return message['function_call'] === undefined ? sum : sum + argumentCharacters(message['function_call'])
+}
+
+/** A block of an Anthropic message. */
+export function blockCharacters(value: unknown): number {
+  const block = asObject(value)
+  if (block === undefined) return 0
+  const input = asObject(block['input'])
+  const inputText = input === undefined || Object.keys(input).length === 0 ? undefined : writeJson(input)
+  return charactersIn(block['text']) + charactersIn(block['thinking']) + charactersIn(inputText)
+}
+
+function contentCharacters(content: unknown): number {
+  const text = asText(content)
+  if (text !== undefined) return characters(text)
+  let sum = 0
+  for (const part of asList(content)) sum += charactersIn(asObject(part)?.['text'])
+  return sum
+}
+
+function callCharacters(call: JsonObject | undefined): number {
+  return argumentCharacters(call?.['function']) + charactersIn(asObject(call?.['custom'])?.['input'])
+}
+
+function argumentCharacters(call: unknown): number {
+  return charactersIn(asObject(call)?.['arguments'])
+}
+
+/** Code points in a text. A surrogate pair that is split between two texts counts once. */
+export function characters(text: string): number {
+  let count = text.length
+  for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xfc00) === 0xdc00) count--
+  return count
+}
+
+/** The same for a value that may not be a string. */
+export function charactersIn(value: unknown): number {
+  return typeof value === 'string' ? characters(value) : 0
 }

@@ -1,8 +1,6 @@
 import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
-import { charactersIn } from '../text-size.ts'
 import { readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
-import { type Closing, type Dialect, type EventMeaning, isErrorEvent } from './dialect.ts'
-import { CLOSING_ERRORS, sseText } from './sse-text.ts'
+import { CLOSING_ERRORS, type Closing, charactersIn, type Dialect, type EventMeaning, isErrorEvent, sseText } from './dialect.ts'
 
 /** Deltas that are not text: audio in base64. */
 const BINARY_DELTAS = new Set(['response.audio.delta', 'response.output_audio.delta'])

@@ -1,5 +1,5 @@
-import { NOTHING } from '../../costs/nothing.ts'
-import { dateTimeMs } from '../date-time.ts'
+import { NOTHING } from '../../costs/request-costs.ts'
+import { dateTimeMs } from '../../text/formats.ts'
 import type { BlockConfig } from '../schema/block.ts'
 import type { CompiledRule } from './compiled-rule.ts'
 

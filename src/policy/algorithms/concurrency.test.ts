@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { bundle, concurrencyRule, policy } from '../../../test/support/bundles/bundles.ts'
 import { IN_FLIGHT } from '../../limiter/limit.ts'
+import { formatProblem } from '../../text/problem.ts'
 import { compileBundle, namedLimits } from '../compile.ts'
-import { heldRules } from '../held-rules.ts'
 import { parseBundle } from '../parse.ts'
 import type { Plan } from '../plan.ts'
-import { formatProblem } from '../problem.ts'
+import { heldRules } from '../review/warnings.ts'
 
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
 const IN_FLIGHT_FORM = 'expected a whole number of requests, from 1 to 1000000'

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest'
 import { windowRule } from '../../../test/support/bundles/bundles.ts'
 import { compiledRule, problemsOf } from '../../../test/support/bundles/compiled-rule.ts'
-import { GIVEN } from '../../costs/given.ts'
+import { GIVEN } from '../../costs/request-costs.ts'
 import { calendarOf, PERIODS } from '../../limiter/calendar.ts'
 import { WINDOW } from '../../limiter/limit.ts'
 import type { PlanRule } from '../plan.ts'

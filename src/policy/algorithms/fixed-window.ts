@@ -1,7 +1,6 @@
 import type { FixedWindowConfig } from '../schema/fixed-window.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
-import { compileRequestCost, requestCostSurprises } from './request-cost.ts'
-import { windowIdentity, windowLimit } from './window-limit.ts'
+import { compileRequestCost, requestCostSurprises, windowIdentity, windowLimit } from './request-cost.ts'
 
 export function compileFixedWindow(config: FixedWindowConfig): CompiledRule {
   return { cost: compileRequestCost(config) }

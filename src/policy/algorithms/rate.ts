@@ -1,5 +1,3 @@
-import { MAX_AMOUNT } from '../max-tokens.ts'
-
 /** A number of requests in a unit of time: `100/minute`. */
 export interface Rate {
   readonly count: number
@@ -50,3 +48,6 @@ export function refillRate(tokensPerMs: number): number {
   }
   return tokensPerMs
 }
+
+/** RFC 9651: structured fields, and so the RateLimit header, carry integers of at most 15 digits. */
+export const MAX_AMOUNT = 999_999_999_999_999

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { rateRule, windowRule } from '../../../test/support/bundles/bundles.ts'
 import { compiledRule, problemsOf } from '../../../test/support/bundles/compiled-rule.ts'
 import { requestFacts } from '../../../test/support/costs/request-facts.ts'
-import { GIVEN } from '../../costs/given.ts'
+import { GIVEN } from '../../costs/request-costs.ts'
 import type { PlanRule } from '../plan.ts'
 
 const ALGORITHMS = [

@@ -1,9 +1,9 @@
 import type { Cost } from '../../costs/cost.ts'
-import { FixedCost } from '../../costs/fixed-cost.ts'
-import { GIVEN } from '../../costs/given.ts'
-import { HeaderCost } from '../../costs/header-cost.ts'
-import { MAX_AMOUNT } from '../max-tokens.ts'
+import { FixedCost, GIVEN, HeaderCost } from '../../costs/request-costs.ts'
+import { calendarOf, type Period } from '../../limiter/calendar.ts'
+import { WINDOW, type WindowLimit } from '../../limiter/limit.ts'
 import type { RequestCostConfig } from '../schema/request-cost.ts'
+import { MAX_AMOUNT } from './rate.ts'
 
 export function compileRequestCost({ cost = 1 }: RequestCostConfig): Cost {
   if (typeof cost === 'number') return cost === 1 ? GIVEN : new FixedCost(cost)
@@ -21,4 +21,13 @@ export function* requestCostSurprises({ cost = 1, when_over }: RequestCostConfig
   if (when_over === 'charge' && !isFixed && cost.max === undefined) {
     yield `one request with a high ${cost.header} can leave a debt that lasts for years: set cost.max`
   }
+}
+
+export function windowLimit(tokens: number, period: Period, timezone: string, canOverdraw = false): WindowLimit {
+  return { kind: WINDOW, tokens, calendar: calendarOf(period, timezone), canOverdraw }
+}
+
+/** What tells the counters of one calendar from those of another: the same for all spellings of a zone. */
+export function windowIdentity({ calendar }: WindowLimit): readonly string[] {
+  return [calendar.period, calendar.zone]
 }

@@ -1,11 +1,11 @@
-import { LlmReservation } from '../../costs/llm-reservation.ts'
+import { LlmReservation } from '../../costs/llm-costs.ts'
 import { BUCKET, type Limit } from '../../limiter/limit.ts'
-import type { LlmSettings } from '../../llm/llm-settings.ts'
-import { maxCompletionTokens } from '../../llm/tokens.ts'
+import type { LlmSettings } from '../../llm/llm-request.ts'
+import { maxCompletionTokens } from '../../llm/usage.ts'
 import type { TokenBucketLlmConfig } from '../schema/token-bucket-llm.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { refillRate } from './rate.ts'
-import { windowLimit } from './window-limit.ts'
+import { windowLimit } from './request-cost.ts'
 
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
   const llm = llmSettings(config)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { rateRule } from '../../../test/support/bundles/bundles.ts'
 import { compiledRule, problemsOf } from '../../../test/support/bundles/compiled-rule.ts'
 import type { BucketLimit } from '../../limiter/limit.ts'
-import type { PlanCounter } from '../plan-counter.ts'
+import type { PlanCounter } from './compiled-rule.ts'
 
 function counter(config: object): PlanCounter {
   return compiledRule(rateRule('r', [], config)).counters[0]!

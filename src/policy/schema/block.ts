@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dateTimeMs } from '../date-time.ts'
+import { dateTimeMs } from '../../text/formats.ts'
 import { flag } from './parts.ts'
 
 const TIME = 'a date and time with its offset from UTC, such as "2026-11-16T00:00:00Z"'

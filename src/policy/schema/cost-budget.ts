@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TOKEN } from '../../token.ts'
+import { TOKEN } from '../../text/formats.ts'
 import { MONEY } from '../limit-fields.ts'
 import { askUsage, label, withoutUsage } from './parts.ts'
 import { windowFields } from './window.ts'

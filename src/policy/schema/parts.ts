@@ -32,3 +32,6 @@ export const withoutUsage = z.enum(['estimate', 'keep'], { error: '"estimate" or
 export const askUsage = flag(
   "Ask for the provider's count of chat and completions streams where the client does not; the event that has it is not shown.",
 ).default(false)
+
+/** Limits nothing: an exemption, for which the policy's `else` does not apply. */
+export const unlimitedConfig = z.object({}, { error: 'an empty object' })

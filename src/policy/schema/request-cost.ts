@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { TOKEN } from '../../token.ts'
-import { MAX_AMOUNT } from '../max-tokens.ts'
+import { TOKEN } from '../../text/formats.ts'
+import { MAX_AMOUNT } from '../algorithms/rate.ts'
 
 /*
  * What a request costs in rules that count requests, and whether it may overdraw: fields that their algorithms share. Each `error`

@@ -1,7 +1,14 @@
 import { z } from 'zod'
+import { RATE, rateProblem } from '../algorithms/rate.ts'
 import { BURST, PER_SECOND } from '../limit-fields.ts'
-import { rateText } from './rate-text.ts'
 import { requestCostFields } from './request-cost.ts'
+
+const error = ({ input }: { readonly input?: unknown }): string | undefined => rateProblem(input)
+
+const rateText = z
+  .string({ error })
+  .refine((text) => rateProblem(text) === undefined, { error })
+  .meta({ pattern: RATE.source })
 
 export const tokenBucketConfig = z
   .object(

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { PERIODS, type Period } from '../../limiter/calendar.ts'
-import { timeZoneOf } from '../../limiter/time-zone.ts'
-import { KnownWords } from '../suggest.ts'
+import { PERIODS, type Period, timeZoneOf } from '../../limiter/calendar.ts'
+import { KnownWords } from '../../text/suggest.ts'
 
 /*
  * Windows of a calendar, as several algorithms write them. Each `error` completes the sentence "expected …".

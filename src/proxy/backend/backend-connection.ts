@@ -1,12 +1,10 @@
-import type { Socket } from 'node:net'
-import { writeAll } from '../../write-all.ts'
-import { BackendFailure, connectFailure, exchangeFailure } from './backend-failure.ts'
-import { openSocket } from './backend-socket.ts'
-import { RefusedWrites } from './refused-writes.ts'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { newReadBuffer, releaseRead, writeAll } from '../../memory/buffers.ts'
+import { BackendFailure, connectFailure, exchangeFailure, RefusedWrites } from './backend-failure.ts'
 import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
-import type { SilenceSweep } from './silence-sweep.ts'
-import { SilenceWatch } from './silence-watch.ts'
+import { type SilenceSweep, SilenceWatch } from './silence-sweep.ts'
 
 /** What a connection tells the call that it serves. Calls know connections; this type keeps connections from knowing calls. */
 export interface ConnectionUser extends ResponseSink {
@@ -339,3 +337,26 @@ function sendWaitingHead(connection: BackendConnection): void {
 const NO_BYTES = Buffer.alloc(0)
 /** A body that is larger is not copied to leave in one write with its head. */
 const MAX_COPIED_BYTES = 64 * 1024
+
+/** As much as a backend sends at once in the best case. Every read of every connection uses it. */
+const READ_BUFFER = newReadBuffer(64 * 1024)
+
+/**
+ * Connects to the backend. `onRead` gets what is read, in a buffer that all connections share, with no buffer, stream event or copy for each
+ * read; with TLS, and without `onRead`, reads come as 'data'.
+ */
+function openSocket(url: URL, onRead: ((bytes: Buffer, length: number) => void) | undefined): Socket {
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  if (url.protocol === 'http:') {
+    const port = Number(url.port || 80)
+    if (onRead === undefined) return connectTcp({ host, port })
+    const callback = (length: number): boolean => {
+      onRead(READ_BUFFER, length)
+      releaseRead(READ_BUFFER, length)
+      return true
+    }
+    return connectTcp({ host, port, onread: { buffer: READ_BUFFER, callback } })
+  }
+  const servername = isIP(host) === 0 ? { servername: host } : {}
+  return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...servername })
+}

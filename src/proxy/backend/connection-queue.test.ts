@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
-import { ConnectionQueue } from './connection-queue.ts'
+import { ConnectionQueue } from './backend.ts'
 
 class Seeker {
   refusal: string | undefined

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { runs } from '../../../test/support/run/property-runs.ts'
-import { linesOf } from '../field-lines.ts'
+import { linesOf } from '../downstream.ts'
 import { parseHead } from './response-head.ts'
 
 const PIECES = [

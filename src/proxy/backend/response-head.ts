@@ -1,6 +1,5 @@
-import { isEventStream } from '../../http/event-stream.ts'
-import { type FieldName, fieldName } from '../../http/field-name.ts'
-import { hasMember } from '../../http/list-field.ts'
+import { type FieldName, fieldName } from '../../http1/field-name.ts'
+import { hasMember, headerValue } from '../../http1/header-fields.ts'
 
 /** What came is no HTTP/1.1 response. */
 export class InvalidResponse extends Error {
@@ -187,4 +186,9 @@ function framing(fields: readonly string[], names: readonly FieldName[], isHttp1
 function keepAliveHint(value: string): number | undefined {
   const [, seconds] = /(?:^|,)\s*timeout=(\d{1,6})/i.exec(value) ?? []
   return seconds === undefined ? undefined : Number(seconds) * 1000
+}
+
+/** Whether a response with these fields is a stream of server-sent events. */
+function isEventStream(fields: readonly string[]): boolean {
+  return /^text\/event-stream\s*(?:;|$)/i.test(headerValue(fields, 'content-type') ?? '')
 }

@@ -1,5 +1,5 @@
-import type { IncomingMessage } from 'node:http'
-import type { BodyReader, BodySource } from '../body-source.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type BodyReader, type BodySource, LINGER_MS } from '../downstream.ts'
 
 /** The body of a request that Node has parsed. */
 export class NodeBody implements BodySource {
@@ -68,4 +68,34 @@ export class NodeBody implements BodySource {
       reader?.abandon(error)
     }
   }
+}
+
+/**
+ * To be called when a response is on its way out before its request has come whole. The rest stands between this response and the next, and
+ * closing on it would reset the client before it has read the response (RFC 9112 9.6): so it is read and thrown away, for a while.
+ * `stallMs` bounds a client that does not take the response either; 0: no bound.
+ */
+export function dropRest(req: IncomingMessage, res: ServerResponse, stallMs: number): void {
+  if (req.complete) return
+  const { socket } = req
+  const cut = (): void => void socket.destroy()
+  let timer = stallMs > 0 ? setTimeout(cut, stallMs) : undefined
+  // Behind a response that is the last on its connection Node would close at once: for now only our side ends.
+  socket.destroySoon = () => void socket.end()
+  const stop = (): void => {
+    clearTimeout(timer)
+    res.off('finish', onSent)
+    req.off('end', onWhole).off('close', stop)
+    Reflect.deleteProperty(socket, 'destroySoon')
+  }
+  const onSent = (): void => {
+    clearTimeout(timer)
+    timer = setTimeout(cut, LINGER_MS)
+  }
+  const onWhole = (): void => {
+    stop()
+    if (socket.writableEnded) socket.destroySoon()
+  }
+  res.once('finish', onSent)
+  req.once('end', onWhole).once('close', stop).resume()
 }

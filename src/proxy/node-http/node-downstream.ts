@@ -1,14 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { byteText } from '../../byte-text.ts'
+import { byteText } from '../../memory/buffers.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
-import { breakOff } from '../break-off.ts'
-import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
-import { type FieldLines, headerLines, headText } from '../field-lines.ts'
-import type { Peer } from '../peer.ts'
-import type { ClientConnection } from './client-connection.ts'
-import type { EarlyBytes } from './early-bytes.ts'
-import { NodeBody } from './node-body.ts'
-import { dropRest } from './unread-body.ts'
+import {
+  breakOff,
+  type Downstream,
+  type DownstreamListener,
+  type FieldLines,
+  headerLines,
+  headText,
+  type Peer,
+  type ReceivedHead,
+  type UpgradedClient,
+} from '../downstream.ts'
+import type { ClientConnection, EarlyBytes } from './client-connection.ts'
+import { dropRest, NodeBody } from './node-body.ts'
 
 /** As texts, these leave in one write with the head before them. */
 const MAX_TEXT_BYTES = 16 * 1024

@@ -1,11 +1,10 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { listMembers } from '../../http/list-field.ts'
-import { malformedStatus } from '../../http/malformed-status.ts'
-import { CLOSE_MS, malformedResponse } from '../malformed-response.ts'
+import { listMembers } from '../../http1/header-fields.ts'
+import { malformedStatus } from '../../http1/request-line.ts'
+import { CLOSE_MS, malformedResponse } from '../downstream.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
-import type { ClientConnections } from './client-connection.ts'
-import { EarlyBytes } from './early-bytes.ts'
+import { type ClientConnections, EarlyBytes } from './client-connection.ts'
 import { receivedHead } from './node-downstream.ts'
 
 type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) => void

@@ -1,5 +1,5 @@
-import { hasMember } from '../../http/list-field.ts'
 import { HEX_VALUES, isTokenByte } from '../../http1/characters.ts'
+import { hasMember } from '../../http1/header-fields.ts'
 
 const CR = 0x0d
 const LF = 0x0a

@@ -1,9 +1,6 @@
 import type { Socket } from 'node:net'
 import type { FrontTimeouts } from '../../listen/wire-front.ts'
-import { LINGER_MS } from '../body-source.ts'
-import { CLOSE_MS } from '../malformed-response.ts'
-import type { ClientState } from './client-state.ts'
-import { StallWatch } from './stall-watch.ts'
+import { CLOSE_MS, LINGER_MS } from '../downstream.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireDownstream } from './wire-downstream.ts'
 
@@ -96,5 +93,41 @@ export class ClientDeadlines {
     if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
     this.#isLingering = true
     this.#cutAtMs = nowMs + LINGER_MS
+  }
+}
+
+/** What a client's connection is about. */
+export type ClientState =
+  /** Nothing has come yet. */
+  | 'silent'
+  /** A part of a head has arrived. */
+  | 'head'
+  /** A request is under way: its body is not read to the end, or its response not written. */
+  | 'busy'
+  | 'idle'
+  /** Nothing more is served, and what still comes is thrown away. */
+  | 'closing'
+  /** It is closed, or `node:http` has it. */
+  | 'gone'
+
+/** Watches whether a client takes what waits for it. */
+class StallWatch {
+  readonly #socket: Socket
+  /** How much the client had taken when it last took something, and when that was noticed; undefined while nothing waits for it. */
+  #takenBytes: number | undefined
+  #takenMs = 0
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  /** To be called at every sweep: for how long bytes have waited of which none was taken. */
+  stalledMs(nowMs: number): number {
+    const { writableLength } = this.#socket
+    // The same number of bytes may wait although all earlier ones were taken: later ones have followed them.
+    const takenBytes = writableLength === 0 ? undefined : this.#socket.bytesWritten - writableLength
+    if (takenBytes === undefined || takenBytes !== this.#takenBytes) this.#takenMs = nowMs
+    this.#takenBytes = takenBytes
+    return nowMs - this.#takenMs
   }
 }

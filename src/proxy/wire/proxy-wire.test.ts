@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../../test/support/until.ts'
-import { newProxyWire } from './proxy-wire.ts'
+import { newProxyWire } from './wire-client.ts'
 
 const HEAD_MS = 4500
 const SWEEP_MS = 1000

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ScriptedSocket } from '../../../test/support/proxy/scripted-socket.ts'
-import { ReadPause } from './read-pause.ts'
+import { ReadPause } from './unread-bytes.ts'
 import type { WireContext } from './wire-context.ts'
 
 const MEBIBYTE = 2 ** 20

@@ -1,4 +1,4 @@
-import type { BodyReader, BodySource } from '../body-source.ts'
+import type { BodyReader, BodySource } from '../downstream.ts'
 import { ChunkedFrames } from './chunked-frames.ts'
 import type { UnreadBytes } from './unread-bytes.ts'
 import type { WireContext } from './wire-context.ts'

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { ScriptedSocket } from '../../../test/support/proxy/scripted-socket.ts'
-import { LINGER_MS } from '../body-source.ts'
-import type { Downstream } from '../downstream.ts'
-import { newProxyWire } from './proxy-wire.ts'
+import { type Downstream, LINGER_MS } from '../downstream.ts'
+import { newProxyWire } from './wire-client.ts'
 
 const HEAD_MS = 10_000
 const KEEP_ALIVE_MS = 60_000

@@ -1,20 +1,15 @@
 import type { Socket } from 'node:net'
-import { malformedStatus } from '../../http/malformed-status.ts'
-import { MAX_REREAD_BYTES } from '../../http1/head-fields.ts'
-import { RecentHead } from '../../http1/recent-head.ts'
-import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
-import { READ_BUFFER, shareReads } from '../../listen/shared-reads.ts'
-import type { FrontConnection, FrontTimeouts } from '../../listen/wire-front.ts'
-import { malformedResponse } from '../malformed-response.ts'
+import { MAX_REREAD_BYTES, RecentHead } from '../../http1/head-fields.ts'
+import { INCOMPLETE, malformedStatus, OTHER } from '../../http1/request-line.ts'
+import type { ListenerTimeouts } from '../../listen/http-listener.ts'
+import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
+import { type FrontConnection, type FrontTimeouts, WireFront } from '../../listen/wire-front.ts'
+import { malformedResponse } from '../downstream.ts'
 import { MalformedChunks } from './chunked-frames.ts'
-import { ClientDeadlines } from './client-deadlines.ts'
-import type { ClientState } from './client-state.ts'
-import { giveBack } from './give-back.ts'
-import { type PlainProxyRequest, plainRequest } from './plain-request.ts'
-import { ReadPause } from './read-pause.ts'
-import { UnreadBytes } from './unread-bytes.ts'
+import { ClientDeadlines, type ClientState } from './client-deadlines.ts'
+import { ReadPause, UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
-import type { WireContext } from './wire-context.ts'
+import { type PlainProxyRequest, plainRequest, WireContext, type WireHandlers } from './wire-context.ts'
 import { WireDownstream } from './wire-downstream.ts'
 
 /** With this much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
@@ -25,7 +20,7 @@ const ENDED = 'Parse Error'
 const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
 
 /** A client's connection for as long as it sends nothing but plain requests. One at a time is under way; what comes behind it waits, undecided. */
-export class WireClient implements FrontConnection {
+class WireClient implements FrontConnection {
   readonly #context: WireContext
   readonly #socket: Socket
   readonly #onGone: (socket: Socket) => void
@@ -337,4 +332,27 @@ export class WireClient implements FrontConnection {
 
 function ignore(): void {
   // a 'close' follows
+}
+
+export type ProxyWire = WireFront<WireClient>
+
+/**
+ * The proxy's own wire.
+ * `silenceMs`: how long a client may be silent in the middle of a request, or take nothing of its response; 0: for ever.
+ */
+export function newProxyWire(timeouts: ListenerTimeouts, silenceMs: number, handlers: WireHandlers): ProxyWire {
+  const context = new WireContext(timeouts.keepAliveMs, silenceMs, handlers)
+  return new WireFront(timeouts, context, (socket, onGone) => new WireClient(context, socket, onGone), silenceMs)
+}
+
+/** Has a socket that is handed over bring what was read of it once more, before all that is still to be read. */
+function giveBack(socket: Socket, bytes: Buffer, hasEnded: boolean): void {
+  const own = unshared(bytes)
+  if (!hasEnded) {
+    if (own.length > 0) socket.unshift(own)
+    return
+  }
+  // An ended stream accepts nothing back, so its events are emitted again.
+  socket.emit('data', own)
+  socket.emit('end')
 }

@@ -1,11 +1,17 @@
 import type { Socket } from 'node:net'
+import { writeAll } from '../../memory/buffers.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
-import { writeAll } from '../../write-all.ts'
 import { hasBody } from '../backend/response-head.ts'
-import { breakOff } from '../break-off.ts'
-import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../downstream.ts'
-import { type FieldLines, headText } from '../field-lines.ts'
-import type { Peer } from '../peer.ts'
+import {
+  breakOff,
+  type Downstream,
+  type DownstreamListener,
+  type FieldLines,
+  headText,
+  type Peer,
+  type ReceivedHead,
+  type UpgradedClient,
+} from '../downstream.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireContext } from './wire-context.ts'
 

@@ -4,7 +4,7 @@ import { pino } from 'pino'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { scratchDirectory } from '../../../test/support/service/running.ts'
 import { stallDisk } from '../../../test/support/stalled-disk.ts'
-import { CounterFamily } from '../../telemetry/metrics/counter-family.ts'
+import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'
 import { MetricMemory, newMetricBuffer } from '../../telemetry/metrics/metric-memory.ts'
 import { DecisionLogFile } from './decision-log-file.ts'
 

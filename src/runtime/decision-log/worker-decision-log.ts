@@ -1,11 +1,11 @@
 import type { Logger } from 'pino'
-import type { Clock } from '../../clock.ts'
-import type { NoteDecided } from '../../decide/note-decided.ts'
+import type { NoteDecided } from '../../decide/question.ts'
 import type { DecisionLines } from '../../decision-log/decision-lines.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { CounterFamily, type Series } from '../../telemetry/metrics/counter-family.ts'
+import { CounterFamily, type Series } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../../telemetry/sampler.ts'
+import type { Clock } from '../../time/clock.ts'
 import type { FromWorker } from '../threads/messages.ts'
 
 /** Between one batch and the next, and before the first. */

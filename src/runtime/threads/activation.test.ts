@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { BundleInfo } from '../../policy/bundle-info.ts'
+import type { BundleInfo } from '../../policy/plan.ts'
 import { Activation } from './activation.ts'
 
 const CONTENT = {

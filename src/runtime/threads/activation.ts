@@ -7,7 +7,7 @@ type BundleContent = Omit<Prepare, 'type' | 'generation'>
 /** One that has not compiled a bundle by then does nothing else either. */
 const STUCK_MS = 30_000
 /** One or two may have died of something else. */
-const MAX_DEATHS = 3
+const MAX_DEATHS_OF_PLAN = 3
 
 /**
  * How a bundle comes to hold in all workers as one: each makes it ready and reports, then one shared word is turned,
@@ -46,7 +46,7 @@ export class Activation {
   leave(worker: number): void {
     const next = this.#next
     if (next === undefined || !next.missing.has(worker)) return
-    if (++next.deaths === MAX_DEATHS) this.#giveUp(next, 'workers end while they compile it')
+    if (++next.deaths === MAX_DEATHS_OF_PLAN) this.#giveUp(next, 'workers end while they compile it')
   }
 
   /** A worker reports. Returns false when it cannot serve: it lacks the plan that holds. */
@@ -91,4 +91,51 @@ interface Next {
   readonly timer: NodeJS.Timeout
   resolve(): void
   reject(error: Error): void
+}
+
+/** So many workers may die before the service is open: a bundle that ends those who compile it is refused before that. */
+const MAX_DEATHS_AT_START = 10
+
+/** The start: the first workers come up, all of them, and stay alive until every listener is open, or there is no service. */
+export class FirstStart {
+  /** Rejects with `failed`. */
+  readonly up: Promise<void>
+  /** Never resolves. */
+  readonly failed: Promise<never>
+  #isUp = false
+  #isOver = false
+  #deaths = 0
+  #noteUp!: () => void
+  #fail!: (error: Error) => void
+
+  constructor() {
+    this.failed = new Promise((_, reject) => {
+      this.#fail = reject
+    })
+    this.failed.catch(() => {}) // a worker may die before anybody waits
+    this.up = Promise.race([
+      this.failed,
+      new Promise<void>((resolve) => {
+        this.#noteUp = resolve
+      }),
+    ])
+    this.up.catch(() => {})
+  }
+
+  noteUp(): void {
+    this.#isUp = true
+    this.#noteUp()
+  }
+
+  /** Every listener is open. */
+  noteOpen(): void {
+    this.#isOver = true
+  }
+
+  /** Returns whether it may be replaced. */
+  noteDeath(error: Error): boolean {
+    if (this.#isOver || (this.#isUp && ++this.#deaths < MAX_DEATHS_AT_START)) return true
+    this.#fail(error)
+    return false
+  }
 }

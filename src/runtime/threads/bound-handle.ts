@@ -1,5 +1,7 @@
+import { lookup } from 'node:dns/promises'
 import net from 'node:net'
 import { getSystemErrorName } from 'node:util'
+import type { PortAddress } from '../../listen/listeners.ts'
 
 /** Node's own name for a bound socket; `net` has no other way to bind without accepting. */
 export interface BoundHandle {
@@ -22,4 +24,20 @@ export function bindHandle(address: string, port: number, family: 4 | 6 | -1): B
   if (typeof handle !== 'number') handle.close()
   const code = getSystemErrorName(errno)
   throw Object.assign(new Error(`listen ${code}: ${address}:${port}`), { code, errno, syscall: 'listen', address, port })
+}
+
+export async function bindPort({ host, port }: PortAddress): Promise<BoundHandle> {
+  if (host === undefined) return bindAny(port)
+  const { address, family } = await lookup(host)
+  return bindHandle(address, port, family === 6 ? 6 : 4)
+}
+
+function bindAny(port: number): BoundHandle {
+  try {
+    return bindHandle('::', port, 6)
+  } catch (error) {
+    // A machine without IPv6
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE' || (error as NodeJS.ErrnoException).code === 'EACCES') throw error
+    return bindHandle('0.0.0.0', port, 4)
+  }
 }

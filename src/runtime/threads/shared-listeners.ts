@@ -1,9 +1,7 @@
 import type { Logger } from 'pino'
-import type { ListenAddress } from '../../listen/listen-address.ts'
-import { type ListenerName, listener, type OpeningPhase } from '../../listen/listeners.ts'
+import { type ListenAddress, type ListenerName, listener, type OpeningPhase } from '../../listen/listeners.ts'
 import type { ListenError, ToWorker } from './messages.ts'
-import type { SharedSocket } from './worker-host.ts'
-import type { WorkerSlot } from './worker-slot.ts'
+import type { SharedSocket, WorkerSlot } from './worker-host.ts'
 
 /** What was bound for each listener that is to be opened. */
 export type BoundListeners = ReadonlyMap<ListenerName, SharedSocket>

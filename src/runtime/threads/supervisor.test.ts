@@ -8,13 +8,12 @@ import { until } from '../../../test/support/until.ts'
 import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
-import { newTableBuffer } from '../../store/table-layout.ts'
+import { newTableBuffer } from '../../store/table/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import type { ListenError, ToWorker } from './messages.ts'
 import { Supervisor } from './supervisor.ts'
-import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
-import { WorkerSlots } from './worker-slot.ts'
+import { type SharedSocket, type WorkerHost, type WorkerLink, type WorkerListener, WorkerSlots } from './worker-host.ts'
 
 const INFO = { version: '1', hash: '', updatedAtS: 0 }
 const SOCKET: SharedSocket = { share: async () => ({ fd: 0 }), giveBack() {}, noteListening() {}, close() {} }

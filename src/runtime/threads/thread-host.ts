@@ -1,5 +1,5 @@
 import { Worker as Thread } from 'node:worker_threads'
-import type { ListenAddress } from '../../listen/listen-address.ts'
+import type { ListenAddress } from '../../listen/listeners.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { DescriptorPort } from './descriptor-port.ts'
 import type { WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'

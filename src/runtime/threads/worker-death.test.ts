@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ShortLives } from './worker-death.ts'
+import { ShortLives } from './worker-host.ts'
 
 test('short lives in a row are followed by longer and longer pauses, up to five seconds', () => {
   const lives = new ShortLives()

@@ -1,9 +1,9 @@
 /** Where a worker's thread begins. */
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { systemClock } from '../../clock.ts'
 import { hasEvents, readConfig } from '../../config/config.ts'
 import { openLog } from '../../telemetry/logger.ts'
+import { systemClock } from '../../time/clock.ts'
 import { Worker } from '../worker.ts'
 import type { ToWorker } from './messages.ts'
 import type { ThreadData } from './thread-host.ts'

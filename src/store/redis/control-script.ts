@@ -1,8 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { assetText } from '../../asset.ts'
-import { LinkError } from './link/link-error.ts'
+import { assetText } from '../../files/package-files.ts'
+import { LinkError, type Script } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
-import type { Script } from './link/script.ts'
 
 export type ControlMap = 'overrides' | 'resets'
 
@@ -139,4 +138,72 @@ function readChanges([size, lastChange, ...rest]: readonly unknown[]): ControlCh
   const entries: [string, string][] = []
   for (let i = 0; i + 1 < rest.length; i += 2) entries.push([rest[i] as string, rest[i + 1] as string])
   return { size: Number(size), lastChange: String(lastChange), entries }
+}
+
+/** Half of the least time between two moments. */
+const HALF_TICK_MS = 0.0005
+
+/** Which changes of overrides an instance knows. Moments are by the clock of Redis, and rise from change to change. */
+export interface KnownChanges {
+  /** Of the last one. */
+  readonly latestMs: number
+  /** Overrides that are not in force yet, by rising moments; `fromMs` is on the monotonic clock. */
+  readonly upcoming: readonly UpcomingOverride[]
+}
+
+export interface UpcomingOverride {
+  readonly momentMs: number
+  readonly fromMs: number
+}
+
+/**
+ * Tells Redis, with each call, how much of the overrides a decision was made with. A counter that another instance has changed to a later
+ * override is then left as that one wants it, see `assets/redis/counters.lua`.
+ */
+export class OverrideMoments {
+  #known: KnownChanges = { latestMs: 0, upcoming: [] }
+  #passed = 0
+
+  use(known: KnownChanges): void {
+    this.#known = known
+    this.#passed = 0
+  }
+
+  /** The moment up to which all changes are in force at that time of the monotonic clock. */
+  knownAt(nowMs: number): number {
+    const { latestMs, upcoming } = this.#known
+    while (this.#passed < upcoming.length && upcoming[this.#passed]!.fromMs <= nowMs) this.#passed++
+    const next = upcoming[this.#passed]
+    return next === undefined ? latestMs : next.momentMs - HALF_TICK_MS
+  }
+}
+
+/** By so much two clocks may drift apart between two readings. */
+const DRIFT_MS = 0.1
+
+/**
+ * The clock of Redis, seen from the monotonic clock of this process. A reply says what time it was at some moment between the call and
+ * the reply, and the next ones narrow it down. A reply that contradicts what is known means that a clock was set: then it alone counts.
+ */
+export class RedisClock {
+  #leastMs = Number.NEGATIVE_INFINITY
+  #mostMs = Number.POSITIVE_INFINITY
+
+  get isKnown(): boolean {
+    return this.#mostMs < Number.POSITIVE_INFINITY
+  }
+
+  /** A call that was sent and replied to at these times of the monotonic clock says that it was `wallMs`. */
+  note(sentMs: number, repliedMs: number, wallMs: number): void {
+    const [least, most] = [wallMs - repliedMs, wallMs - sentMs]
+    const [narrowLeast, narrowMost] = [Math.max(least, this.#leastMs - DRIFT_MS), Math.min(most, this.#mostMs + DRIFT_MS)]
+    const isContradiction = narrowLeast > narrowMost
+    this.#leastMs = isContradiction ? least : narrowLeast
+    this.#mostMs = isContradiction ? most : narrowMost
+  }
+
+  /** How far it is ahead of the monotonic clock. */
+  get aheadMs(): number {
+    return (this.#leastMs + this.#mostMs) / 2
+  }
 }

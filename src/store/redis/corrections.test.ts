@@ -6,7 +6,7 @@ import { runningRedis } from '../../../test/support/redis/redis-server.ts'
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { thisSuite } from '../../../test/support/service/suite-owner.ts'
 import { bucketLimit } from '../../../test/support/store/charging.ts'
-import { newEmbeddedStore } from '../embedded-store.ts'
+import { newEmbeddedStore } from '../table/embedded-store.ts'
 
 const TAKER = '00000000000000aa'
 const SETTLER = '00000000000000bb'

@@ -1,11 +1,10 @@
-import { limitFrom, limitRecord } from '../../limiter/limit-record.ts'
-import { Charges } from '../charges.ts'
+import { limitFrom, limitRecord } from '../../limiter/limit.ts'
+import { Charges, type Taken } from '../charges.ts'
 import type { CounterLocator } from '../counter-locator.ts'
-import type { EmbeddedStore } from '../embedded-store.ts'
-import type { Taken } from '../taken.ts'
-import { LinkError } from './link/link-error.ts'
-import type { ReservationScript } from './reservation-script.ts'
-import type { UnknownOutcomeListener } from './unknown-outcome.ts'
+import type { EmbeddedStore } from '../table/embedded-store.ts'
+import { LinkError } from './link/call.ts'
+import type { ReservationScript } from './scripts.ts'
+import type { UnknownOutcomeListener } from './settlements.ts'
 
 export interface CorrectionsParts {
   readonly script: ReservationScript

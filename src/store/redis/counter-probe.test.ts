@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { counterProbe } from './counter-probe.ts'
-import { counterScript } from './counter-script.ts'
+import { counterProbe, counterScript } from './scripts.ts'
 
 test.for<[reply: unknown, isValid: boolean]>([
   ['1 1767225600000 0 0', true],

@@ -1,9 +1,9 @@
+import { hash } from 'node:crypto'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../../limiter/limit.ts'
-import type { Charges } from '../charges.ts'
+import type { Charges, Taken } from '../charges.ts'
 import type { CounterOverride, OnWarning } from '../counter-store.ts'
-import type { Taken } from '../taken.ts'
-import type { CounterKeys } from './counter-keys.ts'
+import { SubjectWords } from '../subject.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 
 /** A counter in Redis, and its limit on this instance. */
@@ -114,4 +114,30 @@ export function renewalRows(keys: CounterKeys, charges: Charges, taken: Taken, n
 
 export function rowsOf(charges: Charges): number[] {
   return Array.from({ length: charges.length }, (_, row) => row)
+}
+
+const DIGEST_DIGITS = 32
+
+/** The names of counters in Redis: digests, so that nothing that callers send is stored there. */
+export class CounterKeys {
+  readonly #prefix: string
+  readonly #subject = new SubjectWords()
+
+  /** `prefix`: of all keys. */
+  constructor(prefix: string) {
+    this.#prefix = prefix
+  }
+
+  keyOf(charges: Charges, row: number): string {
+    return this.#prefix + (charges.locators === undefined ? this.digestOf(charges, row) : charges.locators[row]!.key!)
+  }
+
+  digestOf({ counters, values, valuesFrom }: Charges, row: number): string {
+    const subject = this.#subject
+    subject.clear()
+    subject.addWords((counters[row] as FleetCounter).identityWords)
+    for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) subject.addText(values[i]!)
+    const bytes = new Uint8Array(subject.words.buffer, 0, subject.length * 4)
+    return hash('sha256', bytes, 'hex').slice(0, DIGEST_DIGITS)
+  }
 }

@@ -1,10 +1,9 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
-import { canOverdraw } from '../../limiter/limit.ts'
-import { newRecord } from '../../limiter/record.ts'
+import { canOverdraw, newRecord } from '../../limiter/limit.ts'
 import { identityDigest } from '../counter-locator.ts'
 import type { CounterOverride, CounterSpec } from '../counter-store.ts'
-import { type CounterPlace, EmbeddedCounter } from '../embedded-counter.ts'
 import { SubjectWords } from '../subject.ts'
+import { type CounterPlace, EmbeddedCounter } from '../table/embedded-counter.ts'
 
 /**
  * After an override has come into force, replies to questions from before it are still charged to own counts, under the limit from before. However

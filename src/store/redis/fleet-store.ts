@@ -1,17 +1,14 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import { SLICES } from '../../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit } from '../../limiter/limit.ts'
-import type { ChargeResults } from '../charge-results.ts'
-import type { Charges } from '../charges.ts'
+import type { ChargeResults, Charges, Taken } from '../charges.ts'
 import type { CounterLocator } from '../counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
-import type { Taken } from '../taken.ts'
-import type { AnnouncedReset } from './announced-resets.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import { FleetQueries, type FleetQueriesParts, MAX_ASKED } from './fleet-queries.ts'
-import { type AnnounceResets, FleetResets } from './fleet-resets.ts'
-import { LinkError } from './link/link-error.ts'
+import { type AnnouncedReset, type AnnounceResets, FleetResets } from './fleet-resets.ts'
+import { LinkError } from './link/call.ts'
 
 export interface FleetStoreParts extends FleetQueriesParts {
   /** Announces resets to all instances; undefined: this is the only one. Rejects with a LinkError. */

@@ -7,7 +7,7 @@ import { type RedisServer, runningRedis } from '../../../test/support/redis/redi
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { thisSuite } from '../../../test/support/service/suite-owner.ts'
 import { bucketLimit, inFlightLimit } from '../../../test/support/store/charging.ts'
-import { LinkError } from './link/link-error.ts'
+import { LinkError } from './link/call.ts'
 
 const SLICE_MS = 1000
 const HOLD_MS = 8 * SLICE_MS

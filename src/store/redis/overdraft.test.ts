@@ -6,8 +6,8 @@ import { type RedisServer, runningRedis } from '../../../test/support/redis/redi
 import { describeWithRedis } from '../../../test/support/redis/redis-suite.ts'
 import { thisSuite } from '../../../test/support/service/suite-owner.ts'
 import { bucketLimit, dayLimit, overdrawn } from '../../../test/support/store/charging.ts'
-import { newEmbeddedStore } from '../embedded-store.ts'
-import { LinkError } from './link/link-error.ts'
+import { newEmbeddedStore } from '../table/embedded-store.ts'
+import { LinkError } from './link/call.ts'
 
 const SIZE = 100
 

@@ -1,8 +1,10 @@
-import type { QueryRow, ReturnRow } from './counter-rows.ts'
+import type { Charges } from '../charges.ts'
+import { TICK_MS } from '../table/embedded-counter.ts'
+import type { EmbeddedStore } from '../table/embedded-store.ts'
+import type { CounterRow, QueryRow, ReturnRow } from './counter-rows.ts'
+import type { Script } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
-import type { Script } from './link/script.ts'
-import { type QueryAction, queryArguments, returnArguments } from './script-arguments.ts'
-import { readReply, type ScriptReply } from './script-reply.ts'
+import { type QueryAction, queryArguments, readReply, returnArguments, type ScriptReply } from './script-format.ts'
 
 /** The part of a connection that counters use. */
 export type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
@@ -43,4 +45,113 @@ export class ScriptCalls {
 
 function keysOf(rows: readonly { readonly key: string }[]): string[] {
   return rows.map(({ key }) => key)
+}
+
+/** The rows of a query that are sent in one call, and the reply. */
+export interface QueryCall extends RowGroup<QueryRow> {
+  readonly action: QueryAction
+  /** When it was sent, by our own clock. */
+  readonly askedWallMs: number
+  /** The last change of overrides that was in force here by then. */
+  readonly knownMs: number
+  /** Undefined while the call is pending, and where it failed. */
+  reply: ScriptReply | undefined
+}
+
+/** Tokens leased, and when: by the clock of Redis, later than every reset before it. */
+export interface Grant {
+  readonly tokens: number
+  readonly momentMs: number
+}
+
+/** When a row was taken: later than the reset before it, even if the clock of Redis was set back since. */
+export function takenMs({ wallMs, resetsMs }: ScriptReply, i: number): number {
+  return resetsMs[i]! > 0 ? Math.max(wallMs, resetsMs[i]! + TICK_MS) : wallMs
+}
+
+/** The tokens leased for a row of the charges. All calls have a reply. */
+export function grantOf(calls: readonly QueryCall[], row: number): Grant {
+  for (const { rows, reply } of calls) {
+    const i = rows.findIndex((other) => other.row === row)
+    if (i >= 0) return { tokens: reply!.leased[i]!, momentMs: takenMs(reply!, i) }
+  }
+  return { tokens: 0, momentMs: 0 }
+}
+
+/** All that a call has taken and leased, to be given back. */
+export function returnsOf({ rows, reply }: QueryCall, isLessRefill: boolean): ReturnRow[] {
+  return rows.map(({ key, limit, ageMs, override, cost }, i) => {
+    return {
+      key,
+      limit,
+      ageMs,
+      override,
+      tokens: cost + reply!.leased[i]!,
+      takenWallMs: reply!.wallMs,
+      momentMs: takenMs(reply!, i),
+      isLessRefill,
+      withdrawnWarning: reply!.warnings[i]!,
+    }
+  })
+}
+
+/** Rows whose keys can be used in one call. */
+export interface RowGroup<Row extends CounterRow> {
+  readonly number: number
+  readonly rows: Row[]
+}
+
+export function groupsOf<Row extends CounterRow>(link: Pick<RedisLink, 'groupOf'>, rows: readonly Row[]): RowGroup<Row>[] {
+  const groups: RowGroup<Row>[] = []
+  for (const row of rows) {
+    const number = link.groupOf(row.key)
+    const group = groups.find((other) => other.number === number)
+    if (group === undefined) groups.push({ number, rows: [row] })
+    else group.rows.push(row)
+  }
+  return groups
+}
+
+/** Few enough at once that decisions on the same Redis do not slow down. */
+const BATCH = 64
+
+/** Runs it for all items, a batch at a time. */
+export async function inBatches<Item>(items: readonly Item[], run: (item: Item) => Promise<void>): Promise<void> {
+  for (let from = 0; from < items.length; from += BATCH) await Promise.all(items.slice(from, from + BATCH).map(run))
+}
+
+/**
+ * Raises this process's own counts to what Redis had left, where hits were given back: maybe at another instance, and to what was taken here. A
+ * right own count is never lower than that of the whole fleet. Call it before charging what the calls took.
+ */
+export function applyRefunds(calls: readonly QueryCall[], charges: Charges, local: EmbeddedStore, nowMs: number): void {
+  for (const { rows, reply, action } of calls) {
+    if (reply === undefined || reply.fits === 'other_window') continue
+    const { wallMs, levels, leased, refunded } = reply
+    const isTaken = reply.fits && action === 'take'
+    for (const [i, { row, cost }] of rows.entries()) {
+      if (refunded[i]! > 0) local.raiseRow(charges, row, isTaken ? levels[i]! + cost + leased[i]! : levels[i]!, nowMs, wallMs)
+    }
+  }
+}
+
+/**
+ * Forgets this process's own counts of counters that were reset, and calls `onReset` for each reset that was not known here yet. Call it before
+ * charging what the calls took: that was taken after the reset.
+ */
+export function applyResets(
+  calls: readonly QueryCall[],
+  charges: Charges,
+  local: EmbeddedStore,
+  nowMs: number,
+  onReset: (charges: Charges, row: number) => void,
+): void {
+  for (const { rows, reply } of calls) {
+    if (reply === undefined || reply.fits === 'other_window') continue
+    const { wallMs, resetsMs } = reply
+    for (const [i, { row, knownResetMs }] of rows.entries()) {
+      const resetMs = resetsMs[i]!
+      if (resetMs > knownResetMs && local.resetRow(charges, row, resetMs, nowMs, wallMs)) onReset(charges, row)
+    }
+  }
 }

@@ -1,11 +1,7 @@
 import type { ReturnRow } from './counter-rows.ts'
-import { inBatches } from './in-batches.ts'
-import type { LinkError } from './link/link-error.ts'
-import type { CounterLink, ScriptCalls } from './script-calls.ts'
-import { warnedPercent } from './script-reply.ts'
-import { groupsOf, type RowGroup } from './slot-groups.ts'
-import { isOutcomeUnknown, type UnknownOutcomeListener } from './unknown-outcome.ts'
-import { UnsentSettlements } from './unsent-settlements.ts'
+import { LinkError } from './link/call.ts'
+import { type CounterLink, groupsOf, inBatches, type RowGroup, type ScriptCalls } from './script-calls.ts'
+import { warnedPercent } from './script-format.ts'
 
 interface Settlement extends RowGroup<ReturnRow> {
   readonly action: 'settle' | 'refund'
@@ -65,4 +61,39 @@ export class Settlements {
 function isRefused(error: unknown, settlement: Settlement): boolean {
   if ((error as LinkError).outcome === 'refused') settlement.refusals++
   return settlement.refusals >= MAX_REFUSALS
+}
+
+/** The most that are kept while Redis is unreachable. */
+const CAPACITY = 10_000
+
+/** Settlements known not to have reached Redis: they can be sent later without being done twice. */
+class UnsentSettlements<Settlement> {
+  #kept: Settlement[] = []
+  readonly #onLost: () => void
+
+  /** `onLost` is called for each that exceeds the capacity. */
+  constructor(onLost: () => void) {
+    this.#onLost = onLost
+  }
+
+  add(settlement: Settlement): void {
+    if (this.#kept.length < CAPACITY) this.#kept.push(settlement)
+    else this.#onLost()
+  }
+
+  takeAll(): readonly Settlement[] {
+    const kept = this.#kept
+    this.#kept = []
+    return kept
+  }
+}
+
+export interface UnknownOutcomeListener {
+  /** A call may or may not have been done. It is not sent again. */
+  onUnknownOutcome(what: 'take' | 'give_back' | 'settlement' | 'renewal' | 'lease'): void
+}
+
+/** Whether a call that failed may have been done. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return !(error instanceof LinkError) || error.outcome === 'unknown'
 }

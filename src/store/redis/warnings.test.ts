@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
 import { takeRows } from '../../../test/support/store/charging.ts'
-import { systemClock } from '../../clock.ts'
 import { calendarOf } from '../../limiter/calendar.ts'
 import { WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import { systemClock } from '../../time/clock.ts'
 import { Charges } from '../charges.ts'
-import { newEmbeddedStore } from '../embedded-store.ts'
-import { counterScript } from './counter-script.ts'
+import { newEmbeddedStore } from '../table/embedded-store.ts'
 import { FleetStore } from './fleet-store.ts'
+import { counterScript } from './scripts.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 const LIMIT: WindowLimit = { kind: WINDOW, tokens: 100, calendar: calendarOf('1d', 'UTC'), warnings: [{ percent: 80, tokens: 80 }] }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { calendarOf, type Period } from '../../limiter/calendar.ts'
-import { windowsAround } from './windows-around.ts'
+import { windowsAround } from './script-format.ts'
 
 const HOUR_MS = 3_600_000
 

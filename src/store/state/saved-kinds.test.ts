@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRecord, resetRecord, windowRecord } from '../../../test/support/state/state.ts'
 import { BUCKET, IN_FLIGHT, WINDOW } from '../../limiter/limit.ts'
-import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../record-kinds.ts'
-import { bringTo, isKeptFrom, isSavedKind } from './saved-kinds.ts'
+import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../table/table-layout.ts'
+import { bringTo, isKeptFrom, isSavedKind } from './state-format.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -3,8 +3,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { clockAt, HASH_KEY, newFolder, newTable, readGood, save } from '../../../test/support/state/state.ts'
 import { bucketLimit, dayLimit, type Row, resetRows, settleRows, takeRowsNow } from '../../../test/support/store/charging.ts'
 import { until } from '../../../test/support/until.ts'
-import { EmbeddedStore } from '../embedded-store.ts'
-import type { SharedTable } from '../shared-table.ts'
+import { EmbeddedStore } from '../table/embedded-store.ts'
+import type { SharedTable } from '../table/shared-table.ts'
 import { restoreInto } from './state-read.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)

@@ -17,8 +17,8 @@ import {
 } from '../../../test/support/state/state.ts'
 import { startThread } from '../../../test/support/threads/threads.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
-import { SharedTable } from '../shared-table.ts'
-import { MIN_TABLE_BYTES, newTableBuffer, WAYS } from '../table-layout.ts'
+import { SharedTable } from '../table/shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer, WAYS } from '../table/table-layout.ts'
 
 const WALL_MS = Date.UTC(2026, 0, 15)
 const CLOCK = clockAt(1000, WALL_MS)

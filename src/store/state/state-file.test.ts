@@ -18,9 +18,8 @@ import {
   windowRecord,
 } from '../../../test/support/state/state.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
-import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET } from '../record-kinds.ts'
-import { WAYS } from '../table-layout.ts'
-import { StateFault } from './state-fault.ts'
+import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, RESET, WAYS } from '../table/table-layout.ts'
+import { StateFault } from './state-format.ts'
 
 const WALL_MS = Date.UTC(2026, 0, 15)
 const DAY_MS = 86_400_000

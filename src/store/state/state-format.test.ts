@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRecord, HASH_KEY } from '../../../test/support/state/state.ts'
 import { version1Complaint } from '../../../test/support/state/version-1.ts'
-import { RecordBatch } from '../table-records.ts'
+import { RecordBatch } from '../table/table-records.ts'
 import {
   decodeHeader,
   decodeRecord,

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { expectOneWinnerEachRound } from '../../../test/support/state/lock-rivals.ts'
 import { newFolder } from '../../../test/support/state/state.ts'
-import { StateFault } from './state-fault.ts'
+import { StateFault } from './state-format.ts'
 import { acquireStateLock, StateInUse, type StateLock } from './state-lock.ts'
 
 describe('a lock', () => {

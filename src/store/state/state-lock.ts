@@ -1,11 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
-import { readdir, rename, rm, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { readdir, readlink, realpath, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { askListener, type Listener, LockSocket } from './lock-socket.ts'
-import { StateFault } from './state-fault.ts'
-import { resolveStatePath } from './state-path.ts'
+import { StateFault } from './state-format.ts'
 
 /** Another process uses the file. */
 export class StateInUse extends Error {
@@ -152,4 +151,35 @@ function shortName(name: string): string {
 async function isAbandoned(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => undefined)
   return found !== undefined && Date.now() - found.mtimeMs > ABANDONED_MS
+}
+
+const MAX_LINKS = 40
+
+/**
+ * The real path of the state file, whether or not it exists: all symlinks are resolved, its own too. All names of a file
+ * then share one lock, and a save replaces the file that a link points to, not the link.
+ */
+async function resolveStatePath(path: string): Promise<string> {
+  try {
+    return await resolveLinks(path)
+  } catch (error) {
+    throw new StateFault(`cannot reach ${path}`, error)
+  }
+}
+
+async function resolveLinks(path: string): Promise<string> {
+  let at = resolve(path)
+  for (let links = 0; links < MAX_LINKS; links++) {
+    const directory = await realpath(dirname(at))
+    const target = await readlink(join(directory, basename(at))).catch(orUndefined('EINVAL', 'ENOENT'))
+    if (target === undefined) return join(directory, basename(at))
+    at = resolve(directory, target)
+  }
+  return realpath(at)
+}
+
+function orUndefined(...codes: string[]) {
+  return (error: NodeJS.ErrnoException): undefined => {
+    if (!codes.includes(error.code!)) throw error
+  }
 }

@@ -13,12 +13,11 @@ import {
   windowRecord,
 } from '../../../test/support/state/state.ts'
 import { sealed } from '../../../test/support/state/version-1.ts'
-import { SharedTable } from '../shared-table.ts'
-import { newTableBuffer } from '../table-layout.ts'
-import { restore } from '../table-records.ts'
-import { setAside } from './set-aside.ts'
-import { NONSENSE } from './state-damage.ts'
-import { readState, restoreInto, StateTooLarge } from './state-read.ts'
+import { SharedTable } from '../table/shared-table.ts'
+import { newTableBuffer } from '../table/table-layout.ts'
+import { restore } from '../table/table-records.ts'
+import { NONSENSE } from './state-format.ts'
+import { readState, restoreInto, StateTooLarge, setAside } from './state-read.ts'
 
 const NOON_MS = Date.UTC(2026, 0, 15, 12)
 const CLOCK = clockAt(1000, NOON_MS)

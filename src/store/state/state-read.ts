@@ -1,14 +1,10 @@
-import { stat } from 'node:fs/promises'
-import type { Clock } from '../../clock.ts'
-import type { SharedTable } from '../shared-table.ts'
-import { tableBytesFor } from '../table-layout.ts'
-import { restore } from '../table-records.ts'
-import { bringTo } from './saved-kinds.ts'
-import { StateDamage } from './state-damage.ts'
-import { StateFault } from './state-fault.ts'
-import type { Moment, StateHeader } from './state-format.ts'
+import { lstat, rename, stat } from 'node:fs/promises'
+import type { Clock } from '../../time/clock.ts'
+import type { SharedTable } from '../table/shared-table.ts'
+import { tableBytesFor } from '../table/table-layout.ts'
+import { restore } from '../table/table-records.ts'
+import { bringTo, type Moment, StateDamage, StateFault, type StateHeader } from './state-format.ts'
 import { scanState } from './state-scan.ts'
-import { MAX_UNKNOWN_BYTES, UnknownSections } from './unknown-sections.ts'
 
 export type StateRead =
   | { readonly kind: 'none' }
@@ -107,4 +103,67 @@ async function checkState(path: string, clock: Clock): Promise<SavedState> {
 
 function momentOf(clock: Clock): Moment {
   return { nowMs: clock.nowMs(), wallMs: clock.wallMs() }
+}
+
+/** The most memory for sections that this program cannot read. */
+export const MAX_UNKNOWN_BYTES = 16 * 1024 * 1024
+
+/** Sections of a file that this program cannot read, including their headers, to be written back byte for byte. */
+export class UnknownSections {
+  #kept = Buffer.alloc(0)
+  #length = 0
+  #total = 0
+
+  /** All bytes that were added, kept or not. */
+  get totalBytes(): number {
+    return this.#total
+  }
+
+  get fits(): boolean {
+    return this.#total <= MAX_UNKNOWN_BYTES
+  }
+
+  get bytes(): Buffer {
+    return this.#kept.subarray(0, this.#length)
+  }
+
+  add(bytes: Buffer): void {
+    this.#total += bytes.length
+    if (!this.fits) return
+    if (this.#total > this.#kept.length) this.#growTo(Math.min(MAX_UNKNOWN_BYTES, this.#total * 2))
+    bytes.copy(this.#kept, this.#length)
+    this.#length = this.#total
+  }
+
+  #growTo(length: number): void {
+    const larger = Buffer.alloc(length)
+    this.#kept.copy(larger, 0, 0, this.#length)
+    this.#kept = larger
+  }
+}
+
+/**
+ * Renames a damaged file to a free name that is never read. The caller holds its lock. Returns the name.
+ */
+export async function setAside(path: string, wallMs: number): Promise<string> {
+  const stamp = new Date(wallMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
+  const wanted = `${path}.damaged-${stamp}`
+  try {
+    let name = wanted
+    for (let i = 2; await exists(name); i++) name = `${wanted}-${i}`
+    await rename(path, name)
+    return name
+  } catch (error) {
+    throw new StateFault(`cannot set ${path} aside`, error)
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await lstat(path)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return false
+  }
 }

@@ -4,7 +4,7 @@ import { CLOCK, complaintAbout, MOMENT, NOON_MS, savedFile } from '../../../test
 import { recordsPayload, sectionBytes, withSections } from '../../../test/support/state/sections.ts'
 import { readGood, recordsIn } from '../../../test/support/state/state.ts'
 import { WINDOW } from '../../limiter/limit.ts'
-import { MAX_UNKNOWN_BYTES, UnknownSections } from './unknown-sections.ts'
+import { MAX_UNKNOWN_BYTES, UnknownSections } from './state-read.ts'
 
 describe('sections that this program does not know', () => {
   test('are kept up to a bound that all of them share, chunks and all; a file that has more is set aside', async () => {

@@ -7,9 +7,9 @@ import { recordsPayload, sectionBytes, sectionsOf, withSections } from '../../..
 import { bucketRecord, clockAt, HASH_KEY, newFolder, readGood, save, tableOf } from '../../../test/support/state/state.ts'
 import { sealed } from '../../../test/support/state/version-1.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
-import { LEASE_BLOCK, RESET } from '../record-kinds.ts'
-import { NONSENSE } from './state-damage.ts'
+import { LEASE_BLOCK, RESET } from '../table/table-layout.ts'
 import { StateFile } from './state-file.ts'
+import { NONSENSE } from './state-format.ts'
 
 /** Of a kind that later programs may have, of something that is no record, of more than is written at once, and without a payload. */
 const UNKNOWN = [

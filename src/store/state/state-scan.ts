@@ -1,25 +1,29 @@
-import { open } from 'node:fs/promises'
-import type { TaggedRecord } from '../table-records.ts'
-import { CHUNK_BYTES, ChunkReader } from './chunk-reader.ts'
-import { isSavedKind } from './saved-kinds.ts'
-import type { ScanListener } from './scan-listener.ts'
-import { CUT_OFF, NONSENSE, StateDamage, WRONG_CHECKSUM } from './state-damage.ts'
+import { createHash } from 'node:crypto'
+import { type FileHandle, open } from 'node:fs/promises'
+import { DAY_MS } from '../../limiter/calendar.ts'
+import { BUCKET, WINDOW } from '../../limiter/limit.ts'
+import type { TaggedRecord } from '../table/table-records.ts'
 import {
+  CUT_OFF,
   DIGEST_BYTES,
   decodeHeader,
   decodeRecord,
   decodeSectionHeader,
   END,
   HEADER_BYTES,
+  isSavedKind,
+  type Moment,
+  NONSENSE,
   OVERRIDES,
   RECORD_BYTES,
   RESERVATION_IDENTITY,
   SECTION_HEADER_BYTES,
   SETTLED_RESERVATIONS,
   type SectionHeader,
+  StateDamage,
   type StateHeader,
+  WRONG_CHECKSUM,
 } from './state-format.ts'
-import { scanVersion1 } from './version-1.ts'
 
 /** Types that are not records, and that others read. */
 const PAYLOADS: ReadonlySet<number> = new Set([RESERVATION_IDENTITY, SETTLED_RESERVATIONS, OVERRIDES])
@@ -110,4 +114,115 @@ async function scanRecords(reader: ChunkReader, section: SectionHeader, listener
     }
   }
   return isSound
+}
+
+/** Gets the content of a state file. Arguments are valid only until the next call. */
+interface ScanListener {
+  /** `saved` is when the record was saved. */
+  onRecord(record: TaggedRecord, saved: Moment): void
+  /** A section that is not made of records, with a copy of its payload. */
+  onPayload?(type: number, payload: Buffer): void
+  /** The next bytes of sections that this program cannot read, including their headers. */
+  onUnknown?(bytes: Buffer): void
+}
+
+/** The most that is read or written at once. */
+export const CHUNK_BYTES = 256 * 1024
+
+/** Reads a file from its beginning, a chunk at a time, with the checksum of what was taken. */
+class ChunkReader {
+  readonly #handle: FileHandle
+  readonly #hash = createHash('sha256')
+  readonly #chunk = Buffer.alloc(CHUNK_BYTES)
+  /** Bytes that were read and not taken yet are between the two. */
+  #start = 0
+  #end = 0
+  #bytesLeft: number
+
+  constructor(handle: FileHandle, fileBytes: number) {
+    this.#handle = handle
+    this.#bytesLeft = fileBytes
+  }
+
+  /** Bytes of the file after those that were taken. */
+  get bytesLeft(): number {
+    return this.#bytesLeft
+  }
+
+  /** The next bytes, valid until the next call. Throws StateDamage where there are fewer. */
+  async take(length: number): Promise<Buffer> {
+    const bytes = await this.#next(length)
+    this.#hash.update(bytes)
+    return bytes
+  }
+
+  async takeView(length: number): Promise<DataView> {
+    const bytes = await this.take(length)
+    return new DataView(bytes.buffer, bytes.byteOffset, length)
+  }
+
+  /** Whether the next bytes are the checksum of all that was taken. Ends the checksum. */
+  async takeChecksum(): Promise<boolean> {
+    const digest = this.#hash.digest()
+    return digest.equals(await this.#next(digest.length))
+  }
+
+  async #next(length: number): Promise<Buffer> {
+    if (this.#end - this.#start < length) await this.#fill(length)
+    const bytes = this.#chunk.subarray(this.#start, this.#start + length)
+    this.#start += length
+    this.#bytesLeft -= length
+    return bytes
+  }
+
+  async #fill(length: number): Promise<void> {
+    this.#chunk.copyWithin(0, this.#start, this.#end)
+    this.#end -= this.#start
+    this.#start = 0
+    while (this.#end < length) {
+      const { bytesRead } = await this.#handle.read(this.#chunk, this.#end, CHUNK_BYTES - this.#end, null)
+      if (bytesRead === 0) throw new StateDamage(CUT_OFF)
+      this.#end += bytesRead
+    }
+  }
+}
+
+const COUNT_BYTES = 8
+
+/**
+ * Reads a file of version 1, which earlier builds wrote, after its header: records, their number (f64), and a sha256 of all before it. A
+ * record is a bucket; one whose rate is 0 is a UTC day, with its end on the monotonic clock. Returns the number of records.
+ */
+async function scanVersion1(reader: ChunkReader, saved: Moment, listener: ScanListener): Promise<number> {
+  const count = (reader.bytesLeft - COUNT_BYTES - DIGEST_BYTES) / RECORD_BYTES
+  if (count < 0 || !Number.isInteger(count)) throw new StateDamage(CUT_OFF)
+  const record: TaggedRecord = { kind: 0, low: 0, high: 0, level: 0, at: 0, size: 0, rate: 0 }
+  let isSound = true
+  for (let left = count * RECORD_BYTES; left > 0; ) {
+    const view = await reader.takeView(Math.min(left, CHUNK_BYTES))
+    left -= view.byteLength
+    for (let offset = 0; offset < view.byteLength; offset += RECORD_BYTES) {
+      if (decodeVersion1(view, offset, saved, record)) listener.onRecord(record, saved)
+      else isSound = false
+    }
+  }
+  const written = (await reader.takeView(COUNT_BYTES)).getFloat64(0, true)
+  if (!(await reader.takeChecksum())) throw new StateDamage(WRONG_CHECKSUM)
+  if (written !== count || !isSound) throw new StateDamage(NONSENSE)
+  return count
+}
+
+function decodeVersion1(view: DataView, offset: number, saved: Moment, into: TaggedRecord): boolean {
+  if (!decodeRecord(view, offset, into)) return false
+  into.kind = into.rate === 0 ? WINDOW : BUCKET
+  if (into.kind === WINDOW) into.at = dayEnd(into.at - saved.nowMs + saved.wallMs, saved)
+  return true
+}
+
+/**
+ * A day ends at a midnight: the nearest is the right one, even if the clock was changed by some hours between the day's first request and
+ * the save. A time that a wrong clock puts further ahead is kept for two days, not for years.
+ */
+function dayEnd(at: number, saved: Moment): number {
+  return Math.min(Math.round(at / DAY_MS) * DAY_MS, saved.wallMs + 2 * DAY_MS)
 }

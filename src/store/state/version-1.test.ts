@@ -5,8 +5,8 @@ import { clockAt, HASH_KEY, newFolder, newTable, readGood, recordsIn, save } fro
 import { SAVED_BY_0_1, sealed, type Version1Record, version1File } from '../../../test/support/state/version-1.ts'
 import { bucketLimit, dayLimit, takeRowsNow } from '../../../test/support/store/charging.ts'
 import { BUCKET, WINDOW } from '../../limiter/limit.ts'
-import { EmbeddedStore } from '../embedded-store.ts'
-import type { SharedTable } from '../shared-table.ts'
+import { EmbeddedStore } from '../table/embedded-store.ts'
+import type { SharedTable } from '../table/shared-table.ts'
 import { readState, restoreInto } from './state-read.ts'
 
 const HOUR_MS = 3_600_000

@@ -1,7 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { EventTap } from './event-tap.ts'
-import type { PublishedEvent } from './published-events.ts'
+import { EventTap, type PublishedEvent } from './published-events.ts'
 
 function tapped(level: string) {
   const written: string[] = []

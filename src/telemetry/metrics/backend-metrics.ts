@@ -1,6 +1,5 @@
 import type { PlanRule } from '../../policy/plan.ts'
-import { CounterFamily, type Series } from './counter-family.ts'
-import { Histogram, type HistogramSeries } from './histogram.ts'
+import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
 /** Metrics of the backend and of calls to it. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { CounterFamily } from './counter-family.ts'
-import { CounterGrowth } from './counter-growth.ts'
+import { CounterFamily } from './metric-families.ts'
+import { CounterGrowth } from './metric-growth.ts'
 import { MetricMemory, newMetricBuffer } from './metric-memory.ts'
 
 const NAME = 'edge_refused_requests_total'

@@ -1,8 +1,7 @@
 import type { Allowed, Rejected, WouldReject } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
-import { CounterFamily, type Series } from './counter-family.ts'
-import { Histogram, type HistogramSeries } from './histogram.ts'
+import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
 /** What is counted on every decision. */
@@ -81,4 +80,43 @@ interface RejectSeries {
   readonly reason: Rejected['reason']
   readonly decisions: Series
   readonly rejects: Series
+}
+
+type Outcome = 'allow' | 'reject' | 'refuse'
+type OutcomeCounts = Readonly<Record<Outcome, Series>>
+
+/** What came of the questions of each door. Counted on every decision. */
+export class QuestionMetrics {
+  readonly #family: CounterFamily
+  readonly #byDoor = new Map<string, OutcomeCounts>()
+
+  constructor(memory: MetricMemory) {
+    this.#family = new CounterFamily(memory, 'edge_questions_total')
+  }
+
+  count(door: string, outcome: Outcome): void {
+    this.#of(door)[outcome].count++
+  }
+
+  #of(door: string): OutcomeCounts {
+    let counts = this.#byDoor.get(door)
+    if (counts === undefined) {
+      const series = (outcome: Outcome): Series => this.#family.series(door, outcome)
+      counts = { allow: series('allow'), reject: series('reject'), refuse: series('refuse') }
+      this.#byDoor.set(door, counts)
+    }
+    return counts
+  }
+}
+
+export class BudgetWarningMetrics {
+  readonly #warnings: CounterFamily
+
+  constructor(memory: MetricMemory) {
+    this.#warnings = new CounterFamily(memory, 'edge_budget_warnings_total')
+  }
+
+  count({ policy, name }: PlanRule, percent: number): void {
+    this.#warnings.series(policy.id, name, String(percent)).count++
+  }
 }

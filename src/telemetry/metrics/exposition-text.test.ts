@@ -2,7 +2,7 @@ import { array as arrayOf, assert, constantFrom, dictionary, double, property, r
 import { type Metric, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { runs } from '../../../test/support/run/property-runs.ts'
-import { expositionText, type MetricText } from './exposition-text.ts'
+import { expositionText, type MetricText } from './exposition.ts'
 
 const name = constantFrom('edge_a_total', 'edge_b', 'edge_c_seconds', 'edge_c_seconds_bucket')
 const value = record({ labels: dictionary(constantFrom('action', 'reason', 'le'), string()), value: double({ noNaN: true }) })

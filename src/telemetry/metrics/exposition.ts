@@ -1,13 +1,11 @@
-import type { BundleInfo } from '../../policy/bundle-info.ts'
+import { readdirSync } from 'node:fs'
+import { linuxDescriptorLimit } from '../../files/descriptor-limit.ts'
+import { VERSION } from '../../files/package-files.ts'
+import type { BundleInfo } from '../../policy/plan.ts'
 import type { StoreStats } from '../../store/counter-store.ts'
-import { VERSION } from '../../version.ts'
 import { CATALOGUE, METRIC_NAMES, type MetricName } from './catalogue.ts'
-import { CounterFamily } from './counter-family.ts'
-import { expositionText, type MetricText } from './exposition-text.ts'
-import { Histogram } from './histogram.ts'
+import { CounterFamily, Histogram, type MetricValue, single } from './metric-families.ts'
 import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
-import { type MetricValue, single } from './metric-value.ts'
-import { processMetrics } from './process-metrics.ts'
 
 export interface MetricSources {
   readonly memory: MetricMemory
@@ -85,4 +83,75 @@ function computedMetrics({ memory, bundle, storeStats, connections }: MetricSour
 
 function of<Source>(source: Source | undefined, toValue: (source: Source) => MetricValue): MetricValue[] {
   return source === undefined ? [] : [toValue(source)]
+}
+
+export interface MetricText {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly values: Iterable<MetricValue>
+}
+
+/** Some 100 microseconds of work. */
+const LINES_PER_PIECE = 50
+
+/** Metrics in Prometheus's text format, version 0.0.4, a piece at a time. */
+export function* expositionText(metrics: Iterable<MetricText>): Generator<string> {
+  let separator = ''
+  for (const { name, help, type, values } of metrics) {
+    let piece = `${separator}# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`
+    let lines = 0
+    separator = '\n'
+    for (const { metricName = name, labels, value } of values) {
+      piece += `${metricName}${labelText(labels)} ${numberText(value)}\n`
+      if (++lines % LINES_PER_PIECE > 0) continue
+      yield piece
+      piece = ''
+    }
+    yield piece
+  }
+}
+
+function labelText(labels: MetricValue['labels']): string {
+  let text = ''
+  for (const name of Object.keys(labels)) text += `${text === '' ? '{' : ','}${name}="${escapeLabel(labels[name]!)}"`
+  return text === '' ? '' : `${text}}`
+}
+
+function escapeHelp(text: string): string {
+  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
+}
+
+const ESCAPED = /[\\\n"]/
+
+function escapeLabel(text: string): string {
+  return !ESCAPED.test(text) ? text : escapeHelp(text).replaceAll('"', '\\"')
+}
+
+function numberText(value: number): string {
+  if (Number.isFinite(value)) return String(value)
+  return Number.isNaN(value) ? 'NaN' : value > 0 ? '+Inf' : '-Inf'
+}
+
+/**
+ * The process as a whole, whichever thread serves the scrape: prom-client's own metrics count from the moment that a thread starts,
+ * and would go down when another thread serves the next scrape.
+ */
+function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> {
+  yield ['process_cpu_user_seconds_total', () => single(process.cpuUsage().user / 1e6)]
+  yield ['process_cpu_system_seconds_total', () => single(process.cpuUsage().system / 1e6)]
+  yield ['process_cpu_seconds_total', () => single((process.cpuUsage().user + process.cpuUsage().system) / 1e6)]
+  yield ['process_resident_memory_bytes', () => where(() => process.memoryUsage.rss())]
+  yield ['process_open_fds', () => where(() => readdirSync('/proc/self/fd').length)]
+  yield ['process_max_fds', () => where(linuxDescriptorLimit)]
+}
+
+/** Nothing where there is no /proc, or no descriptor left to read it. */
+function where(read: () => number): MetricValue[] {
+  try {
+    const value = read()
+    return Number.isFinite(value) ? single(value) : []
+  } catch {
+    return []
+  }
 }

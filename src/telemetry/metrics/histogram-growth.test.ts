@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Histogram } from './histogram.ts'
-import { HistogramGrowth } from './histogram-growth.ts'
+import { Histogram } from './metric-families.ts'
+import { HistogramGrowth } from './metric-growth.ts'
 import { MetricMemory, newMetricBuffer } from './metric-memory.ts'
 
 const NAME = 'edge_decision_duration_seconds'

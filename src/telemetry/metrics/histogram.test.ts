@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { CounterFamily } from './counter-family.ts'
-import { Histogram } from './histogram.ts'
+import { CounterFamily, Histogram } from './metric-families.ts'
 import { MetricMemory, newMetricBuffer, OVERFLOW_CELL } from './metric-memory.ts'
 
 test('a histogram that finds no room is counted as such, and touches no other series', () => {

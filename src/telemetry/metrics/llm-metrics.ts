@@ -1,6 +1,5 @@
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
-import { CounterFamily, type Series } from './counter-family.ts'
-import { Histogram, type HistogramSeries } from './histogram.ts'
+import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
 /** Metrics of token budgets. */
@@ -64,4 +63,44 @@ export class LlmMetrics {
 
 function series(family: CounterFamily, rule: PlanRule): Series {
   return family.series(rule.policy.id, rule.name)
+}
+
+/** Metrics of budgets of money, in units of the currency. */
+export class CostMetrics {
+  readonly #reserved: CounterFamily
+  readonly #spent: CounterFamily
+
+  constructor(memory: MetricMemory) {
+    this.#reserved = new CounterFamily(memory, 'edge_cost_reserved_total')
+    this.#spent = new CounterFamily(memory, 'edge_cost_spent_total')
+  }
+
+  /** Amounts are as the rule's counter has them. */
+  countReserved(rule: PlanRule, amount: number): void {
+    this.#reserved.series(rule.policy.id, rule.name).count += unitsOf(rule, amount)
+  }
+
+  countUsed(rule: PlanRule, _reserved: number, amount: number): void {
+    this.#spent.series(rule.policy.id, rule.name).count += unitsOf(rule, amount)
+  }
+}
+
+/** The RateLimit fields show hundredths. */
+function unitsOf({ counters }: PlanRule, amount: number): number {
+  return amount / (counters[0]!.unit * 100)
+}
+
+/** Metrics of requests in flight that concurrency rules count. */
+export class HoldMetrics {
+  readonly open: Series
+  readonly #renewals: CounterFamily
+
+  constructor(memory: MetricMemory) {
+    this.open = new CounterFamily(memory, 'edge_proxy_open_holds').series()
+    this.#renewals = new CounterFamily(memory, 'edge_hold_renewals_total')
+  }
+
+  countRenewal(result: 'renewed' | 'late' | 'failed'): void {
+    this.#renewals.series(result).count++
+  }
 }

@@ -1,4 +1,4 @@
-import { acquire, ownerOf, release } from '../../shared-lock.ts'
+import { acquire, ownerOf, release } from '../../memory/shared-lock.ts'
 
 /**
  * Counters of all threads: cells in one SharedArrayBuffer, with a lane for each thread, so that no two threads write the

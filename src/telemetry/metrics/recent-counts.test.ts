@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { CounterFamily } from './counter-family.ts'
+import { CounterFamily } from './metric-families.ts'
+import { RecentCounts } from './metric-growth.ts'
 import { MetricMemory, newMetricBuffer } from './metric-memory.ts'
-import { RecentCounts } from './recent-counts.ts'
 
 const NAME = 'edge_would_reject_total'
 

@@ -1,5 +1,4 @@
-import { CounterFamily, type Series } from './counter-family.ts'
-import { Histogram, type HistogramSeries } from './histogram.ts'
+import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
 /** What this thread counts about Redis. */

@@ -1,17 +1,11 @@
-import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
+import { type Attributes, type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Usage } from '../../costs/cost.ts'
+import type { Allowed, Rejected } from '../../engine/decision.ts'
+import type { Reason } from '../../engine/reasons.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import { inputTokens } from '../../llm/usage.ts'
-import { DecisionSpan } from './decision-span.ts'
-import {
-  decisionAttributes,
-  llmAttributes,
-  methodName,
-  requestAttributes,
-  type TracedAnswer,
-  type TracedRequest,
-} from './span-attributes.ts'
-import type { SpanClock } from './span-clock.ts'
+import { normalizePath } from '../../text/path.ts'
+import type { Clock } from '../../time/clock.ts'
 
 export interface RequestTraceParts {
   readonly tracer: Tracer
@@ -139,5 +133,105 @@ export class RequestTrace {
   #noteStatus(status: number, errorType: string): void {
     this.#span.setAttribute('http.response.status_code', status)
     if (status >= 500) this.#span.setAttribute('error.type', errorType).setStatus({ code: SpanStatusCode.ERROR })
+  }
+}
+
+/** The span of one decision. */
+export class DecisionSpan {
+  readonly #span: Span
+  readonly #clock: SpanClock
+
+  constructor(span: Span, clock: SpanClock) {
+    this.#span = span
+    this.#clock = clock
+  }
+
+  /** The request that is asked about. */
+  note(request: TracedRequest): void {
+    this.#span.setAttributes(requestAttributes(request))
+  }
+
+  end(answer: TracedAnswer): void {
+    this.#span.setAttributes({ ...decisionAttributes(answer), 'http.response.status_code': answer.status })
+    // A reject is what was asked for, not an error.
+    if (answer.status >= 500) this.#span.setAttributes({ 'error.type': answer.refusal }).setStatus({ code: SpanStatusCode.ERROR })
+    this.#span.end(this.#clock.nowMs())
+  }
+}
+
+/** What was decided, as far as spans tell it. */
+interface TracedAnswer {
+  readonly status: number
+  readonly decision: Allowed | Rejected | undefined
+  readonly refusal: Reason | undefined
+}
+
+/** Never a query, a header field or a caller's value. */
+export interface TracedRequest {
+  readonly method: string
+  readonly uri: string
+}
+
+/** Those that OpenTelemetry's conventions know; any other text may be a caller's own. */
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'])
+
+/** A span's name. */
+function methodName(method: string): string {
+  return METHODS.has(method) ? method : 'HTTP'
+}
+
+export function requestAttributes({ method, uri }: TracedRequest): Attributes {
+  return { 'http.request.method': METHODS.has(method) ? method : '_OTHER', 'url.path': pathOf(uri) }
+}
+
+/** Longer texts are cut. */
+export const MAX_TEXT = 256
+
+/** A copy: spans wait to be sent, and a slice would hold on to the whole target, with its query. */
+function pathOf(uri: string): string {
+  return uri === '*' ? uri : Buffer.from(normalizePath(uri).slice(0, MAX_TEXT)).toString()
+}
+
+/** The operations that OpenTelemetry's conventions name, by how the path of their API ends. */
+const OPERATIONS: readonly (readonly [string, string])[] = [
+  ['/chat/completions', 'chat'],
+  ['/messages', 'chat'],
+  ['/responses', 'chat'],
+  ['/completions', 'text_completion'],
+  ['/embeddings', 'embeddings'],
+]
+
+/** What the body asks for. */
+function llmAttributes({ uri }: TracedRequest, { model, requestedTokens }: LlmRequest): Attributes {
+  const path = normalizePath(uri)
+  return {
+    'gen_ai.operation.name': OPERATIONS.find(([end]) => path.endsWith(end))?.[1],
+    'gen_ai.request.model': model,
+    'gen_ai.request.max_tokens': requestedTokens,
+  }
+}
+
+function decisionAttributes({ decision, refusal }: TracedAnswer): Attributes {
+  if (decision === undefined) return { 'edge.action': 'refuse', 'edge.reason': refusal }
+  const { action, reason, policy, rule } = decision
+  return { 'edge.action': action, 'edge.reason': reason, 'edge.policy': policy?.id, 'edge.rule': rule?.name }
+}
+
+/** Unix time with fractions of a millisecond, which the wall clock does not have. */
+export class SpanClock {
+  readonly #clock: Clock
+  /** From the monotonic clock to Unix time. */
+  #offsetMs = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The wall clock drops fractions, so the largest difference within a millisecond is the true one. A smaller one was set back. */
+  nowMs(): number {
+    const nowMs = this.#clock.nowMs()
+    const offsetMs = this.#clock.wallMs() - nowMs
+    if (offsetMs > this.#offsetMs || offsetMs <= this.#offsetMs - 1) this.#offsetMs = offsetMs
+    return nowMs + this.#offsetMs
   }
 }

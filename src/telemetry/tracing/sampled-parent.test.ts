@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { anyText } from '../../../test/support/random/any-text.ts'
 import { REPEATED } from '../../request/view.ts'
-import { sampledParent } from './sampled-parent.ts'
+import { sampledParent } from './tracing.ts'
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const SPAN_ID = 'b7ad6b7169203331'

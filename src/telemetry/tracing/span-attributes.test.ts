@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { requestAttributes } from './span-attributes.ts'
+import { requestAttributes } from './request-trace.ts'
 
 // That it does not hold on to the target that it came with: test/campaigns/span-memory.test.ts
 test('a path is cut, and has no query', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SpanClock } from './span-clock.ts'
+import { SpanClock } from './request-trace.ts'
 
 /** Two clocks of one time, of which the wall clock shows whole milliseconds. */
 class Time {

@@ -1,12 +1,12 @@
-import { Agent as HttpAgent } from 'node:http'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { type Agent, type ClientRequest, Agent as HttpAgent, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { BatchSpanProcessor, type ReadableSpan, type SpanProcessor } from '@opentelemetry/sdk-trace'
 import type { Logger } from 'pino'
-import { VERSION } from '../../version.ts'
-import type { Series } from '../metrics/counter-family.ts'
-import { CollectorResponses } from './collector-responses.ts'
+import { VERSION } from '../../files/package-files.ts'
+import type { Series } from '../metrics/metric-families.ts'
 
 export interface SpanSenderParts {
   /** To which `/v1/traces` is added. */
@@ -157,5 +157,42 @@ export class SpanSender implements SpanProcessor {
   #reasonOf(error: Error | undefined): string {
     if (error === undefined) return 'it did not accept them'
     return error.name === STATUS_ERROR ? `it returned ${this.#responses.status}` : this.#parts.explain(error)
+  }
+}
+
+/** Node publishes the head of each response here, before anybody reads its body. */
+const CHANNEL = 'http.client.response.finish'
+
+interface ResponseMessage {
+  readonly request: ClientRequest & { readonly agent?: Agent }
+  readonly response: IncomingMessage
+}
+
+/** Watches the responses to an agent's requests, which the exporter sends and reads on its own. Those with more bytes are cut off. */
+class CollectorResponses {
+  /** Of the last one. */
+  status: number | undefined
+  readonly #agent: Agent
+  readonly #maxBytes: number
+  readonly #onMessage = (message: unknown): void => this.#watch(message as ResponseMessage)
+
+  constructor(agent: Agent, maxBytes: number) {
+    this.#agent = agent
+    this.#maxBytes = maxBytes
+    subscribe(CHANNEL, this.#onMessage)
+  }
+
+  close(): void {
+    unsubscribe(CHANNEL, this.#onMessage)
+  }
+
+  #watch({ request, response }: ResponseMessage): void {
+    if (request.agent !== this.#agent) return
+    this.status = response.statusCode
+    let bytes = 0
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > this.#maxBytes) response.destroy(new Error(`its response has more than ${this.#maxBytes} bytes`))
+    })
   }
 }

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
-import { Webhook } from '../../../src/runtime/events/webhook.ts'
+import { Webhook } from '../../../src/control/events/webhook.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { numbersOf, posting } from '../../support/admin/posting.ts'
 import { EVENTS_SECRET, WebhookReceiver } from '../../support/admin/webhook-receiver.ts'

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { AdminEndpoints } from '../../../src/admin/admin-endpoints.ts'
+import { AdminEndpoints } from '../../../src/admin/admin-server.ts'
 import { Exposition } from '../../../src/telemetry/metrics/exposition.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { DebugSessions } from '../../../src/decide/debug-sessions.ts'
+import { DebugSessions } from '../../../src/sessions/debug-sessions.ts'
 import { Exposition } from '../../../src/telemetry/metrics/exposition.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'

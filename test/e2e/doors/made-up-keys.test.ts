@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { MIN_TABLE_BYTES, tableBytesFor } from '../../../src/store/table-layout.ts'
+import { MIN_TABLE_BYTES, tableBytesFor } from '../../../src/store/table/table-layout.ts'
 import { bundle, llmRule, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { RawClient, valuesOf } from '../../support/proxy/proxy.ts'
 import { runs, sized } from '../../support/run/property-runs.ts'

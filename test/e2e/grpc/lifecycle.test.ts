@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import * as http2 from '../../../src/doors/grpc/http2/frame.ts'
+import * as http2 from '../../../src/doors/grpc/http2/frame-reader.ts'
 import { ECHO, EchoMethods, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
 import { callFields, data, frame, headers, hello, plainBlock } from '../../support/grpc/frames.ts'
 import { call, grpcClient, grpcFields, prefixed } from '../../support/grpc/grpc-client.ts'

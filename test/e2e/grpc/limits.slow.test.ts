@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import * as http2 from '../../../src/doors/grpc/http2/frame.ts'
+import * as http2 from '../../../src/doors/grpc/http2/frame-reader.ts'
 import { GrpcConnection } from '../../../src/doors/grpc/http2/grpc-connection.ts'
 import { ECHO, EchoMethods, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import * as http2 from '../../../src/doors/grpc/http2/frame.ts'
+import * as http2 from '../../../src/doors/grpc/http2/frame-reader.ts'
 import { ECHO, NEVER, WATCH } from '../../support/grpc/echo-methods.ts'
 import { data, frame, headers, hello, ping, plainBlock, plainText, reset, settings, windowUpdate } from '../../support/grpc/frames.ts'
 import { prefixed } from '../../support/grpc/grpc-client.ts'

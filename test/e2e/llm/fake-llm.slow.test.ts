@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { request } from 'node:http'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { DEFAULT_OPTIONS } from '../../../src/fake-llm/options.ts'
+import { DEFAULT_OPTIONS } from '../../../src/fake-llm/flags.ts'
 import { startFakeLlm } from '../../../src/fake-llm/server.ts'
 import {
   CHAT,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Settlement } from '../../../src/proxy/settlement.ts'
+import { Settlement } from '../../../src/proxy/llm/settlement.ts'
 import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatChunk } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'

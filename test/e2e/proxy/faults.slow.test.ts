@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { Upload } from '../../../src/proxy/body/upload.ts'
 import { Exchange } from '../../../src/proxy/exchange.ts'
-import { Upload } from '../../../src/proxy/upload.ts'
 import { answerHello, HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
 import { proxying, RawClient, valuesOf, writeUntilStuck } from '../../support/proxy/proxy.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { Upload } from '../../../src/proxy/body/upload.ts'
 import { Exchange } from '../../../src/proxy/exchange.ts'
-import { Upload } from '../../../src/proxy/upload.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
 import { proxying, RawClient, valuesOf } from '../../support/proxy/proxy.ts'

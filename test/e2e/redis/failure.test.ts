@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/time/clock.ts'
 import { bucketRule, bundle, concurrencyRule, policy, windowRule } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { MIN_TABLE_BYTES } from '../../../src/store/table-layout.ts'
+import { MIN_TABLE_BYTES } from '../../../src/store/table/table-layout.ts'
 import { ADMIN_ENV, adminPortOf } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import type { Cli } from '../../support/service/cli.ts'

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { systemClock } from '../../../src/clock.ts'
+import { systemClock } from '../../../src/time/clock.ts'
 import { bucketRule, bundle, jwt, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
-import { MIN_TABLE_BYTES } from '../../../src/store/table-layout.ts'
+import { MIN_TABLE_BYTES } from '../../../src/store/table/table-layout.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'

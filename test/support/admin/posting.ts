@@ -1,7 +1,7 @@
 import { pino } from 'pino'
 import { readEventsSecret } from '../../../src/config/config-values.ts'
-import { Webhook } from '../../../src/runtime/events/webhook.ts'
-import type { Series } from '../../../src/telemetry/metrics/counter-family.ts'
+import { Webhook } from '../../../src/control/events/webhook.ts'
+import type { Series } from '../../../src/telemetry/metrics/metric-families.ts'
 import { thisTest } from '../service/running.ts'
 import { EVENTS_SECRET, type WebhookReceiver } from './webhook-receiver.ts'
 

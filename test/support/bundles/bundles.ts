@@ -1,6 +1,6 @@
 /** Short ways to write bundles down. */
 
-import { policySchema } from '../../../src/policy/schema.ts'
+import { policySchema } from '../../../src/policy/schema/bundle.ts'
 
 /** All algorithms, as messages list them. */
 export const ALGORITHM_NAMES = policySchema.shape.spec.shape.rules.element.options

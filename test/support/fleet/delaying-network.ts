@@ -1,5 +1,5 @@
+import type { Script } from '../../../src/store/redis/link/call.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
-import type { Script } from '../../../src/store/redis/link/script.ts'
 
 /** Between instances and Redis: calls wait until they are let through, in any order, and their replies too. */
 export class DelayingNetwork {

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Clock } from '../../../src/clock.ts'
+import type { Clock } from '../../../src/time/clock.ts'
 
 interface Event {
   readonly atMs: number

@@ -1,4 +1,4 @@
-import type { Door } from '../../../src/decide/door.ts'
+import type { Door } from '../../../src/decide/question.ts'
 import { readText } from '../../docs/markdown.ts'
 import type { SeenRequest } from '../proxy/backend.ts'
 import type { Owner } from '../service/running.ts'

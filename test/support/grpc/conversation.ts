@@ -1,4 +1,4 @@
-import * as type from '../../../src/doors/grpc/http2/frame.ts'
+import * as type from '../../../src/doors/grpc/http2/frame-reader.ts'
 import type { Random } from '../random/random.ts'
 import { ECHO, ECHO_LATER, FAIL } from './echo-methods.ts'
 import { type Field, FieldSpeller } from './field-speller.ts'

@@ -1,5 +1,4 @@
-import type { GrpcMethod, GrpcReply, StreamingCall } from '../../../src/doors/grpc/grpc-method.ts'
-import { OK } from '../../../src/doors/grpc/grpc-status.ts'
+import { type GrpcMethod, type GrpcReply, OK, type StreamingCall } from '../../../src/doors/grpc/grpc-method.ts'
 
 /** Methods that say what they were given. */
 export const ECHO = '/test.Echo/Now'

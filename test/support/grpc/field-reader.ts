@@ -1,5 +1,5 @@
+import { decodeHuffman } from '../../../src/doors/grpc/http2/hpack-decoder.ts'
 import { STATIC_TABLE } from '../../../src/doors/grpc/http2/hpack-table.ts'
-import { decodeHuffman } from '../../../src/doors/grpc/http2/huffman.ts'
 
 type Field = readonly [name: string, value: string]
 

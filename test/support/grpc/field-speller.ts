@@ -1,5 +1,5 @@
+import { CODE_BITS } from '../../../src/doors/grpc/http2/hpack-decoder.ts'
 import { STATIC_TABLE } from '../../../src/doors/grpc/http2/hpack-table.ts'
-import { CODE_BITS } from '../../../src/doors/grpc/http2/huffman.ts'
 import type { Random } from '../random/random.ts'
 import { integer } from './frames.ts'
 

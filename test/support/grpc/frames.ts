@@ -1,5 +1,5 @@
-import * as type from '../../../src/doors/grpc/http2/frame.ts'
-import { FRAME_HEAD_BYTES, PREFACE } from '../../../src/doors/grpc/http2/frame.ts'
+import * as type from '../../../src/doors/grpc/http2/frame-reader.ts'
+import { FRAME_HEAD_BYTES, PREFACE } from '../../../src/doors/grpc/http2/frame-reader.ts'
 
 export interface Frame {
   readonly type: number

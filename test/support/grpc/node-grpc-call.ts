@@ -1,13 +1,30 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
-import { type CallHead, type CallRefusal, isEncoded, isRefusal, methodOf } from '../../../src/doors/grpc/call-head.ts'
+import {
+  bodyFailure,
+  type CallHead,
+  type CallRefusal,
+  encodedStatusMessage,
+  framed,
+  isEncoded,
+  isRefusal,
+  methodOf,
+  NO_MEMORY,
+  type PartialMessages,
+  PREFIX_BYTES,
+  timeoutMsOf,
+} from '../../../src/doors/grpc/call-head.ts'
 import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
-import { failed, type GrpcMethod, type GrpcReply, type StreamingCall } from '../../../src/doors/grpc/grpc-method.ts'
-import { timeoutMsOf } from '../../../src/doors/grpc/grpc-timeout.ts'
-import { BROKEN, CLOSING, EXPIRED, TOO_SLOW } from '../../../src/doors/grpc/layer-replies.ts'
-import { bodyFailure, framed, PREFIX_BYTES } from '../../../src/doors/grpc/message-frame.ts'
-import { NO_MEMORY, type PartialMessages } from '../../../src/doors/grpc/partial-messages.ts'
-import { encodedStatusMessage } from '../../../src/doors/grpc/status-message.ts'
-import { GrowingBuffer } from '../../../src/growing-buffer.ts'
+import {
+  BROKEN,
+  CLOSING,
+  EXPIRED,
+  failed,
+  type GrpcMethod,
+  type GrpcReply,
+  type StreamingCall,
+  TOO_SLOW,
+} from '../../../src/doors/grpc/grpc-method.ts'
+import { GrowingBuffer } from '../../../src/memory/buffers.ts'
 
 export interface NodeCallContext {
   readonly methods: ReadonlyMap<string, GrpcMethod>

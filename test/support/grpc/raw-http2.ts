@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import * as type from '../../../src/doors/grpc/http2/frame.ts'
+import * as type from '../../../src/doors/grpc/http2/frame-reader.ts'
 import { until } from '../until.ts'
 import { FieldReader } from './field-reader.ts'
 import { type Frame, framesIn } from './frames.ts'

@@ -1,11 +1,10 @@
 import { onTestFinished } from 'vitest'
 import { GRPC_LIMITS, type GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
 import type { GrpcMethod } from '../../../src/doors/grpc/grpc-method.ts'
-import { OwnGrpcServer } from '../../../src/doors/grpc/own-grpc-server.ts'
-import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
-import { ConnectionSlots, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
+import { OwnGrpcServer } from '../../../src/doors/grpc/grpc-server.ts'
+import { ConnectionShares, ConnectionSlots, newSharesBuffer, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
 import type { ListenerTimeouts, PortOptions } from '../../../src/listen/http-listener.ts'
-import type { ListenerServer } from '../../../src/listen/listener-server.ts'
+import type { ListenerServer } from '../../../src/listen/listener-servers.ts'
 import { NodeGrpcServer } from './node-grpc-server.ts'
 
 /** The layer of the product, and the one that it is compared with. */

@@ -1,9 +1,7 @@
-import { blockCharacters, chatCharacters } from '../../../src/llm/generated-text.ts'
+import { blockCharacters, characters, charactersIn, chatCharacters } from '../../../src/llm/dialects/dialect.ts'
 import { asList, asObject, type JsonObject, parseJson } from '../../../src/llm/json.ts'
 import type { LlmRequest } from '../../../src/llm/llm-request.ts'
-import { characters, charactersIn } from '../../../src/llm/text-size.ts'
-import { estimatedTokens } from '../../../src/llm/tokens.ts'
-import { newTally, readUsage, type Tally } from '../../../src/llm/usage.ts'
+import { estimatedTokens, newTally, readUsage, type Tally } from '../../../src/llm/usage.ts'
 import { isJson } from './json-spelling.ts'
 
 /** What the readers of requests and answers should say, by JSON.parse and the tree that it builds. */

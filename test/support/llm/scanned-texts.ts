@@ -1,5 +1,4 @@
-import type { JsonEvents } from '../../../src/llm/json-events.ts'
-import { JsonScanner } from '../../../src/llm/json-scanner.ts'
+import { type JsonEvents, JsonScanner } from '../../../src/llm/json-scanner.ts'
 import { isJson } from './json-spelling.ts'
 
 export const NO_EVENTS: JsonEvents = { name() {}, string() {}, number() {}, literal() {}, begin() {}, end() {} }

@@ -1,4 +1,4 @@
-import { usagePlace } from '../../../src/llm/usage-splice.ts'
+import { usagePlace } from '../../../src/llm/ask-usage.ts'
 
 /** An event with usage put into it, by what its JSON has already. */
 export function spliceUsage(event: Buffer, spans: readonly number[], usage: string, before: unknown): Buffer {

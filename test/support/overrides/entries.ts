@@ -1,6 +1,5 @@
 import fc from 'fast-check'
-import type { OverrideChange, OverrideSubject } from '../../../src/overrides/override.ts'
-import type { OverrideEntry } from '../../../src/overrides/override-entry.ts'
+import type { OverrideChange, OverrideEntry, OverrideSubject } from '../../../src/overrides/override.ts'
 import { anyText } from '../random/texts.ts'
 
 /** Few subjects and moments, so that entries meet. */

@@ -1,5 +1,4 @@
-import type { BodyReader, BodySource } from '../../../src/proxy/body-source.ts'
-import type { Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../../../src/proxy/downstream.ts'
+import type { BodyReader, BodySource, Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../../../src/proxy/downstream.ts'
 import { bytesOf } from '../llm/bytes-of.ts'
 
 /** A client that notes what is sent to it, and takes as much as the test lets it. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { Address } from '../../../src/address.ts'
+import type { Address } from '../../../src/text/address.ts'
 
 /** An address as one number, the way people count them. */
 export interface NumericAddress {

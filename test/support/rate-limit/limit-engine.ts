@@ -1,9 +1,9 @@
+import { descriptorOf, type LimitDescriptor, type LimitResult } from '../../../src/engine/descriptors/descriptor-call.ts'
 import { Engine } from '../../../src/engine/engine.ts'
-import { descriptorOf, type LimitDescriptor, type LimitResult } from '../../../src/engine/limit-call.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import type { CounterStore } from '../../../src/store/counter-store.ts'
-import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
+import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 import { ManualClock } from '../service/manual-clock.ts'
 
 /** An engine with this bundle, and a clock that moves when told. */

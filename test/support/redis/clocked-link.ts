@@ -1,14 +1,12 @@
-import type { ChargeResults } from '../../../src/store/charge-results.ts'
-import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/charges.ts'
 import type { CounterLocator } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
-import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
-import { counterScript } from '../../../src/store/redis/counter-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import type { Script } from '../../../src/store/redis/link/call.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
-import type { Script } from '../../../src/store/redis/link/script.ts'
+import { counterScript } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
-import type { Taken } from '../../../src/store/taken.ts'
+import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 
 /** Instead of the server's clock: the last two arguments say what time it is, and nothing expires by any other. */
 export const CLOCK_OF_A_TEST = `

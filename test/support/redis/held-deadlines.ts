@@ -1,4 +1,4 @@
-import type { Deadlines } from '../../../src/store/redis/link/deadlines.ts'
+import type { Deadlines } from '../../../src/store/redis/link/call.ts'
 import { until } from '../until.ts'
 
 interface Timer {

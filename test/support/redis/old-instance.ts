@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { BUCKET, type BucketLimit, type WindowLimit } from '../../../src/limiter/limit.ts'
-import { ChargeResults } from '../../../src/store/charge-results.ts'
-import { Charges } from '../../../src/store/charges.ts'
-import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
-import type { Script } from '../../../src/store/redis/link/script.ts'
+import { ChargeResults, Charges } from '../../../src/store/charges.ts'
+import type { Script } from '../../../src/store/redis/link/call.ts'
+import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 import { CLOCK_OF_A_TEST, type ClockedLink } from './clocked-link.ts'
 
 const DAY_MS = 86_400_000

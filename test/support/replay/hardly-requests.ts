@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { expect } from 'vitest'
-import type { ReplayReport } from '../../../src/replay/replay-report.ts'
+import type { ReplayReport } from '../../../src/offline/replay/replay-report.ts'
 import { LOG_WRITERS, type Logged } from './log-writers.ts'
 import { replaying } from './replaying.ts'
 

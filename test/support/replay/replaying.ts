@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { vi } from 'vitest'
-import type { ReplayReport } from '../../../src/replay/replay-report.ts'
+import type { ReplayReport } from '../../../src/offline/replay/replay-report.ts'
 import { command, type Said } from '../service/command.ts'
 import { type Owner, scratchDirectory, thisTest } from '../service/running.ts'
 

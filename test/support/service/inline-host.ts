@@ -1,13 +1,13 @@
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { Clock } from '../../../src/clock.ts'
 import type { ServerConfig } from '../../../src/config/config.ts'
-import { isUnixSocket, type ListenAddress } from '../../../src/listen/listen-address.ts'
+import { isUnixSocket, type ListenAddress } from '../../../src/listen/listeners.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
 import { Worker } from '../../../src/runtime/worker.ts'
-import type { Deadlines } from '../../../src/store/redis/link/deadlines.ts'
+import type { Deadlines } from '../../../src/store/redis/link/call.ts'
+import type { Clock } from '../../../src/time/clock.ts'
 
 /** The one worker of a service lives in the test's own thread, where a test can hold its clock and read its log. */
 export class InlineHost implements WorkerHost {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../../src/clock.ts'
+import type { Clock } from '../../../src/time/clock.ts'
 
 /** A clock that moves when told. */
 export class ManualClock implements Clock {

@@ -1,4 +1,4 @@
-import type { ListenAddress } from '../../../src/listen/listen-address.ts'
+import type { ListenAddress } from '../../../src/listen/listeners.ts'
 
 /** The port of an address that is one; undefined where a listener is not open. */
 export function portOf(address: ListenAddress): number

@@ -1,11 +1,10 @@
-import { newWrongSecretsBuffer, WrongSecrets } from '../../../src/admin/wrong-secrets.ts'
-import { newRevokedBuffer, RevokedSessions } from '../../../src/decide/revoked-sessions.ts'
-import { ConnectionShares, newSharesBuffer } from '../../../src/listen/connection-shares.ts'
-import { connectionSlotsOf, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
-import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body-memory.ts'
-import { newReservationMemory } from '../../../src/reservations/reservation-memory.ts'
-import { ControlLink } from '../../../src/runtime/control/control-link.ts'
+import { ControlLink } from '../../../src/control/control-link.ts'
+import { ConnectionShares, connectionSlotsOf, newSharesBuffer, newSlotsBuffer } from '../../../src/listen/connection-slots.ts'
+import { BodyMemory, newBodyMemoryBuffer } from '../../../src/proxy/body/body-memory.ts'
+import { newReservationMemory } from '../../../src/reservations/reservation-numbers.ts'
 import type { ServerParts } from '../../../src/runtime/server-parts.ts'
+import { newRevokedBuffer, RevokedSessions } from '../../../src/sessions/revoked-sessions.ts'
+import { newWrongSecretsBuffer, WrongSecrets } from '../../../src/sessions/wrong-secrets.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 
 type SharedParts =

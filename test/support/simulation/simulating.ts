@@ -1,8 +1,8 @@
+import type { SimulatedRequest } from '../../../src/offline/simulation/simulated-doors.ts'
+import { Simulation, type SimulationOptions } from '../../../src/offline/simulation/simulation.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import { defaultIdentification } from '../../../src/request/descriptors.ts'
-import type { SimulatedRequest } from '../../../src/simulation/simulated-door.ts'
-import { Simulation, type SimulationOptions } from '../../../src/simulation/simulation.ts'
 
 export const START_MS = Date.UTC(2026, 0, 15, 12)
 

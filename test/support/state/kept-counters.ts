@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { type Clock, systemClock } from '../../../src/clock.ts'
+import { type Clock, systemClock } from '../../../src/time/clock.ts'
 import { replaceFile } from '../bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import type { Cli } from '../service/cli.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { SharedTable } from '../../../src/store/shared-table.ts'
-import { MIN_TABLE_BYTES, newTableBuffer } from '../../../src/store/table-layout.ts'
+import { SharedTable } from '../../../src/store/table/shared-table.ts'
+import { MIN_TABLE_BYTES, newTableBuffer } from '../../../src/store/table/table-layout.ts'
 import { runThread } from '../threads/threads.ts'
 import { until } from '../until.ts'
 import { clockAt, recordsIn, save } from './state.ts'

@@ -1,8 +1,6 @@
-import type { ChargeResults } from '../../../src/store/charge-results.ts'
-import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/charges.ts'
 import type { CounterLocator } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
-import type { Taken } from '../../../src/store/taken.ts'
 import { MapStore } from './map-store.ts'
 
 /** A remote store: the test decides when each call is done, in any order. */

@@ -1,9 +1,7 @@
 import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { BUCKET, type BucketLimit, IN_FLIGHT, type InFlightLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
-import { ChargeResults } from '../../../src/store/charge-results.ts'
-import { Charges, type Counter } from '../../../src/store/charges.ts'
+import { ChargeResults, Charges, type Counter, type Taken as TakenAt } from '../../../src/store/charges.ts'
 import type { CounterStore, OnWarning, Outcome } from '../../../src/store/counter-store.ts'
-import type { Taken as TakenAt } from '../../../src/store/taken.ts'
 
 export interface Row {
   readonly counter: Counter

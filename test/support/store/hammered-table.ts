@@ -1,5 +1,5 @@
-import { EmbeddedStore } from '../../../src/store/embedded-store.ts'
-import { SharedTable } from '../../../src/store/shared-table.ts'
+import { EmbeddedStore } from '../../../src/store/table/embedded-store.ts'
+import { SharedTable } from '../../../src/store/table/shared-table.ts'
 import { runs } from '../run/property-runs.ts'
 import { newGate, runThread } from '../threads/threads.ts'
 import { bucketLimit, takeRowsNow } from './charging.ts'

@@ -7,11 +7,9 @@ import {
   WINDOW,
   type WindowLimit,
 } from '../../../src/limiter/limit.ts'
-import type { ChargeResults } from '../../../src/store/charge-results.ts'
-import type { Charges, Counter } from '../../../src/store/charges.ts'
+import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/charges.ts'
 import { type CounterLocator, identityDigest } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
-import type { Taken } from '../../../src/store/taken.ts'
 
 /** Less than any two resets of a test are apart. */
 const TICK_MS = 0.001

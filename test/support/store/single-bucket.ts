@@ -1,7 +1,7 @@
 import { bucket } from '../../../src/limiter/algorithms/bucket.ts'
-import { newRecord } from '../../../src/limiter/record.ts'
-import { newEmbeddedStore } from '../../../src/store/embedded-store.ts'
-import { MIN_TABLE_BYTES } from '../../../src/store/table-layout.ts'
+import { newRecord } from '../../../src/limiter/limit.ts'
+import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
+import { MIN_TABLE_BYTES } from '../../../src/store/table/table-layout.ts'
 import { bucketLimit, takeRowsNow } from './charging.ts'
 
 /** One bucket, full at first, wherever its two numbers are kept. */

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import { acquire, release } from '../../../dist/shared-lock.js'
+import { acquire, release } from '../../../dist/memory/shared-lock.js'
 import { passGate } from './gate.mjs'
 
 /** Counts in plain memory, which only a lock makes safe, and takes its time between reading and writing. */

@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import { BUCKET } from '../../../dist/limiter/limit.js'
-import { SharedTable } from '../../../dist/store/shared-table.js'
+import { SharedTable } from '../../../dist/store/table/shared-table.js'
 
 /** Takes locks, and dies with them where it is told to. */
 const { buffer, owner, sets, key, dies } = workerData

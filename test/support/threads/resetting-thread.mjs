@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
-import { Resets } from '../../../dist/store/resets.js'
-import { SharedTable } from '../../../dist/store/shared-table.js'
+import { Resets } from '../../../dist/store/table/embedded-counter.js'
+import { SharedTable } from '../../../dist/store/table/shared-table.js'
 
 /** Resets a counter, and dies with the lock while the reset is written down. */
 const { buffer, owner, set, low, high } = workerData

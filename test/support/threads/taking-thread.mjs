@@ -1,8 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { ChargeResults } from '../../../dist/store/charge-results.js'
-import { Charges } from '../../../dist/store/charges.js'
-import { EmbeddedStore } from '../../../dist/store/embedded-store.js'
-import { SharedTable } from '../../../dist/store/shared-table.js'
+import { ChargeResults, Charges } from '../../../dist/store/charges.js'
+import { EmbeddedStore } from '../../../dist/store/table/embedded-store.js'
+import { SharedTable } from '../../../dist/store/table/shared-table.js'
 import { passGate } from './gate.mjs'
 
 /** Makes every decision in turn, all at one instant, and tells how many were covered. */

@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { BUCKET } from '../../../dist/limiter/limit.js'
-import { SharedTable } from '../../../dist/store/shared-table.js'
+import { SharedTable } from '../../../dist/store/table/shared-table.js'
 
 /** Writes records whose numbers all follow from one another, over and over, until it is told to stop. */
 const { buffer, owner, keys, stop } = workerData

@@ -1,8 +1,8 @@
 import { pino } from 'pino'
-import { systemClock } from '../../../src/clock.ts'
-import type { Series } from '../../../src/telemetry/metrics/counter-family.ts'
+import type { Series } from '../../../src/telemetry/metrics/metric-families.ts'
 import type { SenderTiming } from '../../../src/telemetry/tracing/span-sender.ts'
 import { Tracing } from '../../../src/telemetry/tracing/tracing.ts'
+import { systemClock } from '../../../src/time/clock.ts'
 
 /** Everything at once, a line for each failure, and more time than any machine needs. */
 const PATIENT: SenderTiming = { gatherMs: 1, timeoutMs: 60_000, cutMs: 60_000, logMs: 0 }

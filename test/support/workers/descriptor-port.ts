@@ -1,4 +1,4 @@
-import type { ListenAddress } from '../../../src/listen/listen-address.ts'
+import type { ListenAddress } from '../../../src/listen/listeners.ts'
 import type { SharedSocket } from '../../../src/runtime/threads/worker-host.ts'
 
 type Open = (address: ListenAddress, threads: number) => Promise<SharedSocket>

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import { type Clock, systemClock } from '../../../src/clock.ts'
+import { type Clock, systemClock } from '../../../src/time/clock.ts'
 import type { Edge, EdgeOptions } from '../service/edge.ts'
 import { running } from '../service/running.ts'
 import { until } from '../until.ts'

@@ -1,10 +1,10 @@
 import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads'
-import type { ListenAddress } from '../../../src/listen/listen-address.ts'
+import type { ListenAddress } from '../../../src/listen/listeners.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
 import type { Settings, ThreadData } from '../../../src/runtime/threads/thread-host.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
-import { newPartialLineFlag } from '../../../src/telemetry/log-stream.ts'
+import { newPartialLineFlag } from '../../../src/telemetry/logger.ts'
 import { openDescriptorPort } from './descriptor-port.ts'
 
 const ENTRY = new URL('./mortal-worker.mjs', import.meta.url)

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
+import { acquire } from '../../../dist/memory/shared-lock.js'
 import { ownerNumber } from '../../../dist/runtime/shared-memory.js'
-import { acquire } from '../../../dist/shared-lock.js'
-import { SharedTable } from '../../../dist/store/shared-table.js'
+import { SharedTable } from '../../../dist/store/table/shared-table.js'
 
 /** A worker as it is in the product, that dies or hangs when the test says so. */
 const { hand, memory, worker, isStillborn } = workerData

@@ -1,18 +1,12 @@
 import type { Socket } from 'node:net'
-import { GrowingBuffer } from '../../../growing-buffer.ts'
-import { isEncoded, isRefusal, methodOf } from '../call-head.ts'
-import type { GrpcReply } from '../grpc-method.ts'
-import { timeoutMsOf } from '../grpc-timeout.ts'
-import { CLOSING, EXPIRED, TOO_SLOW } from '../layer-replies.ts'
-import { bodyFailure, PREFIX_BYTES } from '../message-frame.ts'
-import { NO_MEMORY } from '../partial-messages.ts'
+import { GrowingBuffer } from '../../../memory/buffers.ts'
+import { bodyFailure, isEncoded, isRefusal, methodOf, NO_MEMORY, PREFIX_BYTES, timeoutMsOf } from '../call-head.ts'
+import { CLOSING, EXPIRED, type GrpcReply, TOO_SLOW } from '../grpc-method.ts'
 import { CallReplies } from './call-replies.ts'
 import { CallStream } from './call-stream.ts'
-import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame.ts'
-import type { FrameBudgets } from './frame-budget.ts'
+import { CANCEL, ENHANCE_YOUR_CALM, FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR, REFUSED_STREAM, STREAM_CLOSED } from './frame-reader.ts'
 import type { Http2Context } from './http2-context.ts'
-import { OpenCallStreams } from './open-streams.ts'
-import type { PeerSettings } from './peer-settings.ts'
+import type { FrameBudgets, PeerSettings } from './peer-settings.ts'
 import type { RequestHead } from './request-head.ts'
 import { TOO_LARGE } from './send-windows.ts'
 
@@ -290,4 +284,39 @@ export class CallStreams {
 /** More than a message, so that a call that is not padded never waits for us. */
 export function streamWindow(maxMessageBytes: number): number {
   return maxMessageBytes + 64 * 1024
+}
+
+/** The streams under way, by their numbers. Most calls are answered before the next one begins: the newest stream is kept apart and costs no entry in a map. */
+class OpenCallStreams {
+  #newest: CallStream | undefined
+  readonly #others = new Map<number, CallStream>()
+
+  get size(): number {
+    return this.#others.size + (this.#newest === undefined ? 0 : 1)
+  }
+
+  get(id: number): CallStream | undefined {
+    return this.#newest?.id === id ? this.#newest : this.#others.get(id)
+  }
+
+  add(stream: CallStream): void {
+    this.#keepNewest()
+    this.#newest = stream
+  }
+
+  delete(stream: CallStream): void {
+    if (this.#newest === stream) this.#newest = undefined
+    else this.#others.delete(stream.id)
+  }
+
+  /** The oldest first. Streams may be deleted meanwhile. */
+  all(): Iterable<CallStream> {
+    this.#keepNewest()
+    return this.#others.values()
+  }
+
+  #keepNewest(): void {
+    if (this.#newest !== undefined) this.#others.set(this.#newest.id, this.#newest)
+    this.#newest = undefined
+  }
 }

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect, test } from 'vitest'
 import { callFields, data, type Frame, frame, headers, hello, ping, plainBlock, settings } from '../../../../test/support/grpc/frames.ts'
-import { FRAME_SIZE_ERROR, NO_ERROR, PREFACE } from './frame.ts'
-import { BAD_PREFACE, FrameReader } from './frame-reader.ts'
+import { BAD_PREFACE, FRAME_SIZE_ERROR, FrameReader, NO_ERROR, PREFACE } from './frame-reader.ts'
 
 const BYTES = Buffer.concat([
   hello(),

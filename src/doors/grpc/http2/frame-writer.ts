@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { PREFIX_BYTES } from '../message-frame.ts'
+import { PREFIX_BYTES } from '../call-head.ts'
 import {
   ACK,
   DATA,
@@ -13,7 +13,7 @@ import {
   RST_STREAM,
   SETTINGS_FRAME,
   WINDOW_UPDATE,
-} from './frame.ts'
+} from './frame-reader.ts'
 
 const PING_BYTES = 8
 /** Frames that follow each other leave together, as far as they fit. */

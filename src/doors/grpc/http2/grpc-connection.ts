@@ -1,12 +1,10 @@
 import type { Socket } from 'node:net'
 import { READ_BUFFER, shareReads } from '../../../listen/shared-reads.ts'
 import { CallStreams } from './call-streams.ts'
-import { ENHANCE_YOUR_CALM, MAX_STREAM_ID, NO_ERROR, PROTOCOL_ERROR } from './frame.ts'
-import { FrameBudget } from './frame-budget.ts'
-import { BAD_PREFACE, FrameReader } from './frame-reader.ts'
+import { BAD_PREFACE, ENHANCE_YOUR_CALM, FrameReader, MAX_STREAM_ID, NO_ERROR, PROTOCOL_ERROR } from './frame-reader.ts'
 import type { Http2Context } from './http2-context.ts'
 import { IncomingFrames } from './incoming-frames.ts'
-import { PeerSettings } from './peer-settings.ts'
+import { FrameBudget, PeerSettings } from './peer-settings.ts'
 
 /** While so much waits to be sent, nothing is read. */
 const MAX_UNSENT_BYTES = 64 * 1024

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { HpackDecoder } from './hpack-decoder.ts'
-import { decodeHuffman } from './huffman.ts'
+import { decodeHuffman, HpackDecoder } from './hpack-decoder.ts'
 import { RequestHead } from './request-head.ts'
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex')

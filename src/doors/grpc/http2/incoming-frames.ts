@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net'
+import { GrowingBuffer } from '../../../memory/buffers.ts'
+import type { PartialMessages } from '../call-head.ts'
 import { type CallStreams, streamWindow } from './call-streams.ts'
 import {
   ACK,
@@ -24,12 +26,10 @@ import {
   SETTINGS_FRAME,
   STREAM_CLOSED,
   WINDOW_UPDATE,
-} from './frame.ts'
-import type { FrameBudgets } from './frame-budget.ts'
-import { HeaderBlock } from './header-block.ts'
+} from './frame-reader.ts'
 import { HpackDecoder } from './hpack-decoder.ts'
 import type { Http2Context } from './http2-context.ts'
-import { INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE, type PeerSettings } from './peer-settings.ts'
+import { type FrameBudgets, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE, type PeerSettings } from './peer-settings.ts'
 
 /** Of the whole connection. */
 const CONNECTION_WINDOW = 4 * 1024 * 1024
@@ -233,4 +233,40 @@ export class IncomingFrames {
 /** RFC 7540 5.3.1: a stream cannot depend on itself. */
 function isOwnDependency(id: number, bytes: Buffer, from: number): boolean {
   return bytes.readUInt32BE(from) % 2 ** 31 === id
+}
+
+/** More than a block of the largest size needs; empty frames count, too. */
+const MAX_CONTINUATIONS = 8
+
+/** A header block that comes in several frames. Until it is whole, nothing else may come. */
+class HeaderBlock {
+  readonly streamId: number
+  readonly isEnd: boolean
+  readonly #maxBytes: number
+  readonly #partial: PartialMessages
+  readonly #bytes = new GrowingBuffer()
+  #continuations = -1
+
+  constructor(streamId: number, isEnd: boolean, maxBytes: number, partial: PartialMessages) {
+    this.streamId = streamId
+    this.isEnd = isEnd
+    this.#maxBytes = maxBytes
+    this.#partial = partial
+  }
+
+  get bytes(): Buffer {
+    return this.#bytes.bytes
+  }
+
+  /** Returns false when it is too long, or in too many pieces, or when there is no memory. */
+  add(piece: Buffer): boolean {
+    if (!this.#partial.take(piece.length)) return false
+    this.#bytes.add(piece)
+    return ++this.#continuations <= MAX_CONTINUATIONS && this.#bytes.size <= this.#maxBytes
+  }
+
+  /** To be called when it is not needed any more. */
+  giveBack(): void {
+    this.#partial.giveBack(this.#bytes.size)
+  }
 }

@@ -14,7 +14,7 @@ import {
   TE,
   TIMEOUT,
   TRACEPARENT,
-} from './field-kind.ts'
+} from './hpack-table.ts'
 
 const UNKNOWN_LENGTH = -1
 const REQUIRED = (1 << METHOD) | (1 << PATH) | (1 << SCHEME)

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net'
-import { framed, PREFIX_BYTES } from '../message-frame.ts'
-import type { CallStream } from './call-stream.ts'
-import { DEFAULT_WINDOW, MAX_FRAME_BYTES, MAX_WINDOW } from './frame.ts'
+import { framed, PREFIX_BYTES } from '../call-head.ts'
+import { type CallStream, WaitingOutput } from './call-stream.ts'
+import { DEFAULT_WINDOW, MAX_FRAME_BYTES, MAX_WINDOW } from './frame-reader.ts'
 import type { Http2Context } from './http2-context.ts'
-import { WaitingOutput } from './waiting-output.ts'
 
 export const TOO_LARGE = -1
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { SharedTable } from '../../shared-table.ts'
-import { newTableBuffer } from '../../table-layout.ts'
+import { SharedTable } from '../../table/shared-table.ts'
+import { newTableBuffer } from '../../table/table-layout.ts'
 import { KeyLeases } from './key-leases.ts'
 
 const LEASE_MS = 1000

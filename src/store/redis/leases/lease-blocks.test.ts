@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
-import { LEASE_BLOCK } from '../../record-kinds.ts'
-import { SharedTable } from '../../shared-table.ts'
-import { newTableBuffer } from '../../table-layout.ts'
-import { putTokenBack, takeOut } from './lease-blocks.ts'
+import { SharedTable } from '../../table/shared-table.ts'
+import { LEASE_BLOCK, newTableBuffer } from '../../table/table-layout.ts'
+import { putTokenBack, takeOut } from './key-leases.ts'
 
 const END_MS = 1000
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest'
 import { bucketLimit } from '../../../../test/support/store/charging.ts'
-import { LEASE_BLOCK } from '../../record-kinds.ts'
-import { SharedTable } from '../../shared-table.ts'
-import { newTableBuffer } from '../../table-layout.ts'
+import { SharedTable } from '../../table/shared-table.ts'
+import { LEASE_BLOCK, newTableBuffer } from '../../table/table-layout.ts'
 import { LeaseReturns } from './lease-returns.ts'
 
 test('the end waits for all that is going back, also for what has not left yet', async () => {

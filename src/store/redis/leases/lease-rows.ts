@@ -1,12 +1,11 @@
 import { algorithmOf } from '../../../limiter/algorithms/algorithms.ts'
 import type { BucketLimit } from '../../../limiter/limit.ts'
-import { ChargeResults } from '../../charge-results.ts'
-import type { Charges } from '../../charges.ts'
-import type { EmbeddedStore } from '../../embedded-store.ts'
-import type { TableRows } from '../../table-rows.ts'
+import { ChargeResults, type Charges } from '../../charges.ts'
+import type { EmbeddedStore } from '../../table/embedded-store.ts'
+import type { TableRows } from '../../table/table-rows.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
 import { KeyLeases } from './key-leases.ts'
-import { isRunningOut, tokensToLease } from './lease-sizing.ts'
+import { isRunningOut, tokensToLease } from './lease-returns.ts'
 
 /** Covered by a lease; refused by Redis a short time ago; not covered, but could be; or never leased. */
 export type Coverage = typeof COVERED | typeof REFUSED | typeof UNCOVERED | typeof UNLEASED

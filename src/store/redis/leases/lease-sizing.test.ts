@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { isRunningOut, refusalMs, tokensToLease } from './lease-sizing.ts'
+import { isRunningOut, refusalMs, tokensToLease } from './lease-returns.ts'
 
 const LEASE_MS = 1000
 

@@ -1,5 +1,5 @@
 import type { FleetCounter } from '../fleet-counter.ts'
-import type { BlockPlace } from './lease-blocks.ts'
+import type { BlockPlace } from './key-leases.ts'
 
 /** What a decision that leases do not cover asks of Redis. */
 export interface RemoteRequest {

@@ -1,6 +1,3 @@
-import type { LinkError } from './link-error.ts'
-import type { Script } from './script.ts'
-
 /** The calls of one turn of the event loop: sent in one write, with one deadline. */
 export interface WriteBatch {
   readonly sentMs: number
@@ -56,4 +53,48 @@ export class Call {
     if (batch !== undefined && --batch.pendingCount === 0) batch.calls = []
     return true
   }
+}
+
+/**
+ * Timers after which the link stops waiting for a server: of calls, of each step to a connection, of the first use. Tests hold them, so
+ * that no server is given up because a machine is slow. Pauses before another attempt are not among them.
+ */
+export interface Deadlines {
+  nowMs(): number
+  /** Returns what cancels it. */
+  after(ms: number, run: () => void): () => void
+}
+
+export const realDeadlines: Deadlines = {
+  nowMs: () => performance.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+/**
+ * What became of a command that failed. `not_sent`: it was never sent. `refused`: Redis replied with an error, so nothing was done.
+ * `unknown`: it may have been done.
+ */
+export type CallOutcome = 'not_sent' | 'refused' | 'unknown'
+
+/** A call to Redis that failed. `code` is Redis's own word (LOADING, OOM …), or one of ours in lower case. */
+export class LinkError extends Error {
+  override readonly name = 'LinkError'
+  readonly outcome: CallOutcome
+  readonly code: string
+
+  constructor(outcome: CallOutcome, code: string, message: string) {
+    super(message)
+    this.outcome = outcome
+    this.code = code
+  }
+}
+
+/** A Lua script that Redis runs. */
+export interface Script {
+  readonly text: string
+  /** SHA-1 of the text, as EVALSHA wants it. */
+  readonly sha: string
 }

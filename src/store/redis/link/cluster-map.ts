@@ -1,4 +1,6 @@
-import type { Endpoint } from './redis-address.ts'
+import type { Deadlines } from './call.ts'
+import { createNodeClient, endClient } from './node-client.ts'
+import type { ClusterAddress, Endpoint } from './redis-address.ts'
 
 export const SLOTS = 16384
 
@@ -35,4 +37,78 @@ export function readRedirection(message: string, asked: Endpoint): { readonly sl
   const slot = Number(slotText)
   if (!(slot < SLOTS) || host === '?') return undefined
   return { slot, endpoint: { host: host || asked.host, port: Number(portText) } }
+}
+
+const REPLY_MS = 1000
+
+interface FetchOptions {
+  readonly signal: AbortSignal
+  readonly deadlines: Deadlines
+}
+
+/** Asks a node of a cluster for its map, over a connection of its own: the node need not be one that we use. */
+export async function fetchClusterMap(
+  address: ClusterAddress,
+  endpoint: Endpoint,
+  { signal, deadlines }: FetchOptions,
+): Promise<ClusterMap> {
+  const client = createNodeClient(address, endpoint)
+  let cause: Error | undefined
+  client.on('error', (error: Error) => {
+    cause ??= error
+  })
+  const stop = (reason: string) => {
+    cause ??= new Error(reason)
+    client.disconnect()
+    client.stream?.destroy()
+  }
+  const cancel = deadlines.after(REPLY_MS, () => stop(`no answer within ${REPLY_MS} ms`))
+  const onAbort = () => stop('closed')
+  signal.addEventListener('abort', onAbort)
+  try {
+    await client.connect()
+    return readClusterSlots(await client.cluster('SLOTS'), endpoint)
+  } catch (error) {
+    // ioredis rejects with "Connection is closed", whatever closed it.
+    throw cause ?? error
+  } finally {
+    cancel()
+    signal.removeEventListener('abort', onAbort)
+    await endClient(client)
+  }
+}
+
+/** The cluster slot of a key: CRC16 (XMODEM) of what is between its first { and the next }, or of the whole key where that is empty. */
+export function hashSlot(key: string): number {
+  const open = key.indexOf('{')
+  const close = open < 0 ? -1 : key.indexOf('}', open + 1)
+  const hashed = close > open + 1 ? key.slice(open + 1, close) : key
+  return crc16(hashed) % SLOTS
+}
+
+/** Of the text's UTF-8 bytes. Keys are ASCII, except for the prefix that an operator sets. */
+function crc16(text: string): number {
+  let crc = 0
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i)
+    if (code > 0x7f) return crc16OfBytes(Buffer.from(text))
+    crc = step(crc, code)
+  }
+  return crc
+}
+
+function crc16OfBytes(bytes: Uint8Array): number {
+  let crc = 0
+  for (const byte of bytes) crc = step(crc, byte)
+  return crc
+}
+
+const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte << 8
+  for (let bit = 0; bit < 8; bit++) crc = crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1
+  return crc & 0xffff
+})
+
+function step(crc: number, byte: number): number {
+  return ((crc << 8) & 0xffff) ^ TABLE[(crc >> 8) ^ byte]!
 }

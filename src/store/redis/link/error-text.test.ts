@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorText } from './error-text.ts'
+import { errorText } from './node-connection.ts'
 import { parseRedisAddress } from './redis-address.ts'
 
 const ADDRESS = parseRedisAddress('redis+sentinel://u:s3cret@h/m?sentinel_password=t0p')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hashSlot } from './hash-slot.ts'
+import { hashSlot } from './cluster-map.ts'
 
 // From `redis-cli cluster keyslot`.
 const SLOTS: Readonly<Record<string, number>> = {

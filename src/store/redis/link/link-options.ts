@@ -1,5 +1,4 @@
-import type { Deadlines } from './deadlines.ts'
-import type { Probe } from './probe.ts'
+import type { Deadlines, Script } from './call.ts'
 import type { RedisAddress } from './redis-address.ts'
 
 export interface LinkOptions {
@@ -22,4 +21,13 @@ export interface LinkListener {
   onError(kind: 'timeout' | 'connection' | 'reply', node: string, message: string): void
   /** `reason`: why it opened or closed. */
   onCircuit(node: string, isOpen: boolean, reason: string): void
+}
+
+/** A script call that does what decisions do, to find out whether a node can serve them. */
+export interface Probe {
+  readonly script: Script
+  readonly keys: readonly string[]
+  readonly args: readonly string[]
+  /** Whether the script could have returned this. */
+  readonly isValidReply: (reply: unknown) => boolean
 }

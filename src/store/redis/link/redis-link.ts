@@ -1,11 +1,7 @@
-import { Call } from './call.ts'
+import { Call, type Deadlines, LinkError, realDeadlines, type Script } from './call.ts'
 import { ClusterServers } from './cluster-servers.ts'
-import { type Deadlines, realDeadlines } from './deadlines.ts'
-import { LinkError } from './link-error.ts'
 import type { LinkOptions } from './link-options.ts'
-import { OneServer } from './one-server.ts'
-import type { Script } from './script.ts'
-import type { Servers } from './servers.ts'
+import { OneServer, type Servers } from './servers.ts'
 import { WriteBatches } from './write-batches.ts'
 
 /** One worker's connection to Redis: one server, a Sentinel's master, or a cluster. No command is ever sent twice. */

@@ -1,12 +1,8 @@
 import { ReplyError } from 'ioredis'
-import { Call } from './call.ts'
-import { Circuit } from './circuit.ts'
-import { errorText } from './error-text.ts'
-import { IdleWatch } from './idle-watch.ts'
-import { LinkError } from './link-error.ts'
-import { type ConnectionOptions, NodeConnection } from './node-connection.ts'
-import type { Probe } from './probe.ts'
-import { replyCode } from './reply-code.ts'
+import { Call, LinkError } from './call.ts'
+import { Circuit, IdleWatch } from './circuit.ts'
+import type { Probe } from './link-options.ts'
+import { type ConnectionOptions, errorText, NodeConnection } from './node-connection.ts'
 import type { WriteBatches } from './write-batches.ts'
 
 /** A connection without replies for this long, although it is probed, is replaced. */
@@ -206,4 +202,10 @@ export class RedisNode {
     this.#circuit.close(reason)
     this.#options.onChange()
   }
+}
+
+/** The first word of an error reply, such as OOM. Before Redis 7, an error inside a script follows a sentence about the script. */
+export function replyCode(message: string): string {
+  const [, inScript] = /^ERR Error running script.*: -?([A-Z]{2,}) /s.exec(message) ?? []
+  return inScript ?? /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { replyCode } from './reply-code.ts'
+import { replyCode } from './redis-node.ts'
 
 test.for([
   ["OOM command not allowed when used memory > 'maxmemory'.", 'OOM'],

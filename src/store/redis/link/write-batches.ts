@@ -1,6 +1,5 @@
 import type { Writable } from 'node:stream'
-import type { Call, WriteBatch } from './call.ts'
-import type { Deadlines } from './deadlines.ts'
+import type { Call, Deadlines, WriteBatch } from './call.ts'
 
 /**
  * Writes all calls of a turn of the event loop at once, and times out those without a reply, with one timer for all. Before a call

@@ -1,0 +1,126 @@
+import type { Plan } from '../../policy/plan.ts'
+import { dateTimeMs } from '../../text/formats.ts'
+import { show } from '../../text/problem.ts'
+import { ApiError } from './api-error.ts'
+import { findPolicy, findRule, readCount, readQuery } from './api-request.ts'
+import { type ApiRoute, jsonWithList } from './api-route.ts'
+import type { Activity, BusyPolicy, WorkerActivity } from './instance-types.ts'
+import type { PolicyActivity } from './policies-endpoint.ts'
+import type { TopJson } from './types.ts'
+
+const SHOWN_POLICIES = 20
+
+export interface ActivityParts {
+  readonly plan: () => Plan | undefined
+  readonly recent: (since: string | undefined) => Promise<InstanceActivity>
+  /** What each of these policies has decided in the last minute, in their order. */
+  readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
+}
+
+/** What all threads of the instance have done lately. */
+export interface InstanceActivity {
+  readonly interval_s: number
+  /** Each as JSON, the oldest first. */
+  readonly samples: readonly string[]
+  readonly workers: readonly WorkerActivity[]
+  /** Policies that decided much in the last minute, in no order. */
+  readonly busiest: readonly string[]
+}
+
+/** GET activity: the last quarter of an hour, and the busiest policies, named even where nothing happened. */
+export function activityEndpoint({ plan, recent, activity }: ActivityParts): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'activity',
+    handle: async ({ query }) => {
+      const { interval_s, samples, workers, busiest } = await recent(readSince(readQuery(query, ['since']).since))
+      const shown = await busiestPolicies(plan(), busiest, activity)
+      const members: Omit<Activity, 'samples'> = { interval_s, policies: plan()?.policies.length ?? 0, busiest: shown, workers }
+      const texts = samples.map((text) => Buffer.from(text))
+      return { status: 200, text: jsonWithList(members, 'samples', texts) }
+    },
+  }
+}
+
+/** As samples have it. */
+function readSince(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const ms = dateTimeMs(text)
+  if (Number.isNaN(ms)) throw new ApiError('bad_request', `since: expected a time such as 2026-01-01T00:00:00Z, got ${show(text)}`)
+  return new Date(ms).toISOString()
+}
+
+/** Policies of the active bundle, the busiest first, and then in the order of the bundle. */
+async function busiestPolicies(
+  plan: Plan | undefined,
+  busiest: readonly string[],
+  activity: ActivityParts['activity'],
+): Promise<BusyPolicy[]> {
+  if (plan === undefined) return []
+  const known = busiest.filter((id) => plan.policiesById.has(id))
+  const lately = await activity(known)
+  const busy = known
+    .map((policy, i) => shownPolicy(plan, policy, lately[i]!))
+    .sort((a, b) => decisionsOf(b) - decisionsOf(a))
+    .slice(0, SHOWN_POLICIES)
+  const names = new Set(busiest)
+  for (const { id } of plan.policies) {
+    if (busy.length >= SHOWN_POLICIES) break
+    if (!names.has(id)) busy.push(shownPolicy(plan, id, NOTHING))
+  }
+  return busy
+}
+
+const NOTHING = { allowed: 0, rejected: 0, would_reject: 0 }
+
+type ShownCounts = Pick<PolicyActivity, 'allowed' | 'rejected' | 'would_reject'>
+
+function shownPolicy({ policiesById }: Plan, policy: string, { allowed, rejected, would_reject }: ShownCounts): BusyPolicy {
+  return { policy, mode: policiesById.get(policy)!.mode, allowed, rejected, would_reject }
+}
+
+function decisionsOf({ allowed, rejected, would_reject }: ShownCounts): number {
+  return Math.max(allowed + rejected, would_reject)
+}
+
+/** What is asked of all workers: callers of all policies, of one, or of one rule, and so many of each list. */
+export interface TopAsk {
+  readonly policy: string | undefined
+  readonly rule: string | undefined
+  readonly limit: number
+}
+
+export interface TopParts {
+  /** Undefined where EDGE_TOP is off. */
+  readonly ask: ((ask: TopAsk) => Promise<TopJson>) | undefined
+  readonly plan: () => Plan | undefined
+}
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+
+/** `GET top`: the callers that are rejected most, and those nearest to a limit. */
+export function topEndpoint({ ask, plan }: TopParts): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'top',
+    handle: async ({ query }) => {
+      if (ask === undefined) throw new ApiError('top_off', 'EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on')
+      const asked = readAsk(query)
+      checkNames(asked, plan())
+      return { status: 200, json: await ask(asked) }
+    },
+  }
+}
+
+function readAsk(query: URLSearchParams): TopAsk {
+  const { policy, rule, limit } = readQuery(query, ['policy', 'rule', 'limit'])
+  if (policy === undefined && rule !== undefined) throw new ApiError('bad_request', 'rule: name its policy too')
+  return { policy, rule, limit: readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT) }
+}
+
+function checkNames({ policy, rule }: TopAsk, plan: Plan | undefined): void {
+  if (policy === undefined) return
+  if (rule === undefined) findPolicy(plan, policy)
+  else findRule(plan, { policy, rule })
+}

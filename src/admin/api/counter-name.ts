@@ -1,0 +1,81 @@
+import type { CounterName } from '../../engine/questions/inspection.ts'
+import { isCredential, parseDescriptorKey } from '../../policy/descriptor-key.ts'
+import type { PlanRule } from '../../policy/plan.ts'
+import { addressForm } from '../../policy/rule-match.ts'
+import { show } from '../../text/problem.ts'
+import { ApiError } from './api-error.ts'
+
+/** A rule, and the values of one caller by key, as they were given: a key may come more than once. */
+export interface AskedCounters {
+  readonly policy: string
+  readonly rule: string
+  readonly values: readonly (readonly [string, unknown])[]
+}
+
+/** The members of a body. */
+export function askedByBody({ policy, rule, values = {} }: Readonly<Record<string, unknown>>): AskedCounters {
+  if (typeof values !== 'object' || values === null || Array.isArray(values))
+    throw new ApiError('wrong_values', 'values: expected an object of keys and values, such as {"header:x-key":"alice"}')
+  return { policy: nameOf('policy', policy), rule: nameOf('rule', rule), values: Object.entries(values) }
+}
+
+/** The parameters of a URL: all but `policy` and `rule` are values. */
+export function askedByQuery(query: URLSearchParams): AskedCounters {
+  for (const name of ['policy', 'rule'])
+    if (query.getAll(name).length > 1) throw new ApiError('bad_request', `${name}: comes more than once`)
+  const values = [...query].filter(([key]) => key !== 'policy' && key !== 'rule')
+  return {
+    policy: nameOf('policy', query.get('policy') ?? undefined),
+    rule: nameOf('rule', query.get('rule') ?? undefined),
+    values,
+  }
+}
+
+function nameOf(field: string, value: unknown): string {
+  if (value === undefined || value === null || value === '') throw new ApiError('bad_request', `${field}: missing`)
+  if (typeof value !== 'string') throw new ApiError('bad_request', `${field}: expected a text`)
+  return value
+}
+
+/** More than a rule can have keys. */
+const MAX_VALUES = 100
+
+/** Exactly a text for each of the rule's limit keys. Names every problem, and no value. */
+export function counterName({ limitKeys }: PlanRule, { policy, rule, values }: AskedCounters): CounterName {
+  if (values.length > MAX_VALUES) throw new ApiError('wrong_values', valuesMessage(limitKeys, [`got ${values.length} values`]))
+  const problems: string[] = []
+  const given = new Map<string, string>()
+  for (const [text, value] of values) {
+    const key = parseDescriptorKey(text)?.text ?? text
+    if (!limitKeys.includes(key)) problems.push(`${show(key)} is none of them`)
+    else if (given.has(key)) problems.push(`${key} comes more than once`)
+    else if (typeof value !== 'string') problems.push(`${key} must be a text`)
+    else if (value === '' && !key.startsWith('descriptor:')) problems.push(`${key} is empty`)
+    else if (key === 'ip:address' && addressForm(value) === undefined) problems.push(`${key} is no IP address`)
+    given.set(key, value as string)
+  }
+  for (const key of limitKeys) if (!given.has(key)) problems.push(`${key} is missing`)
+  if (problems.length > 0) throw new ApiError('wrong_values', valuesMessage(limitKeys, problems))
+  return { policy, rule, values: Object.fromEntries(given) }
+}
+
+/** A URL is logged on its way: it may not have credentials. */
+export function refuseCredentials({ limitKeys }: PlanRule, { values }: AskedCounters): void {
+  const keys = [...limitKeys, ...values.map(([key]) => parseDescriptorKey(key)?.text ?? key)]
+  const credential = keys.find(isCredential)
+  if (credential === undefined) return
+  throw new ApiError(
+    'bad_request',
+    `${show(credential)} is a credential, and URLs are logged: send POST counters with {"policy", "rule", "values"} as its body`,
+  )
+}
+
+const SHOWN_PROBLEMS = 5
+
+function valuesMessage(limitKeys: readonly string[], problems: readonly string[]): string {
+  const expected =
+    limitKeys.length === 0 ? 'this rule has no limit_keys, so it takes no values' : `expected a value for each of ${limitKeys.join(', ')}`
+  const shown = problems.slice(0, SHOWN_PROBLEMS).join('; ')
+  const more = problems.length > SHOWN_PROBLEMS ? `; and ${problems.length - SHOWN_PROBLEMS} more` : ''
+  return `${expected}: ${shown}${more}`
+}

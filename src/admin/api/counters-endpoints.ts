@@ -1,0 +1,123 @@
+import type { Logger } from 'pino'
+import type { CallerDigest } from '../../engine/decide-options.ts'
+import {
+  type CounterName,
+  type CounterStatus,
+  type Inspection,
+  type InspectionError,
+  shownValues,
+} from '../../engine/questions/inspection.ts'
+import type { Plan } from '../../policy/plan.ts'
+import { ApiError } from './api-error.ts'
+import { findRule, readReason, refuseUnknown } from './api-request.ts'
+import type { ApiResponse, ApiRoute } from './api-route.ts'
+import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from './counter-name.ts'
+import type { CounterJson, CountersJson, CountersRequest, ResetRequest } from './types.ts'
+
+interface CountersParts {
+  readonly plan: () => Plan | undefined
+  readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
+  /** Digests credentials. */
+  readonly callerDigest: CallerDigest
+}
+
+/** GET counters and POST counters: what a caller has left of one rule. The second is for credentials, which no URL may have. */
+export function* countersEndpoints({ plan, inspect, callerDigest }: CountersParts): Generator<ApiRoute> {
+  const respond = async (asked: AskedCounters): Promise<ApiResponse> => {
+    return inspectionResponse(await inspect(counterName(findRule(plan(), asked), asked)), callerDigest)
+  }
+  yield {
+    method: 'GET',
+    path: 'counters',
+    handle: async ({ query }) => {
+      const asked = askedByQuery(query)
+      refuseCredentials(findRule(plan(), asked), asked)
+      return respond(asked)
+    },
+  }
+  yield {
+    method: 'POST',
+    path: 'counters',
+    handle: async ({ body }) => {
+      refuseUnknown<CountersRequest>(body, ['policy', 'rule', 'values'])
+      return respond(askedByBody(body))
+    },
+  }
+}
+
+export interface ResetParts extends Pick<CountersParts, 'plan' | 'callerDigest'> {
+  /** Returns their state after it. Rejects with an ApiError where it was not done. */
+  readonly reset: (name: CounterName) => Promise<Inspection | UnknownReset>
+  /** Returns false where it could not be saved that they were reset. */
+  readonly save: () => Promise<boolean>
+  readonly logger: Logger
+}
+
+/** Why nobody knows whether it was done. */
+export interface UnknownReset {
+  readonly unknown: string
+}
+
+/** POST counters/reset: makes a rule's counters full for one caller, as if nothing had ever been taken. */
+export function resetEndpoint({ plan, reset, save, callerDigest, logger }: ResetParts): ApiRoute {
+  return {
+    method: 'POST',
+    path: 'counters/reset',
+    handle: async ({ body, actor }) => {
+      refuseUnknown<ResetRequest>(body, ['policy', 'rule', 'values', 'reason'])
+      const reason = readReason(body['reason'])
+      const asked = askedByBody(body)
+      const rule = findRule(plan(), asked)
+      const name = counterName(rule, asked)
+      if (rule.counters.length === 0)
+        throw new ApiError('bad_request', `a rule with algorithm ${rule.source.algorithm} has no counters, so there is nothing to reset`)
+      const outcome = await reset(name)
+      const fields = { event: 'counter_reset', actor, reason, policy: name.policy, rule: name.rule }
+      if ('unknown' in outcome) {
+        logger.warn({ ...fields, detail: outcome.unknown }, 'an operator reset counters; it is not known whether it was done everywhere')
+        throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. Reset again: that is safe.`)
+      }
+      const isDone = outcome.ok || outcome.error === 'store_unavailable'
+      if (!isDone) return inspectionResponse(outcome, callerDigest)
+      logger.info(fields, 'an operator reset counters')
+      if (!(await save()))
+        throw new ApiError('store_unavailable', 'the counters are reset, but the state file could not be written: a crash could undo it')
+      return inspectionResponse(outcome, callerDigest)
+    },
+  }
+}
+
+/** The state of a rule's counters for one caller. `callerDigest` digests credentials. */
+function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest): ApiResponse {
+  if (!inspection.ok) throw new ApiError(inspection.error, MESSAGES[inspection.error])
+  const { rule, values, counters, override } = inspection
+  const inFlight = counters.find(({ kind }) => kind === 'in_flight')
+  const json: CountersJson = {
+    policy: rule.policy.id,
+    rule: rule.name,
+    mode: rule.policy.mode,
+    values: shownValues(rule, values, callerDigest),
+    counters: counters.map(counterJson),
+    holds: inFlight === undefined ? null : inFlight.limit - inFlight.level,
+    override: override?.id ?? null,
+  }
+  return { status: 200, json }
+}
+
+/** All but the last: another bundle became active since the question was read. */
+const MESSAGES: Readonly<Record<InspectionError, string>> = {
+  unknown_policy: 'there is no such policy in the active bundle',
+  unknown_rule: 'there is no such rule in the active bundle',
+  wrong_values: 'the limit_keys of the rule have changed with the active bundle',
+  store_unavailable: 'Redis is unreachable, so the counters are not known',
+}
+
+/** A counter as all endpoints show it. */
+export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): CounterJson {
+  return { kind, level, limit, remaining, reset_s: wholeSeconds(resetMs) }
+}
+
+/** Rounded up, as in RateLimit-Reset and Retry-After: what was waited for is there. */
+export function wholeSeconds(ms: number): number {
+  return Math.ceil(ms / 1000)
+}

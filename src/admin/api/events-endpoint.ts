@@ -1,0 +1,247 @@
+import type { ServerResponse } from 'node:http'
+import { droppedEvent, EVENTS_DROPPED, PUBLISHED_EVENTS, type PublishedEvent } from '../../telemetry/events/published-events.ts'
+import type { Series } from '../../telemetry/metrics/metric-families.ts'
+import { show } from '../../text/problem.ts'
+import { runInSlices, TimeShare } from '../../time/slices.ts'
+import type { Access } from './access.ts'
+import { ApiError } from './api-error.ts'
+import { readQuery } from './api-request.ts'
+import type { ApiRoute } from './api-route.ts'
+
+/** GET events: what happens, as it happens (server-sent events). `?event=reject,bundle_applied` chooses some. */
+export function eventsEndpoint(streams: EventStreams, access: Access): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'events',
+    handle: async ({ query, http }) => {
+      const names = namesIn(query)
+      await streams.claim()
+      return { stream: (res) => streams.add(res, names, () => access.isLasting(http)) }
+    },
+  }
+}
+
+function namesIn(query: URLSearchParams): readonly string[] | undefined {
+  const names = readQuery(query, ['event']).event?.split(',')
+  const unknown = names?.find((name) => !PUBLISHED_EVENTS.has(name))
+  if (unknown !== undefined) throw new ApiError('bad_request', `event: there is no event ${show(unknown)}`)
+  return names
+}
+
+/** What sending events may take of a worker's time. */
+const SHARE = 0.05
+const BURST_MS = 10
+const BEAT_MS = 15_000
+
+export interface EventStreamsParts {
+  /** Asks for a place. Rejects where there is none; else events come from now on. */
+  readonly claim: () => Promise<void>
+  readonly giveBack: () => void
+  readonly dropped: Series
+  readonly onError: (error: unknown) => void
+  readonly wallMs: () => number
+  readonly beatMs?: number
+}
+
+interface Delivery {
+  readonly events: readonly PublishedEvent[]
+  readonly onTaken: () => void
+}
+
+/**
+ * Those who watch events at this worker. Each batch goes to all of them in slices, within a share of the worker's time; until then the next
+ * one is not asked for.
+ */
+export class EventStreams {
+  readonly #parts: EventStreamsParts
+  readonly #readers = new Set<EventReader>()
+  readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
+  readonly #deliveries: Delivery[] = []
+  #delivering: Generator<void, void> | undefined
+  #beats: NodeJS.Timeout | undefined
+  #isEnded = false
+
+  constructor(parts: EventStreamsParts) {
+    this.#parts = parts
+  }
+
+  /** To be called before a response is added. */
+  claim(): Promise<void> {
+    return this.#parts.claim()
+  }
+
+  /** `names`: of the events it wants; undefined: all. `isAllowed`: whether it still may read, asked at every beat. */
+  add(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean): void {
+    const { socket } = res.req
+    // Who has closed its own side is taken for gone: else that would be noticed only by what is sent next.
+    if (res.closed || socket.readableEnded) {
+      this.#parts.giveBack()
+      return void socket.destroy()
+    }
+    const reader = new EventReader(res, names, isAllowed)
+    if (this.#isEnded) return reader.end()
+    this.#readers.add(reader)
+    this.#beats ??= setInterval(() => this.#beat(), this.#parts.beatMs ?? BEAT_MS).unref()
+    socket.once('end', () => socket.destroy())
+    res.once('close', () => this.#remove(reader))
+  }
+
+  /** Sends events to all who want them. `onTaken` is called when there is time for more. */
+  deliver(events: readonly PublishedEvent[], onTaken: () => void): void {
+    if (this.#isEnded) return
+    this.#deliveries.push({ events, onTaken })
+    if (this.#delivering !== undefined) return
+    const steps = this.#steps()
+    this.#delivering = steps
+    runInSlices({
+      steps,
+      onSlice: (workMs) => this.#time.spend(workMs, performance.now()),
+      onDone: () => {},
+      onError: (error) => this.#fail(error),
+    })
+  }
+
+  /** Ends all streams, behind everything that was to be sent. */
+  end(): void {
+    this.#isEnded = true
+    while (this.#delivering?.next().done === false);
+    for (const reader of this.#readers) reader.end()
+    this.#readers.clear()
+    clearInterval(this.#beats)
+  }
+
+  *#steps(): Generator<void, void> {
+    for (let next = this.#deliveries.shift(); next !== undefined; next = this.#deliveries.shift()) {
+      yield* this.#sendAll(next.events)
+      this.#askForMore(next.onTaken)
+    }
+    this.#delivering = undefined
+  }
+
+  /** Readers connect again. */
+  #fail(error: unknown): void {
+    this.#delivering = undefined
+    for (const reader of this.#readers) reader.cut()
+    for (const { onTaken } of this.#deliveries.splice(0)) this.#askForMore(onTaken)
+    this.#parts.onError(error)
+  }
+
+  #askForMore(onTaken: () => void): void {
+    const waitMs = this.#time.waitMs(performance.now())
+    if (waitMs === 0) onTaken()
+    else setTimeout(onTaken, waitMs).unref()
+  }
+
+  *#sendAll(events: readonly PublishedEvent[]): Generator<void, void> {
+    const { dropped, wallMs } = this.#parts
+    const texts = new Map<string | undefined, { readonly text: Buffer; readonly count: number }>()
+    for (const reader of this.#readers) {
+      let made = texts.get(reader.filter)
+      if (made === undefined) {
+        const wanted = events.filter(({ name }) => reader.wants(name) || name === EVENTS_DROPPED)
+        made = { text: Buffer.from(wanted.map(eventText).join('')), count: wanted.length }
+        texts.set(reader.filter, made)
+      }
+      if (made.count > 0) dropped.count += reader.send(made.text, made.count, wallMs())
+      yield
+    }
+  }
+
+  #beat(): void {
+    for (const reader of this.#readers) if (!reader.beat(this.#parts.wallMs())) reader.cut()
+  }
+
+  #remove(reader: EventReader): void {
+    if (!this.#readers.delete(reader)) return
+    this.#parts.giveBack()
+    if (this.#readers.size > 0) return
+    clearInterval(this.#beats)
+    this.#beats = undefined
+  }
+}
+
+/** With more than this unsent, a reader gets no further events. What the system's own buffers hold comes on top. */
+const MAX_UNSENT_BYTES = 128 * 1024
+/** After a lost connection, an EventSource connects again after this. */
+const RETRY_MS = 3000
+/** A reader that took nothing of what waits for it in so many beats is cut off. */
+const MAX_IDLE_BEATS = 2
+
+/** One who watches events: a response that has no end of its own. */
+class EventReader {
+  /** The events it wants, in a text that is the same for the same events; undefined: all. */
+  readonly filter: string | undefined
+  readonly #res: ServerResponse
+  readonly #names: ReadonlySet<string> | undefined
+  readonly #isAllowed: () => boolean
+  #dropped = 0
+  #hasTaken = false
+  #idleBeats = 0
+
+  constructor(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean) {
+    this.#res = res
+    this.#isAllowed = isAllowed
+    this.#names = names && new Set(names)
+    this.filter = names && [...this.#names!].sort().join()
+    res.writeHead(200, [
+      ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-store', 'Connection', 'close'],
+      ...['X-Accel-Buffering', 'no'], // nginx would keep events back
+    ])
+    this.#write(`retry: ${RETRY_MS}\n\n`)
+  }
+
+  wants(name: string): boolean {
+    return this.#names?.has(name) ?? true
+  }
+
+  /** Returns how many were dropped: all, where it has not taken what it got before. */
+  send(text: Buffer, events: number, wallMs: number): number {
+    if (this.#isBehind) {
+      this.#dropped += events
+      return events
+    }
+    this.#announceDropped(wallMs)
+    this.#write(text)
+    return 0
+  }
+
+  /** Shows that the connection is alive. Returns false for a reader that takes nothing any more, or may not read any more. */
+  beat(wallMs: number): boolean {
+    if (!this.#isAllowed()) return false
+    const isWaiting = this.#res.writableLength > 0
+    this.#idleBeats = isWaiting && !this.#hasTaken ? this.#idleBeats + 1 : 0
+    this.#hasTaken = false
+    if (this.#idleBeats >= MAX_IDLE_BEATS) return false
+    if (!this.#isBehind) this.#announceDropped(wallMs)
+    if (!isWaiting) this.#write(':\n\n')
+    return true
+  }
+
+  end(): void {
+    this.#res.end()
+  }
+
+  cut(): void {
+    this.#res.destroy()
+  }
+
+  get #isBehind(): boolean {
+    return this.#res.writableLength > MAX_UNSENT_BYTES
+  }
+
+  #announceDropped(wallMs: number): void {
+    if (this.#dropped === 0) return
+    this.#write(eventText(droppedEvent(this.#dropped, wallMs)))
+    this.#dropped = 0
+  }
+
+  #write(text: string | Buffer): void {
+    this.#res.write(text, () => {
+      this.#hasTaken = true
+    })
+  }
+}
+
+function eventText({ name, line }: PublishedEvent): string {
+  return `event: ${name}\ndata: ${line}\n\n`
+}

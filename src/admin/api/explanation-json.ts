@@ -1,0 +1,63 @@
+import type { RequestExplanation } from '../../decide/request-explanation.ts'
+import type { CallerDigest } from '../../engine/decide-options.ts'
+import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../engine/questions/explanation.ts'
+import type { ExplainedCounter } from '../../engine/seen-counters.ts'
+import type { HeaderList } from '../../http1/header-fields.ts'
+import { isCredential } from '../../policy/descriptor-key.ts'
+import { jsonWithList } from './api-route.ts'
+import { counterJson, wholeSeconds } from './counters-endpoints.ts'
+import type * as json from './types.ts'
+
+/** The response, a policy at a time: there may be thousands. `callerDigest` digests credentials. */
+export function* explanationSteps({ answer, headers, policies }: RequestExplanation, callerDigest: CallerDigest): Generator<void, Buffer> {
+  const texts: Buffer[] = []
+  for (const policy of policies) {
+    texts.push(Buffer.from(JSON.stringify(policyJson(policy, callerDigest))))
+    yield
+  }
+  const { decision, refusal, status } = answer
+  const verdict: Omit<json.ExplanationJson, 'policies'> = {
+    action: decision?.action ?? 'refuse',
+    status,
+    reason: decision?.reason ?? refusal!,
+    policy: decision?.policy?.id ?? null,
+    rule: decision?.rule?.name ?? null,
+    headers: headersJson(headers),
+  }
+  return jsonWithList(verdict, 'policies', texts)
+}
+
+function headersJson(headers: HeaderList): json.ExplanationJson['headers'] {
+  return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i], headers[2 * i + 1]]))
+}
+
+/** `callerDigest` digests credentials. */
+export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, callerDigest: CallerDigest): json.ExplainedPolicyJson {
+  return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, callerDigest)) }
+}
+
+function ruleJson(
+  { rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule,
+  callerDigest: CallerDigest,
+): json.ExplainedRuleJson {
+  return {
+    name,
+    applied: why === undefined,
+    why: why ?? null,
+    cost: cost ?? null,
+    descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, callerDigest)),
+    counters: counters.map(explainedCounterJson),
+    override: override?.id ?? null,
+  }
+}
+
+function descriptorJson({ key, value }: ExplainedDescriptor, callerDigest: CallerDigest): json.ExplainedDescriptorJson {
+  if (value === undefined) return { key, value: null }
+  return { key, value: isCredential(key) ? callerDigest([value]) : value }
+}
+
+/** No wait is long enough for a request that costs more than the limit ever has: null. */
+function explainedCounterJson(counter: ExplainedCounter): json.ExplainedCounterJson {
+  const { waitMs } = counter
+  return { ...counterJson(counter), wait_s: Number.isFinite(waitMs) ? wholeSeconds(waitMs) : null }
+}

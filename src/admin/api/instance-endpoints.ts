@@ -1,0 +1,69 @@
+import { assetText } from '../../files/package-files.ts'
+import type { StoreStats } from '../../store/counter-store.ts'
+import { readQuery } from './api-request.ts'
+import type { ApiRoute } from './api-route.ts'
+import type { Status } from './instance-types.ts'
+
+/** What the main thread knows of the whole instance. */
+export type InstanceStatus = Pick<Status, 'uptime_s' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
+
+export interface StatusParts {
+  readonly version: string
+  readonly mode: Status['mode']
+  readonly storeStats: () => StoreStats
+  /** Undefined where counters are in this process alone. */
+  readonly redis: { readonly mode: NonNullable<Status['redis']>['mode']; readonly isConnected: () => boolean } | undefined
+  readonly instance: () => Promise<InstanceStatus>
+}
+
+/** GET status */
+export function statusEndpoint({ version, mode, storeStats, redis, instance }: StatusParts): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'status',
+    handle: async ({ query }) => {
+      readQuery(query, [])
+      const { uptime_s, workers, bundle, state_file, shadow_all, problems } = await instance()
+      const { slots, occupiedSlots } = storeStats()
+      const json: Status = {
+        version,
+        uptime_s,
+        mode,
+        workers,
+        bundle,
+        store: { kind: redis === undefined ? 'embedded' : 'redis', slots, occupied: occupiedSlots },
+        redis: redis === undefined ? null : { mode: redis.mode, connected: redis.isConnected() },
+        state_file,
+        shadow_all,
+        problems,
+      }
+      return { status: 200, json }
+    },
+  }
+}
+
+/** GET bundle: where the active bundle came from, and what it changed. `response` is its JSON, made where no request waits for it. */
+export function bundleEndpoint(response: () => Promise<string>): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'bundle',
+    handle: async ({ query }) => {
+      readQuery(query, [])
+      return { status: 200, text: await response() }
+    },
+  }
+}
+
+/** GET openapi.json: the description of this API. */
+export function openapiEndpoint(): ApiRoute {
+  let text: string | undefined
+  return {
+    method: 'GET',
+    path: 'openapi.json',
+    handle: ({ query }) => {
+      readQuery(query, [])
+      text ??= assetText('openapi/admin.json')
+      return { status: 200, text }
+    },
+  }
+}

@@ -1,0 +1,187 @@
+import type { CallerDigest } from '../../engine/decide-options.ts'
+import { isCredential, parseDescriptorKey } from '../../policy/descriptor-key.ts'
+import { isPrefixPattern } from '../../policy/patterns.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../../policy/plan.ts'
+import { listOf } from '../../policy/rule-match.ts'
+import type { Rule } from '../../policy/schema/bundle.ts'
+import { ApiError } from './api-error.ts'
+import { findPolicy, readCount, readQuery } from './api-request.ts'
+import { type ApiRoute, jsonWithList, SlicedTexts } from './api-route.ts'
+import type { PolicyJson, PolicyPage, RuleJson } from './types.ts'
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1000
+const MAX_SEARCH_CHARACTERS = 256
+/** A page ends early where its policies are large. */
+const MAX_BYTES = 1024 * 1024
+
+export interface PoliciesParts {
+  readonly plan: () => Plan | undefined
+  /** What each of these policies has decided lately, in their order. */
+  readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
+  /** Digests credentials. */
+  readonly callerDigest: CallerDigest
+}
+
+/** GET policies: the active plan, a page at a time, in the order of the bundle; or those with a text in them; or one. */
+export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts): ApiRoute {
+  const texts = new SlicedTexts()
+  return {
+    method: 'GET',
+    path: 'policies',
+    handle: async ({ query }) => {
+      const { policy, search, after, limit } = readQuery(query, ['policy', 'search', 'after', 'limit'])
+      if (policy !== undefined && (search ?? after) !== undefined)
+        throw new ApiError('bad_request', 'policy names one policy: leave search and after out')
+      if (search !== undefined && search.length > MAX_SEARCH_CHARACTERS)
+        throw new ApiError('bad_request', `search: expected at most ${MAX_SEARCH_CHARACTERS} characters`)
+      const count = readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT)
+      const active = plan()
+      const searched = policy === undefined ? policiesBehind(active, after) : [findPolicy(active, policy)]
+      // One more shows whether there is a next page.
+      const found = await texts.make(searchSteps(searched, search, count + 1))
+      const policies = found.slice(0, count)
+      const lately = await activity(policies.map(({ id }) => id))
+      const page = { version: active?.version.toString() ?? null, policies, lately, hasMore: found.length > count }
+      return { status: 200, text: await texts.make(pageSteps(page, callerDigest)) }
+    },
+  }
+}
+
+function policiesBehind(plan: Plan | undefined, id: string | undefined): readonly PlanPolicy[] {
+  if (id === undefined) return plan?.policies ?? []
+  const policy = plan?.policiesById.get(id)
+  if (policy === undefined)
+    throw new ApiError('unknown_policy', 'after: the active bundle has no such policy; it may have changed, begin again')
+  return plan!.policies.slice(policy.index + 1)
+}
+
+interface Page {
+  readonly version: string | null
+  readonly policies: readonly PlanPolicy[]
+  /** What each of them decided. */
+  readonly lately: readonly PolicyActivity[]
+  readonly hasMore: boolean
+}
+
+function* pageSteps({ version, policies, lately, hasMore }: Page, callerDigest: CallerDigest): Generator<void, Buffer> {
+  const texts: Buffer[] = []
+  let bytes = 0
+  for (const [i, policy] of policies.entries()) {
+    if (bytes > MAX_BYTES) break
+    const text = Buffer.from(JSON.stringify(yield* policySteps(policy, lately[i]!, callerDigest)))
+    texts.push(text)
+    bytes += text.length
+    yield
+  }
+  const isLast = !hasMore && texts.length === policies.length
+  const members: Omit<PolicyPage, 'policies'> = { bundle_version: version, next: isLast ? null : policies[texts.length - 1]!.id }
+  return jsonWithList(members, 'policies', texts)
+}
+
+const NOTHING: RuleActivity = { rejected: 0, would_reject: 0 }
+
+/** A policy as the bundle has it, credentials as digests, and what it has decided lately. */
+function* policySteps(
+  { id, mode, selector, rules }: PlanPolicy,
+  lately: PolicyActivity,
+  callerDigest: CallerDigest,
+): Generator<void, PolicyJson> {
+  const { allowed, rejected, would_reject } = lately
+  const rulesJson: RuleJson[] = []
+  for (const rule of rules) rulesJson.push(yield* ruleSteps(rule, lately.rules.get(rule.name) ?? NOTHING, callerDigest))
+  return { id, mode, selector, last_minute: { allowed, rejected, would_reject }, rules: rulesJson }
+}
+
+function* ruleSteps(
+  { name, source }: PlanRule,
+  { rejected, would_reject }: RuleActivity,
+  callerDigest: CallerDigest,
+): Generator<void, RuleJson> {
+  const { limit_keys, algorithm, algorithm_config } = source
+  const match = yield* matchSteps(source.match, callerDigest)
+  return { name, limit_keys, ...(match !== undefined && { match }), algorithm, algorithm_config, last_minute: { rejected, would_reject } }
+}
+
+/** A rule may match a hundred thousand tokens. */
+const DIGESTS_A_STEP = 200
+
+/** A rule's `match` as operators may see it: of a credential the digest, which `explain` and `top` show, too; of a prefix of one that of the prefix. */
+function* matchSteps(match: Rule['match'], callerDigest: CallerDigest): Generator<void, Rule['match']> {
+  if (match === undefined || match === 'else') return match
+  const shown: Record<string, string | string[]> = {}
+  for (const [key, patterns] of Object.entries(match))
+    shown[key] = isCredential(parseDescriptorKey(key)!.text) ? yield* digestSteps(listOf(patterns), callerDigest) : patterns
+  return shown
+}
+
+function* digestSteps(patterns: readonly string[], callerDigest: CallerDigest): Generator<void, string[]> {
+  const digests: string[] = []
+  for (const pattern of patterns) {
+    digests.push(digestOf(pattern, callerDigest))
+    if (digests.length % DIGESTS_A_STEP === 0) yield
+  }
+  return digests
+}
+
+/** `*` alone covers every value and tells nothing of one. */
+function digestOf(pattern: string, callerDigest: CallerDigest): string {
+  if (pattern === '*') return pattern
+  return isPrefixPattern(pattern) ? `${callerDigest([pattern.slice(0, -1)])}*` : callerDigest([pattern])
+}
+
+/** After so many texts others get their turn: a policy can name a hundred thousand hosts. */
+const TEXTS_A_STEP = 200
+
+/**
+ * The first `count` policies whose id, mode, selector or rules contain the text, in any case. Undefined finds all of them.
+ */
+function* searchSteps(policies: Iterable<PlanPolicy>, text: string | undefined, count: number): Generator<void, PlanPolicy[]> {
+  const found: PlanPolicy[] = []
+  const wanted = text?.toLowerCase()
+  for (const policy of policies) {
+    if (found.length === count) break
+    if (wanted === undefined || (yield* containsSteps(policy, wanted))) found.push(policy)
+    yield
+  }
+  return found
+}
+
+function* containsSteps(policy: PlanPolicy, wanted: string): Generator<void, boolean> {
+  let texts = 0
+  for (const text of textsOf(policy)) {
+    if (text.toLowerCase().includes(wanted)) return true
+    if (++texts % TEXTS_A_STEP === 0) yield
+  }
+  return false
+}
+
+function* textsOf({ id, mode, selector, rules }: PlanPolicy): Generator<string> {
+  yield id
+  yield mode
+  const { pathPrefix, pathExact, exceptPaths = [], methods = [], hosts = [], domain, descriptors = {} } = selector
+  for (const text of [pathPrefix, pathExact, domain]) if (text !== undefined) yield text
+  yield* methods
+  yield* hosts
+  yield* exceptPaths
+  yield* Object.keys(descriptors)
+  for (const { name, limitKeys, source } of rules) {
+    yield name
+    yield source.algorithm
+    yield* limitKeys
+  }
+}
+
+/** What a policy has decided lately. */
+export interface PolicyActivity {
+  readonly allowed: number
+  readonly rejected: number
+  readonly would_reject: number
+  /** By name. Rules that decided nothing are left out. */
+  readonly rules: ReadonlyMap<string, RuleActivity>
+}
+
+interface RuleActivity {
+  readonly rejected: number
+  readonly would_reject: number
+}

@@ -1,0 +1,109 @@
+import type { CounterName, Inspection } from '../../engine/questions/inspection.ts'
+import type { Plan, PlanRule } from '../../policy/plan.ts'
+import { readCount, readQuery } from './api-request.ts'
+import type { ApiRoute } from './api-route.ts'
+import { counterJson } from './counters-endpoints.ts'
+import type { SpendingRule, UsageJson, UsedAmounts } from './instance-types.ts'
+import type { CounterJson } from './types.ts'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 100
+
+export interface UsageParts {
+  readonly plan: () => Plan | undefined
+  /** Whether responses are seen, so that what they used is known. */
+  readonly isCounted: boolean
+  /** Of these rules, and of those that used most. */
+  readonly usage: (rules: readonly UsageRuleName[]) => Promise<UsageReport>
+  readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
+}
+
+/** GET usage: rules that count tokens or money, what they have counted, and what is left where a rule is the same for all callers. */
+export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): ApiRoute {
+  const spendingRules = new SpendingRules()
+  return {
+    method: 'GET',
+    path: 'usage',
+    handle: async ({ query }) => {
+      const limit = readCount('limit', readQuery(query, ['limit']).limit, DEFAULT_LIMIT, MAX_LIMIT)
+      const active = plan()
+      const rules = spendingRules.of(active)
+      const report = await usage(rules.slice(0, limit).map(nameOf))
+      const shown = mostFirst(active, report).slice(0, limit)
+      const counters = await Promise.all(shown.map(({ rule }) => countersOf(rule, inspect)))
+      const json: UsageJson = {
+        since: report.since,
+        total: rules.length,
+        rules: shown.map(({ rule, used }, i) => ({ ...ruleJson(rule), used: isCounted ? used : null, counters: counters[i]! })),
+      }
+      return { status: 200, json }
+    },
+  }
+}
+
+/** Those of a plan are found once: a page asks every few seconds, and a bundle may have a hundred thousand rules. Keeps no plan in memory. */
+class SpendingRules {
+  readonly #rules = new WeakMap<Plan, readonly PlanRule[]>()
+
+  of(plan: Plan | undefined): readonly PlanRule[] {
+    if (plan === undefined) return []
+    let rules = this.#rules.get(plan)
+    if (rules === undefined) {
+      rules = plan.policies.flatMap((policy) => policy.rules.filter(isSpending))
+      this.#rules.set(plan, rules)
+    }
+    return rules
+  }
+}
+
+function isSpending({ llm, source }: PlanRule): boolean {
+  return llm !== undefined || source.algorithm === 'cost_budget'
+}
+
+function nameOf({ policy, name, llm }: PlanRule): UsageRuleName {
+  return { policy: policy.id, rule: name, unit: llm === undefined ? 'money' : 'tokens' }
+}
+
+/** Rules of the plan: those that used most, and then those that were asked about. */
+function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule: PlanRule; used: UsedAmounts }[] {
+  const found = new Map<PlanRule, UsedAmounts>()
+  for (const { used, ...name } of [...most, ...asked]) {
+    const rule = ruleOf(plan, name)
+    if (rule !== undefined && !found.has(rule)) found.set(rule, used)
+  }
+  return Array.from(found, ([rule, used]) => ({ rule, used }))
+}
+
+/** Undefined where an earlier bundle had it. */
+function ruleOf(plan: Plan | undefined, { policy, rule: name, unit }: UsageRuleName): PlanRule | undefined {
+  return plan?.policiesById.get(policy)?.rules.find((rule) => rule.name === name && isSpending(rule) && nameOf(rule).unit === unit)
+}
+
+/** Null where each caller has counters of its own, and where Redis cannot be asked. */
+async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<CounterJson[] | null> {
+  if (limitKeys.length > 0) return null
+  const inspection = await inspect({ policy: policy.id, rule: name, values: {} })
+  return inspection.ok ? inspection.counters.map(counterJson) : null
+}
+
+function ruleJson(rule: PlanRule): Omit<SpendingRule, 'used' | 'counters'> {
+  const { limit_keys, algorithm, algorithm_config } = rule.source
+  return { ...nameOf(rule), mode: rule.policy.mode, limit_keys, algorithm, algorithm_config }
+}
+
+/** A rule that counts tokens or money. One that did the other in an earlier bundle is another one. */
+export type UsageRuleName = Pick<SpendingRule, 'policy' | 'rule' | 'unit'>
+
+export interface RuleUsage extends UsageRuleName {
+  readonly used: UsedAmounts
+}
+
+/** By the metrics of all threads. */
+export interface UsageReport {
+  /** When counting began. */
+  readonly since: string
+  /** Of the rules that were asked about, in their order. */
+  readonly asked: readonly RuleUsage[]
+  /** The rules that used most lately: the first of those that count tokens, of those that count money, and so on. */
+  readonly most: readonly RuleUsage[]
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { asset } from '../files/package-files.ts'
+import { type Route, respondText } from '../listen/node-http/routes.ts'
+
+/** The page's files, as `npm run build` writes them, and what they are. */
+const FILES: Readonly<Record<string, readonly [path: string, type: string]>> = {
+  'index.html': ['/', 'text/html; charset=utf-8'],
+  'console.js': ['/console/console.js', 'text/javascript; charset=utf-8'],
+  'console.css': ['/console/console.css', 'text/css; charset=utf-8'],
+  'icon.svg': ['/console/icon.svg', 'image/svg+xml'],
+}
+
+/** Everything comes from here; nothing is run or styled that a file does not hold; and no text can become HTML or a script. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ')
+const PROTECTION = [
+  ...['Content-Security-Policy', POLICY],
+  ...['X-Content-Type-Options', 'nosniff'],
+  ...['Referrer-Policy', 'no-referrer'],
+  ...['Cross-Origin-Opener-Policy', 'same-origin'],
+  ...['Cross-Origin-Resource-Policy', 'same-origin'],
+]
+const NOT_BUILT =
+  'This page was not built: that needs Node 20.19 or later. The API below /admin/v1/ and the commands, such as `edge status`, work without it.\n'
+
+/** The page of operators. It holds nothing secret: what it shows it asks the admin API for. `folder` ends in `/`. */
+export function* consoleRoutes(folder: URL = asset('../program/console/')): Generator<Route> {
+  for (const [name, [path, type]] of Object.entries(FILES)) {
+    let file: PageFile | undefined
+    yield {
+      path,
+      methods: ['GET', 'HEAD'],
+      handle: (req, res) => {
+        file ??= readPageFile(new URL(name, folder))
+        if (file === undefined) return respondText(res, 503, 'text/plain; charset=utf-8', NOT_BUILT)
+        respond(req, res, type, file)
+      },
+    }
+  }
+}
+
+function respond({ headers }: IncomingMessage, res: ServerResponse, type: string, { plain, gzip, tag }: PageFile): void {
+  // A browser asks each time whether its copy is the newest, so that a page and its script are of one build.
+  const shared = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding', ...PROTECTION]
+  if (hasTag(headers['if-none-match'], tag)) {
+    res.writeHead(304, shared)
+    res.end()
+    return
+  }
+  const isGzip = acceptsGzip(headers['accept-encoding'])
+  const bytes = isGzip ? gzip : plain
+  res.writeHead(200, [
+    ...['Content-Type', type, 'Content-Length', String(bytes.length)],
+    ...(isGzip ? ['Content-Encoding', 'gzip'] : []),
+    ...shared,
+  ])
+  res.end(bytes)
+}
+
+/** Whether If-None-Match names what would be sent (RFC 9110 13.1.2). */
+export function hasTag(ifNoneMatch: string | undefined, tag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.split(',').some((part) => part.trim() === '*' || strong(part.trim()) === strong(tag))
+}
+
+/** Whether Accept-Encoding names gzip and does not exclude it (RFC 9110 12.5.3). */
+export function acceptsGzip(acceptEncoding: string | undefined): boolean {
+  if (acceptEncoding === undefined) return false
+  return acceptEncoding.split(',').some((part) => {
+    const [coding, weight] = part.split(';', 2)
+    return coding!.trim().toLowerCase() === 'gzip' && !isZero(weight)
+  })
+}
+
+function strong(tag: string): string {
+  return tag.startsWith('W/') ? tag.slice(2) : tag
+}
+
+function isZero(weight: string | undefined): boolean {
+  const [name, value] = (weight ?? '').split('=', 2)
+  return name!.trim().toLowerCase() === 'q' && Number(value) === 0
+}
+
+/** One file of the page, as it is sent. */
+interface PageFile {
+  readonly plain: Buffer
+  readonly gzip: Buffer
+  /** For ETag: weak, because it is that of both. */
+  readonly tag: string
+}
+
+/** The build has compressed it: a worker has decisions to make. Undefined where there is no such file. */
+function readPageFile(file: URL): PageFile | undefined {
+  try {
+    const plain = readFileSync(file)
+    const gzip = readFileSync(new URL(`${file.href}.gz`))
+    return { plain, gzip, tag: `W/"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"` }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

@@ -1,0 +1,210 @@
+import { policyJson } from '../../admin/api/explanation-json.ts'
+import type { ExplainedPolicyJson, ExplainedRuleJson } from '../../admin/api/types.ts'
+import type { Allowed } from '../../engine/decision.ts'
+import { REASONS } from '../../engine/reasons.ts'
+import type { FoundCase } from '../../offline/cases/read-cases.ts'
+import type { CaseFailure } from '../../offline/cases/run-case.ts'
+import { printableText } from '../../text/formats.ts'
+import { amountText } from '../admin/counters.ts'
+import { MISMATCHES, rejectedText, whyNotText } from '../admin/explain-text.ts'
+import { countText, listText, printable } from '../text/text-table.ts'
+
+const GREEN = 32
+const RED = 31
+
+/** For people: a line for each case, and below each that fails what came instead and why. */
+export class ReadableReport implements Reporter {
+  readonly #hasColours: boolean
+  #file: string | undefined
+  #failed = 0
+  #count = 0
+
+  constructor(hasColours: boolean) {
+    this.#hasColours = hasColours
+  }
+
+  begin(): string {
+    return ''
+  }
+
+  describe(outcome: TestOutcome): string {
+    const { file, found, failure } = outcome
+    this.#count++
+    if (failure !== undefined) this.#failed++
+    const verdict = failure === undefined ? this.#paint('ok  ', GREEN) : this.#paint('FAIL', RED)
+    const line = `  ${verdict}  ${printableText(found.name)}\n`
+    return `${this.#heading(file)}${line}${failure === undefined ? '' : failureText(outcome)}`
+  }
+
+  end(): string {
+    if (this.#failed === 0)
+      return `\n${this.#paint(`${countText(this.#count, 'case')}: ${this.#count === 1 ? 'it holds' : 'all hold'}`, GREEN)}\n`
+    return `\n${this.#paint(`${this.#failed} of ${countText(this.#count, 'case')} ${this.#failed === 1 ? 'fails' : 'fail'}`, RED)}\n`
+  }
+
+  giveUp(): string {
+    return ''
+  }
+
+  #heading(file: string): string {
+    if (file === this.#file) return ''
+    const isFirst = this.#file === undefined
+    this.#file = file
+    return `${isFirst ? '' : '\n'}${printableText(file)}\n`
+  }
+
+  #paint(text: string, colour: number): string {
+    return this.#hasColours ? `\x1b[${colour}m${text}\x1b[0m` : text
+  }
+}
+
+const INDENT = '        '
+
+function failureText({ file, found, failure }: TestOutcome): string {
+  const { step, request, times, asked, atMs, mismatches } = failure!
+  const which = times === 1 ? '' : `, request ${request} of ${times}`
+  const place = found.line === undefined ? '' : ` (case at ${file}:${found.line})`
+  const rows = mismatches.map(({ what, expected, got }): [string, string] => [what, `expected ${expected}, got ${got}`])
+  const lines = [
+    `step ${step}${which}: ${asked.method} ${asked.uri} at ${new Date(atMs).toISOString()}${place}`,
+    ...explainFailure(failure!),
+  ].map(printableText)
+  const [head, ...why] = lines
+  const table = listText(
+    rows.map(([what, text]) => [printableText(what), printableText(text)]),
+    `${INDENT}  `,
+  )
+  return `${INDENT}${head}\n${table}${why.map((line) => `${INDENT}  ${line}\n`).join('')}`
+}
+
+/** TAP 14 (testanything.org), for programs. */
+export class TapReport implements Reporter {
+  #count = 0
+
+  begin(count: number): string {
+    return `TAP version 14\n1..${count}\n`
+  }
+
+  describe(outcome: TestOutcome): string {
+    const { file, found, failure } = outcome
+    const point = `${++this.#count} - ${description(`${file}: ${found.name}`)}\n`
+    return failure === undefined ? `ok ${point}` : `not ok ${point}${diagnostics(outcome)}`
+  }
+
+  end(): string {
+    return ''
+  }
+
+  giveUp(): string {
+    return 'TAP version 14\nBail out! the bundle or the cases cannot be used, see standard error\n'
+  }
+}
+
+/** `#` would begin a directive, and a line has no control characters. */
+function description(text: string): string {
+  return oneLine(text).replace(/[\\#]/g, '\\$&')
+}
+
+/** A block of YAML, in its JSON form, which needs no thought about what a text looks like. */
+function diagnostics({ file, found, failure }: TestOutcome): string {
+  const { step, request, times, asked, atMs, mismatches, response } = failure!
+  const { status, reason, policy, rule } = response
+  const members = {
+    message: explainFailure(failure!).join(' '),
+    severity: 'fail',
+    at: { file, line: found.line },
+    step,
+    request: { number: request, of: times, method: asked.method, uri: asked.uri, time: new Date(atMs).toISOString() },
+    mismatches,
+    response: { status, reason, policy, rule },
+  }
+  const lines = Object.entries(members).map(([name, value]) => `  ${name}: ${oneLine(JSON.stringify(value))}\n`)
+  return `  ---\n${lines.join('')}  ...\n`
+}
+
+/** Line ends that JSON leaves as they are would end a line of TAP too early. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Of the rules and policies that did nothing, so many are named. */
+const MAX_NAMED = 5
+
+/** What came in place of what was expected, and why: sentences for somebody who looks for the mistake in the bundle or in the case. */
+function explainFailure(failure: CaseFailure): string[] {
+  const { response } = failure
+  const { decision } = response.answer
+  const policies = lookedAt(failure)
+  if (decision === undefined) return [REASONS[response.reason].meaning]
+  const ruled = policies.find(({ id }) => id === response.policy)?.rules.find(({ name }) => name === response.rule)
+  const name = `Rule ${response.rule} of policy ${response.policy}`
+  if (decision.action === 'reject') return [`${name} rejects it.`, ...whyRejected(response.reason, ruled)]
+  if (response.reason !== 'all_rules_passed') {
+    return [`${name} would reject it, but its policy is in shadow mode.`, ...whyRejected(response.reason, ruled)]
+  }
+  return [closestText(decision), ...idleText(policies, failure.expected.policy)]
+}
+
+function whyRejected(reason: string, rule: ExplainedRuleJson | undefined): string[] {
+  return rule === undefined ? [] : [rejectedText(reason, rule)]
+}
+
+/** The policies that cover the request, the one that was expected to decide, and a few others of both kinds. */
+function lookedAt({ explanation, expected }: CaseFailure): ExplainedPolicyJson[] {
+  const kept: ExplainedPolicyJson[] = []
+  const others = { far: 0, near: 0 }
+  for (const explained of explanation.policies) {
+    const isOther = explained.why !== undefined && explained.policy.id !== expected.policy
+    if (isOther && others[isFar(explained.why) ? 'far' : 'near']++ >= MAX_NAMED) continue
+    // The values are those of the case itself.
+    kept.push(printable(policyJson(explained, ([value]) => value!)) as ExplainedPolicyJson)
+  }
+  return kept
+}
+
+/** It has nothing to do with requests of this path. */
+function isFar(why: ExplainedPolicyJson['why'] | undefined): boolean {
+  return why === 'path' || why === 'domain'
+}
+
+function closestText({ limit }: Allowed): string {
+  if (limit === undefined) return 'It is allowed: no enforcing rule limits it.'
+  const { rule, remaining, limitText } = limit
+  const kind = rule.counters[0]?.part
+  const left = `${amountText(remaining, kind)} of ${amountText(Number(limitText), kind)} left after it`
+  return `It is allowed. Closest to its limit is rule ${rule.name} of policy ${rule.policy.id}: ${left}.`
+}
+
+/**
+ * Why rules that could have rejected it did not: those of policies that cover it first, then the policies that nearly do. `expected`: the
+ * policy that should have.
+ */
+function idleText(policies: readonly ExplainedPolicyJson[], expected: string | undefined): string[] {
+  const named = policies.filter(({ id }) => id === expected)
+  const asked = named.length > 0 ? named : policies
+  const idle = asked.flatMap(({ id, rules }) =>
+    rules
+      .filter(({ applied }) => !applied)
+      .map((rule) => `Rule ${rule.name} of policy ${id} does not apply: ${whyNotText(rule.why, rule.descriptors)}.`),
+  )
+  const others = asked.filter(({ matched }) => !matched).sort((a, b) => Number(isFar(a.why)) - Number(isFar(b.why)))
+  const uncovered = others.map(({ id, why }) => `Policy ${id} does not cover it: ${MISMATCHES[why ?? ''] ?? why}.`)
+  return [...idle, ...uncovered].slice(0, MAX_NAMED)
+}
+
+/** A case that was run. */
+interface TestOutcome {
+  readonly file: string
+  readonly found: FoundCase
+  /** Undefined: it holds. */
+  readonly failure: CaseFailure | undefined
+}
+
+/** Prints outcomes as they come. */
+export interface Reporter {
+  begin(count: number): string
+  describe(outcome: TestOutcome): string
+  end(): string
+  /** Nothing could be run. */
+  giveUp(): string
+}

@@ -1,0 +1,70 @@
+import { printableText } from '../../text/formats.ts'
+import { textOfBytes } from './caller-values.ts'
+
+/** A column of a table: its head, and how its cells are aligned. */
+export interface Column {
+  readonly head: string
+  readonly isNumber?: boolean
+}
+
+/** Aligned columns, indented by two spaces. The last column is not padded: one caller may have a long name. */
+export function tableText(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
+  const all = [columns.map(({ head }) => head), ...rows]
+  const last = columns.length - 1
+  const widths = columns.map((_, c) => (c === last ? 0 : widest(all.map((row) => row[c]!))))
+  const cellText = (cell: string, c: number): string => (columns[c]!.isNumber ? cell.padStart(widths[c]!) : cell.padEnd(widths[c]!))
+  return all.map((row) => `  ${row.map(cellText).join('  ')}`.trimEnd().concat('\n')).join('')
+}
+
+/** Names and what they have, one to a line, indented. */
+export function listText(rows: readonly (readonly [name: string, value: string])[], indent = '  '): string {
+  const width = widest(rows.map(([name]) => name))
+  return rows.map(([name, value]) => `${indent}${name.padEnd(width)}  ${value}\n`).join('')
+}
+
+function widest(texts: readonly string[]): number {
+  return texts.reduce((width, text) => Math.max(width, text.length), 0)
+}
+
+/** A response with every text in it printable, names included. */
+export function printable(value: unknown): unknown {
+  if (typeof value === 'string') return printableText(textOfBytes(value))
+  if (Array.isArray(value)) return value.map(printable)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [printableText(name), printable(member)]))
+}
+
+const UNITS = [
+  ['d', 86_400],
+  ['h', 3600],
+  ['min', 60],
+  ['s', 1],
+] as const
+
+/** A time in its two largest units, rounded up to whole seconds: `2 h 5 min`. */
+export function durationText(seconds: number): string {
+  let rest = Math.ceil(seconds)
+  const parts: string[] = []
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(rest / size)
+    rest -= count * size
+    if (count > 0) parts.push(`${count} ${unit}`)
+    else if (parts.length > 0) break
+  }
+  return parts.slice(0, 2).join(' ') || '0 s'
+}
+
+/** `1,048,576`; fractions have up to two digits. */
+export function numberText(value: number): string {
+  return value.toLocaleString('en-US', { maximumFractionDigits: 2 })
+}
+
+/** `1 policy`, `2 policies`. */
+export function countText(count: number, one: string, many = `${one}s`): string {
+  return `${numberText(count)} ${count === 1 ? one : many}`
+}
+
+/** At least two digits of a fraction, and as many as a single request costs. */
+export function moneyText(value: number): string {
+  return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
+}

@@ -1,0 +1,96 @@
+import type { Logger } from 'pino'
+import type { RuleUsage, UsageReport, UsageRuleName } from '../../admin/api/usage-endpoint.ts'
+import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
+import { RecentCounts } from '../../telemetry/metrics/metric-growth.ts'
+import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { Clock } from '../../time/clock.ts'
+import { busiest } from './metric-look.ts'
+import { RepeatedNotes } from './recent-activity.ts'
+
+/** A rule counts in one of them. */
+const METRICS = { tokens: 'edge_llm_tokens_used_total', money: 'edge_cost_spent_total' } as const satisfies Record<string, MetricName>
+const INTERVAL_MS = 5000
+const QUARTER_HOUR_MS = 15 * 60_000
+/** How many notes apart those are that the longer span needs: a minute, so that there are few of them. */
+const NOTES_A_MINUTE = 12
+const MOST = 100
+
+export interface RecentUsageParts {
+  readonly memory: MetricMemory
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly intervalMs?: number
+}
+
+/** What rules that count tokens or money have counted lately, by the metrics of all threads. */
+export class RecentUsage {
+  readonly #parts: RecentUsageParts
+  readonly #since: string
+  readonly #minute: RecentCounts
+  readonly #quarterHour: RecentCounts
+  readonly #repeated: RepeatedNotes
+  #notes = 0
+
+  constructor(parts: RecentUsageParts) {
+    const { memory, logger, clock, intervalMs = INTERVAL_MS } = parts
+    this.#parts = parts
+    this.#since = new Date(clock.wallMs()).toISOString()
+    this.#minute = new RecentCounts(memory, Object.values(METRICS))
+    this.#quarterHour = new RecentCounts(memory, Object.values(METRICS), QUARTER_HOUR_MS)
+    this.#repeated = new RepeatedNotes({
+      steps: () => this.#noteSteps(clock.nowMs()),
+      intervalMs,
+      logger,
+      problem: 'recent usage could not be recorded',
+    })
+  }
+
+  of(rules: readonly UsageRuleName[]): UsageReport {
+    const tokens = [...this.#read('tokens')]
+    const money = [...this.#read('money')]
+    const policies = new Set(rules.map(({ policy }) => policy))
+    const ofPolicies = [...tokens, ...money].filter(({ policy }) => policies.has(policy))
+    const byName = new Map(ofPolicies.map((usage) => [keyOf(usage), usage]))
+    return {
+      since: this.#since,
+      asked: rules.map((name) => byName.get(keyOf(name)) ?? { ...name, used: NOTHING }),
+      most: inTurn(busiest(tokens, MOST, usedLately), busiest(money, MOST, usedLately)),
+    }
+  }
+
+  stop(): void {
+    this.#repeated.stop()
+  }
+
+  *#read(unit: UsageRuleName['unit']): Generator<RuleUsage> {
+    const { memory, clock } = this.#parts
+    const metric = METRICS[unit]
+    const lastMinute = this.#minute.since(metric, clock.nowMs())
+    const last15Minutes = this.#quarterHour.since(metric, clock.nowMs())
+    for (const [place, { values, cell }] of memory.entriesOf(metric).entries()) {
+      const used = { last_minute: lastMinute(place), last_15_minutes: last15Minutes(place), since_start: memory.sum(cell) }
+      yield { policy: values[0]!, rule: values[1]!, unit, used }
+    }
+  }
+
+  *#noteSteps(nowMs: number): Generator<void> {
+    yield* this.#minute.noteSteps(nowMs)
+    if (this.#notes++ % NOTES_A_MINUTE === 0) yield* this.#quarterHour.noteSteps(nowMs)
+  }
+}
+
+const NOTHING = { last_minute: 0, last_15_minutes: 0, since_start: 0 }
+
+function usedLately({ used }: RuleUsage): number {
+  return used.last_15_minutes
+}
+
+/** The first of both, the second of both, and so on. */
+function inTurn<Item>(some: readonly Item[], others: readonly Item[]): Item[] {
+  const count = Math.max(some.length, others.length)
+  return Array.from({ length: count }, (_, i) => [...some.slice(i, i + 1), ...others.slice(i, i + 1)]).flat()
+}
+
+function keyOf({ policy, rule, unit }: UsageRuleName): string {
+  return JSON.stringify([policy, rule, unit])
+}

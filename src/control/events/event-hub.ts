@@ -1,0 +1,171 @@
+import type { Logger } from 'pino'
+import { ApiError } from '../../admin/api/api-error.ts'
+import { hasEvents, type ServerConfig } from '../../config/config.ts'
+import { descriptorLimit } from '../../files/descriptor-limit.ts'
+import { VERSION } from '../../files/package-files.ts'
+import { connectionLimits } from '../../listen/connection-slots.ts'
+import type { ToWorker } from '../../runtime/threads/messages.ts'
+import { EventOutbox } from '../../telemetry/events/event-outbox.ts'
+import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
+import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'
+import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { Clock } from '../../time/clock.ts'
+import { type LogEvent, PROBLEM_EVENTS, type Problems } from '../problems.ts'
+import type { Webhook } from './webhook.ts'
+
+export interface EventHubParts {
+  /** Tells all threads whether anybody watches. */
+  readonly eventWatch: SharedArrayBuffer
+  readonly problems: Problems
+  /** Of all workers together. */
+  readonly maxReaders: number
+  readonly metrics: MetricMemory
+  readonly wallMs: () => number
+  readonly send: (worker: number, message: ToWorker) => void
+  /** Undefined where EDGE_EVENTS_URL is not set. */
+  readonly webhook: Webhook | undefined
+}
+
+/** At shutdown, for events that still have to be posted. */
+const LAST_POST_MS = 1000
+
+/** A worker with readers. */
+interface ReadingWorker {
+  readonly outbox: EventOutbox
+  readers: number
+}
+
+/** Where the events of all threads come together: in the main thread, which passes them on to all who watch. */
+export class EventHub {
+  readonly #parts: EventHubParts
+  readonly #watch: EventWatch
+  readonly #reading = new Map<number, ReadingWorker>()
+  readonly #dropped: CounterFamily
+
+  constructor(parts: EventHubParts) {
+    this.#parts = parts
+    this.#watch = new EventWatch(parts.eventWatch)
+    this.#dropped = new CounterFamily(parts.metrics, 'edge_events_dropped_total')
+    for (const to of ['stream', 'webhook', 'hub']) this.#dropped.series(to)
+    this.#noteWatchers()
+  }
+
+  publish(event: PublishedEvent): void {
+    const { problems, wallMs, webhook } = this.#parts
+    if (PROBLEM_EVENTS.has(event.name)) problems.note(JSON.parse(event.line) as LogEvent, wallMs())
+    webhook?.offer(event)
+    for (const { outbox } of this.#reading.values()) outbox.add(event)
+  }
+
+  publishFrom(worker: number, events: readonly PublishedEvent[]): void {
+    for (const event of events) this.publish(event)
+    this.#parts.send(worker, { type: 'events_taken' })
+  }
+
+  /** One more watches at this worker. */
+  openStream(worker: number): undefined {
+    const { maxReaders } = this.#parts
+    const readers = [...this.#reading.values()].reduce((sum, reading) => sum + reading.readers, 0)
+    if (readers >= maxReaders)
+      throw new ApiError('too_many_readers', `${maxReaders} connections read events already, and more are not served`)
+    const reading = this.#reading.get(worker)
+    if (reading === undefined) this.#reading.set(worker, { outbox: this.#newOutbox(worker), readers: 1 })
+    else reading.readers++
+    this.#noteWatchers()
+  }
+
+  closeStream(worker: number): undefined {
+    const reading = this.#reading.get(worker)
+    if (reading !== undefined && --reading.readers === 0) this.leave(worker)
+  }
+
+  noteTaken(worker: number): void {
+    this.#reading.get(worker)?.outbox.noteTaken()
+  }
+
+  /** Nobody watches at this worker any more: it may be gone. */
+  leave(worker: number): void {
+    this.#reading.get(worker)?.outbox.close()
+    this.#reading.delete(worker)
+    this.#noteWatchers()
+  }
+
+  /** Sends what has not been sent yet. */
+  flush(): void {
+    for (const { outbox } of this.#reading.values()) outbox.flush()
+  }
+
+  /** How long closing takes, at most. */
+  get closeMs(): number {
+    return this.#parts.webhook === undefined ? 0 : LAST_POST_MS
+  }
+
+  async close(): Promise<void> {
+    await this.#parts.webhook?.close(LAST_POST_MS)
+  }
+
+  #newOutbox(worker: number): EventOutbox {
+    const { send, wallMs } = this.#parts
+    const dropped = this.#dropped.series('stream')
+    return new EventOutbox({
+      send: (events) => send(worker, { type: 'events', events }),
+      onDropped: (count) => {
+        dropped.count += count
+      },
+      wallMs,
+    })
+  }
+
+  #noteWatchers(): void {
+    this.#watch.isOn = this.#parts.webhook !== undefined || this.#reading.size > 0
+  }
+}
+
+/** Whether anybody watches events, in memory that all threads share: where nobody does, none is sent from thread to thread. */
+export class EventWatch {
+  readonly #word: Int32Array
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#word = new Int32Array(memory)
+  }
+
+  get isOn(): boolean {
+    return Atomics.load(this.#word, 0) === 1
+  }
+
+  set isOn(isOn: boolean) {
+    Atomics.store(this.#word, 0, isOn ? 1 : 0)
+  }
+}
+
+interface OpenParts {
+  readonly eventWatch: SharedArrayBuffer
+  readonly problems: Problems
+  readonly metrics: MetricMemory
+  readonly logger: Logger
+  readonly clock: Clock
+  readonly send: (worker: number, message: ToWorker) => void
+}
+
+/** Of all workers together. */
+const MAX_READERS = 128
+
+/** Where events of all threads come together; undefined where nobody can watch them. */
+export async function openEventHub(config: ServerConfig, parts: OpenParts): Promise<EventHub | undefined> {
+  if (!hasEvents(config)) return undefined
+  const webhook = await openWebhook(config, parts)
+  return new EventHub({ ...parts, wallMs: () => parts.clock.wallMs(), maxReaders: maxReaders(config), webhook })
+}
+
+async function openWebhook(config: ServerConfig, { metrics, logger, clock }: OpenParts): Promise<Webhook | undefined> {
+  const { eventsUrl: url, eventsSecret } = config
+  if (url === undefined) return undefined
+  const { Webhook } = await import('./webhook.ts')
+  const dropped = new CounterFamily(metrics, 'edge_events_dropped_total').series('webhook')
+  return new Webhook({ url, key: eventsSecret!, logger, dropped, wallMs: () => clock.wallMs(), userAgent: `edge/${VERSION}` })
+}
+
+/** Each has a connection, and operators need some for other things. */
+function maxReaders(config: ServerConfig): number {
+  return Math.min(MAX_READERS, Math.floor(connectionLimits(descriptorLimit(), config).admin / 2))
+}

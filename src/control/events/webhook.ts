@@ -1,0 +1,264 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import type { Logger } from 'pino'
+import { requestFailure } from '../../bundle/bundle-request.ts'
+import { droppedEvent, type PublishedEvent } from '../../telemetry/events/published-events.ts'
+import type { Series } from '../../telemetry/metrics/metric-families.ts'
+import { Backoff } from '../../time/clock.ts'
+
+export interface WebhookParts {
+  readonly url: URL
+  /** That requests are signed with. */
+  readonly key: Buffer
+  readonly logger: Logger
+  readonly dropped: Series
+  readonly wallMs: () => number
+  readonly userAgent: string
+  readonly timing?: WebhookTiming
+}
+
+interface WebhookTiming {
+  /** How long events are gathered before they are posted together. */
+  readonly gatherMs: number
+  /** Until a response begins. */
+  readonly timeoutMs: number
+  readonly firstRetryMs: number
+  readonly longestRetryMs: number
+  /** A batch that was not accepted for so long is given up. */
+  readonly giveUpMs: number
+}
+
+const TIMING: WebhookTiming = { gatherMs: 1000, timeoutMs: 10_000, firstRetryMs: 1000, longestRetryMs: 60_000, giveUpMs: 3_600_000 }
+
+/** Of one request. */
+const MAX_EVENTS = 500
+const MAX_CHARACTERS = 128 * 1024
+/** With more waiting, the oldest is dropped: about 10,000 events, or 2.5 MB. */
+const MAX_BATCHES = 20
+
+interface Batch {
+  readonly id: string
+  readonly lines: string[]
+  characters: number
+  /** Events that were dropped. */
+  missingBefore: number
+  /** When it was posted first. */
+  triedAtMs: number | undefined
+}
+
+/** Posts events to EDGE_EVENTS_URL: in order, in batches, one at a time, each until it is accepted. What cannot wait any longer is dropped. */
+export class Webhook {
+  readonly #parts: WebhookParts
+  readonly #timing: WebhookTiming
+  readonly #backoff: Backoff
+  /** The oldest first. Events are added to the last one until it is full or has been posted. */
+  readonly #batches: Batch[] = []
+  readonly #lastPost = new AbortController()
+  #underWay: Batch | undefined
+  #running: Promise<void> | undefined
+  #endPause = (): void => {}
+  /** How many events were dropped and not announced yet. */
+  #unannounced = 0
+  #isClosing = false
+  #isClosed = false
+  /** Why the last attempt failed. */
+  #problem: string | undefined
+
+  constructor(parts: WebhookParts) {
+    this.#parts = parts
+    this.#timing = parts.timing ?? TIMING
+    this.#backoff = new Backoff(this.#timing.firstRetryMs, this.#timing.longestRetryMs)
+  }
+
+  offer({ line }: PublishedEvent): void {
+    if (this.#isClosed) return
+    const batch = this.#openBatch(line.length)
+    batch.lines.push(line)
+    batch.characters += line.length
+    if (this.#batches.length > MAX_BATCHES) this.#drop(this.#batches.find((other) => other !== this.#underWay)!)
+    this.#running ??= this.#run()
+  }
+
+  /** Posts what is left, once, as far as there is time. */
+  async close(withinMs: number): Promise<void> {
+    this.#isClosing = true
+    this.#endPause()
+    const timer = setTimeout(() => this.#lastPost.abort(), withinMs)
+    await this.#running
+    clearTimeout(timer)
+    this.#isClosed = true
+    const lost = this.#batches.splice(0).reduce((sum, { lines }) => sum + lines.length, 0)
+    this.#parts.dropped.count += lost
+    if (lost > 0) this.#logFailure(this.#problem ?? 'there was no time left', lost)
+  }
+
+  async #run(): Promise<void> {
+    while (this.#batches.length > 0) {
+      if (this.#batches.length === 1 && this.#batches[0]!.triedAtMs === undefined) await this.#pause(this.#timing.gatherMs)
+      // It may be another one: in a flood the first is dropped while it waits.
+      if (await this.#post(this.#batches[0]!)) continue
+      if (this.#isClosing) break
+      await this.#pause(this.#backoff.nextMs())
+    }
+    // At once, and not when the promise is looked at: until then an event may come.
+    this.#running = undefined
+  }
+
+  /** Returns whether the next one may be posted. */
+  async #post(batch: Batch): Promise<boolean> {
+    const { wallMs } = this.#parts
+    const { timeoutMs, giveUpMs } = this.#timing
+    if (batch.triedAtMs === undefined) this.#seal(batch)
+    this.#underWay = batch
+    try {
+      const what = { id: batch.id, body: bodyOf(batch) }
+      await postWebhook({ ...this.#parts, ...what, wallMs: wallMs(), timeoutMs, signal: this.#lastPost.signal })
+      this.#batches.shift()
+      this.#noteAccepted()
+      return true
+    } catch (error) {
+      this.#noteFailure((error as Error).message)
+      if (wallMs() - batch.triedAtMs! >= giveUpMs) this.#drop(batch)
+      return false
+    } finally {
+      this.#underWay = undefined
+    }
+  }
+
+  #openBatch(characters: number): Batch {
+    const last = this.#batches.at(-1)
+    const isOpen = last !== undefined && last.triedAtMs === undefined
+    if (isOpen && last.lines.length < MAX_EVENTS && last.characters + characters <= MAX_CHARACTERS) return last
+    // It is being gathered, and full.
+    if (isOpen && this.#batches.length === 1) this.#endPause()
+    const batch: Batch = { id: `msg_${randomUUID()}`, lines: [], characters: 0, missingBefore: 0, triedAtMs: undefined }
+    this.#batches.push(batch)
+    return batch
+  }
+
+  /** Nothing is added to it from now on. Whatever was dropped came before its events. */
+  #seal(batch: Batch): void {
+    batch.triedAtMs = this.#parts.wallMs()
+    batch.missingBefore = this.#unannounced
+    this.#unannounced = 0
+  }
+
+  #drop(batch: Batch): void {
+    this.#batches.splice(this.#batches.indexOf(batch), 1)
+    this.#parts.dropped.count += batch.lines.length
+    this.#unannounced += batch.lines.length + batch.missingBefore
+  }
+
+  #noteAccepted(): void {
+    this.#backoff.reset()
+    if (this.#problem === undefined) return
+    this.#problem = undefined
+    const { logger, url } = this.#parts
+    logger.info({ event: 'events_posted_again', url: url.origin }, 'EDGE_EVENTS_URL accepts events again')
+  }
+
+  /** Once for each change of the reason. */
+  #noteFailure(reason: string): void {
+    if (reason !== this.#problem && !this.#isClosing) this.#logFailure(reason, 0)
+    this.#problem = reason
+  }
+
+  /** The path of the URL may be a secret, too. */
+  #logFailure(reason: string, lost: number): void {
+    const { logger, url } = this.#parts
+    const message = lost > 0 ? 'events were not posted to EDGE_EVENTS_URL and are lost' : 'events could not be posted to EDGE_EVENTS_URL'
+    logger.warn({ event: 'events_not_posted', url: url.origin, reason, lost }, message)
+  }
+
+  #pause(ms: number): Promise<void> {
+    if (this.#isClosing) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms).unref()
+      this.#endPause = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}
+
+/** The same for each attempt. */
+function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
+  const announced = missingBefore > 0 ? [droppedEvent(missingBefore, triedAtMs!).line] : []
+  return `{"events":[${[...announced, ...lines].join(',')}]}`
+}
+
+export interface WebhookRequest {
+  readonly url: URL
+  readonly key: Buffer
+  /** The same for each attempt. */
+  readonly id: string
+  readonly body: string
+  /** Of this attempt. */
+  readonly wallMs: number
+  readonly userAgent: string
+  /** Until the response begins. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+/** A connection is kept for the next request where the rest of a response is no longer than this, and here soon. */
+const MAX_BODY_BYTES = 16 * 1024
+const BODY_MS = 1000
+
+/** Posts once, signed as Standard Webhooks says. Throws an Error whose message says why it was not accepted and contains no secret. */
+export async function postWebhook(request: WebhookRequest): Promise<void> {
+  const { url, body, timeoutMs } = request
+  const ending = new AbortController()
+  const end = (): void => ending.abort()
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    end()
+  }, timeoutMs).unref()
+  request.signal.addEventListener('abort', end)
+  if (request.signal.aborted) end()
+  try {
+    const response = await fetch(url, { method: 'POST', headers: headersOf(request), body, redirect: 'manual', signal: ending.signal })
+    clearTimeout(timer)
+    await readRest(response, end)
+    const { status } = response
+    if (status >= 300 && status < 400) throw new Error(`it returned ${status}: redirects are not followed`)
+    if (status < 200 || status >= 300) throw new Error(`it returned ${status}`)
+  } catch (error) {
+    if (isLate) throw new Error(`no response within ${timeoutMs / 1000} s`)
+    if (request.signal.aborted) throw new Error('there was no time left')
+    throw requestFailure(error as Error)
+  } finally {
+    clearTimeout(timer)
+    request.signal.removeEventListener('abort', end)
+  }
+}
+
+function headersOf({ key, id, body, wallMs, userAgent }: WebhookRequest): Record<string, string> {
+  const timestamp = String(Math.floor(wallMs / 1000))
+  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
+  return {
+    'Content-Type': 'application/json',
+    'Accept-Encoding': 'identity',
+    'User-Agent': userAgent,
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': `v1,${signature}`,
+  }
+}
+
+/** Its status has come, so nothing that happens to the rest matters. */
+async function readRest({ body }: Response, end: () => void): Promise<void> {
+  const timer = setTimeout(end, BODY_MS).unref()
+  let bytes = 0
+  try {
+    for await (const chunk of body ?? []) {
+      bytes += (chunk as Uint8Array).length
+      if (bytes > MAX_BODY_BYTES) break // which closes the connection
+    }
+  } catch {
+    // broken off
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,246 @@
+import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
+import type { ServerConfig } from '../config/config.ts'
+import type { Override, TimedOverride } from '../overrides/override.ts'
+import type { NewEntry, OverrideMap, OverrideStorage, PutResult } from '../overrides/override-map.ts'
+import {
+  CONTROL_CAPACITY,
+  type ControlChanges,
+  type ControlMap,
+  type ControlNews,
+  ControlScript,
+  type KnownChanges,
+  newEpoch,
+  POLL_COUNT,
+  RedisClock,
+} from '../store/redis/control-script.ts'
+import { type AnnouncedReset, resetEntry, resetOf } from '../store/redis/fleet-resets.ts'
+import { type Deadlines, LinkError } from '../store/redis/link/call.ts'
+import type { RedisAddress } from '../store/redis/link/redis-address.ts'
+import { RedisLink } from '../store/redis/link/redis-link.ts'
+import { counterProbe, counterScript } from '../store/redis/scripts.ts'
+import type { Clock } from '../time/clock.ts'
+import type { FleetNews } from './control-calls.ts'
+import { FleetOverrides } from './overrides/fleet-overrides.ts'
+
+export interface FleetControlParts {
+  readonly link: Pick<RedisLink, 'run' | 'firstUse' | 'close'>
+  /** Of all keys. */
+  readonly prefix: string
+  readonly map: OverrideMap
+  readonly clock: Clock
+  readonly logger: Logger
+  /** `all`: for workers that start later. */
+  readonly announce: (news: FleetNews, all: FleetNews) => void
+}
+
+/** How often Redis is asked. An override or a reset of another instance is known here after that time and a round trip. */
+const POLL_MS = 400
+/** How long a start waits for Redis. */
+const FIRST_USE_MS = 2000
+/** Entries of one call: few enough that decisions on the same Redis do not slow down. */
+const BATCH = 200
+
+/** The main thread's part in a fleet: what operators have changed at any instance. Nothing that requests wait for. */
+export class FleetControl implements OverrideStorage {
+  readonly #parts: FleetControlParts
+  readonly #script: ControlScript
+  readonly #clock = new RedisClock()
+  readonly #overrides: FleetOverrides
+  /** By key, as many as Redis keeps: the oldest first. */
+  readonly #resets = new Map<string, AnnouncedReset>()
+  #epoch = newEpoch()
+  #latestMs = 0
+  #digestKey = `0 ${randomBytes(8).toString('hex')}`
+  #lastChanges = { overrides: '0', resets: '0' }
+  #timer: NodeJS.Timeout | undefined
+  #isClosed = false
+  #refusal: string | undefined
+  /** What workers know, as text. */
+  #announced = ''
+
+  constructor(parts: FleetControlParts) {
+    this.#parts = parts
+    this.#script = new ControlScript(parts.link, parts.prefix)
+    this.#overrides = new FleetOverrides({ ...parts, script: this.#script, redisClock: this.#clock })
+  }
+
+  /** Done when what operators have changed before is known, or when Redis has been waited for long enough. */
+  async start(): Promise<void> {
+    await this.#parts.link.firstUse(FIRST_USE_MS)
+    await this.#poll()
+    this.#overrides.noteServing()
+  }
+
+  async put(entry: NewEntry, expected: string | undefined): Promise<PutResult> {
+    const result = await this.#overrides.put(this.#epoch, entry, expected)
+    if (result.kind === 'put') {
+      this.#latestMs = Math.max(this.#latestMs, result.entry.momentMs)
+      this.#announce([])
+    }
+    return result
+  }
+
+  /** This instance made them. They are known from now on, and written back if Redis loses them. */
+  noteResets(resets: readonly AnnouncedReset[]): undefined {
+    const fresh = this.#noteResets(resets, this.wallMs())
+    if (fresh.length > 0) this.#announce(fresh)
+  }
+
+  timed(override: Override): TimedOverride {
+    return this.#overrides.timed(override)
+  }
+
+  wallMs(): number {
+    return this.#overrides.wallMs()
+  }
+
+  /** Redis has it, and every instance writes it back if Redis loses it. */
+  isDurable(): boolean {
+    return true
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.#parts.link.close()
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      let hasMore = true
+      while (hasMore && !this.#isClosed) hasMore = await this.#ask()
+      this.#noteShared()
+    } catch (error) {
+      this.#noteFailure(error)
+    }
+    if (!this.#isClosed) this.#timer = setTimeout(() => void this.#poll(), POLL_MS).unref()
+  }
+
+  /** Returns whether there is more to read. */
+  async #ask(): Promise<boolean> {
+    const { clock } = this.#parts
+    const sentMs = clock.nowMs()
+    const news = await this.#script.poll({
+      epoch: this.#epoch,
+      latestMs: this.#latestMs,
+      digestKey: this.#digestKey,
+      changes: this.#lastChanges,
+    })
+    this.#clock.note(sentMs, clock.nowMs(), news.wallMs)
+    const isLost = this.#isLost(news)
+    this.#digestKey = news.digestKey
+    this.#epoch = news.epoch
+    this.#lastChanges = { overrides: news.overrides.lastChange, resets: news.resets.lastChange }
+    const found = resetsOf(news.resets)
+    // Another instance has written back what Redis lost, and had not heard of all.
+    const hasLaterReset = found.some(({ key, momentMs }) => (this.#resets.get(key)?.momentMs ?? 0) > momentMs)
+    const hasLaterOverride = this.#overrides.merge(news.overrides.entries)
+    const resets = this.#noteResets(found, news.wallMs)
+    const hasMore = [news.overrides, news.resets].some(({ entries }) => entries.length >= POLL_COUNT)
+    // Until all is read, an override may be missing that is older than the latest one.
+    if (!hasMore) this.#latestMs = Math.max(this.#latestMs, news.latestMs)
+    this.#announce(resets)
+    if (isLost || hasLaterReset || hasLaterOverride) await this.#writeBack()
+    return hasMore
+  }
+
+  /** Whether Redis lacks what this instance knows: it was flushed, restarted, or failed over to a replica that was behind. */
+  #isLost({ epoch, latestMs, overrides, resets }: ControlNews): boolean {
+    const hasKnown = this.#lastChanges.overrides !== '0' || this.#lastChanges.resets !== '0'
+    if (hasKnown && epoch !== this.#epoch) return true
+    const isBehind = (map: ControlMap, { lastChange }: ControlChanges) => Number(lastChange) < Number(this.#lastChanges[map])
+    if (isBehind('overrides', overrides) || isBehind('resets', resets)) return true
+    return latestMs < this.#latestMs || overrides.size < this.#parts.map.size || resets.size < this.#resets.size
+  }
+
+  async #writeBack(): Promise<void> {
+    const resets = Array.from(this.#resets.values(), resetEntry)
+    for (const [map, entries] of [['overrides', this.#overrides.kept()] as const, ['resets', resets] as const]) {
+      for (let i = 0; i < entries.length; i += BATCH) await this.#script.add(this.#epoch, map, entries.slice(i, i + BATCH))
+    }
+  }
+
+  /** Returns those that were not known. */
+  #noteResets(resets: readonly AnnouncedReset[], wallMs: number): AnnouncedReset[] {
+    for (const [key, { forgetMs }] of this.#resets) if (forgetMs <= wallMs) this.#resets.delete(key)
+    const fresh: AnnouncedReset[] = []
+    for (const reset of resets) {
+      const { key } = reset
+      if (reset.momentMs <= (this.#resets.get(key)?.momentMs ?? 0)) continue
+      this.#resets.delete(key)
+      this.#resets.set(key, reset)
+      fresh.push(reset)
+    }
+    for (const key of this.#resets.keys()) {
+      if (this.#resets.size <= CONTROL_CAPACITY) break
+      this.#resets.delete(key)
+    }
+    return fresh
+  }
+
+  #announce(resets: readonly AnnouncedReset[]): void {
+    const digestKey = keyWords(this.#digestKey)
+    const changes: KnownChanges = { latestMs: this.#latestMs, upcoming: this.#overrides.upcoming(this.#parts.clock.nowMs()) }
+    const announced = JSON.stringify([digestKey, changes])
+    if (announced === this.#announced && resets.length === 0) return
+    this.#announced = announced
+    const all = { digestKey, changes, resets: [...this.#resets.values()] }
+    this.#parts.announce({ digestKey, changes, resets }, all)
+  }
+
+  #noteShared(): void {
+    if (this.#refusal === undefined) return
+    this.#refusal = undefined
+    this.#parts.logger.info({ event: 'desk_shared' }, 'overrides and resets are shared with other instances again')
+  }
+
+  /** Logs once that Redis refuses. That it is unreachable, the workers log. */
+  #noteFailure(error: unknown): void {
+    if (error instanceof LinkError && error.outcome !== 'refused') return
+    const reason = error instanceof Error ? error.message : String(error)
+    if (reason === this.#refusal) return
+    this.#refusal = reason
+    const what = 'Redis refuses to share overrides and resets: those of other instances do not reach this one'
+    this.#parts.logger.error({ event: 'desk_not_shared', reason }, what)
+  }
+}
+
+/** Those that are ours. */
+function resetsOf({ entries }: ControlChanges): AnnouncedReset[] {
+  return entries.map(([key, text]) => resetOf(key, text)).filter((reset) => reset !== undefined)
+}
+
+/** Of `since key`. Undefined while it is not in Redis, or not one of ours. */
+function keyWords(text: string): readonly [number, number] | undefined {
+  const [, since, high, low] = /^(\S+) ([0-9a-f]{8})([0-9a-f]{8})$/.exec(text) ?? []
+  return since === undefined || since === '0' ? undefined : [Number.parseInt(high!, 16) | 0, Number.parseInt(low!, 16) | 0]
+}
+
+export interface OpenFleetControlParts {
+  readonly config: ServerConfig
+  readonly map: OverrideMap
+  readonly clock: Clock
+  readonly logger: Logger
+  /** Real time unless a test holds it. */
+  readonly deadlines?: Deadlines | undefined
+  readonly announce: (news: FleetNews, all: FleetNews) => void
+}
+
+/** How long an operator waits for Redis. No request of a client does. */
+const TIMEOUT_MS = 1000
+
+/** The main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
+export function openFleetControl(address: RedisAddress, { config, deadlines, ...parts }: OpenFleetControlParts): FleetControl {
+  const { redisPrefix: prefix, redisTimeoutMs } = config
+  const script = counterScript()
+  const link = new RedisLink({
+    address,
+    prefix,
+    timeoutMs: Math.max(redisTimeoutMs, TIMEOUT_MS),
+    probe: (key) => counterProbe(script, key),
+    deadlines,
+    listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
+  })
+  return new FleetControl({ ...parts, link, prefix })
+}

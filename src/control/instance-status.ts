@@ -1,0 +1,90 @@
+import type { TopAsk } from '../admin/api/activity-endpoints.ts'
+import type { InstanceStatus } from '../admin/api/instance-endpoints.ts'
+import type { BundleJson, BundleReportJson, BundleSourceJson } from '../admin/api/instance-types.ts'
+import type { OverrideJson, TopJson } from '../admin/api/types.ts'
+import type { AppliedBundle, BundleUpdate } from '../bundle/bundle-intake.ts'
+import type { SourceStatus } from '../bundle/bundle-source.ts'
+import type { Clock } from '../time/clock.ts'
+import type { TopFilter } from '../top/caller-ids.ts'
+import { mergedTop, type TopReport } from '../top/top-callers.ts'
+import type { Problems } from './problems.ts'
+
+export interface InstanceParts {
+  readonly clock: Clock
+  readonly startedMs: number
+  readonly workers: { readonly configured: number; readonly alive: number }
+  readonly bundle: AppliedBundle | undefined
+  readonly stateFile: { readonly path: string; readonly savedAtMs: number | undefined } | undefined
+  /** The override, if one stops all enforcement. */
+  readonly shadowAll: OverrideJson | undefined
+  readonly problems: Problems
+}
+
+/** What the main thread knows of the instance, for operators. */
+export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, shadowAll, problems }: InstanceParts): InstanceStatus {
+  return {
+    uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
+    workers,
+    bundle: bundle === undefined ? null : appliedJson(bundle),
+    state_file: stateFile === undefined ? null : { path: stateFile.path, saved_at: timeText(stateFile.savedAtMs) },
+    shadow_all: shadowAll ?? null,
+    problems: problems.list(clock.wallMs()),
+  }
+}
+
+function timeText(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString()
+}
+
+export interface BundleParts {
+  readonly active: AppliedBundle | undefined
+  readonly lastUpdate: BundleUpdate | undefined
+  /** Undefined where no source was named. */
+  readonly source: SourceStatus | undefined
+}
+
+/** The active bundle, the one before it and what changed between them, and the source that is asked for the next one. */
+export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleReportJson {
+  return {
+    bundle: active === undefined ? null : appliedJson(active),
+    source: source === undefined ? null : sourceJson(source),
+    previous: lastUpdate === undefined ? null : appliedJson(lastUpdate.previous),
+    changes: lastUpdate?.changes ?? null,
+  }
+}
+
+/** As the status has it, too. */
+function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedBundle): BundleJson {
+  return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
+}
+
+function sourceJson({ place, isCached, problem, refusal }: SourceStatus): BundleSourceJson {
+  return {
+    path: 'path' in place ? place.path : null,
+    url: 'url' in place ? place.url : null,
+    cached: isCached,
+    problem: problem ?? null,
+    refused: refusal === undefined ? null : { problems: refusal.problems, problems_in_all: refusal.problemsInAll },
+  }
+}
+
+export interface TopControlParts {
+  readonly clock: Clock
+  readonly startedMs: number
+  readonly workers: number
+  /** Returns the reports of those that answer in time. */
+  readonly askWorkers: (filter: TopFilter) => Promise<readonly TopReport[]>
+  /** A worker that dies takes its counts along. */
+  readonly lastDeathMs: () => number
+}
+
+/** Asks all workers, and merges what those know that answer in time. */
+export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<TopJson> {
+  const { clock, startedMs } = parts
+  const reports = await parts.askWorkers(filter)
+  const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)
+  const ageMs = clock.nowMs() - Math.max(sinceMs, startedMs)
+  const since = new Date(clock.wallMs() - ageMs).toISOString()
+  const complete = reports.length === parts.workers && parts.lastDeathMs() < sinceMs
+  return { since, max_error: maxError, complete, rejected, nearest }
+}

@@ -1,0 +1,162 @@
+import type { Logger } from 'pino'
+import { ApiError } from '../../admin/api/api-error.ts'
+import { type Override, type OverrideEntry, subjectKey, subjectOf, type TimedOverride } from '../../overrides/override.ts'
+import { decodeEntry, encodeEntry, type NewEntry, type OverrideMap, type PutResult } from '../../overrides/override-map.ts'
+import {
+  CONTROL_CAPACITY,
+  type ControlEntry,
+  type ControlScript,
+  controlEntryText,
+  type RedisClock,
+  readControlEntry,
+  type UpcomingOverride,
+} from '../../store/redis/control-script.ts'
+import { LinkError } from '../../store/redis/link/call.ts'
+import type { Clock } from '../../time/clock.ts'
+
+/** From when an override is in Redis until it is in force: all instances ask more often than that. */
+const NOTICE_MS = 1000
+/** The same for the threads of an instance that learns of it later. */
+const LATE_NOTICE_MS = 50
+const TOO_MANY = `Redis has room for ${CONTROL_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
+const TOO_SOON = 'until: expected a time more than 1 s from now: on a fleet, an override takes effect 1 s after it is set'
+
+export interface FleetOverridesParts {
+  readonly map: OverrideMap
+  readonly script: ControlScript
+  readonly redisClock: RedisClock
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/** The overrides of a fleet: the override map of this instance, and the same map in Redis. */
+export class FleetOverrides {
+  readonly #parts: FleetOverridesParts
+  /** On the monotonic clock. Fixed, so that a raise is added to the own counts of this instance once. */
+  readonly #fromMs = new WeakMap<Override, number>()
+  #isServing = false
+
+  constructor(parts: FleetOverridesParts) {
+    this.#parts = parts
+  }
+
+  /** From now on, decisions are made without the overrides that are not known yet. */
+  noteServing(): void {
+    this.#isServing = true
+  }
+
+  /** Unix time by the clock of Redis. */
+  wallMs(): number {
+    const { redisClock, clock } = this.#parts
+    return redisClock.isKnown ? clock.nowMs() + redisClock.aheadMs : clock.wallMs()
+  }
+
+  timed(override: Override): TimedOverride {
+    const { clock } = this.#parts
+    const toNowMs = clock.nowMs() - this.wallMs()
+    return { override, fromMs: this.#fromMs.get(override) ?? override.sinceMs + toNowMs, toMs: override.untilMs + toNowMs }
+  }
+
+  /** Merges what Redis has into the map. Returns whether the map had a later entry of one of the subjects. */
+  merge(entries: readonly (readonly [subject: string, entry: string])[]): boolean {
+    const read = entries.map(([subject, text]) => entryOf(subject, text)).filter((entry) => entry !== undefined)
+    const unreadable = entries.length - read.length
+    if (unreadable > 0) {
+      const what = { event: 'overrides_unreadable', overrides: unreadable }
+      this.#parts.logger.error(what, 'some overrides in Redis cannot be read and are ignored')
+    }
+    const isAhead = read.some((entry) => (this.#parts.map.entryOf(subjectOf(entry))?.momentMs ?? 0) > entry.momentMs)
+    this.#merge(read)
+    return isAhead
+  }
+
+  async put(epoch: string, entry: NewEntry, expected: string | undefined): Promise<PutResult> {
+    const createdMs = Math.round(this.wallMs())
+    const put = unput(entry, createdMs)
+    const isSet = put.kind === 'set'
+    if (isSet && put.override.untilMs <= this.wallMs() + NOTICE_MS) throw new ApiError('bad_until', TOO_SOON)
+    const reply = await this.#send(epoch, {
+      subject: subjectKey(subjectOf(put)),
+      id: isSet ? put.override.id : undefined,
+      untilMs: isSet ? put.override.untilMs : 0,
+      text: encodeEntry(put),
+      expected,
+      delayMs: isSet ? NOTICE_MS : 0,
+    })
+    if (reply.kind === 'exists') return reply
+    if (reply.kind === 'full') throw new ApiError('bad_request', TOO_MANY)
+    const entryPut = withMoments(put, reply)
+    this.#merge([entryPut])
+    return { kind: 'put', entry: entryPut }
+  }
+
+  /** All entries of the map, as Redis keeps them. */
+  kept(): (readonly [subject: string, entry: string])[] {
+    return Array.from(this.#parts.map.entries(), (entry) => [subjectKey(subjectOf(entry)), keptText(entry)] as const)
+  }
+
+  /** Those that are not in force yet. */
+  upcoming(nowMs: number): UpcomingOverride[] {
+    const upcoming: UpcomingOverride[] = []
+    for (const entry of this.#parts.map.entries()) {
+      if (entry.kind !== 'set') continue
+      const { fromMs } = this.timed(entry.override)
+      if (fromMs > nowMs) upcoming.push({ momentMs: entry.momentMs, fromMs })
+    }
+    return upcoming.sort((a, b) => a.momentMs - b.momentMs)
+  }
+
+  #merge(entries: readonly OverrideEntry[]): void {
+    const { map, clock } = this.#parts
+    const wallMs = this.wallMs()
+    const nowMs = clock.nowMs()
+    for (const { kind, ...entry } of entries as readonly (OverrideEntry & { override?: Override })[]) {
+      if (kind !== 'set') continue
+      // Further away, it is from before Redis's clock was set back: moments rise all the same.
+      const inTimeMs = nowMs + Math.min(entry.override!.sinceMs - wallMs, NOTICE_MS)
+      const fromMs = this.#isServing ? Math.max(inTimeMs, nowMs + LATE_NOTICE_MS) : inTimeMs
+      this.#fromMs.set(entry.override!, fromMs)
+    }
+    map.merge(entries, wallMs)
+    map.prune(wallMs)
+  }
+
+  async #send(epoch: string, put: Parameters<ControlScript['put']>[1]): ReturnType<ControlScript['put']> {
+    try {
+      return await this.#parts.script.put(epoch, put)
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+      throw new ApiError('store_unavailable', failureText(error))
+    }
+  }
+}
+
+function failureText({ outcome, message }: LinkError): string {
+  if (outcome !== 'unknown') return `nothing was changed, because Redis did not accept it: ${message}`
+  return `it is unknown whether Redis has it: ${message}. List the overrides before you try again`
+}
+
+/** Undefined where it is damaged, or a newer program has written it. */
+function entryOf(subject: string, text: string): OverrideEntry | undefined {
+  const kept = readControlEntry(text)
+  const entry = kept && decodeEntry(kept.text)
+  return entry !== undefined && subjectKey(subjectOf(entry)) === subject ? withMoments(entry, kept!) : undefined
+}
+
+function keptText(entry: OverrideEntry): string {
+  const { momentMs, forgetMs } = entry
+  const [id, untilMs] = entry.kind === 'set' ? [entry.override.id, entry.override.untilMs] : [undefined, 0]
+  return controlEntryText({ momentMs, forgetMs, untilMs, id, text: encodeEntry(entry) })
+}
+
+/** Redis gives it its moments. */
+function unput(entry: NewEntry, createdMs: number): OverrideEntry {
+  const moments = { momentMs: 0, forgetMs: 0 }
+  if (entry.kind === 'ended') return { kind: 'ended', ...moments, ...entry.end }
+  return { kind: 'set', ...moments, override: { ...entry.override, createdMs, sinceMs: 0 } }
+}
+
+function withMoments(entry: OverrideEntry, { momentMs, forgetMs }: Pick<ControlEntry, 'momentMs' | 'forgetMs'>): OverrideEntry {
+  if (entry.kind === 'ended') return { ...entry, momentMs, forgetMs }
+  return { ...entry, momentMs, forgetMs, override: { ...entry.override, sinceMs: momentMs } }
+}

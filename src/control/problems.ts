@@ -1,0 +1,147 @@
+import type { ProblemJson } from '../admin/api/instance-types.ts'
+
+/** A line of the log: its event, its `msg`, and its other fields. */
+export interface LogEvent {
+  readonly event: string
+  readonly [field: string]: unknown
+}
+
+interface ProblemKind {
+  /** The field that tells problems of one kind apart; undefined where there is only one. */
+  readonly by?: string
+  /** The event that ends it. Undefined: nothing says when it is over, and it passes if it is not reported again for a while. */
+  readonly endedBy?: readonly string[]
+  /** Each worker reports it for itself, in the field `worker`. */
+  readonly isOfWorker?: true
+}
+
+const BUNDLE_GOOD = ['bundle_applied', 'bundle_unchanged']
+
+/** Events that report a problem. Those that give advice, or report what is done and over, are not among them. */
+const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
+  Object.entries<ProblemKind>({
+    bundle_refused: { endedBy: [...BUNDLE_GOOD, 'bundle_unreadable'] },
+    bundle_unreadable: { endedBy: [...BUNDLE_GOOD, 'bundle_refused'] },
+    bundle_not_cached: { endedBy: ['bundle_cached_again'] },
+    ip_file_refused: { by: 'path', endedBy: ['ip_file_loaded'] },
+    state_not_saved: { endedBy: ['state_saved_again'] },
+    redis_unavailable: { by: 'node', endedBy: ['redis_available'], isOfWorker: true },
+    desk_not_shared: { endedBy: ['desk_shared'] },
+    logouts_not_shared: { endedBy: ['logouts_shared'], isOfWorker: true },
+    worker_died: { by: 'worker', endedBy: ['worker_replaced'] },
+    worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },
+    worker_not_replaced: { by: 'worker', endedBy: ['worker_replaced'] },
+    events_not_posted: { endedBy: ['events_posted_again'] },
+    decision_log_not_written: { endedBy: ['decision_log_written_again'] },
+    decision_log_dropped: {},
+    traces_not_sent: { endedBy: ['traces_sent_again'], isOfWorker: true },
+    overrides_unreadable: {},
+    counters_evicted: {},
+    accept_failed: { by: 'reason' },
+    backend_failed: { by: 'reason' },
+    settlement_failed: {},
+    hold_not_renewed: {},
+    hold_not_released: {},
+    reservation_not_issued: { by: 'reason' },
+    internal_error: {},
+    admin_failed: {},
+  }),
+)
+
+const ENDED_BY = new Map<string, string[]>()
+for (const [code, { endedBy = [] }] of KINDS) {
+  for (const event of endedBy) ENDED_BY.set(event, [...(ENDED_BY.get(event) ?? []), code])
+}
+
+/** The events that report a problem. */
+export const PROBLEM_CODES: ReadonlySet<string> = new Set(KINDS.keys())
+
+/** The events that `Problems` must see. */
+export const PROBLEM_EVENTS: ReadonlySet<string> = new Set([...PROBLEM_CODES, ...ENDED_BY.keys()])
+
+/** How long a problem without an end is shown after the last report. Longer than the pause between two reports of any event. */
+const PASSES_MS = 2 * 60_000
+/** More than a service can have; what comes beyond is not shown. */
+const MAX_REPORTS = 200
+const MAX_MESSAGE_CHARACTERS = 500
+
+interface Report {
+  readonly code: string
+  readonly subject: string
+  /** Of a worker's own report; else 0. */
+  readonly worker: number
+  readonly sinceMs: number
+  lastMs: number
+  message: string
+}
+
+/** What is wrong now, gathered from the events of the log of all threads. */
+export class Problems {
+  readonly #reports = new Map<string, Report>()
+
+  note(line: LogEvent, wallMs: number): void {
+    for (const code of ENDED_BY.get(line.event) ?? []) this.#reports.delete(keyOf(code, line))
+    if (line.event === 'worker_died') this.#forgetWorker(line['worker'])
+    const kind = KINDS.get(line.event)
+    if (kind === undefined) return
+    const key = keyOf(line.event, line)
+    const known = this.#reports.get(key)
+    const isOver = known === undefined || hasPassed(known, wallMs)
+    if (isOver && this.#reports.size >= MAX_REPORTS) this.#removePassed(wallMs)
+    if (isOver && this.#reports.size >= MAX_REPORTS) return
+    const { subject, worker } = identityOf(line.event, line)
+    const sinceMs = isOver ? wallMs : known.sinceMs
+    this.#reports.set(key, { code: line.event, subject, worker, sinceMs, lastMs: wallMs, message: messageOf(line) })
+  }
+
+  /** The oldest first. What several workers report is one problem, since the first report. */
+  list(wallMs: number): ProblemJson[] {
+    this.#removePassed(wallMs)
+    const first = new Map<string, Report>()
+    for (const report of this.#reports.values()) {
+      const key = JSON.stringify([report.code, report.subject])
+      const other = first.get(key)
+      if (other === undefined || report.sinceMs < other.sinceMs) first.set(key, report)
+    }
+    return [...first.values()]
+      .sort((a, b) => a.sinceMs - b.sinceMs)
+      .map(({ code, message, sinceMs }) => ({ code, message, since: new Date(sinceMs).toISOString() }))
+  }
+
+  /** Its connections and what it knew are gone with it. */
+  #forgetWorker(worker: unknown): void {
+    for (const [key, report] of this.#reports) if (report.worker === worker) this.#reports.delete(key)
+  }
+
+  #removePassed(wallMs: number): void {
+    for (const [key, report] of this.#reports) if (hasPassed(report, wallMs)) this.#reports.delete(key)
+  }
+}
+
+function hasPassed({ code, lastMs }: Report, wallMs: number): boolean {
+  return KINDS.get(code)!.endedBy === undefined && wallMs - lastMs > PASSES_MS
+}
+
+function keyOf(code: string, line: LogEvent): string {
+  const { subject, worker } = identityOf(code, line)
+  return JSON.stringify([code, subject, worker])
+}
+
+function identityOf(code: string, line: LogEvent): { subject: string; worker: number } {
+  const { by, isOfWorker } = KINDS.get(code)!
+  const worker = isOfWorker === true ? Number(line['worker'] ?? 0) : 0
+  return { subject: by === undefined ? '' : String(line[by]), worker }
+}
+
+/** What the line says, and why. */
+function messageOf(line: LogEvent): string {
+  const { msg = line.event, reason, problem, problems, error, err } = line
+  const [firstProblem] = Array.isArray(problems) ? (problems as unknown[]) : []
+  const cause = reason ?? problem ?? firstProblem ?? textOf(error) ?? textOf(err)
+  const text = cause === undefined ? String(msg) : `${String(msg)}: ${String(cause)}`
+  return text.length <= MAX_MESSAGE_CHARACTERS ? text : `${text.slice(0, MAX_MESSAGE_CHARACTERS - 1)}…`
+}
+
+function textOf(error: unknown): unknown {
+  return typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
+}

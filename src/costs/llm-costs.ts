@@ -1,0 +1,146 @@
+import type { LlmSettings, WithoutUsage } from '../llm/llm-request.ts'
+import { addTokens, chargedTokens, maxCompletionTokens } from '../llm/usage.ts'
+import {
+  AMBIGUOUS,
+  amountWithoutUsage,
+  type Cost,
+  type RequestFacts,
+  SETTLED_TO_COST,
+  SETTLED_TO_TOKENS,
+  type Settler,
+  type Settling,
+  type SettlingRecord,
+  type Usage,
+} from './cost.ts'
+import { nanoOf, readNano } from './money.ts'
+import { type PriceTable, settledMoney } from './price-table.ts'
+
+/** A header field that says what a request costs, in units of the currency. The other numbers are in billionths. */
+export interface CostField {
+  readonly header: string
+  /** Where the field is missing, or not a positive number. */
+  readonly missing: number
+  readonly max: number
+}
+
+/**
+ * Money, in billionths: the most that a request may cost at the prices of its model, settled to its usage at the same prices; or what a header
+ * field says. With both, the field counts only where no body was read. A number given with the question wins over either.
+ */
+export class BudgetCost implements Cost, Settling {
+  readonly needsBody: boolean
+  readonly isLeasable = false
+  readonly at = 'usage'
+  readonly settling = this
+  readonly record = SETTLED_TO_COST
+  readonly header: string | undefined
+  readonly #prices: PriceTable | undefined
+  readonly #field: CostField | undefined
+  readonly #withoutUsage: WithoutUsage
+
+  /** At least one of prices and field. */
+  constructor(prices: PriceTable | undefined, field: CostField | undefined, withoutUsage: WithoutUsage = 'estimate') {
+    this.needsBody = prices !== undefined
+    this.header = field?.header
+    this.#prices = prices
+    this.#field = field
+    this.#withoutUsage = withoutUsage
+  }
+
+  of(facts: RequestFacts): number {
+    if (facts.isGiven) return nanoOf(facts.given)!
+    const prices = this.#prices
+    const { body } = facts
+    if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
+    if (isCountedOnly(facts.path)) return 0
+    return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, completionBound(facts, undefined))
+  }
+
+  /** Where the proxy has not read the request's body, it does not read the response either. */
+  applies({ body, isSettledLater }: RequestFacts): boolean {
+    return isSettledLater || (body !== undefined && this.#prices !== undefined)
+  }
+
+  forRequest({ body }: RequestFacts): Settler {
+    return this.#prices === undefined ? this : new RequestedPrice(this.#prices, body?.model, this.#withoutUsage)
+  }
+
+  settled(_amount: number, usage: Usage): number | undefined {
+    return settledMoney(usage)
+  }
+}
+
+/** Settles by the model that was asked for, or by the one that has responded where that is dearer: a client may name any. */
+class RequestedPrice implements Settler {
+  readonly #prices: PriceTable
+  readonly #model: string | undefined
+  readonly #withoutUsage: WithoutUsage
+
+  constructor(prices: PriceTable, model: string | undefined, withoutUsage: WithoutUsage) {
+    this.#prices = prices
+    this.#model = model
+    this.#withoutUsage = withoutUsage
+  }
+
+  get record(): SettlingRecord {
+    return this.#prices.priceOf(this.#model).record
+  }
+
+  settled(amount: number, usage: Usage): number | undefined {
+    const settled = this.#prices.priceOf(this.#model).settled(amount, usage)
+    if (settled === undefined || typeof usage === 'string') return settled
+    const served = usage.tokens?.model
+    const dearer = served === undefined ? 0 : this.#prices.priceOfServed(served, this.#model).settled(amount, usage)!
+    return amountWithoutUsage(Math.max(settled, dearer), amount, usage, this.#withoutUsage)
+  }
+}
+
+function costIn({ header, missing, max }: CostField, facts: RequestFacts): number {
+  const text = facts.headerText(header)
+  if (text === null) return AMBIGUOUS
+  const cost = text === undefined ? 0 : readNano(text)
+  return cost === 0 ? missing : Math.min(cost, max)
+}
+
+/** The most tokens that a request may use: its prompt, and the longest completion that it can get. Settled to the actual usage. */
+export class LlmReservation implements Cost, Settling {
+  readonly needsBody = true
+  readonly isLeasable = false
+  readonly at = 'usage'
+  readonly settling = this
+  readonly record = SETTLED_TO_TOKENS
+  readonly #llm: LlmSettings
+
+  constructor(llm: LlmSettings) {
+    this.#llm = llm
+  }
+
+  of(facts: RequestFacts): number {
+    if (isCountedOnly(facts.path)) return 0
+    return addTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens))
+  }
+
+  /** Where the proxy has not read the request's body, it does not read the response either. */
+  applies({ body, isSettledLater }: RequestFacts): boolean {
+    return body !== undefined || isSettledLater
+  }
+
+  settled(amount: number, usage: Usage): number | undefined {
+    if (usage === 'nothing') return 0
+    if (usage === 'unknown' || usage.tokens === undefined) return undefined
+    // A rule that does not watch streams does not know the usage of one.
+    if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
+    return amountWithoutUsage(chargedTokens(usage.tokens), amount, usage, this.#llm.withoutUsage)
+  }
+}
+
+/** The longest completion that a request can get, in tokens. */
+function completionBound({ path, body }: RequestFacts, configured: number | undefined): number {
+  if (path.endsWith('/embeddings') && body?.isForText !== true) return 0
+  return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
+}
+
+/** Whether a request only has its tokens counted, which providers do for nothing. */
+function isCountedOnly(path: string): boolean {
+  return path.endsWith('/count_tokens')
+}

@@ -1,0 +1,65 @@
+import type { RateLimit, Rejected } from '../engine/decision.ts'
+import type { HeaderList } from '../http1/header-fields.ts'
+import { flatText } from '../memory/buffers.ts'
+import type { PlanRule } from '../policy/plan.ts'
+
+// RFC 9651: integers of structured fields have at most 15 digits.
+const MAX_INTEGER = 999_999_999_999_999
+
+export function pushRateLimit(headers: HeaderList, limit: RateLimit, resetS: number): void {
+  const { limitText, remaining, rule } = limit
+  headers.push('RateLimit-Limit', limitText, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetS}`)
+  headers.push('RateLimit', `${rule.policy.quotedId};r=${remaining};t=${resetS}`)
+}
+
+/** On allow: the seconds until the bucket is full again. */
+export function resetSeconds(limit: RateLimit): number {
+  return Math.min(Math.ceil(limit.resetMs / 1000), MAX_INTEGER)
+}
+
+export function pushReject(headers: HeaderList, decision: Rejected): void {
+  const { limit, reason, canRetry } = decision
+  const retryAfterS = limit === undefined ? 0 : Math.max(1, resetSeconds(limit))
+  if (limit !== undefined) headers.push('Retry-After', `${retryAfterS}`)
+  headers.push('X-Edge-Reason', reason)
+  if (!canRetry) headers.push('x-should-retry', 'false')
+  if (limit !== undefined) pushRateLimit(headers, limit, retryAfterS)
+}
+
+/** Writes the fields of an allowed request's limit down as the wire carries them. The fewer pieces a text is made of, the sooner it is put together. */
+export class RateLimitText {
+  readonly #before: string
+  /** Some rules have several limits; the last one is kept. */
+  readonly #constants = new WeakMap<PlanRule, Constant>()
+
+  /** `before`: what every text begins with. */
+  constructor(before: string) {
+    this.#before = before
+  }
+
+  of(limit: RateLimit): string {
+    let constant = this.#constants.get(limit.rule)
+    if (constant?.limitText !== limit.limitText) {
+      constant = this.#newConstant(limit)
+      this.#constants.set(limit.rule, constant)
+    }
+    const remaining = `${limit.remaining}`
+    const resetS = `${resetSeconds(limit)}`
+    return `${constant.untilRemaining}${remaining}${`\r\nRateLimit-Reset: ${resetS}`}${constant.untilShort}${remaining}${`;t=${resetS}\r\n`}`
+  }
+
+  #newConstant({ rule, limitText }: RateLimit): Constant {
+    return {
+      limitText,
+      untilRemaining: flatText(`${this.#before}RateLimit-Limit: ${limitText}\r\nRateLimit-Remaining: `),
+      untilShort: flatText(`\r\nRateLimit: ${rule.policy.quotedId};r=`),
+    }
+  }
+}
+
+/** What all texts that name a rule and its limit have in common. */
+interface Constant {
+  readonly limitText: string
+  readonly untilRemaining: string
+  readonly untilShort: string
+}

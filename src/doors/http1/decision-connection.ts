@@ -1,0 +1,308 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
+import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
+import { RateLimitText } from '../../decide/rate-limit-fields.ts'
+import { MAX_REREAD_BYTES } from '../../http1/head-fields.ts'
+import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
+import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
+import { type FrontConnection, FrontState, type FrontTimeouts } from '../../listen/wire-front.ts'
+import { flatText } from '../../memory/buffers.ts'
+import { HeadReader } from './question-head.ts'
+
+/** `node:http` answers in these words when a head does not come in time, or ends in the middle. */
+const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
+const CUT_SHORT = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
+
+/** Answers to pipelined requests leave together, but well below what makes a socket ask for a pause (16 KiB). */
+const BATCH_CHARACTERS = 8 * 1024
+
+const NO_BYTES = Buffer.alloc(0)
+
+type State =
+  /** Nothing has come yet. */
+  | 'silent'
+  /** A head is here in part. */
+  | 'head'
+  /** The engine is asked, and nothing is read. */
+  | 'deciding'
+  /** The client does not read its answers, and nothing is read from it. */
+  | 'stalled'
+  | 'idle'
+
+/** A connection for as long as it asks nothing but plain questions. */
+export class WireConnection implements FrontConnection {
+  readonly #context: DecisionWireContext
+  readonly #socket: Socket
+  readonly #onGone: (socket: Socket) => void
+  /** Undefined where every read has a buffer of its own. */
+  readonly #unshareReads: (() => void) | undefined
+  #state: State = 'silent'
+  /** When the state began; when a head did. */
+  #sinceMs = performance.now()
+  #isFirstHead = true
+  #hasEnded = false
+  /** The head that is here in part, how much was read for it so far, and when the last piece came. */
+  #partial = NO_BYTES
+  #rereadBytes = 0
+  #lastPieceMs = 0
+  /** Of a client that does not keep up, when we last looked. */
+  #unsent = 0
+  readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
+  readonly #onEnd = (): void => this.#end()
+  readonly #onDrain = (): void => this.#goOn()
+  readonly #onClose = (): void => this.#onGone(this.#socket)
+
+  /** `onGone`: it is closed, or `node:http` has it. */
+  constructor(context: DecisionWireContext, socket: Socket, onGone: (socket: Socket) => void) {
+    this.#context = context
+    this.#socket = socket
+    this.#onGone = onGone
+    this.#unshareReads = shareReads(socket, (length) => this.#read(READ_BUFFER, length))
+    // Where reads are shared, what was put back comes this way.
+    socket.on('data', this.#onData)
+    socket.on('end', this.#onEnd)
+    socket.on('error', ignore)
+    socket.on('close', this.#onClose)
+  }
+
+  check(nowMs: number, { headMs, idleMs }: FrontTimeouts): void {
+    const waitedMs = nowMs - this.#sinceMs
+    switch (this.#state) {
+      case 'silent':
+        if (waitedMs > headMs) this.#refuse(TIMED_OUT)
+        break
+      case 'head':
+        if (waitedMs > headMs) this.#refuse(TIMED_OUT)
+        else if (!this.#isFirstHead && nowMs - this.#lastPieceMs > idleMs) this.#socket.destroy()
+        break
+      case 'stalled':
+        if (this.#keepsReading()) this.#sinceMs = nowMs
+        else if (waitedMs > idleMs) this.#socket.destroy()
+        break
+      case 'idle':
+        if (waitedMs > idleMs) this.#socket.destroy()
+        break
+      case 'deciding':
+    }
+  }
+
+  /** Whether less waits to be sent than when we last looked. */
+  #keepsReading(): boolean {
+    const before = this.#unsent
+    this.#unsent = this.#socket.writableLength
+    return this.#unsent < before
+  }
+
+  drain(): void {
+    if (this.#state === 'silent' || this.#state === 'head') this.#handOver(this.#partial)
+  }
+
+  closeIfIdle(): void {
+    if (this.#state === 'idle' && this.#socket.writableLength === 0) this.#socket.destroy()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+
+  /** `chunk` may be shared: what is needed beyond this turn is copied. */
+  #read(chunk: Buffer, length: number): void {
+    const context = this.#context
+    if (context.isDraining) return this.#handOver(chunk.subarray(0, length))
+    const isContinued = this.#state === 'head'
+    const bytes = isContinued ? Buffer.concat([this.#partial, chunk.subarray(0, length)]) : chunk
+    const end = isContinued ? bytes.length : length
+    const { reader } = context
+    reader.begin(bytes, end)
+    let text = ''
+    let at = 0
+    while (at < end) {
+      const next = reader.read(at)
+      if (next === INCOMPLETE || next === OTHER) return this.#leaveOff(text, bytes.subarray(at, end), next)
+      at = next
+      const answer = context.decide(reader)
+      if (answer instanceof Promise) return this.#await(answer, reader, text, bytes.subarray(at, end))
+      text += context.textOf(answer)
+      if (text.length < BATCH_CHARACTERS) continue
+      if (!this.#answer(text)) return this.#stall(bytes.subarray(at, end))
+      text = ''
+    }
+    if (text !== '' && !this.#answer(text)) this.#stall(NO_BYTES)
+  }
+
+  /** What came last is no whole head. */
+  #leaveOff(text: string, rest: Buffer, why: typeof INCOMPLETE | typeof OTHER): void {
+    const keepsUp = text === '' || this.#answer(text)
+    if (why === OTHER) this.#handOver(rest)
+    else if (keepsUp) this.#collect(rest)
+    else this.#stall(rest)
+  }
+
+  /** Returns false when the client does not keep up. */
+  #answer(text: string): boolean {
+    this.#state = 'idle'
+    this.#sinceMs = this.#context.roughMs
+    this.#isFirstHead = false
+    if (this.#rereadBytes > 0) {
+      this.#partial = NO_BYTES
+      this.#rereadBytes = 0
+    }
+    return this.#socket.write(text, 'latin1')
+  }
+
+  #collect(part: Buffer): void {
+    this.#rereadBytes += part.length
+    if (this.#rereadBytes > MAX_REREAD_BYTES) return this.#handOver(part)
+    this.#lastPieceMs = performance.now()
+    if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
+    this.#state = 'head'
+    // A copy of its own: a few bytes must not hold on to the whole read that they came with.
+    this.#partial = Buffer.allocUnsafeSlow(part.length)
+    part.copy(this.#partial)
+  }
+
+  /** One question at a time: answers keep their order, and what is not yet asked stays in the socket. */
+  #await(answer: Promise<DecisionAnswer>, reader: HeadReader, text: string, rest: Buffer): void {
+    if (text !== '') this.#answer(text)
+    this.#state = 'deciding'
+    this.#context.takeReader()
+    this.#pause(rest)
+    void answer.then((later) => {
+      this.#context.giveBack(reader)
+      if (this.#socket.destroyed) return
+      const keepsUp = this.#answer(this.#context.textOf(later))
+      if (this.#hasEnded) this.#socket.end()
+      else if (keepsUp) this.#socket.resume()
+      else this.#stall(NO_BYTES)
+    })
+  }
+
+  #stall(rest: Buffer): void {
+    this.#state = 'stalled'
+    this.#pause(rest)
+    this.#socket.once('drain', this.#onDrain)
+  }
+
+  #goOn(): void {
+    this.#state = 'idle'
+    this.#sinceMs = this.#context.roughMs
+    this.#socket.resume()
+  }
+
+  /** Back in the socket, the rest comes again as if it had just been read, and before the client's end if that is here too. */
+  #pause(rest: Buffer): void {
+    this.#socket.pause()
+    if (rest.length > 0) this.#socket.unshift(unshared(rest))
+  }
+
+  #end(): void {
+    this.#hasEnded = true
+    if (this.#state === 'head') this.#refuse(CUT_SHORT)
+    else if (this.#state !== 'deciding') this.#socket.end()
+  }
+
+  #refuse(text: string): void {
+    this.#socket.write(text, 'latin1')
+    this.#socket.destroy()
+  }
+
+  #handOver(rest: Buffer): void {
+    const socket = this.#socket
+    socket.off('data', this.#onData)
+    socket.off('end', this.#onEnd)
+    socket.off('error', ignore)
+    socket.off('close', this.#onClose)
+    this.#unshareReads?.()
+    this.#onGone(socket)
+    this.#context.handOver(socket)
+    if (rest.length > 0) socket.unshift(unshared(rest))
+  }
+}
+
+function ignore(): void {
+  // a 'close' follows
+}
+
+/** More are in use at a time only while a store is slow. */
+const MAX_IDLE_READERS = 64
+
+/** What all connections of a wire share. */
+export class DecisionWireContext extends FrontState {
+  readonly #pipeline: DecisionPipeline
+  readonly #text: AnswerText
+  readonly #readers: HeadReader[] = [new HeadReader()]
+
+  constructor(pipeline: DecisionPipeline, keepAliveMs: number, handOver: (socket: Socket) => void) {
+    super(handOver)
+    this.#pipeline = pipeline
+    this.#text = new AnswerText(keepAliveMs)
+  }
+
+  /** A reader that is not in use. Whoever needs it beyond this turn takes it. */
+  get reader(): HeadReader {
+    return this.#readers.at(-1)!
+  }
+
+  takeReader(): void {
+    this.#readers.pop()!.keepHead()
+    if (this.#readers.length === 0) this.#readers.push(new HeadReader())
+  }
+
+  giveBack(reader: HeadReader): void {
+    reader.clear()
+    if (this.#readers.length < MAX_IDLE_READERS) this.#readers.push(reader)
+  }
+
+  decide(question: HeadReader): DecisionAnswer | Promise<DecisionAnswer> {
+    return this.#pipeline.decide(question)
+  }
+
+  textOf(answer: DecisionAnswer): string {
+    return this.#text.of(answer)
+  }
+}
+
+/** Writes answers down byte for byte as `node:http` does on a connection that it keeps. */
+class AnswerText {
+  readonly #keepAlive: string
+  readonly #statusLines = new Map<number, string>()
+  /** What most answers are. */
+  readonly #allowed = new RateLimitText('HTTP/1.1 200 OK\r\n')
+  /** The fields that all answers of this second end with. */
+  #ending: string | undefined
+
+  constructor(keepAliveMs: number) {
+    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n\r\n`
+  }
+
+  of(answer: DecisionAnswer): string {
+    const { status, decision, isDebug, reservation } = answer
+    const ending = this.#ending ?? this.#newEnding()
+    const isUsual = !isDebug && reservation === undefined
+    if (isUsual && decision?.action === 'allow' && decision.limit !== undefined) return this.#allowed.of(decision.limit) + ending
+    const headers = answerHeaders(answer)
+    let text = this.#statusLine(status)
+    for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`
+    return text + ending
+  }
+
+  #statusLine(status: number): string {
+    let line = this.#statusLines.get(status)
+    if (line === undefined) {
+      line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+      this.#statusLines.set(status, line)
+    }
+    return line
+  }
+
+  #newEnding(): string {
+    const now = new Date()
+    this.#ending = flatText(`Content-Length: 0\r\nDate: ${now.toUTCString()}\r\n${this.#keepAlive}`)
+    // A timer a second costs less than a look at the clock per answer.
+    setTimeout(() => {
+      this.#ending = undefined
+    }, 1000 - now.getMilliseconds()).unref()
+    return this.#ending
+  }
+}

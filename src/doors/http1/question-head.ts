@@ -1,0 +1,341 @@
+import type { Door, Question } from '../../decide/question.ts'
+import type { Reason } from '../../engine/reasons.ts'
+import { endOfTarget, isSameName, isSameText } from '../../http1/characters.ts'
+import { FIELD_INTS, HeadFields, MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
+import {
+  type ByLength,
+  byLength,
+  bytesOf,
+  endOfMethod,
+  endOfSame,
+  endOfVersion,
+  INCOMPLETE,
+  includes,
+  OTHER,
+  PLAIN_METHODS,
+} from '../../http1/request-line.ts'
+import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../../request/view.ts'
+import { hostEnd, hostStart, type OriginalField, QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
+
+const ABSENT = -1
+/** Before the fields, as if they were some without a name: what is read from the request line, or out of a field. */
+const READ_METHOD = 0
+const READ_URI = FIELD_INTS
+const READ_HOST = 2 * FIELD_INTS
+const RESERVED_FIELDS = 3
+const FIRST_FIELD = RESERVED_FIELDS * FIELD_INTS
+const NO_BYTES = new Uint8Array(0)
+
+/**
+ * Reads the heads of plain questions, and is the question that the last of them asks; it is used again for the next. Whatever is
+ * not certainly a question of a known shape without a body is OTHER; nothing is repaired.
+ */
+export class HeadReader implements Question, RequestView {
+  #bytes: Uint8Array = NO_BYTES
+  #end = 0
+  /** Of the head that was read last. */
+  #headAt = 0
+  #headEnd = 0
+  /** The same, a character a byte, as `node:http` reads them. */
+  #text = ''
+  readonly #fields = new HeadFields(RESERVED_FIELDS)
+  readonly #startLine = new StartLine()
+  // Places in `#fields`.
+  #ownHost = ABSENT
+  #method = ABSENT
+  #uri = ABSENT
+  #host = ABSENT
+  #repeated: Reason | undefined
+
+  /** From now on heads are read from these bytes, up to `end`. */
+  begin(bytes: Buffer, end: number): void {
+    this.#bytes = bytes
+    this.#end = end
+    this.#text = bytes.toString('latin1', 0, end)
+  }
+
+  /** To be called when the bytes may change while the head that was read last is still in use: that head is copied. */
+  keepHead(): void {
+    const from = this.#headAt
+    const head = Buffer.from(this.#bytes.subarray(from, this.#headEnd))
+    this.#fields.moveBack(from)
+    this.#bytes = head
+    this.#text = head.toString('latin1')
+    this.#end = head.length
+    this.#headAt = 0
+    this.#headEnd = head.length
+  }
+
+  /** Lets go of what was read. */
+  clear(): void {
+    this.#bytes = NO_BYTES
+    this.#end = 0
+    this.#text = ''
+    this.#fields.shrink()
+    this.#forget()
+  }
+
+  /** Reads the head that begins at `from`; returns where it ends, INCOMPLETE or OTHER. */
+  read(from: number): number {
+    const bytes = this.#bytes
+    const limit = Math.min(this.#end, from + MAX_HEAD_BYTES)
+    const cut = this.#end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
+    const begun = this.#startLine.read(bytes, from, limit)
+    if (begun < 0) return begun === INCOMPLETE ? cut : OTHER
+    this.#forget()
+    const { knownFields, isInLine, isOwnHost } = this.#startLine.wireShape
+    const end = this.#fields.read(bytes, begun, limit)
+    if (end === OTHER || this.#fields.contentLength > 0 || this.#fields.isChunked || !this.#noteFields(knownFields)) return OTHER
+    if (end === INCOMPLETE) return cut
+    if (isInLine) this.#readStartLine(from)
+    this.#headAt = from
+    this.#headEnd = end
+    if (isOwnHost) this.#host = this.#ownHost
+    return this.#ownHost === ABSENT ? OTHER : end
+  }
+
+  get door(): Door {
+    return this.#startLine.wireShape.shape.door
+  }
+
+  original(): RequestView | Reason {
+    if (this.#repeated !== undefined) return this.#repeated
+    const { method, uri, host } = this.#startLine.wireShape.shape
+    if (method?.missing !== undefined && this.#isEmpty(this.#method)) return method.missing
+    if (uri?.missing !== undefined && this.#isEmpty(this.#uri)) return uri.missing
+    if (host?.missing !== undefined && this.#isEmpty(this.#host)) return host.missing
+    return host === undefined && !this.#readUrl() ? 'bad_original_url' : this
+  }
+
+  get method(): string {
+    return this.#original(this.#method)
+  }
+
+  get uri(): string {
+    return this.#original(this.#uri)
+  }
+
+  get host(): string {
+    return this.#original(this.#host)
+  }
+
+  header(name: string): FieldValue {
+    const { places, used } = this.#fields
+    let value: string | undefined
+    for (let field = FIRST_FIELD; field < used; field += FIELD_INTS) {
+      if (places[field + 1]! - places[field]! !== name.length || !isSameText(this.#bytes, places[field]!, name)) continue
+      if (value === undefined) {
+        value = this.#value(field)
+        continue
+      }
+      const longer = withNextLine(name, value, this.#value(field))
+      if (longer === REPEATED) return REPEATED
+      value = longer
+    }
+    return value
+  }
+
+  cookie(): string | undefined {
+    return this.header('cookie') as string | undefined
+  }
+
+  traceparent(): FieldValue {
+    return this.header('traceparent')
+  }
+
+  #forget(): void {
+    this.#ownHost = ABSENT
+    this.#method = ABSENT
+    this.#uri = ABSENT
+    this.#host = ABSENT
+    this.#repeated = undefined
+  }
+
+  #readStartLine(from: number): void {
+    const { wireShape, methodEnd, restAt, restEnd } = this.#startLine
+    if (wireShape.shape.method === undefined) this.#method = this.#place(READ_METHOD, from, methodEnd)
+    if (wireShape.shape.uri === undefined) this.#uri = this.#place(READ_URI, restAt, restEnd)
+  }
+
+  /** Returns false for a URI that is no absolute URL. */
+  #readUrl(): boolean {
+    const { places } = this.#fields
+    const urlEnd = places[this.#uri + 3]!
+    const at = hostStart(this.#text, places[this.#uri + 2]!, urlEnd)
+    const end = at < 0 ? -1 : hostEnd(this.#text, at, urlEnd)
+    if (end < 0) return false
+    this.#host = this.#place(READ_HOST, at, end)
+    this.#uri = this.#place(READ_URI, end, urlEnd)
+    return true
+  }
+
+  #place(field: number, at: number, end: number): number {
+    const { places } = this.#fields
+    places[field + 2] = at
+    places[field + 3] = end
+    return field
+  }
+
+  /** Returns false where `node:http` must judge what comes twice. */
+  #noteFields(knownFields: ByLength<KnownField>): boolean {
+    const { places, used } = this.#fields
+    for (let field = FIRST_FIELD; field < used; field += FIELD_INTS) {
+      const nameAt = places[field]!
+      const length = places[field + 1]! - nameAt
+      const known = length < knownFields.length ? knownFields[length] : undefined
+      if (known !== undefined && !this.#note(field, nameAt, known)) return false
+    }
+    return true
+  }
+
+  #note(field: number, nameAt: number, known: readonly KnownField[]): boolean {
+    for (let i = 0; i < known.length; i++) {
+      if (isSameName(this.#bytes, nameAt, known[i]!.name)) return this.#noteKnown(field, known[i]!)
+    }
+    return true
+  }
+
+  #noteKnown(field: number, { meaning, repeated }: KnownField): boolean {
+    switch (meaning) {
+      case OWN_HOST:
+        if (this.#ownHost !== ABSENT) return false
+        this.#ownHost = field
+        return true
+      case ORIGINAL_METHOD:
+        if (this.#method !== ABSENT) this.#repeated ??= repeated
+        this.#method = field
+        return true
+      case ORIGINAL_URI:
+        if (this.#uri !== ABSENT) this.#repeated ??= repeated
+        this.#uri = field
+        return true
+      case ORIGINAL_HOST:
+        if (this.#host !== ABSENT) this.#repeated ??= repeated
+        this.#host = field
+        return true
+      default:
+        return true
+    }
+  }
+
+  #isEmpty(field: number): boolean {
+    const { places } = this.#fields
+    return field === ABSENT || places[field + 2] === places[field + 3]
+  }
+
+  #original(field: number): string {
+    return field === ABSENT ? '' : this.#value(field)
+  }
+
+  #value(field: number): string {
+    const { places } = this.#fields
+    return this.#text.slice(places[field + 2]!, places[field + 3]!)
+  }
+}
+
+const SLASH = 0x2f
+const QUESTION_MARK = 0x3f
+
+/** Reads the request lines of questions, and keeps what the last one says. */
+class StartLine {
+  wireShape: WireShape = WIRE_SHAPES[0]!
+  // Where its parts are, for shapes that read the original request from it.
+  methodEnd = 0
+  /** What follows the shape's path in the target. */
+  restAt = 0
+  restEnd = 0
+
+  /** Returns where the line that begins at `from` ends, INCOMPLETE or OTHER. */
+  read(bytes: Uint8Array, from: number, limit: number): number {
+    for (let i = 0; i < WIRE_SHAPES.length; i++) {
+      const { usualLine } = WIRE_SHAPES[i]!
+      if (usualLine === undefined || endOfSame(bytes, from, usualLine, limit) < from + usualLine.length) continue
+      this.wireShape = WIRE_SHAPES[i]!
+      return from + usualLine.length
+    }
+    return this.#readAny(bytes, from, limit)
+  }
+
+  #readAny(bytes: Uint8Array, from: number, limit: number): number {
+    const methodEnd = endOfMethod(bytes, from, limit)
+    if (methodEnd < 0) return methodEnd
+    const targetAt = methodEnd + 1
+    for (let i = 0; i < WIRE_SHAPES.length; i++) {
+      const wireShape = WIRE_SHAPES[i]!
+      const { path, methods, shape } = wireShape
+      const pathEnd = endOfSame(bytes, targetAt, path, limit)
+      if (pathEnd === limit) return INCOMPLETE
+      if (pathEnd < targetAt + path.length) continue
+      if (methods !== PLAIN_METHODS && !includes(methods, bytes, from, methodEnd)) return OTHER
+      const next = bytes[pathEnd]
+      const hasRest = next === QUESTION_MARK || (next === SLASH && shape.uri === undefined)
+      const restEnd = hasRest ? endOfTarget(bytes, pathEnd, limit) : pathEnd
+      const end = endOfVersion(bytes, restEnd, limit)
+      if (end < 0) return end
+      this.wireShape = wireShape
+      this.methodEnd = methodEnd
+      this.restAt = pathEnd
+      this.restEnd = restEnd
+      return end
+    }
+    return OTHER
+  }
+}
+
+/** What a field means to the fast wire. */
+const OWN_HOST = 0
+const ORIGINAL_METHOD = 1
+const ORIGINAL_URI = 2
+const ORIGINAL_HOST = 3
+
+interface KnownField {
+  /** In lower case. */
+  readonly name: Uint8Array
+  readonly meaning: number
+  /** Undefined: `node:http` judges what comes twice. */
+  readonly repeated: Reason | undefined
+}
+
+/** A question's shape as the fast wire compares it with the bytes that come. */
+interface WireShape {
+  readonly shape: QuestionShape
+  /** The request line says something about the request that is asked about, so each has its own. */
+  readonly isInLine: boolean
+  /** Else nearly all have this one, which can be compared at one go. */
+  readonly usualLine: Uint8Array | undefined
+  readonly path: Uint8Array
+  readonly methods: ByLength<Uint8Array>
+  readonly knownFields: ByLength<KnownField>
+  /** The host of the request that is asked about is the question's own. */
+  readonly isOwnHost: boolean
+}
+
+const HOST = 'host'
+
+const WIRE_SHAPES: readonly WireShape[] = QUESTION_SHAPES.map((shape) => {
+  const { path, methods, method, uri, host } = shape
+  const isInLine = method === undefined || uri === undefined
+  return {
+    shape,
+    isInLine,
+    usualLine: isInLine ? undefined : bytesOf(`${methods?.[0] ?? 'GET'} ${path} HTTP/1.1\r\n`),
+    path: bytesOf(path),
+    methods: methods === undefined ? PLAIN_METHODS : byLength(methods.map(bytesOf), ({ length }) => length),
+    knownFields: byLength(knownFields(shape), ({ name }) => name.length),
+    isOwnHost: host?.name === HOST,
+  }
+})
+
+function knownFields({ method, uri, host }: QuestionShape): KnownField[] {
+  const originals = [
+    [method, ORIGINAL_METHOD],
+    [uri, ORIGINAL_URI],
+    [host?.name === HOST ? undefined : host, ORIGINAL_HOST],
+  ] as const
+  const own = { name: bytesOf(HOST), meaning: OWN_HOST, repeated: undefined }
+  return [...originals.flatMap(([field, meaning]) => (field === undefined ? [] : [originalField(field, meaning)])), own]
+}
+
+function originalField({ name, repeated }: OriginalField, meaning: number): KnownField {
+  return { name: bytesOf(name), meaning, repeated }
+}

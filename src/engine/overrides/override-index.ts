@@ -1,0 +1,165 @@
+import type { OverridesChange, TimedOverride } from '../../overrides/override.ts'
+import type { PlanCounter } from '../../policy/algorithms/compiled-rule.ts'
+import { identityName } from '../../policy/compile.ts'
+import { type FittedOverride, fitOverride } from '../../policy/overridden-rule.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../../policy/plan.ts'
+import { statedLimits } from '../../policy/stated-limit.ts'
+import type { Counter } from '../../store/charges.ts'
+import type { CounterStore } from '../../store/counter-store.ts'
+import type { CallerDigest } from '../decide-options.ts'
+import { isInForce, RuleOverrides, type Variant } from './rule-overrides.ts'
+
+/** Finds the override that is in force for a rule and a caller. */
+export class OverrideIndex {
+  readonly #byRule = new Map<PlanRule, RuleOverrides>()
+  /** By the identity of each of a rule's counters. */
+  readonly #byIdentity = new Map<string, { readonly overrides: RuleOverrides; readonly position: number }>()
+  /** Policies with rules that overrides may block, and how many of these there are. */
+  readonly #blocks = new Map<PlanPolicy, number>()
+  #shadows: readonly TimedOverride[] = []
+  readonly #callerDigest: CallerDigest
+
+  constructor(callerDigest: CallerDigest) {
+    this.#callerDigest = callerDigest
+  }
+
+  putShadow(shadow: TimedOverride): void {
+    this.#shadows = [...this.#shadows.filter(({ override }) => override.id !== shadow.override.id), shadow]
+  }
+
+  removeShadow(id: string): void {
+    if (this.#shadows.length > 0) this.#shadows = this.#shadows.filter(({ override }) => override.id !== id)
+  }
+
+  /** `values`: in the order of the rule's limit keys, credentials as digests; none: all callers. */
+  add(variant: Variant, values: readonly string[]): void {
+    const rule = variant.rule.variantOf!
+    let found = this.#byRule.get(rule)
+    if (found === undefined) {
+      found = new RuleOverrides(rule, this.#callerDigest)
+      this.#byRule.set(rule, found)
+      for (const [position, counter] of rule.counters.entries()) this.#byIdentity.set(identityName(counter), { overrides: found, position })
+    }
+    found.add(variant, values)
+    if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, 1)
+  }
+
+  /** One that was added, with the same values. */
+  remove(variant: Variant, values: readonly string[]): void {
+    const rule = variant.rule.variantOf!
+    const found = this.#byRule.get(rule)!
+    found.remove(variant, values)
+    if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, -1)
+    if (!found.isEmpty) return
+    this.#byRule.delete(rule)
+    for (const counter of rule.counters) this.#byIdentity.delete(identityName(counter))
+  }
+
+  get isEmpty(): boolean {
+    return this.#byRule.size === 0 && this.#shadows.length === 0
+  }
+
+  /** Whether all policies are in shadow mode. */
+  isShadowed(nowMs: number): boolean {
+    for (let i = 0; i < this.#shadows.length; i++) if (isInForce(this.#shadows[i]!, nowMs)) return true
+    return false
+  }
+
+  /** Of one rule of the bundle. */
+  of(rule: PlanRule): RuleOverrides | undefined {
+    return this.#byRule.get(rule)
+  }
+
+  /** The counter of a caller under the override in force, by a counter of this or an earlier plan. Undefined where none limits it. */
+  counterOf(counter: PlanCounter, values: readonly string[], nowMs: number): Counter | undefined {
+    const found = this.#byIdentity.get(identityName(counter))
+    return found?.overrides.find(values, nowMs)?.counters[found.position]
+  }
+
+  mayBlock(policy: PlanPolicy): boolean {
+    return policy.hasBlocks || this.#blocks.has(policy)
+  }
+
+  #countBlocks(policy: PlanPolicy, change: number): void {
+    const count = (this.#blocks.get(policy) ?? 0) + change
+    if (count > 0) this.#blocks.set(policy, count)
+    else this.#blocks.delete(policy)
+  }
+}
+
+/** What overrides make of one plan's rules. Those whose rule the plan does not have, or that do not fit it, are not in force. */
+export class PlanOverrides {
+  /** Undefined where there are none: then a decision checks no more than that. */
+  index: OverrideIndex | undefined
+  readonly #all: OverrideIndex
+  readonly #plan: PlannedRules
+  readonly #store: CounterStore
+  /** By the override's id. */
+  readonly #fitted = new Map<string, Fitted>()
+
+  constructor(plan: PlannedRules, store: CounterStore, callerDigest: CallerDigest) {
+    this.#plan = plan
+    this.#store = store
+    this.#all = new OverrideIndex(callerDigest)
+  }
+
+  /** All that were put and are not gone, whether or not they fit the plan. */
+  list(): TimedOverride[] {
+    return Array.from(this.#fitted.values(), ({ timed }) => timed)
+  }
+
+  /** Whether it was put, and neither gone nor put anew with other times since. */
+  has(timed: TimedOverride): boolean {
+    return this.#fitted.get(timed.override.id)?.timed === timed
+  }
+
+  change({ put, gone }: OverridesChange): void {
+    for (const id of gone) this.#remove(id)
+    for (const timed of put) this.#put(timed)
+    this.index = this.#all.isEmpty ? undefined : this.#all
+  }
+
+  #put(timed: TimedOverride): void {
+    const { id, subject } = timed.override
+    const fitted = subject === 'all_policies' ? { timed, variant: undefined, values: [] } : this.#fit(timed)
+    this.#remove(id)
+    this.#fitted.set(id, fitted)
+    if (subject === 'all_policies') this.#all.putShadow(timed)
+    if (fitted.variant !== undefined) this.#all.add(fitted.variant, fitted.values)
+  }
+
+  #remove(id: string): void {
+    this.#all.removeShadow(id)
+    const known = this.#fitted.get(id)
+    if (known?.variant !== undefined) this.#all.remove(known.variant, known.values)
+    this.#fitted.delete(id)
+  }
+
+  /** One whose end alone has changed is not fitted again. */
+  #fit(timed: TimedOverride): Fitted {
+    const { override, fromMs, toMs } = timed
+    const known = this.#fitted.get(override.id)
+    if (known?.timed.fromMs === fromMs) return { ...known, timed, variant: known.variant && { ...known.variant, toMs } }
+    const fit = fitOverride(this.#plan, override)
+    return typeof fit === 'string'
+      ? { timed, variant: undefined, values: [] }
+      : { timed, variant: this.#open(timed, fit), values: fit.values }
+  }
+
+  #open({ override, fromMs, toMs }: TimedOverride, { rule, variant }: FittedOverride): Variant {
+    const counters = variant.counters.map(({ identity, limit, isLeasable, isSettled }, c) => {
+      const source = { momentMs: override.sinceMs, untilMs: override.untilMs, ruleSize: rule.counters[c]!.size }
+      return this.#store.open({ identity, limit, isLeasable, isSettled, sinceMs: fromMs, override: source })
+    })
+    return { override, fromMs, toMs, rule: variant, counters, stated: statedLimits(variant.source) }
+  }
+}
+
+type PlannedRules = Pick<Plan, 'policiesById'>
+
+interface Fitted {
+  readonly timed: TimedOverride
+  /** Undefined where it does not fit. */
+  readonly variant: Variant | undefined
+  readonly values: readonly string[]
+}

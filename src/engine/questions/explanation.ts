@@ -1,0 +1,93 @@
+import type { Override } from '../../overrides/override.ts'
+import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
+import { blockIn } from '../charging.ts'
+import type { Decision } from '../decision.ts'
+import { keyIndexesOf, type Run } from '../run.ts'
+import type { ExplainedCounter } from '../seen-counters.ts'
+import { AMBIGUOUS_MATCH, APPLIES, type Mismatch, NO_MATCH, OVER, type Verdict } from '../verdict.ts'
+
+/** What would be decided for a request, and why. Nothing was taken for it. */
+export interface Explanation {
+  readonly decision: Decision
+  /** Every policy of the plan, in bundle order. */
+  readonly policies: readonly ExplainedPolicy[]
+}
+
+export interface ExplainedPolicy {
+  readonly policy: PlanPolicy
+  /** Why it does not cover the request; undefined where it does. */
+  readonly why: Mismatch | undefined
+  /** Empty where the policy does not cover the request. */
+  readonly rules: readonly ExplainedRule[]
+}
+
+export interface ExplainedRule {
+  readonly rule: PlanRule
+  /** Why it does not apply; undefined where it does. */
+  readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
+  /** What the request would take from each of its counters, in their units; undefined where two readers could understand it differently. */
+  readonly cost: number | undefined
+  /** Of its match and its limit keys. */
+  readonly descriptors: readonly ExplainedDescriptor[]
+  /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
+  readonly counters: readonly ExplainedCounter[]
+  /** The one that is in force for this caller. */
+  readonly override: Override | undefined
+}
+
+export interface ExplainedDescriptor {
+  readonly key: string
+  /** Undefined where it is missing or repeated. */
+  readonly value: string | undefined
+}
+
+/** An explanation whose policies are described one by one, as they are asked for. */
+export interface StepwiseExplanation {
+  readonly decision: Decision
+  readonly policies: Iterable<ExplainedPolicy>
+}
+
+/** Every policy, as a run that looks has seen it. The run must stay as it is until all of them are described. */
+export function* describePolicies(run: Run): Generator<ExplainedPolicy> {
+  const { policies, count } = run.matches
+  const matched = new Set(policies.slice(0, count))
+  for (const policy of run.active!.plan.policies) {
+    if (matched.has(policy)) yield { policy, why: undefined, rules: describeRules(run, policy) }
+    else yield { policy, why: run.mismatchOf(policy), rules: [] }
+  }
+}
+
+function describeRules(run: Run, policy: PlanPolicy): ExplainedRule[] {
+  // A shadow policy is left out as a whole.
+  const isLeftOut = run.simulates(policy) && run.isAmbiguous(policy) && blockIn(run, policy) === undefined
+  const verdicts = run.judge(policy)
+  return policy.rules.map((rule, i) => {
+    const variant = run.variantOf(rule)
+    const inForce = variant?.rule ?? rule
+    return {
+      rule,
+      why: isLeftOut ? 'repeated_descriptor' : whyNot(run, inForce, verdicts.of(i)),
+      cost: costOf(run, inForce, rule.counters[0]?.unit ?? 1),
+      descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describeKey(run, index)),
+      counters: run.seen!.of(rule),
+      override: variant?.override,
+    }
+  })
+}
+
+/** Undefined where the field that says it is repeated, and where it depends on a body that can be understood in more than one way. */
+function costOf(run: Run, { cost }: PlanRule, unit: number): number | undefined {
+  const amount = cost.of(run)
+  return Number.isNaN(amount) || (cost.needsBody && run.isBodyAmbiguous) ? undefined : amount / unit
+}
+
+function whyNot(run: Run, rule: PlanRule, verdict: Verdict): ExplainedRule['why'] {
+  if (verdict === APPLIES) return run.isCostAmbiguous(rule) ? 'repeated_descriptor' : undefined
+  if (verdict === AMBIGUOUS_MATCH) return 'repeated_descriptor'
+  return verdict === NO_MATCH || verdict === OVER ? 'no_match' : 'missing_descriptor'
+}
+
+function describeKey(run: Run, index: number): ExplainedDescriptor {
+  const value = run.valueOf(index)
+  return { key: run.active!.plan.keys[index]!.text, value: typeof value === 'string' ? value : undefined }
+}

@@ -1,0 +1,129 @@
+import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
+import type { Override } from '../../overrides/override.ts'
+import type { PlanCounter } from '../../policy/algorithms/compiled-rule.ts'
+import { isCredential, parseDescriptorKey } from '../../policy/descriptor-key.ts'
+import type { PlanRule } from '../../policy/plan.ts'
+import { addressForm } from '../../policy/rule-match.ts'
+import { ChargeResults, Charges } from '../../store/charges.ts'
+import type { CounterStore, Outcome } from '../../store/counter-store.ts'
+import type { ActivePlan } from '../active-plan.ts'
+import type { CallerDigest } from '../decide-options.ts'
+import type { Variant } from '../overrides/rule-overrides.ts'
+import { shownLevel } from '../verdict.ts'
+
+/** Names the counters of one rule for one caller. */
+export interface CounterName {
+  readonly policy: string
+  readonly rule: string
+  /** A text for each of the rule's limit_keys, and nothing else. */
+  readonly values: Readonly<Record<string, string>>
+}
+
+/** The state of the counters, or why it is not known. */
+export type Inspection =
+  | {
+      readonly ok: true
+      readonly rule: PlanRule
+      /** By its limit keys, as its counters have them. */
+      readonly values: readonly string[]
+      readonly counters: readonly CounterStatus[]
+      /** The one that is in force for this caller. */
+      readonly override: Override | undefined
+    }
+  | { readonly ok: false; readonly error: InspectionError }
+
+export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values' | 'store_unavailable'
+
+/** A rule's counters for one caller, found by their name. */
+export interface FoundCounters {
+  readonly rule: PlanRule
+  readonly values: readonly string[]
+  /** A row for each of the rule's counters, at no cost. */
+  readonly charges: Charges
+  readonly variant: Variant | undefined
+}
+
+/** Under the limits that are in force at `nowMs`. */
+export function findCounters(active: ActivePlan | undefined, name: CounterName, nowMs: number): FoundCounters | InspectionError {
+  const policy = active?.plan.policiesById.get(name.policy)
+  if (policy === undefined) return 'unknown_policy'
+  const rule = policy.rules.find((each) => each.name === name.rule)
+  if (rule === undefined) return 'unknown_rule'
+  const values = subjectOf(rule, name.values)
+  if (values === undefined) return 'wrong_values'
+  const variant = active!.overrides.index?.of(rule)?.find(values, nowMs)
+  const charges = new Charges()
+  for (const [c, counter] of rule.counters.entries()) {
+    for (const value of values) charges.addValue(value)
+    charges.add(variant?.counters[c] ?? active!.counters[counter.index]!, 0)
+  }
+  return { rule, values, charges, variant }
+}
+
+/** Reads them without taking anything. */
+export function inspectCounters(
+  { rule, values, charges, variant }: FoundCounters,
+  store: CounterStore,
+  nowMs: number,
+  wallMs: number,
+): Inspection | Promise<Inspection> {
+  const results = new ChargeResults()
+  const report = (outcome: Outcome): Inspection => {
+    // Where a store lets everything pass while it is unreachable, it takes nothing, and does not know what is left.
+    if (outcome === 'unavailable' || results.takenFrom === 'none') return { ok: false, error: 'store_unavailable' }
+    const counters = rule.counters.map((counter, row) =>
+      statusOf(variant?.rule.counters[row] ?? counter, results.levels[row]!, results.wallMs),
+    )
+    return { ok: true, rule, values, counters, override: variant?.override }
+  }
+  if (charges.length === 0) return report(true)
+  const outcome = store.checkAll(charges, results, nowMs, wallMs, true)
+  return outcome instanceof Promise ? outcome.then(report) : report(outcome)
+}
+
+/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, unknown, or no address. */
+function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): string[] | undefined {
+  const given = new Map<string, string>()
+  for (const [text, value] of Object.entries(values ?? {})) {
+    const key = parseDescriptorKey(text)?.text ?? text
+    if (typeof value !== 'string' || (value === '' && !key.startsWith('descriptor:')) || given.has(key) || !limitKeys.includes(key))
+      return undefined
+    const subject = key === 'ip:address' ? addressForm(value) : value
+    if (subject === undefined) return undefined
+    given.set(key, subject)
+  }
+  return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined
+}
+
+/** The state of one counter of a rule for one caller: in tokens, and that of a budget in hundredths of a unit of its currency. */
+export interface CounterStatus {
+  readonly kind: PlanCounter['part']
+  /** The most that it can ever hold. */
+  readonly limit: number
+  /** What is left, with fractions. Settlements may leave a debt: then it is negative. */
+  readonly level: number
+  /** What is left, rounded down, and never negative. */
+  readonly remaining: number
+  /** Until it is full again. */
+  readonly resetMs: number
+}
+
+export function statusOf(counter: PlanCounter, level: number, wallMs: number): CounterStatus {
+  const { part, size, limit, unit } = counter
+  return {
+    kind: part,
+    limit: size / unit,
+    level: level / unit,
+    remaining: shownLevel(level, counter),
+    resetMs: algorithmOf(limit).resetMs(limit, level, wallMs),
+  }
+}
+
+/** A caller's values by the rule's limit keys, as operators may see them: credentials are digests. */
+export function shownValues(
+  { limitKeys }: Pick<PlanRule, 'limitKeys'>,
+  values: readonly string[],
+  callerDigest: CallerDigest,
+): Record<string, string> {
+  return Object.fromEntries(limitKeys.map((key, i) => [key, isCredential(key) ? callerDigest([values[i]!]) : values[i]!]))
+}

@@ -1,0 +1,163 @@
+import { once } from 'node:events'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { createGzip, gzipSync } from 'node:zlib'
+import type { Asked, FakeCall } from './call.ts'
+import type { FakeResponse, StreamDialect, StreamEvent } from './dialect.ts'
+import { type FakeLlmOptions, LINE_ENDS, type LineEnd } from './flags.ts'
+
+/** Sends event after event, to the last one or to the failure. */
+export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: Asked): Promise<void> {
+  const { res, options, signal } = call
+  res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
+  res.setHeader('Cache-Control', 'no-cache')
+  if (options.isGzip) res.setHeader('Content-Encoding', 'gzip')
+  const writer = new ResponseWriter(call)
+  const gzip = options.isGzip ? new PiecewiseGzip() : undefined
+  try {
+    for (const event of untilFailure(dialect, asked, options)) {
+      if (event === BREAK) return await breakDown(call, breakdownOf(options)!)
+      if (res.headersSent && options.tokenMs > 0) await sleep(options.tokenMs, undefined, { signal })
+      const bytes = Buffer.from(sseEventText(event, options.lineEnd))
+      await writer.write(gzip === undefined ? bytes : await gzip.write(bytes))
+    }
+    if (gzip !== undefined) await writer.write(await gzip.end())
+    writer.end()
+  } finally {
+    gzip?.destroy()
+  }
+}
+
+/** Here the connection breaks. */
+const BREAK = Symbol('break')
+
+function* untilFailure(dialect: StreamDialect, asked: Asked, options: FakeLlmOptions): Generator<StreamEvent | typeof BREAK> {
+  let tokens = 0
+  let count = 0
+  for (const event of dialect.events(asked, options)) {
+    if (options.fail !== 'none' && tokens >= options.failAfterTokens) {
+      yield options.fail === 'error-event' ? dialect.errorEvent(count, FAILURE_MESSAGE) : BREAK
+      return
+    }
+    yield event
+    tokens += event.tokens
+    count++
+  }
+}
+
+/** Sends a response in one piece. A failure cuts it in the middle. */
+export async function sendWhole(call: FakeCall, response: FakeResponse): Promise<void> {
+  const { res, options } = call
+  const text = JSON.stringify(response.body)
+  const bytes = options.isGzip ? gzipSync(text) : Buffer.from(text)
+  const breakdown = response.tokens >= options.failAfterTokens ? breakdownOf(options) : undefined
+  const writer = new ResponseWriter(call)
+  res.setHeader('Content-Type', 'application/json')
+  if (options.isGzip) res.setHeader('Content-Encoding', 'gzip')
+  if (breakdown === undefined) {
+    res.setHeader('Content-Length', bytes.length)
+    await writer.write(bytes)
+    writer.end()
+  } else {
+    // Without a length it is chunked, so that garbage can be recognised.
+    if (options.failAfterTokens > 0) await writer.write(bytes.subarray(0, bytes.length / 2))
+    await breakDown(call, breakdown)
+  }
+}
+
+/** Writes a response's bytes in pieces that are sent one by one. Throws an AbortError when the client disconnects. */
+class ResponseWriter {
+  readonly #call: FakeCall
+
+  constructor(call: FakeCall) {
+    this.#call = call
+  }
+
+  async write(bytes: Buffer): Promise<void> {
+    const step = this.#call.options.chunkBytes || bytes.length
+    for (let from = 0; from < bytes.length; from += step) await this.#send(bytes.subarray(from, from + step))
+  }
+
+  end(): void {
+    this.#call.signal.throwIfAborted()
+    this.#call.res.end()
+  }
+
+  async #send(piece: Buffer): Promise<void> {
+    const { res, signal } = this.#call
+    signal.throwIfAborted()
+    if (!res.write(piece)) await once(res, 'drain', { signal })
+    // What is written in one turn of the event loop leaves as one.
+    await nextTurn(undefined, { signal })
+  }
+}
+
+/** A server-sent event. JSON has no line ends of its own, so one data line is enough. */
+function sseEventText({ name, data }: StreamEvent, lineEnd: LineEnd): string {
+  const end = LINE_ENDS[lineEnd]
+  const lines = [`data: ${typeof data === 'string' ? data : JSON.stringify(data)}`]
+  if (name !== undefined) lines.unshift(`event: ${name}`)
+  return lines.map((line) => `${line}${end}`).join('') + end
+}
+
+/** Compresses piece by piece: each can be decompressed before the next one is there. */
+export class PiecewiseGzip {
+  readonly #gzip = createGzip()
+  #chunks: Buffer[] = []
+
+  constructor() {
+    this.#gzip.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
+  }
+
+  async write(bytes: Buffer): Promise<Buffer> {
+    this.#gzip.write(bytes)
+    await new Promise<void>((resolve) => this.#gzip.flush(resolve))
+    return this.#take()
+  }
+
+  async end(): Promise<Buffer> {
+    await new Promise<void>((resolve) => {
+      this.#gzip.once('end', resolve)
+      this.#gzip.end()
+    })
+    return this.#take()
+  }
+
+  /** For one that does not come to its end. */
+  destroy(): void {
+    this.#gzip.destroy()
+  }
+
+  #take(): Buffer {
+    const bytes = Buffer.concat(this.#chunks)
+    this.#chunks = []
+    return bytes
+  }
+}
+
+/** The message of failures that have one. */
+export const FAILURE_MESSAGE = 'the fake LLM was told to fail'
+
+/** Failures of the connection, without a message. */
+type Breakdown = 'reset' | 'stall' | 'garbage'
+
+function breakdownOf({ fail }: FakeLlmOptions): Breakdown | undefined {
+  return fail === 'reset' || fail === 'stall' || fail === 'garbage' ? fail : undefined
+}
+
+async function breakDown(call: FakeCall, breakdown: Breakdown): Promise<void> {
+  const { res, signal } = call
+  if (signal.aborted) return
+  if (breakdown === 'stall') {
+    await once(signal, 'abort')
+    return
+  }
+  call.isBreaking = true
+  if (breakdown === 'reset') {
+    res.socket!.resetAndDestroy()
+    return
+  }
+  if (!res.headersSent) res.flushHeaders()
+  // A chunk begins with its size in hexadecimal digits.
+  res.socket!.write('this is no chunk\r\n')
+  res.socket!.destroySoon()
+}

@@ -1,0 +1,130 @@
+import { asObject, parseJson } from './json.ts'
+
+/** Longer options are left as they are: those that are known have some dozens of bytes. */
+const MAX_OPTIONS_BYTES = 4096
+/** The value behind a name: null, or an object without others in it. */
+const OPTIONS = /^\s*:\s*(null|\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
+const NAME = 'include_usage'
+
+/**
+ * The paths of chat completions and completions, whose streams have a count only where a client asks for it. Model servers take the same bodies at
+ * `/invocations`, as SageMaker calls them, and llama.cpp at Ollama's `/api/chat`.
+ */
+export function mayAskForUsage(path: string): boolean {
+  return /\/(?:completions|invocations|api\/chat)\/?$/i.test(path)
+}
+
+/** A body that asks for the provider's count, and whether the client does not. 'unchanged': it cannot be made to ask. */
+export type UsageRequest = { readonly bytes: Buffer; readonly isForClient: boolean } | 'unchanged'
+
+/**
+ * Has a request for a stream ask for the provider's count. `optionsAt`: where the name `stream_options` ends in the body, 0 where that is missing,
+ * undefined where nobody can tell.
+ */
+export function withUsageRequest(body: Buffer, optionsAt: number | undefined): UsageRequest {
+  if (optionsAt === undefined) return 'unchanged'
+  if (optionsAt === 0) {
+    const start = body.indexOf('{') + 1
+    return { bytes: spliced(body, start, start, `"stream_options":{"${NAME}":true},`), isForClient: false }
+  }
+  // One letter a byte, so that lengths are those of the body.
+  const [all, value] = OPTIONS.exec(body.toString('latin1', optionsAt, optionsAt + MAX_OPTIONS_BYTES)) ?? []
+  if (all === undefined || value === undefined) return 'unchanged'
+  const end = optionsAt + all.length
+  const start = end - value.length
+  const options = asObject(parseJson(body.toString('utf8', start, end))) ?? {}
+  const asked = options[NAME] ?? false
+  // Some servers take other values for true, and others refuse them.
+  if (typeof asked !== 'boolean') return 'unchanged'
+  const names = Object.keys(options)
+  // In upper case, as Go compares names: to it, `ſ` is an `s`.
+  const isInOtherCase = (name: string): boolean => name !== NAME && name.toUpperCase() === NAME.toUpperCase()
+  if (asked && !names.some(isInOtherCase)) return { bytes: body, isForClient: true }
+  const others = Object.fromEntries(names.filter((name) => !isInOtherCase(name)).map((name) => [name, options[name]]))
+  return { bytes: spliced(body, start, end, JSON.stringify({ ...others, [NAME]: true })), isForClient: asked }
+}
+
+function spliced(body: Buffer, from: number, to: number, text: string): Buffer {
+  return Buffer.concat([body.subarray(0, from), Buffer.from(text), body.subarray(to)])
+}
+
+/** How usage is put into the JSON text of an event. */
+export interface UsagePlace {
+  readonly at: number
+  /** How many bytes it takes the place of. */
+  readonly replaced: number
+  /** What comes before it. */
+  readonly before: string
+}
+
+/**
+ * Finds the place without writing the JSON again: unknown fields, the spelling of numbers and the order of keys are preserved. `usage` is what
+ * the object has now; undefined is returned where that must stay. Works on bytes: the structure of JSON is ASCII.
+ */
+export function usagePlace(bytes: Buffer, spans: readonly number[], usage: unknown): UsagePlace | undefined {
+  if (usage === null) {
+    const at = findUsageNull(bytes, spans)
+    return at < 0 ? undefined : { at, replaced: 4, before: '' }
+  }
+  if (usage !== undefined) return undefined
+  const brace = lastBrace(bytes, spans)
+  const isEmpty = previousSign(bytes, spans, brace) === OPEN_OBJECT
+  return { at: brace, replaced: 0, before: isEmpty ? '"usage":' : ',"usage":' }
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const LETTER_N = 0x6e
+
+/** The brace that ends the object: the last one in the data. */
+function lastBrace(bytes: Buffer, spans: readonly number[]): number {
+  for (let i = spans.length - 2; i >= 0; i -= 2) {
+    for (let at = spans[i + 1]! - 1; at >= spans[i]!; at--) if (bytes[at] === CLOSE_OBJECT) return at
+  }
+  return -1
+}
+
+function previousSign(bytes: Buffer, spans: readonly number[], before: number): number {
+  for (let i = spans.length - 2; i >= 0; i -= 2) {
+    for (let at = Math.min(spans[i + 1]!, before) - 1; at >= spans[i]!; at--) if (!isSpace(bytes[at]!)) return bytes[at]!
+  }
+  return -1
+}
+
+/** Where the `null` of the object's own `usage` is; of several, the last, which JSON.parse takes. */
+function findUsageNull(bytes: Buffer, spans: readonly number[]): number {
+  let depth = 0
+  let isInString = false
+  let stringStart = 0
+  let isUsage = false
+  let found = -1
+  for (let i = 0; i < spans.length; i += 2) {
+    for (let at = spans[i]!; at < spans[i + 1]!; at++) {
+      const byte = bytes[at]!
+      if (isInString) {
+        if (byte === BACKSLASH) at++
+        else if (byte === QUOTE) {
+          isInString = false
+          isUsage = depth === 1 && at - stringStart === 6 && bytes.toString('latin1', stringStart + 1, at) === 'usage'
+        }
+      } else if (byte === QUOTE) {
+        isInString = true
+        stringStart = at
+      } else if (byte === OPEN_OBJECT || byte === OPEN_LIST) depth++
+      else if (byte === CLOSE_OBJECT || byte === CLOSE_LIST) depth--
+      // Only a name is followed by a colon and then `n`; a string value is followed by a comma or a bracket.
+      else if (byte === LETTER_N && isUsage && depth === 1) found = at
+      else if (byte === COMMA) isUsage = false
+    }
+  }
+  return found
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
+}

@@ -1,0 +1,203 @@
+import { EVENT_ID, type Event, getScalarValue, parseEvents } from 'js-yaml'
+import type { z } from 'zod'
+import { describeIssue } from '../../policy/parse.ts'
+import { dateTimeMs } from '../../text/formats.ts'
+import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
+import { closest } from '../../text/suggest.ts'
+import { type Excess, readYaml, ValueCounter, YAML_MAX_DEPTH } from '../../text/yaml-document.ts'
+import { type Case, caseSchema, durationMs, timesOf } from './case-schema.ts'
+
+interface CaseProblem extends Problem {
+  /** From 1; undefined where the message says it, or nothing does. */
+  readonly line: number | undefined
+}
+
+/** A case and where it begins. */
+export interface FoundCase extends Case {
+  readonly line: number | undefined
+}
+
+export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly problems: readonly CaseProblem[] }
+
+export const MAX_CASES_BYTES = 16 * 1024 ** 2
+/** Of all steps of a file together. A million take some seconds. */
+const MAX_REQUESTS = 10_000_000
+const MAX_VALUES = 1_000_000
+const MAX_PROBLEMS = 100
+const MAX_PATH_CHARACTERS = 200
+
+const EXCESS: Record<Excess, string> = {
+  part: `it has more than ${MAX_VALUES} values`,
+  total: `it has more than ${MAX_VALUES} values`,
+  endless: 'it contains itself through an alias',
+}
+
+/** Reads a file of cases, in YAML or JSON, and names everything that is wrong with it. Never throws, whatever the text. */
+export function readCases(text: string): ReadCases {
+  const source = text.startsWith('\ufeff') ? text.slice(1) : text
+  if (source.trim() === '') return refuse('it is empty: expected a list of cases')
+  const read = readYaml(source)
+  if ('syntax' in read) return refuse(read.syntax)
+  const excess = new ValueCounter(MAX_VALUES).add(read.value)
+  if (excess !== undefined) return refuse(EXCESS[excess])
+  if (!Array.isArray(read.value)) return refuse(`expected a list of cases, got ${show(read.value)}`)
+  if (read.value.length === 0) return refuse('it has no cases')
+  const { cases, problems } = checkCases(read.value)
+  const lines = yamlLines(source, YAML_MAX_DEPTH, problems.length > 0 ? undefined : 1)
+  if (problems.length === 0) return { cases: cases.map((found, i) => ({ ...found, line: lines.get(formatPath([i])) })) }
+  return { problems: problems.map(({ path, message }) => ({ path: shortened(path), message, line: lineOf(path, lines) })) }
+}
+
+function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readonly problems: Problem[] } {
+  const cases: Case[] = []
+  const problems: Problem[] = []
+  let requests = 0
+  for (const [i, item] of items.entries()) {
+    if (problems.length >= MAX_PROBLEMS) break
+    const result = caseSchema.safeParse(item)
+    if (result.success) cases.push(result.data)
+    else for (const issue of result.error.issues) addFew(problems, problemsOf({ ...issue, path: [i, ...issue.path] }, items))
+    addFew(problems, reservedNames(item, [i]))
+    addFew(problems, lateSteps(result.data, [i]))
+    for (const step of result.data?.steps ?? []) requests += timesOf(step)
+    if (requests > MAX_REQUESTS) {
+      problems.push({ path: formatPath([i]), message: `with this case there are more than ${MAX_REQUESTS} requests in the file` })
+      break
+    }
+  }
+  if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: 'there may be more' })
+  return { cases, problems: problems.slice(0, MAX_PROBLEMS + 1) }
+}
+
+function addFew(list: Problem[], more: Iterable<Problem>): void {
+  if (list.length >= MAX_PROBLEMS) return
+  for (const problem of more) if (list.push(problem) >= MAX_PROBLEMS) return
+}
+
+/** RFC 3339 has no later times. */
+const END_MS = Date.UTC(10_000, 0)
+
+function* lateSteps(found: Case | undefined, path: Path): Generator<Problem> {
+  let atMs = found === undefined ? 0 : dateTimeMs(found.at)
+  for (const [i, { after }] of (found?.steps ?? []).entries()) {
+    atMs += durationMs(after)!
+    if (atMs < END_MS) continue
+    yield { path: formatPath([...path, 'steps', i, 'after']), message: 'expected a time before the year 10000' }
+    return
+  }
+}
+
+function* problemsOf(issue: z.core.$ZodIssue, data: unknown): Generator<Problem> {
+  if (issue.code !== 'unrecognized_keys') return yield* describeIssue(issue, data)
+  const known = knownFields(issue.path)
+  for (const key of issue.keys) {
+    const suggestion = closest(key, known)
+    const hint = suggestion === undefined ? `: expected ${known.join(', ')}` : `: did you mean "${suggestion}"?`
+    yield { path: formatPath([...issue.path, key]), message: `unknown field ${show(key)}${hint}` }
+  }
+}
+
+/** The fields of the object at this path of a list of cases. */
+function knownFields(path: Path): readonly string[] {
+  const step = caseSchema.shape.steps.element.shape
+  switch (path.at(-1)) {
+    case 'request':
+      return Object.keys(step.request.shape)
+    case 'expect':
+      return Object.keys(step.expect.unwrap().shape)
+    case 'usage':
+      return Object.keys(step.usage.unwrap().shape)
+    default:
+      return Object.keys(path.length === 1 ? caseSchema.shape : step)
+  }
+}
+
+/** The schema checks all names but this one, which it drops. */
+function* reservedNames(value: unknown, path: Path): Generator<Problem> {
+  if (typeof value !== 'object' || value === null) return
+  for (const name of Object.keys(value)) {
+    if (name === '__proto__') yield { path: formatPath([...path, name]), message: 'unknown field "__proto__"' }
+    else yield* reservedNames((value as Record<string, unknown>)[name], [...path, Array.isArray(value) ? Number(name) : name])
+  }
+}
+
+/** A name in it may be as long as the file. */
+function shortened(path: string): string {
+  return path.length > MAX_PATH_CHARACTERS ? `${path.slice(0, MAX_PATH_CHARACTERS)}…` : path
+}
+
+/** Of the nearest value around it that has a line. */
+function lineOf(path: string, lines: ReadonlyMap<string, number>): number | undefined {
+  for (let text = path; text !== ''; ) {
+    const line = lines.get(text)
+    if (line !== undefined) return line
+    const shorter = text.replace(/(?:\.[\w$]+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])$/, '')
+    if (shorter === text) return undefined
+    text = shorter
+  }
+  return undefined
+}
+
+function refuse(message: string): ReadCases {
+  return { problems: [{ path: '', message, line: undefined }] }
+}
+
+/** The line of each value in a valid YAML document, from 1, by its path of up to `maxSteps`. What an alias stands for has none. */
+function yamlLines(text: string, maxDepth: number, maxSteps = Number.POSITIVE_INFINITY): Map<string, number> {
+  const lines = new Map<string, number>()
+  const lineAt = lineCounter(text)
+  const note = (path: Path, event: NodeEvent): void => {
+    if (path.length <= maxSteps) lines.set(formatPath(path), lineAt(startOf(event)))
+  }
+  const open: Level[] = []
+  for (const event of parseEvents(text, { maxDepth })) {
+    if (event.type === EVENT_ID.DOCUMENT) continue
+    if (event.type === EVENT_ID.POP) {
+      open.pop()
+      continue
+    }
+    const level = open.at(-1)
+    if (level !== undefined && !level.isList && level.key === undefined) {
+      // What is no text has no path, but takes its place.
+      level.key = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : ''
+      note([...level.path, level.key], event)
+      if (!isCollection(event)) continue
+    }
+    const path = level === undefined ? [] : [...level.path, level.isList ? level.next++ : level.key!]
+    if (level === undefined || level.isList) note(path, event)
+    else level.key = undefined
+    if (isCollection(event)) open.push({ path, isList: event.type === EVENT_ID.SEQUENCE, next: 0, key: undefined })
+  }
+  return lines
+}
+
+interface Level {
+  readonly path: readonly (string | number)[]
+  readonly isList: boolean
+  /** Of a list. */
+  next: number
+  /** Of an object, between a key and its value. */
+  key: string | undefined
+}
+
+type NodeEvent = Exclude<Event, { type: typeof EVENT_ID.DOCUMENT } | { type: typeof EVENT_ID.POP }>
+
+function isCollection(event: NodeEvent): event is Extract<NodeEvent, { start: number }> {
+  return event.type === EVENT_ID.SEQUENCE || event.type === EVENT_ID.MAPPING
+}
+
+function startOf(event: NodeEvent): number {
+  if (event.type === EVENT_ID.SCALAR) return event.valueStart
+  return event.type === EVENT_ID.ALIAS ? event.anchorStart : event.start
+}
+
+/** For offsets that mostly grow, and never fall by much: looks at each character about once. */
+function lineCounter(text: string): (offset: number) => number {
+  let at = 0
+  let line = 1
+  return (offset) => {
+    for (; at < offset; at++) if (text[at] === '\n') line++
+    for (; at > offset; at--) if (text[at - 1] === '\n') line--
+    return line
+  }
+}

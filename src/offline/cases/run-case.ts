@@ -1,0 +1,141 @@
+import type { Usage } from '../../costs/cost.ts'
+import type { RequestExplanation } from '../../decide/request-explanation.ts'
+import { headerValue } from '../../http1/header-fields.ts'
+import type { Plan } from '../../policy/plan.ts'
+import { dateTimeMs } from '../../text/formats.ts'
+import { encodePathText } from '../../text/path.ts'
+import type { SimulatedRequest } from '../simulation/simulated-doors.ts'
+import type { SimulatedResponse, Simulation } from '../simulation/simulation.ts'
+import { type Case, durationMs, type Expectation, type Step, timesOf } from './case-schema.ts'
+
+/** The first step of a case whose responses are not as expected. What comes after it follows from it. */
+export interface CaseFailure {
+  /** From 1. */
+  readonly step: number
+  /** Which of the step's requests, from 1, and how many there are. */
+  readonly request: number
+  readonly times: number
+  readonly asked: SimulatedRequest
+  readonly atMs: number
+  readonly response: SimulatedResponse
+  readonly expected: Expectation
+  readonly mismatches: readonly CaseMismatch[]
+  /** Made right after the response: an allowed request has taken by then. */
+  readonly explanation: RequestExplanation
+}
+
+/** Runs the steps one after the other. `newSimulation` has full counters, and its clock is at the time that it is given. */
+export async function runCase({ at, steps }: Case, newSimulation: (startMs: number) => Simulation): Promise<CaseFailure | undefined> {
+  const simulation = newSimulation(dateTimeMs(at))
+  for (const [i, step] of steps.entries()) {
+    simulation.moveTo(simulation.nowMs + durationMs(step.after)!)
+    const failure = await runStep(simulation, step)
+    if (failure !== undefined) return { ...failure, step: i + 1 }
+  }
+  return undefined
+}
+
+async function runStep(simulation: Simulation, step: Step): Promise<Omit<CaseFailure, 'step'> | undefined> {
+  const times = timesOf(step)
+  const asked = askedRequest(step)
+  const { expect = {} } = step
+  const atMs = simulation.nowMs
+  const statuses: number[] = []
+  let wrong: Pick<CaseFailure, 'request' | 'response' | 'explanation'> | undefined
+  let last: SimulatedResponse | undefined
+  for (let request = 1; request <= times; request++) {
+    const response = await simulation.decide(asked, atMs)
+    statuses.push(response.status)
+    if (request === times) last = response
+    if (wrong !== undefined || response.status === (expectedStatus(expect, request) ?? response.status)) continue
+    wrong = { request, response, explanation: await simulation.explain(asked) }
+  }
+  const mismatches = lastMismatches(expect, last!, simulation.plan)
+  if (wrong !== undefined) mismatches.unshift(statusMismatch(expect.status!, statuses))
+  if (mismatches.length === 0) return undefined
+  wrong ??= { request: times, response: last!, explanation: await simulation.explain(asked) }
+  return { ...wrong, times, asked, atMs, expected: expect, mismatches }
+}
+
+function expectedStatus({ status }: Expectation, request: number): number | undefined {
+  return Array.isArray(status) ? status[request - 1] : status
+}
+
+/** The request of a step as a client sends it. A Host field is the request's host. */
+function askedRequest({ request, usage }: Pick<Step, 'request' | 'usage'>): SimulatedRequest {
+  const { method, uri, body } = request
+  let { host } = request
+  const fields: string[] = []
+  for (const [name, value] of Object.entries(request.headers)) {
+    for (const line of [value].flat()) {
+      // As clients send it: one character for each byte of UTF-8.
+      const text = Buffer.from(String(line).trim()).toString('latin1')
+      if (name.toLowerCase() === 'host' && host === undefined) host = text
+      else fields.push(name, text)
+    }
+  }
+  return { method, uri: encodePathText(uri), host, fields, body, usage: usage && usageOf(usage) }
+}
+
+function usageOf({ prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached, cost }: NonNullable<Step['usage']>): Usage {
+  if (prompt === undefined && completion === undefined) return { tokens: undefined, cost, isStreamed: false }
+  const cache = cached === undefined ? undefined : { read: cached, written: 0, isInPrompt: true }
+  return { tokens: { prompt: prompt ?? 0, completion: completion ?? 0, cache }, cost, isStreamed: false }
+}
+
+/** Something that is not as expected. */
+interface CaseMismatch {
+  /** `status`, `reason`, `policy`, `rule`, or the name of a header field. */
+  readonly what: string
+  readonly expected: string
+  readonly got: string
+}
+
+const NONE = 'none'
+
+function statusMismatch(expected: number | readonly number[], got: readonly number[]): CaseMismatch {
+  const all = typeof expected === 'number' ? [expected] : expected
+  return { what: 'status', expected: runsText(all), got: runsText(typeof expected === 'number' && isUniform(got) ? got.slice(0, 1) : got) }
+}
+
+/** What of the last response is not as expected, beside its status. */
+function lastMismatches({ reason, policy, rule, headers = {} }: Expectation, response: SimulatedResponse, plan: Plan): CaseMismatch[] {
+  const found: CaseMismatch[] = []
+  const compare = (what: string, expected: string | undefined, got: string | undefined, note = ''): void => {
+    if (expected !== undefined && expected !== got) found.push({ what, expected: `${expected}${note}`, got: got ?? NONE })
+  }
+  const named = policy === undefined ? undefined : plan.policiesById.get(policy)
+  compare('reason', reason, response.reason)
+  compare('policy', policy, response.policy, named === undefined ? ' (the bundle has no such policy)' : '')
+  compare(
+    'rule',
+    rule,
+    response.rule,
+    named?.rules.some(({ name }) => name === rule) === false ? ` (policy ${policy} has no such rule)` : '',
+  )
+  for (const [name, value] of Object.entries(headers)) {
+    const got = headerValue(response.headers, name.toLowerCase())
+    if (value === null) compare(name, NONE, got ?? NONE)
+    else compare(name, String(value), got)
+  }
+  return found
+}
+
+/** `200 ×5, 429`. */
+function runsText(statuses: readonly number[]): string {
+  const runs: string[] = []
+  for (let from = 0; from < statuses.length; ) {
+    let to = from
+    while (to < statuses.length && statuses[to] === statuses[from]) to++
+    runs.push(to - from === 1 ? `${statuses[from]}` : `${statuses[from]} ×${to - from}`)
+    from = to
+  }
+  if (runs.length > MAX_RUNS) runs.splice(MAX_RUNS, runs.length, `… (${statuses.length} in all)`)
+  return runs.join(', ')
+}
+
+const MAX_RUNS = 20
+
+function isUniform(statuses: readonly number[]): boolean {
+  return statuses.every((status) => status === statuses[0])
+}

@@ -1,0 +1,94 @@
+import type { CallerDigest } from '../../engine/decide-options.ts'
+import type { Decision } from '../../engine/decision.ts'
+import type { Reason } from '../../engine/reasons.ts'
+import type { Plan, PlanRule } from '../../policy/plan.ts'
+import { Descriptors, type Identification, type RequestParts } from '../../request/descriptors.ts'
+import type { RequestView } from '../../request/view.ts'
+import { normalizePath } from '../../text/path.ts'
+import { Simulation, type SimulationOptions } from '../simulation/simulation.ts'
+import { BundleCounts, type ReplayVerdict } from './counts.ts'
+import type { LoggedRequest } from './logs/logged-request.ts'
+
+export interface ReplayedBundle {
+  readonly file: string
+  readonly plan: Plan
+}
+
+/** One bundle, and what it makes of the requests. It is the verdict of the request that it decided last. */
+export class BundleReplay implements ReplayVerdict {
+  readonly bundle: ReplayedBundle
+  readonly counts: BundleCounts
+  action: ReplayVerdict['action'] = 'allow'
+  /** Whether a shadow policy would reject it. */
+  isWouldReject = false
+  rule: PlanRule | undefined
+  values: readonly string[] = []
+  readonly #simulation: Simulation
+  readonly #readsBodies: boolean
+  readonly #ruleValues: RuleValues
+
+  constructor(bundle: ReplayedBundle, options: SimulationOptions, hashKey: readonly [number, number], callerDigest: CallerDigest) {
+    const { plan } = bundle
+    this.bundle = bundle
+    this.counts = new BundleCounts(plan, hashKey, callerDigest)
+    this.#simulation = new Simulation(plan, options)
+    this.#readsBodies = options.mode === 'reverse_proxy' && plan.needsBody
+    this.#ruleValues = new RuleValues(plan, options.identification)
+  }
+
+  /** Callers whose counters were dropped, because the store was full. */
+  get forcedEvictions(): number {
+    return this.#simulation.forcedEvictions
+  }
+
+  /** Returns at once unless a body must be read. */
+  decide(request: LoggedRequest, atMs: number): void | Promise<void> {
+    if (this.#readsBodies) return this.#decideWithBody(request, atMs)
+    this.#conclude(this.#simulation.decideView(request, atMs), undefined, request, atMs)
+  }
+
+  async #decideWithBody(request: LoggedRequest, atMs: number): Promise<void> {
+    const { method, uri, host, fields, body, peer: client } = request
+    const asked = { method, uri, host: host === '' ? undefined : host, fields, body, client }
+    const { answer } = await this.#simulation.decide(asked, atMs)
+    this.#conclude(answer.decision, answer.refusal, request, atMs)
+  }
+
+  #conclude(decision: Decision | undefined, refusal: Reason | undefined, request: LoggedRequest, atMs: number): void {
+    this.isWouldReject = decision?.action === 'allow' && decision.wouldRejects.length > 0
+    if (decision === undefined || decision.action === 'refuse') {
+      this.action = 'refuse'
+      this.counts.addRefused(decision?.reason ?? refusal!)
+      return
+    }
+    this.action = decision.action
+    if (decision.action === 'reject') {
+      this.rule = decision.rule
+      this.values = this.#simulation.rejectedValues
+    }
+    this.counts.add(decision, atMs, this.values, (rule) => this.#ruleValues.of(rule, request))
+  }
+}
+
+/** Reads the values of a rule's limit keys from a request once more: the engine tells those of the rule that rejects alone. */
+class RuleValues {
+  readonly #plan: Plan
+  readonly #descriptors: Descriptors
+  readonly #parts: { -readonly [Name in keyof RequestParts]: RequestParts[Name] } = { path: '', model: undefined }
+
+  constructor(plan: Plan, identification: Identification) {
+    this.#plan = plan
+    this.#descriptors = new Descriptors(identification, this.#parts)
+  }
+
+  of({ keyIndexes }: PlanRule, view: RequestView): string[] {
+    this.#parts.path = normalizePath(view.uri)
+    this.#descriptors.begin(view, this.#plan.keys)
+    const values = keyIndexes.map((index) => {
+      const value = this.#descriptors.get(index)
+      return typeof value === 'string' ? value : ''
+    })
+    this.#descriptors.end()
+    return values
+  }
+}

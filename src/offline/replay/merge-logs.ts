@@ -1,0 +1,220 @@
+import type { LogFile } from './logs/log-file.ts'
+import { type LogListener, LogText } from './logs/log-text.ts'
+import { END_OF_LINE, type LoggedRequest, type UnreadableLines } from './logs/logged-request.ts'
+
+/** Passes on the requests of all logs in the order of their times, and of the logs where times are equal. Waits for those that take longer. */
+export async function mergeLogs(sources: readonly LogSource[], onRequest: (request: LoggedRequest) => void | Promise<void>): Promise<void> {
+  const heap = new TimeHeap<LogSource>()
+  for (const source of sources) {
+    await source.fill()
+    if (source.next !== undefined) heap.push(source)
+  }
+  for (let source = heap.root; source !== undefined; source = heap.root) {
+    const pending = onRequest(source.next!)
+    if (pending !== undefined) await pending
+    source.removeNext()
+    if (!source.isReady) await source.fill()
+    if (source.next === undefined) heap.removeRoot()
+    else heap.settleRoot()
+  }
+}
+
+/** How many requests, and characters of them, are kept to put them in order. */
+export interface WindowBounds {
+  readonly requests: number
+  readonly characters: number
+}
+
+/**
+ * A megabyte of gzip may unpack to a gigabyte of line ends. How much of what a compressed log unpacks to may be no request: so many characters,
+ * or so many times its size. Requests have no limit: a log in which all lines are alike compresses as well as that.
+ */
+const MAX_IDLE_CHARACTERS = 16 * 1024 ** 2
+const MAX_IDLE_RATIO = 32
+/** A short line that cannot be read is more work than its length says. */
+const UNREADABLE_CHARACTERS = 64
+const INFLATED = `it unpacks to more than ${MAX_IDLE_RATIO} times its size of text that is no request, so the rest is not read; if it is a log, unpack it first: zcat FILE | edge replay … -`
+
+/** The requests of one log, in the order of their times as far as its window reaches. */
+export class LogSource implements LogListener {
+  readonly file: LogFile
+  /** Its place among the logs. */
+  readonly order: number
+  readonly #bounds: WindowBounds
+  readonly #unreadable: UnreadableLines
+  readonly #text: LogText
+  readonly #window = new ReorderWindow()
+  /** Text that is no request. */
+  #idleCharacters = 0
+  #isEnded = false
+
+  constructor(file: LogFile, order: number, bounds: WindowBounds, unreadable: UnreadableLines) {
+    this.file = file
+    this.order = order
+    this.#bounds = bounds
+    this.#unreadable = unreadable
+    this.#text = new LogText(this)
+  }
+
+  /** Of the next request; Infinity where there is none. */
+  get timeMs(): number {
+    return this.#window.earliest?.timeMs ?? Number.POSITIVE_INFINITY
+  }
+
+  get next(): LoggedRequest | undefined {
+    return this.#window.earliest
+  }
+
+  removeNext(): void {
+    this.#window.removeEarliest()
+  }
+
+  /** Whether the window is full, or has all that is left. */
+  get isReady(): boolean {
+    const { length, size } = this.#window
+    return this.#isEnded || length > this.#bounds.requests || (size > this.#bounds.characters && length > 0)
+  }
+
+  async fill(): Promise<void> {
+    while (!this.isReady) {
+      const piece = await this.file.next()
+      if (piece === undefined) this.#end()
+      else {
+        this.#idleCharacters += piece.length
+        this.#text.push(piece)
+        if (this.#isInflated) this.#giveUp()
+      }
+    }
+  }
+
+  onRequest(request: LoggedRequest): void {
+    this.#idleCharacters -= request.size
+    this.#window.add(request)
+  }
+
+  onUnreadable(place: string, why: string): void {
+    this.#idleCharacters += UNREADABLE_CHARACTERS
+    this.#unreadable.add(this.file.name, place, why)
+  }
+
+  get #isInflated(): boolean {
+    const { isCompressed, bytesRead } = this.file
+    return isCompressed && this.#idleCharacters > Math.max(MAX_IDLE_CHARACTERS, MAX_IDLE_RATIO * bytesRead)
+  }
+
+  #giveUp(): void {
+    this.file.damage = INFLATED
+    this.#end()
+  }
+
+  #end(): void {
+    this.#isEnded = true
+    this.#text.end()
+    if (this.file.damage !== undefined) this.onUnreadable(END_OF_LINE, this.file.damage)
+  }
+}
+
+/** Requests before this place in the queue are gone; from here on the queue is cut. */
+const CUT_AT = 4096
+
+interface Late extends Timed {
+  readonly request: LoggedRequest
+}
+
+/** The newest requests of a log, in the order of their times, and of their places where times are equal. Logs are nearly sorted: only those that come late cost more than a place in a queue. */
+export class ReorderWindow {
+  /** Of their texts in the log. */
+  size = 0
+  #queue: LoggedRequest[] = []
+  #first = 0
+  #latestMs = Number.NEGATIVE_INFINITY
+  readonly #late = new TimeHeap<Late>()
+  #lateCount = 0
+
+  get length(): number {
+    return this.#queue.length - this.#first + this.#late.length
+  }
+
+  get earliest(): LoggedRequest | undefined {
+    const queued = this.#queue[this.#first]
+    const late = this.#late.root
+    return late !== undefined && (queued === undefined || late.timeMs < queued.timeMs) ? late.request : queued
+  }
+
+  add(request: LoggedRequest): void {
+    this.size += request.size
+    const { timeMs } = request
+    if (timeMs < this.#latestMs) return this.#late.push({ timeMs, order: this.#lateCount++, request })
+    this.#latestMs = timeMs
+    this.#queue.push(request)
+  }
+
+  removeEarliest(): void {
+    const request = this.earliest!
+    this.size -= request.size
+    if (request === this.#late.root?.request) return this.#late.removeRoot()
+    this.#first++
+    if (this.#first < CUT_AT || this.#first * 2 < this.#queue.length) return
+    this.#queue = this.#queue.slice(this.#first)
+    this.#first = 0
+  }
+}
+
+interface Timed {
+  readonly timeMs: number
+  /** Of two with the same time, the lower one comes first. */
+  readonly order: number
+}
+
+/** A binary heap: the earliest item is at its root. */
+class TimeHeap<T extends Timed> {
+  readonly #items: T[] = []
+
+  get length(): number {
+    return this.#items.length
+  }
+
+  get root(): T | undefined {
+    return this.#items[0]
+  }
+
+  push(item: T): void {
+    const items = this.#items
+    let at = items.length
+    items.push(item)
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      if (!isBefore(item, items[parent]!)) break
+      items[at] = items[parent]!
+      at = parent
+    }
+    items[at] = item
+  }
+
+  removeRoot(): void {
+    const last = this.#items.pop()!
+    if (this.#items.length === 0) return
+    this.#items[0] = last
+    this.settleRoot()
+  }
+
+  /** To be called when the root's time is a later one. */
+  settleRoot(): void {
+    const items = this.#items
+    const item = items[0]!
+    let at = 0
+    for (;;) {
+      let child = 2 * at + 1
+      if (child >= items.length) break
+      if (child + 1 < items.length && isBefore(items[child + 1]!, items[child]!)) child++
+      if (!isBefore(items[child]!, item)) break
+      items[at] = items[child]!
+      at = child
+    }
+    items[at] = item
+  }
+}
+
+function isBefore(one: Timed, other: Timed): boolean {
+  return one.timeMs < other.timeMs || (one.timeMs === other.timeMs && one.order < other.order)
+}

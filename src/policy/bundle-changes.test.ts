@@ -1,0 +1,80 @@
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
+import { bundleChanges } from './bundle-changes.ts'
+import { parseBundle } from './parse.ts'
+import type { Bundle } from './schema/bundle.ts'
+
+function parsed(content: object): Bundle {
+  const result = parseBundle(JSON.stringify(content), 'json')
+  if (!result.ok) throw new Error(JSON.stringify(result.problems))
+  return result.bundle
+}
+
+function changesOf(before: object, after: object) {
+  return bundleChanges({ prices: undefined, ...parsed(before) }, parsed(after))
+}
+
+const RULES = [bucketRule('a', [], 1), bucketRule('b', [], 2)]
+
+describe('bundleChanges', () => {
+  test('of the same policies written in another order of fields are none', () => {
+    const match = { 'header:x-a': '1', 'header:x-b': '2' }
+    const turned = { 'header:x-b': '2', 'header:x-a': '1' }
+    const { policies, policy_changes } = changesOf(
+      bundle(1, policy('p', { rules: [{ ...RULES[0], match }] })),
+      bundle(2, policy('p', { rules: [{ match: turned, ...RULES[0] }] })),
+    )
+    expect([policies, policy_changes]).toEqual([{ added: 0, removed: 0, changed: 0, unchanged: 1 }, []])
+  })
+
+  test('has the order of rules that both have', () => {
+    const { policy_changes } = changesOf(
+      bundle(1, policy('p', { rules: [...RULES, bucketRule('gone', [], 3)] })),
+      bundle(2, policy('p', { rules: [bucketRule('new', [], 3), ...RULES.toReversed()] })),
+    )
+    expect(policy_changes[0]!.fields).toEqual([{ field: 'rules', before: '["a","b"]', after: '["b","a"]' }])
+    expect(policy_changes[0]!.rules.map(({ kind, rule }) => [kind, rule])).toEqual([
+      ['removed', 'gone'],
+      ['added', 'new'],
+    ])
+  })
+
+  test('tell of patterns for credentials only how many there are', () => {
+    const matched = (match: object) => policy('p', { rules: [{ ...RULES[0], match }] })
+    const changes = changesOf(
+      bundle(1, matched({ 'header:Authorization': 'secret', 'cookie:sid': ['secret', 'other'], 'header:x-plan': 'gold' })),
+      bundle(2, matched({ 'header:Authorization': 'secret2', bearer: ['secret'], 'header:x-plan': 'red' })),
+    )
+    expect(changes.policy_changes[0]!.rules[0]!.fields).toEqual([
+      { field: 'match.header:Authorization', before: '1 hidden pattern', after: '1 hidden pattern' },
+      { field: 'match.cookie:sid', before: '2 hidden patterns', after: null },
+      { field: 'match.header:x-plan', before: 'gold', after: 'red' },
+      { field: 'match.bearer', before: null, after: '1 hidden pattern' },
+    ])
+  })
+
+  test('is bounded, and says how much is left out', () => {
+    const many = (count: number, burst: number) => Array.from({ length: count }, (_, i) => bucketRule(`r${i}`, [], burst))
+    const policies = (burst: number) => Array.from({ length: 10 }, (_, i) => policy(`p${i}`, { rules: many(60, burst) }))
+    const { policies: counts, complete, policy_changes } = changesOf(bundle(1, ...policies(1)), bundle(2, ...policies(2)))
+    expect([counts.changed, complete]).toEqual([10, false])
+    // A rule is a line, and each of its fields one.
+    for (const { rules, left_out } of policy_changes) expect([rules.length, left_out]).toEqual([50, 20])
+    expect(policy_changes).toHaveLength(5)
+    expect(changesOf(bundle(1, policies(1)[0]!), bundle(2, policies(2)[0]!))).toMatchObject({ complete: false, policies: { changed: 1 } })
+    const short = (burst: number) => policy('p', { rules: many(50, burst) })
+    expect(changesOf(bundle(1, short(1)), bundle(2, short(2)))).toMatchObject({ complete: true, policy_changes: [{ left_out: 0 }] })
+  })
+
+  test('shows of a long list the part that differs', () => {
+    const hosts = Array.from({ length: 1000 }, (_, i) => `host-${i}.example.com`)
+    const { policy_changes } = changesOf(
+      bundle(1, policy('p', { selector: { hosts }, rules: [] })),
+      bundle(2, policy('p', { selector: { hosts: hosts.with(500, 'other.example.com') }, rules: [] })),
+    )
+    const { before, after } = policy_changes[0]!.fields[0]!
+    expect(before).toContain('"host-500.example.com"')
+    expect(after).toContain('"other.example.com"')
+    expect(before!.length).toBeLessThan(210)
+  })
+})

@@ -1,0 +1,210 @@
+import type { Patterns } from '../patterns.ts'
+import { compileMatch, type KeyMatch } from '../rule-match.ts'
+import type { Policy, Rule } from '../schema/bundle.ts'
+import { type StatedLimit, statedLimits } from '../stated-limit.ts'
+
+const PREFIX = 'descriptor:'
+/** No name in a bundle has it. */
+const SEPARATOR = '\0'
+
+/** A rule in a plan, as far as it matters here. */
+interface Compiled {
+  /** In the order of the rule's own. */
+  readonly match: readonly { readonly patterns: Patterns }[] | undefined
+}
+
+/** Finds the rules that cover a descriptor of the rate limit service, by its domain and its keys. */
+export class DomainIndex<R extends Compiled> {
+  readonly #domains = new Map<string, Domain<R>>()
+  #ruleCount = 0
+
+  /** `compiled` are the policy's rules in a plan, in the same order. */
+  add({ selector, rules }: Policy['spec'], compiled: readonly R[]): void {
+    const { domain = '', descriptors = {} } = selector ?? {}
+    const found = this.#domains.get(domain) ?? new Domain()
+    this.#domains.set(domain, found)
+    found.policyCount++
+    const conditions = compileMatch(descriptors)
+    for (const [r, rule] of rules.entries()) {
+      const part = { rule: compiled[r]!, order: this.#ruleCount++, stated: statedLimits(rule) }
+      for (const names of keySetsOf(rule, rules, conditions)) found.keySet(names).add(ruleIn(names, rule, conditions, part))
+    }
+  }
+
+  get(domain: string): Domain<R> | undefined {
+    return this.#domains.get(domain)
+  }
+}
+
+/** The rules of one domain. */
+class Domain<R> {
+  policyCount = 0
+  readonly #keySets = new Map<string, KeySet<R>>()
+
+  /** The rules for descriptors with these keys and no others. `names` are sorted. */
+  find(names: readonly string[]): KeySet<R> | undefined {
+    const found = this.#keySets.get(textOf(names))
+    // A name that has the separator is not several names.
+    return found?.names.length === names.length ? found : undefined
+  }
+
+  /** For a bundle's rules. */
+  keySet(names: readonly string[]): KeySet<R> {
+    const text = textOf(names)
+    const known = this.#keySets.get(text)
+    if (known !== undefined) return known
+    const added = new KeySet<R>(names)
+    this.#keySets.set(text, added)
+    return added
+  }
+}
+
+/** The common descriptors have one key or two. */
+function textOf(names: readonly string[]): string {
+  if (names.length === 1) return names[0]!
+  return names.length === 2 ? names[0] + SEPARATOR + names[1] : names.join(SEPARATOR)
+}
+
+/** The keys of the descriptors that a rule covers. An `else` without keys covers those that the other rules of its policy look at. */
+function keySetsOf(rule: Rule, rules: readonly Rule[], conditions: readonly KeyMatch[]): readonly (readonly string[])[] {
+  const own = [keysOf(rule, conditions)]
+  if (rule.match !== 'else' || rule.limit_keys.length > 0) return own
+  const matched = rules.filter(({ match }) => typeof match === 'object').map((other) => keysOf(other, conditions))
+  return matched.length === 0 ? own : [...new Map(matched.map((names) => [textOf(names), names])).values()]
+}
+
+/** Sorted. */
+function keysOf({ limit_keys, match }: Rule, conditions: readonly KeyMatch[]): readonly string[] {
+  const names = new Set<string>()
+  for (const key of limit_keys) names.add(nameOf(key))
+  if (typeof match === 'object') for (const key of Object.keys(match)) names.add(nameOf(key))
+  for (const { key } of conditions) names.add(nameOf(key.text))
+  return [...names].sort()
+}
+
+function ruleIn<R extends Compiled>(
+  names: readonly string[],
+  { limit_keys, match }: Rule,
+  ofPolicy: readonly KeyMatch[],
+  part: Pick<KeySetRule<R>, 'rule' | 'order' | 'stated'>,
+): KeySetRule<R> {
+  const positionOf = (key: string): number => names.indexOf(nameOf(key))
+  const conditions = ofPolicy.map(({ key, patterns }) => ({ position: positionOf(key.text), patterns }))
+  const keys = typeof match === 'object' ? Object.keys(match) : []
+  for (const [i, key] of keys.entries()) conditions.push({ position: positionOf(key), patterns: part.rule.match![i]!.patterns })
+  return {
+    ...part,
+    isMatched: typeof match === 'object',
+    isElse: match === 'else',
+    limitKeys: limit_keys.map(positionOf),
+    conditions,
+  }
+}
+
+function nameOf(key: string): string {
+  return key.slice(PREFIX.length)
+}
+
+/** A rule for descriptors with certain keys. Positions are those of the keys among the set's names. */
+export interface KeySetRule<R> {
+  readonly rule: R
+  /** In the bundle. */
+  readonly order: number
+  /** What tells callers apart. */
+  readonly limitKeys: readonly number[]
+  /** All must hold. */
+  readonly conditions: readonly Condition[]
+  /** It has a `match` of its own. */
+  readonly isMatched: boolean
+  /** It applies where no other rule of its policy with a `match` does. */
+  readonly isElse: boolean
+  /** One for each of its counters. */
+  readonly stated: readonly StatedLimit[]
+}
+
+interface Condition {
+  readonly position: number
+  readonly patterns: Patterns
+}
+
+/**
+ * The rules for descriptors with the same keys. A rule that wants a certain value of a key is found by that value, so that thousands of
+ * them cost no more than one; only rules whose conditions are all prefixes are tried one by one.
+ */
+class KeySet<R> {
+  /** Sorted. */
+  readonly names: readonly string[]
+  readonly #tried: KeySetRule<R>[] = []
+  /** By the position of a key and its value. Undefined where no rule is found by that key. */
+  readonly #byValue: (Map<string, KeySetRule<R>[]> | undefined)[]
+
+  constructor(names: readonly string[]) {
+    this.names = names
+    this.#byValue = names.map(() => undefined)
+  }
+
+  add(rule: KeySetRule<R>): void {
+    const best = this.#mostSelective(rule.conditions)
+    if (best === undefined) {
+      this.#tried.push(rule)
+      return
+    }
+    const lists = this.#byValue[best.position] ?? new Map<string, KeySetRule<R>[]>()
+    this.#byValue[best.position] = lists
+    for (const text of best.patterns.texts) {
+      const list = lists.get(text)
+      if (list === undefined) lists.set(text, [rule])
+      else list.push(rule)
+    }
+  }
+
+  /** Puts the rules whose conditions hold into `found`, from its beginning and in bundle order. Returns how many. `values` are in the order of the names. */
+  find(values: readonly string[], found: KeySetRule<R>[]): number {
+    let count = addThoseThatHold(this.#tried, values, found, 0)
+    let isSorted = true
+    for (let position = 0; position < this.#byValue.length; position++) {
+      const list = this.#byValue[position]?.get(values[position]!)
+      if (list === undefined) continue
+      const before = count
+      count = addThoseThatHold(list, values, found, before)
+      if (before > 0 && count > before) isSorted = false
+    }
+    if (isSorted) return count
+    const sorted = found.slice(0, count).sort((a, b) => a.order - b.order)
+    for (let i = 0; i < count; i++) found[i] = sorted[i]!
+    return count
+  }
+
+  /** The condition on whole values that the fewest rules share so far. */
+  #mostSelective(conditions: readonly Condition[]): Condition | undefined {
+    let best: Condition | undefined
+    let fewest = Number.POSITIVE_INFINITY
+    for (const condition of conditions) {
+      if (condition.patterns.hasPrefixes) continue
+      const lists = this.#byValue[condition.position]
+      let shared = 0
+      for (const text of condition.patterns.texts) shared = Math.max(shared, lists?.get(text)?.length ?? 0)
+      if (shared >= fewest) continue
+      best = condition
+      fewest = shared
+    }
+    return best
+  }
+}
+
+function addThoseThatHold<R>(rules: readonly KeySetRule<R>[], values: readonly string[], found: KeySetRule<R>[], from: number): number {
+  let count = from
+  for (let i = 0; i < rules.length; i++) {
+    const rule = rules[i]!
+    if (holds(rule.conditions, values)) found[count++] = rule
+  }
+  return count
+}
+
+function holds(conditions: readonly Condition[], values: readonly string[]): boolean {
+  for (let i = 0; i < conditions.length; i++) {
+    const { position, patterns } = conditions[i]!
+    if (!patterns.cover(values[position]!)) return false
+  }
+  return true
+}

@@ -1,0 +1,85 @@
+import { encodePathText, normalizePath } from '../../text/path.ts'
+import { formatPath, type Problem, show } from '../../text/problem.ts'
+import { PathPrefixes } from '../patterns.ts'
+import type { Bundle, Policy } from '../schema/bundle.ts'
+
+/** Comparisons of segments and methods. Only a bundle with thousands of paths and policies needs more; the rest of its paths is not looked at. */
+const MAX_COMPARISONS = 3_000_000
+const MAX_GAPS = 1000
+
+/**
+ * Paths that only policies with `hosts` limit. A gateway sends requests by their host; in `reverse_proxy` there is one backend, and whoever
+ * sends another Host reaches it without a limit. One problem for each path, at the first of its policies.
+ */
+export function hostGaps({ policies }: Bundle): Problem[] {
+  const gaps: Problem[] = []
+  const open = policies.filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined).map(coveringOf)
+  let left = MAX_COMPARISONS
+  for (const { index, path, isExact, methods } of boundPaths(policies)) {
+    left -= open.length * (path.split('/').length - 1)
+    if (left < 0) break
+    const covering = open.filter((policy) => policy.covers(path, isExact))
+    left -= covering.length * (methods?.size ?? 1)
+    if (left < 0) break
+    const isCovered = (method: string): boolean => covering.some((policy) => policy.methods?.has(method) ?? true)
+    if (methods === undefined ? covering.some((policy) => policy.methods === undefined) : [...methods].every(isCovered)) continue
+    if (gaps.push({ path: formatPath(['policies', index, 'spec', 'selector', 'hosts']), message: messageOf(path) }) === MAX_GAPS) break
+  }
+  return gaps
+}
+
+function messageOf(path: string): string {
+  return `in reverse_proxy, requests for ${show(path)} with any other Host reach the same backend without this limit: add a policy without hosts that limits them too, or one that blocks other hosts`
+}
+
+/** Policies for the rate limit service see no requests. */
+function isLimit({ spec: { mode, selector, rules } }: Policy): boolean {
+  return mode === 'enforce' && selector?.domain === undefined && rules.some(({ algorithm }) => algorithm !== 'unlimited')
+}
+
+interface BoundPath {
+  /** Of the first policy that has it. */
+  readonly index: number
+  readonly path: string
+  readonly isExact: boolean
+  /** Of all that have it; undefined: any. */
+  methods: Set<string> | undefined
+}
+
+function boundPaths(policies: readonly Policy[]): BoundPath[] {
+  const found = new Map<string, BoundPath>()
+  for (const [index, policy] of policies.entries()) {
+    if (!isLimit(policy) || policy.spec.selector?.hosts === undefined) continue
+    const { path, isExact, methods } = coveringOf(policy)
+    const key = `${isExact} ${path}`
+    const known = found.get(key)
+    if (known === undefined) found.set(key, { index, path, isExact, methods })
+    else if (methods === undefined) known.methods = undefined
+    else for (const method of methods) known.methods?.add(method)
+  }
+  return [...found.values()]
+}
+
+interface Covering {
+  readonly path: string
+  readonly isExact: boolean
+  readonly methods: Set<string> | undefined
+  /** Whether it covers a path, and, unless that is exact, what is below. */
+  covers(path: string, isExact: boolean): boolean
+}
+
+function coveringOf({ spec: { selector = {} } }: Policy): Covering {
+  const { pathExact, pathPrefix, exceptPaths = [], methods } = selector
+  const isExact = pathExact !== undefined
+  const given = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
+  // A prefix covers the same with a slash at its end.
+  const path = !isExact && given.length > 1 && given.endsWith('/') ? given.slice(0, -1) : given
+  const prefix = new PathPrefixes([path])
+  const excepted = new PathPrefixes(exceptPaths)
+  return {
+    path,
+    isExact,
+    methods: methods && new Set(methods.map((method) => method.toUpperCase())),
+    covers: (other, isOtherExact) => (isExact ? isOtherExact && other === path : prefix.cover(other)) && !excepted.cover(other),
+  }
+}

@@ -1,0 +1,265 @@
+import { quoted } from '../../text/formats.ts'
+import { encodePathText, normalizePath } from '../../text/path.ts'
+import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
+import { KnownWords } from '../../text/suggest.ts'
+import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.ts'
+import { fixedWindowSurprises } from '../algorithms/fixed-window.ts'
+import { tokenBucketSurprises } from '../algorithms/token-bucket.ts'
+import { tokenBucketLlmSurprises } from '../algorithms/token-bucket-llm.ts'
+import { type DescriptorKey, parseDescriptorKey } from '../descriptor-key.ts'
+import { PathPrefixes } from '../patterns.ts'
+import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
+import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
+
+/** Each pair of a host and a method is an entry of the route index, and takes memory. */
+const MAX_HOST_METHODS = 10_000
+/** Some 100 MB in each worker. */
+const MAX_HOST_METHODS_IN_ALL = 1_000_000
+/** Some 250 MB in each worker. */
+const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
+
+/**
+ * Errors that no single field shows: repeated ids, selectors that are too large, tables of prices that do not exist. Checks whatever is
+ * readable.
+ */
+export function* findContradictions(policies: readonly unknown[], prices?: unknown): Generator<Problem> {
+  const policyIds = new Map<string, string>()
+  const tables = new Set(typeof prices === 'object' && prices !== null ? Object.keys(prices) : [])
+  const fewTables = new KnownWords([...tables].slice(0, MAX_TABLES))
+  let [pairsInAll, segmentsInAll] = [0, 0]
+  for (const [p, policy] of policies.entries()) {
+    yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
+    const selector = field(field(policy, 'spec'), 'selector')
+    const pairs = listIn(selector, 'hosts').length * listIn(selector, 'methods').length
+    if (pairs > MAX_HOST_METHODS) {
+      const message = `expected at most ${MAX_HOST_METHODS} pairs of a host and a method, got ${pairs}: split it into several policies`
+      yield { path: formatPath(['policies', p, 'spec', 'selector']), message }
+    }
+    pairsInAll += pairs
+    segmentsInAll += segmentsOf(field(selector, 'pathPrefix')) + segmentsOf(field(selector, 'pathExact'))
+    for (const path of listIn(selector, 'exceptPaths')) segmentsInAll += segmentsOf(path)
+    yield* domainContradictions(policy, ['policies', p])
+    const ruleNames = new Map<string, string>()
+    const rules = listIn(field(policy, 'spec'), 'rules')
+    yield* repeatedElse(rules, ['policies', p, 'spec', 'rules'])
+    for (const [r, rule] of rules.entries()) {
+      yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
+      yield* unknownTable(rule, tables, fewTables, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
+    }
+  }
+  if (pairsInAll > MAX_HOST_METHODS_IN_ALL) {
+    const message = `expected at most ${MAX_HOST_METHODS_IN_ALL} pairs of a host and a method in all selectors, got ${pairsInAll}`
+    yield { path: 'policies', message }
+  }
+  if (segmentsInAll > MAX_PATH_SEGMENTS_IN_ALL) {
+    const message = `expected at most ${MAX_PATH_SEGMENTS_IN_ALL} segments in the paths of all selectors, got ${segmentsInAll}`
+    yield { path: 'policies', message }
+  }
+}
+
+/** Valid settings that will surprise: paths that match nothing, budgets that can never cover one request. */
+export function* findSurprises(bundle: Bundle): Generator<Problem> {
+  for (const { table, message } of priceSurprises(bundle.prices ?? {})) yield { path: formatPath(['prices', table]), message }
+  for (const [p, policy] of bundle.policies.entries()) {
+    const { selector = {}, rules } = policy.spec
+    yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
+    yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
+    // What a request takes, and calls of the rate limit service say that themselves.
+    if (selector.domain !== undefined) continue
+    for (const [r, rule] of rules.entries()) {
+      const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
+      for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
+    }
+  }
+}
+
+function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
+  switch (rule.algorithm) {
+    case 'token_bucket':
+      return tokenBucketSurprises(rule.algorithm_config)
+    case 'fixed_window':
+      return fixedWindowSurprises(rule.algorithm_config)
+    case 'token_bucket_llm':
+      return tokenBucketLlmSurprises(rule.algorithm_config)
+    case 'cost_budget':
+      return costBudgetSurprises(rule.algorithm_config, prices)
+    case 'concurrency':
+    case 'unlimited':
+    case 'block':
+      return []
+  }
+}
+
+function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [], descriptors = {} }: Selector, path: Path): Generator<Problem> {
+  for (const [key, given] of Object.entries(descriptors)) yield* patternSurprises(given, formatPath([...path, 'descriptors', key]))
+  const paths: [Path, string | undefined][] = [
+    [['pathPrefix'], pathPrefix],
+    [['pathExact'], pathExact],
+    ...exceptPaths.map((except, i): [Path, string] => [['exceptPaths', i], except]),
+  ]
+  for (const [place, text] of paths) {
+    if (!text?.includes('*')) continue
+    const message = 'a * in a path is a literal *; a pathPrefix covers everything below it without one'
+    yield { path: formatPath([...path, ...place]), message }
+  }
+  const own = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
+  const covered = new PathPrefixes([own])
+  for (const [i, except] of exceptPaths.entries()) {
+    const place = formatPath([...path, 'exceptPaths', i])
+    if (new PathPrefixes([except]).cover(own))
+      yield { path: place, message: `the policy covers nothing: ${show(except)} excepts all of it` }
+    else if (pathExact !== undefined || !covered.cover(normalizePath(encodePathText(except)))) {
+      yield { path: place, message: 'it has no effect: the policy does not cover this path anyway' }
+    }
+  }
+}
+
+function* repeatedName(seen: Map<string, string>, item: unknown, nameField: string, path: Path): Generator<Problem> {
+  const name = field(item, nameField)
+  if (typeof name !== 'string') return
+  const text = formatPath(path)
+  const first = seen.get(name)
+  if (first === undefined) seen.set(name, text)
+  else yield { path: text, message: `${show(name)} is already used by ${first}` }
+}
+
+function* unknownTable(rule: unknown, tables: ReadonlySet<string>, fewTables: KnownWords, path: Path): Generator<Problem> {
+  const name = field(rule, 'algorithm') === 'cost_budget' ? field(field(rule, 'algorithm_config'), 'prices') : undefined
+  if (typeof name !== 'string' || tables.has(name)) return
+  const suggestion = fewTables.closest(name)
+  const hint = suggestion === undefined ? '' : ` — did you mean ${show(suggestion)}?`
+  const message = `expected the name of a table in the bundle's prices${tables.size === 0 ? ' (it has none)' : ''}, got ${show(name)}${hint}`
+  yield { path: formatPath(path), message }
+}
+
+function segmentsOf(path: unknown): number {
+  return typeof path === 'string' ? path.split('/').length - 1 : 0
+}
+
+/**
+ * What does not fit together in a policy for the rate limit service, or in one that is not and speaks of descriptors. Checks whatever is
+ * readable.
+ */
+function* domainContradictions(policy: unknown, path: Path): Generator<Problem> {
+  const spec = field(policy, 'spec')
+  const selector = field(spec, 'selector')
+  const hasDomain = field(selector, 'domain') !== undefined
+  const rules = listIn(spec, 'rules')
+  const hasMatch = rules.some((rule) => isObject(field(rule, 'match')))
+  yield* keyProblems(field(selector, 'descriptors'), true, [...path, 'spec', 'selector', 'descriptors'])
+  for (const [r, rule] of rules.entries()) {
+    const place = [...path, 'spec', 'rules', r]
+    yield* keyProblems(field(rule, 'match'), hasDomain, [...place, 'match'])
+    for (const [k, key] of listIn(rule, 'limit_keys').entries()) yield* keyProblem(key, hasDomain, [...place, 'limit_keys', k])
+    if (!hasDomain) continue
+    yield* ruleProblems(rule, place)
+    if (coversNothing(rule, isObject(field(selector, 'descriptors')), hasMatch)) {
+      yield { path: formatPath(place), message: 'it covers no descriptor: name the keys of one in limit_keys or match' }
+    }
+  }
+}
+
+function* keyProblems(match: unknown, hasDomain: boolean, path: Path): Generator<Problem> {
+  if (isObject(match)) for (const key of Object.keys(match)) yield* keyProblem(key, hasDomain, [...path, key])
+}
+
+function* keyProblem(text: unknown, hasDomain: boolean, path: Path): Generator<Problem> {
+  const key = typeof text === 'string' ? parseDescriptorKey(text) : undefined
+  if (key === undefined || (key.kind === 'descriptor') === hasDomain) return
+  const message = hasDomain
+    ? `expected descriptor:<name> in a policy with a domain, got ${show(text)}: calls of the rate limit service have only descriptors`
+    : `expected a selector with a domain for ${show(text)}: other requests have no descriptors`
+  yield { path: formatPath(path), message }
+}
+
+/** Algorithms and settings that calls of the rate limit service give no meaning to. */
+function* ruleProblems(rule: unknown, path: Path): Generator<Problem> {
+  const algorithm = field(rule, 'algorithm')
+  const refused = typeof algorithm === 'string' ? REFUSED_ALGORITHMS[algorithm] : undefined
+  if (refused !== undefined) yield { path: formatPath([...path, 'algorithm']), message: `${show(algorithm)} has no domain: ${refused}` }
+  const config = field(rule, 'algorithm_config')
+  for (const [name, why] of Object.entries(REFUSED_FIELDS)) {
+    const value = field(config, name)
+    if (refused === undefined && value !== undefined && value !== false) {
+      yield { path: formatPath([...path, 'algorithm_config', name]), message: `expected none in a policy with a domain: ${why}` }
+    }
+  }
+}
+
+const REFUSED_ALGORITHMS: Readonly<Record<string, string | undefined>> = {
+  concurrency: 'nobody reports the end of a request; use fixed_window or token_bucket',
+  cost_budget: 'hits are whole numbers, not money; use fixed_window with when_over: charge',
+}
+
+const REFUSED_FIELDS: Readonly<Record<string, string>> = {
+  cost: 'a call says itself how many hits it takes',
+  max_completion_tokens: 'the hits of a call are its tokens',
+  streaming: 'the hits of a call are its tokens',
+  cut_streams: 'it ends no streams',
+}
+
+/** An `else` without keys of its own covers descriptors with the keys of the other rules. */
+function coversNothing(rule: unknown, hasOwnKeys: boolean, hasMatch: boolean): boolean {
+  if (hasOwnKeys || listIn(rule, 'limit_keys').length > 0) return false
+  const match = field(rule, 'match')
+  return match === undefined || (match === 'else' && !hasMatch)
+}
+
+/** `rules` may be invalid otherwise. */
+function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem> {
+  let first: string | undefined
+  for (const [r, rule] of rules.entries()) {
+    if ((rule as { match?: unknown } | null)?.match !== 'else') continue
+    const place = formatPath([...path, r, 'match'])
+    if (first === undefined) first = place
+    else yield { path: place, message: `expected at most one "else" in a policy; ${first} is one already` }
+  }
+}
+
+/** Matches that are valid and will surprise: patterns that mean something else, and limits that callers choose for themselves. */
+function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: Path): Generator<Problem> {
+  const hasMatch = rules.some(({ match }) => typeof match === 'object')
+  for (const [r, rule] of rules.entries()) {
+    const place = [...path, r]
+    if (rule.match === 'else' && !hasMatch) {
+      yield { path: formatPath([...place, 'match']), message: 'no other rule of the policy has a match: the rule applies to every request' }
+    }
+    if (rule.algorithm === 'unlimited' && rule.match === undefined) {
+      yield { path: formatPath(place), message: 'unlimited without match has no effect: name in match whom no limit applies to' }
+    }
+    if (rule.algorithm === 'block' && rule.match === undefined && Object.keys(selector).length === 0) {
+      yield { path: formatPath(place), message: 'a block without match and selector rejects every request: name in match whom to block' }
+    }
+    if (rule.algorithm === 'block' && rule.algorithm_config.cut_streams && mode === 'shadow') {
+      const config = formatPath([...place, 'algorithm_config', 'cut_streams'])
+      yield { path: config, message: 'a policy in shadow mode cuts no stream' }
+    }
+    if (typeof rule.match !== 'object') continue
+    for (const [text, given] of Object.entries(rule.match)) {
+      yield* patternSurprises(given, formatPath([...place, 'match', text]))
+      yield* forgeryOf(rule, parseDescriptorKey(text)!, formatPath([...place, 'match', text]))
+    }
+  }
+}
+
+/** A pattern that means something else than it seems to. */
+function* patternSurprises(given: string | readonly string[], path: string): Generator<Problem> {
+  for (const pattern of typeof given === 'string' ? [given] : given) {
+    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text: ${quoted(pattern)}` }
+  }
+}
+
+/** Whoever can choose a value can choose the limit that comes with it. */
+function* forgeryOf({ algorithm }: Rule, key: DescriptorKey, path: string): Generator<Problem> {
+  const remedy = REMEDIES[key.text.slice(0, key.text.indexOf(':'))]
+  if (remedy === undefined || algorithm === 'block') return
+  const gain = algorithm === 'unlimited' ? 'escape the limits' : 'choose its limit'
+  yield { path, message: `a client that sends this value itself can ${gain}: ${remedy}` }
+}
+
+const REMEDIES: Readonly<Record<string, string | undefined>> = {
+  jwt: 'the signature is not checked here, so let the gateway verify the token first',
+  header: 'let the gateway set the header, and clear what clients send',
+  query: 'let the gateway set the parameter, and clear what clients send; or match a verified identity',
+  cookie: 'let the gateway check the cookie, and clear what clients send; or match a verified identity',
+}

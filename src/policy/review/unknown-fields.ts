@@ -1,0 +1,110 @@
+import { z } from 'zod'
+import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
+import { closest } from '../../text/suggest.ts'
+import { metadataSchema, NOTE_NAMES, policySchema } from '../schema/bundle.ts'
+import { headerCostConfig } from '../schema/request-cost.ts'
+import { streamingConfig } from '../schema/token-bucket-llm.ts'
+
+export interface UnknownFields {
+  readonly errors: Problem[]
+  /** Fields that many bundles carry for other programs. */
+  readonly warnings: Problem[]
+}
+
+/**
+ * Fields that are not in the schema: if ignored, each could make a rule cover or reject more than its author meant. Returns at most
+ * `limit` of each kind.
+ */
+export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: Path, limit: number): UnknownFields {
+  const result: UnknownFields = { errors: [], warnings: [] }
+  visit(schema, data, path, { ...result, limit })
+  return result
+}
+
+interface Found extends UnknownFields {
+  readonly limit: number
+}
+
+function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found): void {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) {
+    visit(schema.unwrap(), value, path, found)
+  } else if (schema instanceof z.ZodArray && Array.isArray(value)) {
+    for (let i = 0; i < value.length && found.errors.length < found.limit; i++) visit(schema.element, value[i], [...path, i], found)
+  } else if (schema instanceof z.ZodDiscriminatedUnion && isRecord(value)) {
+    const option = schema.options.find((candidate) => candidate instanceof z.ZodObject && accepts(candidate, value))
+    if (option) visit(option, value, path, found)
+    else reportUnknown(value, Object.keys((schema.options[0] as z.ZodObject).shape), path, found)
+  } else if (schema instanceof z.ZodUnion) {
+    // At most one of its forms is an object.
+    for (const option of schema.options) visit(option, value, path, found)
+  } else if (schema instanceof z.ZodRecord && isRecord(value)) {
+    // The schema checks all keys but this one, which it drops.
+    if (Object.hasOwn(value, '__proto__')) found.errors.push({ path: formatPath(path), message: 'unknown field "__proto__"' })
+    for (const key of Object.keys(value)) if (key !== '__proto__') visit(schema.valueType, value[key], [...path, key], found)
+  } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
+    const known = Object.keys(schema.shape)
+    reportUnknown(value, known, path, found)
+    for (const key of known) if (Object.hasOwn(value, key)) visit(schema.shape[key] as z.core.$ZodType, value[key], [...path, key], found)
+  }
+}
+
+function accepts(option: z.ZodObject, value: Record<string, unknown>): boolean {
+  return (option.shape['algorithm'] as z.ZodLiteral).safeParse(value['algorithm']).success
+}
+
+function reportUnknown(value: Record<string, unknown>, known: readonly string[], path: Path, found: Found): void {
+  for (const key of Object.keys(value)) {
+    if (known.includes(key)) continue
+    // A selector has no notes: any field in it was meant to narrow it.
+    const isNote = NOTE_NAMES.test(key) && path.at(-1) !== 'selector'
+    const list = isNote ? found.warnings : found.errors
+    if (list.length >= found.limit) continue
+    const hint = isNote ? ': it is ignored' : hintFor(key, known, path)
+    list.push({ path: formatPath(path), message: `unknown field ${show(key)}${hint}` })
+  }
+}
+
+function hintFor(key: string, known: readonly string[], path: Path): string {
+  // Rules name a table of prices; outside of them, the tables themselves are meant.
+  if (key === 'prices' && !path.includes('rules')) return ': it belongs at the top of the bundle'
+  const place = PLACES.find(([, fields]) => fields.includes(key))
+  // Beside `algorithm`, `limit` is that of a window, and not a misspelling of `limit_keys`.
+  const suggestion = place !== undefined && path.at(-2) === 'rules' ? undefined : closest(key, known)
+  if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
+  if (place !== undefined) return `: it belongs in ${place[0]}`
+  // Beyond the next level, a suggestion would be a random guess.
+  for (const [name, fields] of path.length === 2 || path.at(-1) === 'spec' ? PLACES.slice(0, 2) : []) {
+    const misplaced = closest(key, fields)
+    if (misplaced !== undefined) return `: did you mean "${misplaced}" in ${name}?`
+  }
+  return known.includes('metadata') ? ' (put your own notes into "metadata")' : ''
+}
+
+const { spec: SPEC } = policySchema.shape
+const RULES = SPEC.shape.rules.element.options
+
+/** The fields of each place. */
+const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] = [
+  ['spec', fieldsOf(SPEC)],
+  ['spec.selector', fieldsOf(SPEC.shape.selector.unwrap())],
+  ['a rule', fieldsOf(RULES[0]).filter((field) => field !== 'name' && field !== 'metadata')],
+  ...RULES.map(({ shape }): [string, readonly string[]] => [
+    `algorithm_config of ${shape.algorithm.value}`,
+    fieldsOf(withoutDefault(shape.algorithm_config)),
+  ]),
+  // `enabled: false` on a policy or a rule is meant for that one, not for its streams.
+  ['algorithm_config.streaming', fieldsOf(streamingConfig).filter((field) => field !== 'enabled')],
+  ['algorithm_config.cost', fieldsOf(headerCostConfig)],
+]
+
+function withoutDefault(schema: z.ZodObject | z.ZodPrefault<z.ZodObject>): z.ZodObject {
+  return schema instanceof z.ZodPrefault ? schema.unwrap() : schema
+}
+
+function fieldsOf(schema: z.ZodObject): readonly string[] {
+  return Object.keys(schema.shape)
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,125 @@
+import { SLICES } from '../../limiter/algorithms/in-flight.ts'
+import { DAY_MS } from '../../limiter/calendar.ts'
+import { BUCKET, IN_FLIGHT, type Limit, WINDOW } from '../../limiter/limit.ts'
+import { dateTimeMs, printableText, quoted } from '../../text/formats.ts'
+import { formatPath, type Problem } from '../../text/problem.ts'
+import type { NamedLimit } from '../compile.ts'
+import { parseDescriptorKey } from '../descriptor-key.ts'
+import type { Bundle } from '../schema/bundle.ts'
+
+/** What one client sends without effort, each request with a value of its own. */
+const MADE_UP_PER_SECOND = 1000
+const MAX_WARNINGS = 10
+/** Windows of one period are about as long at any time. */
+const SOME_MS = Date.UTC(2026, 0, 15)
+/** Kinds of keys whose values clients choose, unless a gateway checks or sets them. */
+const CHOSEN: ReadonlySet<string> = new Set(['bearer', 'jwt', 'header', 'query', 'cookie', 'path', 'model'])
+
+interface CountedRule {
+  readonly policy: string
+  readonly rule: string
+  readonly algorithm: string
+  readonly keys: readonly string[]
+  readonly limit: Limit
+}
+
+/**
+ * Rules whose keys a caller can make up while its budget under another rule stays the same, so often that half of a table of `slots` has no
+ * room for them.
+ */
+export function madeUpKeyWarnings(limits: readonly NamedLimit[], slots: number): string[] {
+  const rules = limits.map(countedRule)
+  // A rule without keys has one counter, which is always below its rule's share of the table.
+  const budgets = rules.filter(({ limit, keys }) => keys.length > 0 && limit.kind === WINDOW && lastsMs(limit) >= DAY_MS)
+  const budgetsBy = new Map<string, number>()
+  for (const { keys } of budgets) for (const key of keys) budgetsBy.set(key, (budgetsBy.get(key) ?? 0) + 1)
+  const warnings: string[] = []
+  for (const each of rules) {
+    const counters = (lastsMs(each.limit, each.algorithm) / 1000) * MADE_UP_PER_SECOND
+    const key = each.keys.find((text) => isChosen(text) && (budgetsBy.get(text) ?? 0) < budgets.length)
+    if (key === undefined || counters <= slots / 2) continue
+    const budget = budgets.find(({ keys }) => !keys.includes(key))!
+    warnings.push(
+      `${nameOf(each)}: clients that make up values of ${printableText(key)}, ${numberText(MADE_UP_PER_SECOND)} a second, fill half of the table of ${numberText(slots)} counters (EDGE_STORE_SIZE), which has the budgets of ${nameOf(budget)} too: let the gateway check the value, or make the table larger`,
+    )
+    if (warnings.length === MAX_WARNINGS) break
+  }
+  return warnings
+}
+
+/** By the identity that `compile` gives a counter: policy, rule, mode, algorithm, limit keys, and what the algorithm adds. */
+function countedRule({ name, limit }: NamedLimit): CountedRule {
+  const [policy, rule, , algorithm, ...rest] = JSON.parse(name) as [string, string, string, string, ...string[]]
+  return { policy, rule, algorithm, keys: rest.filter((text) => parseDescriptorKey(text) !== undefined), limit }
+}
+
+function isChosen(key: string): boolean {
+  return CHOSEN.has(parseDescriptorKey(key)!.kind)
+}
+
+/** How long a record of one request is kept at most. A request takes one token of a plain bucket, and all of any other. */
+function lastsMs(limit: Limit, algorithm?: string): number {
+  if (limit.kind === BUCKET) return (algorithm === 'token_bucket' ? 1 : limit.burst) / limit.tokensPerMs
+  if (limit.kind === IN_FLIGHT) return limit.sliceMs * SLICES
+  const { startMs, endMs } = limit.calendar.windowAt(SOME_MS)
+  return endMs - startMs
+}
+
+function nameOf({ policy, rule }: CountedRule): string {
+  return `policy ${quoted(policy)}, rule ${quoted(rule)}`
+}
+
+function numberText(value: number): string {
+  return value.toLocaleString('en-US')
+}
+
+/** A rule that counts requests in flight. */
+export interface HeldRule {
+  readonly policy: string
+  readonly rule: string
+  readonly holdSeconds: number
+}
+
+/** The rules of a bundle that count requests in flight, by the limits of its counters. */
+export function heldRules(limits: readonly NamedLimit[]): HeldRule[] {
+  return limits.flatMap(({ name, limit }) => {
+    if (limit.kind !== IN_FLIGHT) return []
+    const [policy, rule] = JSON.parse(name) as [string, string]
+    return [{ policy, rule, holdSeconds: (limit.sliceMs * SLICES) / 1000 }]
+  })
+}
+
+/** What surprises where nobody reports the end of a request. */
+export function heldRuleNote({ policy, rule, holdSeconds }: HeldRule): string {
+  const seconds = holdSeconds === 1 ? '1 second' : `${holdSeconds} seconds`
+  return `policy ${JSON.stringify(policy)}, rule ${JSON.stringify(rule)}: in decision_service each request counts as in flight for ${seconds} (hold_seconds), unless its end is reported to /v1/settle`
+}
+
+/** When a block ends. */
+export interface BlockExpiry {
+  readonly policy: string
+  readonly rule: string
+  /** In the bundle. */
+  readonly path: string
+  /** As written. */
+  readonly expiresAt: string
+  readonly expiresAtMs: number
+}
+
+export function blockExpiriesOf({ policies }: Bundle): BlockExpiry[] {
+  return policies.flatMap(({ id, spec }, p) =>
+    spec.rules.flatMap((rule, r) => {
+      const expiresAt = rule.algorithm === 'block' ? rule.algorithm_config.expires_at : undefined
+      if (expiresAt === undefined) return []
+      const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config', 'expires_at'])
+      return [{ policy: id, rule: rule.name, path, expiresAt, expiresAtMs: dateTimeMs(expiresAt) }]
+    }),
+  )
+}
+
+/** Blocks that have expired by now, as warnings of `edge validate`. */
+export function expiredBlocks(expiries: readonly BlockExpiry[], wallMs: number): Problem[] {
+  return expiries
+    .filter(({ expiresAtMs }) => expiresAtMs <= wallMs)
+    .map(({ path, expiresAt }) => ({ path, message: `the block expired at ${expiresAt} and covers nobody: remove it` }))
+}

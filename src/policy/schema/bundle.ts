@@ -1,0 +1,191 @@
+import { z } from 'zod'
+import { isHostPattern } from '../patterns.ts'
+import { blockConfig } from './block.ts'
+import { concurrencyConfig } from './concurrency.ts'
+import { costBudgetConfig } from './cost-budget.ts'
+import { fixedWindowConfig } from './fixed-window.ts'
+import { keyPatterns, ruleMatch } from './match.ts'
+import { descriptorKey, label, unlimitedConfig } from './parts.ts'
+import { pricesSchema } from './prices.ts'
+import { tokenBucketConfig } from './token-bucket.ts'
+import { tokenBucketLlmConfig } from './token-bucket-llm.ts'
+
+/**
+ * The one description of a bundle: its types, its validation and `schema/bundle.schema.json` all come from here.
+ * Each `error` completes the sentence "expected …".
+ */
+
+/** Notes of the operator, on a bundle, a policy or a rule. Not kept: nothing may depend on them. */
+export const metadataSchema = z.object({}, { error: 'an object' })
+
+const metadata = metadataSchema.optional().meta({ description: 'Your own notes; never read.' })
+
+/** Fields that bundles carry for other programs: not read, and accepted with a warning. */
+export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
+
+const PATH = 'a path that starts with /, without ? or #'
+/** Each segment takes memory in each worker, and no request has longer paths. */
+const MAX_PATH_CHARACTERS = 8192
+const path = z
+  .string({ error: PATH })
+  .regex(/^\/[^?#]*$/, { error: PATH })
+  .max(MAX_PATH_CHARACTERS, { error: `at most ${MAX_PATH_CHARACTERS} characters` })
+
+const selectorSchema = z
+  .object(
+    {
+      pathPrefix: path.optional().meta({ description: 'Whole segments: /api covers /api and /api/x, not /apix.' }),
+      pathExact: path.optional().meta({ description: 'Only this path.' }),
+      exceptPaths: z
+        .array(path, { error: 'a list of paths' })
+        .min(1, { error: 'at least one path (leave `exceptPaths` out to except none)' })
+        .optional()
+        .meta({ description: 'Paths that the policy does not cover, each with everything below it.' }),
+      methods: z
+        .array(z.string({ error: 'an HTTP method' }).regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/, { error: 'an HTTP method' }), {
+          error: 'a list of HTTP methods',
+        })
+        .min(1, { error: 'at least one method (leave `methods` out to cover all)' })
+        .optional()
+        .meta({ description: 'HTTP methods, in any case.' }),
+      hosts: z
+        .array(
+          z
+            .string({ error: 'a host name or *.name, without scheme or path' })
+            .refine(isHostPattern, { error: 'a host name or *.name, without scheme or path' }),
+          { error: 'a list of hosts' },
+        )
+        .min(1, { error: 'at least one host (leave `hosts` out to cover all)' })
+        .optional()
+        .meta({ description: 'Host names, in any case; *.example.com covers every subdomain. Ports are ignored.' }),
+      domain: label.optional().meta({
+        description: 'The domain of calls of the rate limit service (gRPC). Such a policy covers their descriptors, and no other request.',
+      }),
+      descriptors: keyPatterns('descriptors', 'an object of descriptor keys and patterns').optional().meta({
+        description: 'With domain: the policy covers only descriptors with these keys, each with a value that one of its patterns covers.',
+      }),
+    },
+    { error: 'an object' },
+  )
+  .refine((value) => value.pathPrefix === undefined || value.pathExact === undefined, {
+    error: 'either pathPrefix or pathExact, not both',
+  })
+  .refine(({ domain, descriptors, ...others }) => domain === undefined || Object.values(others).every((member) => member === undefined), {
+    error: 'domain without pathPrefix, pathExact, exceptPaths, methods and hosts: calls of the rate limit service have none of them',
+  })
+  .refine(({ domain, descriptors }) => domain !== undefined || descriptors === undefined, {
+    path: ['descriptors'],
+    error: 'a domain beside it: only calls of the rate limit service have descriptors',
+  })
+  .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
+
+const ruleFields = {
+  name: label.meta({ description: 'Unique in its policy. Shown in logs, metrics and debug headers.' }),
+  limit_keys: z.array(descriptorKey, { error: 'a list of descriptor keys' }).max(32, { error: 'at most 32 keys' }).meta({
+    description: 'What identifies a caller. Each combination of values has its own bucket; an empty list is one bucket for everybody.',
+  }),
+  match: ruleMatch.optional(),
+  metadata,
+}
+
+/** Rules without counters have no callers to tell apart. */
+const NO_KEYS = 'an empty list: a request that lacks the key would escape the rule; name the key in `match`'
+
+const counterlessFields = {
+  ...ruleFields,
+  limit_keys: z.array(descriptorKey, { error: NO_KEYS }).max(0, { error: NO_KEYS }).default([]).meta({ description: 'Always empty.' }),
+}
+
+/** What every rule has, whatever its algorithm. */
+export const ruleFieldsSchema = z.object(ruleFields)
+
+const ALGORITHMS = [
+  z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
+  z.object({ ...ruleFields, algorithm: z.literal('cost_budget'), algorithm_config: costBudgetConfig }),
+  z.object({ ...counterlessFields, algorithm: z.literal('unlimited'), algorithm_config: unlimitedConfig.prefault({}) }),
+  z.object({
+    ...counterlessFields,
+    algorithm: z.literal('block'),
+    algorithm_config: blockConfig.prefault({}),
+    // A note elsewhere; here the block would never end.
+    expires_at: z.never({ error: 'nothing here: a block ends at algorithm_config.expires_at' }).optional(),
+  }),
+  z.object({ ...ruleFields, algorithm: z.literal('concurrency'), algorithm_config: concurrencyConfig }),
+] as const
+
+const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))
+const ALGORITHM_NAMES = `${NAMES.slice(0, -1).join(', ')} or ${NAMES.at(-1)}`
+
+const rule = z.discriminatedUnion('algorithm', ALGORITHMS, {
+  error: (issue) => (issue.code === 'invalid_union' ? ALGORITHM_NAMES : 'a rule (an object)'),
+})
+
+export const policySchema = z.object(
+  {
+    id: label.meta({ description: 'Unique in the bundle. Shown in the RateLimit header.' }),
+    spec: z.object(
+      {
+        mode: z
+          .enum(['enforce', 'shadow'], { error: '"enforce" or "shadow"' })
+          .default('enforce')
+          .meta({ description: 'enforce rejects; shadow only records what it would reject and changes no response.' }),
+        selector: selectorSchema.optional(),
+        rules: z.array(rule, { error: 'a list of rules' }),
+      },
+      { error: 'an object with rules' },
+    ),
+    metadata,
+  },
+  { error: 'a policy (an object)' },
+)
+
+const VERSION = 'a whole number, or a string of up to 30 digits'
+
+/** A bundle, without checks of its policies. */
+export const envelopeSchema = z.object(
+  {
+    $schema: z.string({ error: 'the URL of a JSON Schema' }).optional(),
+    bundle_version: z
+      .union([z.int({ error: VERSION }).min(0, { error: VERSION }), z.string({ error: VERSION }).regex(/^\d{1,30}$/, { error: VERSION })], {
+        error: VERSION,
+      })
+      .meta({ description: 'Must increase with each published bundle.' }),
+    prices: pricesSchema.optional(),
+    policies: z.array(z.unknown(), { error: 'a list of policies' }),
+    metadata,
+  },
+  { error: 'an object with bundle_version and policies' },
+)
+
+export const bundleSchema = envelopeSchema.extend({
+  policies: z.array(policySchema).meta({ description: 'All policies that match a request are applied.' }),
+})
+
+export type Bundle = z.output<typeof bundleSchema>
+export type Policy = z.output<typeof policySchema>
+export type Selector = z.output<typeof selectorSchema>
+export type Rule = Policy['spec']['rules'][number]
+
+export type BundleFormat = 'json' | 'yaml'
+
+/** YAML for .yaml and .yml; everything else is JSON. */
+export function formatOf(fileName: string): BundleFormat {
+  return /\.ya?ml$/i.test(fileName) ? 'yaml' : 'json'
+}
+
+/** The JSON Schema for editors. It rejects what the service refuses, and accepts fields that the service only warns about. */
+export function bundleJsonSchema(): Record<string, unknown> {
+  const schema = z.toJSONSchema(bundleSchema, {
+    target: 'draft-7',
+    io: 'input',
+    override({ jsonSchema, zodSchema }) {
+      const schema = zodSchema instanceof z.ZodOptional ? zodSchema.unwrap() : zodSchema
+      if (jsonSchema.type !== 'object' || schema === metadataSchema || schema instanceof z.ZodRecord) return
+      jsonSchema.additionalProperties = false
+      if (schema !== selectorSchema) jsonSchema.patternProperties = { [NOTE_NAMES.source]: {} }
+    },
+  })
+  return { ...schema, title: 'edge policy bundle' }
+}

@@ -1,0 +1,111 @@
+import { clientAddress, type TrustedProxies } from '../../request/client-address.ts'
+import type { RequestView } from '../../request/view.ts'
+import { HalfSipHash, SubjectWords } from '../../store/subject.ts'
+import { type Address, subjectText } from '../../text/address.ts'
+import type { Peer } from '../downstream.ts'
+import { cellsOf, forgetWorker, type MemoryHolder, type MemoryHolders, MemoryPart, partWords } from './memory-part.ts'
+
+/** Bodies of up to this size have a part of the memory for themselves. */
+const SMALL_BODY_BYTES = 64 * 1024
+/** Of all memory. */
+const SMALL_PART = 1 / 8
+/** Of a part. One caller has no more than this, or than one body where that is larger. */
+const SHARE = 1 / 4
+
+export interface BodyMemoryOptions {
+  readonly bodyMemoryBytes: number
+  /** Of one body. It always fits into the part that is not kept for small ones. */
+  readonly maxBodyBytes: number
+  /** Unknown to callers, so that they cannot aim at the cells of others. */
+  readonly hashKey: readonly [number, number]
+}
+
+/** What the bodies that are read for token budgets hold, in all workers together: a part for small ones, and the rest for all. */
+export class BodyMemory {
+  readonly small: MemoryPart
+  readonly rest: MemoryPart
+  readonly #smallFirst: readonly MemoryPart[]
+  readonly #restOnly: readonly MemoryPart[]
+  readonly #hash: HalfSipHash
+  readonly #subject = new SubjectWords()
+
+  /** Workers count from 1. */
+  constructor(buffer: SharedArrayBuffer, worker: number, options: BodyMemoryOptions) {
+    const { bodyMemoryBytes, maxBodyBytes, hashKey } = options
+    const smallBytes = smallPartBytes(bodyMemoryBytes, maxBodyBytes)
+    const restBytes = bodyMemoryBytes - smallBytes
+    const [small, rest] = partsOf(buffer)
+    this.small = new MemoryPart(small, worker, smallBytes, Math.max(smallBytes * SHARE, SMALL_BODY_BYTES))
+    this.rest = new MemoryPart(rest, worker, restBytes, Math.max(restBytes * SHARE, maxBodyBytes))
+    this.#restOnly = [this.rest]
+    this.#smallFirst = smallBytes === 0 ? this.#restOnly : [this.small, this.rest]
+    this.#hash = new HalfSipHash(hashKey)
+  }
+
+  /** What this worker holds. */
+  get ownBytes(): number {
+    return this.small.ownBytes + this.rest.ownBytes
+  }
+
+  /** Where a body of this size may be, the best place first. */
+  partsFor(bytes: number): readonly MemoryPart[] {
+    return bytes <= SMALL_BODY_BYTES ? this.#smallFirst : this.#restOnly
+  }
+
+  /** Whoever has this name, which is a list of texts. */
+  holder(name: readonly string[], shares: number): MemoryHolder {
+    const subject = this.#subject
+    subject.clear()
+    subject.addIdentity(name)
+    this.#hash.digest(subject.words, subject.length)
+    return { cells: cellsOf(this.#hash.low), shares }
+  }
+}
+
+export function newBodyMemoryBuffer(workers: number): SharedArrayBuffer {
+  return new SharedArrayBuffer(2 * partWords(workers) * Int32Array.BYTES_PER_ELEMENT)
+}
+
+/** What a dead worker held is free. */
+export function forgetBodies(buffer: SharedArrayBuffer, worker: number): void {
+  for (const words of partsOf(buffer)) forgetWorker(words, worker)
+}
+
+/** None where it would be less than one small body, or leave too little for one large body. */
+function smallPartBytes(maxBytes: number, maxBodyBytes: number): number {
+  const bytes = Math.floor(Math.min(maxBytes * SMALL_PART, maxBytes - maxBodyBytes))
+  return bytes < SMALL_BODY_BYTES ? 0 : bytes
+}
+
+function partsOf(buffer: SharedArrayBuffer): readonly [small: Int32Array, rest: Int32Array] {
+  const words = new Int32Array(buffer)
+  const half = words.length / 2
+  return [words.subarray(0, half), words.subarray(half)]
+}
+
+/** Of one address, whatever keys its requests have. */
+const ADDRESS_SHARES = 2
+
+/**
+ * Whom a body's memory is counted for. `caller` has the limit keys of the rules that need the body, with their values; without any, the
+ * client's address is the caller. Many keys are what a client says they are, and it may make up as many as it likes: so all bodies of its
+ * address are bounded, too. Behind a proxy that does not say for whom it forwards, nobody knows that address.
+ */
+export function bodyHolders(
+  memory: BodyMemory,
+  trustedProxies: TrustedProxies,
+  caller: readonly string[],
+  view: RequestView,
+  peer: Peer,
+): MemoryHolders {
+  const address = addressOf(view, trustedProxies)
+  const addressText = address === undefined ? peer.address : subjectText(address)
+  const holder = memory.holder(caller.length > 0 ? ['caller', ...caller] : ['peer', addressText], 1)
+  if (address === undefined || trustedProxies.includes(address)) return [holder]
+  return [holder, memory.holder(['address', addressText], ADDRESS_SHARES)]
+}
+
+function addressOf(view: RequestView, trustedProxies: TrustedProxies): Address | undefined {
+  const forwardedFor = view.header('x-forwarded-for')
+  return typeof forwardedFor === 'string' ? clientAddress(forwardedFor, trustedProxies) : undefined
+}

@@ -1,0 +1,194 @@
+import { acquire, ownerOf, release } from '../../memory/shared-lock.ts'
+
+/** Claims are counted in whole KiB: a 32-bit word counts two TiB of them. */
+const UNIT_BYTES = 1024
+/** A cache line. The first has the lock. */
+const LINE_WORDS = 16
+const LOCK = 0
+const HELD = 0
+const WANTED = 1
+/** What the worker's slowest upload brought, and 1; 0: it has no upload that may be ended. */
+const SLOWEST = 2
+const MAX_WORD = 2 ** 31 - 1
+/**
+ * What holders have is counted in two rows of cells, and what they wait for in two more. The keyed hash of a holder is its cell in each row,
+ * and the smaller of the two sums is at least what it has: a share is never exceeded. Two holders may meet in one cell, hardly in both. At
+ * most four cells of a row can be full at a time, for each has a quarter of the part.
+ */
+const CELL_BITS = 10
+const ROW_WORDS = 2 ** CELL_BITS
+const HELD_CELLS = LINE_WORDS
+const WANTED_CELLS = HELD_CELLS + 2 * ROW_WORDS
+/** Each worker has a lane of its own, so that the claims of one that dies can be told and freed. */
+const LANE_WORDS = WANTED_CELLS + 2 * ROW_WORDS
+
+/** Somebody whose bodies are counted together. */
+export interface MemoryHolder {
+  /** Its cell in each of the two rows, `CELL_BITS` for each. */
+  readonly cells: number
+  /** How many shares of a part it may hold. */
+  readonly shares: number
+}
+
+/** A body counts for each of them. */
+export type MemoryHolders = readonly MemoryHolder[]
+
+/** Whether a claim was changed; if not, whether its holder or the part has too little left. */
+export type Resized = 'done' | 'over_share' | 'no_room'
+
+/** A part of the memory for bodies: what they hold, in all workers together, up to a bound for all and one for each holder. */
+export class MemoryPart {
+  readonly #words: Int32Array
+  readonly #capacity: number
+  readonly #share: number
+  readonly #owner: number
+  readonly #own: number
+
+  /** Workers count from 1. */
+  constructor(words: Int32Array, worker: number, capacityBytes: number, shareBytes: number) {
+    this.#words = words
+    this.#capacity = unitsOf(capacityBytes)
+    this.#share = unitsOf(shareBytes)
+    this.#owner = worker + 1
+    this.#own = laneOf(worker)
+  }
+
+  /** What this worker holds. */
+  get ownBytes(): number {
+    return Atomics.load(this.#words, this.#own + HELD) * UNIT_BYTES
+  }
+
+  /** Changes what a body holds; where there is no room for more, nothing. */
+  resize(holders: MemoryHolders, fromBytes: number, toBytes: number): Resized {
+    const words = this.#words
+    const change = unitsOf(toBytes) - unitsOf(fromBytes)
+    if (change <= 0) {
+      this.#add(holders, change)
+      return 'done'
+    }
+    acquire(words, LOCK, this.#owner)
+    const hasRoom = this.#sum(HELD) + change <= this.#capacity
+    const isDone = hasRoom && this.#fitsShares(holders, change)
+    if (isDone) this.#add(holders, change)
+    release(words, LOCK)
+    return isDone ? 'done' : hasRoom ? 'over_share' : 'no_room'
+  }
+
+  /** Whether the holder may have so much more, if there is room, once it has what it waits for in the workers before this one. */
+  hasShare({ cells, shares }: MemoryHolder, bytes: number): boolean {
+    return this.#inCells(cells, this.#own) + unitsOf(bytes) <= shares * this.#share
+  }
+
+  /** Tells the other workers that an upload of these holders waits, or no longer waits, for so much. */
+  wait(holders: MemoryHolders, bytes: number): void {
+    for (const { cells } of holders) this.#addToCells(cells, WANTED_CELLS, Math.sign(bytes) * unitsOf(Math.abs(bytes)))
+  }
+
+  /** Whether uploads of a holder wait for more than its share has left. */
+  isShareShort(holders: MemoryHolders): boolean {
+    return holders.some(({ cells, shares }) => this.#inCells(cells, this.#words.length) > shares * this.#share)
+  }
+
+  /** Tells the other workers what the uploads of this one wait for, as far as their holders' shares allow. */
+  want(bytes: number): void {
+    Atomics.store(this.#words, this.#own + WANTED, Math.min(unitsOf(bytes), MAX_WORD))
+  }
+
+  /** What all workers wait for beyond what is free. */
+  get shortBytes(): number {
+    const wanted = this.#sum(WANTED)
+    return wanted === 0 ? 0 : Math.max(0, wanted - (this.#capacity - this.#sum(HELD))) * UNIT_BYTES
+  }
+
+  /** Tells the other workers what the slowest upload of this one brought, and returns whether it is the slowest of all. */
+  compareSlowest(broughtBytes: number): boolean {
+    const words = this.#words
+    const own = Math.min(broughtBytes + 1, MAX_WORD)
+    Atomics.store(words, this.#own + SLOWEST, own)
+    for (let lane = LINE_WORDS; lane < words.length; lane += LANE_WORDS) {
+      const other = Atomics.load(words, lane + SLOWEST)
+      if (other !== 0 && (other < own || (other === own && lane < this.#own))) return false
+    }
+    return true
+  }
+
+  /** This worker has no upload that may be ended. */
+  withdrawSlowest(): void {
+    Atomics.store(this.#words, this.#own + SLOWEST, 0)
+  }
+
+  #sum(word: number): number {
+    let sum = 0
+    for (let lane = LINE_WORDS; lane < this.#words.length; lane += LANE_WORDS) sum += Atomics.load(this.#words, lane + word)
+    return sum
+  }
+
+  #fitsShares(holders: MemoryHolders, change: number): boolean {
+    for (let i = 0; i < holders.length; i++) {
+      const { cells, shares } = holders[i]!
+      if (this.#inCells(cells, 0) + change > shares * this.#share) return false
+    }
+    return true
+  }
+
+  /** What a holder has, and waits for in lanes before `wantedEnd`; or a little more, where others meet it in both of its cells. */
+  #inCells(cells: number, wantedEnd: number): number {
+    const words = this.#words
+    let first = 0
+    let second = 0
+    for (let lane = LINE_WORDS; lane < words.length; lane += LANE_WORDS) {
+      first += Atomics.load(words, lane + HELD_CELLS + firstOf(cells))
+      second += Atomics.load(words, lane + HELD_CELLS + secondOf(cells))
+      if (lane >= wantedEnd) continue
+      first += Atomics.load(words, lane + WANTED_CELLS + firstOf(cells))
+      second += Atomics.load(words, lane + WANTED_CELLS + secondOf(cells))
+    }
+    return Math.min(first, second)
+  }
+
+  #add(holders: MemoryHolders, change: number): void {
+    Atomics.add(this.#words, this.#own + HELD, change)
+    for (let i = 0; i < holders.length; i++) this.#addToCells(holders[i]!.cells, HELD_CELLS, change)
+  }
+
+  #addToCells(cells: number, from: number, change: number): void {
+    Atomics.add(this.#words, this.#own + from + firstOf(cells), change)
+    Atomics.add(this.#words, this.#own + from + secondOf(cells), change)
+  }
+}
+
+export function partWords(workers: number): number {
+  return laneOf(workers + 1)
+}
+
+/** What a dead worker held is free. */
+export function forgetWorker(words: Int32Array, worker: number): void {
+  if (ownerOf(words, LOCK) === worker + 1) release(words, LOCK)
+  words.fill(0, laneOf(worker), laneOf(worker + 1))
+}
+
+/** The cells of a holder with this hash. */
+export function cellsOf(hash: number): number {
+  return hash & (2 ** (2 * CELL_BITS) - 1)
+}
+
+/** What a claim of so many bytes counts for. */
+export function countedBytes(bytes: number): number {
+  return unitsOf(bytes) * UNIT_BYTES
+}
+
+function laneOf(worker: number): number {
+  return LINE_WORDS + (worker - 1) * LANE_WORDS
+}
+
+function firstOf(cells: number): number {
+  return cells & (ROW_WORDS - 1)
+}
+
+function secondOf(cells: number): number {
+  return ROW_WORDS + (cells >>> CELL_BITS)
+}
+
+function unitsOf(bytes: number): number {
+  return Math.ceil(bytes / UNIT_BYTES)
+}

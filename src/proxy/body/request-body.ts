@@ -1,0 +1,338 @@
+import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
+import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
+import type { BodyReader, BodySource, Downstream } from '../downstream.ts'
+import type { ProxiedRequest } from '../proxied-request.ts'
+import type { BodyClaim, BodyClaims } from './body-claims.ts'
+import { BodyScan, brotliWindowBytes, codingOf } from './body-scan.ts'
+import { countedBytes, type MemoryHolders } from './memory-part.ts'
+import type { WorkSlices } from './work-slices.ts'
+
+/** A body that was read to see what it may cost. */
+export interface ReadBody {
+  /** The bytes that came, for the backend. */
+  readonly bytes: Buffer
+  /** There is more to come than was read. */
+  readonly isPartial: boolean
+  readonly llm: BodyCost | 'upload_too_slow' | 'body_memory_exhausted'
+  /** Its bytes are held no longer. May be called any number of times. */
+  release(): void
+}
+
+export interface ReadOptions extends CollectOptions {
+  /** Whom its memory is counted for. */
+  readonly holders: MemoryHolders
+  /** Where its cost is read. */
+  readonly slices: WorkSlices
+}
+
+/**
+ * Reads the body for the estimate, as soon as there is memory for it. Returns undefined when the client went away before it was whole.
+ * Where nothing is enforced, no request waits for memory: its body passes unread.
+ */
+export async function readBody(
+  request: ProxiedRequest,
+  downstream: Downstream,
+  claims: BodyClaims,
+  options: ReadOptions,
+): Promise<ReadBody | undefined> {
+  const { contentLength } = request
+  const { maxBytes, isEnforced, slices, holders } = options
+  if (!request.hasBody) {
+    inviteBody(request, downstream)
+    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes, slices) }
+  }
+  const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
+  if (!isEnforced && firstBytes > maxBytes) {
+    inviteBody(request, downstream)
+    return { ...UNREAD, llm: 'body_too_large' }
+  }
+  const claim = claims.open(holders, firstBytes) ?? (await waitForClaim(downstream.body, claims, options, firstBytes))
+  if (claim === undefined) return undefined
+  if (claim === 'body_memory_exhausted') {
+    if (!isEnforced) inviteBody(request, downstream)
+    return { ...UNREAD, llm: claim }
+  }
+  try {
+    return await readClaimed(request, downstream, claims, claim, options)
+  } catch (error) {
+    claim.release()
+    throw error
+  }
+}
+
+/** RFC 9110 10.1.1: a client that waits for permission to send its body gets it now. */
+export function inviteBody(request: ProxiedRequest, downstream: Downstream): void {
+  if (request.expect !== '' && request.expect.toLowerCase() === '100-continue') downstream.invite()
+}
+
+async function readClaimed(
+  request: ProxiedRequest,
+  downstream: Downstream,
+  claims: BodyClaims,
+  claim: BodyClaim,
+  options: ReadOptions,
+): Promise<ReadBody | undefined> {
+  inviteBody(request, downstream)
+  const outcome = await collect(downstream.body, claim, options)
+  if (outcome === undefined) return undefined
+  if (typeof outcome === 'string') return { ...UNREAD, llm: outcome }
+  const { bytes, isPartial } = outcome
+  const llm = isPartial ? 'body_too_large' : await readDecoded(bytes, request, downstream.body, claims, options)
+  if (llm !== undefined) return { bytes, isPartial, llm, release: () => claim.release() }
+  claim.release()
+  return undefined
+}
+
+/** Claims what the decoder will hold as well. Returns undefined when the client is gone. */
+async function readDecoded(
+  bytes: Buffer,
+  request: ProxiedRequest,
+  body: BodySource,
+  claims: BodyClaims,
+  options: ReadOptions,
+): Promise<ReadBody['llm'] | undefined> {
+  const { maxBytes, slices, holders } = options
+  // Together with the body it is no more than the largest body, for which there is room in everybody's share.
+  const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
+  if (decoderBytes <= 0) return readCost(bytes, request, maxBytes, slices)
+  const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))
+  if (claim === undefined || claim === 'body_memory_exhausted') return claim
+  claim.complete(decoderBytes)
+  try {
+    return await readCost(bytes, request, maxBytes, slices)
+  } finally {
+    claim.release()
+  }
+}
+
+/** Nothing of the body is read meanwhile. Returns undefined when the client is gone. Where nothing is enforced, nobody waits. */
+function waitForClaim(
+  body: BodySource,
+  claims: BodyClaims,
+  { holders, isEnforced }: ReadOptions,
+  bytes: number,
+): Promise<BodyClaim | 'body_memory_exhausted' | undefined> {
+  return new Promise((resolve, reject) => {
+    if (!isEnforced) return resolve('body_memory_exhausted')
+    if (body.isGone) return resolve(undefined)
+    let cancel = (): void => {}
+    const onGone = (): void => {
+      cancel()
+      resolve(undefined)
+    }
+    body.giveTo({ onData: () => {}, onEnd: () => {}, onGone, abandon: reject })
+    // It may be refused at once.
+    cancel = claims.wait(holders, bytes, (claim) => {
+      body.giveTo(undefined)
+      resolve(claim ?? 'body_memory_exhausted')
+    })
+  })
+}
+
+const EMPTY = Buffer.alloc(0)
+
+const UNREAD = { bytes: EMPTY, isPartial: true, release: () => {} }
+
+interface CollectOptions {
+  readonly maxBytes: number
+  /** How long the client may pause. */
+  readonly idleTimeoutMs: number
+  /** A body of which no more may be held is refused; else it is given out as far as it came. */
+  readonly isEnforced: boolean
+}
+
+export interface Collected {
+  readonly bytes: Buffer
+  /** There is more to come than may be read. */
+  readonly isPartial: boolean
+}
+
+/** What is in memory before a body's length is known; from there on the claim is doubled. */
+const FIRST_STEP_BYTES = 64 * 1024
+
+/** Why a body was not read to its end. */
+type Refusal = 'body_too_large' | 'upload_too_slow'
+
+/**
+ * Reads a body into the memory that is claimed for it. Returns why it was not read to its end, or undefined when the client went
+ * away; then the claim is released. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
+ */
+export function collect(body: BodySource, claim: BodyClaim, options: CollectOptions): Promise<Collected | Refusal | undefined> {
+  const collection = new Collection(body, claim, options)
+  // A client that has already left is not told of again.
+  if (body.isGone) collection.onGone()
+  else collection.start()
+  return collection.outcome
+}
+
+class Collection implements BodyReader {
+  readonly outcome: Promise<Collected | Refusal | undefined>
+  #resolve!: (outcome: Collected | Refusal | undefined) => void
+  #reject!: (error: unknown) => void
+  readonly #body: BodySource
+  readonly #claim: BodyClaim
+  readonly #options: CollectOptions
+  readonly #blocks: Blocks
+  /** A piece waits for memory. */
+  #isWaiting = false
+  /** The end has come while the last piece waited. */
+  #hasEnded = false
+
+  constructor(body: BodySource, claim: BodyClaim, options: CollectOptions) {
+    this.#body = body
+    this.#claim = claim
+    this.#options = options
+    this.#blocks = new Blocks(claim)
+    this.outcome = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+  }
+
+  start(): void {
+    this.#claim.onEnd = () => (this.#options.isEnforced ? this.#finish('upload_too_slow') : this.#finishPartial())
+    this.#body.giveTo(this)
+    this.#goOn()
+  }
+
+  onData(chunk: Buffer): void {
+    const claim = this.#claim
+    const { maxBytes, isEnforced } = this.#options
+    claim.note(chunk.length)
+    const size = this.#blocks.size + chunk.length
+    if (size > maxBytes) return isEnforced ? this.#finish('body_too_large') : this.#finishPartial(chunk)
+    const nextClaim = Math.min(Math.max(claim.bytes * 2, size), maxBytes)
+    if (size <= claim.bytes || claim.grow(nextClaim)) return this.#blocks.add(chunk)
+    if (!isEnforced) return this.#finishPartial(chunk)
+    this.#waitFor(nextClaim, chunk)
+  }
+
+  onEnd(): void {
+    // A source may end behind its last piece though it is paused.
+    if (this.#isWaiting) this.#hasEnded = true
+    else this.#finish({ bytes: this.#blocks.join(), isPartial: false })
+  }
+
+  onGone(): void {
+    this.#finish(undefined)
+  }
+
+  abandon(error: unknown): void {
+    this.#leave()
+    this.#claim.release()
+    this.#reject(error)
+  }
+
+  #goOn(): void {
+    this.#body.limitIdle(this.#options.idleTimeoutMs)
+    this.#body.resume()
+  }
+
+  #waitFor(claimBytes: number, chunk: Buffer): void {
+    this.#body.pause()
+    this.#body.limitIdle(0)
+    this.#isWaiting = true
+    const kept = Buffer.from(chunk)
+    this.#claim.growLater(claimBytes, () => {
+      this.#isWaiting = false
+      try {
+        this.#blocks.add(kept)
+        if (this.#hasEnded) this.onEnd()
+        else this.#goOn()
+      } catch (error) {
+        // It must not reach whoever gave the memory back.
+        this.abandon(error)
+      }
+    })
+  }
+
+  #finishPartial(last?: Buffer): void {
+    this.#body.pause()
+    this.#finish({ bytes: this.#blocks.join(last), isPartial: true })
+  }
+
+  #finish(outcome: Collected | Refusal | undefined): void {
+    this.#leave()
+    if (outcome === undefined || typeof outcome === 'string') this.#claim.release()
+    else this.#claim.complete(outcome.bytes.length)
+    this.#resolve(outcome)
+  }
+
+  /** A reader that stays would keep the blocks for as long as the request is open. */
+  #leave(): void {
+    this.#body.giveTo(undefined)
+    this.#body.limitIdle(0)
+    this.#claim.onEnd = () => {}
+  }
+}
+
+/** As much memory as is claimed, in few blocks, each made when there is something to put into it. */
+class Blocks {
+  readonly #claim: BodyClaim
+  readonly #blocks: Buffer[] = []
+  #capacity = 0
+  size = 0
+
+  constructor(claim: BodyClaim) {
+    this.#claim = claim
+  }
+
+  add(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.size === this.#capacity) this.#extend()
+      const block = this.#blocks.at(-1)!
+      const copied = chunk.copy(block, block.length - (this.#capacity - this.size), at)
+      this.size += copied
+      at += copied
+    }
+  }
+
+  /** All that was added, and `last`. */
+  join(last: Buffer = EMPTY): Buffer {
+    const blocks = this.#blocks
+    if (blocks.length === 1 && last.length === 0 && this.size === this.#capacity) return blocks[0]!
+    const free = this.#capacity - this.size
+    const end = blocks.pop()
+    return Buffer.concat(end === undefined ? [last] : [...blocks, end.subarray(0, end.length - free), last], this.size + last.length)
+  }
+
+  #extend(): void {
+    const bytes = this.#claim.bytes - this.#capacity
+    // Not from the pool that small buffers share, and that each of them keeps whole.
+    this.#blocks.push(Buffer.allocUnsafeSlow(bytes))
+    this.#capacity += bytes
+  }
+}
+
+/** What a body says of its cost; or why that cannot be told. */
+type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
+
+export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number, slices: WorkSlices): Promise<BodyCost> {
+  const coding = codingOf(request.header('content-encoding'))
+  const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
+  // What cannot be decoded is counted as it is.
+  const reader = boundary === undefined ? new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8') : new FormRequestReader(boundary)
+  return new Promise((resolve, reject) => {
+    const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
+    if (bytes.length > 0) scan.write(bytes)
+    scan.end((outcome) => {
+      if (outcome === 'read') resolve(hasForeignCharset(request.header('content-type')) ? unknown(reader.end()) : reader.end())
+      else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
+    })
+  })
+}
+
+/** What its decoder may hold besides the body, where that is much. */
+function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
+  return codingOf(request.header('content-encoding')) === 'br' ? brotliWindowBytes(bytes) : 0
+}
+
+/** Some servers decode a body as its label says, and find other names in it than we do. */
+function hasForeignCharset(contentType: string | undefined): boolean {
+  const charsets = (contentType ?? '').matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)/gi)
+  return [...charsets].some(([, charset]) => !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i.test(charset!))
+}
+
+function unknown(cost: BodyCost): BodyCost {
+  return typeof cost === 'string' ? cost : { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true }
+}

@@ -1,0 +1,59 @@
+import type { BackendCall } from '../backend/backend-call.ts'
+import type { BodyReader, BodySource } from '../downstream.ts'
+import type { ResponseFlow } from '../llm/llm-response.ts'
+
+/** A request's body on its way from the client to the backend. */
+export class Upload implements BodyReader {
+  readonly #body: BodySource
+  readonly #call: BackendCall
+  /** How long the client may pause in the middle of it. */
+  readonly #idleTimeoutMs: number
+  readonly #exchange: Pick<ResponseFlow, 'abandon'>
+
+  constructor(body: BodySource, call: BackendCall, idleTimeoutMs: number, exchange: Pick<ResponseFlow, 'abandon'>) {
+    this.#body = body
+    this.#call = call
+    this.#idleTimeoutMs = idleTimeoutMs
+    this.#exchange = exchange
+    body.giveTo(this)
+    this.goOn()
+  }
+
+  onData(chunk: Buffer): void {
+    this.write(chunk)
+  }
+
+  onEnd(): void {
+    this.#body.limitIdle(0)
+    this.#call.endBody()
+  }
+
+  onGone(): void {
+    this.#body.giveTo(undefined)
+  }
+
+  abandon(error: unknown): void {
+    this.#exchange.abandon(error)
+  }
+
+  /** Returns false when the backend takes no more for now. */
+  write(chunk: Buffer): boolean {
+    if (this.#call.write(chunk)) return true
+    this.#body.pause()
+    // The backend is the slow side now, not the client.
+    this.#body.limitIdle(0)
+    return false
+  }
+
+  /** The backend takes more. */
+  goOn(): void {
+    if (!this.#body.isComplete) this.#body.limitIdle(this.#idleTimeoutMs)
+    this.#body.resume()
+  }
+
+  /** Nobody wants the rest: it is read and thrown away, for it stands between this response and the next. */
+  drop(): void {
+    this.#body.giveTo(undefined)
+    this.#body.resume()
+  }
+}

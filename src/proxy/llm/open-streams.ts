@@ -1,0 +1,88 @@
+import type { Logger } from 'pino'
+import type { StreamBody } from '../../engine/decide-options.ts'
+import type { Engine } from '../../engine/engine.ts'
+import type { Plan, PlanRule } from '../../policy/plan.ts'
+import type { RequestView } from '../../request/view.ts'
+import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
+import { runInSlices } from '../../time/slices.ts'
+
+/** An event stream or a WebSocket under way. */
+export interface OpenStream {
+  /** Its request as it came, and what its body says. */
+  readonly view: RequestView
+  readonly body: StreamBody
+  /** Ends it, as a truncation does. */
+  cut(): void
+}
+
+interface StreamParts {
+  readonly engine: Pick<Engine, 'plan' | 'findStreamCut'>
+  readonly metrics: Pick<BackendMetrics, 'countStreamCut'>
+  readonly logger: Logger
+}
+
+/** The streams of one worker, for blocks that end them. */
+export class OpenStreams {
+  readonly #parts: StreamParts
+  readonly #streams = new Set<OpenStream>()
+
+  constructor(parts: StreamParts) {
+    this.#parts = parts
+  }
+
+  /** `decidedBy`: the plan that let it pass. Where another one is active by now, the stream may be cut before this returns. */
+  add(stream: OpenStream, decidedBy: Plan | undefined): void {
+    this.#streams.add(stream)
+    if (decidedBy === this.#parts.engine.plan) return
+    const cuts = new Map<PlanRule, number>()
+    this.#cutIfBlocked(stream, cuts)
+    this.#log(cuts)
+  }
+
+  delete(stream: OpenStream): void {
+    this.#streams.delete(stream)
+  }
+
+  /** Cuts those that a block of the active plan covers. There may be thousands, so it takes several turns. */
+  cutBlocked(): void {
+    const { engine, logger } = this.#parts
+    if (!engine.plan?.cutsStreams) return
+    runInSlices({
+      steps: this.#cutAll(),
+      onDone: (cuts) => this.#log(cuts),
+      onError: (error) => logger.error({ event: 'internal_error', err: error }, 'blocked streams could not be cut'),
+    })
+  }
+
+  /** Those that begin meanwhile are decided by the active plan, or were looked at when they were added. */
+  *#cutAll(): Generator<void, Map<PlanRule, number>> {
+    const cuts = new Map<PlanRule, number>()
+    for (const stream of [...this.#streams]) {
+      if (this.#streams.has(stream)) this.#cutIfBlocked(stream, cuts)
+      yield
+    }
+    return cuts
+  }
+
+  /** One that fails leaves the others as they are. */
+  #cutIfBlocked(stream: OpenStream, cuts: Map<PlanRule, number>): void {
+    const { engine, metrics, logger } = this.#parts
+    try {
+      const rule = engine.findStreamCut(stream.view, stream.body)
+      if (rule === undefined) return
+      this.#streams.delete(stream)
+      stream.cut()
+      metrics.countStreamCut(rule)
+      cuts.set(rule, (cuts.get(rule) ?? 0) + 1)
+    } catch (error) {
+      logger.error({ event: 'internal_error', err: error }, 'a blocked stream could not be cut')
+    }
+  }
+
+  #log(cuts: ReadonlyMap<PlanRule, number>): void {
+    for (const [rule, streams] of cuts) {
+      const what = { event: 'streams_cut', policy: rule.policy.id, rule: rule.name, streams }
+      this.#parts.logger.info(what, 'streams were ended because a block covers them')
+    }
+  }
+}

@@ -1,0 +1,114 @@
+import type { Logger } from 'pino'
+import type { Usage } from '../../costs/cost.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { type Reservation, type ReservedCharge, settledAmount } from '../../engine/reservation.ts'
+import type { TokenCounts } from '../../llm/usage.ts'
+import type { PlanRule } from '../../policy/plan.ts'
+import type { CostMetrics, LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
+import type { Sampler } from '../../telemetry/sampler.ts'
+import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
+import type { Clock } from '../../time/clock.ts'
+
+/** What ended a response. */
+export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
+
+type Estimate = 'fair' | 'low' | undefined
+
+export interface SettlementParts {
+  readonly engine: Engine
+  readonly metrics: LlmMetrics
+  readonly costMetrics: CostMetrics
+  readonly logger: Logger
+  readonly clock: Clock
+  /** Of lines about responses that were not understood, by policy. */
+  readonly notUnderstood: Sampler<string>
+  readonly trace: RequestTrace | undefined
+}
+
+/** A reservation and its one settlement: of all the ends that a response can have, the first counts. */
+export class Settlement {
+  readonly reservation: Reservation
+  readonly #parts: SettlementParts
+  #isSettled = false
+
+  constructor(reservation: Reservation, parts: SettlementParts) {
+    this.reservation = reservation
+    this.#parts = parts
+    for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
+  }
+
+  /** Whether all policies are in shadow mode now: then no response is changed. */
+  get isShadowed(): boolean {
+    return this.#parts.engine.isShadowed
+  }
+
+  get isSettled(): boolean {
+    return this.#isSettled
+  }
+
+  /** Corrects what each rule reserved to what was used, as its cost sees it. `estimate`: of what kind it is, without the provider's count. */
+  settle(end: SettlementEnd, used: TokenCounts, estimate?: Estimate): void {
+    this.#settle(end, { tokens: used, isStreamed: false, estimate })
+  }
+
+  /** The same after a stream: rules that do not watch streams keep what they took. */
+  settleStream(end: SettlementEnd, used: TokenCounts, estimate: Estimate): void {
+    this.#settle(end, { tokens: used, isStreamed: true, estimate })
+  }
+
+  /** Nothing was used: all of it goes back. */
+  giveBack(end: SettlementEnd): void {
+    this.#settle(end, 'nothing')
+  }
+
+  /** The usage is unknown: what was taken stays taken. */
+  keepReservation(end: SettlementEnd): void {
+    this.#settle(end, 'unknown')
+  }
+
+  /** The same for a response that has neither usage nor a text that we know: its backend may speak another language, and operators should know. */
+  keepNotUnderstood(): void {
+    const { metrics, logger, clock, notUnderstood } = this.#parts
+    for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
+      metrics.countNotUnderstood(policy)
+      const unlogged = notUnderstood.admit(policy.id, clock.nowMs())
+      if (unlogged === undefined) continue
+      logger.warn(
+        { event: 'llm_response_not_understood', policy: policy.id, unlogged },
+        'a response has neither usage nor a text that is known: what its request reserved stays charged',
+      )
+    }
+    this.keepReservation('done')
+  }
+
+  #settle(end: SettlementEnd, usage: Usage): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    const { metrics, trace } = this.#parts
+    metrics.countSettlement(end)
+    trace?.noteSettlement(end, usage)
+    for (const charge of this.reservation.charges) {
+      const amount = settledAmount(charge, usage)
+      this.#metricsOf(charge.rule).countUsed(charge.rule, charge.amount, amount)
+      void this.#settleCharge(charge, amount)
+    }
+  }
+
+  /** Tokens and money are counted apart. */
+  #metricsOf({ counters }: PlanRule): Pick<LlmMetrics, 'countReserved' | 'countUsed'> {
+    return counters[0]!.reason === 'budget_exceeded' ? this.#parts.costMetrics : this.#parts.metrics
+  }
+
+  /** One that fails, at once or later, leaves the others as they are. */
+  async #settleCharge(charge: ReservedCharge, amount: number): Promise<void> {
+    const { engine, logger } = this.#parts
+    try {
+      await engine.settle(charge, amount)
+    } catch (error) {
+      logger.error(
+        { event: 'settlement_failed', policy: charge.rule.policy.id, rule: charge.rule.name, err: error },
+        'a reservation could not be settled; what it took stays counted',
+      )
+    }
+  }
+}

@@ -1,0 +1,256 @@
+import type { Transform } from 'node:stream'
+import { headerValue } from '../../http1/header-fields.ts'
+import { asksForTokens } from '../../llm/llm-request.ts'
+import { type StreamExcess, StreamFilter } from '../../llm/stream-filter.ts'
+import { inputTokens } from '../../llm/usage.ts'
+import type { PlanRule } from '../../policy/plan.ts'
+import type { ResponseHead } from '../backend/response-head.ts'
+import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
+import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
+
+/**
+ * An SSE response. Where an enforcing rule watches a stream that the client asked for, its bytes go through the filter; else
+ * they pass as they are, and the filter counts beside them.
+ */
+export class StreamedResponse implements LlmResponse {
+  readonly isFiltered: boolean
+  readonly isDecoded: boolean
+  readonly #parts: LlmResponseParts
+  readonly #flow: ResponseFlow
+  readonly #status: number
+  /** Absent where no rule counts streams, or the bytes cannot be read: then the reservation stands. */
+  #filter: StreamFilter<PlanRule> | undefined
+  readonly #coding: Coding | undefined
+  #decoder: Transform | undefined
+  #isDecoderDone = false
+  /** The backend has sent all of it, and waits for the decoder. */
+  #onDecoded: (() => void) | undefined
+  #loggedWouldCuts = 0
+  /** It is counted among the open streams. */
+  #isOpen = true
+
+  constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
+    const { settlement, request, isActivated, hidesUsage } = parts
+    this.#parts = parts
+    this.#flow = flow
+    this.#status = head.status
+    const charged = settlement.reservation.charges.map(({ rule }) => rule)
+    const rules = charged.filter(({ llm }) => llm?.streaming.enabled)
+    const coding = codingOf(headerValue(head.fields, 'content-encoding'))
+    // Budgets of money have no settings for streams: they always count, and never change one.
+    const isCounted = rules.length > 0 || charged.some(({ llm }) => llm === undefined)
+    const isRead = isCounted && coding !== undefined
+    const beganShadowed = settlement.isShadowed
+    const isShadowed = () => beganShadowed || settlement.isShadowed
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated, hidesUsage, isShadowed })
+    const mayChange = isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
+    this.isFiltered = isRead && (mayChange || hidesUsage)
+    this.#coding = isRead ? coding : undefined
+    this.isDecoded = this.isFiltered && coding !== 'identity'
+    parts.metrics.openStreams.count++
+  }
+
+  get isBetweenEvents(): boolean {
+    return this.isFiltered && this.#filter!.isBetweenEvents
+  }
+
+  read(chunk: Buffer): void {
+    if (!this.isFiltered) this.#flow.deliver(chunk)
+    if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
+    this.#decoder ??= this.#newDecoder(this.#coding)
+    // Some codings have an end of their own: what comes behind it belongs to nobody. A decoder keeps what is written to it for a while.
+    if (!this.#isDecoderDone && !this.#decoder.write(Buffer.from(chunk))) this.#flow.pauseBackend()
+  }
+
+  end(onEnded: () => void): void {
+    const decoder = this.#decoder
+    if (decoder === undefined || this.#isDecoderDone) {
+      this.#finish()
+      return onEnded()
+    }
+    this.#onDecoded = () => {
+      this.#finish()
+      if (this.isFiltered) onEnded()
+    }
+    decoder.end()
+    if (!this.isFiltered) onEnded()
+  }
+
+  /** Its caller is blocked: it ends here, as a stream that exceeds a limit does. */
+  cut(): void {
+    const filter = this.#filter
+    const closing = this.isFiltered ? filter!.close() : undefined
+    this.#settleBroken('truncated', filter)
+    this.#decoder?.destroy()
+    if (closing !== undefined && closing.length > 0) this.#flow.deliver(closing)
+    this.#flow.cut()
+  }
+
+  clientGone(): void {
+    this.#settleBroken('client_gone', this.#filter)
+    this.#decoder?.destroy()
+  }
+
+  backendFailed(): void {
+    this.#settle(() => this.#parts.settlement.giveBack('backend_failed'))
+    this.#decoder?.destroy()
+  }
+
+  /** Where bytes are only counted, the counting goes on. */
+  pause(): void {
+    if (this.isFiltered) this.#decoder?.pause()
+  }
+
+  resume(): void {
+    this.#decoder?.resume()
+  }
+
+  /** Takes decoded bytes. */
+  #pass(bytes: Buffer): void {
+    try {
+      this.#filterBytes(bytes)
+    } catch (error) {
+      this.#onBroken(error)
+    }
+  }
+
+  #filterBytes(bytes: Buffer): void {
+    const filter = this.#filter
+    if (filter === undefined) return
+    const passed = filter.push(bytes)
+    this.#afterPass(filter)
+    if (!this.isFiltered) return
+    if (passed.length > 0) this.#flow.deliver(passed)
+    if (filter.cut === undefined) return
+    this.#decoder?.destroy()
+    this.#flow.cut()
+  }
+
+  #finish(): void {
+    const filter = this.#filter
+    if (filter === undefined) return this.#settle(() => this.#settleUnread())
+    try {
+      const rest = filter.end()
+      this.#afterPass(filter)
+      this.#settleDone(filter)
+      if (this.isFiltered && rest.length > 0) this.#flow.deliver(rest)
+    } catch (error) {
+      this.#onBroken(error)
+    }
+  }
+
+  #newDecoder(coding: 'gzip' | 'deflate' | 'br'): Transform {
+    const decoder = newDecoder(coding)
+    decoder.on('data', (bytes: Buffer) => {
+      this.#guard(() => {
+        this.#pass(bytes)
+        this.#flow.flush()
+      })
+    })
+    decoder.on('drain', () => this.#flow.resumeBackend())
+    decoder.on('end', () => {
+      this.#isDecoderDone = true
+      this.#flow.resumeBackend()
+      this.#guard(() => this.#onDecoded?.())
+    })
+    decoder.on('error', (error) => this.#guard(() => this.#onDamaged(error)))
+    return decoder
+  }
+
+  /** For what the decoder's events do: nobody else catches it, and it would end the worker. */
+  #guard(work: () => void): void {
+    try {
+      work()
+    } catch (error) {
+      this.#flow.abandon(error)
+    }
+  }
+
+  /** Bytes that are not what Content-Encoding says. */
+  #onDamaged(error: Error): void {
+    if (this.isFiltered) this.#flow.failDamaged(error)
+    else this.#stopCounting()
+  }
+
+  #onBroken(error: unknown): void {
+    if (this.isFiltered) return this.#flow.abandon(error)
+    this.#parts.logger.error({ event: 'internal_error', err: error }, 'a stream could not be counted')
+    this.#stopCounting()
+  }
+
+  /** Bytes that only are counted pass all the same, and the reservation stands. */
+  #stopCounting(): void {
+    this.#filter = undefined
+    // A decoder that is destroyed takes nothing, and would never ask for more.
+    this.#isDecoderDone = true
+    this.#decoder?.destroy()
+    this.#flow.resumeBackend()
+    this.#settle(() => this.#settleUnread())
+  }
+
+  #afterPass(filter: StreamFilter<PlanRule>): void {
+    for (; this.#loggedWouldCuts < filter.wouldCut.length; this.#loggedWouldCuts++) {
+      const excess = filter.wouldCut[this.#loggedWouldCuts]!
+      this.#parts.metrics.countWouldTruncate(excess.rule)
+      this.#log('would_truncate', excess, 'stream would be truncated')
+    }
+    const { cut } = filter
+    if (cut !== undefined) {
+      this.#settle(() => {
+        this.#parts.metrics.countTruncation(cut.rule)
+        this.#log('truncated', cut, 'stream truncated')
+        this.#parts.settlement.settleStream('truncated', filter.counts, this.#estimateOf(filter))
+      })
+    } else if (filter.hasEnded) this.#settleDone(filter)
+  }
+
+  /** It ends before its end. */
+  #settleBroken(end: 'truncated' | 'client_gone', filter: StreamFilter<PlanRule> | undefined): void {
+    this.#settle(() => {
+      const { settlement, request, isLookup } = this.#parts
+      if (isLookup) settlement.giveBack(end)
+      else if (filter === undefined) settlement.keepReservation(end)
+      else if (filter.isForeign && asksForTokens(request)) settlement.keepReservation(end)
+      else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
+    })
+  }
+
+  /** Work in the background goes on without us, and a stream that could not be asked for its count may hide much. */
+  #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
+    const { request, isUnasked } = this.#parts
+    if (hasProviderCount) return undefined
+    return isUnasked || request.isBackground === true ? 'low' : 'fair'
+  }
+
+  #settleDone(filter: StreamFilter<PlanRule>): void {
+    this.#settle(() => {
+      const { settlement, metrics, request, isLookup } = this.#parts
+      const { hasProviderCount, counts } = filter
+      if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
+      settlement.settleStream('done', counts, this.#estimateOf(filter))
+      if (!hasProviderCount) return
+      metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
+      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
+    })
+  }
+
+  #settleUnread(): void {
+    if (this.#status >= 400) this.#parts.settlement.giveBack('done')
+    else this.#parts.settlement.keepReservation('done')
+  }
+
+  /** Of all ends, the first counts. */
+  #settle(settle: () => void): void {
+    if (this.#parts.settlement.isSettled) return
+    if (this.#isOpen) this.#parts.metrics.openStreams.count--
+    this.#isOpen = false
+    settle()
+  }
+
+  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: StreamExcess<PlanRule>, message: string): void {
+    const { policy, name, llm } = rule
+    const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
+    this.#parts.logger.info({ event, policy: policy.id, rule: name, ...bound }, message)
+  }
+}

@@ -1,0 +1,227 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { SourceStatus } from '../bundle/bundle-source.ts'
+import type { ServerConfig } from '../config/config.ts'
+import type { OverrideControl } from '../control/overrides/override-control.ts'
+import { VERSION } from '../files/package-files.ts'
+import { closingMs, isUnixSocket, type ListenAddress, type ListenerName, placeOf } from '../listen/listeners.ts'
+import type { TimedOverride } from '../overrides/override.ts'
+import type { BundleInfo } from '../policy/plan.ts'
+import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
+import { bindListeners, closeSockets, listenWhenReady, StartInterrupted } from './listening.ts'
+import { controlCalls, newOverrides, type OpenControl, openControl } from './open-control.ts'
+import { checkReports, type OpenReports, openReports } from './open-reports.ts'
+import { type OpenSources, openSources } from './open-sources.ts'
+import { type OpenState, openState, openStateKeeper } from './open-state.ts'
+import { TRACES_CLOSE_MS } from './open-tracing.ts'
+import { newStartContext, type StartContext, type StartOptions } from './start-context.ts'
+import type { StateKeeper } from './state-keeper.ts'
+import type { BoundListeners } from './threads/shared-listeners.ts'
+import { Supervisor } from './threads/supervisor.ts'
+import { type WorkerHost, WorkerSlots } from './threads/worker-host.ts'
+
+/** The composition root: the only place that knows which store, which source and which workers there are. */
+
+export interface Service {
+  /** Where each open listener accepts connections. */
+  readonly addresses: ReadonlyMap<ListenerName, ListenAddress>
+  bundle(): BundleInfo | undefined
+  /** Undefined: no source of bundles was named. */
+  source(): SourceStatus | undefined
+  /** Looks at the bundle again, changed or not. */
+  reload(): Promise<void>
+  /** Whether the disk is waited for, and may be for ever: that holds up even the end of a process. */
+  waitsForDisk(): boolean
+  /** Drains, closes, and is done when nothing is left open. */
+  stop(reason: string): Promise<void>
+}
+
+/** A worker that does not end by itself is given this much beyond the time that it may take. */
+const CLOSE_SLACK_MS = 2000
+/** Redis calls that may still be made during shutdown: one renewal, one give-back, one QUIT. */
+const LAST_REDIS_CALLS = 3
+/** The longest that a failed start takes to close what it has opened. */
+const ABANDON_MS = 2000
+
+/** What is open while the service runs. */
+interface OpenService {
+  readonly state: OpenState
+  readonly reports: OpenReports
+  readonly supervisor: Supervisor
+  /** Undefined where EDGE_STATE_FILE is not set. */
+  readonly stateKeeper: StateKeeper | undefined
+  readonly control: OpenControl
+  readonly sources: OpenSources
+}
+
+/** Starts the service phase by phase. A phase that fails closes what those before it have opened; `shutDown` ends a service that runs. */
+export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, options: StartOptions = {}): Promise<Service> {
+  const context = newStartContext(config, logger, options)
+  const undo = new Undo()
+  try {
+    await checkReports(context)
+
+    const sockets = await bindListeners(config, host)
+    const closeBound = undo.add(() => closeSockets(sockets))
+
+    const state = await openState(context)
+    undo.add(() => state.abandon())
+
+    const slots = new WorkerSlots(config.workers)
+    const reports = await openReports(context, state, slots)
+    undo.add(() => reports.abandon())
+
+    const overrides = newOverrides(context, slots)
+    const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides })
+    undo.remove(closeBound) // the supervisor closes them from here on
+    undo.add(() => supervisor.close(0))
+
+    const stateKeeper = await openStateKeeper(context, state)
+    const control = await openControl(context, { overrides, state, slots, supervisor, stateKeeper })
+    undo.add(() => overrides.close())
+
+    const sources = await openSources(context, state, supervisor)
+    undo.add(() => sources.close())
+
+    supervisor.answerWith(controlCalls(context, { slots, supervisor, reports, stateKeeper, control, sources }))
+    const open: OpenService = { state, reports, supervisor, stateKeeper, control, sources }
+    const addresses = await listenWhenReady(context, open).catch(async (error: unknown) => {
+      if (error instanceof StartInterrupted) await shutDown(context, open, error.message, 0)
+      throw error
+    })
+
+    stateKeeper?.start()
+    logStarted(config, addresses, logger)
+    return newService(context, open, addresses)
+  } catch (error) {
+    if (!(error instanceof StartInterrupted)) await undo.run()
+    throw error
+  }
+}
+
+interface WorkersParts {
+  readonly slots: WorkerSlots
+  readonly sockets: BoundListeners
+  readonly state: OpenState
+  readonly reports: OpenReports
+  readonly overrides: OverrideControl
+}
+
+/** The workers load their code while the phases that follow go on. */
+function startWorkers(
+  { logger, clock, pause }: StartContext,
+  host: WorkerHost,
+  { slots, sockets, state, reports, overrides }: WorkersParts,
+): Supervisor {
+  const { memory, metrics } = state
+  const { events, decisionLog } = reports
+  const nowMs = (): number => clock.nowMs()
+  const announced = (): readonly TimedOverride[] => overrides.announced()
+  return new Supervisor({ host, slots, sockets, memory, metrics, events, decisionLog, overrides: announced, logger, nowMs, pause })
+}
+
+function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {
+  const { reports, stateKeeper, sources } = open
+  return {
+    addresses,
+    bundle: () => sources.intake.active,
+    source: () => sources.bundle?.status,
+    reload: async () => sources.bundle?.reload(),
+    waitsForDisk: () => stateKeeper?.isSlow || reports.decisionLog?.isSlow || sources.bundle?.status.isDiskSlow || false,
+    stop: (reason) => shutDown(context, open, reason, context.config.drainMs),
+  }
+}
+
+/** Requests end first, then what fed and watched the workers, then what is kept of them. Events are last, for they say that all this has ended. */
+async function shutDown({ config, logger, pause }: StartContext, open: OpenService, reason: string, drainMs: number): Promise<void> {
+  const { state, reports, supervisor, stateKeeper, control, sources } = open
+  const closeMs = workersCloseMs(config)
+  const upToMs = drainMs + closeMs + (reports.events?.closeMs ?? 0)
+  logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
+  reports.events?.flush()
+  supervisor.drain()
+  await pause(drainMs)
+  await supervisor.close(closeMs)
+  await reports.decisionLog?.close()
+  await sources.close()
+  state.evictionWatch.stop()
+  reports.activity?.stop()
+  await control.overrides.close()
+  await stateKeeper?.close()
+  logger.info({ event: 'stopped' }, 'edge stopped')
+  await reports.events?.close()
+}
+
+/** The longest that workers may take to close, once they have drained. */
+function workersCloseMs(config: ServerConfig): number {
+  const redisMs = config.redis === undefined ? 0 : LAST_REDIS_CALLS * config.redisTimeoutMs
+  const tracesMs = config.otlpUrl === undefined ? 0 : TRACES_CLOSE_MS
+  return closingMs(config) + redisMs + tracesMs + CLOSE_SLACK_MS
+}
+
+type UndoStep = () => void | Promise<void>
+
+/** How to close what a start has opened so far. */
+class Undo {
+  readonly #steps = new Set<UndoStep>()
+
+  add(step: UndoStep): UndoStep {
+    this.#steps.add(step)
+    return step
+  }
+
+  remove(step: UndoStep): void {
+    this.#steps.delete(step)
+  }
+
+  /** The last opened is closed first. What cannot be closed, or not in time, must not hide why the start failed. */
+  async run(): Promise<void> {
+    const timer = new AbortController()
+    await Promise.race([this.#runAll(), sleep(ABANDON_MS, undefined, { signal: timer.signal }).catch(() => {})])
+    timer.abort()
+  }
+
+  async #runAll(): Promise<void> {
+    for (const step of [...this.#steps].reverse())
+      await Promise.resolve()
+        .then(step)
+        .catch(() => {})
+  }
+}
+
+/** Of the debug secret: shorter ones are warned of. */
+const SAFE_SECRET_CHARACTERS = 16
+
+type Addresses = ReadonlyMap<ListenerName, ListenAddress>
+
+/** Says that the service accepts requests and where, and what of its settings an operator should think about. */
+function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger): void {
+  const { mode, workers, debugSessionSecret } = config
+  const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
+  logger.info(
+    { event: 'started', version: VERSION, mode, ...addressFields(addresses), workers, pid: process.pid, ...redis },
+    'edge started',
+  )
+  if (mode === 'reverse_proxy' && !addresses.has('admin')) {
+    logger.warn(
+      { event: 'admin_endpoints_exposed' },
+      'clients can reach /livez, /readyz, /metrics and the debug endpoints; set EDGE_ADMIN_PORT to move them to another port',
+    )
+  }
+  // By what people count as characters, not by bytes.
+  if (debugSessionSecret !== undefined && [...debugSessionSecret].length < SAFE_SECRET_CHARACTERS) {
+    logger.warn(
+      { event: 'debug_secret_short', at_least: SAFE_SECRET_CHARACTERS },
+      `EDGE_DEBUG_SESSION_SECRET has fewer than ${SAFE_SECRET_CHARACTERS} characters and can be guessed; create a better one with openssl rand -base64 32`,
+    )
+  }
+}
+
+/** `port` is the main listener's. */
+function addressFields(addresses: Addresses): Record<string, number | string> {
+  const nameOf = (name: ListenerName, address: ListenAddress): string => {
+    if (isUnixSocket(address)) return name
+    return name === 'main' ? 'port' : `${name}_port`
+  }
+  return Object.fromEntries(Array.from(addresses, ([name, address]) => [nameOf(name, address), placeOf(address)]))
+}

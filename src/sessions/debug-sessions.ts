@@ -1,0 +1,42 @@
+import { createHash, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { DEBUG_COOKIE, type Logouts, SessionCookies } from './session-cookies.ts'
+
+export const DEBUG_SESSION_S = 15 * 60
+const ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict'
+
+/** Debug sessions, for those who know the secret. */
+export class DebugSessions {
+  readonly #secretDigest: Buffer
+  readonly #cookies: SessionCookies
+
+  constructor(secret: string, wallMs: () => number, logouts: Logouts) {
+    const bytes = Buffer.from(secret, 'utf8')
+    this.#secretDigest = sha256(bytes)
+    const key = Buffer.from(hkdfSync('sha256', bytes, '', 'edge debug session cookie', 32))
+    this.#cookies = new SessionCookies({ name: DEBUG_COOKIE, key, lifetimeS: DEBUG_SESSION_S, wallMs, logouts })
+  }
+
+  /** Compares digests, so that neither content nor length shows in the time it takes. */
+  isSecret(header: string | undefined): boolean {
+    return timingSafeEqual(sha256(Buffer.from(header ?? '', 'latin1')), this.#secretDigest)
+  }
+
+  /** The Set-Cookie value of a new session. */
+  open(): string {
+    return `${DEBUG_COOKIE}=${this.#cookies.open().value}; Max-Age=${DEBUG_SESSION_S}; ${ATTRIBUTES}`
+  }
+
+  isActive(cookieHeader: string | undefined): boolean {
+    return this.#cookies.find(cookieHeader).length > 0
+  }
+
+  /** Ends the sessions that the cookie names. Returns the Set-Cookie value that clears it. */
+  close(cookieHeader: string | undefined): string {
+    for (const session of this.#cookies.find(cookieHeader)) this.#cookies.close(session)
+    return `${DEBUG_COOKIE}=; Max-Age=0; ${ATTRIBUTES}`
+  }
+}
+
+function sha256(bytes: Buffer): Buffer {
+  return createHash('sha256').update(bytes).digest()
+}

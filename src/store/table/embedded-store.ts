@@ -1,0 +1,278 @@
+import { randomBytes } from 'node:crypto'
+import { canOverdraw } from '../../limiter/limit.ts'
+import { ChargeResults, type Charges, type Taken } from '../charges.ts'
+import { type CounterLocator, identityDigest, tagText } from '../counter-locator.ts'
+import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../counter-store.ts'
+import { type CounterPlace, EmbeddedCounter, Resets } from './embedded-counter.ts'
+import { checkAsItIs, checkRow, checkRows, forgetSlices, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
+import { SharedTable } from './shared-table.ts'
+import { newTableBuffer, worthMs } from './table-layout.ts'
+import { TableRows } from './table-rows.ts'
+
+/** A store with a table of its own, in `bytes` of memory that it never exceeds. */
+export function newEmbeddedStore(bytes: number): EmbeddedStore {
+  // Random, so that callers cannot choose whose counters theirs collide with.
+  const key = randomBytes(8)
+  return new EmbeddedStore(new SharedTable(newTableBuffer(bytes), 1), [key.readInt32LE(0), key.readInt32LE(4)])
+}
+
+/** Counters in the process's own memory, shared by its threads. */
+export class EmbeddedStore implements CounterStore {
+  readonly table: SharedTable
+  readonly #hashKey: readonly [number, number]
+  readonly #rows: TableRows
+  readonly #resets: Resets
+  /** The warnings of a settlement. */
+  readonly #settled = new ChargeResults()
+
+  constructor(table: SharedTable, hashKey: readonly [number, number]) {
+    this.table = table
+    this.#hashKey = hashKey
+    this.#rows = this.newRows()
+    this.#resets = new Resets(table)
+  }
+
+  /** For callers that locate and lock rows of the same table themselves. */
+  newRows(): TableRows {
+    return new TableRows(this.table, this.#hashKey)
+  }
+
+  open(spec: CounterSpec): EmbeddedCounter {
+    return new EmbeddedCounter(spec, this.placeOf(spec.identity))
+  }
+
+  placeOf(identity: readonly string[]): CounterPlace {
+    return this.#rows.placeOf(identity)
+  }
+
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, results, wallMs)
+    const fits = checkRows(rows, charges, results, nowMs, wallMs)
+    results.wallMs = wallMs
+    results.momentMs = this.#resets.takeMoment(wallMs)
+    results.takenFrom = 'local'
+    if (fits) takeRows(rows, charges, results, nowMs, wallMs)
+    rows.unlock()
+    return fits
+  }
+
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, results, wallMs)
+    results.wallMs = wallMs
+    const fits = checkRows(rows, charges, results, nowMs, wallMs)
+    rows.unlock()
+    return fits
+  }
+
+  settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void {
+    const rows = this.#rows
+    rows.locate(charges, taken.wallMs)
+    const results = this.#settled
+    results.growTo(charges.length)
+    rows.lock()
+    for (let row = 0; row < charges.length; row++) readTaken(rows, charges, row, nowMs, taken.wallMs)
+    for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.momentMs, nowMs, wallMs)
+    rows.unlock()
+    if (!results.hasWarnings || onWarning === undefined) return
+    const warnings = results.warnings.slice(0, charges.length)
+    for (const [row, percent] of warnings.entries()) if (percent > 0) onWarning(row, percent)
+  }
+
+  renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Taken {
+    const renewed: Taken = { wallMs, momentMs: this.#resets.takeMoment(wallMs), from: 'local' }
+    return this.moveHolds(charges, taken, wallMs, nowMs) ? renewed : taken
+  }
+
+  /** Moves holds to the slice of another time. Returns false, and moves none, where a counter was reset since they were taken. */
+  moveHolds(charges: Charges, taken: Taken, wallMs: number, nowMs: number): boolean {
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    rows.lock()
+    let isReset = false
+    for (let row = 0; row < charges.length; row++) isReset = this.#isResetSince(rows, row, taken.momentMs) || isReset
+    for (let place = 0; !isReset && place < charges.length; place++) this.#moveHold(rows, charges, place, taken, wallMs, nowMs)
+    rows.unlock()
+    return !isReset
+  }
+
+  locatorsOf(charges: Charges, { wallMs }: Taken): CounterLocator[] {
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    return Array.from({ length: charges.length }, (_, row) => {
+      const { identity } = charges.counters[row] as EmbeddedCounter
+      return { identity: identityDigest(identity), tag: tagText(rows.lows[row]!, rows.highs[row]!), key: undefined }
+    })
+  }
+
+  settleLocated(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): true {
+    this.settleAll(charges, taken, nowMs, wallMs, onWarning)
+    return true
+  }
+
+  renewLocated(charges: Charges, _taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken {
+    return this.renewAll(charges, taken, nowMs, wallMs)
+  }
+
+  resetAll(charges: Charges, nowMs: number, wallMs: number): void {
+    for (let row = 0; row < charges.length; row++) {
+      if (!this.resetRow(charges, row, undefined, nowMs, wallMs)) throw new Error('a reset from a later time is known: set the clock right')
+    }
+  }
+
+  /**
+   * Notes that a counter was reset at `momentMs` (by the clock of the store that shares it; undefined: now), and forgets its count from
+   * before. Returns false where that reset, or a later one, is known already.
+   */
+  resetRow(charges: Charges, row: number, momentMs: number | undefined, nowMs: number, wallMs: number): boolean {
+    const rows = this.#rows
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    rows.locate(charges, wallMs)
+    const record = rows.records[row]!
+    algorithm.begin(limit, record, nowMs, wallMs)
+    const [set, low, high] = [rows.sets[row]!, rows.lows[row]!, rows.highs[row]!]
+    this.table.lock(set)
+    const windowEndMs = algorithm.clock === 'wall' ? record.at : 0
+    const moment = momentMs ?? this.#resets.nextMoment(set, low, high, wallMs)
+    const isNew = this.#resets.note(set, low, high, moment, windowEndMs, nowMs, wallMs)
+    if (isNew && algorithm.isSliced) forgetSlices(this.table, set, low, high)
+    this.table.unlock(set)
+    return isNew
+  }
+
+  /** Raises a counter to what is known to be left, if it is lower. */
+  raiseRow(charges: Charges, row: number, left: number, nowMs: number, wallMs: number): void {
+    const rows = this.#rows
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    rows.locate(charges, wallMs)
+    rows.lock()
+    readRow(rows, charges, row, nowMs, wallMs)
+    const missing = left - algorithm.left(limit, rows.records[row]!)
+    if (rows.slots[row]! >= 0 && missing > 0) {
+      algorithm.settle(limit, rows.records[row]!, missing)
+      writeRow(rows, rows.order.indexOf(row), nowMs, wallMs)
+    }
+    rows.unlock()
+  }
+
+  /** As `checkAll`; also writes the moment of each counter's last reset, or 0, into `resetsMs`. */
+  checkWithResets(charges: Charges, results: ChargeResults, resetsMs: Float64Array, nowMs: number, wallMs: number): boolean {
+    const rows = this.#locate(charges, results, wallMs)
+    const fits = checkRows(rows, charges, results, nowMs, wallMs)
+    for (let row = 0; row < charges.length; row++) {
+      resetsMs[row] = this.#resets.momentOf(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+    }
+    rows.unlock()
+    return fits
+  }
+
+  /**
+   * Charges what was taken from the fleet, all rows or none: returns false where a counter lacks more than it refills within `slackMs`.
+   * The rows in `paid`, and those that can be overdrawn, are charged whether or not there is enough: there, of two takes that the fleet
+   * granted, the one that overdraws may come first. Those that were reset since are not charged. A limit that a counter got since the fleet
+   * was asked stays.
+   */
+  chargeAll(
+    charges: Charges,
+    results: ChargeResults,
+    taken: Omit<Taken, 'from'>,
+    { nowMs, askedMs }: ChargeTimes,
+    slackMs: number,
+    paid: readonly number[],
+  ): boolean {
+    const { wallMs, momentMs } = taken
+    const rows = this.#locate(charges, results, wallMs)
+    let fits = true
+    for (let row = 0; row < charges.length; row++) {
+      const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+      const isChanged = this.#isChangedSince(rows, charges, row, askedMs)
+      const isEnough = isChanged ? checkAsItIs(rows, charges, results, row) : checkRow(rows, charges, results, row, nowMs, wallMs)
+      const slack = algorithm.refillIn(limit, slackMs)
+      const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || canOverdraw(limit) || paid.includes(row)
+      fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
+    }
+    for (let place = 0; fits && place < charges.length; place++) {
+      if (!this.#isResetSince(rows, rows.order[place]!, momentMs)) takeRow(rows, charges, results, place, nowMs, wallMs)
+    }
+    rows.unlock()
+    return fits
+  }
+
+  /** Whether the counter in that place was reset after a take at `takenMs`. Under the set's lock. */
+  isResetSince(set: number, low: number, high: number, takenMs: number): boolean {
+    return this.#resets.isSince(set, low, high, takenMs)
+  }
+
+  /** Charges rows that the caller has located and locked, whether or not there is enough. */
+  chargeLocked(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
+    results.growTo(charges.length)
+    for (let row = 0; row < charges.length; row++) readRow(rows, charges, row, nowMs, wallMs)
+    takeRows(rows, charges, results, nowMs, wallMs)
+  }
+
+  stats(): StoreStats {
+    const { slotCount, occupiedSlots, forcedEvictions } = this.table
+    return { slots: slotCount, occupiedSlots, forcedEvictions }
+  }
+
+  /** Also locks them. The caller unlocks before it returns: the rows are used for one question at a time. */
+  #locate(charges: Charges, results: ChargeResults, wallMs: number): TableRows {
+    const rows = this.#rows
+    rows.locate(charges, wallMs)
+    results.growTo(charges.length)
+    rows.lock()
+    return rows
+  }
+
+  /** Settles the row at `place` of the order, which was read before. */
+  #settle(rows: TableRows, charges: Charges, place: number, takenMs: number, nowMs: number, wallMs: number): void {
+    const row = rows.order[place]!
+    const { limit, algorithm, warning } = charges.counters[row] as EmbeddedCounter
+    const cost = charges.costs[row]!
+    const exists = rows.slots[row]! >= 0
+    // A counter without a record is full: there is nothing to give back to. Holds are charged to slices that others are in, or to none.
+    if (cost === 0 || (!exists && (cost > 0 || algorithm.isSliced))) return
+    if (this.#isResetSince(rows, row, takenMs)) return
+    const record = rows.records[row]!
+    algorithm.settle(limit, record, cost)
+    // A debt of a window that has ended is dropped.
+    if (!exists && worthMs(record, nowMs, wallMs) === 0) return
+    if (warning !== undefined && cost < 0) warnRow(rows, this.#settled, row, warning)
+    writeRow(rows, place, nowMs, wallMs)
+  }
+
+  /** Moves the hold of the row at `place` of the order, if its counter has slices. */
+  #moveHold(rows: TableRows, charges: Charges, place: number, taken: Taken, wallMs: number, nowMs: number): void {
+    const row = rows.order[place]!
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    if (!algorithm.isSliced) return
+    const record = rows.records[row]!
+    const cost = charges.costs[row]!
+    rows.slots[row] = -1
+    if (taken.from !== 'none') readTaken(rows, charges, row, nowMs, taken.wallMs)
+    if (rows.slots[row]! >= 0) {
+      algorithm.settle(limit, record, cost)
+      writeRow(rows, place, nowMs, wallMs)
+    }
+    readRow(rows, charges, row, nowMs, wallMs)
+    algorithm.take(record, cost)
+    writeRow(rows, place, nowMs, wallMs)
+  }
+
+  /** Whether a later decision has given the counter another limit: an override has come into force, or is over. */
+  #isChangedSince(rows: TableRows, charges: Charges, row: number, askedMs: number): boolean {
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    if (algorithm.clock !== 'monotonic') return false
+    const slot = this.table.find(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!)
+    return slot >= 0 && this.table.at(slot) > askedMs && this.table.size(slot) !== Math.fround(algorithm.size(limit))
+  }
+
+  #isResetSince(rows: TableRows, row: number, takenMs: number): boolean {
+    return this.isResetSince(rows.sets[row]!, rows.lows[row]!, rows.highs[row]!, takenMs)
+  }
+}
+
+/** When the fleet was asked, and when its reply is charged: on the monotonic clock. */
+interface ChargeTimes {
+  readonly askedMs: number
+  readonly nowMs: number
+}

@@ -1,0 +1,130 @@
+import { CATALOGUE, type HistogramName, type MetricName } from './catalogue.ts'
+import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
+
+/** A counter or a gauge by its label values. Series stay once they are there, across bundles too: a counter never goes down. */
+export class CounterFamily {
+  readonly name: MetricName
+  readonly #memory: MetricMemory
+  readonly #series = new Map<string, Series>()
+
+  constructor(memory: MetricMemory, name: MetricName) {
+    this.name = name
+    this.#memory = memory
+  }
+
+  series(...values: string[]): Series {
+    const key = values.length === 1 ? values[0]! : JSON.stringify(values)
+    let series = this.#series.get(key)
+    if (series === undefined) {
+      series = new Series(this.#memory.own, this.#memory.cellOf(this.name, values))
+      this.#series.set(key, series)
+    }
+    return series
+  }
+
+  /** Over all threads. */
+  *values(): Generator<MetricValue> {
+    const { labels } = CATALOGUE[this.name]
+    for (const { values, cell } of this.#memory.entriesOf(this.name)) {
+      yield { labels: labelled(labels, values), value: this.#memory.sum(cell) }
+    }
+  }
+}
+
+/** One labelled count of this thread. Frequent counters keep a reference to it. */
+export class Series {
+  readonly #cells: Float64Array
+  readonly #cell: number
+
+  constructor(cells: Float64Array, cell: number) {
+    this.#cells = cells
+    this.#cell = cell
+  }
+
+  get count(): number {
+    return this.#cells[this.#cell]!
+  }
+
+  set count(value: number) {
+    this.#cells[this.#cell] = value
+  }
+}
+
+/** Counts values in fixed buckets, by label values. */
+export class Histogram {
+  readonly name: HistogramName
+  readonly #memory: MetricMemory
+  readonly #bounds: readonly number[]
+
+  constructor(memory: MetricMemory, name: HistogramName) {
+    this.name = name
+    this.#memory = memory
+    this.#bounds = CATALOGUE[name].bounds
+  }
+
+  series(...values: string[]): HistogramSeries {
+    // A cell for each bucket, one for what lies above them, one for the sum
+    return new HistogramSeries(this.#memory.own, this.#memory.cellOf(this.name, values, this.#bounds.length + 2), this.#bounds)
+  }
+
+  /** Over all threads. */
+  *values(): Generator<MetricValue> {
+    const { name } = this
+    for (const { values, cell } of this.#memory.entriesOf(name)) {
+      const labels = labelled(CATALOGUE[name].labels, values)
+      let total = 0
+      for (let bucket = 0; bucket <= this.#bounds.length; bucket++) {
+        total += this.#memory.sum(cell + bucket)
+        const le = bucket < this.#bounds.length ? String(this.#bounds[bucket]) : '+Inf'
+        yield { metricName: `${name}_bucket`, labels: { ...labels, le }, value: total }
+      }
+      yield { metricName: `${name}_sum`, labels, value: this.#memory.sum(cell + this.#bounds.length + 1) }
+      yield { metricName: `${name}_count`, labels, value: total }
+    }
+  }
+}
+
+/** An observation is a short walk and two additions. */
+export class HistogramSeries {
+  readonly #cells: Float64Array
+  readonly #cell: number
+  readonly #bounds: readonly number[]
+
+  constructor(cells: Float64Array, cell: number, bounds: readonly number[]) {
+    this.#cells = cells
+    this.#cell = cell
+    this.#bounds = bounds
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds
+    if (this.#cell === OVERFLOW_CELL) {
+      // The overflow cell is a single one; the cells behind it belong to other series.
+      this.#cells[OVERFLOW_CELL]! += 1
+      return
+    }
+    let bucket = 0
+    while (bucket < bounds.length && value > bounds[bucket]!) bucket++
+    this.#cells[this.#cell + bucket]! += 1
+    this.#cells[this.#cell + bounds.length + 1]! += value
+  }
+}
+
+/** One line of the exposition. */
+export interface MetricValue {
+  /** Where it is not the metric's own: those of a histogram. */
+  readonly metricName?: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+function labelled(names: readonly string[], values: readonly string[]): Record<string, string> {
+  const labels: Record<string, string> = {}
+  for (let i = 0; i < names.length; i++) labels[names[i]!] = values[i]!
+  return labels
+}
+
+/** The value of a metric without labels. */
+export function single(value: number): MetricValue[] {
+  return [{ labels: {}, value }]
+}

@@ -1,0 +1,38 @@
+/** RFC 9110 5.6.2: a token, such as a field's name or a method. */
+export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+
+// RFC 3339 5.6
+const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** NaN for anything else: Date alone accepts far more, reads it in the machine's zone, and turns 31 February into 3 March. */
+export function dateTimeMs(text: string): number {
+  const [, year, month, day] = DATE_TIME.exec(text) ?? []
+  if (day === undefined || Number(day) < 1 || Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate())
+    return Number.NaN
+  return Date.parse(text.toUpperCase().replace(' ', 'T'))
+}
+
+/**
+ * What a terminal would obey or hide: control characters, and marks that turn the direction of text. U+0080 to U+009F are
+ * control characters too: U+009B alone begins an escape sequence.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\p{Surrogate}/gu
+
+/** A text of somebody else's, safe to print on a line: what is not printable is shown as its code point. */
+export function printableText(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+}
+
+/** JSON text with the same meaning that is safe to print. Below U+0020 it has white space between values alone. */
+export function printableJson(json: string): string {
+  return json.replace(UNPRINTABLE, (character) => {
+    if (character < ' ') return character
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}
+
+/** A text in quotation marks, as messages have the texts of others. */
+export function quoted(text: string): string {
+  return printableJson(JSON.stringify(text))
+}

@@ -1,0 +1,121 @@
+import { quoted } from './formats.ts'
+import { show } from './problem.ts'
+
+/** The parsed value, or why the text cannot be parsed. */
+export type Read = { readonly value: unknown } | { readonly syntax: string }
+
+/** Finding the place of a mistake parses the text about twenty times: in longer ones it is not looked for. */
+const MAX_LOCATED_CHARACTERS = 2_000_000
+
+export function readJson(text: string, maxLocated = MAX_LOCATED_CHARACTERS): Read {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    if (isCutOff(text)) return { syntax: `not JSON: it ends too early, at ${lineAndColumn(text, text.length)}` }
+    return { syntax: text.length > maxLocated ? 'not JSON' : describeJsonError(text) }
+  }
+  const repeated = findRepeatedName(text)
+  if (repeated === undefined) return { value }
+  return { syntax: `${show(repeated.name)} occurs twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
+}
+
+/** V8 does not always report the position: it is the first character that cannot follow the text before it. */
+function describeJsonError(text: string): string {
+  let good = 0
+  let bad = text.length
+  while (bad - good > 1) {
+    const middle = (good + bad) >>> 1
+    if (isCutOff(text.slice(0, middle))) good = middle
+    else bad = middle
+  }
+  return `not JSON: unexpected ${quoted(text[bad - 1]!)} at ${lineAndColumn(text, bad - 1)}`
+}
+
+/** Whether a text could be the start of valid JSON. */
+function isCutOff(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch (error) {
+    const { message } = error as Error
+    const position = /at position (\d+)/.exec(message)?.[1]
+    return message.includes('end of JSON input') || message.startsWith('Unterminated') || Number(position) === text.length
+  }
+}
+
+function lineAndColumn(text: string, offset: number): string {
+  const before = text.slice(0, offset).split('\n')
+  return `line ${before.length}, column ${before.at(-1)!.length + 1}`
+}
+
+/** Deeper than anything that a request has to say. */
+const MAX_LEVELS = 16
+/** In longer texts the place of a mistake is not looked for: that parses them many times. */
+const MAX_LOCATED_IN_REQUEST = 2048
+
+/** Reads JSON that came in a request, on a thread that serves others meanwhile: one of 64 KiB takes a few milliseconds at most, however it is made. */
+export function readRequestJson(text: string): Read {
+  // Before it is parsed: thousands of levels take long.
+  return isDeep(text) ? { syntax: `it has more than ${MAX_LEVELS} levels of lists and objects` } : readJson(text, MAX_LOCATED_IN_REQUEST)
+}
+
+function isDeep(text: string): boolean {
+  let levels = 0
+  let isInString = false
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i]
+    if (character === '"') isInString = !isInString
+    else if (isInString) i += character === '\\' ? 1 : 0
+    else if (character === ']' || character === '}') levels--
+    else if ((character === '[' || character === '{') && ++levels > MAX_LEVELS) return true
+  }
+  return false
+}
+
+/** A name that occurs twice in one object. */
+export interface RepeatedName {
+  readonly name: string
+  /** Where in the text its second occurrence is. */
+  readonly offset: number
+}
+
+/** The first name that occurs twice in one object. `JSON.parse` silently keeps the last one. The text must be valid JSON. */
+export function findRepeatedName(json: string): RepeatedName | undefined {
+  /** The names of each open object; undefined for lists. */
+  const open: (Set<string> | undefined)[] = []
+  let isName = false
+  for (let i = 0; i < json.length; i++) {
+    switch (json[i]) {
+      case '{':
+      case '[':
+        isName = json[i] === '{'
+        open.push(isName ? new Set() : undefined)
+        break
+      case '}':
+      case ']':
+        open.pop()
+        break
+      case ',':
+        isName = open.at(-1) !== undefined
+        break
+      case '"': {
+        const start = i
+        i = closingQuote(json, start)
+        if (!isName) break
+        isName = false
+        const name = JSON.parse(json.slice(start, i + 1)) as string
+        const names = open.at(-1)!
+        if (names.has(name)) return { name, offset: start }
+        names.add(name)
+      }
+    }
+  }
+  return undefined
+}
+
+function closingQuote(json: string, openingQuote: number): number {
+  let i = openingQuote + 1
+  while (json[i] !== '"') i += json[i] === '\\' ? 2 : 1
+  return i
+}

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest'
+import { printableJson, printableText, quoted } from './formats.ts'
+
+test.each([
+  ['plain text stays', 'alice, Zoë, 日本, 👍', 'alice, Zoë, 日本, 👍'],
+  ['an escape sequence', '\x1b[2Jgone', '\\u{1b}[2Jgone'],
+  ['an escape sequence of one character', '\u009b2J', '\\u{9b}2J'],
+  ['lines', 'a\r\nb\u2028c', 'a\\u{d}\\u{a}b\\u{2028}c'],
+  ['a turned direction', '\u202egnp.exe', '\\u{202e}gnp.exe'],
+  ['what has no width', 'a\u200bb\ufeff', 'a\\u{200b}b\\u{feff}'],
+  ['half a character', '\ud83d', '\\u{d83d}'],
+])('%s', (_what, text, expected) => {
+  expect(printableText(text)).toBe(expected)
+})
+
+test('JSON keeps its meaning', () => {
+  const value = { key: 'x\u009b2J\u202e\u007f\x1b', other: '👍' }
+  const text = printableJson(`${JSON.stringify(value, null, 2)}\n`)
+  expect(JSON.parse(text)).toEqual(value)
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+  expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+})
+
+test('a text in quotes has no character that a terminal obeys', () => {
+  expect(quoted('"\u009b2J\u202e\n')).toBe('"\\"\\u009b2J\\u202e\\n"')
+})

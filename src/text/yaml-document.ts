@@ -1,0 +1,66 @@
+import { load, type Schema, YAMLException } from 'js-yaml'
+import type { Read } from './json-document.ts'
+
+export const YAML_MAX_DEPTH = 50
+/** Each may refer to a list of others: this bounds the expansion of a small file. */
+const MAX_ALIASES = 1000
+
+/** Reads one YAML document. `schema`: what scalars become, as JSON has them by default. */
+export function readYaml(text: string, schema?: Schema): Read {
+  try {
+    return { value: load(text, { maxDepth: YAML_MAX_DEPTH, maxAliases: MAX_ALIASES, ...(schema && { schema }) }) }
+  } catch (error) {
+    const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
+    const cause = reason.slice(0, 200) // some quote their input, however long
+    const place = mark === undefined ? '' : `, at line ${mark.line + 1}, column ${mark.column + 1}`
+    return { syntax: `not YAML: ${cause}${place}${mark === undefined ? '' : hintFor(text, mark.line)}` }
+  }
+}
+
+/** `*` alone, or at the start of a text, is an alias to YAML. Patterns in bundles often begin so. */
+function hintFor(text: string, line: number): string {
+  const isAlias = /(^|[\s,[{])\*/.test(text.split(/\r\n?|\n/, line + 1)[line] ?? '')
+  return isAlias ? ' (a text that begins with * needs quotes)' : ''
+}
+
+/** Too many values in one part, too many in total, or a value that contains itself. */
+export type Excess = 'part' | 'total' | 'endless'
+
+/**
+ * Counts parsed values before they are processed. Aliases count each time they are used: they can expand a small file to a huge or
+ * endless one.
+ */
+export class ValueCounter {
+  readonly #limit: number
+  #count = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** Counts one part: a value and all values inside it. Memory: only the path to the current value. */
+  add(root: unknown, partLimit = Number.POSITIVE_INFINITY): Excess | undefined {
+    const before = this.#count
+    const ancestors = new Set<unknown>()
+    const open: { readonly parent: unknown; readonly items: readonly unknown[]; next: number }[] = []
+    let value = root
+    for (;;) {
+      this.#count++
+      if (this.#count - before > partLimit) return 'part'
+      if (this.#count > this.#limit) return 'total'
+      if (typeof value === 'object' && value !== null) {
+        if (ancestors.has(value)) return 'endless'
+        ancestors.add(value)
+        open.push({ parent: value, items: Array.isArray(value) ? value : Object.values(value), next: 0 })
+      }
+      let level = open.at(-1)
+      while (level !== undefined && level.next === level.items.length) {
+        ancestors.delete(level.parent)
+        open.pop()
+        level = open.at(-1)
+      }
+      if (level === undefined) return undefined
+      value = level.items[level.next++]
+    }
+  }
+}
