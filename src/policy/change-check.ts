@@ -1,11 +1,11 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { BUCKET, type BucketLimit, IN_FLIGHT, type Limit } from '../limiter/limit.ts'
 import type { OverrideChange } from '../overrides/override.ts'
-import { formatProblem, foundValue, show } from '../text/problem.ts'
+import { formatProblem, show } from '../text/problem.ts'
 import { closest } from '../text/suggest.ts'
 import { parseRate, RATE } from './algorithms/rate.ts'
 import { tokenBucketLimits } from './algorithms/token-bucket.ts'
-import { BURST, IN_FLIGHT_REQUESTS, limitProblem, MONEY, type NumberForm, PER_SECOND, wholeNumber } from './limit-fields.ts'
+import { BURST, foundValue, IN_FLIGHT_REQUESTS, limitProblem, MONEY, type NumberForm, PER_SECOND, wholeNumber } from './limit-fields.ts'
 import { ruleLimits } from './rule-limits.ts'
 import type { Rule } from './schema/bundle.ts'
 

@@ -1,5 +1,8 @@
 import { hasSixDecimals, MAX_BUDGET } from '../costs/money.ts'
+import { show } from '../text/problem.ts'
+import { closest } from '../text/suggest.ts'
 import { MAX_AMOUNT, MIN_PER_SECOND, rateProblem } from './algorithms/rate.ts'
+import { KEY_FORMS, meantKey } from './descriptor-key.ts'
 
 /*
  * What the limits of a rule may be, for the schema of bundles and for overrides alike. Workers check overrides, so nothing here loads the
@@ -71,4 +74,16 @@ export function limitProblem(field: string, value: unknown): string | undefined 
   if (typeof value !== 'number' || !isCountable(value)) return expected
   if (value < min) return tooLow
   return value > max ? tooHigh : undefined
+}
+
+/** What was found in place of what was expected, with a suggestion where one is likely: the end of a sentence. */
+export function foundValue(value: unknown, expected: string): string {
+  if (value === undefined) return 'but it is missing'
+  const got = `got ${show(value)}`
+  if (typeof value === 'number' || typeof value === 'boolean') return expected.startsWith('a text') ? `${got} — put it in quotes?` : got
+  if (typeof value !== 'string') return got
+  if (expected.includes('number') && value.trim() !== '' && Number.isFinite(Number(value))) return `${got} — remove the quotes?`
+  const choices = [...expected.matchAll(/"([^"]+)"/g)].map((match) => match[1]!)
+  const suggestion = expected === KEY_FORMS ? meantKey(value) : closest(value, choices)
+  return suggestion === undefined ? got : `${got} — did you mean "${suggestion}"?`
 }

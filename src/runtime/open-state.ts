@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { ServerConfig } from '../config/config.ts'
+import type { StateKeeper } from '../control/state-keeper.ts'
 import {
   newReservationMemory,
   type ReservationMemory,
@@ -17,7 +18,6 @@ import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Clock } from '../time/clock.ts'
 import { newSharedMemory, ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
-import type { StateKeeper } from './state-keeper.ts'
 
 /** The memory that all threads share, filled with what the state file kept of the last run. */
 export interface OpenState {
@@ -53,7 +53,7 @@ export async function openState({ config, clock, logger }: StartContext): Promis
 /** Saves the state while the service runs, from `start` on. Undefined where there is no state file. Its code is loaded while the workers load theirs. */
 export async function openStateKeeper({ logger, clock }: StartContext, { kept, metrics }: OpenState): Promise<StateKeeper | undefined> {
   if (kept === undefined) return undefined
-  const { StateKeeper } = await import('./state-keeper.ts')
+  const { StateKeeper } = await import('../control/state-keeper.ts')
   return new StateKeeper({ ...kept, metrics, logger, clock })
 }
 

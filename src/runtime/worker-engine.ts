@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { policiesOf, pricesOf } from '../bundle/shared-bundle.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { ControlLink } from '../control/control-link.ts'
+import type { FromWorker, ToWorker } from '../control/thread-messages.ts'
 import { BudgetWarnings } from '../decide/decision-recorder.ts'
 import { PlanSwitch } from '../engine/active-plan.ts'
 import type { CallerDigest } from '../engine/decide-options.ts'
@@ -24,7 +25,6 @@ import { inSlices } from '../time/slices.ts'
 import { TopCallers } from '../top/top-callers.ts'
 import type { Fleet } from './fleet.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
-import type { FromWorker, ToWorker } from './threads/messages.ts'
 
 /** Where a worker counts. */
 export interface WorkerStore {

@@ -5,6 +5,7 @@ import { hasEvents } from '../config/config.ts'
 import { type FleetNews, resultOf, type WorkerHandlers } from '../control/control-calls.ts'
 import { ControlLink } from '../control/control-link.ts'
 import { WorkerEvents } from '../control/events/worker-events.ts'
+import type { ToWorker } from '../control/thread-messages.ts'
 import { DecisionLines } from '../decision-log/decision-lines.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
 import { CounterFamily, type Series } from '../telemetry/metrics/metric-families.ts'
@@ -13,7 +14,6 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
 import { loadServerCode } from './server-code.ts'
-import type { ToWorker } from './threads/messages.ts'
 import {
   newWorkerEngine,
   openWorkerStore,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ToWorker } from '../../src/runtime/threads/messages.ts'
+import type { ToWorker } from '../../src/control/thread-messages.ts'
 import type { WorkerHost } from '../../src/runtime/threads/worker-host.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { decisionBytes, original } from '../support/service/wire.ts'

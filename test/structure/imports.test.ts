@@ -4,7 +4,8 @@ import { expect, test } from 'vitest'
 import { ROOT, sourceImports } from './source-imports.ts'
 
 test('no file of src imports a file that imports it, directly or through others, not even a type', () => {
-  expect(circles(sourceImports())).toEqual([])
+  const imports = [...sourceImports()].map(([file, names]) => [file, names.map(({ name }) => name)] as const)
+  expect(circles(new Map(imports))).toEqual([])
 })
 
 test('a circle is found', () => {
@@ -19,16 +20,11 @@ test('a circle is found', () => {
 
 test('console imports nothing of src but the types of the admin API', () => {
   const files = readdirSync(join(ROOT, 'console'), { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file))
-  const lines = files.flatMap((file) => readFileSync(join(ROOT, 'console', file), 'utf8').match(/^.*\bfrom '[./]*\/src\/.*'/gm) ?? [])
-  expect(lines.length).toBeGreaterThan(0)
-  expect(lines.filter((line) => !/^import type \{.*\/src\/admin\/api\/(?:instance-)?types\.ts'$/.test(line))).toEqual([])
-})
-
-test('ARCHITECTURE.md has every room of src, and no room that is not there', () => {
-  const map = readFileSync(join(ROOT, 'ARCHITECTURE.md'), 'utf8')
-  const named = new Set([...map.matchAll(/^\| `src\/([\w-]+)\//gm)].map(([, room]) => room!))
-  const rooms = readdirSync(join(ROOT, 'src'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  expect([...named].sort()).toEqual(rooms.map(({ name }) => name).sort())
+  const imports = files.flatMap(
+    (file) => readFileSync(join(ROOT, 'console', file), 'utf8').match(/^import [^']*'[./]*\/src\/[^']*'/gm) ?? [],
+  )
+  expect(imports.length).toBeGreaterThan(0)
+  expect(imports.filter((text) => !/^import type \{[^}]*\} from '[./]*\/src\/admin\/api\/(?:instance-)?types\.ts'$/.test(text))).toEqual([])
 })
 
 /** Each circle once, from the file at which it was met first. */

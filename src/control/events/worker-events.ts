@@ -1,13 +1,13 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import { EventStreams } from '../../admin/api/events-endpoint.ts'
-import type { FromWorker } from '../../runtime/threads/messages.ts'
 import { EventOutbox } from '../../telemetry/events/event-outbox.ts'
 import type { EventTap, PublishedEvent } from '../../telemetry/events/published-events.ts'
 import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { ControlLink } from '../control-link.ts'
 import { PROBLEM_EVENTS } from '../problems.ts'
+import type { FromWorker } from '../thread-messages.ts'
 import { EventWatch } from './event-hub.ts'
 
 export interface WorkerEventsParts {

@@ -10,10 +10,10 @@ import {
   type OverrideStorage,
   type PutResult,
 } from '../../overrides/override-map.ts'
-import type { StateKeeper } from '../../runtime/state-keeper.ts'
 import type { StateFile } from '../../store/state/state-file.ts'
 import { type Moment, OVERRIDES } from '../../store/state/state-format.ts'
 import type { Clock } from '../../time/clock.ts'
+import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded, tooManyOverrides } from './override-control.ts'
 
 /** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */

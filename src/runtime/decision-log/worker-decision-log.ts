@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { FromWorker } from '../../control/thread-messages.ts'
 import type { NoteDecided } from '../../decide/question.ts'
 import type { DecisionLines } from '../../decision-log/decision-lines.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -6,7 +7,6 @@ import { CounterFamily, type Series } from '../../telemetry/metrics/metric-famil
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../../telemetry/sampler.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { FromWorker } from '../threads/messages.ts'
 
 /** Between one batch and the next, and before the first. */
 const BATCH_MS = 100

@@ -1,4 +1,4 @@
-import type { ToWorker } from './messages.ts'
+import type { ToWorker } from '../../control/thread-messages.ts'
 
 type Prepare = ToWorker & { readonly type: 'prepare' }
 

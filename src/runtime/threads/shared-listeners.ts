@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
+import type { ListenError, ToWorker } from '../../control/thread-messages.ts'
 import { type ListenAddress, type ListenerName, listener, type OpeningPhase } from '../../listen/listeners.ts'
-import type { ListenError, ToWorker } from './messages.ts'
 import type { SharedSocket, WorkerSlot } from './worker-host.ts'
 
 /** What was bound for each listener that is to be opened. */

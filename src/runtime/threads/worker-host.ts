@@ -1,9 +1,9 @@
 import type { CallResult, WorkerCallName, WorkerCalls } from '../../control/control-calls.ts'
+import type { FromWorker, ToWorker } from '../../control/thread-messages.ts'
 import { OpenWorkerCalls } from '../../control/worker-calls.ts'
 import type { ListenAddress, ListenTarget } from '../../listen/listeners.ts'
 import { backoffMs } from '../../time/clock.ts'
 import type { SharedMemory } from '../shared-memory.ts'
-import type { FromWorker, ToWorker } from './messages.ts'
 
 /** Where workers run, and how they come to listen on one address together. */
 export interface WorkerHost {

@@ -2,10 +2,10 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { hasEvents, readConfig } from '../../config/config.ts'
+import type { ToWorker } from '../../control/thread-messages.ts'
 import { openLog } from '../../telemetry/logger.ts'
 import { systemClock } from '../../time/clock.ts'
 import { Worker } from '../worker.ts'
-import type { ToWorker } from './messages.ts'
 import type { ThreadData } from './thread-host.ts'
 
 const { settings, memory, partialLine, worker } = workerData as ThreadData

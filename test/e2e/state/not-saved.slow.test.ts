@@ -5,7 +5,7 @@ import { forbidWriting, smallDisk } from '../../support/state/faulty-disk.ts'
 import { BURST, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
 import { until } from '../../support/until.ts'
 
-// How often it is told, and that it is told when they are saved again: src/runtime/state-keeper.test.ts.
+// How often it is told, and that it is told when they are saved again: src/control/state-keeper.test.ts.
 describe.concurrent('counters that cannot be saved', () => {
   test('because their directory has gone do not keep it from serving, nor from stopping', async (t) => {
     const kept = await KeptCounters.of(t)

@@ -1,4 +1,4 @@
-import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
+import type { ToWorker } from '../../../src/control/thread-messages.ts'
 import type { WorkerHost, WorkerLink } from '../../../src/runtime/threads/worker-host.ts'
 
 /** Keeps some messages from the workers of another host until it is told to let them go, as a machine that is too busy does. */

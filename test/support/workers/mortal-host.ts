@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort, Worker as Thread } from 'node:worker_threads'
+import type { ToWorker } from '../../../src/control/thread-messages.ts'
 import type { ListenAddress } from '../../../src/listen/listeners.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
-import type { ToWorker } from '../../../src/runtime/threads/messages.ts'
 import type { Settings, ThreadData } from '../../../src/runtime/threads/thread-host.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
 import { newPartialLineFlag } from '../../../src/telemetry/logger.ts'

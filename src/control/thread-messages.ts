@@ -1,10 +1,10 @@
-import type { SharedBundle } from '../../bundle/shared-bundle.ts'
-import type { CallResult, ControlCallName, FleetNews, WorkerCallName } from '../../control/control-calls.ts'
-import type { IpFile } from '../../ip-data/ip-databases.ts'
-import type { ListenAddress, ListenerName, ListenTarget } from '../../listen/listeners.ts'
-import type { OverridesChange } from '../../overrides/override.ts'
-import type { BundleInfo } from '../../policy/plan.ts'
-import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
+import type { SharedBundle } from '../bundle/shared-bundle.ts'
+import type { IpFile } from '../ip-data/ip-databases.ts'
+import type { ListenAddress, ListenerName, ListenTarget } from '../listen/listeners.ts'
+import type { OverridesChange } from '../overrides/override.ts'
+import type { BundleInfo } from '../policy/plan.ts'
+import type { PublishedEvent } from '../telemetry/events/published-events.ts'
+import type { CallResult, ControlCallName, FleetNews, WorkerCallName } from './control-calls.ts'
 
 /** What the supervisor sends to a worker. */
 export type ToWorker =
