@@ -158,11 +158,11 @@ test('the program loads nothing of the service for these commands', async () => 
   expect(files!.sort()).toEqual([
     'edge-admin-commands.js',
     // What other commands print with too.
-    'edge-caller-values.js',
     'edge-explain-text.js',
+    'edge-file-problem.js',
+    'edge-formats.js',
     'edge-main.js',
-    'edge-printable-text.js',
-    'edge-table.js',
+    'edge-text-table.js',
     'edge.js',
     'load.js',
   ])
