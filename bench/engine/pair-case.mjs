@@ -1,11 +1,13 @@
 // One process of `npm run bench:engine -- --against`: it decides when told to, and says how much CPU time a decision took, in ns.
+import { pathToFileURL } from 'node:url'
 import { EngineRequest, newKeys } from '../support/engine-request.mjs'
-import { newEngine } from './built-engine.mjs'
 import { CASES } from './pair-cases.mjs'
 
 const STORE_BYTES = 16 * 1024 * 1024
 
 const [directory, caseId, watch] = process.argv.slice(2)
+// Each checkout knows where its own files are.
+const { newEngine } = await import(new URL('bench/engine/built-engine.mjs', pathToFileURL(`${directory}/`)).href)
 const { policies, callers, action, warmUp, slice } = CASES.find(({ id }) => id === caseId)
 const { engine } = await newEngine(directory, { policies, storeBytes: STORE_BYTES, isWatched: watch === 'watched' })
 const keys = newKeys(callers)
