@@ -1,11 +1,11 @@
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { ADMIN_COOKIE, type Logouts, type Session, SessionCookies } from './session-cookies.ts'
 
-/** A working day. */
+/** Sessions last a working day. */
 export const ADMIN_SESSION_S = 8 * 3600
 const ATTRIBUTES = 'Path=/admin/v1/; HttpOnly; SameSite=Strict'
 
-/** Sessions of browsers: whoever has shown the admin token need not keep it. The content of a session is its actor. */
+/** Sessions of browsers, opened with the admin token so that the page need not keep it. A session's content is the name of its actor. */
 export class AdminSessions {
   readonly #cookies: SessionCookies
   readonly #csrfKey: Buffer
@@ -32,8 +32,8 @@ export class AdminSessions {
   }
 
   /**
-   * What a page must send with every change: another site can make a browser send the cookie, but cannot know this. Whoever has got hold of the
-   * cookie does not know it either: it is told at the login alone.
+   * Returns the token that a page must send with every change. Another site can make a browser send the cookie but cannot know this token, and neither can
+   * a thief of the cookie: only the response to the login contains it.
    */
   csrfToken({ id }: Session): string {
     return createHmac('sha256', this.#csrfKey).update(id).digest('base64url')

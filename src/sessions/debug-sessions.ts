@@ -4,7 +4,7 @@ import { DEBUG_COOKIE, type Logouts, SessionCookies } from './session-cookies.ts
 export const DEBUG_SESSION_S = 15 * 60
 const ATTRIBUTES = 'Path=/; HttpOnly; Secure; SameSite=Strict'
 
-/** Debug sessions, for those who know the secret. */
+/** Debug sessions, which only clients that know the secret can open. */
 export class DebugSessions {
   readonly #secretDigest: Buffer
   readonly #cookies: SessionCookies
@@ -16,12 +16,12 @@ export class DebugSessions {
     this.#cookies = new SessionCookies({ name: DEBUG_COOKIE, key, lifetimeS: DEBUG_SESSION_S, wallMs, logouts })
   }
 
-  /** Compares digests, so that neither content nor length shows in the time it takes. */
+  /** Compares digests, so that the time taken reveals neither the secret's content nor its length. */
   isSecret(header: string | undefined): boolean {
     return timingSafeEqual(sha256(Buffer.from(header ?? '', 'latin1')), this.#secretDigest)
   }
 
-  /** The Set-Cookie value of a new session. */
+  /** Opens a session and returns its Set-Cookie value. */
   open(): string {
     return `${DEBUG_COOKIE}=${this.#cookies.open().value}; Max-Age=${DEBUG_SESSION_S}; ${ATTRIBUTES}`
   }
@@ -30,7 +30,7 @@ export class DebugSessions {
     return this.#cookies.find(cookieHeader).length > 0
   }
 
-  /** Ends the sessions that the cookie names. Returns the Set-Cookie value that clears it. */
+  /** Ends all sessions of the header. Returns the Set-Cookie value that clears the cookie. */
   close(cookieHeader: string | undefined): string {
     for (const session of this.#cookies.find(cookieHeader)) this.#cookies.close(session)
     return `${DEBUG_COOKIE}=; Max-Age=0; ${ATTRIBUTES}`

@@ -1,7 +1,7 @@
 import { acquire, ownerOf, release } from '../memory/shared-lock.ts'
 import type { Logouts } from './session-cookies.ts'
 
-/** As many as may log out within the life of a session before strangers are logged out with them. */
+/** Logouts remembered at once. If more sessions log out within one session lifetime, unrelated sessions are logged out with them. */
 const CAPACITY = 1024
 const ID_WORDS = 4
 const ENTRY_WORDS = ID_WORDS + 2
@@ -9,11 +9,11 @@ const ENTRY_WORDS = ID_WORDS + 2
 const LOCK = 0
 const COUNT = 1
 const FIRST_ENTRY = 4
-const FLOOR = 1 // as a double
+const FLOOR = 1 // an index into the doubles
 
 /**
- * Sessions that logged out, in memory that all threads share, each until it would have ended anyway. A ring: where one
- * must go early, all sessions that end no later go with it, for it must not come to life again.
+ * Sessions that logged out, kept in memory shared by all threads until they would have expired anyway. The memory is a ring: when an entry must be
+ * overwritten, every session that expires no later than it counts as logged out, so that the overwritten session cannot become valid again.
  */
 export class RevokedSessions implements Logouts {
   readonly #words: Int32Array
@@ -34,7 +34,7 @@ export class RevokedSessions implements Logouts {
     if (count >= CAPACITY) this.#doubles[FLOOR] = Math.max(this.#doubles[FLOOR]!, this.#doubles[expiryAt(at)]!)
     for (let i = 0; i < ID_WORDS; i++) words[at + i] = id.readInt32LE(i * 4)
     this.#doubles[expiryAt(at)] = expiresAtS
-    // Last: an entry counts when it is whole, also when its writer dies. Kept from growing for ever.
+    // The count is stored last, so a writer that dies leaves no partial entry. It stays below twice the capacity and therefore never overflows.
     Atomics.store(words, COUNT, count + 1 < 2 * CAPACITY ? count + 1 : CAPACITY)
     release(words, LOCK)
   }
@@ -52,7 +52,7 @@ export class RevokedSessions implements Logouts {
     return false
   }
 
-  /** Frees what a dead thread held. */
+  /** Releases the lock if a dead thread held it. */
   forgetWorker(owner: number): void {
     if (ownerOf(this.#words, LOCK) === owner) release(this.#words, LOCK)
   }
@@ -66,7 +66,7 @@ function entryAt(entry: number): number {
   return FIRST_ENTRY + entry * ENTRY_WORDS
 }
 
-/** As a double's index; entries begin on an even word. */
+/** Returns an index into the doubles. It is whole because every entry begins at an even word. */
 function expiryAt(at: number): number {
   return (at + ID_WORDS) / 2
 }

@@ -1,19 +1,19 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** Both kinds of session. Cookies know no ports: a browser may send one of ours to whatever else this host serves. */
+/** Cookies are not bound to a port (RFC 6265 8.5), so a browser may send ours to any other server on this host. */
 export const ADMIN_COOKIE = 'edge_admin'
 export const DEBUG_COOKIE = 'edge_dbg'
 
-/** Each one costs a digest; a browser sends one. */
+/** Each cookie costs an HMAC to check; a browser sends only one. */
 const MAX_COOKIES = 4
 const ID_BYTES = 16
 const EXPIRY_BYTES = 6
 const HEAD_BYTES = ID_BYTES + EXPIRY_BYTES
 const SEAL_BYTES = 32
 
-/** Sessions that logged out, each until it would have ended anyway. */
+/** Sessions that logged out, each remembered until it would have expired anyway. */
 export interface Logouts {
-  /** `id` has 16 bytes. */
+  /** `id` is 16 bytes long. */
   add(id: Buffer, expiresAtS: number): void
   has(id: Buffer, expiresAtS: number): boolean
 }
@@ -21,14 +21,14 @@ export interface Logouts {
 export interface Session {
   readonly id: Buffer
   readonly expiresAtS: number
-  /** What was put into the cookie when it was opened. */
+  /** The text that was put into the cookie when the session was opened. */
   readonly content: string
 }
 
 export interface SessionCookiesParts {
-  /** The cookie's. */
+  /** Name of the cookie. */
   readonly name: string
-  /** Made from a secret that all instances have. */
+  /** Derived from a secret that all instances share. */
   readonly key: Buffer
   readonly lifetimeS: number
   readonly wallMs: () => number
@@ -36,8 +36,8 @@ export interface SessionCookiesParts {
 }
 
 /**
- * Sessions that live in their cookie: a random id, the time it ends and some content, authenticated with a key. Any thread and any
- * instance with the same key accepts them; only those that logged out are remembered.
+ * Sessions that live in their cookie: a random id, an expiry time and some content, authenticated with a key. Any thread and any instance with the same key
+ * accepts them; only logouts have to be remembered.
  */
 export class SessionCookies {
   readonly #parts: SessionCookiesParts
@@ -46,7 +46,7 @@ export class SessionCookies {
     this.#parts = parts
   }
 
-  /** A new session, and the value of its cookie. */
+  /** Returns a new session and its cookie value. */
   open(content = ''): { session: Session; value: string } {
     const { lifetimeS, wallMs } = this.#parts
     const expiresAtS = Math.floor(wallMs() / 1000) + lifetimeS
@@ -56,7 +56,7 @@ export class SessionCookies {
     return { session: { id: body.subarray(0, ID_BYTES), expiresAtS, content }, value }
   }
 
-  /** The sessions in a Cookie header that have not ended. */
+  /** Returns the sessions in a Cookie header that have neither expired nor logged out. At most 4 cookies are checked. */
   find(cookieHeader: string | undefined): Session[] {
     const { name } = this.#parts
     const sessions: Session[] = []
@@ -90,7 +90,7 @@ export class SessionCookies {
   }
 }
 
-/** A Cookie header without the cookies of sessions, which are nobody else's business; undefined when nothing else is in it. */
+/** Returns a Cookie header without our session cookies, which must not reach anyone else; undefined if nothing else is left. */
 export function withoutSessionCookies(cookieHeader: string): string | undefined {
   if (!cookieHeader.includes(ADMIN_COOKIE) && !cookieHeader.includes(DEBUG_COOKIE)) return cookieHeader
   const kept = cookieHeader.split(';').filter((pair) => {

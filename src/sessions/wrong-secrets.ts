@@ -3,20 +3,20 @@ import { parseAddress, subjectText } from '../text/address.ts'
 
 const MINUTE_MS = 60_000
 
-// A count-min sketch: each peer counts in one cell of every row, and the smallest of its cells is its count.
+// This is a count-min sketch: each peer is counted in one cell of every row, and its count is the smallest of those cells.
 const ROWS = 4
-/** As many as a byte of a digest can name. */
+/** One byte of a digest selects a column. */
 const COLUMNS = 256
 const SALT_BYTES = 16
 
-// A cell holds the minute that it counts for and, in its last bits, how many came in it.
+// A cell holds a minute and, in its low bits, the number of wrong secrets in that minute.
 const COUNT_BITS = 8
 const MAX_COUNT = (1 << COUNT_BITS) - 1
 const MINUTES = 1 << (32 - COUNT_BITS)
 
 /**
- * How many wrong secrets each peer address has sent in this minute, in memory of a fixed size that all threads share. Peers may
- * share cells, so a count can be too high, but never too low: a flood from many addresses makes none of them forgotten.
+ * Counts the wrong secrets that each peer address has sent in the current minute, in fixed-size memory shared by all threads. Peers may share cells, so a
+ * count can be too high but never too low: a flood from many addresses cannot make any of them forgotten.
  */
 export class WrongSecrets {
   readonly #salt: Buffer
@@ -27,10 +27,10 @@ export class WrongSecrets {
     this.#cells = new Int32Array(buffer, SALT_BYTES)
   }
 
-  /** Counts one more from this peer. Returns how many that makes in this minute, up to 255. */
+  /** Counts one more from this peer and returns its count for this minute, at most 255. */
   add(peerAddress: string | undefined, nowMs: number): number {
     const minute = Math.floor(nowMs / MINUTE_MS) % MINUTES
-    // Salted, so that nobody can choose addresses that share cells with another's.
+    // The digest is salted, so that nobody can choose addresses that share cells with someone else's.
     const digest = createHash('sha256').update(this.#salt).update(groupOf(peerAddress)).digest()
     let count = MAX_COUNT
     for (let row = 0; row < ROWS; row++) {
@@ -56,7 +56,7 @@ export function newWrongSecretsBuffer(): SharedArrayBuffer {
   return buffer
 }
 
-/** IPv6 is grouped to /64: whoever has one address of a network usually has them all. */
+/** IPv6 addresses are grouped by /64, because whoever has one address of such a network usually has all of them. */
 function groupOf(peerAddress: string | undefined): string {
   const address = peerAddress === undefined ? undefined : parseAddress(peerAddress)
   return address === undefined ? '' : subjectText(address)
