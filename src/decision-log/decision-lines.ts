@@ -11,24 +11,24 @@ import { formatAddress, subjectText } from '../text/address.ts'
 import { normalizePath } from '../text/path.ts'
 import { countOf, type LoggedParts, MatchedParts, partsOfPlan } from './logged-parts.ts'
 
-/** A bundle may read thousands of fields. Then a line has only those that the policies read that cover its request. */
+/** Above this many values, a line contains only what the policies covering its request read. A bundle may read thousands of fields in total. */
 const MAX_READ_OF_ALL = 64
 
 export interface DecisionLinesParts {
   readonly trustedProxies: TrustedProxies
-  /** Names credentials. */
+  /** Replaces credentials. */
   readonly callerDigest: CallerDigest
 }
 
 /**
- * Requests that were decided as lines of JSON, which `edge replay` reads: what the rules of the bundle read of each, and nothing else. A field
- * that came more than once is a list of two empty texts: nobody reads its values.
+ * Writes decided requests as lines of JSON for `edge replay`. A line contains only what the bundle's rules read. A field that was repeated is written as a
+ * list of two empty strings, because rules never use its values.
  */
 export class DecisionLines {
   readonly #parts: DecisionLinesParts
   readonly #matches = new Matches<PlanPolicy>()
   #plan: Plan | undefined
-  /** One of the two: where the bundle reads many fields, the line's depend on the request. */
+  /** Exactly one of the two is set: if the bundle reads many fields, the fields of a line depend on the request. */
   #ofAll: LoggedParts | undefined
   #ofMatches: MatchedParts | undefined
   #second = Number.NaN
@@ -38,7 +38,7 @@ export class DecisionLines {
     this.#parts = parts
   }
 
-  /** `body`: what is known of it. */
+  /** Writes one line. `body` holds the facts known about the request's body. */
   lineOf(plan: Plan, view: RequestView, body: BodyFacts, wallMs: number): string {
     const parts = this.#loggedParts(plan, view)
     const host = plan.routes.usesHosts && view.host !== '' ? `,"host":${JSON.stringify(view.host)}` : ''
@@ -50,7 +50,7 @@ export class DecisionLines {
     return `{"time":"${this.#time(wallMs)}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
   }
 
-  /** RFC 3339. All but the milliseconds is made once a second. */
+  /** Formats as RFC 3339. The part up to the second is cached and rebuilt once a second. */
   #time(wallMs: number): string {
     const ms = Math.floor(wallMs)
     const second = Math.floor(ms / 1000)
@@ -77,7 +77,7 @@ export class DecisionLines {
   }
 
   #client(view: RequestView, extent: 'whole' | 'network'): string | undefined {
-    const chain = view.header('x-forwarded-for') as string | undefined // its lines are joined
+    const chain = view.header('x-forwarded-for') as string | undefined // `header` joins the lines of this field
     const hops = view.peer === undefined ? chain : chain === undefined ? view.peer : `${chain}, ${view.peer}`
     const address = clientAddress(hops, this.#parts.trustedProxies)
     if (address === undefined) return undefined
@@ -107,7 +107,7 @@ export class DecisionLines {
 
   #cookie(view: RequestView, isWholeRead: boolean, names: readonly string[]): string | undefined {
     const { callerDigest } = this.#parts
-    const field = view.header('cookie') as string | undefined // its lines are joined
+    const field = view.header('cookie') as string | undefined // `header` joins the lines of this field
     if (!field) return undefined
     const cookies = names.flatMap((name) => {
       const value = cookieValue(field, name)
@@ -118,7 +118,7 @@ export class DecisionLines {
   }
 }
 
-/** Names are tokens (RFC 9110 5.6.2), which JSON has as they are. */
+/** Field names are tokens (RFC 9110 5.6.2), which need no escaping in JSON. */
 function fieldText(name: string, value: FieldValue): string {
   if (value === undefined) return ''
   return `,"${name}":${value === REPEATED ? '["",""]' : JSON.stringify(value)}`
@@ -127,7 +127,7 @@ function fieldText(name: string, value: FieldValue): string {
 const ABSOLUTE_FORM = /^[a-z][a-z0-9+.-]*:\/\/[^/]*/i
 const NOT_ASCII = /[^\0-\x7f]/g
 
-/** As it came, with a byte that is not ASCII as its escape, and without a host, which may have a password before it. */
+/** Returns the path as received, with non-ASCII bytes percent-encoded, and without the authority of an absolute URI, which may contain a password. */
 function loggedPath(uri: string): string {
   const end = uri.search(/[?#]/)
   const path = end < 0 ? uri : uri.slice(0, end)
@@ -135,7 +135,7 @@ function loggedPath(uri: string): string {
   return origin.replace(NOT_ASCII, (char) => `%${(char.charCodeAt(0) & 0xff).toString(16).toUpperCase().padStart(2, '0')}`)
 }
 
-/** The parameters that are read. */
+/** Returns a query string of only those parameters that rules read. */
 function loggedQuery(uri: string, { queries }: LoggedParts): string {
   let text = ''
   for (const { encodedName, nameBytes } of queries) {
@@ -155,12 +155,12 @@ function contextOf(view: RequestView, { contexts }: LoggedParts): string {
   return found.length === 0 ? '' : `,"context":${JSON.stringify(Object.fromEntries(found))}`
 }
 
-/** In place of a token that nobody reads. */
+/** Stands for a token that no rule reads. */
 const NO_TOKEN = 'claims'
 
 /**
- * An Authorization field that says of a caller what rules read, and nothing else: digests in place of credentials, and of a token's claims
- * only those that a rule names, in a token that is not signed. Undefined: there is nothing that a rule reads.
+ * Returns an Authorization field that contains only what rules read: digests instead of credentials and, if the token is a JWT, only the claims that a rule
+ * names, in an unsigned token. Returns undefined if it contains nothing that a rule reads.
  */
 function loggedAuthorization(
   field: FieldValue,
@@ -170,7 +170,7 @@ function loggedAuthorization(
   if (typeof field !== 'string' || field === '') return field || undefined
   const token = hasCredential ? bearerToken(field) : sentToken(field)
   if (token === undefined) return hasCredential ? withScheme(field, callerDigest) : undefined
-  if (token === REPEATED) return 'Bearer - -' // as ambiguous as what came
+  if (token === REPEATED) return 'Bearer - -' // replayed as the ambiguous field it was
   const read = claims.length === 0 ? undefined : readClaims(token)
   const kept = claims.flatMap(({ claim, segments }) => {
     const text = read && claimText(read, claim, segments)
@@ -183,7 +183,7 @@ function loggedAuthorization(
 
 const SCHEME = /^[A-Za-z][A-Za-z0-9-]{0,31} /
 
-/** The name of a scheme is no secret. */
+/** Keeps the scheme in clear text, since its name is no secret. */
 function withScheme(field: string, callerDigest: CallerDigest): string {
   const scheme = SCHEME.exec(field)?.[0] ?? ''
   return scheme + callerDigest([field])

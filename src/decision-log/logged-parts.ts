@@ -2,22 +2,22 @@ import type { DescriptorKey } from '../policy/descriptor-key.ts'
 import type { Matches } from '../policy/index/routes.ts'
 import type { Plan, PlanPolicy } from '../policy/plan.ts'
 
-/** The parts of a request that rules read, and that its line has therefore. */
+/** The parts of a request that rules read, which are the parts that its log line contains. */
 export interface LoggedParts {
-  /** In lower case, without Authorization. */
+  /** Lower-case names, without Authorization. */
   readonly headers: readonly string[]
-  /** Undefined where nothing in the field is read. */
+  /** Undefined if no rule reads the field. */
   readonly authorization: AuthorizationParts | undefined
   readonly cookies: readonly string[]
   readonly queries: readonly QueryPart[]
-  /** Texts that the gateway's configuration sends along. */
+  /** Names of the strings that a gateway's configuration sends along with a request. */
   readonly contexts: readonly string[]
-  /** How much of the client's address: all of it, or the network that `ip:address` stands for. */
+  /** How much of the client's address to log: all of it, or only the network that `ip:address` stands for. */
   readonly client: 'whole' | 'network' | undefined
 }
 
 interface AuthorizationParts {
-  /** The token, or the whole field. */
+  /** Whether a rule reads the token or the whole field. */
   readonly hasCredential: boolean
   readonly claims: readonly Claim[]
 }
@@ -25,17 +25,17 @@ interface AuthorizationParts {
 type Claim = Extract<DescriptorKey, { kind: 'jwt' }>
 
 interface QueryPart {
-  /** As it is written in a query. */
+  /** Percent-encoded, as in a query. */
   readonly encodedName: string
   readonly nameBytes: string
 }
 
-/** All that a bundle reads, of any request. */
+/** Returns everything that the bundle reads of any request. */
 export function partsOfPlan(plan: Plan): LoggedParts {
   return partsOf(plan.keys, plan.policies)
 }
 
-/** What these policies read. */
+/** Returns what these policies read. */
 function partsOfPolicies({ keys }: Plan, policies: readonly PlanPolicy[]): LoggedParts {
   const indexes = new Set(
     policies.flatMap(({ rules }) =>
@@ -48,12 +48,12 @@ function partsOfPolicies({ keys }: Plan, policies: readonly PlanPolicy[]): Logge
   )
 }
 
-/** How many values are read for a line, at most. */
+/** Returns how many values a line may contain, not counting the credential and the client's address. */
 export function countOf({ headers, authorization, cookies, queries, contexts }: LoggedParts): number {
   return headers.length + (authorization?.claims.length ?? 0) + cookies.length + queries.length + contexts.length
 }
 
-/** Facts of addresses that a header field may state (`request/descriptors`). */
+/** Header fields that may state facts about an address (see `request/descriptors`). */
 const FACT_HEADERS = { address: [], country: [], type: ['x-asn-type'], tor: ['x-tor-exit'] } as const
 
 function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]): LoggedParts {
@@ -99,10 +99,10 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
   return { headers: [...headers], authorization, cookies, queries, contexts, client }
 }
 
-/** Of names and policies, in all sets together: some 10 MB. */
+/** Bound on names and policies in all cached sets together, about 10 MB. */
 const MAX_KEPT = 100_000
 
-/** What the policies read that cover a request. It is worked out once for each set of policies, for most requests are covered by the same few. */
+/** What the policies that cover a request read, cached by set of policies: most requests are covered by the same few sets. */
 export class MatchedParts {
   readonly #plan: Plan
   readonly #bySet = new Map<string, LoggedParts>()
