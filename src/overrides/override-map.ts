@@ -10,25 +10,24 @@ import {
   type TimedOverride,
 } from './override.ts'
 
-/** Overrides that are neither over nor ended, of one instance or fleet. */
+/** The most overrides, not counting expired or ended ones, that an instance or fleet may have. */
 export const MAX_OVERRIDES = 1000
 
-/** The later entry of a subject, which took the place of an earlier one. */
+/** A change of a subject's entry: `after` replaced `before`. */
 export interface EntryChange {
   readonly before: OverrideEntry | undefined
   readonly after: OverrideEntry
 }
 
 /**
- * All overrides of an instance or a fleet, as a last-writer-wins map with tombstones. Each subject has one entry, an override or the
- * tombstone of one that was ended, and of two entries the one that was put later wins. Maps merge: however often and in whatever order
- * entries come, those who know the same entries have the same map.
+ * All overrides of an instance or a fleet, as a last-writer-wins map with tombstones. Each subject has one entry, an override or the tombstone of one that
+ * was ended; of two entries the later one wins. Merging is idempotent and independent of order: maps that have seen the same entries are equal.
  */
 export class OverrideMap {
   readonly #entries = new Map<string, OverrideEntry>()
   readonly #onChange: (changes: readonly EntryChange[]) => void
 
-  /** `onChange`: called after each merge that changed anything. */
+  /** `onChange` is called after each merge that changed anything. */
   constructor(onChange: (changes: readonly EntryChange[]) => void = () => {}) {
     this.#onChange = onChange
   }
@@ -45,24 +44,24 @@ export class OverrideMap {
     return this.#entries.get(subjectKey(subject))
   }
 
-  /** The override of this subject that is neither over nor ended. */
+  /** Returns the override of this subject unless it has expired or was ended. */
   overrideOf(subject: OverrideSubject, wallMs: number): Override | undefined {
     const entry = this.entryOf(subject)
     return isOpen(entry, wallMs) ? entry.override : undefined
   }
 
-  /** The override with this id that is neither over nor ended. */
+  /** Returns the override with this id unless it has expired or was ended. */
   find(id: string, wallMs: number): Override | undefined {
     return this.list(wallMs).find((override) => override.id === id)
   }
 
-  /** Those that are neither over nor ended, the oldest first. */
+  /** Returns the overrides that have neither expired nor been ended, oldest first. */
   list(wallMs: number): Override[] {
     const open = [...this.#entries.values()].filter((entry): entry is SetEntry => isOpen(entry, wallMs))
     return open.sort((a, b) => a.momentMs - b.momentMs).map(({ override }) => override)
   }
 
-  /** Takes over the entries that win over its own. Those that nobody has to remember any more are left out. */
+  /** Adopts the entries that are later than its own, except those that no longer need to be remembered. */
   merge(entries: Iterable<OverrideEntry>, wallMs: number): void {
     const changes: EntryChange[] = []
     for (const after of entries) {
@@ -75,18 +74,18 @@ export class OverrideMap {
     if (changes.length > 0) this.#onChange(changes)
   }
 
-  /** Removes the entries, tombstones among them, that nobody has to remember any more. */
+  /** Removes all entries, including tombstones, that no longer need to be remembered. */
   prune(wallMs: number): void {
     for (const [key, { forgetMs }] of this.#entries) if (forgetMs <= wallMs) this.#entries.delete(key)
   }
 
-  /** Removes an entry at once. A map that merges with no other needs no tombstones. */
+  /** Removes an entry at once. A map that is never merged with another needs no tombstones. */
   forget(subject: OverrideSubject): void {
     this.#entries.delete(subjectKey(subject))
   }
 }
 
-/** Whether `a` was written last. A total order, so that all maps choose the same entry: at the same moment a tombstone wins. */
+/** Whether `a` was put later. This is a total order, so that all maps choose the same entry: at the same moment, a tombstone wins. */
 function isLater(a: OverrideEntry, b: OverrideEntry): boolean {
   if (a.momentMs !== b.momentMs) return a.momentMs > b.momentMs
   if (a.kind !== b.kind) return a.kind === 'ended'
@@ -97,12 +96,12 @@ function isOpen(entry: OverrideEntry | undefined, wallMs: number): entry is SetE
   return entry?.kind === 'set' && entry.override.untilMs > wallMs
 }
 
-/** Of an entry as text, in UTF-8. */
+/** The largest encoded entry, in bytes of UTF-8. */
 export const MAX_ENTRY_BYTES = 4096
 
 const VERSION = 1
 
-/** An entry as JSON, on one line. */
+/** Encodes an entry as one line of JSON. */
 export function encodeEntry(entry: OverrideEntry): string {
   const { kind, momentMs, forgetMs } = entry
   const times = { v: VERSION, moment: momentMs, forget: forgetMs }
@@ -114,7 +113,7 @@ export function encodeEntry(entry: OverrideEntry): string {
   return JSON.stringify({ ...times, id, subject, change, since: sinceMs, until: untilMs, created: createdMs, actor, reason })
 }
 
-/** Undefined for anything that this program would not have written: damaged, or from a newer one. Never throws. */
+/** Returns undefined for anything that this version would not have written: damaged text, or an entry of a newer version. Never throws. */
 export function decodeEntry(text: string): OverrideEntry | undefined {
   if (text.length > MAX_ENTRY_BYTES) return undefined
   const members = objectOf(text)
@@ -127,7 +126,7 @@ export function decodeEntry(text: string): OverrideEntry | undefined {
   return override && { kind: 'set', momentMs, forgetMs, override }
 }
 
-/** Whether it is an entry that a newer program has written. */
+/** Whether a newer version of the program wrote this entry. */
 export function isNewerEntry(text: string): boolean {
   const version = objectOf(text)?.['v']
   return typeof version === 'number' && version > VERSION
@@ -177,39 +176,39 @@ function isText(value: unknown): value is string {
   return typeof value === 'string'
 }
 
-/** As dates can have it. */
+/** The range is that of a JavaScript Date. */
 function isTime(value: unknown): value is number {
   return typeof value === 'number' && Math.abs(value) <= 8.64e15
 }
 
 /**
- * Where the entries of an override map are kept: in the state file of an instance, or in Redis for a fleet. It merges into the map what was
- * kept from before and what others put there.
+ * Where the entries of an override map are kept: in an instance's state file, or in Redis for a fleet. The storage merges into the map what was kept
+ * earlier and what other instances put there.
  */
 export interface OverrideStorage {
-  /** Resolves when the map has what is kept, or when that cannot be known now. */
+  /** Resolves when the map contains what is kept, or when that cannot be read for now. */
   start(): Promise<void>
   /**
-   * Puts an entry in the place of the override that must be there now, and merges it into the map. It gives the entry its moments.
-   * `expected`: the id of the override that is neither over nor ended; undefined: there must be none. Resolves when the entry is kept, if it
-   * can be. Throws an ApiError where nothing was changed.
+   * Replaces the subject's current override by an entry, assigns the entry its moments and merges it into the map. `expected` is the id of the current
+   * override, one that has neither expired nor been ended; undefined means that there must be none. Resolves once the entry is kept, if it can be. Throws
+   * an ApiError if nothing was changed.
    */
   put(entry: NewEntry, expected: string | undefined): Promise<PutResult>
-  /** Its times on the monotonic clock of this process. */
+  /** Converts the override's times to the monotonic clock of this process. */
   timed(override: Override): TimedOverride
-  /** Unix time by the clock that the times of entries are on. */
+  /** Unix time in milliseconds, by the clock of the entries' times. */
   wallMs(): number
-  /** Whether it is kept over a restart. */
+  /** Whether the override survives a restart. */
   isDurable(override: Override): boolean
   close(): Promise<void>
 }
 
-/** An entry before the storage gave it its moments. */
+/** An entry to which the storage has not yet assigned its moments. */
 export type NewEntry =
   | { readonly kind: 'set'; readonly override: Omit<Override, 'sinceMs'> }
   | { readonly kind: 'ended'; readonly end: Omit<EndedEntry, 'kind' | 'momentMs' | 'forgetMs'> }
 
-/** `exists`: nothing was changed, because another override is there (its id), or none. */
+/** `exists` means that nothing was changed, because the current override is another one, with this id, or there is none. */
 export type PutResult =
   | { readonly kind: 'put'; readonly entry: OverrideEntry }
   | { readonly kind: 'exists'; readonly id: string | undefined }

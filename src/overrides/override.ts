@@ -1,9 +1,12 @@
-/** An operator's change of one rule, for one caller or for everybody, until a time. Times are Unix times in milliseconds. */
+/**
+ * An operator's change of one rule, for one caller or for everybody, or of the enforcement of all policies, with an end. Times are Unix times in
+ * milliseconds.
+ */
 export interface Override {
   readonly id: string
   readonly subject: OverrideSubject
   readonly change: OverrideChange
-  /** From when on it is in force, by the clock of the store that shares the counters. */
+  /** When it comes into force, by the clock of the override storage. */
   readonly sinceMs: number
   readonly untilMs: number
   readonly createdMs: number
@@ -11,24 +14,24 @@ export interface Override {
   readonly reason: string
 }
 
-/** What it changes: the enforcement of all policies, or one rule, for one caller where it has values. */
+/** The target of an override: the enforcement of all policies, or one rule, for a single caller if it has values. */
 export type OverrideSubject = 'all_policies' | RuleSubject
 
 export interface RuleSubject {
   readonly policy: string
   readonly rule: string
-  /** By the rule's limit keys; credentials are digests. Undefined: all callers. */
+  /** Values by limit key of the rule, with credentials as digests. Undefined means all callers. */
   readonly values: Readonly<Record<string, string>> | undefined
 }
 
 export type OverrideChange =
   /** Scales rates and sizes. */
   | { readonly kind: 'multiply'; readonly factor: number }
-  /** Members of the rule's `algorithm_config`. */
+  /** Replaces members of the rule's `algorithm_config`. */
   | { readonly kind: 'set'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly kind: 'unlimited' }
   | { readonly kind: 'block' }
-  /** All policies as in shadow mode, on the same counters. */
+  /** Treats all policies as if in shadow mode, but on their usual counters. */
   | { readonly kind: 'shadow' }
 
 /** An override with its times on the monotonic clock that all threads of a process share. */
@@ -39,8 +42,8 @@ export interface TimedOverride {
 }
 
 /**
- * What an override map has for one subject: its override, or the tombstone of one that an operator ended. Of two entries of a subject the
- * later one wins, wherever they come from. Times are Unix times in milliseconds, by the clock of the store that shares the counters.
+ * The entry of an override map for one subject: its override, or the tombstone of one that an operator ended. Of two entries for a subject the later one
+ * wins, whichever instance they come from. Times are Unix times in milliseconds, by the clock of the override storage.
  */
 export type OverrideEntry = SetEntry | EndedEntry
 
@@ -49,10 +52,10 @@ export interface SetEntry extends EntryTimes {
   readonly override: Override
 }
 
-/** A tombstone: it keeps an instance that has not heard of the end from bringing the override back. */
+/** A tombstone, which keeps an instance that has not yet learned of the end from bringing the override back. */
 export interface EndedEntry extends EntryTimes {
   readonly kind: 'ended'
-  /** Of the override that it ends. */
+  /** Id of the override that was ended. */
   readonly id: string
   readonly subject: OverrideSubject
   readonly actor: string
@@ -60,9 +63,9 @@ export interface EndedEntry extends EntryTimes {
 }
 
 interface EntryTimes {
-  /** When it was put. */
+  /** Orders the entries of a subject: when this one was put or, in a fleet, the moment shortly afterwards when it comes into force. */
   readonly momentMs: number
-  /** Until then it must be remembered: when it, and all that it took the place of, would be over by themselves. */
+  /** The entry must be remembered until then: by that time it and everything it replaced would have expired anyway. */
   readonly forgetMs: number
 }
 
@@ -70,7 +73,7 @@ export function subjectOf(entry: OverrideEntry): OverrideSubject {
   return entry.kind === 'set' ? entry.override.subject : entry.subject
 }
 
-/** The same text for the same subject, in whatever order its values come. */
+/** Returns the same text for equal subjects, whatever the order of their values. */
 export function subjectKey(subject: OverrideSubject): string {
   if (subject === 'all_policies') return '["all_policies"]'
   const { policy, rule, values } = subject
@@ -81,18 +84,18 @@ function byKey([a]: readonly [string, string], [b]: readonly [string, string]): 
   return a < b ? -1 : 1
 }
 
-/** What an operator wants, checked against the rule. */
+/** An operator's request for an override, checked against the rule. */
 export interface OverrideOrder {
   readonly subject: OverrideSubject
   readonly change: OverrideChange
   readonly until: Until
   readonly actor: string
   readonly reason: string
-  /** The id of the override whose place it takes. */
+  /** Id of the override that it replaces. */
   readonly replace: string | undefined
 }
 
-/** A moment, or so much later than now. */
+/** A moment, or a time from now. */
 export type Until = { readonly atMs: number } | { readonly inMs: number }
 
 export interface EndOrder {
@@ -101,16 +104,16 @@ export interface EndOrder {
   readonly reason: string
 }
 
-/** An override as operators see it. */
+/** An override as the admin API lists it. */
 export interface ListedOverride {
   readonly override: Override
   readonly isDurable: boolean
 }
 
-/** What changes in a set of overrides. */
+/** The difference between two sets of overrides. */
 export interface OverridesChange {
-  /** New ones, and those whose times have changed. */
+  /** New overrides, and those whose times have changed. */
   readonly put: readonly TimedOverride[]
-  /** The ids of those that are no longer in it. */
+  /** Ids of the overrides that were removed. */
   readonly gone: readonly string[]
 }
