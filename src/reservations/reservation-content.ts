@@ -4,11 +4,11 @@ import type { LocatedCharge, LocatedCounter } from '../engine/reservation.ts'
 import { type LimitRecord, limitFrom, limitRecord } from '../limiter/limit.ts'
 import type { Taken, TakenFrom } from '../store/charges.ts'
 
-/** What the sealed part of a token says. */
+/** The sealed part of a token. */
 export interface ReservationContent {
-  /** In wall time of the instance that issued it. */
+  /** Wall time of the issuing instance. */
   readonly issuedMs: number
-  /** The instance that took, 16 hex digits, which counts it too; undefined: it no longer does. */
+  /** Id, 16 hex digits, of the instance that took, if its own counters include the amounts too. Undefined once they no longer do. */
   readonly taker: string | undefined
   readonly charges: readonly LocatedCharge[]
 }
@@ -23,7 +23,7 @@ export function encodeContent({ issuedMs, taker, charges }: ReservationContent):
   return out.bytes
 }
 
-/** Undefined where this program cannot read it: a newer one has issued it. */
+/** Returns undefined for content that this version cannot read, which a newer version must have issued. */
 export function decodeContent(bytes: Buffer): ReservationContent | undefined {
   try {
     const reader = new ByteReader(bytes)
@@ -37,7 +37,7 @@ export function decodeContent(bytes: Buffer): ReservationContent | undefined {
   }
 }
 
-/** The most that a token can list. */
+/** The most charges that a token can list: their number is one byte. */
 export const MAX_CHARGES = 255
 
 const FROM: readonly TakenFrom[] = ['none', 'local', 'shared']
@@ -104,13 +104,15 @@ function readCounter(reader: ByteReader): LocatedCounter {
   return { locator: { identity, tag, key }, limit }
 }
 
-/** What tells a reservation from all others. */
+/** Identifies a reservation uniquely. */
 export interface ReservationName {
-  /** Of the instance that took, 16 hex digits: the same over a restart with a state file. */
+  /** Id of the instance that took, 16 hex digits. It survives a restart if there is a state file. */
   readonly instance: string
-  /** Of its process, 16 hex digits. */
+  /** Id of its process, 16 hex digits. */
   readonly run: string
-  /** Numbers are given out by a worker, for an hour each. After a clock that was set back, its hours are ahead of the clock's. */
+  /**
+   * The worker that issued the number. Each worker numbers its reservations by the hour; after the clock was set back, its hours run ahead of the clock.
+   */
   readonly worker: number
   readonly hour: number
   readonly number: number
@@ -130,7 +132,7 @@ export function encodeName({ instance, run, worker, hour, number }: ReservationN
   return out.bytes
 }
 
-/** There are NAME_BYTES. */
+/** Reads exactly NAME_BYTES bytes. */
 export function decodeName(bytes: Buffer): ReservationName {
   const reader = new ByteReader(bytes)
   return {
@@ -142,7 +144,7 @@ export function decodeName(bytes: Buffer): ReservationName {
   }
 }
 
-/** Numbers and texts one after the other, little-endian. Grows as needed. */
+/** Writes numbers and strings in sequence, little-endian, into a buffer that grows as needed. */
 class ByteWriter {
   #bytes = Buffer.alloc(512)
   #length = 0
@@ -171,13 +173,13 @@ class ByteWriter {
     for (const value of values) this.double(value)
   }
 
-  /** As many bytes as it has pairs of digits. */
+  /** Takes one byte for each pair of digits. */
   hex(digits: string): void {
     this.#room(digits.length / 2)
     this.#length += this.#bytes.write(digits, this.#length, 'hex')
   }
 
-  /** At most 255 bytes. */
+  /** Takes at most 255 bytes of UTF-8. */
   text(value: string): void {
     const length = Buffer.byteLength(value)
     this.byte(length)
@@ -193,7 +195,7 @@ class ByteWriter {
   }
 }
 
-/** Reads what a ByteWriter wrote. Throws a RangeError where there is less. */
+/** Reads what a ByteWriter wrote. Throws a RangeError if too few bytes are left. */
 class ByteReader {
   readonly #bytes: Buffer
   #at = 0

@@ -1,33 +1,34 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
 
 const HOUR_MS = 60 * 60 * 1000
-/** A reservation can be settled for two hours, so that three hours of numbers are in use; the fourth is the next. */
+/** A reservation can be settled for two hours, so numbers of three clock hours are in use; the fourth slot is for the next hour. */
 const SLOTS = 4
-/** Numbers that a worker can give out in an hour: 2,300 a second. */
+/** Numbers that a worker can give out in an hour, about 2,300 a second. */
 const CAPACITY = 2 ** 23
 const SLOT_WORDS = CAPACITY / 32
-/** For each slot its hour, and how many of its numbers were given out; then how far the lane's hours are ahead of the clock's. */
+/** The head of a lane: for each slot its hour and how many numbers were given out, then how many hours the lane is ahead of the clock. */
 const HEAD_WORDS = 16
 const LANE_WORDS = HEAD_WORDS + SLOTS * SLOT_WORDS
 
-/** What a worker gave out in an hour. */
+/** The numbers that a worker gave out in one hour. */
 interface IssuedHour {
   readonly worker: number
   readonly hour: number
   readonly count: number
-  /** A bit for each number, set where it is settled. */
+  /** One bit for each number, set once it is settled. */
   readonly bits: Uint8Array
 }
 
 /**
- * The numbers of reservations, a lane for each worker and a slot for each hour, with a bit for each number that is settled. Shared by all
- * threads: each gives out numbers of its own lane, and marks those of any. Pages that are never touched cost nothing.
+ * Numbers of reservations: a lane for each worker, in it a slot for each hour, and a bit for each number that is set once it is settled. All threads share
+ * this memory: each worker gives out numbers from its own lane only, but any may mark numbers of any lane. Pages that are never touched use no physical
+ * memory.
  */
 export class ReservationNumbers {
   readonly #words: Int32Array
   readonly #own: number
 
-  /** Workers count from 1; 0 only reads. */
+  /** Workers count from 1. A reader with worker 0 may mark and list numbers, but not give any out. */
   constructor(buffer: SharedArrayBuffer, worker: number) {
     this.#words = new Int32Array(buffer)
     this.#own = laneOf(worker)
@@ -41,7 +42,7 @@ export class ReservationNumbers {
     return false
   }
 
-  /** The next number, or undefined where this hour's are used up. */
+  /** Returns the next number, or undefined once the numbers of this hour are used up. */
   next(wallMs: number): { readonly hour: number; readonly number: number } | undefined {
     const words = this.#words
     const hour = this.#hourOf(Math.floor(wallMs / HOUR_MS))
@@ -52,7 +53,7 @@ export class ReservationNumbers {
     return { hour, number: Atomics.add(words, count, 1) }
   }
 
-  /** Marks a number as settled. 'lost': it was never given out, or so long ago that its slot is used again. */
+  /** Marks a number as settled. 'lost' means that it was never given out, or so long ago that its slot has been reused. */
   mark(worker: number, hour: number, number: number): 'marked' | 'already' | 'lost' {
     const words = this.#words
     const lane = laneOf(worker)
@@ -62,7 +63,7 @@ export class ReservationNumbers {
     return markBit(words, bitsAt(lane, slot), number)
   }
 
-  /** Copies of all hours in use. */
+  /** Yields a copy of every hour in use. */
   *issued(): Generator<IssuedHour> {
     const words = this.#words
     for (let lane = 0; lane < words.length; lane += LANE_WORDS) {
@@ -78,8 +79,8 @@ export class ReservationNumbers {
   }
 
   /**
-   * The clock may be set back, hours never go back: their numbers would be given out twice. After a clock that was far ahead they go on from
-   * there, one each hour; otherwise that one hour's numbers would have to last until the clock is there again.
+   * The clock may be set back, but hours never go back, or numbers would be given out twice. If the clock had been far ahead, hours continue from there,
+   * one each hour; otherwise the numbers of a single hour would have to last until the clock catches up.
    */
   #hourOf(clockHour: number): number {
     const words = this.#words
@@ -91,7 +92,7 @@ export class ReservationNumbers {
     return newest + 1
   }
 
-  /** What was in the slot is at least four hours old, or the clock was set since. */
+  /** The slot's old hour is at least four hours back by the lane's count, which skips hours when the clock is set. */
   #begin(slot: number, hour: number): void {
     const words = this.#words
     Atomics.store(words, hourAt(this.#own, slot), 0)
@@ -106,7 +107,7 @@ export function newNumbersBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer(workers * LANE_WORDS * 4)
 }
 
-/** Sets a bit; of all threads that try, one gets 'marked'. */
+/** Sets a bit. If several threads try, exactly one gets 'marked'. */
 function markBit(words: Int32Array, from: number, number: number): 'marked' | 'already' {
   const bit = 1 << (number % 32)
   return (Atomics.or(words, from + Math.floor(number / 32), bit) & bit) === 0 ? 'marked' : 'already'
@@ -132,22 +133,22 @@ function bitsAt(lane: number, slot: number): number {
   return lane + HEAD_WORDS + slot * SLOT_WORDS
 }
 
-/** What all threads of a process know of its reservations. */
+/** The memory of reservations that all threads of a process share. */
 export interface ReservationMemory {
-  /** Seals tokens. */
+  /** The key that seals tokens. */
   readonly key: Uint8Array
-  /** What the state file keeps: the instance's id and a key of its own. */
+  /** The instance's id, then its own key, as kept in the state file. */
   readonly identity: Uint8Array
-  /** Of this instance, 16 hex digits. */
+  /** Id of this instance, 16 hex digits. */
   readonly instance: string
-  /** Of this process, 16 hex digits. */
+  /** Id of this process, 16 hex digits. */
   readonly run: string
   readonly numbers: SharedArrayBuffer
-  /** What earlier processes issued. */
+  /** Numbers that earlier processes gave out. */
   readonly earlier: SharedArrayBuffer
 }
 
-/** What a state file keeps of reservations. */
+/** The part of a state file that is about reservations. */
 export interface SavedReservations {
   /** The instance's id, then its key. */
   readonly identity: Buffer | undefined
@@ -160,7 +161,7 @@ const IDENTITY_BYTES = ID_BYTES + KEY_BYTES
 
 export interface MemoryOptions {
   readonly workers: number
-  /** Shared by a fleet; else the key is kept in the state file. */
+  /** Secret that a fleet shares. Without one, the key is that of the state file. */
   readonly secret: string | undefined
   readonly saved: SavedReservations | undefined
   readonly wallMs: number
@@ -169,7 +170,7 @@ export interface MemoryOptions {
 export function newReservationMemory({ workers, secret, saved, wallMs }: MemoryOptions): ReservationMemory {
   const identity = saved?.identity?.length === IDENTITY_BYTES ? saved.identity : randomBytes(IDENTITY_BYTES)
   return {
-    // Copies: each thread gets the whole memory that a view is of.
+    // These are copies because passing a view to a thread would copy the whole buffer behind it.
     identity: Uint8Array.from(identity),
     key: secret === undefined ? Uint8Array.from(identity.subarray(ID_BYTES)) : keyFrom(secret),
     instance: identity.toString('hex', 0, ID_BYTES),
@@ -179,7 +180,7 @@ export function newReservationMemory({ workers, secret, saved, wallMs }: MemoryO
   }
 }
 
-/** What is to be saved now. Called after the counters were copied: a settlement in between is then lost, and not done twice. */
+/** Returns what to save. It must be called after the counters were copied: a settlement in between is then lost rather than done twice. */
 export function savedReservations({ identity, run, numbers, earlier }: ReservationMemory, savedMs: number): SavedReservations {
   const blocks = [...new EarlierRuns(earlier).saved(savedMs)]
   for (const issued of new ReservationNumbers(numbers, 0).issued()) {
@@ -198,11 +199,9 @@ const RUN_DIGITS = 16
 const HEAD_BYTES = 32
 
 /**
- * What processes before this one issued, as a state file keeps it, one block after the other:
+ * The numbers that earlier processes gave out, in memory that all threads share, as the state file keeps them, one block after the other:
  *
- *     block   run (8 bytes) | worker (u32) | hour (u32) | count (u32) | 0 (u32) | when it was saved, wall ms (f64) | a bit for each number, in whole 8 bytes
- *
- * In memory that all threads share.
+ *     block   run (8 bytes) | worker (u32) | hour (u32) | count (u32) | 0 (u32) | wall time of saving, ms (f64) | a bit for each number, in whole 8 bytes
  */
 export class EarlierRuns {
   readonly #words: Int32Array
@@ -219,7 +218,7 @@ export class EarlierRuns {
     }
   }
 
-  /** When the counters were saved that this reservation is part of; undefined: they were not, or it is not known. */
+  /** Returns when the counters that include this reservation were saved; undefined if they were not, or if that is unknown. */
   savedMs(run: string, worker: number, hour: number): number | undefined {
     return this.#blocks.get(nameOf({ run, worker, hour }))?.savedMs
   }
@@ -230,7 +229,7 @@ export class EarlierRuns {
     return markBit(this.#words, (block.at + HEAD_BYTES) / 4, number)
   }
 
-  /** The blocks to be saved again. */
+  /** Yields the blocks that must be saved again. */
   *saved(wallMs: number): Generator<Buffer> {
     for (const block of this.#blocks.values()) {
       if (isKept(block, wallMs)) yield Buffer.from(this.#bytes.subarray(block.at, block.at + blockBytes(block.count)))
@@ -238,7 +237,7 @@ export class EarlierRuns {
   }
 }
 
-/** The block of an hour that this process issued. */
+/** Encodes the block of an hour whose numbers this process gave out. */
 export function encodeBlock(run: string, { worker, hour, count, bits }: IssuedHour, savedMs: number): Buffer {
   const block = Buffer.alloc(blockBytes(count))
   block.write(run, 'hex')
@@ -250,7 +249,7 @@ export function encodeBlock(run: string, { worker, hour, count, bits }: IssuedHo
   return block
 }
 
-/** In shared memory, for all threads. Blocks that are damaged or have expired are left out. */
+/** Copies blocks into memory that all threads share, leaving out damaged and expired ones. */
 export function newEarlierBuffer(blocks: readonly Buffer[], wallMs: number): SharedArrayBuffer {
   const kept = blocks.filter((block) => isWhole(block) && isKept(readBlock(block, 0), wallMs))
   const buffer = new SharedArrayBuffer(kept.reduce((sum, { length }) => sum + length, 0))
@@ -286,7 +285,7 @@ function isWhole(block: Buffer): boolean {
   return block.length >= HEAD_BYTES && block.length === blockBytes(block.readUInt32LE(16))
 }
 
-/** Hours may be ahead of the clock's: nothing was issued after the block was saved. */
+/** A block's hour may be ahead of the clock, but nothing was issued after it was saved. */
 function isKept({ hour, savedMs }: Block, wallMs: number): boolean {
   return isKeptHour(Math.min(hour, savedMs / HOUR_MS), wallMs)
 }

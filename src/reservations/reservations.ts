@@ -20,31 +20,34 @@ import { EarlierRuns, type ReservationMemory, ReservationNumbers } from './reser
 export interface ReservationsParts {
   readonly engine: Engine
   readonly memory: ReservationMemory
-  /** Of the thread. */
+  /** Number of this thread's worker. */
   readonly worker: number
   readonly clock: Clock
-  /** Names a caller in warnings, without its values. */
+  /** Identifies a caller in warnings without its values. */
   readonly callerDigest: CallerDigest
-  /** Marks that a fleet shares; undefined: those of this process count. */
+  /** Marks that a fleet shares. Undefined means that only the marks of this process count. */
   readonly sharedMarks: SettledMarks | undefined
   readonly listener: ReservationsListener
 }
 
 interface ReservationsListener {
-  /** Whether a token was issued for what a request took, or why not: then the reservation stands. */
+  /** Reports whether a token was issued for an allowed request. Without a token, the amounts taken stand. */
   onIssued(outcome: IssueOutcome): void
 }
 
-/** 'too_large': more rules than a token can list. 'numbers_exhausted': more reservations than a worker can number in an hour. */
+/** 'too_large': more charges than fit into a token. 'numbers_exhausted': more reservations than a worker can number in an hour. */
 export type IssueOutcome = 'issued' | 'too_large' | 'numbers_exhausted'
 
-/** 'malformed': not a token of ours. 'expired': it can no longer be told whether it was settled. */
+/** 'malformed': not a token of ours. 'expired': too old, or it can no longer be determined whether it was settled. */
 export type SettleOutcome = 'settled' | 'malformed' | 'expired' | 'already' | 'unavailable' | 'unknown'
 
-/** How long a reservation can be settled. */
+/** How long after its issue a reservation can be settled. */
 const LIFETIME_MS = 2 * 60 * 60 * 1000
 
-/** Reservations that gateways settle: each is a token that says what was taken and where, so that nothing has to be remembered of it but whether it is settled. */
+/**
+ * Reservations that gateways settle. Each is a token that says what was taken from which counters, so that the service only has to remember whether it was
+ * settled.
+ */
 export class Reservations {
   readonly #parts: ReservationsParts
   readonly #numbers: ReservationNumbers
@@ -56,7 +59,7 @@ export class Reservations {
     this.#own = new MemoryMarks(parts.memory)
   }
 
-  /** The token of what was taken. Undefined where nothing was, or where it cannot be issued. */
+  /** Returns a token for what was taken. Returns undefined if nothing was taken, or if no token can be issued. */
   issue(reservation: Reservation): string | undefined {
     const { engine, memory, callerDigest, listener } = this.#parts
     const charges = engine.locate(reservation, callerDigest)
@@ -66,7 +69,7 @@ export class Reservations {
     return typeof issued === 'string' ? issued : undefined
   }
 
-  /** Corrects what was taken to what was used, once. Holds are released. */
+  /** Corrects what was taken to what was used, once, and releases holds. */
   async settle(token: string, usage: Usage): Promise<SettleOutcome> {
     const { engine } = this.#parts
     const opened = this.#open(token)
@@ -80,8 +83,8 @@ export class Reservations {
   }
 
   /**
-   * Renews what is in flight. The token is used up, and the new one stands for all that it stood for; it lives as long as a fresh one. Where
-   * nothing is in flight, it is the same.
+   * Renews the holds of a reservation. The token is used up; a new one with a full lifetime replaces it, including charges that are not holds. A token
+   * without holds is returned unchanged.
    */
   async renew(token: string): Promise<{ readonly token: string } | Exclude<SettleOutcome, 'settled'>> {
     const { engine } = this.#parts
@@ -119,12 +122,13 @@ export class Reservations {
   async #mark({ name, issuedMs }: OpenedReservation): Promise<'marked' | Exclude<SettleOutcome, 'settled'>> {
     const { sharedMarks } = this.#parts
     const outcome: MarkOutcome = await (sharedMarks ?? this.#own).mark(name, issuedMs)
-    // Redis may have lost its data since, or may be new here. Own counts are not lost with it, and neither are own marks.
+    // Redis may have lost its marks or been replaced since. The counters of this process survive that, and so do its marks, which are therefore checked
+    // too.
     if (sharedMarks !== undefined && outcome === 'marked') return this.#own.mark(name, issuedMs) === 'already' ? 'already' : 'marked'
     return outcome === 'lost' ? 'expired' : outcome
   }
 
-  /** Who counts what was taken, besides the fleet. */
+  /** Returns the instance whose own counters include what was taken, besides those in Redis; undefined if this instance has lost them. */
   #takerOf({ name, issuedMs, taker }: OpenedReservation): string | undefined {
     const { instance } = this.#parts.memory
     return name.instance === instance && taker === instance && !this.#own.isCounted(name, issuedMs) ? undefined : taker
@@ -135,23 +139,23 @@ interface OpenedReservation extends ReservationContent {
   readonly name: ReservationName
 }
 
-/** A newer layout gets another number. */
+/** Changes with the layout of tokens. */
 const VERSION = 1
 const HEAD_BYTES = 1 + NAME_BYTES
 const TAG_BYTES = 16
 const CIPHER = 'aes-256-gcm'
-/** Each token has a key of its own, which seals nothing else. */
+/** A constant nonce is safe because each token has its own key, which seals nothing else. */
 const NONCE = Buffer.alloc(12)
 
-/** Header fields are bounded by many gateways: a token stays well below 4 KiB. */
+/** Many gateways limit the size of header fields, so a token stays below 4 KiB. */
 const MAX_TOKEN_BYTES = 3000
 const MAX_TOKEN_CHARACTERS = Math.ceil((MAX_TOKEN_BYTES * 4) / 3)
 
 /**
- * A token: version and name, readable; then the content, encrypted, and authenticated together with them. Its key is made of the name, which is
- * never given out twice. Gateways may pass the token on, so nobody may learn from it who is limited how.
+ * Seals a token: version and name in clear text, then the encrypted content, authenticated together with them. The key is derived from the name, which is
+ * never used twice. The content is encrypted because gateways may pass the token on, and nobody may learn from it who is limited how.
  *
- * Returns undefined where it would be too large.
+ * Returns undefined if the token would be too large.
  */
 export function sealToken(key: Uint8Array, name: ReservationName, content: Buffer): string | undefined {
   if (HEAD_BYTES + content.length + TAG_BYTES > MAX_TOKEN_BYTES) return undefined
@@ -160,18 +164,18 @@ export function sealToken(key: Uint8Array, name: ReservationName, content: Buffe
   return Buffer.concat([head, cipher.update(content), cipher.final(), cipher.getAuthTag()]).toString('base64url')
 }
 
-/** Undefined where the token was not sealed with this key, or was changed since. */
+/** Returns undefined if the token was not sealed with this key or has been altered. */
 export function openToken(key: Uint8Array, token: string): { readonly name: ReservationName; readonly content: Buffer } | undefined {
   if (token.length > MAX_TOKEN_CHARACTERS) return undefined
   const bytes = Buffer.from(token, 'base64url')
-  // Only one spelling: a reservation is known by its token.
+  // Only the canonical base64url spelling is accepted, so that a reservation has exactly one token.
   if (bytes.length < HEAD_BYTES + TAG_BYTES || bytes[0] !== VERSION || bytes.toString('base64url') !== token) return undefined
   const head = bytes.subarray(0, HEAD_BYTES)
   const decipher = createDecipheriv(CIPHER, keyOf(key, head), NONCE, { authTagLength: TAG_BYTES })
   decipher.setAAD(head).setAuthTag(bytes.subarray(bytes.length - TAG_BYTES))
   const content = decipher.update(bytes.subarray(HEAD_BYTES, bytes.length - TAG_BYTES))
   try {
-    // Compares in constant time.
+    // Throws unless the tag matches, which is compared in constant time.
     decipher.final()
   } catch {
     return undefined
@@ -183,7 +187,7 @@ function keyOf(key: Uint8Array, head: Buffer): Buffer {
   return createHmac('sha256', key).update(head).digest()
 }
 
-/** Every code of a settlement that was not done, with its status and the sentence that `docs/reasons.md` gives for it. */
+/** Every error code of a settlement that was not done, with its status and the sentence that `docs/reasons.md` has for it. */
 export const SETTLE_ERRORS = {
   bad_settlement: { status: 400, meaning: 'The body is not a settlement; the message says what was expected.' },
   settlement_too_large: { status: 413, meaning: 'The body is larger than 64 KiB.' },
@@ -203,17 +207,17 @@ export const SETTLE_ERRORS = {
 export type SettleError = keyof typeof SETTLE_ERRORS
 
 /**
- * 'marked': it was not settled before, and counts as settled from now on. 'lost': it can no longer be told whether it was. 'unavailable': the
- * store cannot be asked, and nothing was marked; 'unknown': it may have been.
+ * 'marked': it was not settled before and counts as settled from now on. 'lost': it can no longer be determined whether it was settled. 'unavailable': the
+ * store cannot be reached and nothing was marked. 'unknown': it may have been marked.
  */
 export type MarkOutcome = 'marked' | 'already' | 'lost' | 'unavailable' | 'unknown'
 
-/** Which reservations are settled: each is marked once. */
+/** Records which reservations are settled. Each can be marked only once. */
 export interface SettledMarks {
   mark(name: ReservationName, issuedMs: number): MarkOutcome | Promise<MarkOutcome>
 }
 
-/** Marks in the memory that the threads of this process share. Those of other instances are not known here. */
+/** Marks in the memory that the threads of this process share. Reservations of other instances are 'lost' to it. */
 class MemoryMarks implements SettledMarks {
   readonly #memory: ReservationMemory
   readonly #numbers: ReservationNumbers
@@ -231,7 +235,7 @@ class MemoryMarks implements SettledMarks {
     return run === this.#memory.run ? this.#numbers.mark(worker, hour, number) : this.#earlier.mark(run, worker, hour, number)
   }
 
-  /** Whether the counters of this process include what was taken: not if another one took it, or if a crash lost it before it was saved. */
+  /** Whether this process's counters include what was taken. They do not if another instance took it, or if a crash lost it before it was saved. */
   isCounted({ instance, run, worker, hour }: ReservationName, issuedMs: number): boolean {
     if (instance !== this.#memory.instance) return false
     return run === this.#memory.run || issuedMs <= (this.#earlier.savedMs(run, worker, hour) ?? Number.NEGATIVE_INFINITY)
