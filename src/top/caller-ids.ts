@@ -3,30 +3,30 @@ import { isCredential } from '../policy/descriptor-key.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import { HalfSipHash, type HashState, SubjectWords } from '../store/subject.ts'
 
-/** A rule as text: it outlives its plan. */
+/** A rule by name, which may outlive its plan. */
 export interface RuleName {
   readonly policy: string
   readonly rule: string
   readonly limitKeys: readonly string[]
 }
 
-/** A rule as far as its callers are concerned. */
+/** A rule with what is needed to identify and show its callers. */
 export interface KnownRule extends RuleName {
-  /** By key, whether its values are credentials. */
+  /** Whether the values of each limit key are credentials. */
   readonly credentials: readonly boolean[]
-  /** The hash of its name, with which the hash of each caller begins. */
+  /** Hash state of the rule's name, from which the hash of each caller continues. */
   readonly prefix: HashState
 }
 
-/** Tells callers of rules apart, in all threads alike: by 64 bits of a keyed hash of the rule's name and the caller's values. */
+/** Identifies callers of rules, in all threads alike, by 64 bits of a keyed hash of the rule's name and the caller's values. */
 export class CallerIds {
-  /** Of the caller that was identified last. */
+  /** Both halves of the id of the caller identified last. */
   low = 0
   high = 0
   readonly #hash: HalfSipHash
   readonly #subject = new SubjectWords()
   readonly #known = new WeakMap<PlanRule, KnownRule>()
-  /** Of the rule that came last: mostly it is the next one's too, and comparing is cheaper than the map. */
+  /** Cache of the last rule: consecutive calls mostly have the same one, and a comparison is cheaper than the map. */
   #lastRule: PlanRule | undefined
   #last: KnownRule | undefined
 
@@ -34,7 +34,7 @@ export class CallerIds {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** Leaves the bits in `low` and `high`. The values begin at `from`. */
+  /** Leaves the caller's id in `low` and `high`. Its values begin at index `from`. */
   identify(rule: PlanRule, values: readonly string[], from: number): KnownRule {
     const known = rule === this.#lastRule ? this.#last! : this.#recall(rule)
     const subject = this.#subject
@@ -70,17 +70,19 @@ export class CallerIds {
 export interface ShownCaller {
   readonly policy: string
   readonly rule: string
-  /** By the rule's limit keys. */
+  /** Values by limit key of the rule. */
   readonly values: Readonly<Record<string, string>>
 }
 
-/** Of a value, the mark of a cut included. */
+/** The longest value, including the mark of a cut. */
 const MAX_CHARACTERS = 128
-/** For the values of one caller. Enough for 32 keys, the most that a rule can have, with the 16 digits of a digest each. */
+/**
+ * UTF-16 code units for the values of one caller: enough for 32 keys, the most that a rule can have, each with its length and the 16 digits of a digest.
+ */
 const ROOM = 576
 const CUT = 0x2026 // …
 
-/** The values of callers, one after the other; those of caller i begin at `starts[i]`. Each value is its length and so many UTF-16 code units. */
+/** The values of callers in sequence; those of caller i begin at `starts[i]`. Each value is its length followed by as many UTF-16 code units. */
 export interface PackedTexts {
   readonly starts: Uint32Array
   readonly units: Uint16Array
@@ -88,7 +90,7 @@ export interface PackedTexts {
 
 /** The values of callers as operators may see them, in memory of a fixed size: credentials are digests, and long values are cut. */
 export class ValueTexts {
-  /** Copies: a part of a text would keep all of the text in memory. */
+  /** Code units are copied, because a substring would keep the whole original string in memory. */
   readonly #units: Uint16Array
   readonly #lengths: Uint16Array
   readonly #callerDigest: CallerDigest
@@ -99,7 +101,7 @@ export class ValueTexts {
     this.#callerDigest = callerDigest
   }
 
-  /** The values begin at `from`. */
+  /** Writes the values of a caller, which begin at index `from`. */
   write(slot: number, { credentials }: KnownRule, values: readonly string[], from: number): void {
     const units = this.#units
     const most = Math.min(MAX_CHARACTERS, Math.floor(ROOM / credentials.length) - 1)
@@ -116,7 +118,7 @@ export class ValueTexts {
     this.#lengths[slot] = at - slot * ROOM
   }
 
-  /** A copy of the first so many slots. */
+  /** Returns a copy of the first `slots` slots. */
   packed(slots: number): PackedTexts {
     const lengths = this.#lengths.subarray(0, slots)
     const units = new Uint16Array(lengths.reduce((sum, length) => sum + length, 0))
@@ -135,7 +137,7 @@ export class ValueTexts {
   }
 }
 
-/** The values of a caller, by the rule's keys. */
+/** Returns the values of a caller by limit key. */
 export function valuesAt({ starts, units }: PackedTexts, caller: number, limitKeys: readonly string[]): Record<string, string> {
   let at = starts[caller]!
   const entries = limitKeys.map((key): [string, string] => {
@@ -146,7 +148,7 @@ export function valuesAt({ starts, units }: PackedTexts, caller: number, limitKe
   return Object.fromEntries(entries)
 }
 
-/** Whose callers are asked for: all, or those of a policy, or of one of its rules. */
+/** Selects all callers, those of one policy, or those of one of its rules. */
 export interface TopFilter {
   readonly policy?: string | undefined
   readonly rule?: string | undefined

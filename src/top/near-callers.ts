@@ -10,31 +10,31 @@ import type { CounterLocator } from '../store/counter-locator.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import { type CallerIds, isAsked, type KnownRule, type ShownCaller, type TopFilter, ValueTexts, valuesAt } from './caller-ids.ts'
 
-/** Callers that are remembered, the last ones noted. */
+/** How many callers are remembered; the one noted longest ago goes first. */
 const MAX_CALLERS = 500
-/** Callers whose counters are looked at when somebody asks, those with the smallest share first; and how many in one call of the store. */
+/** How many callers' counters are read for a report, smallest remaining share first, and how many in one call of the store. */
 const MAX_LOOKED_AT = 250
 const LOOKED_AT_ONCE = 25
-/** A caller that was not noted for so long is forgotten. */
+/** A caller that has not been noted for this long is forgotten. */
 const KEPT_MS = 10 * 60_000
 
 export interface NearCaller extends ShownCaller {
   /** The same in all threads. */
   readonly id: string
-  /** Of the counter with the smallest share left, in the units that operators see. */
+  /** Describes the counter with the smallest remaining share, in the units that operators see. */
   readonly kind: PlanCounter['part']
   readonly level: number
   readonly limit: number
 }
 
-/** The callers of this thread that are nearest to a limit, of the active plan. They are known by the locators of their counters: values are not kept. */
+/** The callers of this thread that are nearest to a limit of the active plan. Their counters are found by locators, and full values are not kept. */
 export class NearCallers {
   readonly #store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>
   readonly #ids: CallerIds
   readonly #callerDigest: CallerDigest
   readonly #gate = new NearGate()
   readonly #texts: ValueTexts
-  /** The last one noted comes last. */
+  /** In the order in which they were last noted, oldest first. */
   readonly #noted = new Map<string, NotedCaller>()
   #plan: Plan | undefined
 
@@ -62,7 +62,7 @@ export class NearCallers {
     }
   }
 
-  /** Forgets what is too old. */
+  /** Forgets callers that have not been noted for too long. */
   sweep(nowMs: number): void {
     for (const [id, { notedMs }] of this.#noted) {
       if (nowMs - notedMs < KEPT_MS) break
@@ -70,7 +70,7 @@ export class NearCallers {
     }
   }
 
-  /** What they have left now, under the overrides in force. Takes nothing. Ends early where the store does not know. */
+  /** Reads what these callers have left now, under the overrides in force, and takes nothing. Stops early if the store is unavailable. */
   async look(filter: TopFilter, active: ActivePlan | undefined, nowMs: number, wallMs: number): Promise<NearCaller[]> {
     if (active?.plan !== this.#plan) this.#turnTo(active?.plan)
     if (active === undefined) return []
@@ -144,18 +144,18 @@ export class NearCallers {
 interface NotedCaller {
   readonly shown: ShownCaller
   readonly locators: readonly CounterLocator[]
-  /** Of the bundle. */
+  /** The rule as it is in the bundle. */
   readonly rule: PlanRule
-  /** As overrides know the caller. */
+  /** Digest by which overrides identify the caller. */
   readonly subject: string
-  /** The smallest that was left of a counter. */
+  /** The smallest remaining share among the rule's counters. */
   readonly share: number
   readonly notedMs: number
-  /** The same by the clock of the counters. */
+  /** When it was noted, by the clock of the counters. */
   readonly wallMs: number
 }
 
-/** The locator of such a counter is another one in each window. */
+/** The locator of a counter with windows changes with each window. */
 function hasWindows({ counters }: PlanRule): boolean {
   return counters.some(({ limit }) => algorithmOf(limit).hasWindows)
 }
@@ -165,19 +165,19 @@ interface Limits {
   readonly planCounters: readonly PlanCounter[]
 }
 
-/** An override may have begun or ended since the caller was noted. None where nothing limits it. */
+/** Returns the limits that apply now, since an override may have begun or ended after the caller was noted. There are none if nothing limits the caller. */
 function limitsNow({ rule, subject }: NotedCaller, { counters, overrides }: ActivePlan, nowMs: number): Limits {
   const variant = overrides.index?.of(rule)?.findByDigest(subject, nowMs)
   if (variant !== undefined) return { counters: variant.counters, planCounters: variant.rule.counters }
   return { counters: rule.counters.map(({ index }) => counters[index]!), planCounters: rule.counters }
 }
 
-/** Whether all its windows are those that it was noted in. In another one it is full, or noted again. */
+/** Whether no window has ended since the caller was noted. In a new window the counter is full, or the caller is noted again. */
 function isInWindow({ planCounters, wallMs: notedMs }: Limits & Pick<NotedCaller, 'wallMs'>, wallMs: number): boolean {
   return planCounters.every(({ limit }) => algorithmOf(limit).windowAt(limit, wallMs) === algorithmOf(limit).windowAt(limit, notedMs))
 }
 
-/** A row for each counter of each caller, at no cost. */
+/** Makes one row of cost 0 for each counter of each caller. */
 function chargesOf(noted: readonly (Limits & Pick<NotedCaller, 'locators'>)[]): Charges {
   const charges = new Charges()
   for (const { counters } of noted) for (const counter of counters) charges.add(counter, 0)
@@ -200,20 +200,20 @@ function scarcest(counters: readonly PlanCounter[], levels: Float64Array, firstR
 }
 
 const PERIOD_MS = 100
-/** Counters that are noted in a period. */
+/** The most callers that are noted in a period. */
 const MAX_NOTED = 100
-/** How much larger the bound gets by a period in which few were noted. */
+/** Factor by which the bound grows in each period in which few callers were noted. */
 const GROWTH = 1.25
 
-/** Chooses the counters to note by the share that is left, so that the work is bounded: where too many are noted, only smaller shares are. */
+/** Bounds the work by choosing counters by their remaining share: when too many callers are noted, only those with smaller shares are. */
 class NearGate {
-  /** Counters with a smaller share left are noted. */
+  /** Counters with a smaller remaining share than this are noted. */
   below = 1
   #bound = 1
   #left = MAX_NOTED
   #endMs = Number.NEGATIVE_INFINITY
 
-  /** Begins another period when it is time. */
+  /** Begins another period once the current one is over. */
   turnTo(nowMs: number): void {
     if (nowMs < this.#endMs) return
     if (this.#left === 0) this.#bound /= 2
@@ -223,7 +223,7 @@ class NearGate {
     this.#endMs = nowMs + PERIOD_MS
   }
 
-  /** One is noted. */
+  /** Counts a caller that is noted; the last one of the period closes the gate. */
   count(): void {
     if (--this.#left === 0) this.below = Number.NEGATIVE_INFINITY
   }

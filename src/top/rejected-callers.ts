@@ -3,22 +3,22 @@ import type { PlanRule } from '../policy/plan.ts'
 import { type CallerIds, type KnownRule, type PackedTexts, type RuleName, ValueTexts } from './caller-ids.ts'
 import { StreamSummary } from './stream-summary.ts'
 
-/** Rejects are counted in periods of this length, the same in all threads. The current one and the one before it are kept. */
+/** Rejects are counted in periods of this length, which begin at the same time in all threads. The current period and the previous one are kept. */
 export const PERIOD_MS = 5 * 60_000
-/** Callers that are counted in a period. */
+/** How many callers are counted in a period. */
 const MAX_CALLERS = 1000
 
-/** The rejects of one period in one thread: a row for each caller. Small, and quickly made: the thread has requests to decide. */
+/** The rejects of one period in one thread, with a row for each caller. It is small and quick to make, because the thread has requests to decide. */
 export interface RejectedPeriod {
   readonly number: number
-  /** The most that a count is too high by, and that a caller without a count can have been rejected. */
+  /** The most by which a count can be too high, and the most rejects that an uncounted caller can have had. */
   readonly maxError: number
-  /** 64 bits that name the caller in all threads. */
+  /** 64 bits that identify the caller in all threads. */
   readonly lows: Int32Array
   readonly highs: Int32Array
   readonly counts: Float64Array
   readonly rules: readonly RuleName[]
-  /** Which of them each caller's is. */
+  /** Index into `rules` for each caller. */
   readonly ruleIndexes: Uint16Array
   readonly texts: PackedTexts
 }
@@ -45,7 +45,7 @@ export class RejectedCallers {
     texts.write(slot, known, values, from)
   }
 
-  /** Forgets what is too old. */
+  /** Begins the period of this time if it is a new one, and forgets periods that are too old. */
   turnTo(nowMs: number): void {
     const number = periodAt(nowMs)
     if (number <= this.#current.number) return
@@ -72,7 +72,7 @@ interface Period {
   number: number
   endMs: number
   readonly summary: StreamSummary
-  /** By slot. */
+  /** Indexed by slot. */
   readonly rules: KnownRule[]
   readonly texts: ValueTexts
 }

@@ -1,34 +1,34 @@
 const NONE = -1
 
 /**
- * Counts the most frequent items of a stream in a fixed number of slots: Space-Saving, by Metwally, Agrawal and El Abbadi (2005). Where all
- * slots are in use, a new item takes over the slot with the smallest count and goes on from that count. So no count is too low, none is too
- * high by more than `leastCount`, and an item without a slot came at most that often. Each step takes constant time and allocates nothing.
+ * Counts the most frequent items of a stream in a fixed number of slots: Space-Saving, by Metwally, Agrawal and El Abbadi (2005). When all slots are in
+ * use, a new item takes over the slot with the smallest count and continues from that count. So no count is too low, none is too high by more than
+ * `leastCount`, and an item without a slot has occurred at most that often. Each step takes constant time and allocates nothing.
  *
- * Items are 64-bit hashes. Slots of one count are a list, and the counts in use are a list in ascending order.
+ * Items are 64-bit hashes. Slots with the same count form a linked list, and the counts in use form another, in ascending order.
  */
 export class StreamSummary {
   readonly capacity: number
-  /** Slots in use. */
+  /** Number of slots in use. */
   length = 0
-  /** Whether the item that was added last had no slot before. */
+  /** Whether the item added last had no slot before. */
   isNew = false
   readonly lows: Int32Array
   readonly highs: Int32Array
-  /** Slots by hash: the first of each chain, and the one after each slot. */
+  /** Hash chains of slots: the first slot of each chain, and the successor of each slot. */
   readonly #chains: Int32Array
   readonly #afterInChain: Int32Array
-  /** Of each slot: its count, and its neighbours of the same count. */
+  /** For each slot, the index of its count and its neighbours in the list of slots with that count. */
   readonly #countOf: Int32Array
   readonly #before: Int32Array
   readonly #after: Int32Array
-  /** The counts in use: their values, the first slot of each, and the next smaller and larger ones. */
+  /** For each count in use, its value, its first slot, and the next smaller and next larger counts. */
   readonly #values: Float64Array
   readonly #firsts: Int32Array
   readonly #smaller: Int32Array
   readonly #larger: Int32Array
   #least = NONE
-  /** Counts that are not in use, linked by `#larger`. */
+  /** Head of the list of unused counts, linked by `#larger`. */
   #free = 0
 
   constructor(capacity: number) {
@@ -41,7 +41,7 @@ export class StreamSummary {
     this.#countOf = slots()
     this.#before = slots()
     this.#after = slots()
-    // One more than there are slots: a slot that moves on is in neither.
+    // There is one more count than slots, because a slot that moves on needs its new count before its old one is dropped.
     this.#values = new Float64Array(capacity + 1)
     this.#firsts = new Int32Array(capacity + 1)
     this.#smaller = new Int32Array(capacity + 1)
@@ -57,7 +57,7 @@ export class StreamSummary {
     for (let i = 0; i < this.#larger.length; i++) this.#larger[i] = i + 1
   }
 
-  /** The largest error of any count, and the most that an item without a slot can have come. */
+  /** The largest error of any count, and the most often that an item without a slot can have occurred. */
   get leastCount(): number {
     return this.length < this.capacity ? 0 : this.#values[this.#least]!
   }
@@ -66,7 +66,7 @@ export class StreamSummary {
     return this.#values[this.#countOf[slot]!]!
   }
 
-  /** Counts an item, and returns its slot. */
+  /** Counts an item and returns its slot. */
   add(low: number, high: number): number {
     const found = this.#find(low, high)
     this.isNew = found === NONE
@@ -123,7 +123,7 @@ export class StreamSummary {
     if (isAlone) this.#drop(count)
   }
 
-  /** Adds the slot to those of that value, which is the next after the one at `smaller`, or the smallest of all. */
+  /** Adds the slot to the list for this value, which comes next after the value at `smaller`, or is the smallest of all if that is NONE. */
   #join(slot: number, value: number, smaller: number): void {
     const next = smaller === NONE ? this.#least : this.#larger[smaller]!
     const count = next !== NONE && this.#values[next] === value ? next : this.#insert(value, smaller, next)

@@ -12,13 +12,13 @@ export interface TopCallersParts {
   readonly store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>
   /** Shared by all threads. */
   readonly hashKey: readonly [number, number]
-  /** The digest of a credential. */
+  /** Digests credentials. */
   readonly callerDigest: CallerDigest
 }
 
-/** What one thread knows of the callers that are rejected most, and of those nearest to a limit. */
+/** The callers of one thread that are rejected most, and those nearest to a limit. */
 export interface TopReport {
-  /** The current one. */
+  /** Number of the current period. */
   readonly period: number
   readonly rejected: readonly RejectedPeriod[]
   readonly nearest: readonly NearCaller[]
@@ -43,7 +43,7 @@ export class TopCallers implements CallerWatch {
     this.#near.note(group, plan, nowMs)
   }
 
-  /** Rejects are reported whole; the callers nearest to a limit are those of the filter, and none where the store takes longer than `timeout`. */
+  /** Reports rejects unfiltered, and the callers nearest to a limit that match the filter: none if the store takes longer than `timeout`. */
   async report(
     filter: TopFilter,
     active: ActivePlan | undefined,
@@ -56,26 +56,26 @@ export class TopCallers implements CallerWatch {
     return { period: periodAt(nowMs), rejected, nearest }
   }
 
-  /** Forgets what is too old, even if nobody asks any more. */
+  /** Forgets old entries even if no requests or reports come any more. */
   sweep(nowMs: number): void {
     this.#rejected.turnTo(nowMs)
     this.#near.sweep(nowMs)
   }
 }
 
-/** Of all threads, worst first. */
+/** The callers of all threads, worst first. */
 export interface Top {
-  /** Rejects are counted since then, on the monotonic clock; -Infinity where no thread answered. */
+  /** Start of the period over which rejects are counted, on the monotonic clock; -Infinity if no thread answered. */
   readonly sinceMs: number
-  /** No count is too low, and none is too high by more than this. Who has no count was rejected at most as often. */
+  /** No count is too low, and none is too high by more than this. A caller without a count was rejected at most this often. */
   readonly maxError: number
   readonly rejected: readonly (ShownCaller & { readonly count: number })[]
   readonly nearest: readonly (ShownCaller & Pick<NearCaller, 'kind' | 'limit'> & { readonly remaining: number })[]
 }
 
-/** Adds up what the threads know, and keeps the first `limit` callers of each list. */
+/** Adds up the reports of all threads, and keeps the first `limit` callers of each list. */
 export function mergedTop(reports: readonly TopReport[], filter: TopFilter, limit: number): Top {
-  // A thread may have answered before a period began that another one is in.
+  // One thread may have answered just before a period began, and another just after.
   const oldest = Math.max(...reports.map(({ period }) => period)) - 1
   const periods = reports.flatMap(({ rejected }) => rejected).filter(({ number }) => number >= oldest)
   const maxError = periods.reduce((sum, period) => sum + period.maxError, 0)
@@ -97,7 +97,7 @@ interface MergedCount {
   count: number
 }
 
-/** A caller that is not counted in a period may have been rejected there as often as the smallest count says. */
+/** A caller without a count in a period may have been rejected as often as that period's smallest count, so each sum assumes that. */
 function mergedCounts(periods: readonly RejectedPeriod[], filter: TopFilter, maxError: number): MergedCount[] {
   const found = new Map<string, MergedCount>()
   for (const period of periods) {
@@ -119,7 +119,9 @@ function shownAt({ rules, ruleIndexes, texts }: RejectedPeriod, row: number): Sh
   return { policy, rule, values: valuesAt(texts, row, limitKeys) }
 }
 
-/** By the share that is left. Threads that noted the same caller looked at the same counters, one of them maybe a bit earlier. */
+/**
+ * Sorts by the remaining share. Threads that noted the same caller read the same counters at nearly the same time, so one entry for each caller is enough.
+ */
 function nearestFirst(callers: readonly NearCaller[]): NearCaller[] {
   const sorted = [...callers].sort((a, b) => a.level * b.limit - b.level * a.limit)
   const seen = new Set<string>()
