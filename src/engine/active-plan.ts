@@ -10,14 +10,14 @@ import { PlanOverrides } from './overrides/override-index.ts'
 /** A plan with its counters open in a store. */
 export interface ActivePlan {
   readonly plan: Plan
-  /** By the plan's counter index. */
+  /** Indexed by the plan's counter index. */
   readonly counters: readonly Counter[]
   /** Finds the counter of a rule of an earlier plan, if the rule still exists. */
   readonly byIdentity: ReadonlyMap<string, Counter>
   readonly overrides: PlanOverrides
 }
 
-/** In small steps. `sincesMs`: by counter index, since when its limit holds. */
+/** Opens a plan's counters, yielding after each. `sincesMs` says, by counter index, since when its limit applies. */
 export function* openPlan(
   plan: Plan,
   store: CounterStore,
@@ -37,8 +37,8 @@ export function* openPlan(
 }
 
 /**
- * The plans that a thread has prepared, and the generation of the active one in a shared word. Each decision reads the word, so that all
- * threads switch to a new plan at the same moment.
+ * The plans that a thread has prepared, and the generation of the active one in a shared word. Each decision reads the word, so that all threads switch to
+ * a new plan at the same moment.
  */
 export class PlanSwitch {
   readonly #word: Int32Array
@@ -50,7 +50,7 @@ export class PlanSwitch {
     this.#word = word
   }
 
-  /** Rises with every plan; 0: none yet. */
+  /** Rises with every plan; 0 means that there is none yet. */
   get generation(): number {
     return Atomics.load(this.#word, 0)
   }
@@ -61,20 +61,22 @@ export class PlanSwitch {
     return this.#active
   }
 
-  /** The plan that this thread used last, and those that are prepared: the active one may not be yet, in a thread that has just started. */
+  /**
+   * Returns the plan that this thread used last, and those that are prepared. In a thread that has just started, the active plan is still among the latter.
+   */
   *all(): Generator<ActivePlan> {
     if (this.#active !== undefined) yield this.#active
     yield* this.#ready.values()
   }
 
-  /** Plans that never became active are dropped when the next one is added. */
+  /** Adds a plan, and drops those that never became active. */
   add(generation: number, plan: ActivePlan): void {
     const active = this.generation
     for (const other of this.#ready.keys()) if (other !== active) this.#ready.delete(other)
     this.#ready.set(generation, plan)
   }
 
-  /** Activates it in all threads that share the word. Each of them must have added it. */
+  /** Activates a plan in all threads that share the word. Each of them must have added it. */
   turnTo(generation: number): void {
     Atomics.store(this.#word, 0, generation)
   }
@@ -88,9 +90,9 @@ export class PlanSwitch {
   }
 }
 
-/** Since when each counter has its current limit. Before that, it was refilled by the previous limit. */
+/** Since when each counter has had its current limit. Before that, it was refilled by the previous limit. */
 export interface LimitAges {
-  /** By the plan's counter index. */
+  /** Indexed by the plan's counter index. */
   readonly sincesMs: Float64Array
   readonly byIdentity: ReadonlyMap<string, LimitAge>
 }
@@ -100,7 +102,7 @@ interface LimitAge {
   readonly sinceMs: number
 }
 
-/** In the order of a plan's counters. A counter that an earlier plan had with the same limit keeps its time. */
+/** Computes ages in the order of a plan's counters. A counter that the previous plan had with the same limit keeps its time. */
 export function limitAges(counters: readonly NamedLimit[], nowMs: number, previous: LimitAges | undefined): LimitAges {
   const sincesMs = new Float64Array(counters.length)
   const byIdentity = new Map<string, LimitAge>()

@@ -4,8 +4,8 @@ import type { Run } from './run.ts'
 import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER } from './verdict.ts'
 
 /**
- * Adds a policy's rules to the run's group. Rules that lack a descriptor are skipped, and their missing keys noted. All keys are read.
- * `isHeadOnly`: those that need the body are left for later.
+ * Adds a policy's rules to the run's group. Rules that lack a descriptor are skipped, and their missing keys are noted; all keys are read for that. If
+ * `isHeadOnly`, rules that need the body are left for later.
  */
 export function chargePolicy(run: Run, policy: PlanPolicy, isHeadOnly: boolean): void {
   if (!policy.isPlain) return chargeApplying(run, policy, isHeadOnly)
@@ -16,14 +16,14 @@ export function chargePolicy(run: Run, policy: PlanPolicy, isHeadOnly: boolean):
   }
 }
 
-/** The same where not all rules apply to everybody. The limit keys of a rule that does not match are not read. */
+/** Charges a policy in which not all rules apply to everybody. The limit keys of a rule that does not match are not read. */
 function chargeApplying(run: Run, policy: PlanPolicy, isHeadOnly: boolean): void {
   const verdicts = run.judge(policy)
   if (verdicts.hasRepeated) run.hasRepeated = true
   for (let i = 0; i < policy.rules.length; i++) {
     const rule = policy.rules[i]!
     const verdict = verdicts.of(i)
-    // One that is over reads nothing.
+    // An expired block reads no keys.
     for (let m = 0; verdict !== OVER && m < (rule.match?.length ?? 0); m++) noteIfMissing(run, rule.match![m]!.keyIndex)
     if (verdict === LACKS_KEY) for (let k = 0; k < rule.keyIndexes.length; k++) noteIfMissing(run, rule.keyIndexes[k]!)
     else if (verdict === NEEDS_BODY || (verdict === APPLIES && isUndecided(run, rule, isHeadOnly))) leaveUndecided(run, rule)
@@ -31,12 +31,12 @@ function chargeApplying(run: Run, policy: PlanPolicy, isHeadOnly: boolean): void
   }
 }
 
-/** Whether it needs a body that is not read yet, or can be understood in more than one way. */
+/** Whether the rule needs a body that has not been read yet or can be understood in more than one way. */
 function isUndecided(run: Run, rule: PlanRule, isHeadOnly: boolean): boolean {
   return rule.needsBody && (isHeadOnly || run.isBodyAmbiguous) && run.inForce(rule).needsBody
 }
 
-/** Under the override that is in force for this caller, if there is one. */
+/** Charges the rule, under the override in force for this caller if there is one. */
 function chargeRule(run: Run, bundled: PlanRule): void {
   const variant = run.overrides === undefined ? undefined : run.variantOf(bundled)
   const rule = variant === undefined ? bundled : variant.rule
@@ -55,7 +55,7 @@ function chargeRule(run: Run, bundled: PlanRule): void {
   if (charges.length > firstRow) group.add(rule, firstRow)
 }
 
-/** Returns false, and adds none, where one is missing. */
+/** Returns false and adds no values if one is missing. */
 function addValues(run: Run, rule: PlanRule): boolean {
   const { charges } = run.group
   const before = charges.valueCount
@@ -73,7 +73,7 @@ function addValues(run: Run, rule: PlanRule): boolean {
   return isComplete
 }
 
-/** Notes what a rule that needs the body lacks besides; if nothing, that it needs the body, or that nobody knows what that says. */
+/** Notes which keys a rule lacks besides the body. If it lacks none, notes that it needs the body, or that the body is ambiguous. */
 function leaveUndecided(run: Run, rule: PlanRule): void {
   const { keyIndexes, cost, needsBody } = rule
   let needsOnlyBody = true
@@ -85,7 +85,7 @@ function leaveUndecided(run: Run, rule: PlanRule): void {
     run.noteMissing(index, value)
   }
   if (!cost.needsBody && Number.isNaN(cost.of(run))) run.hasRepeated = true
-  // An `else` may wait for another rule.
+  // An `else` that needs no body itself may be undecided because it waits for another rule.
   if (needsOnlyBody && run.isBodyAmbiguous) run.hasRepeated = true
   else if (needsBody && needsOnlyBody) run.noteBodyNeed(rule)
 }
@@ -95,7 +95,7 @@ function noteIfMissing(run: Run, index: number): void {
   if (typeof value !== 'string') run.noteMissing(index, value)
 }
 
-/** The first block of an enforcing policy that applies. */
+/** Returns the first applicable block of an enforcing policy. */
 export function findBlock(run: Run): PlanRule | undefined {
   if (!run.active!.plan.hasBlocks && run.overrides === undefined) return undefined
   const { policies, count } = run.matches
@@ -107,7 +107,7 @@ export function findBlock(run: Run): PlanRule | undefined {
   return undefined
 }
 
-/** The first rule of the policy that applies and blocks, by itself or by an override. */
+/** Returns the first rule of the policy that applies and blocks, by itself or under an override. */
 export function blockIn(run: Run, policy: PlanPolicy): PlanRule | undefined {
   const { overrides } = run
   if (overrides === undefined) return policy.hasBlocks ? run.judge(policy).block : undefined
@@ -116,7 +116,7 @@ export function blockIn(run: Run, policy: PlanPolicy): PlanRule | undefined {
   return policy.rules.find((rule, i) => verdicts.of(i) === APPLIES && run.inForce(rule).block !== undefined)
 }
 
-/** The first block of an enforcing policy that applies and ends streams under way. */
+/** Returns the first applicable block of an enforcing policy that also ends streams in progress. */
 export function findStreamCut(run: Run): PlanRule | undefined {
   const { policies, count } = run.matches
   for (let i = 0; i < count; i++) {

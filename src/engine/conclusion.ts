@@ -9,7 +9,7 @@ export const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable'
 
 /** The state of a decision at its end. */
 export interface Concluding {
-  /** What is taken, or does not fit. */
+  /** The charges that were taken or do not fit. */
   readonly group: Group
   readonly limit: RateLimit | undefined
   readonly wouldRejects: readonly WouldReject[]
@@ -18,32 +18,32 @@ export interface Concluding {
   readonly holds: readonly ReservedCharge[]
   readonly matches: { readonly count: number }
   readonly isShadowed: boolean
-  /** What it shows of the descriptors, the deciding rule's first. */
+  /** Returns the descriptors to show, beginning with the deciding rule's. */
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[]
 }
 
-/** The decision of a run that no enforcing rule rejects. */
+/** Returns the decision for a run that no enforcing rule rejects. */
 export function allowed(run: Concluding): Allowed {
   const wouldReject = run.wouldRejects[0]
   const rule = wouldReject?.rule ?? run.limit?.rule
   return conclude(run, 'allow', wouldReject?.reason ?? 'all_rules_passed', run.limit, rule, undefined) as Allowed
 }
 
-/** The decision of a run whose current group does not fit. */
+/** Returns the decision for a run whose current group does not fit. */
 export function rejected(run: Concluding, rejection = longestRejection(run.group)): Rejected {
   const { rule, reason, limitText, retryAfterMs } = rejection
   const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
   return conclude(run, 'reject', reason, limit, rule, rejection) as Rejected
 }
 
-/** The decision of a run that a block covers. Nothing else of the request counts, and no wait would help. */
+/** Returns the decision for a run that a block covers. Nothing else about the request matters, and no wait would help. */
 export function blocked(run: Concluding, rule: PlanRule): Rejected {
   return conclude(run, 'reject', 'blocked', undefined, rule, NO_ROOM) as Rejected
 }
 
 const NO_ROOM = { canRetry: false, requested: 0, available: 0, awaitsSettlement: false }
 
-/** One object shape for all decisions. */
+/** All decisions are built here so that they have one object shape. */
 function conclude(
   run: Concluding,
   action: 'allow' | 'reject',

@@ -1,31 +1,31 @@
 import type { RequestFacts } from '../costs/cost.ts'
 
-/** Options of a decision. Not kept after the call, so one object can be used for many decisions. */
+/** Options of a decision. They are not kept after the call, so one object can be used for many decisions. */
 export interface OpenOptions {
-  /** Adds the descriptor values to the decision. They cost time, and are for operators only. */
+  /** Adds descriptor values to the decision. This costs time and is for operators only. */
   readonly withDescriptors?: boolean | undefined
-  /** How much the request takes from rules that count requests, in place of one. */
+  /** How much the request takes from rules that count requests, instead of one. */
   readonly given?: number | undefined
-  /** The caller settles what is taken, even if no body is read. */
+  /** Whether the caller settles what is taken even if no body is read. */
   readonly isSettledLater?: boolean | undefined
-  /** Decides in the same way and takes nothing: for operators who ask what would happen. */
+  /** Decides in the same way but takes nothing, for operators who ask what would happen. */
   readonly looks?: boolean | undefined
 }
 
-/** 'must' where an enforcing rule needs the body, 'may' where only shadow rules do, which must not change a response. */
+/** 'must' if an enforcing rule needs the body; 'may' if only shadow rules do, which must not change a response. */
 export type BodyNeed = 'must' | 'may' | 'no'
 
-/** What the body says; 'repeated_descriptor' where it says it twice, and so in more than one way. */
+/** Facts read from the body; 'repeated_descriptor' if it states one of them twice, so that it can be read in more than one way. */
 export type BodyFacts = RequestFacts['body'] | 'repeated_descriptor'
 
-/** The same where it may never have been read: then nobody knows what it says. */
+/** Facts read from the body, or 'unread' if it may never have been read. */
 export type StreamBody = BodyFacts | 'unread'
 
 /** Facts known at the time of the decision. */
 export interface DecideOptions {
-  /** Read from the body, if it was read: then the decision has a reservation to settle. */
+  /** Facts from the body, if it was read. The decision then has a reservation to settle. */
   readonly body?: BodyFacts
-  /** The clock's time, where the caller has read it already. */
+  /** The clock's time, if the caller has already read it. */
   readonly nowMs?: number | undefined
 }
 
@@ -38,5 +38,5 @@ export const NO_OPTIONS: OpenOptions & DecideOptions = {
   nowMs: undefined,
 }
 
-/** Names a caller by its values: 16 hexadecimal digits, the same for the same values. */
+/** Digests a caller's values to 16 hexadecimal digits; equal values have equal digests. */
 export type CallerDigest = (values: readonly string[]) => string

@@ -10,43 +10,43 @@ export interface Allowed extends Evaluated {
   readonly action: 'allow'
   /** all_rules_passed, or the reason of the first would-reject. */
   readonly reason: 'all_rules_passed' | RejectReason
-  /** The most constrained enforcing rule; absent when none applied. */
+  /** The most constrained enforcing rule; undefined if none applied. */
   readonly limit: RateLimit | undefined
-  /** What rules took, to be settled or released. Undefined where there is nothing of it. */
+  /** What rules took that must be settled or released; undefined if nothing must be. */
   readonly reservation: Reservation | undefined
 }
 
 export interface Rejected extends Evaluated {
   readonly action: 'reject'
   readonly reason: RejectReason
-  /** Undefined where a block rejects. */
+  /** Undefined if a block rejects. */
   readonly limit: RateLimit | undefined
-  /** What the request takes from the rule that rejected, and what was left there: whole tokens, or hundredths of a currency's unit and their fraction. */
+  /** What the request takes from the rule that rejected it, and what was left there: whole tokens, or hundredths of a currency unit with fractions. */
   readonly requested: number
   readonly available: number
-  /** Whether only what requests in flight have reserved is in the way: the wait is for them, and not for the end of the window. */
+  /** Whether only reservations of requests in flight are in the way, so that the wait is for them and not for the end of the window. */
   readonly awaitsSettlement: boolean
 }
 
 export type RejectReason = LimitReason | 'blocked'
 
-/** Nothing was evaluated, nothing taken. */
+/** The request was not decided, and nothing was taken. */
 export interface Refused {
   readonly action: 'refuse'
   readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'repeated_descriptor' | 'store_unavailable'
 }
 
 interface Evaluated {
-  /** False where the request takes more than the limit can ever hold, or is blocked. */
+  /** False if the request takes more than the limit can ever hold, or is blocked. */
   readonly canRetry: boolean
-  /** The deciding policy and rule: the one that rejected, else a would-reject's, else the most constrained. */
+  /** The deciding policy and rule: the one that rejected, else that of the first would-reject, else the most constrained. */
   readonly policy: PlanPolicy | undefined
   readonly rule: PlanRule | undefined
   readonly wouldRejects: readonly WouldReject[]
   /** Descriptor keys that rules needed and the request lacks, each once. */
   readonly missingKeys: readonly string[]
   readonly matchedPolicies: number
-  /** Whether an override had all policies in shadow mode. */
+  /** Whether an override puts all policies in shadow mode. */
   readonly isShadowed: boolean
   /** The descriptors of all rules; empty unless requested. */
   readonly descriptors: readonly Descriptor[]
@@ -55,11 +55,11 @@ interface Evaluated {
 /** The state of a limit for this caller. */
 export interface RateLimit {
   readonly rule: PlanRule
-  /** The RateLimit-Limit header's value. */
+  /** Value of the RateLimit-Limit header field. */
   readonly limitText: string
-  /** Whole tokens, or hundredths of a currency's unit; 0 on a reject. */
+  /** Whole tokens, or hundredths of a currency unit; 0 on a reject. */
   readonly remaining: number
-  /** On allow: until it is full again; on reject: until this request would pass. */
+  /** On an allow, the time until the limit is full again; on a reject, until this request would pass. */
   readonly resetMs: number
 }
 
@@ -82,7 +82,7 @@ export class Group {
   ruleCount = 0
   readonly rules: PlanRule[] = []
   readonly firstRows: number[] = []
-  /** Rows that do not pass, and would if what requests in flight have reserved were given back. */
+  /** Rows that do not pass but would if the reservations of requests in flight were given back. */
   readonly awaiting: number[] = []
 
   clear(): void {

@@ -26,21 +26,21 @@ export interface EngineOptions {
   readonly identification?: Identification
   /** Shared by threads that switch plans together. */
   readonly planSwitch?: PlanSwitch
-  /** Called when a caller reaches a share of a budget to warn of, in enforcing and in shadow policies. Must not throw. */
+  /** Called when a caller reaches a share of a budget that should be warned about, in enforcing and in shadow policies. Must not throw. */
   readonly onBudgetWarning?: OnBudgetWarning
-  /** Is told of callers that are rejected, and of what others have left. */
+  /** Observes callers that are rejected, and what the others have left. */
   readonly callerWatch?: CallerWatch | undefined
-  /** Knows what requests in flight have reserved, where all of them are settled here. */
+  /** Tracks what requests in flight have reserved. Set only if this process settles all of them. */
   readonly openReservations?: OpenReservations | undefined
-  /** Names callers in overrides of rules that are keyed by credentials; without it, such overrides cover nobody. */
+  /** Identifies callers in overrides of rules keyed by credentials. Without it, such overrides match nobody. */
   readonly callerDigest?: CallerDigest
 }
 
-/** Overrides may be known before the first plan, and none of them has a rule then. */
+/** Stands for the rules before the first plan: overrides may be known by then, and fit none. */
 const NO_RULES = { policiesById: new Map<string, PlanPolicy>() }
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
-/** Decides whether a request may go on. Independent of sockets, headers and logs. */
+/** Decides whether a request may proceed. It is independent of sockets, headers and logs. */
 export class Engine {
   readonly #store: CounterStore
   readonly #clock: Clock
@@ -51,7 +51,7 @@ export class Engine {
   readonly #callerDigest: CallerDigest
   readonly #open: OpenReservations | undefined
   #ages: LimitAges | undefined
-  /** The overrides of the plan that was prepared last: the next plan starts with the same ones. */
+  /** Overrides of the plan prepared last, with which the next plan starts. */
   #overrides: PlanOverrides
 
   constructor(options: EngineOptions) {
@@ -86,7 +86,7 @@ export class Engine {
     return this.#plans.active
   }
 
-  /** The plan applies from the next decision on. Pending decisions keep theirs. */
+  /** Activates a plan from the next decision on. Pending decisions keep theirs. */
   activate(plan: Plan): void {
     const generation = this.#plans.generation + 1
     this.#ages = limitAges(namedLimits(plan.counters), this.#clock.nowMs(), this.#ages)
@@ -94,11 +94,11 @@ export class Engine {
     this.#plans.turnTo(generation)
   }
 
-  /** Prepares a plan, in small steps, one plan at a time. It becomes active when the switch is turned to its generation. */
+  /** Prepares a plan in small steps, one plan at a time. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
     const opened = yield* openPlan(plan, this.#store, sincesMs, this.#callerDigest)
     const before = this.#overrides
-    // Overrides that change meanwhile change here too.
+    // The plan is added before its overrides are copied, so that changes made meanwhile reach it too.
     this.#plans.add(generation, opened)
     for (const timed of before.list()) {
       if (before.has(timed)) opened.overrides.change({ put: [timed], gone: [] })
@@ -107,27 +107,24 @@ export class Engine {
     this.#overrides = opened.overrides
   }
 
-  /** Overrides that are in force, or will be: each is from its own moment on, for the decisions of all threads with that time. */
+  /** Changes the overrides that are or will be in force. Each applies from its own moment on, to the decisions of all threads at that time. */
   changeOverrides(change: OverridesChange): void {
     const all = new Set(Array.from(this.#plans.all(), ({ overrides }) => overrides))
     for (const overrides of all.add(this.#overrides)) overrides.change(change)
   }
 
-  /** Whether an override has all policies in shadow mode now. */
+  /** Whether an override puts all policies in shadow mode now. */
   get isShadowed(): boolean {
     return this.#plans.active?.overrides.index?.isShadowed(this.#clock.nowMs()) ?? false
   }
 
-  /**
-   * Decides and takes in one step. Returns a promise only if the store does. Throws a RangeError where `given` is not a
-   * number that can be taken.
-   */
+  /** Decides and takes in one step. Returns a promise only if the store does. Throws a RangeError if `given` is not an amount that can be taken. */
   decide(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
     const { active } = this.#plans
     return active === undefined ? NO_BUNDLE : this.#evaluator.decide(this.#evaluator.begin(active, view, options), options)
   }
 
-  /** For callers that decide in several steps, with one plan. Undefined: there is no plan yet. */
+  /** Opens an evaluation for callers that decide in several steps with one plan. Returns undefined if there is no plan yet. */
   open(view: RequestView, options: OpenOptions = NO_OPTIONS): Evaluation | undefined {
     const { active } = this.#plans
     return active && new Evaluation(this.#evaluator, this.#evaluator.begin(active, view, options))
@@ -139,20 +136,20 @@ export class Engine {
     return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#limitEvaluator.decide(active, call, nowMs)
   }
 
-  /** The block of the active plan, if any, that ends streams under way and covers this request. */
+  /** Returns the block of the active plan, if any, that covers this request and ends streams in progress. */
   findStreamCut(view: RequestView, body: StreamBody): PlanRule | undefined {
     const { active } = this.#plans
     if (!active?.plan.cutsStreams) return undefined
     return this.#evaluator.findStreamCut(this.#evaluator.begin(active, view, NO_OPTIONS), body)
   }
 
-  /** What `decide` would return now, and why. Takes nothing. */
+  /** Returns what `decide` would return now, and why. Takes nothing. */
   explain(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Explanation | Promise<Explanation> {
     const explanation = this.explainStepwise(view, options)
     return explanation instanceof Promise ? explanation.then(whole) : whole(explanation)
   }
 
-  /** The same in small steps, for a bundle with thousands of policies. */
+  /** Explains lazily, policy by policy, because a bundle may have thousands of them. */
   explainStepwise(
     view: RequestView,
     options: OpenOptions & DecideOptions = NO_OPTIONS,
@@ -165,13 +162,13 @@ export class Engine {
   }
 
   /**
-   * Corrects what a rule reserved to `amount`, in the counters that it was taken from. Call it once for each charge. A
-   * rule that is no longer in the bundle is settled all the same.
+   * Corrects what a rule reserved to `amount`, in the counters that it was taken from. Call it once for each charge. A rule that is no longer in the bundle
+   * is settled all the same.
    */
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
     const done = this.#correct(reserved, amount)
     if (this.#open === undefined) return done
-    // Not before it is back: meanwhile a reject would be told the end of the window.
+    // The reservation stays open until the amount is given back; otherwise a reject in between would report a wait until the end of the window.
     if (done instanceof Promise) return done.finally(() => this.#open!.close(reserved))
     this.#open.close(reserved)
   }
@@ -187,20 +184,26 @@ export class Engine {
   }
 
   /**
-   * Renews a hold, so that it counts for another `hold_seconds`. Returns when and where it was taken now, which its next renewal or its
-   * settlement must name. One that comes too late takes again, above the limit if need be.
+   * Renews a hold, so that it counts for another `hold_seconds`. Returns when and where it was taken this time, which its next renewal or its settlement
+   * must pass on. A renewal that comes too late takes again, above the limit if need be.
    */
   renew(hold: ReservedCharge): Taken | Promise<Taken> {
     const nowMs = this.#clock.nowMs()
     return this.#store.renewAll(this.#chargesOf(hold, hold.amount, nowMs), hold.taken, nowMs, this.#clock.wallMs())
   }
 
-  /** What a reservation took and where, for a settlement that has neither its plan nor its values. `callerDigest`: for warnings. */
+  /**
+   * Describes what a reservation took from which counters, for a settlement that has neither its plan nor its values. `callerDigest` identifies callers in
+   * warnings and overrides.
+   */
   locate(reservation: Reservation, callerDigest: CallerDigest): readonly LocatedCharge[] {
     return locatedCharges(reservation, this.#store, callerDigest)
   }
 
-  /** As `settle`. `taker`: the instance that took; undefined: it lost its own count. Returns false where it is not known whether it was done. */
+  /**
+   * Settles like `settle`. `taker` is the instance that took, or undefined if it has lost its own count. Returns false if it is unknown whether this was
+   * done.
+   */
   settleLocated(charge: LocatedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
     if (charge.amount === amount) return true
     const { active } = this.#plans
@@ -212,14 +215,14 @@ export class Engine {
     })
   }
 
-  /** As `renew`. */
+  /** Renews like `renew`; `taker` is as in `settleLocated`. */
   renewLocated(hold: LocatedCharge, taker: string | undefined): Taken | Promise<Taken> {
     const nowMs = this.#clock.nowMs()
     const rows = locatedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
     return this.#store.renewLocated(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
   }
 
-  /** The state of the counters of one rule for one caller. Takes nothing. */
+  /** Returns the state of one rule's counters for one caller. Takes nothing. */
   inspect(name: CounterName): Inspection | Promise<Inspection> {
     const nowMs = this.#clock.nowMs()
     const found = findCounters(this.#plans.active, name, nowMs)
@@ -227,17 +230,17 @@ export class Engine {
     return inspectCounters(found, this.#store, nowMs, this.#clock.wallMs())
   }
 
-  /** Makes them as if nothing had ever been taken, and returns their state. Throws, or rejects, where the store cannot. */
+  /** Resets the counters as if nothing had ever been taken, and returns their state. Throws, or rejects, if the store cannot. */
   reset(name: CounterName): Inspection | Promise<Inspection> {
     const found = findCounters(this.#plans.active, name, this.#clock.nowMs())
     if (typeof found === 'string') return { ok: false, error: found }
-    // Other threads may use a wall time that is up to a millisecond ahead: what they took was before this.
+    // Other threads may use a wall time up to a millisecond ahead, and what they have taken must count as before the reset.
     const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
     const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
     return done instanceof Promise ? done.then(inspect) : inspect()
   }
 
-  /** A row for each counter that was taken from, as the active plan and its overrides limit it now. */
+  /** Returns a row for each counter that was taken from, as the active plan and its overrides limit it now. */
   #chargesOf({ rule, active: taker, values }: ReservedCharge, cost: number, nowMs: number): Charges {
     const charges = new Charges()
     const { active } = this.#plans

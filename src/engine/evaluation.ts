@@ -5,13 +5,13 @@ import type { ExplainedPolicy } from './questions/explanation.ts'
 import type { Run } from './run.ts'
 
 /**
- * A decision in several steps, one after the other. All steps use the plan that was active when the request arrived; it is routed once, and
- * each descriptor is read once. An evaluation that is never decided can simply be dropped. One that `looks` has the same steps, takes nothing, and
- * can be described at their end.
+ * A decision in several consecutive steps. All steps use the plan that was active when the request arrived; the request is routed once, and each descriptor
+ * is read once. An evaluation that is never decided can simply be dropped. One that only looks has the same steps, takes nothing, and can be described at
+ * the end.
  */
 export class Evaluation {
   readonly #evaluator: Evaluator
-  /** Undefined during a step and after the last one: the run is then used for other requests. */
+  /** Undefined during a step and after the last one, when the run may serve other requests. */
   #run: Run | undefined
 
   constructor(evaluator: Evaluator, run: Run) {
@@ -19,7 +19,7 @@ export class Evaluation {
     this.#run = run
   }
 
-  /** Whether the body must be read before the request can be decided. `nowMs`: the clock's time, where the caller has read it already. */
+  /** Whether the body must be read before the request can be decided. `nowMs` is the clock's time, if the caller has already read it. */
   needsBody(nowMs?: number): BodyNeed {
     const run = this.#beginStep()
     const need = this.#evaluator.needsBody(run, nowMs)
@@ -27,12 +27,12 @@ export class Evaluation {
     return need
   }
 
-  /** After `needsBody`: who sends the body, as the limit keys of the rules that need it say. Empty where they say nothing. */
+  /** Identifies the sender of the body by the limit keys of the rules that need it. Call it after `needsBody`. Empty if these keys have no values. */
   bodyCaller(): readonly string[] {
     return this.#run?.bodyCaller() ?? []
   }
 
-  /** Rejects what the head alone can reject, and then the evaluation is over. Takes nothing. */
+  /** Rejects what can be rejected by the head alone, which ends the evaluation. Takes nothing. */
   precheck(): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#beginStep()
     const rejection = this.#evaluator.precheck(run)
@@ -40,7 +40,7 @@ export class Evaluation {
     return this.#afterPrecheck(run, rejection)
   }
 
-  /** Decides and takes. The last step. */
+  /** Decides and takes. This is the last step, unless the evaluation only looks. */
   decide(options: DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
     const run = this.#beginStep()
     const decision = this.#evaluator.decide(run, options)
@@ -49,8 +49,8 @@ export class Evaluation {
   }
 
   /**
-   * Of one that looks, after its other steps: every policy, rule, descriptor and counter involved. In small steps, for a bundle with thousands
-   * of policies. `options`: for rules that no decision came to. The last step: the run belongs to what is returned.
+   * Describes every policy, rule, descriptor and counter involved, after the other steps of an evaluation that only looks. It does so lazily, because a
+   * bundle may have thousands of policies. `options` are for rules that no decision reached. This is the last step: the run belongs to the result.
    */
   describe(options: DecideOptions = NO_OPTIONS): Iterable<ExplainedPolicy> | Promise<Iterable<ExplainedPolicy>> {
     return this.#evaluator.describe(this.#beginStep(), options)

@@ -16,8 +16,8 @@ import { awaitSettlements, longestRejection, mostConstrained } from './verdict.t
 import { type CallerWatch, type OnBudgetWarning, warningsOf } from './watchers.ts'
 
 /**
- * The steps from a request to its decision, with a given plan. A decision that takes and one that only looks (`run.seen`) go through the same
- * checks in the same order: looking leaves out whatever would change a counter or be reported to somebody.
+ * The steps from a request to its decision, with a given plan. A decision that takes and one that only looks (`run.seen`) pass the same checks in the same
+ * order; looking leaves out whatever would change a counter or be reported.
  */
 export class Evaluator {
   readonly #store: CounterStore
@@ -45,12 +45,12 @@ export class Evaluator {
     this.#open = open
   }
 
-  /** Drops all that is kept of an earlier plan. */
+  /** Drops everything kept for an earlier plan. */
   turnTo(active: ActivePlan | undefined): void {
     this.#runs.turnTo(active)
   }
 
-  /** A run for the request, routed by the plan. */
+  /** Returns a run for the request, routed by the plan. */
   begin(active: ActivePlan, view: RequestView, options: OpenOptions): Run {
     this.#runs.turnTo(active)
     const run = this.#runs.take()
@@ -58,7 +58,7 @@ export class Evaluator {
     return run
   }
 
-  /** Takes, and returns the run to the pool; a run that looks does neither. */
+  /** Takes, and returns the run to the pool. A run that only looks does neither. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
@@ -101,8 +101,8 @@ export class Evaluator {
   }
 
   /**
-   * The policies as a run that looks has seen them. Counters that its decision did not come to are looked at now; where the steps ended before
-   * a decision, all of them are, with what the body says.
+   * Describes the policies as a run that only looks has seen them. Counters that its decision did not reach are looked at now; if the steps ended before a
+   * decision, that is all of them, with the facts from the body.
    */
   describe(run: Run, options: DecideOptions): Iterable<ExplainedPolicy> | Promise<Iterable<ExplainedPolicy>> {
     const enforcing = run.seen!.hasEnforcing || run.seen!.hasShadows || this.#lookAtEnforcing(run, options)
@@ -110,7 +110,7 @@ export class Evaluator {
     return all instanceof Promise ? all.then(() => describePolicies(run)) : describePolicies(run)
   }
 
-  /** The enforcing block that applies and ends streams under way, if there is one. Returns the run to the pool. */
+  /** Returns the enforcing block, if any, that applies and ends streams in progress. Returns the run to the pool. */
   findStreamCut(run: Run, body: StreamBody): PlanRule | undefined {
     if (body === 'unread') run.isBodyUnread = true
     else run.setBody(body)
@@ -133,7 +133,9 @@ export class Evaluator {
     for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) chargePolicy(run, policies[i]!, isHeadOnly)
   }
 
-  /** What refuses or rejects before a counter is asked, in this order. Otherwise the enforcing rules are charged, and the store decides. */
+  /**
+   * Returns what refuses or rejects the request before the store is asked, in this order. Otherwise it charges the enforcing rules for the store to decide.
+   */
   #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {
     if (run.lacksHost) return this.#conclude(run, NO_HOST)
     const block = findBlock(run)
@@ -153,7 +155,7 @@ export class Evaluator {
     return charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs, run.seen !== undefined)
   }
 
-  /** An unavailable store rejects nothing here: it will be asked again. */
+  /** An unavailable store rejects nothing here, because the decision will ask it again. */
   #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
     return fits === false ? this.#reject(run) : undefined
   }
@@ -172,13 +174,13 @@ export class Evaluator {
     return this.#simulate(run)
   }
 
-  /** No policy enforces: each takes what fits from its own counters, and changes no response. */
+  /** No policy enforces: each takes what fits from its usual counters, and changes no response. */
   #simulateAll(run: Run): Allowed | Promise<Allowed> {
     run.limit = undefined
     return this.#simulate(run)
   }
 
-  /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
+  /** Simulates each shadow policy by itself, all or nothing, on its own counters. A remote store gets all of them at once. */
   #simulate(run: Run): Allowed | Promise<Allowed> {
     if (run.seen !== undefined) run.seen.hasShadows = true
     let asked: Simulation[] | undefined
@@ -186,7 +188,7 @@ export class Evaluator {
       const policy = run.matches.policies[i]!
       if (!run.simulates(policy)) continue
       const block = blockIn(run, policy)
-      // Skipped as a whole: its other rules would count requests that it cannot tell apart.
+      // An ambiguous policy is skipped as a whole, because its other rules would count requests that it cannot tell apart.
       if (block === undefined && run.isAmbiguous(policy)) continue
       run.group.clear()
       if (block === undefined) chargePolicy(run, policy, false)
@@ -202,7 +204,7 @@ export class Evaluator {
     return asked === undefined ? this.#conclude(run, allowed(run)) : this.#afterAll(run, asked)
   }
 
-  /** In bundle order, whichever result arrived first. */
+  /** Processes the results in bundle order, whichever arrived first. */
   async #afterAll(run: Run, asked: readonly Simulation[]): Promise<Allowed> {
     const outcomes = await Promise.all(asked.map(({ taken }) => taken))
     for (const [i, { group }] of asked.entries()) this.#afterSimulated(run, group, outcomes[i]!)
@@ -219,7 +221,7 @@ export class Evaluator {
     else if (taken === true && run.seen === undefined) this.#reserve(run, group)
   }
 
-  /** For rules whose cost is settled; only such rules warn. */
+  /** Reserves for rules whose cost is settled; no other rules warn. */
   #reserve(run: Run, group: Group): void {
     run.reserve(group)
     if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
@@ -245,7 +247,7 @@ export class Evaluator {
     return decision
   }
 
-  /** Nobody is told what an operator asks. */
+  /** An operator's question is not reported. */
   #watchOf(run: Run): CallerWatch | undefined {
     return run.seen === undefined ? this.#callerWatch : undefined
   }
@@ -270,7 +272,7 @@ export class Evaluator {
   }
 }
 
-/** A decision reports what is left after it. */
+/** Subtracts the costs without taking them, because a decision reports what is left after it. */
 function pretendToTake(group: Group, seen: SeenCounters): void {
   seen.note(group)
   const { charges, results } = group
@@ -280,6 +282,6 @@ function pretendToTake(group: Group, seen: SeenCounters): void {
 /** A shadow policy's part of a decision. */
 interface Simulation {
   readonly group: Group
-  /** The rule that would block it, where there is one: then the store is not asked. */
+  /** The outcome, or the rule that would block the request, in which case the store is not asked. */
   readonly taken: Outcome | Promise<Outcome> | PlanRule
 }

@@ -4,17 +4,17 @@ import { HalfSipHash, type HashState, SubjectWords } from '../store/subject.ts'
 import type { Clock } from '../time/clock.ts'
 import type { ReservedCharge } from './reservation.ts'
 
-/** Of each of a lane's two rows. */
+/** Cells in each of a lane's two rows. */
 const SLOTS = 4096
 const LANE_CELLS = 2 * SLOTS
-/** Before the lanes: how long requests take, by rule. */
+/** Cells before the lanes, which hold the average duration of requests by rule. */
 const TIMES = 1024
 
-/** How long a client is told to wait for requests in flight. */
+/** The wait that clients are given for requests in flight: the default if no duration is known, and the bounds. */
 const UNKNOWN_MS = 5000
 const MIN_MS = 1000
 const MAX_MS = 10_000
-/** What one more request changes of the average. */
+/** Weight of one more request in the moving average. */
 const WEIGHT = 1 / 8
 
 export interface OpenReservationsParts {
@@ -26,11 +26,11 @@ export interface OpenReservationsParts {
 }
 
 /**
- * What requests in flight have reserved of windows, in all threads of this process, and how long such requests take. A store knows only what
+ * The amounts that requests in flight have reserved in windows, over all threads of this process, and how long such requests take. A store knows only what
  * is left.
  *
- * Sums are in shared memory of a fixed size, without keys: a subject has a cell in each of two rows, and the smaller one counts, so that a sum
- * is too large only where others share both of its cells. Each worker writes a lane of its own, without locks, and reads all of them.
+ * Sums are kept in shared memory of a fixed size, without keys: a subject has a cell in each of two rows, and the smaller one counts, so a sum is too large
+ * only if others share both cells. Each worker writes only its own lane, without locks, and reads all lanes.
  */
 export class OpenReservations {
   readonly #times: Float64Array
@@ -49,7 +49,7 @@ export class OpenReservations {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** To be called when they were taken, and `close` for each of them when it is settled. */
+  /** Adds reservations when they have been taken. `close` must be called for each of them when it is settled. */
   open(charges: readonly ReservedCharge[]): void {
     for (let i = 0; i < charges.length; i++) this.#add(charges[i]!, charges[i]!.amount)
   }
@@ -60,11 +60,11 @@ export class OpenReservations {
     const { timeCell } = this.#prefixOf(counter)
     const tookMs = Math.max(1, this.#clock.nowMs() - charge.sinceMs)
     const knownMs = this.#times[timeCell]!
-    // Where two threads write at once, one of the two requests is not part of the average.
+    // If two threads write at once, one of the two durations is lost from the average.
     this.#times[timeCell] = knownMs === 0 ? tookMs : knownMs + (tookMs - knownMs) * WEIGHT
   }
 
-  /** What is reserved of the counter's window at `wallMs`. The subject's values are those from `from` up to `to`. */
+  /** Returns what is reserved in the counter's window at `wallMs`. The subject's values are those at indexes `from` up to `to`. */
   sumOf(counter: PlanCounter, values: readonly string[], from: number, to: number, wallMs: number): number {
     this.#digest(counter, values, from, to, wallMs)
     const low = lowCell(this.#hash)
@@ -78,13 +78,13 @@ export class OpenReservations {
     return Math.min(lowSum, highSum)
   }
 
-  /** How long a request of the counter's rule takes: about then some of what is reserved will be given back. */
+  /** Returns how long a request of the counter's rule usually takes: by then, some of what is reserved should have been given back. */
   waitMs(counter: PlanCounter): number {
     const knownMs = this.#times[this.#prefixOf(counter).timeCell]!
     return knownMs === 0 ? UNKNOWN_MS : Math.min(Math.max(MIN_MS, knownMs), MAX_MS)
   }
 
-  /** Returns the counter that it counts for, if there is one. */
+  /** Returns the counter that the amount was added for, if there is one. */
   #add({ rule, values, taken }: ReservedCharge, amount: number): PlanCounter | undefined {
     const counter = taken.from === 'none' ? undefined : rule.counters.find(isAwaited)
     if (counter === undefined) return undefined
@@ -116,7 +116,7 @@ export class OpenReservations {
   }
 }
 
-/** Whether what is reserved of it may come back long before its window ends. At most one of a rule's counters. */
+/** Whether what is reserved may be given back long before the window ends. This holds for at most one of a rule's counters. */
 export function isAwaited({ isSettled, limit }: PlanCounter): boolean {
   return isSettled && algorithmOf(limit).hasWindows
 }
@@ -125,12 +125,12 @@ export function newOpenReservationsBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((TIMES + workers * LANE_CELLS) * 8)
 }
 
-/** What a dead worker had open is settled by nobody, and stays taken. */
+/** Clears a dead worker's lane. Nobody will settle its open reservations, so their amounts stay taken. */
 export function forgetOpenReservations(memory: SharedArrayBuffer, worker: number): void {
   lanesOf(memory).fill(0, laneOf(worker), laneOf(worker) + LANE_CELLS)
 }
 
-/** What all hashes of a counter begin with, and where its rule's time is. */
+/** Hash state that all hashes of a counter start from, and the cell of its rule's average duration. */
 interface Prefix {
   readonly state: HashState
   readonly timeCell: number

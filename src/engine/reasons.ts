@@ -1,4 +1,4 @@
-/** Every reason code, with its HTTP status and the sentence that `docs/reasons.md` gives for it. */
+/** Every reason code, with its HTTP status and the sentence that `docs/reasons.md` has for it. */
 export const REASONS = {
   all_rules_passed: { status: 200, meaning: 'Allowed: no enforcing rule rejects the request.' },
   token_bucket_exceeded: { status: 429, meaning: "Rejected: this caller's bucket of a token_bucket rule is empty." },

@@ -9,11 +9,11 @@ import type { ActivePlan } from './active-plan.ts'
 import type { CallerDigest } from './decide-options.ts'
 import { subjectDigest } from './overrides/rule-overrides.ts'
 
-/** What was taken for one request before its actual usage is known. */
+/** The amounts taken for one request before its actual usage is known. */
 export interface Reservation {
   /** Settled when the usage is known. */
   readonly charges: readonly ReservedCharge[]
-  /** Requests in flight: renewed while they are, and released at their end. */
+  /** Requests in flight: renewed while they last, and released when they end. */
   readonly holds: readonly ReservedCharge[]
 }
 
@@ -22,48 +22,48 @@ export interface ReservedCharge {
   /** The plan at the time of the decision. */
   readonly active: ActivePlan
   readonly rule: PlanRule
-  /** Taken from each of the rule's counters, in their unit. */
+  /** Amount taken from each of the rule's counters, in their unit. */
   readonly amount: number
   readonly values: readonly string[]
-  /** By the cost that took it, so that the prices and limits of that moment apply. */
+  /** Settler of the cost that took the amount, so that the prices and limits of that moment apply. */
   readonly settler: Settler
-  /** A settlement goes to the window and the counters that were taken from. */
+  /** Identifies the window and the counters that were taken from, which a settlement goes back to. */
   readonly taken: Taken
   /** When it was taken, on the monotonic clock. */
   readonly sinceMs: number
 }
 
-/** The actual amount. */
+/** Returns the actual amount, or the reserved one if the settler leaves it as it is. */
 export function settledAmount({ settler, amount }: ReservedCharge, usage: Usage): number {
   return settler.settled(amount, usage) ?? amount
 }
 
-/** For how long a hold counts that is not renewed. */
+/** Returns how long a hold counts unless it is renewed. */
 export function holdMs({ rule }: ReservedCharge): number {
   return (rule.counters[0]!.limit as InFlightLimit).sliceMs * SLICES
 }
 
-/** A rule's part of a reservation without plan and values, so that it can be settled later, by another thread or instance. */
+/** One rule's part of a reservation without its plan and values, so that another thread or instance can settle it later. */
 export interface LocatedCharge {
   readonly settling: SettlingRecord
-  /** A request in flight: renewed while it is. */
+  /** Whether it is a request in flight, which is renewed while it lasts. */
   readonly isHold: boolean
   readonly amount: number
   readonly taken: Taken
   readonly counters: readonly LocatedCounter[]
-  /** Names the caller in warnings, 16 hex digits; undefined: the rule has none. */
+  /** Digest of the caller for warnings, 16 hex digits; undefined if the rule never warns. */
   readonly caller: string | undefined
-  /** Names the caller as overrides of the rule know it, 16 hex digits; undefined: it has no values, or the token is from an earlier version. */
+  /** Digest by which overrides of the rule identify the caller, 16 hex digits; undefined if it has no values or the token is from an earlier version. */
   readonly subject: string | undefined
 }
 
 export interface LocatedCounter {
   readonly locator: CounterLocator
-  /** At the time of the take: it applies where the rule is no longer in the bundle. */
+  /** The limit at the time of the take, which applies if the rule is no longer in the bundle. */
   readonly limit: Limit
 }
 
-/** Rules that took nothing, because the store let the request pass without counting it, are left out. */
+/** Returns the charges of a reservation, except for rules that took nothing because the store let the request pass without counting it. */
 export function locatedCharges({ charges, holds }: Reservation, store: CounterStore, callerDigest: CallerDigest): LocatedCharge[] {
   return [
     ...charges.map((charge) => located(charge, false, store, callerDigest)),
@@ -71,7 +71,7 @@ export function locatedCharges({ charges, holds }: Reservation, store: CounterSt
   ].filter(({ taken }) => taken.from !== 'none')
 }
 
-/** The rows of a settlement that gives `cost` back to each counter, under its limit of now. */
+/** Returns the rows of a settlement that gives `cost` back to each counter, under the limits in force now. */
 export function locatedRows(
   { counters, subject }: LocatedCharge,
   cost: number,
@@ -83,7 +83,7 @@ export function locatedRows(
   for (const { locator, limit } of counters) {
     const found = active && indexOf(active).get(locator.identity)
     const overrides = found && active.overrides.index?.of(found.rule)
-    // One that lifts or blocks the rule has no limits: the rule's own apply to what was taken.
+    // An override that lifts or blocks the rule has no counters, so the rule's own limits apply to what was taken.
     const own = overrides?.findByDigest(subject, nowMs)?.counters[found!.position]
     rows.add(own ?? found?.counter ?? store.open({ identity: [], limit, sinceMs: 0 }), cost)
   }
@@ -109,7 +109,7 @@ function located(
   return { settling: settler.record, isHold, amount, taken, counters, caller: warns ? callerDigest(values) : undefined, subject }
 }
 
-/** The rule that a located counter belongs to, if it is still in the bundle. */
+/** Returns the rule that a located counter belongs to, if it is still in the bundle. */
 export function locatedRule(active: ActivePlan | undefined, { locator }: LocatedCounter): PlanRule | undefined {
   return active && indexOf(active).get(locator.identity)?.rule
 }
@@ -117,11 +117,11 @@ export function locatedRule(active: ActivePlan | undefined, { locator }: Located
 interface LocatedIn {
   readonly rule: PlanRule
   readonly counter: Counter
-  /** Of the counter among the rule's. */
+  /** Position of the counter among the rule's counters. */
   readonly position: number
 }
 
-/** Made when a plan first needs it: most never do. */
+/** An index is built only when a plan first needs it, because most never do. */
 const INDEXES = new WeakMap<ActivePlan, ReadonlyMap<string, LocatedIn>>()
 
 function indexOf(active: ActivePlan): ReadonlyMap<string, LocatedIn> {

@@ -18,16 +18,16 @@ import { APPLIES, type Mismatch, mismatchOf, RuleVerdicts } from './verdict.ts'
 const NONE: never[] = []
 Object.freeze(NONE)
 
-/** The state of one decision. Used again for others: what it returns must be a copy, and at its end it keeps nothing of the request. */
+/** The state of one decision. It is reused, so whatever it returns must be a copy, and at its end it keeps nothing of the request. */
 export class Run implements RequestFacts, RequestParts {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
-  /** The current group. One that waits for the store is not used again meanwhile. */
+  /** The current group. While the store works on a group, the run does not reuse it. */
   group = new Group()
-  /** Of the policy that was looked at last. */
+  /** Verdicts on the policy judged last. */
   readonly verdicts = new RuleVerdicts()
   limit: RateLimit | undefined
-  // Part of the decision, so each decision that adds something gets lists of its own.
+  // These lists become part of the decision, so each decision that adds to one gets its own.
   wouldRejects: WouldReject[] = NONE
   missingKeys: string[] = NONE
   reserved: ReservedCharge[] = NONE
@@ -35,22 +35,22 @@ export class Run implements RequestFacts, RequestParts {
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
-  /** Undefined where there are none. */
+  /** Undefined if there are none. */
   overrides: OverrideIndex | undefined
-  /** Whether an override has all policies in shadow mode. */
+  /** Whether an override puts all policies in shadow mode. */
   isShadowed = false
   withDescriptors = false
-  /** Of a run that only looks: it takes nothing, nobody is told of it, and it never returns to the pool. */
+  /** Set for a run that only looks: it takes nothing, is not reported to watchers, and never returns to the pool. */
   seen: SeenCounters | undefined
-  /** Whether the policies that apply depend on a host, and the request names none. */
+  /** Whether policies that apply depend on a host and the request names none. */
   lacksHost = false
-  /** Whether a charged rule is keyed by a field that is repeated: then nothing may be taken. */
+  /** Whether a charged rule is keyed by a repeated field, in which case nothing may be taken. */
   hasRepeated = false
   path = ''
   body: RequestFacts['body']
   /** Whether the body can be understood in more than one way. */
   isBodyAmbiguous = false
-  /** Whether there may be a body that was not read. */
+  /** Whether there may be a body that has not been read. */
   isBodyUnread = false
   /** Whether a rule that was checked by the head alone lacks nothing but the body. */
   bodyNeed: BodyNeed = 'no'
@@ -58,9 +58,9 @@ export class Run implements RequestFacts, RequestParts {
   isGiven = false
   isSettledLater = false
   readonly #descriptors: Descriptors
-  /** The limit keys of the rules that need the body. */
+  /** Indexes of the limit keys of the rules that need the body. */
   readonly #bodyKeys: number[] = []
-  /** Of the rule that was looked at last. */
+  /** Values of the rule looked up last, reused. */
   readonly #subject: string[] = []
 
   constructor(identification: Identification) {
@@ -82,7 +82,7 @@ export class Run implements RequestFacts, RequestParts {
     this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches, exceptedPath)
   }
 
-  /** Clears the results of an earlier step. What was read of the request stays. */
+  /** Clears the results of an earlier step and keeps what was read from the request. */
   restart(): void {
     this.group.clear()
     this.missingKeys = NONE
@@ -90,14 +90,14 @@ export class Run implements RequestFacts, RequestParts {
     this.#descriptors.restart()
   }
 
-  /** What the body says, for the last step. */
+  /** Sets the facts from the body, for the last step. */
   setBody(body: BodyFacts): void {
     this.isBodyAmbiguous = body === 'repeated_descriptor'
     this.body = body === 'repeated_descriptor' ? undefined : body
     if (body !== undefined) this.isBodyUnread = false
   }
 
-  /** Drops the request and all results. References to the plan stay, and are overwritten by the next request. */
+  /** Drops the request and all results. References to the plan stay until the next request overwrites them. */
   end(): void {
     this.body = undefined
     this.isBodyAmbiguous = false
@@ -112,7 +112,7 @@ export class Run implements RequestFacts, RequestParts {
     this.#descriptors.end()
   }
 
-  /** Why a policy that was not found does not cover the request. */
+  /** Returns why a policy that the route index did not find does not cover the request. */
   mismatchOf({ selector }: PlanPolicy): Mismatch | undefined {
     const view = this.#descriptors.view!
     return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method), this.#exceptedPath(view))
@@ -127,7 +127,7 @@ export class Run implements RequestFacts, RequestParts {
     return this.#descriptors.get(keyIndex)
   }
 
-  /** Of the rule's limit keys; empty where there is none. */
+  /** Returns the values of the rule's limit keys, with an empty string for each that has none. */
   limitValues({ keyIndexes }: PlanRule): string[] {
     return keyIndexes.map((index) => {
       const value = this.#descriptors.get(index)
@@ -145,7 +145,7 @@ export class Run implements RequestFacts, RequestParts {
     this.#bodyKeys.length = 0
   }
 
-  /** The rule lacks nothing but the body. */
+  /** Notes that the rule lacks nothing but the body. */
   noteBodyNeed({ policy, keyIndexes }: PlanRule): void {
     const isSimulated = this.simulates(policy)
     if (isSimulated && this.bodyNeed === 'must') return
@@ -154,9 +154,9 @@ export class Run implements RequestFacts, RequestParts {
   }
 
   /**
-   * The limit keys, each with its value, of the rules that need the body, as far as the head says them. Each key is there once and in the
-   * plan's order, so that a caller is the same one whatever rules of these keys cover a request. Keys of shadow rules count only where no
-   * other rule needs the body: they change no response.
+   * Returns the limit keys of the rules that need the body, each followed by its value, as far as the head has one. Each key occurs once and in the plan's
+   * order, so that a caller is identified alike whichever rules with these keys cover a request. Keys of shadow rules count only if no enforcing rule needs
+   * the body, because shadow rules must not change a response.
    */
   bodyCaller(): string[] {
     const texts: string[] = []
@@ -167,18 +167,18 @@ export class Run implements RequestFacts, RequestParts {
     return texts
   }
 
-  /** Finds out which rules of the policy apply. Notes nothing else. */
+  /** Determines which rules of the policy apply, and notes nothing else. */
   judge(policy: PlanPolicy): RuleVerdicts {
     this.verdicts.judge(policy, this.#descriptors, this.wallMs, this.isBodyAmbiguous)
     return this.verdicts
   }
 
-  /** Whether the policy changes no response. */
+  /** Whether the policy must not change a response. */
   simulates({ isShadow }: PlanPolicy): boolean {
     return isShadow || this.isShadowed
   }
 
-  /** The rule under the override that is in force for this caller; undefined where none is, or a value of its limit keys is not known. */
+  /** Returns the rule under the override in force for this caller; undefined if there is none, or if a value of its limit keys is not known. */
   variantOf(rule: PlanRule): Variant | undefined {
     const overrides = this.overrides?.of(rule)
     if (overrides === undefined) return undefined
@@ -190,12 +190,12 @@ export class Run implements RequestFacts, RequestParts {
     return overrides.find(this.#subject, this.nowMs)
   }
 
-  /** The rule as it counts for this caller: under an override, or as it is in the bundle. */
+  /** Returns the rule as it applies to this caller: under an override, or as it is in the bundle. */
   inForce(rule: PlanRule): PlanRule {
     return this.overrides === undefined ? rule : (this.variantOf(rule)?.rule ?? rule)
   }
 
-  /** Whether two readers could understand differently whom a rule of the policy charges, or how much, as far as the head says it. */
+  /** Whether two readers could disagree, as far as the head goes, on whom a rule of the policy charges or how much. */
   isAmbiguous(policy: PlanPolicy, isHeadOnly = false): boolean {
     const { rules, keyIndexes, isPlain } = policy
     if (isPlain) {
@@ -239,7 +239,7 @@ export class Run implements RequestFacts, RequestParts {
     }
   }
 
-  /** A value that is not there, is repeated, or is not known yet, which is not reported. */
+  /** Notes a value that is missing or repeated. A value that is not known yet is not reported. */
   noteMissing(index: number, value: DescriptorValue): void {
     if (value === UNDECIDED) return
     if (value === REPEATED) this.hasRepeated = true
@@ -253,7 +253,7 @@ export class Run implements RequestFacts, RequestParts {
     this.wouldRejects.push(wouldReject)
   }
 
-  /** The descriptors of all rules, the deciding rule's first. */
+  /** Returns the descriptors of all rules, beginning with the deciding rule's. */
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[] {
     if (!this.withDescriptors) return NONE
     const rules = this.matches.policies.slice(0, this.matches.count).flatMap((policy) => policy!.rules)
@@ -266,23 +266,23 @@ export class Run implements RequestFacts, RequestParts {
     return found
   }
 
-  /** A path that the backend may understand differently is no exception. */
+  /** A path that the backend might read differently matches no exception. */
   #exceptedPath({ uri }: RequestView): string {
     return isAmbiguousPath(uri) ? '' : this.path
   }
 }
 
-/** Those of its match come first: they say why the rule applies. */
+/** Returns the keys of the match first, because they say why the rule applies. */
 export function keyIndexesOf({ match, keyIndexes }: PlanRule): readonly number[] {
   return match === undefined ? keyIndexes : [...match.map(({ keyIndex }) => keyIndex), ...keyIndexes]
 }
 
-/** The host is read only if a policy is bound to one. */
+/** Reads the host only if a policy is bound to one. */
 function hostOf(view: RequestView, plan: Plan): string {
   return plan.routes.usesHosts ? normalizeHost(view.host) : ''
 }
 
-/** Nearly all methods are in upper case, and checking is cheaper than converting. */
+/** Checks first, because nearly all methods are in upper case and checking is cheaper than converting. */
 function upperCase(method: string): string {
   for (let i = 0; i < method.length; i++) {
     const code = method.charCodeAt(i)
@@ -291,10 +291,10 @@ function upperCase(method: string): string {
   return method
 }
 
-/** A store in memory needs one. More than this are in use only while a store is slow. */
+/** The most idle runs kept. A plain decision in memory needs one; more are in use only while a store is slow or bodies are being read. */
 const MAX_IDLE = 64
 
-/** Idle runs of one plan. They keep nothing of any request. Those of an earlier plan are dropped. */
+/** Idle runs of the active plan. They keep nothing of any request, and are dropped when the plan changes. */
 export class RunPool {
   readonly #identification: Identification
   readonly #idle: Run[] = []

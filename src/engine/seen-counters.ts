@@ -4,23 +4,23 @@ import { bundleRule } from './overrides/rule-overrides.ts'
 import { type CounterStatus, statusOf } from './questions/inspection.ts'
 
 export interface ExplainedCounter extends CounterStatus {
-  /** How long until it could cover this request: 0 = now, Infinity = never. */
+  /** Time until the counter could cover this request, in milliseconds: 0 means now, Infinity never. */
   readonly waitMs: number
 }
 
-/** The counters that a decision looked at which takes nothing, as they were before it. */
+/** The counters that a decision looked at without taking from them, in their state before the decision. */
 export class SeenCounters {
   /** Whether the store was asked about the enforcing policies, and about those in shadow mode. */
   hasEnforcing = false
   hasShadows = false
   readonly #byRule = new Map<PlanRule, ExplainedCounter[]>()
 
-  /** Of a rule as it is in the bundle. Empty where it does not apply, or the store is unavailable. */
+  /** Returns the counters of a rule of the bundle. The list is empty if the rule does not apply or the store is unavailable. */
   of(rule: PlanRule): readonly ExplainedCounter[] {
     return this.#byRule.get(rule) ?? []
   }
 
-  /** What the store said about a group. The group may be used again. */
+  /** Copies what the store returned for a group, which may then be reused. */
   note({ rules, ruleCount, firstRows, results }: Group): void {
     const { levels, waitsMs, wallMs } = results
     for (let i = 0; i < ruleCount; i++) {

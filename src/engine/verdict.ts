@@ -13,7 +13,7 @@ import { bundleRule } from './overrides/rule-overrides.ts'
 
 export interface Rejection {
   readonly rule: PlanRule
-  /** Of the rule's counters in the group. */
+  /** Row in the group of the rule's first counter. */
   readonly firstRow: number
   readonly reason: LimitReason
   readonly limitText: string
@@ -25,8 +25,8 @@ export interface Rejection {
 }
 
 /**
- * Where only what requests in flight have reserved keeps a window from covering the request, it waits until they are over, and not for the end
- * of the window. To be called before the rule that describes the reject is chosen.
+ * Shortens the wait of rows that would pass but for what requests in flight have reserved in the window: they wait for those requests rather than for the
+ * end of the window. Must be called before choosing the rule that describes the reject.
  */
 export function awaitSettlements(group: Group, open: OpenReservations): void {
   const { charges, results } = group
@@ -46,7 +46,7 @@ export function awaitSettlements(group: Group, open: OpenReservations): void {
   }
 }
 
-/** The rule that describes a reject: the one with the longest wait, the first in the bundle on ties. */
+/** Returns the rejection by the rule with the longest wait, or the first of them in bundle order. */
 export function longestRejection(group: Group): Rejection {
   let worst = 0
   let longestMs = -1
@@ -60,7 +60,7 @@ export function longestRejection(group: Group): Rejection {
   return rejectionBy(group, worst)
 }
 
-/** The rule at `index` of the group, which does not pass. Rejects come in floods: this allocates nothing but its result. */
+/** Describes the rejection by the rule at `index` of the group, which does not pass. Rejects come in floods, so this allocates nothing but its result. */
 export function rejectionBy(group: Group, index: number): Rejection {
   const rule = group.rules[index]!
   const { counters } = rule
@@ -85,7 +85,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
   }
 }
 
-/** The state of the most constrained rule: the one with the smallest share left, the first in the bundle on ties. */
+/** Returns the state of the most constrained rule: the one with the smallest remaining share, or the first of them in bundle order. */
 export function mostConstrained(group: Group): RateLimit | undefined {
   if (group.ruleCount === 0) return undefined
   const { levels, wallMs } = group.results
@@ -96,7 +96,7 @@ export function mostConstrained(group: Group): RateLimit | undefined {
     const { counters } = group.rules[i]!
     for (let c = 0; c < counters.length; c++) {
       const other = levels[group.firstRows[i]! + c]!
-      // level / size < other level / other size, without the divisions
+      // This compares other / its size < level / size without the divisions.
       if (other * counter.size < level * counters[c]!.size) {
         scarcest = group.rules[i]!
         counter = counters[c]!
@@ -112,7 +112,7 @@ export function mostConstrained(group: Group): RateLimit | undefined {
   }
 }
 
-/** How long until the rule at `index` of the group would pass. */
+/** Returns how long until the rule at `index` of the group would pass. */
 export function ruleWaitMs(group: Group, index: number): number {
   const firstRow = group.firstRows[index]!
   let longestMs = 0
@@ -120,47 +120,47 @@ export function ruleWaitMs(group: Group, index: number): number {
   return longestMs
 }
 
-/** Where no wait would help, the time until the limit is full again. */
+/** Returns the wait or, if no wait would help, the time until the limit is full again. */
 function knownWaitMs({ results }: Group, row: number, limit: Limit): number {
   const waitMs = results.waitsMs[row]!
   return waitMs === NEVER ? algorithmOf(limit).resetMs(limit, results.levels[row]!, results.wallMs) : waitMs
 }
 
-/** What a message says is left: whole tokens, and money to its last decimal, because a request may cost less than a hundredth. */
+/** Returns the remainder for a message: whole tokens, but money with all its decimals, because a request may cost less than a hundredth. */
 function leftOf(level: number, counter: PlanCounter): number {
   return counter.unit === 1 ? shownLevel(level, counter) : Math.max(0, level / counter.unit)
 }
 
-/** In whole units of the counter. Settlements may leave a debt, which is reported as 0. */
+/** Rounds down to whole units of the counter. Settlements may leave a debt, which is reported as 0. */
 export function shownLevel(level: number, { unit }: PlanCounter): number {
   return Math.max(0, Math.floor(unit === 1 ? level : level / unit))
 }
 
 export const APPLIES = 0
-/** A key of its match has no value, or another one; or it is an `else`, and another rule applies. */
+/** A key of its match has no value or another one, or the rule is an `else` and another rule applies. */
 export const NO_MATCH = 1
 export const LACKS_KEY = 2
-/** A field that it is keyed by is repeated. */
+/** A value that it is keyed by is repeated, or could be read in more than one way. */
 export const AMBIGUOUS_MATCH = 3
-/** Whether it applies depends on the body, which is not read yet. */
+/** Whether the rule applies depends on the body, which has not been read yet. */
 export const NEEDS_BODY = 4
-/** A block that has expired. */
+/** The rule is a block that has expired. */
 export const OVER = 5
 
 export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS_MATCH | typeof NEEDS_BODY | typeof OVER
 
-/** Which rules of one policy apply to a request. Used again for others: what it says holds until the next `judge`. */
+/** Decides which rules of a policy apply to a request. It is reused: its results hold until the next `judge`. */
 export class RuleVerdicts {
   readonly #verdicts: Verdict[] = []
   /** The first block that applies. */
   block: PlanRule | undefined
-  /** Whether a rule is keyed by a field that is repeated. */
+  /** Whether a rule is keyed by a value that is repeated or ambiguous. */
   hasRepeated = false
 
-  /** What becomes of rules that depend on the body. */
+  /** The verdict for rules that depend on the body. */
   #needingBody: Verdict = NEEDS_BODY
 
-  /** Reads what the rules are keyed by, and notes nothing. `isBodyAmbiguous`: the body was read, and can be understood in more than one way. */
+  /** Judges all rules of a policy and notes no missing keys. `isBodyAmbiguous` means that the body was read but can be understood in more than one way. */
   judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number, isBodyAmbiguous: boolean): void {
     this.block = undefined
     this.hasRepeated = false
@@ -200,12 +200,12 @@ function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Ve
   if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return OVER
   const verdict = matchVerdict(rule, descriptors)
   if (verdict === NO_MATCH || verdict === AMBIGUOUS_MATCH) return verdict
-  // What a rule lacks in the head, no body brings.
+  // A body cannot supply a key that is missing in the head.
   const keys = keysVerdict(rule, descriptors)
   return keys === APPLIES ? verdict : keys
 }
 
-/** All are read: a repeated field is refused even where another one does not match. */
+/** Reads all keys, because a repeated field is refused even if another key does not match. */
 function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
   let verdict: Verdict = APPLIES
   let isUnreadable = false
@@ -236,8 +236,8 @@ function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdic
 export type Mismatch = 'domain' | 'path' | 'except_path' | 'method' | 'host'
 
 /**
- * Why a selector does not cover a request; undefined where it does. For explanations: decisions use the route index, which never visits
- * policies that do not match. Paths, host and method are normalised.
+ * Returns why a selector does not cover a request, or undefined if it does. This is for explanations only: decisions use the route index, which never
+ * visits policies that do not match. Paths, host and method must be normalised.
  */
 export function mismatchOf(selector: Selector, path: string, host: string, method: string, exceptedPath = path): Mismatch | undefined {
   if (selector.domain !== undefined) return 'domain'

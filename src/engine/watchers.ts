@@ -2,27 +2,27 @@ import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { Group } from './decision.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
 
-/** Is told of callers while decisions are made. What it is given is valid during the call alone. Must not throw. */
+/** Observes callers while decisions are made. Its arguments are valid only during the call. It must not throw. */
 export interface CallerWatch {
-  /** The rule has rejected a request. Its values are in the order of its limit_keys, from `from` on. */
+  /** Called when the rule rejects a request. The caller's values are in the order of its limit_keys and begin at index `from`. */
   onReject(rule: PlanRule, values: readonly string[], from: number, nowMs: number): void
-  /** The store was asked for a group: its levels are those after the take, or the current ones where it does not fit. */
+  /** Called when the store was asked about a group. Levels are those after the take, or the current ones if the group does not fit. */
   onLevels(group: Group, plan: Plan, nowMs: number): void
 }
 
-/** A caller has spent or reserved this share of a budget, for the first time in its window. */
+/** Reports that a caller has spent or reserved this share of a budget for the first time in its window. */
 export interface BudgetWarning {
   readonly rule: PlanRule
-  /** Of the caller, in the order of the rule's limit_keys; none where it is known by its digest alone. */
+  /** The caller's values in the order of the rule's limit_keys; empty if it is known only by its digest. */
   readonly values: readonly string[]
-  /** Names the caller, where a gateway settled what it took. */
+  /** Digest of the caller, if a gateway settled what it took. */
   readonly caller?: string | undefined
   readonly percent: number
 }
 
 export type OnBudgetWarning = (warning: BudgetWarning) => void
 
-/** The warnings of a group that was taken. */
+/** Returns the warnings of a group that was taken. */
 export function* warningsOf({ rules, ruleCount, firstRows, charges, results }: Group): Generator<BudgetWarning> {
   const { values, valuesFrom } = charges
   for (let i = 0; i < ruleCount; i++) {

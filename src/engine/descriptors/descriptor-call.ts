@@ -3,7 +3,7 @@ import type { PlanRule } from '../../policy/plan.ts'
 import type { StatedLimit } from '../../policy/stated-limit.ts'
 import type { Decision } from '../decision.ts'
 
-/** A call of the rate limit service: may all of this be taken? */
+/** A call of the rate limit service, which asks whether all of its descriptors may be charged. */
 export interface LimitCall {
   readonly domain: string
   readonly descriptors: readonly LimitDescriptor[]
@@ -11,37 +11,37 @@ export interface LimitCall {
 
 /** Whom to charge, and how much. */
 export interface LimitDescriptor {
-  /** Sorted, each once: see `descriptorOf`. */
+  /** Sorted and unique, as made by `descriptorOf`. */
   readonly names: readonly string[]
   /** In the order of the names. */
   readonly values: readonly string[]
-  /** A whole number. 0 takes nothing, and asks whether a hit would pass. */
+  /** A whole number. 0 takes nothing and asks whether one hit would pass. */
   readonly hits: number
-  /** Whether the hits are given back instead. */
+  /** Whether the hits are given back instead of taken. */
   readonly isGivenBack: boolean
 }
 
 export interface LimitResult {
   readonly decision: Decision
-  /** One for each descriptor, in the order of the call; none where the decision is a refusal. */
+  /** One for each descriptor, in the order of the call; none if the decision is a refusal. */
   readonly statuses: readonly DescriptorStatus[]
 }
 
 export interface DescriptorStatus {
   readonly isOver: boolean
-  /** The rule that is over, or the most constrained one; undefined where none limits the descriptor. */
+  /** The rule that is over its limit, or else the most constrained one; undefined if none limits the descriptor. */
   readonly rule: PlanRule | undefined
   /** Its limit; undefined for a block. */
   readonly stated: StatedLimit | undefined
-  /** Whole hits; Infinity where a rule says that the descriptor is unlimited. */
+  /** Whole hits; Infinity if a rule makes the descriptor unlimited. */
   readonly remaining: number
-  /** Where it is over, until it would pass; else until all of its limit is there again. */
+  /** Time until it would pass if it is over its limit, else until the limit is full again. */
   readonly resetMs: number
 }
 
 /**
- * A descriptor by its entries, in any order; both lists are changed. The second entry of one key gets the name `<key>#2`, and so on. Undefined where
- * an entry has such a name already, so that two have the same.
+ * Makes a descriptor of entries in any order; both lists are changed in place. The second entry with the same key is named `<key>#2`, and so on. Returns
+ * undefined if an entry already has such a name, so that two names would be equal.
  */
 export function descriptorOf(keys: string[], values: string[], hits: number, isGivenBack: boolean): LimitDescriptor | undefined {
   if (keys.length > 1) {
@@ -55,7 +55,7 @@ export function descriptorOf(keys: string[], values: string[], hits: number, isG
   return { names: keys, values, hits, isGivenBack }
 }
 
-/** By key. Entries of one key stay in order. Descriptors have few entries. */
+/** Sorts by key with a stable insertion sort, since descriptors have few entries. */
 function sortEntries(keys: string[], values: string[]): void {
   for (let i = 1; i < keys.length; i++) {
     const key = keys[i]!
@@ -85,7 +85,7 @@ function numberRepeats(sorted: string[]): void {
   }
 }
 
-/** A call of the rate limit service as a plain object: may all of this be taken? */
+/** A call of the rate limit service as a plain object. */
 export interface PlainLimitCall {
   readonly domain: string
   readonly descriptors: readonly PlainDescriptor[]
@@ -93,15 +93,15 @@ export interface PlainLimitCall {
 
 /** Whom to charge, and how much. */
 export interface PlainDescriptor {
-  /** As an object, or as pairs where a key comes more than once. */
+  /** An object, or a list of pairs if a key occurs more than once. */
   readonly entries: Readonly<Record<string, string>> | readonly (readonly [key: string, value: string])[]
-  /** 1 by default. 0 takes nothing, and asks whether a hit would pass. */
+  /** 1 by default. 0 takes nothing and asks whether one hit would pass. */
   readonly hits?: number
-  /** Whether the hits are given back instead. */
+  /** Whether the hits are given back instead of taken. */
   readonly isGivenBack?: boolean
 }
 
-/** Throws a RangeError for hits that cannot be taken, and for entries of which two have one name. */
+/** Throws a RangeError if hits are not an amount that can be taken, or if two entries get the same name. */
 export function limitCallOf({ domain, descriptors }: PlainLimitCall): LimitCall {
   return { domain, descriptors: descriptors.map(plainDescriptor) }
 }

@@ -18,7 +18,7 @@ export class LimitEvaluator {
   readonly #store: CounterStore
   readonly #wallTime: WallTime
   readonly #callerWatch: CallerWatch | undefined
-  /** A store in memory needs one run. */
+  /** A store in memory needs only one run. */
   #idle: LimitRun | undefined
 
   constructor(store: CounterStore, clock: Clock, callerWatch: CallerWatch | undefined) {
@@ -27,7 +27,7 @@ export class LimitEvaluator {
     this.#callerWatch = callerWatch
   }
 
-  /** Drops all that is kept of an earlier plan. */
+  /** Drops everything kept for an earlier plan. */
   turnTo(active: ActivePlan | undefined): void {
     if (this.#idle?.active !== active) this.#idle = undefined
   }
@@ -58,12 +58,12 @@ export class LimitEvaluator {
   #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
     if (given !== 'unavailable') return this.#simulate(run)
     if (run.group.ruleCount === 0 && !run.isShadowed) return this.#refuse(run, NO_STORE)
-    // What was taken stays taken.
+    // What was taken in the same call stays taken.
     run.forgetGivenBack()
     return this.#simulate(run)
   }
 
-  /** Each shadow policy is an all-or-nothing simulation of its own, on counters of its own. A remote store gets all of them at once. */
+  /** Simulates each shadow policy by itself, all or nothing, on its own counters. A remote store gets all of them at once. */
   #simulate(run: LimitRun): LimitResult | Promise<LimitResult> {
     run.limit = mostConstrained(run.group)
     const policies = run.shadowPolicies()
@@ -120,15 +120,15 @@ export class LimitEvaluator {
   }
 }
 
-/** The moment of a call. */
+/** The time of a call, on both clocks. */
 export interface TakingMoment {
   readonly nowMs: number
   readonly wallMs: number
 }
 
 /**
- * Takes what descriptors cost, all or nothing, with levels and waits in the group's results. A row that costs nothing asks whether a hit would
- * pass. A limit that can be overdrawn never stops a take: while it is in debt it is charged all the same, and the outcome is false.
+ * Takes what descriptors cost, all or nothing, and leaves levels and waits in the group's results. A row of cost 0 asks whether one hit would pass. A limit
+ * that can be overdrawn never stops a take: it is charged even while in debt, and the outcome is then false.
  */
 function takeHits(store: CounterStore, group: MergedGroup, moment: TakingMoment): Outcome | Promise<Outcome> {
   const { charges, results } = group
@@ -137,17 +137,17 @@ function takeHits(store: CounterStore, group: MergedGroup, moment: TakingMoment)
   const takes = hasTakes(group)
   const asked = raiseAsked(group)
   if (!takes) return store.checkAll(charges, results, nowMs, wallMs)
-  // Asked first: what is asked may not be taken, and the store knows no cost that is only looked at.
+  // Rows that only ask are checked first, because the store cannot check some rows and take others in one call.
   const fits = asked.length === 0 || store.checkAll(charges, results, nowMs, wallMs)
   return after(fits, (outcome) => afterAsked(store, group, asked, outcome, moment))
 }
 
-/** Gives hits back, or nothing where the store does not know of them. Levels are those after it. */
+/** Gives hits back, or does nothing if the store is unavailable. Levels are those afterwards. */
 function giveBackHits(store: CounterStore, group: MergedGroup, moment: TakingMoment): Outcome | Promise<Outcome> {
   const { charges, results } = group
   const amounts = charges.costs.slice(0, charges.length)
   charges.costs.fill(0, 0, charges.length)
-  // Takes nothing, and says when and where it would.
+  // A take of cost 0 changes nothing, and returns when and from which counters it would take.
   const found = store.takeAll(charges, results, moment.nowMs, moment.wallMs)
   return after(found, (outcome) => {
     charges.costs.set(amounts)
@@ -175,14 +175,14 @@ function afterAsked(
   return after(taken, (later) => (later === false && !isRefused(group) ? chargeInDebt(store, group, moment) : later))
 }
 
-/** Whether a row that can stop a take does. */
+/** Whether a row that can stop a take does so. */
 function isRefused(group: MergedGroup): boolean {
   const { charges, results } = group
   for (let row = 0; row < charges.length; row++) if (results.waitsMs[row]! > 0 && !group.isForced(row)) return true
   return false
 }
 
-/** Only debts are in the way. The other rows are taken, all or nothing, and then those that can be overdrawn are charged. */
+/** Called when only debts are in the way: takes the other rows, all or nothing, and then charges those that can be overdrawn. */
 function chargeInDebt(store: CounterStore, group: MergedGroup, moment: TakingMoment): Outcome | Promise<Outcome> {
   const { nowMs, wallMs } = moment
   const [forced, others] = [group.rowsWhere((row) => group.isForced(row)), group.rowsWhere((row) => !group.isForced(row))]
@@ -219,7 +219,7 @@ function hasTakes({ charges }: MergedGroup): boolean {
 
 const NONE: readonly number[] = []
 
-/** Lets the rows that cost nothing ask for one hit. Those that can be overdrawn look at their level anyway. Returns those rows. */
+/** Raises rows of cost 0 to one hit and returns them, except those that can be overdrawn, which pass or fail by their level anyway. */
 function raiseAsked({ charges }: MergedGroup): readonly number[] {
   let asked: number[] | undefined
   for (let row = 0; row < charges.length; row++) {
@@ -231,7 +231,7 @@ function raiseAsked({ charges }: MergedGroup): readonly number[] {
   return asked ?? NONE
 }
 
-/** Waits only for a promise. */
+/** Calls `next` at once unless the outcome is a promise. */
 function after(outcome: Outcome | Promise<Outcome>, next: (outcome: Outcome) => Outcome | Promise<Outcome>): Outcome | Promise<Outcome> {
   return outcome instanceof Promise ? outcome.then(next) : next(outcome)
 }

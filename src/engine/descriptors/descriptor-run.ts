@@ -11,44 +11,44 @@ import { blockedStatus, MergedGroup, NO_LIMIT, UNLIMITED, worstStatus } from './
 const NONE: readonly never[] = Object.freeze([])
 const NO_CALL: LimitCall = { domain: '', descriptors: NONE }
 
-/** Which rules cover which descriptors of one call, and what comes of it. Used again for others. */
+/** Which rules cover which descriptors of one call, and the results. It is reused for other calls. */
 export class LimitRun implements Concluding {
   call: LimitCall = NO_CALL
   active: ActivePlan | undefined
   nowMs = 0
   wallMs = 0
-  /** Whether an override has all policies in shadow mode. */
+  /** Whether an override puts all policies in shadow mode. */
   isShadowed = false
   #overrides: OverrideIndex | undefined
-  /** What enforcing rules take. */
+  /** The charges of enforcing rules. */
   readonly group = new MergedGroup()
-  /** What is given back, to rules of all policies. */
+  /** The hits that are given back, to rules of all policies. */
   readonly givenBack = new MergedGroup()
   limit: RateLimit | undefined
   wouldRejects: readonly WouldReject[] = NONE
-  /** Policies of the domain. */
+  /** Number of policies of the domain. */
   readonly matches = { count: 0 }
-  // Nothing is missing in a descriptor that a rule covers, and nothing of a call is settled.
+  // A descriptor that a rule covers lacks no keys, and nothing in a call is settled later.
   readonly missingKeys = NONE
   readonly reserved = NONE
   readonly holds = NONE
-  /** So many of the four lists below are of this call. */
+  /** Number of entries in each of the four lists below that belong to this call. */
   #count = 0
-  /** The descriptors and rules that cover one another, by descriptor and then in bundle order. */
+  /** Pairs of a descriptor and a rule that covers it, by descriptor and then in bundle order. */
   readonly #descriptors: number[] = []
   readonly #coverings: KeySetRule<PlanRule>[] = []
-  /** The rule under the override that is in force for the descriptor. */
+  /** The rule under the override in force for the descriptor, if there is one. */
   readonly #variants: (Variant | undefined)[] = []
-  /** Where their charges are in their group; -1: nothing is charged. */
+  /** Index of the charge in its group; -1 if nothing is charged. */
   readonly #entries: number[] = []
-  /** Of one descriptor: its rules, and the entries of those that enforce. */
+  /** Scratch lists for one descriptor: its rules, and the entries of those that enforce. */
   readonly #found: KeySetRule<PlanRule>[] = []
   readonly #charged: number[] = []
-  /** Of the rule that was looked at last. */
+  /** Values of the rule looked up last, reused. */
   readonly #subject: string[] = []
   readonly #matched = new Set<PlanPolicy>()
 
-  /** Finds the rules. */
+  /** Finds the rules that cover the call's descriptors. */
   begin(call: LimitCall, active: ActivePlan, nowMs: number, wallMs: number): void {
     this.call = call
     this.active = active
@@ -77,18 +77,18 @@ export class LimitRun implements Concluding {
     this.#count = 0
   }
 
-  /** Debug sessions ask about requests. */
+  /** Always empty, because debug sessions ask only about requests. */
   keyedBy(): readonly Descriptor[] {
     return NONE
   }
 
-  /** The first block of the policy, or of any enforcing one, that covers a descriptor that is not given back. */
+  /** Returns the first block, of the given policy or of any enforcing one, that covers a descriptor that is not given back. */
   findBlock(policy?: PlanPolicy): PlanRule | undefined {
     for (let i = 0; i < this.#count; i++) if (this.#isBlocked(i, policy)) return this.#coverings[i]!.rule
     return undefined
   }
 
-  /** The values, by limit keys, of the caller that a block of an enforcing policy covers. */
+  /** Returns the values, by limit key, of the caller that a block of an enforcing policy covers. */
   blockedValues(): readonly string[] {
     for (let i = 0; i < this.#count; i++) {
       if (!this.#isBlocked(i, undefined)) continue
@@ -98,7 +98,7 @@ export class LimitRun implements Concluding {
     return NONE
   }
 
-  /** Charges the descriptors to the rules of the policy, or of all enforcing ones. */
+  /** Charges the descriptors to the rules of the given policy, or of all enforcing ones. */
   charge(group: MergedGroup, policy?: PlanPolicy): void {
     for (let i = 0; i < this.#count; i++) {
       const rule = this.#ruleAt(i)
@@ -106,7 +106,7 @@ export class LimitRun implements Concluding {
     }
   }
 
-  /** Whether there is anything to give back. */
+  /** Charges what is to be given back, and returns whether there is anything. */
   chargeGivenBack(): boolean {
     for (let i = 0; i < this.#count; i++) {
       if (this.#isGivenBack(i) && this.#ruleAt(i).counters.length > 0) this.#add(this.givenBack, i)
@@ -114,12 +114,12 @@ export class LimitRun implements Concluding {
     return this.givenBack.ruleCount > 0
   }
 
-  /** It could not be given back, and nothing is known of its limits. */
+  /** Called when the hits could not be given back, so that nothing is known of their limits. */
   forgetGivenBack(): void {
     for (let i = 0; i < this.#count; i++) if (this.#isGivenBack(i)) this.#entries[i] = -1
   }
 
-  /** Those that change no response and cover a descriptor, in bundle order. */
+  /** Returns the policies that cover a descriptor but must not change a response, in bundle order. */
   shadowPolicies(): readonly PlanPolicy[] {
     let policies: Set<PlanPolicy> | undefined
     for (let i = 0; i < this.#count; i++) {
@@ -131,12 +131,12 @@ export class LimitRun implements Concluding {
     return policies === undefined ? NONE : [...policies].sort((a, b) => a.index - b.index)
   }
 
-  /** By what was taken and given back. Shadow policies change none. */
+  /** Returns the statuses by what was taken and given back. Shadow policies do not affect them. */
   statuses(): DescriptorStatus[] {
     return this.#statusesBy((from, to) => this.#status(from, to))
   }
 
-  /** Where a block has rejected the call: no other limit was looked at. */
+  /** Returns the statuses of a call that a block rejected, for which no other limit was looked at. */
   blockedStatuses(): DescriptorStatus[] {
     return this.#statusesBy((from, to) => {
       for (let i = from; i < to; i++) if (this.#isBlocked(i, undefined)) return blockedStatus(this.#coverings[i]!.rule)
@@ -144,7 +144,7 @@ export class LimitRun implements Concluding {
     })
   }
 
-  /** Of the rules that were found for the descriptor, those that apply. An `else` does where no other rule of its policy with a match does. */
+  /** Adds those of the rules found for the descriptor that apply. An `else` applies if no other rule of its policy with a match does. */
   #addApplying(descriptor: number, foundCount: number): void {
     const hasElse = this.#noteMatched(foundCount)
     for (let i = 0; i < foundCount; i++) {
@@ -166,7 +166,7 @@ export class LimitRun implements Concluding {
     return overrides?.find(this.#subject, this.nowMs)
   }
 
-  /** Notes the policies of which a rule with a match applies, where there is an `else` to know it. */
+  /** If a rule that was found is an `else`, notes the policies in which a rule with a match applies. Returns whether there is an `else`. */
   #noteMatched(foundCount: number): boolean {
     const found = this.#found
     let hasElse = false
@@ -178,12 +178,12 @@ export class LimitRun implements Concluding {
     return hasElse
   }
 
-  /** A block that has expired covers nobody. */
+  /** An expired block covers nobody. */
   #isOver({ block }: PlanRule): boolean {
     return block !== undefined && block.expiresAtMs <= this.wallMs
   }
 
-  /** The rule as it is in force. */
+  /** Returns the rule as it is in force. */
   #ruleAt(i: number): PlanRule {
     return this.#variants[i]?.rule ?? this.#coverings[i]!.rule
   }
@@ -216,7 +216,7 @@ export class LimitRun implements Concluding {
     return isUnlimited ? UNLIMITED : NO_LIMIT
   }
 
-  /** The rules of each descriptor follow each other in the lists. */
+  /** Relies on the pairs of a descriptor being consecutive in the lists. */
   #statusesBy(statusOf: (from: number, to: number) => DescriptorStatus): DescriptorStatus[] {
     const count = this.call.descriptors.length
     const statuses = new Array<DescriptorStatus>(count)
@@ -230,7 +230,7 @@ export class LimitRun implements Concluding {
   }
 }
 
-/** Without a policy: of any enforcing one. */
+/** Whether the rule belongs to the policy or, if none is given, to any enforcing one. */
 function isOf({ policy: own }: PlanRule, policy: PlanPolicy | undefined): boolean {
   return policy === undefined ? !own.isShadow : own === policy
 }

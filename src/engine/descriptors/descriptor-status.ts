@@ -14,14 +14,14 @@ import type { DescriptorStatus } from './descriptor-call.ts'
 /** No rule limits the descriptor. */
 export const NO_LIMIT: DescriptorStatus = Object.freeze({ isOver: false, rule: undefined, stated: undefined, remaining: 0, resetMs: 0 })
 
-/** A rule says that nothing limits it. */
+/** A rule makes the descriptor unlimited. */
 export const UNLIMITED: DescriptorStatus = Object.freeze({ ...NO_LIMIT, remaining: Number.POSITIVE_INFINITY })
 
 export function blockedStatus(rule: PlanRule): DescriptorStatus {
   return { isOver: true, rule, stated: undefined, remaining: 0, resetMs: 0 }
 }
 
-/** The worst of the first `count` entries: the one with the longest wait, else the one with the smallest share left. The first on ties. */
+/** Returns the worst of the first `count` entries: the one with the longest wait, else the one with the smallest remaining share; on ties, the first. */
 export function worstStatus(group: MergedGroup, entries: readonly number[], count: number): DescriptorStatus {
   let over = -1
   let longestMs = 0
@@ -70,13 +70,11 @@ function scarcestStatus(group: MergedGroup, entries: readonly number[], count: n
   }
 }
 
-/**
- * What several descriptors of one call are charged together. Where two of them come to the same counters, these are charged once, with the sum.
- */
+/** The charges of several descriptors of one call. If two descriptors share counters, these are charged once, with the sum. */
 export class MergedGroup extends Group {
-  /** What the limits of each rule are in words, one for each of its counters. */
+  /** The limits of each rule as the rate limit service states them, one for each of its counters. */
   readonly stated: (readonly StatedLimit[])[] = []
-  /** The latest entry of each rule, and the one before each entry: entries of one rule differ in values. */
+  /** A linked list of entries by rule, the latest first. Entries of the same rule differ in values. */
   readonly #latest = new Map<PlanRule, number>()
   readonly #before: number[] = []
 
@@ -85,7 +83,10 @@ export class MergedGroup extends Group {
     if (this.#latest.size > 0) this.#latest.clear()
   }
 
-  /** Returns the index of the rule in the group. `variant`: the rule under an override. `mayRepeat`: the rule may be here already. */
+  /**
+   * Adds a charge and returns its entry's index in the group. `variant` is the rule under an override. `mayRepeat` means that the rule may be in the group
+   * already.
+   */
   charge(
     { rule, limitKeys, stated }: KeySetRule<PlanRule>,
     variant: Variant | undefined,
@@ -117,7 +118,7 @@ export class MergedGroup extends Group {
     return entry
   }
 
-  /** The rows of which `isKept` holds, as charges of their own; they keep their order. */
+  /** Returns the rows for which `isKept` holds as separate charges, in the same order. */
   rowsWhere(isKept: (row: number) => boolean): PartOfCharges {
     const { charges: all } = this
     const charges = new Charges()
@@ -131,7 +132,7 @@ export class MergedGroup extends Group {
     return { charges, rows }
   }
 
-  /** Whether the row is charged in any case: its limit can be overdrawn, and it is not only asked. */
+  /** Whether the row is charged in any case, because its limit can be overdrawn and it does not merely ask. */
   isForced(row: number): boolean {
     return this.charges.costs[row]! > 0 && canOverdraw(this.charges.counters[row]!.limit)
   }
@@ -145,11 +146,11 @@ export class MergedGroup extends Group {
 
 export interface PartOfCharges {
   readonly charges: Charges
-  /** Of the whole. */
+  /** Indexes of the rows in the whole group. */
   readonly rows: readonly number[]
 }
 
-/** No caller takes more, and sums stay exact. */
+/** Bounds hits by the largest limit possible, which also keeps sums exact. */
 function bounded(hits: number): number {
   return Math.min(hits, MAX_AMOUNT)
 }

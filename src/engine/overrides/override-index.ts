@@ -9,12 +9,12 @@ import type { CounterStore } from '../../store/counter-store.ts'
 import type { CallerDigest } from '../decide-options.ts'
 import { isInForce, RuleOverrides, type Variant } from './rule-overrides.ts'
 
-/** Finds the override that is in force for a rule and a caller. */
+/** Finds the override in force for a rule and a caller. */
 export class OverrideIndex {
   readonly #byRule = new Map<PlanRule, RuleOverrides>()
-  /** By the identity of each of a rule's counters. */
+  /** Overrides and position by the identity of each of a rule's counters. */
   readonly #byIdentity = new Map<string, { readonly overrides: RuleOverrides; readonly position: number }>()
-  /** Policies with rules that overrides may block, and how many of these there are. */
+  /** For each policy with blocking overrides, how many there are. */
   readonly #blocks = new Map<PlanPolicy, number>()
   #shadows: readonly TimedOverride[] = []
   readonly #callerDigest: CallerDigest
@@ -31,7 +31,7 @@ export class OverrideIndex {
     if (this.#shadows.length > 0) this.#shadows = this.#shadows.filter(({ override }) => override.id !== id)
   }
 
-  /** `values`: in the order of the rule's limit keys, credentials as digests; none: all callers. */
+  /** Adds a variant. `values` are in the order of the rule's limit keys, with credentials as digests; empty means all callers. */
   add(variant: Variant, values: readonly string[]): void {
     const rule = variant.rule.variantOf!
     let found = this.#byRule.get(rule)
@@ -44,7 +44,7 @@ export class OverrideIndex {
     if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, 1)
   }
 
-  /** One that was added, with the same values. */
+  /** Removes a variant that was added with the same values. */
   remove(variant: Variant, values: readonly string[]): void {
     const rule = variant.rule.variantOf!
     const found = this.#byRule.get(rule)!
@@ -65,12 +65,12 @@ export class OverrideIndex {
     return false
   }
 
-  /** Of one rule of the bundle. */
+  /** Returns the overrides of one rule of the bundle. */
   of(rule: PlanRule): RuleOverrides | undefined {
     return this.#byRule.get(rule)
   }
 
-  /** The counter of a caller under the override in force, by a counter of this or an earlier plan. Undefined where none limits it. */
+  /** Returns a caller's counter under the override in force, for a counter of this or an earlier plan. Undefined if no override limits it. */
   counterOf(counter: PlanCounter, values: readonly string[], nowMs: number): Counter | undefined {
     const found = this.#byIdentity.get(identityName(counter))
     return found?.overrides.find(values, nowMs)?.counters[found.position]
@@ -87,14 +87,14 @@ export class OverrideIndex {
   }
 }
 
-/** What overrides make of one plan's rules. Those whose rule the plan does not have, or that do not fit it, are not in force. */
+/** The overrides as they apply to one plan's rules. An override whose rule is not in the plan, or that does not fit it, is not in force. */
 export class PlanOverrides {
-  /** Undefined where there are none: then a decision checks no more than that. */
+  /** Undefined if no override fits the plan, so that decisions check nothing more. */
   index: OverrideIndex | undefined
   readonly #all: OverrideIndex
   readonly #plan: PlannedRules
   readonly #store: CounterStore
-  /** By the override's id. */
+  /** By override id. */
   readonly #fitted = new Map<string, Fitted>()
 
   constructor(plan: PlannedRules, store: CounterStore, callerDigest: CallerDigest) {
@@ -103,12 +103,12 @@ export class PlanOverrides {
     this.#all = new OverrideIndex(callerDigest)
   }
 
-  /** All that were put and are not gone, whether or not they fit the plan. */
+  /** Returns all overrides that were put and not removed, whether or not they fit the plan. */
   list(): TimedOverride[] {
     return Array.from(this.#fitted.values(), ({ timed }) => timed)
   }
 
-  /** Whether it was put, and neither gone nor put anew with other times since. */
+  /** Whether this override was put, and has neither been removed nor put again with other times since. */
   has(timed: TimedOverride): boolean {
     return this.#fitted.get(timed.override.id)?.timed === timed
   }
@@ -135,7 +135,7 @@ export class PlanOverrides {
     this.#fitted.delete(id)
   }
 
-  /** One whose end alone has changed is not fitted again. */
+  /** Fits an override to the plan, unless only its end has changed. */
   #fit(timed: TimedOverride): Fitted {
     const { override, fromMs, toMs } = timed
     const known = this.#fitted.get(override.id)
@@ -159,7 +159,7 @@ type PlannedRules = Pick<Plan, 'policiesById'>
 
 interface Fitted {
   readonly timed: TimedOverride
-  /** Undefined where it does not fit. */
+  /** Undefined if the override does not fit the plan, or is for all policies. */
   readonly variant: Variant | undefined
   readonly values: readonly string[]
 }

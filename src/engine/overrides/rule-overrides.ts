@@ -5,17 +5,17 @@ import type { StatedLimit } from '../../policy/stated-limit.ts'
 import type { Counter } from '../../store/charges.ts'
 import type { CallerDigest } from '../decide-options.ts'
 
-/** The overrides of one rule. One of a caller wins over one of all callers. */
+/** The overrides of one rule. An override for a single caller wins over one for all callers. */
 export class RuleOverrides {
   readonly #ofAll: Variant[] = []
-  /** By the value of the first limit key, then by that of the next. */
+  /** A tree by the value of the first limit key, then of the next, and so on. */
   readonly #byValue: ValueNode = new Map()
   readonly #ofCallers = new Map<Variant, readonly string[]>()
-  /** By the digest of all values, for those who do not know them. Made when it is first needed. */
+  /** Variants by the digest of all values, for lookups that do not know the values. Built when first needed. */
   #byDigest: VariantLists | undefined
-  /** The digest of nothing when that was made: another one tells that digests have another key now. */
+  /** The digest of no values when `#byDigest` was built. A different one means that the digest key has changed. */
   #digestOfNothing = ''
-  /** For each limit key, whether its values are known by their digests. */
+  /** For each limit key, whether its values are kept as digests. */
   readonly #isDigest: readonly boolean[]
   readonly #callerDigest: CallerDigest
 
@@ -41,7 +41,7 @@ export class RuleOverrides {
     if (this.#byDigest !== undefined) addTo(this.#byDigest, this.#callerDigest(values), variant)
   }
 
-  /** One that was added, with the same values. */
+  /** Removes a variant that was added with the same values. */
   remove(variant: Variant, values: readonly string[]): void {
     if (values.length === 0) return void this.#ofAll.splice(this.#ofAll.indexOf(variant), 1)
     removeFrom(this.#byValue, values, variant)
@@ -49,7 +49,7 @@ export class RuleOverrides {
     if (this.#byDigest !== undefined) removeFrom(this.#byDigest, [this.#callerDigest(values)], variant)
   }
 
-  /** `values`: in the order of the rule's limit keys. */
+  /** Returns the variant in force for a caller. `values` are in the order of the rule's limit keys. */
   find(values: readonly string[], nowMs: number): Variant | undefined {
     let node: ValueNode | Variant[] | undefined = this.#ofCallers.size === 0 ? undefined : this.#byValue
     for (let k = 0; node !== undefined && k < this.#isDigest.length; k++) {
@@ -59,7 +59,7 @@ export class RuleOverrides {
     return (node && latestInForce(node as Variant[], nowMs)) ?? latestInForce(this.#ofAll, nowMs)
   }
 
-  /** `digest`: as `subjectDigest`; undefined: it is not known. */
+  /** Returns the variant in force for a caller. `digest` is made by `subjectDigest`; undefined means that it is unknown. */
   findByDigest(digest: string | undefined, nowMs: number): Variant | undefined {
     const own = digest === undefined ? undefined : this.#digests().get(digest)
     return (own && latestInForce(own, nowMs)) ?? latestInForce(this.#ofAll, nowMs)
@@ -76,7 +76,7 @@ export class RuleOverrides {
   }
 }
 
-/** Names the caller of a rule in the way in which overrides know it. */
+/** Digests a caller's values as overrides of the rule hold them: credentials are digests already. */
 export function subjectDigest({ limitKeys }: PlanRule, values: readonly string[], callerDigest: CallerDigest): string {
   return callerDigest(values.map((value, k) => (isCredential(limitKeys[k]!) ? callerDigest([value]) : value)))
 }
@@ -103,7 +103,7 @@ function removeFrom(node: ValueNode, [value, ...values]: readonly string[], vari
   }
 }
 
-/** One override takes the place of another at its moment of force. */
+/** The latest override wins: it replaces the earlier ones when it comes into force. */
 function latestInForce(variants: readonly Variant[], nowMs: number): Variant | undefined {
   let latest: Variant | undefined
   for (let i = 0; i < variants.length; i++) {
@@ -113,20 +113,20 @@ function latestInForce(variants: readonly Variant[], nowMs: number): Variant | u
   return latest
 }
 
-/** A rule under an override, with its counters open in a store: those of the rule, under other limits. */
+/** A rule under an override, with its counters open in a store: the rule's counters under other limits. */
 export interface Variant {
   readonly override: Override
-  /** In force from then on, and no longer at `toMs`, on the monotonic clock. */
+  /** In force from `fromMs` up to but not including `toMs`, on the monotonic clock. */
   readonly fromMs: number
   readonly toMs: number
-  /** With the rule of the bundle as its `variantOf`. */
+  /** The changed rule, whose `variantOf` is the rule of the bundle. */
   readonly rule: PlanRule
-  /** One for each of the rule's. */
+  /** One for each of the changed rule's counters; none if the override lifts or blocks the rule. */
   readonly counters: readonly Counter[]
   readonly stated: readonly StatedLimit[]
 }
 
-/** The rule of the bundle: what decisions, metrics and logs name. */
+/** Returns the rule of the bundle, which decisions, metrics and logs name. */
 export function bundleRule(rule: PlanRule): PlanRule {
   return rule.variantOf ?? rule
 }

@@ -6,7 +6,7 @@ import { keyIndexesOf, type Run } from '../run.ts'
 import type { ExplainedCounter } from '../seen-counters.ts'
 import { AMBIGUOUS_MATCH, APPLIES, type Mismatch, NO_MATCH, OVER, type Verdict } from '../verdict.ts'
 
-/** What would be decided for a request, and why. Nothing was taken for it. */
+/** The decision that a request would get, and why. Nothing was taken for it. */
 export interface Explanation {
   readonly decision: Decision
   /** Every policy of the plan, in bundle order. */
@@ -15,39 +15,39 @@ export interface Explanation {
 
 export interface ExplainedPolicy {
   readonly policy: PlanPolicy
-  /** Why it does not cover the request; undefined where it does. */
+  /** Why it does not cover the request; undefined if it does. */
   readonly why: Mismatch | undefined
-  /** Empty where the policy does not cover the request. */
+  /** Empty if the policy does not cover the request. */
   readonly rules: readonly ExplainedRule[]
 }
 
 export interface ExplainedRule {
   readonly rule: PlanRule
-  /** Why it does not apply; undefined where it does. */
+  /** Why it does not apply; undefined if it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
-  /** What the request would take from each of its counters, in their units; undefined where two readers could understand it differently. */
+  /** What the request would take from each of its counters, in their units; undefined if two readers could disagree on it. */
   readonly cost: number | undefined
-  /** Of its match and its limit keys. */
+  /** Descriptors of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]
-  /** Their state before the request. Empty where the rule does not apply, or the store is unavailable. */
+  /** State of its counters before the request. Empty if the rule does not apply or the store is unavailable. */
   readonly counters: readonly ExplainedCounter[]
-  /** The one that is in force for this caller. */
+  /** The override in force for this caller. */
   readonly override: Override | undefined
 }
 
 export interface ExplainedDescriptor {
   readonly key: string
-  /** Undefined where it is missing or repeated. */
+  /** Undefined if it is missing or repeated. */
   readonly value: string | undefined
 }
 
-/** An explanation whose policies are described one by one, as they are asked for. */
+/** An explanation whose policies are described one by one, as they are iterated. */
 export interface StepwiseExplanation {
   readonly decision: Decision
   readonly policies: Iterable<ExplainedPolicy>
 }
 
-/** Every policy, as a run that looks has seen it. The run must stay as it is until all of them are described. */
+/** Describes every policy as a run that only looks has seen it. The run must not change until all of them are described. */
 export function* describePolicies(run: Run): Generator<ExplainedPolicy> {
   const { policies, count } = run.matches
   const matched = new Set(policies.slice(0, count))
@@ -58,7 +58,7 @@ export function* describePolicies(run: Run): Generator<ExplainedPolicy> {
 }
 
 function describeRules(run: Run, policy: PlanPolicy): ExplainedRule[] {
-  // A shadow policy is left out as a whole.
+  // A decision leaves out an ambiguous shadow policy as a whole.
   const isLeftOut = run.simulates(policy) && run.isAmbiguous(policy) && blockIn(run, policy) === undefined
   const verdicts = run.judge(policy)
   return policy.rules.map((rule, i) => {
@@ -75,7 +75,7 @@ function describeRules(run: Run, policy: PlanPolicy): ExplainedRule[] {
   })
 }
 
-/** Undefined where the field that says it is repeated, and where it depends on a body that can be understood in more than one way. */
+/** Returns undefined if the field that states the cost is repeated, or if the cost depends on an ambiguous body. */
 function costOf(run: Run, { cost }: PlanRule, unit: number): number | undefined {
   const amount = cost.of(run)
   return Number.isNaN(amount) || (cost.needsBody && run.isBodyAmbiguous) ? undefined : amount / unit

@@ -11,11 +11,11 @@ import type { CallerDigest } from '../decide-options.ts'
 import type { Variant } from '../overrides/rule-overrides.ts'
 import { shownLevel } from '../verdict.ts'
 
-/** Names the counters of one rule for one caller. */
+/** Identifies the counters of one rule for one caller. */
 export interface CounterName {
   readonly policy: string
   readonly rule: string
-  /** A text for each of the rule's limit_keys, and nothing else. */
+  /** One string for each of the rule's limit_keys, and nothing else. */
   readonly values: Readonly<Record<string, string>>
 }
 
@@ -24,26 +24,26 @@ export type Inspection =
   | {
       readonly ok: true
       readonly rule: PlanRule
-      /** By its limit keys, as its counters have them. */
+      /** In the order of its limit keys, as the counters have them. */
       readonly values: readonly string[]
       readonly counters: readonly CounterStatus[]
-      /** The one that is in force for this caller. */
+      /** The override in force for this caller. */
       readonly override: Override | undefined
     }
   | { readonly ok: false; readonly error: InspectionError }
 
 export type InspectionError = 'unknown_policy' | 'unknown_rule' | 'wrong_values' | 'store_unavailable'
 
-/** A rule's counters for one caller, found by their name. */
+/** A rule's counters for one caller. */
 export interface FoundCounters {
   readonly rule: PlanRule
   readonly values: readonly string[]
-  /** A row for each of the rule's counters, at no cost. */
+  /** One row of cost 0 for each of the rule's counters. */
   readonly charges: Charges
   readonly variant: Variant | undefined
 }
 
-/** Under the limits that are in force at `nowMs`. */
+/** Finds the counters under the limits in force at `nowMs`. */
 export function findCounters(active: ActivePlan | undefined, name: CounterName, nowMs: number): FoundCounters | InspectionError {
   const policy = active?.plan.policiesById.get(name.policy)
   if (policy === undefined) return 'unknown_policy'
@@ -60,7 +60,7 @@ export function findCounters(active: ActivePlan | undefined, name: CounterName, 
   return { rule, values, charges, variant }
 }
 
-/** Reads them without taking anything. */
+/** Reads the counters without taking anything. */
 export function inspectCounters(
   { rule, values, charges, variant }: FoundCounters,
   store: CounterStore,
@@ -69,7 +69,7 @@ export function inspectCounters(
 ): Inspection | Promise<Inspection> {
   const results = new ChargeResults()
   const report = (outcome: Outcome): Inspection => {
-    // Where a store lets everything pass while it is unreachable, it takes nothing, and does not know what is left.
+    // A store that lets everything pass while it is unreachable takes nothing and does not know what is left.
     if (outcome === 'unavailable' || results.takenFrom === 'none') return { ok: false, error: 'store_unavailable' }
     const counters = rule.counters.map((counter, row) =>
       statusOf(variant?.rule.counters[row] ?? counter, results.levels[row]!, results.wallMs),
@@ -81,7 +81,7 @@ export function inspectCounters(
   return outcome instanceof Promise ? outcome.then(report) : report(outcome)
 }
 
-/** The values in the order of the rule's keys; undefined where one is missing, empty, not a string, unknown, or no address. */
+/** Returns the values in the order of the rule's keys; undefined if one is missing, empty, not a string, unknown, or not a valid address. */
 function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): string[] | undefined {
   const given = new Map<string, string>()
   for (const [text, value] of Object.entries(values ?? {})) {
@@ -95,16 +95,16 @@ function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): stri
   return limitKeys.every((key) => given.has(key)) ? limitKeys.map((key) => given.get(key)!) : undefined
 }
 
-/** The state of one counter of a rule for one caller: in tokens, and that of a budget in hundredths of a unit of its currency. */
+/** The state of one counter of a rule for one caller, in tokens or, for a budget, in hundredths of a currency unit. */
 export interface CounterStatus {
   readonly kind: PlanCounter['part']
   /** The most that it can ever hold. */
   readonly limit: number
-  /** What is left, with fractions. Settlements may leave a debt: then it is negative. */
+  /** What is left, with fractions. It is negative if settlements left a debt. */
   readonly level: number
   /** What is left, rounded down, and never negative. */
   readonly remaining: number
-  /** Until it is full again. */
+  /** Time until it is full again. */
   readonly resetMs: number
 }
 
@@ -119,7 +119,7 @@ export function statusOf(counter: PlanCounter, level: number, wallMs: number): C
   }
 }
 
-/** A caller's values by the rule's limit keys, as operators may see them: credentials are digests. */
+/** Returns a caller's values by limit key, as operators may see them: credentials are digests. */
 export function shownValues(
   { limitKeys }: Pick<PlanRule, 'limitKeys'>,
   values: readonly string[],
