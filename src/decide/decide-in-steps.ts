@@ -4,35 +4,35 @@ import type { Evaluation } from '../engine/evaluation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import { answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'
 
-/** The steps of one decision. Whether they take, and who is told of it, is their own business. */
+/** The steps of one decision. Implementations choose whether they take, and whether they count and log. */
 export interface DecisionSteps {
-  /** Whether the body must be read before the request can be decided; an answer where nothing more can be asked. */
+  /** Whether the body must be read before the request can be decided; an answer if that failed. */
   needsBody(): BodyNeed | DecisionAnswer
-  /** What the head alone decides, undefined where that is nothing. Nothing is taken. */
+  /** Returns the answer if the head alone decides it, otherwise undefined. Takes nothing. */
   precheck(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined>
-  /** The last step, where no body was read. */
+  /** Decides as the last step, without a body. */
   decide(): DecisionAnswer | Promise<DecisionAnswer>
-  /** The last step, with what the body says of its cost. */
+  /** Decides as the last step, with the facts from the body. */
   decideWithBody(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer>
-  /** The last step, where the body keeps the request from being decided. */
+  /** Ends the steps if the body keeps the request from being decided. */
   refuse(reason: Reason): DecisionAnswer
 }
 
 /** A request's body, which is read only if a rule needs it. */
 export interface UnreadBody {
-  /** As its head says. */
+  /** Length stated in the head. */
   readonly contentLength: number | undefined
-  /** `isEnforced`: whether the request is refused where this fails. */
+  /** Reads the body. `isEnforced` means that the request is refused if this fails. */
   read(isEnforced: boolean): Promise<ReadCost>
 }
 
-/** What a body says of its cost, why that cannot be told, or that its sender is gone. */
+/** The facts from a body that determine its cost, or why they cannot be known, or that its sender is gone. */
 export type ReadCost = NonNullable<RequestFacts['body']> | Reason | 'gone'
 
 /**
- * The way of a request to its decision, for all who decide in several steps. What the head alone decides is decided before the body is read, and
- * only a rule that enforces can refuse a request for its body. Returns at once where no body is read and the store answers at once; undefined where
- * the sender went away meanwhile: then nothing was taken.
+ * The one way to decide in several steps. Whatever the head alone decides is decided before the body is read, and only an enforcing rule can refuse a
+ * request for its body. Returns a promise only if the body is read or a step returns one. Returns undefined if the sender is gone, in which case nothing
+ * was taken.
  */
 export function decideInSteps(
   steps: DecisionSteps,
@@ -55,12 +55,12 @@ async function decideByBody(steps: DecisionSteps, body: UnreadBody, isEnforced: 
   return isEnforced && typeof cost === 'string' ? steps.refuse(cost) : steps.decideWithBody(factsOf(cost))
 }
 
-/** Where a body cannot be read, rules in shadow mode do without an estimate, as if there were no body. */
+/** Returns the facts from a body. If it cannot be read, rules in shadow mode go without an estimate, as if there were no body. */
 export function factsOf(cost: ReadCost | undefined): BodyFacts {
   return typeof cost !== 'string' || cost === 'repeated_descriptor' ? cost : undefined
 }
 
-/** The steps of an evaluation that nobody counts or logs. */
+/** The steps of an evaluation that is neither counted nor logged. */
 export class UnrecordedSteps implements DecisionSteps {
   readonly #evaluation: Evaluation
 

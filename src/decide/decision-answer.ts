@@ -3,21 +3,21 @@ import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import { pushRateLimit, pushReject, resetSeconds } from './rate-limit-fields.ts'
 
-/** What a door sends back, in whatever form its protocol has for it. */
+/** The answer that a door sends, in the form of its protocol. */
 export type DecisionAnswer = DecidedAnswer | RefusedAnswer
 
 interface DecidedAnswer {
   readonly status: number
   readonly decision: Allowed | Rejected
   readonly refusal: undefined
-  /** Whether a debug session asks, and how long the decision took. */
+  /** Whether the request has a debug session, and how long the decision took. */
   readonly isDebug: boolean
   readonly latencyMs: number
-  /** The token of what was taken, where the gateway settles it. */
+  /** Token of the reservation, if the gateway settles it. */
   readonly reservation: string | undefined
 }
 
-/** Nothing was decided, and nothing taken. */
+/** An answer without a decision: the request could not be decided, or answering it failed. */
 export interface RefusedAnswer {
   readonly status: number
   readonly decision: undefined
@@ -27,13 +27,13 @@ export interface RefusedAnswer {
   readonly reservation: undefined
 }
 
-/** The answer to a decision that nobody counts or logs. */
+/** Returns the answer to a decision that is neither counted nor logged. */
 export function answerOf(decision: Decision): DecisionAnswer {
   return decision.action === 'refuse' ? refusedAnswer(decision.reason) : decidedAnswer(decision, false, 0)
 }
 
 export function decidedAnswer(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): DecidedAnswer {
-  // An allowed request may carry the reason of a would-reject.
+  // The reason of an allowed request may be that of a would-reject.
   const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
   return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined }
 }
@@ -42,7 +42,7 @@ export function refusedAnswer(refusal: Reason): RefusedAnswer {
   return { status: REASONS[refusal].status, decision: undefined, refusal, isDebug: false, latencyMs: 0, reservation: undefined }
 }
 
-/** The header fields of an answer, without those that every response has. */
+/** Returns the header fields of an answer, without those that every response has. */
 export function answerHeaders({ decision, refusal, isDebug, latencyMs, reservation }: DecisionAnswer): HeaderList {
   if (decision === undefined) return ['X-Edge-Reason', refusal]
   const headers = decisionHeaders(decision, isDebug, latencyMs)
@@ -50,10 +50,10 @@ export function answerHeaders({ decision, refusal, isDebug, latencyMs, reservati
   return headers
 }
 
-/** Carries a reservation's token. */
+/** Carries the token of a reservation. */
 export const RESERVATION_FIELD = 'X-Edge-Reservation'
 
-/** The fields that tell a caller how it stands; with `isDebug`, also what an operator wants to know. */
+/** Returns the fields about the caller's limit and, with `isDebug`, those for operators. */
 function decisionHeaders(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): HeaderList {
   const headers: HeaderList = []
   if (decision.action === 'reject') pushReject(headers, decision)
@@ -63,10 +63,10 @@ function decisionHeaders(decision: Allowed | Rejected, isDebug: boolean, latency
 }
 
 const MAX_VALUE_CHARACTERS = 256
-// A bundle may key a request in many ways; clients bound the size of a head.
+// A bundle may use many descriptors for one request, and clients limit the size of a response head.
 const MAX_DESCRIPTORS = 32
 
-/** What an operator with a debug session sees. */
+/** Adds the fields for an operator with a debug session. */
 function pushDebug(headers: HeaderList, decision: Allowed | Rejected, latencyMs: number): void {
   const { policy, rule } = decision
   headers.push(
@@ -96,7 +96,7 @@ function modeOf({ policy, isShadowed }: Allowed | Rejected): string {
   return isShadowed ? 'shadow' : policy.mode
 }
 
-/** Callers choose these values: no control characters, nothing outside Latin-1, not endless. */
+/** Callers choose these values, so control characters and non-Latin-1 characters are replaced and the length is bounded. */
 function headerSafe(text: string): string {
   return text.slice(0, MAX_VALUE_CHARACTERS).replace(/[^\x20-\x7e\xa0-\xff]/g, '?')
 }

@@ -17,36 +17,36 @@ import { asksToSettle, type Door, hintedBody, type NoteDecided, type Question } 
 export interface PipelineParts extends RecorderParts {
   readonly engine: Engine
   readonly debugSessions: DebugSessions | undefined
-  /** What gateways may say beside the question; undefined in `reverse_proxy`, where clients would. */
+  /** What gateways may add to a question; undefined in `reverse_proxy`, where it would come from clients. */
   readonly gateway: GatewayParts | undefined
-  /** Undefined where nobody keeps a record of requests. */
+  /** Undefined if decided requests are not logged. */
   readonly noteDecided?: NoteDecided | undefined
-  /** Undefined where nothing is traced. */
+  /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined
 }
 
 export interface GatewayParts {
   readonly reservations: Reservations
-  /** Whether what they say about bodies counts. */
+  /** Whether their header fields about bodies are used. */
   readonly hasHints: boolean
 }
 
 /** The answer to a call of the rate limit service. */
 export interface LimitAnswer {
   readonly answer: DecisionAnswer
-  /** One for each descriptor; none where nothing was decided. */
+  /** One for each descriptor; none if nothing was decided. */
   readonly statuses: readonly DescriptorStatus[]
 }
 
 /**
- * From a question to its answer: asks the engine, counts and logs the outcome. Every door is a thin front of this. It never throws
- * and never rejects: what breaks becomes an answer too.
+ * The way from a question to its answer: asks the engine, counts and logs the outcome. Every door is a thin layer over this. It never throws and never
+ * rejects, because failures become answers too.
  */
 export class DecisionPipeline {
   readonly #parts: PipelineParts
   readonly #recorder: DecisionRecorder
   readonly #pendingParts: PendingDecisionParts
-  /** Filled anew for each question: the engine reads it before it returns. */
+  /** Reused for every question, which is safe because the engine reads it before it returns. */
   readonly #options: DecisionOptions = {
     withDescriptors: false,
     given: undefined,
@@ -62,13 +62,13 @@ export class DecisionPipeline {
     this.#pendingParts = { recorder: this.#recorder, clock: parts.clock, noteDecided: parts.noteDecided }
   }
 
-  /** Decides in one step. Returns at once where the engine does; until then the question must stay as it is. */
+  /** Decides in one step. Returns a promise only if the engine does; until that resolves, the question must not change. */
   decide(question: Question): DecisionAnswer | Promise<DecisionAnswer> {
     const { tracing } = this.#parts
     return tracing === undefined ? this.#answer(question, undefined) : this.#trace(question, tracing)
   }
 
-  /** Decides a call of the rate limit service in one step. `traceparent` is what came with the call. */
+  /** Decides a call of the rate limit service in one step. `traceparent` is the field that came with the call. */
   decideDescriptors(call: LimitCall, traceparent?: string): LimitAnswer | Promise<LimitAnswer> {
     const span = this.#parts.tracing?.startDecision('rate_limit', traceparent)
     const result = this.#answerDescriptors(call)
@@ -77,7 +77,7 @@ export class DecisionPipeline {
     return endedLimits(span, result)
   }
 
-  /** Whether anybody needs a `traceparent`. */
+  /** Whether a `traceparent` is needed at all. */
   get isTraced(): boolean {
     return this.#parts.tracing !== undefined
   }
@@ -119,8 +119,8 @@ export class DecisionPipeline {
   }
 
   /**
-   * For doors that decide in several steps, because a body may have to be read in between. `cookie` may name a debug session. `trace` is
-   * the request's, where it is traced.
+   * Opens a decision in several steps, for doors that may have to read a body in between. `cookie` may contain a debug session. `trace` belongs to the
+   * request, if it is traced.
    */
   open(door: Door, view: RequestView, cookie: string | undefined, trace?: RequestTrace): PendingDecision | RefusedAnswer {
     const { engine, debugSessions } = this.#parts
@@ -134,22 +134,22 @@ export class DecisionPipeline {
     }
   }
 
-  /** A door cannot even ask. `detail` is for the log. */
+  /** Answers a request that a door cannot even ask about. `detail` is for the log. */
   refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
     return this.#recorder.refuse(door, reason, detail)
   }
 
-  /** A door's own code failed. The client learns that it did, the log learns why. */
+  /** Answers after a door's own code failed. The client learns only that it failed; the log has the cause. */
   fail(door: Door, error: unknown): RefusedAnswer {
     return this.#recorder.fail(door, error)
   }
 
-  /** The same where the question was decided, and is counted already. */
+  /** Answers after a failure like `fail`, for a question that was decided and counted already. */
   failDecided(error: unknown): RefusedAnswer {
     return this.#recorder.failDecided(error)
   }
 
-  /** The same where the client already has its response, or a part of it. */
+  /** Logs a failure for which the client already has its response, or part of it. */
   logFailure(error: unknown): void {
     this.#recorder.logFailure(error)
   }

@@ -17,7 +17,7 @@ export interface RecorderParts {
   readonly questions: QuestionMetrics
 }
 
-/** Turns what came of a question into its answer, which is counted and perhaps logged. */
+/** Turns the outcome of a question into its answer, counts it, and logs a sample. */
 export class DecisionRecorder {
   readonly #parts: RecorderParts
   readonly #log: DecisionLog
@@ -38,25 +38,25 @@ export class DecisionRecorder {
     return decidedAnswer(decision, isDebug, latencyMs)
   }
 
-  /** A request that cannot be decided. `detail` is for the log. */
+  /** Answers a request that cannot be decided. `detail` is for the log. */
   refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
     this.#parts.questions.count(door, 'refuse')
     return this.#refuse(reason, detail)
   }
 
-  /** Our own code failed. The client learns that it did, the log learns why. */
+  /** Answers after our own code failed. The client learns only that it failed; the log has the cause. */
   fail(door: Door, error: unknown): RefusedAnswer {
     this.logFailure(error)
     return this.refuse(door, 'internal_error')
   }
 
-  /** The same where the question was decided, and is counted already. */
+  /** Answers after a failure like `fail`, for a question that was decided and counted already. */
   failDecided(error: unknown): RefusedAnswer {
     this.logFailure(error)
     return this.#refuse('internal_error')
   }
 
-  /** The same where the client already has its response, or a part of it. */
+  /** Logs a failure for which the client already has its response, or part of it. */
   logFailure(error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
   }
@@ -69,8 +69,8 @@ export class DecisionRecorder {
 }
 
 /**
- * One line per rule and second for rejects and would-rejects, one per reason and second for refusals; each says how
- * many more it stands for. Keys are named, values are not: they may be API keys.
+ * Writes at most one line per rule and second for rejects and would-rejects, and one per reason and second for refusals; each says how many were left out
+ * before it. Lines name keys but never values, which may be API keys.
  */
 class DecisionLog {
   readonly #logger: Logger
@@ -86,7 +86,7 @@ class DecisionLog {
     for (const { rule, reason } of decision.wouldRejects) this.#write('would_reject', rule, reason, nowMs)
   }
 
-  /** A request that could not be decided. */
+  /** Logs a request that could not be decided. */
   noteRefused(reason: Reason, nowMs: number, detail?: string): void {
     const unlogged = this.#byReason.admit(reason, nowMs)
     if (unlogged === undefined) return
@@ -108,14 +108,17 @@ export interface BudgetWarningParts {
   readonly clock: Clock
   readonly logger: Logger
   readonly metrics: BudgetWarningMetrics
-  /** Names a caller without its values: they may be API keys. */
+  /** Identifies a caller without its values, which may be API keys. */
   readonly callerDigest: CallerDigest
 }
 
-/** For each rule: each line names a caller, and none of them is named again in its window. */
+/** Applies to each rule. It is generous because each line is about another caller, or another share of the same caller's budget. */
 const LINES_PER_SECOND = 100
 
-/** Tells operators of budgets that are nearly spent. All are counted and logged. Only where very many callers reach a share at once, a line says how many more it stands for. */
+/**
+ * Reports budgets that are nearly spent. All warnings are counted, and all are logged unless very many callers reach a share at once; the next line then
+ * says how many were left out.
+ */
 export class BudgetWarnings {
   readonly #parts: BudgetWarningParts
   readonly #byRule = new Sampler<PlanRule>(new WeakMap(), LINES_PER_SECOND)

@@ -16,18 +16,18 @@ export interface PendingDecisionParts {
   readonly noteDecided: NoteDecided | undefined
 }
 
-/** A request on its way to a decision in several steps. Like the pipeline, it never throws and never rejects. */
+/** A request that is being decided in several steps. Like the pipeline, it never throws and never rejects. */
 export class PendingDecision implements DecisionSteps {
   readonly #parts: PendingDecisionParts
   readonly #door: Door
   readonly #evaluation: Evaluation
-  /** Whether a debug session asks. */
+  /** Whether the request has a debug session. */
   readonly #isDebug: boolean
   readonly #view: RequestView
-  /** Of the request, where it is traced. */
+  /** Trace of the request, if it is traced. */
   readonly #trace: RequestTrace | undefined
   #startMs: number
-  /** Of the step that is under way. */
+  /** Span of the step in progress. */
   #span: DecisionSpan | undefined
 
   constructor(
@@ -56,12 +56,12 @@ export class PendingDecision implements DecisionSteps {
     }
   }
 
-  /** Who sends the body that must be read: limit keys and their values in turn. */
+  /** Identifies the sender of a body that must be read, by alternating limit keys and values. */
   bodyCaller(): readonly string[] {
     return this.#evaluation.bodyCaller()
   }
 
-  /** What the head alone decides, undefined where that is nothing. Nothing is taken. Returns at once where the engine does. */
+  /** Returns the answer if the head alone decides it, otherwise undefined. Takes nothing. Returns a promise only if the engine does. */
   precheck(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined> {
     this.#span = this.#trace?.startDecision()
     try {
@@ -73,12 +73,12 @@ export class PendingDecision implements DecisionSteps {
     }
   }
 
-  /** Takes. It is the last step, for callers that did not wait since they opened it. Returns at once where the engine does. */
+  /** Decides and takes as the last step, for callers that have not waited since they opened it. Returns a promise only if the engine does. */
   decide(): DecisionAnswer | Promise<DecisionAnswer> {
     return this.#decide(undefined)
   }
 
-  /** The same with what the body says of its cost. The time that it took to come is no time of the decision. */
+  /** Decides like `decide`, with the facts from the body. The time it took to arrive does not count as decision time. */
   decideWithBody(body: BodyFacts): DecisionAnswer | Promise<DecisionAnswer> {
     this.#startMs = this.#parts.clock.nowMs()
     return this.#decide(body)

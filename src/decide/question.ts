@@ -4,32 +4,35 @@ import { MAX_TOKENS } from '../llm/usage.ts'
 import type { Plan } from '../policy/plan.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
 
-/** A question as a door has read it: may this request go on? */
+/** A question as a door has read it: may this request proceed? */
 export interface Question {
   readonly door: Door
-  /** The request that is asked about, or why it cannot be told. A field that comes twice is never guessed. */
+  /** Returns the request in question, or why it cannot be determined. A repeated field is never guessed. */
   original(): RequestView | Reason
-  /** All cookies in one text: they may name a debug session. */
+  /** All cookies as one string, which may contain a debug session. */
   cookie(): string | undefined
-  /** Of the call, else of the request that is asked about: what its caller traces. */
+  /** The `traceparent` of the call or, failing that, of the request in question. */
   traceparent(): FieldValue
 }
 
-/** What asks: the label `door` of `edge_questions_total`. */
+/** The protocol that asks, which is the label `door` of `edge_questions_total`. */
 export type Door = 'decision' | 'forward_auth' | 'auth_request' | 'ext_authz' | 'ext_authz_grpc' | 'rate_limit' | 'proxy'
 
-/** Is told of each request that was allowed or rejected, with what is known of its body, before the view changes. Must not throw. */
+/** Called for each request that was allowed or rejected, with the known facts of its body, before the view changes. Must not throw. */
 export type NoteDecided = (view: RequestView, body: BodyFacts) => void
 
-/** As long as a body's `model` may be (`llm/llm-request.ts`). */
+/** The longest model name accepted; that in a body has the same bound (see `llm/llm-request.ts`). */
 const MAX_MODEL_CHARACTERS = 256
 
-/** Whether the gateway says that it settles what the request takes. Anything but one field with exactly this value does not. */
+/** Whether the gateway will settle what the request takes. Only a single field with exactly this value says so. */
 export function asksToSettle(view: RequestView): boolean {
   return view.header('x-edge-settle') === '1'
 }
 
-/** What the gateway says of a body that is not read here. `hasHints`: whether that counts. Undefined: nothing, or no rule needs it. */
+/**
+ * Returns the gateway's facts about a body that is not read here. `hasHints` says whether these fields are used. Undefined if there are none, or no rule
+ * needs them.
+ */
 export function hintedBody(view: RequestView, { needsBody }: Plan, hasHints: boolean): BodyFacts {
   if (!hasHints || !needsBody) return undefined
   const prompt = view.header('x-edge-prompt-tokens')
@@ -40,7 +43,7 @@ export function hintedBody(view: RequestView, { needsBody }: Plan, hasHints: boo
   return { promptTokens: tokensOf(prompt) ?? 0, requestedTokens: tokensOf(most), choices: 1, isStream: false, model: modelOf(model) }
 }
 
-/** What is not a positive whole number counts as absent. */
+/** Treats anything but a positive whole number as absent. */
 function tokensOf(value: FieldValue): number | undefined {
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return undefined
   return Math.min(Number(value), MAX_TOKENS) || undefined

@@ -3,7 +3,7 @@ import type { HeaderList } from '../http1/header-fields.ts'
 import { flatText } from '../memory/buffers.ts'
 import type { PlanRule } from '../policy/plan.ts'
 
-// RFC 9651: integers of structured fields have at most 15 digits.
+// RFC 9651: integers in structured fields have at most 15 digits.
 const MAX_INTEGER = 999_999_999_999_999
 
 export function pushRateLimit(headers: HeaderList, limit: RateLimit, resetS: number): void {
@@ -12,7 +12,7 @@ export function pushRateLimit(headers: HeaderList, limit: RateLimit, resetS: num
   headers.push('RateLimit', `${rule.policy.quotedId};r=${remaining};t=${resetS}`)
 }
 
-/** On allow: the seconds until the bucket is full again. */
+/** Rounds `resetMs` up to whole seconds. */
 export function resetSeconds(limit: RateLimit): number {
   return Math.min(Math.ceil(limit.resetMs / 1000), MAX_INTEGER)
 }
@@ -26,13 +26,13 @@ export function pushReject(headers: HeaderList, decision: Rejected): void {
   if (limit !== undefined) pushRateLimit(headers, limit, retryAfterS)
 }
 
-/** Writes the fields of an allowed request's limit down as the wire carries them. The fewer pieces a text is made of, the sooner it is put together. */
+/** Formats the fields of an allowed request's limit for the wire. Text is built from as few pieces as possible, because fewer are faster to join. */
 export class RateLimitText {
   readonly #before: string
-  /** Some rules have several limits; the last one is kept. */
+  /** Some rules have several limits; only the one used last is cached. */
   readonly #constants = new WeakMap<PlanRule, Constant>()
 
-  /** `before`: what every text begins with. */
+  /** `before` is the beginning of every text. */
   constructor(before: string) {
     this.#before = before
   }
@@ -57,7 +57,7 @@ export class RateLimitText {
   }
 }
 
-/** What all texts that name a rule and its limit have in common. */
+/** The parts that all texts for a rule and its limit share. */
 interface Constant {
   readonly limitText: string
   readonly untilRemaining: string

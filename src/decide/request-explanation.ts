@@ -7,31 +7,31 @@ import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from './d
 export interface AskedRequest {
   readonly method: string
   readonly uri: string
-  /** Undefined: the request names none. */
+  /** Undefined if the request names no host. */
   readonly host: string | undefined
-  /** Names and values in turn. A name may come more than once. */
+  /** Alternating names and values. A name may occur more than once. */
   readonly fields: readonly string[]
   readonly body: string | undefined
 }
 
-/** What a request would get now, and why. Nothing was taken, counted or logged for it. */
+/** The answer that a request would get now, and why. Nothing was taken, counted or logged for it. */
 export interface RequestExplanation {
   readonly answer: DecisionAnswer
-  /** As the client, or the gateway that asks, would get them; without those that every response has. */
+  /** Header fields that the client, or the gateway that asks, would get, without those that every response has. */
   readonly headers: HeaderList
-  /** Empty where the request was refused before a policy was looked at. */
+  /** Empty if the request was refused before any policy was looked at. */
   readonly policies: Iterable<ExplainedPolicy>
 }
 
-/** How a mode would respond to a request. */
+/** Explains how the service, in its current mode, would respond to a request. */
 export type ExplainRequest = (asked: AskedRequest) => Promise<RequestExplanation>
 
-/** A request that no policy sees. */
+/** Explains a request that is refused before any policy sees it. */
 export function explainRefusal(reason: Reason): RequestExplanation {
   return explanationOf(refusedAnswer(reason), [])
 }
 
-/** A request that the engine decides. */
+/** Explains a request that the engine decides. */
 export function explainDecision({ decision, policies }: StepwiseExplanation): RequestExplanation {
   return explanationOf(answerOf(decision), policies)
 }

@@ -11,7 +11,7 @@ interface SettlementRecorderParts {
   readonly logger: Logger
 }
 
-/** Counts reservations and what became of them. What went wrong is logged, one line per reason and second. */
+/** Counts reservations and their settlements. Failures are logged, at most one line per reason and second. */
 export class SettlementRecorder {
   readonly #parts: SettlementRecorderParts
   readonly #issued: CounterFamily
@@ -43,7 +43,7 @@ export class SettlementRecorder {
     this.#parts.logger.warn({ event: 'settlement_refused', reason: outcome, unlogged }, 'a reservation was not settled')
   }
 
-  /** Our own code failed. The client learns that it did, the log learns why. */
+  /** Logs a failure of our own code. The client learns only that it failed; the log has the cause. */
   logFailure(error: unknown): void {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a settlement could not be handled')
   }
