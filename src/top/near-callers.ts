@@ -19,7 +19,7 @@ const LOOKED_AT_ONCE = 25
 const KEPT_MS = 10 * 60_000
 
 export interface NearCaller extends ShownCaller {
-  /** The same in all threads. */
+  /** Id of the caller, the same in all threads. */
   readonly id: string
   /** Describes the counter with the smallest remaining share, in the units that operators see. */
   readonly kind: PlanCounter['part']

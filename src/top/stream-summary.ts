@@ -41,7 +41,7 @@ export class StreamSummary {
     this.#countOf = slots()
     this.#before = slots()
     this.#after = slots()
-    // There is one more count than slots, because a slot that moves on needs its new count before its old one is dropped.
+    // There is one spare count, so that a new count can always be inserted before an old one is dropped.
     this.#values = new Float64Array(capacity + 1)
     this.#firsts = new Int32Array(capacity + 1)
     this.#smaller = new Int32Array(capacity + 1)
