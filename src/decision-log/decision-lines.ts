@@ -28,7 +28,7 @@ export class DecisionLines {
   readonly #parts: DecisionLinesParts
   readonly #matches = new Matches<PlanPolicy>()
   #plan: Plan | undefined
-  /** Exactly one of the two is set: if the bundle reads many fields, the fields of a line depend on the request. */
+  /** One of the two is set: if the bundle reads many fields, the fields of a line depend on the request. */
   #ofAll: LoggedParts | undefined
   #ofMatches: MatchedParts | undefined
   #second = Number.NaN

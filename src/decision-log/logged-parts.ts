@@ -102,7 +102,7 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
 /** Bound on names and policies in all cached sets together, about 10 MB. */
 const MAX_KEPT = 100_000
 
-/** What the policies that cover a request read, cached by set of policies: most requests are covered by the same few sets. */
+/** The parts that the policies covering a request read, cached by set of policies: most requests are covered by the same few sets. */
 export class MatchedParts {
   readonly #plan: Plan
   readonly #bySet = new Map<string, LoggedParts>()
