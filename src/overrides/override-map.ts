@@ -182,7 +182,7 @@ function isTime(value: unknown): value is number {
 }
 
 /**
- * Where the entries of an override map are kept: in an instance's state file, or in Redis for a fleet. The storage merges into the map what was kept
+ * Keeps the entries of an override map, in an instance's state file or, for a fleet, in Redis. The storage merges into the map what was kept
  * earlier and what other instances put there.
  */
 export interface OverrideStorage {
