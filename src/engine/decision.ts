@@ -12,7 +12,7 @@ export interface Allowed extends Evaluated {
   readonly reason: 'all_rules_passed' | RejectReason
   /** The most constrained enforcing rule; undefined if none applied. */
   readonly limit: RateLimit | undefined
-  /** What rules took that must be settled or released; undefined if nothing must be. */
+  /** Amounts that must be settled or released later; undefined if there are none. */
   readonly reservation: Reservation | undefined
 }
 
@@ -21,7 +21,7 @@ export interface Rejected extends Evaluated {
   readonly reason: RejectReason
   /** Undefined if a block rejects. */
   readonly limit: RateLimit | undefined
-  /** What the request takes from the rule that rejected it, and what was left there: whole tokens, or hundredths of a currency unit with fractions. */
+  /** Amounts that the request needs from the rule that rejected it, and that were left: whole tokens, or hundredths of a currency unit with fractions. */
   readonly requested: number
   readonly available: number
   /** Whether only reservations of requests in flight are in the way, so that the wait is for them and not for the end of the window. */

@@ -44,7 +44,7 @@ export class Run implements RequestFacts, RequestParts {
   seen: SeenCounters | undefined
   /** Whether policies that apply depend on a host and the request names none. */
   lacksHost = false
-  /** Whether a charged rule is keyed by a repeated field, in which case nothing may be taken. */
+  /** Whether a charged rule depends on a repeated field or an ambiguous body, in which case nothing may be taken. */
   hasRepeated = false
   path = ''
   body: RequestFacts['body']

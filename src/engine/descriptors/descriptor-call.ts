@@ -31,7 +31,7 @@ export interface DescriptorStatus {
   readonly isOver: boolean
   /** The rule that is over its limit, or else the most constrained one; undefined if none limits the descriptor. */
   readonly rule: PlanRule | undefined
-  /** Its limit; undefined for a block. */
+  /** Limit of the rule; undefined for a block. */
   readonly stated: StatedLimit | undefined
   /** Whole hits; Infinity if a rule makes the descriptor unlimited. */
   readonly remaining: number

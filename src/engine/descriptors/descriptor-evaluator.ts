@@ -58,7 +58,7 @@ export class LimitEvaluator {
   #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
     if (given !== 'unavailable') return this.#simulate(run)
     if (run.group.ruleCount === 0 && !run.isShadowed) return this.#refuse(run, NO_STORE)
-    // What was taken in the same call stays taken.
+    // Hits that the same call took stay taken.
     run.forgetGivenBack()
     return this.#simulate(run)
   }

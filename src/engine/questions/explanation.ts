@@ -25,7 +25,7 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined if it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
-  /** What the request would take from each of its counters, in their units; undefined if two readers could disagree on it. */
+  /** Amount that the request would take from each of its counters, in their units; undefined if two readers could disagree on it. */
   readonly cost: number | undefined
   /** Descriptors of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]

@@ -100,9 +100,9 @@ export interface CounterStatus {
   readonly kind: PlanCounter['part']
   /** The most that it can ever hold. */
   readonly limit: number
-  /** What is left, with fractions. It is negative if settlements left a debt. */
+  /** Remaining amount, with fractions. It is negative if settlements left a debt. */
   readonly level: number
-  /** What is left, rounded down, and never negative. */
+  /** Remaining amount, rounded down and never negative. */
   readonly remaining: number
   /** Time until it is full again. */
   readonly resetMs: number
