@@ -17,7 +17,7 @@ import { asksToSettle, type Door, hintedBody, type NoteDecided, type Question } 
 export interface PipelineParts extends RecorderParts {
   readonly engine: Engine
   readonly debugSessions: DebugSessions | undefined
-  /** What gateways may add to a question; undefined in `reverse_proxy`, where it would come from clients. */
+  /** Serves the fields that gateways may add to a question; undefined in `reverse_proxy`, where they would come from clients. */
   readonly gateway: GatewayParts | undefined
   /** Undefined if decided requests are not logged. */
   readonly noteDecided?: NoteDecided | undefined
