@@ -1,6 +1,6 @@
 import { failed, type GrpcMethod, type GrpcReply, INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED } from './grpc-method.ts'
 
-/** The header fields of a call. An absent field is ''; a repeated one contains `, `. */
+/** The header fields of a call. An absent field is ''. A repeated timeout or encoding contains `, `; a repeated content type is the first one. */
 export interface CallHead {
   readonly method: string
   readonly path: string

@@ -29,7 +29,7 @@ const TAB = 0x09
 
 /**
  * Reads CheckRequest messages, and is itself the question that the last one asks; it is reused for the next. Bodies and other fields that no
- * rule can read are skipped. Header fields are read as latin1 strings, as over HTTP, so that a caller has the same counter whichever door asks.
+ * rule can read are skipped. All but context extensions are read as latin1 strings, as over HTTP, so that a caller has one counter at all doors.
  */
 export class ExtAuthzRequest implements Question, RequestView {
   readonly door = 'ext_authz_grpc'

@@ -22,7 +22,7 @@ interface StreamingMethod {
 
 /** The facts about a call that a method may use. */
 export interface GrpcCall {
-  /** Whether the call is cancelled or past its deadline. If so, nothing more may be taken for it, and the reply is EXPIRED, which a cancelled call drops. */
+  /** Whether the call is cancelled, answered or past its deadline. If so, nothing more may be taken for it, and its reply is EXPIRED, if it still gets one. */
   readonly isOver: boolean
   /** The call's `traceparent` field; empty or undefined if it has none or nothing is traced. */
   readonly traceparent?: string

@@ -97,7 +97,7 @@ export class HealthWatches {
     this.#timer = undefined
   }
 
-  /** Sends the status to all watches if it has changed. */
+  /** Sends the status to all watches of known services if it has changed. */
   look(): void {
     const status = servingStatus(this.#isReady())
     if (status === this.#told) return

@@ -167,7 +167,7 @@ export class KnownTexts {
     const known = this.#texts[slot]!
     if (known.length === length && isWritten(known, bytes, from)) return known
     const text = bytes.toString('utf8', from, to)
-    // Only ASCII has as many characters as bytes. So may malformed UTF-8, but its U+FFFD equals no byte, so it is never found again.
+    // ASCII has as many characters as bytes. So may malformed UTF-8, but it contains U+FFFD, which equals no byte, so it is never found again.
     if (text.length === length) this.#texts[slot] = text
     return text
   }

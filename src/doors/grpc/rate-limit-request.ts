@@ -101,7 +101,7 @@ export class RateLimitRequestReader {
     return number
   }
 
-  /** The descriptor's own hits take precedence over the call's; if neither are set, it counts as one hit. */
+  /** The descriptor's own hits take precedence over the call's; if neither is set, it counts as one hit. */
   #finished({ keys, values, hits, isNegative }: FoundDescriptor, index: number): LimitDescriptor {
     const descriptor = descriptorOf(keys, values, hits ?? (this.#hits || 1), isNegative)
     if (descriptor === undefined) throw new InvalidCall(`expected each entry of descriptor ${index} only once`)

@@ -36,7 +36,7 @@ export class GrpcConnection {
   /** When a call was last under way. */
   #idleMs: number
   #handled = 0
-  /** When the first read left a frame or header block incomplete, counted anew from each complete frame. */
+  /** Time of the first read since the last complete frame that left a frame or header block incomplete. */
   #partialMs = Number.POSITIVE_INFINITY
   /** Since when a slow client has read nothing, and how many bytes were unsent at the last check. */
   #stalledMs = Number.POSITIVE_INFINITY
