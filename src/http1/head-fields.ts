@@ -21,7 +21,7 @@ const MAX_LENGTH_DIGITS = 15
 interface FramingField {
   /** Name in lower case. */
   readonly name: string
-  /** What its value means in a plain request; undefined if a plain request may not have it. */
+  /** Meaning of its value in a plain request; undefined if a plain request may not have the field. */
   readonly meaning: 'connection' | 'length' | 'encoding' | undefined
 }
 
