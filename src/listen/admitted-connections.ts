@@ -61,7 +61,7 @@ export class AdmittedConnections {
   #reclaim(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#mayReclaimAtMs) return false
-    // Each pass visits all connections, so the next one is delayed until passes take about a tenth of the time at most.
+    // Each pass visits all connections. The delay until the next one keeps passes to about a tenth of the time.
     this.#mayReclaimAtMs = nowMs + this.#sockets.size / 100
     this.#closeIdle()
     this.cut((socket, sinceMs) => socket.bytesRead === 0 && nowMs - sinceMs > MAX_SILENCE_MS)

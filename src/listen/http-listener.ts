@@ -80,7 +80,7 @@ export class HttpListener implements ListenerServer {
       { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: requiresHost, ...nodeTimeouts(timeouts) },
       draining(handle),
     )
-    // Node silently drops fields beyond a maximum count, and a caller could hide a limit key among them to evade a rule.
+    // By default, Node silently drops fields beyond a maximum count, and a limit key among them would evade its rule.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)

@@ -4,7 +4,7 @@ import type { HeaderList } from '../../http1/header-fields.ts'
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
 export interface Route {
-  /** A path that ends in `/` also covers everything below it, except `/` itself. */
+  /** A path that ends in `/` also covers everything below it, but `/` alone covers only itself. */
   readonly path: string
   /** Undefined allows any method. */
   readonly methods: readonly string[] | undefined
