@@ -1,31 +1,31 @@
 import type { Door } from '../decide/question.ts'
 import type { Reason } from '../engine/reasons.ts'
 
-/** How one door's questions look: where they are sent, and where the request that they ask about is read from. */
+/** The form of one door's questions: where they are sent, and where the original request is read from. */
 export interface QuestionShape {
   readonly door: Door
-  /** Of the question itself. */
+  /** Path of the question itself. */
   readonly path: string
-  /** Undefined: any. */
+  /** Methods of the question; undefined allows any. */
   readonly methods: readonly string[] | undefined
-  /** Of the request that is asked about. Undefined: the question's own method. */
+  /** Has the method of the original request. If undefined, that is the question's own method. */
   readonly method: OriginalField | undefined
-  /** Undefined: what follows `path` in the question's target. */
+  /** Has the URI of the original request. If undefined, that is what follows `path` in the question's target. */
   readonly uri: OriginalField | undefined
-  /** Undefined: the URI is an absolute URL, and the host is in it. */
+  /** Has the host of the original request. If undefined, the URI is an absolute URL that contains the host. */
   readonly host: OriginalField | undefined
 }
 
-/** A header field of the question, and why a question is refused that lacks it or has it twice. */
+/** A header field of the question, and the reasons for refusing a question that lacks or repeats it. */
 export interface OriginalField {
-  /** In lower case. */
+  /** Name in lower case. */
   readonly name: string
-  /** Undefined: it may be missing or empty. */
+  /** Undefined if the field may be missing or empty. */
   readonly missing: Reason | undefined
   readonly repeated: Reason
 }
 
-/** nginx's `auth_request`, and whatever can send a POST with header fields of its own. */
+/** Questions of nginx's `auth_request`, and of any client that can send a POST with its own header fields. */
 export const DECISION: QuestionShape = {
   door: 'decision',
   path: '/v1/decision',
@@ -35,7 +35,7 @@ export const DECISION: QuestionShape = {
   host: hostField('x-original-host'),
 }
 
-/** Caddy, Traefik, APISIX. */
+/** Questions of Caddy, Traefik and APISIX. */
 const FORWARD_AUTH: QuestionShape = {
   door: 'forward_auth',
   path: '/v1/forward-auth',
@@ -45,7 +45,7 @@ const FORWARD_AUTH: QuestionShape = {
   host: hostField('x-forwarded-host'),
 }
 
-/** ingress-nginx. */
+/** Questions of ingress-nginx. */
 const AUTH_REQUEST: QuestionShape = {
   door: 'auth_request',
   path: '/v1/auth-request',
@@ -55,7 +55,7 @@ const AUTH_REQUEST: QuestionShape = {
   host: undefined,
 }
 
-/** Envoy and Istio: the question is the request itself, with `path` in front of its own. */
+/** Questions of Envoy and Istio, which send the original request with `path` in front of its own. */
 const EXT_AUTHZ: QuestionShape = {
   door: 'ext_authz',
   path: '/v1/ext-authz',
@@ -65,7 +65,7 @@ const EXT_AUTHZ: QuestionShape = {
   host: hostField('host'),
 }
 
-/** Every question that can be asked over HTTP. Both wires read them by this table. */
+/** All questions that can be asked over HTTP. Both the fast wire and `node:http` read them by this table. */
 export const QUESTION_SHAPES: readonly QuestionShape[] = [DECISION, FORWARD_AUTH, AUTH_REQUEST, EXT_AUTHZ]
 
 function methodField(name: string): OriginalField {
@@ -86,15 +86,15 @@ const NUMBER_SIGN = 0x23
 
 const SCHEMES = ['http://', 'https://']
 
-/** Where the host of an absolute URL begins that is the part of `text` from `at` to `end`; -1 for any other text. */
+/** Returns where the host begins if `text` from `at` to `end` is an absolute URL, otherwise -1. */
 export function hostStart(text: string, at: number, end: number): number {
   for (const scheme of SCHEMES) if (end - at >= scheme.length && isSame(text, at, scheme)) return at + scheme.length
   return -1
 }
 
 /**
- * Where the host that begins at `at` ends, and the path begins. -1 where readers may differ: gateways put a URL together from the Host
- * field and the target, and a client may send `Host: a?b` with `/c` as well as `Host: a` with `http://a?b/c`.
+ * Returns where the host that begins at `at` ends, which is where the path begins. Returns -1 if readers may differ: gateways build a URL from
+ * the Host field and the target, and a client may send `Host: a?b` with `/c` as well as `Host: a` with `http://a?b/c`.
  */
 export function hostEnd(text: string, at: number, end: number): number {
   for (let i = at; i < end; i++) {
@@ -105,7 +105,7 @@ export function hostEnd(text: string, at: number, end: number): number {
   return end
 }
 
-/** In any case: the bit sets a letter in lower case, and changes no other character that a field or a target may have here. */
+/** Ignores case: the bit 0x20 makes a letter lower-case, and turns no other character that may occur here into `:` or `/`. */
 function isSame(text: string, at: number, scheme: string): boolean {
   for (let i = 0; i < scheme.length; i++) if ((text.charCodeAt(at + i) | 0x20) !== scheme.charCodeAt(i)) return false
   return true

@@ -3,17 +3,17 @@ import type { TokenCounts } from '../llm/usage.ts'
 import { readRequestJson } from '../text/json-document.ts'
 import { formatPath, show } from '../text/problem.ts'
 
-/** What a gateway says about the end of a request. */
+/** A gateway's report about the end of a request. */
 export interface SettlementRequest {
   readonly reservation: string
-  /** Only renew what is in flight. */
+  /** Only renews what is in flight. */
   readonly isRenewal: boolean
   readonly usage: SettledUsage | undefined
   /** In units of the currency. */
   readonly cost: number | undefined
 }
 
-/** Cached tokens are part of the prompt. */
+/** Token counts of a settlement. Cached tokens are included in the prompt's. */
 interface SettledUsage {
   readonly promptTokens: number
   readonly completionTokens: number
@@ -22,13 +22,13 @@ interface SettledUsage {
 
 const FIELDS: readonly string[] = ['reservation', 'usage', 'cost', 'renew']
 const USAGE_FIELDS: readonly string[] = ['prompt_tokens', 'completion_tokens', 'cached_tokens']
-/** What the chat API's own usage has besides: a gateway may pass it on as it is. */
+/** Further fields of the chat API's own usage object, which a gateway may pass on unchanged. */
 const PROVIDER_FIELDS: readonly string[] = ['total_tokens', 'prompt_tokens_details', 'completion_tokens_details']
 const KNOWN_USAGE_FIELDS = [...USAGE_FIELDS, ...PROVIDER_FIELDS]
-/** As much as a budget can be. */
+/** The largest budget that a rule can have (`MAX_BUDGET` in `costs/money`), in units of the currency. */
 const MAX_COST = 9_000_000
 
-/** Returns what is wrong with it in a sentence, where something is. */
+/** Returns the settlement, or a sentence that says what is wrong with it. */
 export function readSettlement(text: string): SettlementRequest | string {
   const read = readRequestJson(text)
   if ('syntax' in read) return `the body: ${read.syntax}`
@@ -40,7 +40,7 @@ export function readSettlement(text: string): SettlementRequest | string {
   }
 }
 
-/** What a settlement says was used: nothing, where it says neither. */
+/** Returns the usage that a settlement reports: 'nothing' if it has neither token counts nor a cost. */
 export function usageOf({ usage, cost }: SettlementRequest): Usage {
   if (usage === undefined && cost === undefined) return 'nothing'
   return { tokens: usage && tokenCounts(usage), cost, isStreamed: false }
@@ -51,7 +51,7 @@ function tokenCounts({ promptTokens, completionTokens, cachedTokens }: SettledUs
   return { prompt: promptTokens, completion: completionTokens, cache }
 }
 
-/** The message is a sentence. */
+/** Carries a sentence about the field as its message. */
 class BadField extends Error {
   constructor(path: readonly string[], expected: string, found: unknown) {
     super(
@@ -111,6 +111,6 @@ function objectOf(value: unknown, path: readonly string[], fields: readonly stri
   for (const name of Object.keys(value)) {
     if (!fields.includes(name)) throw new BadField(path, `only ${fields.join(', ')}`, name)
   }
-  // `__proto__` is no own field of what JSON.parse makes.
+  // JSON.parse makes `__proto__` an own property, so the check above refuses it.
   return value as Record<string, unknown>
 }

@@ -1,22 +1,22 @@
 import { flatText } from '../memory/buffers.ts'
 import { TOKEN } from '../text/formats.ts'
 
-/** What is known of a field by its name alone. */
+/** Facts about a field that follow from its name alone. */
 export interface FieldName {
   readonly lower: string
-  /** RFC 9110 5.6.2: it is a token. */
+  /** Whether the name is a token (RFC 9110 5.6.2). */
   readonly isValid: boolean
-  /** RFC 9110 7.6.1: it concerns one connection and ends with it. */
+  /** Whether it applies to one connection only (RFC 9110 7.6.1). */
   readonly isHopByHop: boolean
   /** The lower-case name as CGI reads it. */
   readonly folded: string
-  /** By it a peer speaks for others. */
+  /** Whether a peer uses it to speak for others. */
   readonly isForwarding: boolean
-  /** In a request, it is written anew, or meant for us alone. */
+  /** Whether a request field is written anew by us, or meant only for us. */
   readonly isOwn: boolean
-  /** In a request, it goes on to the backend unless Connection names it, whoever sends it and whatever its value is. */
+  /** Whether a request field goes on to the backend regardless of its sender and value, unless Connection names it. */
   readonly isPlainInRequest: boolean
-  /** The same of a response, on to the client. It says nothing of the body or the connection either. */
+  /** Whether a response field goes on to the client regardless of its value, unless Connection names it, and says nothing about the body or connection. */
   readonly isPlainInResponse: boolean
 }
 
@@ -43,13 +43,13 @@ const OWN = new Set([
   'x-edge-debug-secret',
 ])
 
-/** Whether they go on, or what else does, depends on more than their names. */
+/** Fields for which more than the name decides whether they, or what else, is sent on. */
 const CONDITIONAL_IN_REQUEST = new Set(['accept-encoding', 'traceparent', 'tracestate', 'cookie'])
 const CONDITIONAL_IN_RESPONSE = new Set(['content-length', 'content-encoding', 'content-disposition', 'trailer', 'date'])
 
-/** A few clients and one backend send the same spellings again and again, so names are cached. Longer ones are not. */
+/** Longest name that is cached. Names are cached because a few clients and one backend send the same spellings again and again. */
 const MAX_LENGTH = 64
-/** Of each of two generations: however many names a client makes up, the usual ones are cached again as soon as they come. */
+/** Size of each of two cache generations. However many names a client makes up, the usual ones are cached again when they next come. */
 const MAX_KNOWN = 512
 let recent = new Map<string, FieldName>()
 let earlier = new Map<string, FieldName>()
@@ -65,7 +65,7 @@ function lookAt(text: string): FieldName {
     earlier = recent
     recent = new Map()
   }
-  // A part of a text would keep the whole head that it came in.
+  // A slice would keep the whole head that it came from alive.
   recent.set(flatText(text), name)
   return name
 }
@@ -81,14 +81,14 @@ function describe(text: string): FieldName {
   return { lower, isValid, isHopByHop, folded: foldedName(lower), isForwarding, isOwn, isPlainInRequest, isPlainInResponse }
 }
 
-/** A backend's field that our own may replace. */
+/** Whether a field of the backend may be replaced by one of ours. */
 function mayGiveWay(lower: string): boolean {
   return lower.startsWith('x-edge-') || lower.startsWith('ratelimit')
 }
 
 /**
- * A field's name, given in lower case, as CGI and what descends from it read it (RFC 3875 4.1.18; WSGI, Rack, PHP): they turn whatever
- * is no letter or digit into `_`, so `x_api_key` and `x.api-key` are the same field to them.
+ * Returns the name of a field, given in lower case, as CGI and its descendants read it (RFC 3875 4.1.18; WSGI, Rack, PHP). They turn every
+ * character except letters and digits into `_`, so that `x_api_key` and `x.api-key` are the same field to them. We write `-` instead.
  */
 export function foldedName(name: string): string {
   return name.replace(/[^a-z0-9-]/g, '-')
@@ -96,7 +96,7 @@ export function foldedName(name: string): string {
 
 const NAMES = new Set(['forwarded', 'x-forwarded', 'x-real-ip', 'x-asn-type', 'x-tor-exit'])
 
-/** Fields by which a peer speaks for others, in any spelling: only a trusted one is heard. `name` is in lower case. */
+/** Whether a peer uses this field, in any spelling, to speak for others, which only trusted peers may do. `name` is in lower case. */
 export function isForwardingField(name: string): boolean {
   if (name.charCodeAt(0) !== X && name.charCodeAt(0) !== F) return false
   const folded = foldedName(name)

@@ -1,13 +1,13 @@
 import { endOfToken, endOfValue, isSameText } from './characters.ts'
 import { INCOMPLETE, OTHER } from './request-line.ts'
 
-/** Longer heads are for `node:http`, whose own bound is higher. */
+/** Longer heads are left to `node:http`, whose own limit is higher. */
 export const MAX_HEAD_BYTES = 16 * 1024
 
-/** Each piece of a head causes it to be read again from its start. Beyond this many bytes `node:http` takes over, which continues where it stopped. */
+/** Each piece of a head makes us read it again from its start. Beyond this many bytes, `node:http` takes over, which continues where it stopped. */
 export const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
 
-/** For each field: where its name begins and ends, where its value begins and ends. */
+/** Integers for each field: start and end of its name, start and end of its value. */
 export const FIELD_INTS = 4
 
 const CR = 0x0d
@@ -19,13 +19,13 @@ const USUAL_FIELDS = 32
 const MAX_LENGTH_DIGITS = 15
 
 interface FramingField {
-  /** In lower case. */
+  /** Name in lower case. */
   readonly name: string
-  /** What it may say in a plain request; undefined: it may not be there. */
+  /** Meaning of its value in a plain request; undefined if a plain request may not have the field. */
   readonly meaning: 'connection' | 'length' | 'encoding' | undefined
 }
 
-/** The fields that say how the connection, or the body, goes on. */
+/** Fields that affect the connection or the framing of the body. */
 const FRAMING_FIELDS: readonly FramingField[] = [
   { name: 'connection', meaning: 'connection' },
   { name: 'content-length', meaning: 'length' },
@@ -33,36 +33,36 @@ const FRAMING_FIELDS: readonly FramingField[] = [
   ...['te', 'expect', 'upgrade', 'trailer', 'proxy-connection'].map((name) => ({ name, meaning: undefined })),
 ]
 const LONGEST_NAME = Math.max(...FRAMING_FIELDS.map(({ name }) => name.length))
-/** By their length and first letter, in which no two of them are the same: nearly all other fields differ from them in that. */
+/** Framing fields by length and first letter, in which no two of them agree. Nearly all other fields differ from them in that already. */
 const BY_BEGINNING = Array.from({ length: placeOf(LONGEST_NAME + 1, 0) }, (_, place) =>
   FRAMING_FIELDS.find(({ name }) => placeOf(name.length, name.charCodeAt(0)) === place),
 )
 
 /**
- * Reads the header lines of plain requests: each is `Name: value` or `Name:value`, the connection is kept, and the body's end is beyond
- * doubt. Anything else is OTHER; nothing is repaired. This is the one place where requests that are read without `node:http` get their framing.
+ * Reads the header lines of plain requests: each line is `Name: value` or `Name:value`, the connection is kept alive, and the body's end is
+ * unambiguous. Anything else is OTHER; nothing is repaired. All requests that are read without `node:http` get their framing here.
  */
 export class HeadFields {
-  /** Four integers a field, up to `used`. They are counted from the start of the bytes that were read. */
+  /** Four integers for each field, up to `used`: offsets from the start of the bytes that were read. */
   places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   used: number
   contentLength = 0
   isChunked = false
-  /** Each field is written as `Name: value`. */
+  /** Whether each field is written as `Name: value`, with exactly one space. */
   isSpaced = true
   #hasLength = false
   #hasConnection = false
   readonly #first: number
 
-  /** `reserved`: so many fields in front are the caller's own. */
+  /** `reserved` is the number of entries in front that belong to the caller. */
   constructor(reserved = 0) {
     this.#first = reserved * FIELD_INTS
     this.used = this.#first
   }
 
   /**
-   * Reads the lines that begin at `from`; returns where the head ends, INCOMPLETE or OTHER. A piece of a head is OTHER as soon as `node:http`
-   * might object to it, because Node responds at that moment, and does not wait for the rest.
+   * Reads the lines that begin at `from`. Returns where the head ends, INCOMPLETE or OTHER. A partial head is OTHER as soon as `node:http`
+   * might object to it, because Node responds at that moment, without waiting for the rest.
    */
   read(bytes: Uint8Array, from: number, limit: number): number {
     this.forget()
@@ -79,7 +79,7 @@ export class HeadFields {
         else this.isSpaced = false
         const valueAt = at
         at = endOfValue(bytes, at, limit)
-        // Only the usual single space is known here, not all the white space that may surround a value (RFC 9112 5.1).
+        // Only the usual single space is accepted here, not all the white space that may surround a value (RFC 9112 5.1).
         if (at > valueAt && (bytes[valueAt] === SPACE || (at < limit && bytes[at - 1] === SPACE))) return OTHER
         const length = nameEnd - nameAt
         const framing = length <= LONGEST_NAME ? BY_BEGINNING[placeOf(length, bytes[nameAt]!)] : undefined
@@ -113,13 +113,13 @@ export class HeadFields {
     this.#hasConnection = false
   }
 
-  /** Lets go of the memory that a head with many fields took. */
+  /** Releases the memory that a head with many fields took. */
   shrink(): void {
     if (this.places.length > USUAL_FIELDS * FIELD_INTS) this.places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
     this.forget()
   }
 
-  /** To be called when the first `by` of the bytes that were read are dropped. The reserved places move along. */
+  /** Must be called when the first `by` bytes are dropped. The offsets in reserved entries change as well. */
   moveBack(by: number): void {
     for (let i = 0; i < this.used; i++) this.places[i]! -= by
   }
@@ -131,7 +131,7 @@ export class HeadFields {
     return larger
   }
 
-  /** Returns false where the request, or the connection, is something out of the ordinary. `isCut`: more of the value may follow. */
+  /** Returns false if the field makes the request or the connection unusual. `isCut` says that more of the value may follow. */
   #note({ meaning }: FramingField, bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
     if (meaning === 'connection') return this.#noteConnection(bytes, at, end, isCut)
     if (meaning === 'length') return this.#noteLength(bytes, at, end, isCut)
@@ -144,7 +144,7 @@ export class HeadFields {
     return isValue(bytes, at, end, 'keep-alive', isCut)
   }
 
-  /** A number without leading zeros. */
+  /** Accepts only a number without leading zeros. */
   #noteLength(bytes: Uint8Array, at: number, end: number, isCut: boolean): boolean {
     if (this.#hasLength || this.isChunked || end - at > MAX_LENGTH_DIGITS) return false
     this.#hasLength = true
@@ -167,27 +167,27 @@ export class HeadFields {
   }
 }
 
-/** `value` is in lower case. `isCut`: it may be only begun. */
+/** `value` is in lower case. With `isCut`, the bytes may be only its beginning. */
 function isValue(bytes: Uint8Array, at: number, end: number, value: string, isCut: boolean): boolean {
   const length = end - at
   if (isCut) return length <= value.length && isSameText(bytes, at, value.slice(0, length))
   return length === value.length && isSameText(bytes, at, value)
 }
 
-/** In upper and lower case letters the last five bits are the same. */
+/** The lowest five bits of a letter are the same in upper and lower case. */
 function placeOf(length: number, firstByte: number): number {
   return length * 32 + (firstByte & 31)
 }
 
-/** Every idle connection keeps one: longer heads are read each time. */
+/** Longest head that is kept, since every idle connection keeps one. Longer heads are read each time. */
 const MAX_LENGTH = 4096
 
-/** The head that was read last, with what was read of it. Backends and clients often send the same again. */
+/** The last head, with the result of reading it. Backends and clients often send the same head again. */
 export class RecentHead<Read> {
-  /** Its blank line included. */
+  /** The head, including its blank line. */
   #text = ''
   #read: Read | undefined
-  /** Where another head was last found to differ: where heads carry a number of their own, the next one differs there, too. */
+  /** Where another head last differed from this one. If heads contain a counter, the next one is likely to differ there, too. */
   #doubtAt = 0
 
   keep(text: string, read: Read): void {
@@ -196,12 +196,12 @@ export class RecentHead<Read> {
     this.#read = read
   }
 
-  /** How many bytes it has. */
+  /** Length of the head in bytes. */
   get length(): number {
     return this.#text.length
   }
 
-  /** Returns what was read of it if these bytes begin with it. A head that differs costs little more than a look at three bytes. */
+  /** Returns the result of reading the head if these bytes begin with it. For a different head, this usually costs a look at three bytes. */
   find(bytes: Buffer, from: number, end: number): Read | undefined {
     const text = this.#text
     const headEnd = from + text.length
@@ -214,7 +214,7 @@ export class RecentHead<Read> {
   }
 }
 
-/** The digits of a number that change most often are its last. */
+/** Searches from the end, since the last digits of a number change most often. */
 function lastDifference(text: string, bytes: Buffer, from: number): number {
   let at = text.length - 1
   while (at > 0 && bytes[from + at] === text.charCodeAt(at)) at--

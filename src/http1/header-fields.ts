@@ -1,8 +1,8 @@
 import { type FieldValue, REPEATED, withNextLine } from '../request/view.ts'
 
 /**
- * A field as a limit may be keyed by it. Reads the raw list, because `req.headers` keeps only the first of some repeated
- * fields and loses what a limit key may hide in. `name` is in lower case.
+ * Returns a field's value as a limit key. It reads the raw list, because `req.headers` keeps only the first of some repeated fields, and a
+ * caller could hide a limit key in the others. `name` is in lower case.
  */
 export function fieldValue(rawHeaders: readonly string[], name: string): FieldValue {
   let value: string | undefined
@@ -20,7 +20,7 @@ export function fieldValue(rawHeaders: readonly string[], name: string): FieldVa
   return value
 }
 
-/** All lines of a field that is a list, in one text. `name` is in lower case. */
+/** Returns all lines of a field that is a list, joined. `name` is in lower case. */
 export function headerValue(rawHeaders: readonly string[], name: string, separator = ', '): string | undefined {
   let value: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -31,12 +31,12 @@ export function headerValue(rawHeaders: readonly string[], name: string, separat
   return value
 }
 
-/** Gateways that speak HTTP/2 to the client may split the cookies (RFC 9113 8.2.3). */
+/** Returns all cookies. Gateways that speak HTTP/2 to the client may split them into several fields (RFC 9113 8.2.3). */
 export function cookieHeader(rawHeaders: readonly string[]): string | undefined {
   return headerValue(rawHeaders, 'cookie', '; ')
 }
 
-/** Names and values in turn, as they go on the wire. */
+/** Names and values in turn, as they are sent. */
 export type HeaderList = string[]
 
 /** Whether a field that is a list (RFC 9110 5.6.1) has this member, which is given in lower case. */
@@ -50,7 +50,7 @@ export function hasMember(list: string, member: string): boolean {
   return false
 }
 
-/** The members of a list, without the white space around them. Empty ones stay. */
+/** Returns the members of a list without surrounding white space. Empty ones are included. */
 export function listMembers(list: string): string[] {
   return list.split(',').map((member) => member.trim())
 }
@@ -61,12 +61,12 @@ function isMember(list: string, from: number, end: number, member: string): bool
   return end - from === member.length && list.slice(from, end).toLowerCase() === member
 }
 
-/** RFC 9110 5.6.3: what may stand around a member. */
+/** RFC 9110 5.6.3: white space that may surround a member. */
 function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-/** RFC 9110 7.6.1: the fields that Connection names end with the connection, like those that always do. */
+/** Returns the fields that Connection names. Like the hop-by-hop fields, they end with the connection (RFC 9110 7.6.1). */
 export function connectionNames(connection: string): Set<string> | undefined {
   if (connection === '' || connection === 'keep-alive' || connection === 'close') return undefined
   return new Set(listMembers(connection.toLowerCase()))

@@ -2,8 +2,8 @@ import type { AddressInfo, Server, Socket } from 'node:net'
 import type { ListenTarget, PortAddress } from './listeners.ts'
 
 /**
- * Done when the server accepts connections; rejects where it cannot. What fails later goes to `onAcceptError`. Returns the address of a
- * port, which the system may have chosen; undefined for a unix socket, whose path a server that was given its descriptor does not know.
+ * Resolves when the server accepts connections, and rejects if it cannot; later failures go to `onAcceptError`. Returns the address of a port,
+ * which the system may have chosen. For a unix socket it returns undefined, since a server that got only a descriptor does not know the path.
  */
 export function listenOn(server: Server, target: ListenTarget, onAcceptError: (error: Error) => void): Promise<PortAddress | undefined> {
   return new Promise((resolve, reject) => {
@@ -18,8 +18,8 @@ export function listenOn(server: Server, target: ListenTarget, onAcceptError: (e
 }
 
 /**
- * Puts `accept` in the place of what Node does with a new connection, and returns that. The server that listens is the one that
- * connections are given to, so Node goes on to time, count and close them.
+ * Replaces Node's handling of new connections by `accept`, and returns Node's handler. Connections that it gets belong to the server that
+ * listens, so Node still times, counts and closes them.
  */
 export function takeConnections(server: Server, accept: (socket: Socket) => void): (socket: Socket) => void {
   const [toNode, ...others] = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]

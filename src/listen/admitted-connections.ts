@@ -1,27 +1,27 @@
 import type { Socket } from 'node:net'
 import type { ConnectionShares, ConnectionSlots } from './connection-slots.ts'
 
-/** When slots are short, a connection on which nothing was sent for so long loses its own. */
+/** When slots are short, a connection that has sent nothing at all within this time loses its slot. */
 const MAX_SILENCE_MS = 1000
 
 export interface ConnectionLimits {
   readonly shares: ConnectionShares
-  /** How many connections there may be on this listener. */
+  /** Slots for the connections of this listener, in all workers. */
   readonly slots: ConnectionSlots
-  /** A connection came for which there was no slot. */
+  /** Called when there is no slot for a connection. */
   readonly onFull: () => void
 }
 
-/** The connections of one listener in one worker: those that have a slot. */
+/** The connections of one listener in one worker that have a slot. */
 export class AdmittedConnections {
   readonly #limits: ConnectionLimits
   readonly #turnedAway: TurnedAway
   readonly #closeIdle: () => void
-  /** And when they got their slot. */
+  /** When each connection got its slot. */
   readonly #sockets = new Map<Socket, number>()
   #mayReclaimAtMs = 0
 
-  /** `refusal` is what a connection is told for which there is no slot. `closeIdle` closes those that have nothing under way. */
+  /** `refusal` is sent to connections for which there is no slot. `closeIdle` closes connections with nothing under way. */
   constructor(limits: ConnectionLimits, refusal: string | Uint8Array, closeIdle: () => void) {
     this.#limits = limits
     this.#turnedAway = new TurnedAway(refusal)
@@ -32,7 +32,7 @@ export class AdmittedConnections {
     return this.#sockets.keys()
   }
 
-  /** Returns false for a connection that is not to be served. One that is here already stays. */
+  /** Returns false if the connection is not to be served. A connection that was admitted before is admitted again without another slot. */
   admit(socket: Socket): boolean {
     if (this.#sockets.has(socket)) return true
     const { shares, slots, onFull } = this.#limits
@@ -57,22 +57,22 @@ export class AdmittedConnections {
     this.#limits.slots.giveBack()
   }
 
-  /** Closes connections without a request, for others want their slots. Returns whether there were any. */
+  /** Closes connections without a request, because others need their slots. Returns whether any slot was freed. */
   #reclaim(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#mayReclaimAtMs) return false
-    // All connections are looked at; so long that this takes no more than some tenth of the time.
+    // Each pass visits all connections. The delay until the next one keeps passes to about a tenth of the time.
     this.#mayReclaimAtMs = nowMs + this.#sockets.size / 100
     this.#closeIdle()
     this.cut((socket, sinceMs) => socket.bytesRead === 0 && nowMs - sinceMs > MAX_SILENCE_MS)
     const before = this.#sockets.size
-    // Their descriptors are free now, their 'close' comes later.
+    // Destroyed sockets have freed their descriptors, but their 'close' events come later.
     for (const socket of this.#sockets.keys()) if (socket.destroyed) this.#forget(socket)
     return this.#sockets.size < before
   }
 }
 
-/** So many at once get their response for sure; others beyond them are cut at once. */
+/** Number of refused connections that are kept open at a time, so that the client surely gets the refusal. Any more are cut at once. */
 const MAX_LINGERING = 8
 const LINGER_MS = 1000
 
@@ -82,7 +82,7 @@ export const NO_SLOT_OVER_HTTP =
   'HTTP/1.1 503 Service Unavailable\r\nX-Edge-Reason: too_many_connections\r\nRetry-After: 1\r\nContent-Type: application/json\r\n' +
   `Content-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`
 
-/** Connections for which there is no slot: they get one refusal, whatever they ask, and are closed. */
+/** Connections for which there is no slot. Each gets the same refusal, whatever it asks, and is closed. */
 class TurnedAway {
   readonly #refusal: string | Uint8Array
   #lingering = 0
@@ -91,9 +91,9 @@ class TurnedAway {
     this.#refusal = refusal
   }
 
-  /** A socket that is closed with unread bytes in it resets the client, which may then never see the response: they are read. */
+  /** Reads and drops what the client sends: closing a socket with unread bytes resets the connection, and the client may never see the refusal. */
   refuse(socket: Socket): void {
-    socket.on('error', () => {}) // its 'close' follows
+    socket.on('error', () => {}) // 'close' follows
     socket.end(this.#refusal)
     if (this.#lingering >= MAX_LINGERING) return void socket.destroy()
     this.#lingering++

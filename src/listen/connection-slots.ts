@@ -1,22 +1,22 @@
 import type { ServerConfig } from '../config/config.ts'
 import { LISTENER_NAMES, type ListenerName, listener, openListeners } from './listeners.ts'
 
-/** What connections are for: those that a listener accepts, and those that the proxy opens. */
+/** Kinds of connections: those that each listener accepts, and those that the proxy opens to the backend. */
 export type ConnectionKind = ListenerName | 'backend'
 const KINDS: readonly ConnectionKind[] = [...LISTENER_NAMES, 'backend']
 
-/** By worker and kind: how many it has, and how many it waits for. */
+/** Words for each worker and kind: how many connections it has, and how many requests wait for one. */
 const WORDS = 2
 const LANE_WORDS = KINDS.length * WORDS
 
-/** Bounds the connections of one kind for the whole process, in shared memory. Each worker writes its own counts alone. */
+/** Bounds the connections of one kind for the whole process, in shared memory. Each worker writes only its own counts. */
 export class ConnectionSlots {
   readonly max: number
   readonly #words: Int32Array
   readonly #first: number
   readonly #own: number
 
-  /** Workers count from 1. */
+  /** Workers are numbered from 1. */
   constructor(buffer: SharedArrayBuffer, worker: number, kind: ConnectionKind, max: number) {
     this.max = max
     this.#words = new Int32Array(buffer)
@@ -24,7 +24,7 @@ export class ConnectionSlots {
     this.#own = worker * LANE_WORDS + this.#first
   }
 
-  /** Returns false, and changes nothing, when all are taken. */
+  /** Returns false, and changes nothing, if all slots are taken. */
   take(): boolean {
     Atomics.add(this.#words, this.#own, 1)
     if (this.#sum(0) <= this.max) return true
@@ -36,17 +36,17 @@ export class ConnectionSlots {
     Atomics.sub(this.#words, this.#own, 1)
   }
 
-  /** So many in this worker wait for a slot. */
+  /** Sets how many requests of this worker wait for a slot. */
   set waiting(count: number) {
     Atomics.store(this.#words, this.#own + 1, count)
   }
 
-  /** Whether anybody in another worker waits for one. */
+  /** Whether another worker waits for a slot. */
   get isWantedElsewhere(): boolean {
     return this.#sum(1) > Atomics.load(this.#words, this.#own + 1)
   }
 
-  /** Whether another worker that waits has none while this one has some, or at least two fewer. */
+  /** Whether another worker that waits has at least two connections fewer than this one, or has none while this one has some. */
   get isOwedElsewhere(): boolean {
     const own = Atomics.load(this.#words, this.#own)
     for (let at = this.#first; at < this.#words.length; at += LANE_WORDS) {
@@ -64,7 +64,7 @@ export class ConnectionSlots {
   }
 }
 
-/** One worker's view of all kinds. */
+/** Returns one worker's slots for all kinds. */
 export function connectionSlotsOf(
   buffer: SharedArrayBuffer,
   worker: number,
@@ -78,21 +78,21 @@ export function newSlotsBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((workers + 1) * LANE_WORDS * 4)
 }
 
-/** The connections of a dead worker are gone with it. */
+/** Clears the counts of a dead worker, whose connections are closed. */
 export function forgetSlots(buffer: SharedArrayBuffer, worker: number): void {
   new Int32Array(buffer).fill(0, worker * LANE_WORDS, (worker + 1) * LANE_WORDS)
 }
 
 const SHARE_LANE_WORDS = 16
 const WAIT_MS = 1
-/** So many waits a second at most: all else in the thread waits too, and where connections come and go, shares may never even out. */
+/** Maximum number of waits per second. A wait blocks the whole thread, and with short connections the shares may never even out. */
 const MAX_WAITS = 50
-/** So much more than the others have is tolerated. */
+/** How far a worker may exceed the average, as a fraction of it, before it waits. */
 const SLACK = 0.1
 
 /**
- * How many connections each worker has, in shared memory. The system wakes whom it likes: left alone, one worker may take
- * all of them. One that has more than its share waits a moment before it accepts the next, and somebody else will.
+ * Number of connections of each worker, in shared memory. The kernel may wake any worker for a new connection, so one worker could end up
+ * with all of them. A worker with more than its share waits a moment before it accepts the next one, so that another worker gets it.
  */
 export class ConnectionShares {
   readonly #words: Int32Array
@@ -101,7 +101,7 @@ export class ConnectionShares {
   #waitsLeft = MAX_WAITS
   #refilledAtMs = performance.now()
 
-  /** Workers count from 1. */
+  /** Workers are numbered from 1. */
   constructor(buffer: SharedArrayBuffer, worker: number) {
     this.#words = new Int32Array(buffer)
     this.#own = worker * SHARE_LANE_WORDS
@@ -113,7 +113,7 @@ export class ConnectionShares {
     let total = 0
     for (let worker = 1; worker <= this.#workerCount; worker++) total += Atomics.load(this.#words, worker * SHARE_LANE_WORDS)
     if (own > (total / this.#workerCount) * (1 + SLACK) + 1 && this.#mayWait()) {
-      // Nobody ever writes the word behind ours.
+      // Nothing ever writes the word after ours, so this only sleeps.
       Atomics.wait(this.#words, this.#own + 1, 0, WAIT_MS)
     }
   }
@@ -135,7 +135,7 @@ export class ConnectionShares {
     for (let worker = 1; worker <= this.#workerCount; worker++) yield [worker, Atomics.load(this.#words, worker * SHARE_LANE_WORDS)]
   }
 
-  /** The connections of a dead worker are gone with it. */
+  /** Clears the count of a dead worker, whose connections are closed. */
   forgetWorker(worker: number): void {
     Atomics.store(this.#words, worker * SHARE_LANE_WORDS, 0)
   }
@@ -145,18 +145,18 @@ export function newSharesBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((workers + 1) * SHARE_LANE_WORDS * 4)
 }
 
-/** Standard streams, event loops, listening sockets, the bundle, state and IP files, and the child that copies listening sockets. */
+/** Descriptors for standard streams, event loops, listening sockets, bundle, state and IP files, and the child that copies listening sockets. */
 const BASE_RESERVE = 40
-/** Event loop, listening sockets, and connections that are being turned away. */
+/** Descriptors of each worker for its event loop, listening sockets, and connections that are being turned away. */
 const WORKER_RESERVE = 20
-/** To the nodes of a cluster, by worker. */
+/** Connections of each worker to the nodes of a Redis cluster. */
 const REDIS_CONNECTIONS = 16
 const LEAST_RESERVED = 16
 const MOST_RESERVED = 256
-/** However low the limit is: below this it is no service. */
+/** Minimum, however low the limit of open files is: with fewer connections, the service would be useless. */
 const LEAST_CONNECTIONS = 8
 
-/** How many connections of each kind the limit of open files has room for, with a reserve for all else that needs one. */
+/** Returns how many connections of each kind fit into the limit of open files, with a reserve for everything else that needs a descriptor. */
 export function connectionLimits(descriptors: number, config: ServerConfig): Readonly<Record<ConnectionKind, number>> {
   const reservedEach = Math.min(Math.max(Math.floor(descriptors / 64), LEAST_RESERVED), MOST_RESERVED)
   const reserved = LISTENER_NAMES.filter((name) => listener(name).connections === 'reserved')
@@ -164,7 +164,7 @@ export function connectionLimits(descriptors: number, config: ServerConfig): Rea
   const perWorker = WORKER_RESERVE + (config.redis === undefined ? 0 : REDIS_CONNECTIONS)
   const reserve = BASE_RESERVE + perWorker * config.workers + reservedEach * reserved.length
   const free = Math.min(Math.max(descriptors - reserve, LEAST_CONNECTIONS), MOST)
-  // Each client that is let in can have a connection to the backend.
+  // Each admitted client may need a connection to the backend.
   const backend = config.mode === 'reverse_proxy' ? Math.min(config.backendMaxConnections ?? free, Math.floor(free / 2)) : 0
   const limits: Partial<Record<ConnectionKind, number>> = { backend }
   for (const name of LISTENER_NAMES) limits[name] = 0
@@ -173,5 +173,5 @@ export function connectionLimits(descriptors: number, config: ServerConfig): Rea
   return limits as Record<ConnectionKind, number>
 }
 
-/** Counts must fit into 32 bits. */
+/** Upper bound that keeps all counts within 32 bits. */
 const MOST = 2 ** 30

@@ -8,10 +8,10 @@ import { AdmittedConnections, type ConnectionLimits, NO_SLOT_OVER_HTTP } from '.
 import type { ListenerServer } from './listener-servers.ts'
 import type { ListenTarget, PortAddress } from './listeners.ts'
 
-// What a gateway may send along with its own request: as much as the common proxies take themselves.
+// Largest head that a gateway may send, as large as common proxies accept themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
-/** At shutdown, a head that is here in part has this long to become a request, however long requests may take. */
+/** At shutdown, a partial head has this long to become a request, even if open requests have longer. */
 const MAX_HEAD_GRACE_MS = 2000
 const MAX_CHECK_MS = 30_000
 
@@ -20,7 +20,7 @@ export type ListenerTimeouts = Pick<ServerConfig, 'keepAliveMs' | 'headersTimeou
 /** Sees connections before Node does, and keeps those that it can serve itself. */
 export interface ConnectionFront {
   accept(socket: Socket): void
-  /** From now on everything goes to Node. */
+  /** Hands all connections over to Node from now on. */
   drain(): void
   closeIdleConnections(): void
   closeAllConnections(): void
@@ -30,36 +30,36 @@ export interface ConnectionFront {
 export interface ListenerOptions extends ConnectionLimits {
   readonly timeouts: ListenerTimeouts
   readonly handle: (req: IncomingMessage, res: ServerResponse) => void
-  /** A client that waits for leave to send its body. */
+  /** Handles a client that waits for 100 Continue before it sends its body. */
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
-  /** Whether Node itself refuses HTTP/1.1 requests without Host; else the handler sees them. */
+  /** Whether Node itself refuses HTTP/1.1 requests without Host. Otherwise the handler sees them. */
   readonly requiresHost: boolean
-  /** `local`: processes of this machine, on a unix socket; they have no address. */
+  /** `local` peers are processes of this machine on a unix socket, which have no address. */
   readonly peers: 'remote' | 'local'
-  /** A connection could not be accepted. */
+  /** Called when a connection could not be accepted. */
   readonly onAcceptError: (error: Error) => void
-  /** Whether a connection has a request under way. Unset: all are given the same time at shutdown. */
+  /** Whether a connection has a request under way. If unset, all connections get the same time at shutdown. */
   readonly isServing?: (socket: Socket) => boolean
-  /** How much is parsed at a time. Unset: all that has come, which can be thousands of pipelined requests. */
+  /** How much is parsed at a time. If unset, it is everything that has arrived, which can be thousands of pipelined requests. */
   readonly parsing?: ParsingLimits
-  /** It is about to close: what would not end by itself has to. */
+  /** Called before the listener closes, to end what would not end by itself. */
   readonly onClosing?: () => void
-  /** Anything else that this listener needs of its server. */
+  /** Makes any other changes to the server that this listener needs. */
   readonly configure?: (server: Server) => void
-  /** Gets the way to give a connection to Node, for good. */
+  /** Creates the front. `handOver` gives a connection to Node, for good. */
   readonly newFront?: ((handOver: (socket: Socket) => void) => ConnectionFront) | undefined
 }
 
-/** What all listeners have in common. */
+/** Options that all listeners have in common. */
 export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'slots' | 'onFull' | 'onAcceptError'>
 
-/** HTTP/1.1 on one listener. */
+/** An HTTP/1.1 server on one listener. */
 export class HttpListener implements ListenerServer {
   readonly #server: Server
   readonly #front: ConnectionFront | undefined
   readonly #options: ListenerOptions
   readonly #connections: AdmittedConnections
-  /** Those whose last request has come. */
+  /** Connections whose last request has arrived. */
   readonly #ended = new WeakSet<Socket>()
   #isDraining = false
 
@@ -69,7 +69,7 @@ export class HttpListener implements ListenerServer {
     this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP, () => this.#closeIdle())
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
-        // RFC 9112 9.6: what comes behind the last request of a connection is not served. Node would, and its responses go nowhere.
+        // RFC 9112 9.6: requests after the last one of a connection are not served. Node would serve them, and drop the responses.
         if (this.#ended.has(req.socket)) return
         if (this.#isDraining) res.shouldKeepAlive = false
         handler(req, res)
@@ -80,15 +80,15 @@ export class HttpListener implements ListenerServer {
       { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: requiresHost, ...nodeTimeouts(timeouts) },
       draining(handle),
     )
-    // Node drops fields beyond its count without a word, and a limit key among them would slip its rule.
+    // By default, Node silently drops fields beyond a maximum count, and a limit key among them would evade its rule.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkContinue', draining(handleExpecting))
     configure?.(this.#server)
     const closeIdle = this.#server.closeIdleConnections.bind(this.#server)
-    // Node calls it, too.
+    // Node calls this method as well.
     this.#server.closeIdleConnections = () => this.#sparingUnsent(closeIdle)
     const toNode = takeConnections(this.#server, (socket) => {
-      // One that asked for a protocol that we do not offer comes here again.
+      // The proxy emits a connection again after a request to upgrade to a protocol that it does not offer.
       if (socket.destroyed || !this.#connections.admit(socket)) return
       if (this.#front !== undefined) return this.#front.accept(socket)
       toNode(socket)
@@ -112,11 +112,11 @@ export class HttpListener implements ListenerServer {
     const closed = new Promise<void>((resolve) => {
       this.#server.close(() => resolve())
     })
-    // Connections whose last response promised to keep them become idle one by one.
+    // Connections whose last response promised keep-alive become idle one by one.
     this.#closeIdle()
     const sweep = setInterval(() => {
       this.#closeIdle()
-      // One that was accepted just before has had a moment for its request.
+      // A connection that was accepted just before closing has had this interval to send its request.
       this.#connections.cut((socket) => socket.bytesRead === 0)
     }, SWEEP_MS)
     const { isServing } = this.#options
@@ -136,11 +136,11 @@ export class HttpListener implements ListenerServer {
     clearTimeout(headCut)
     graceOver.abort()
     await cut
-    // What listens to the last connections has its turn before anybody goes on.
+    // Handlers of the last connections' events run before the caller continues.
     await turn()
   }
 
-  /** Node takes a connection for idle when its response has ended, though not all of it may have been sent. */
+  /** Node considers a connection idle when its response has ended, even if part of it is unsent. Such connections are spared. */
   #sparingUnsent(closeIdle: () => void): void {
     const sending = [...this.#connections.sockets()].filter(({ writableLength }) => writableLength > 0)
     for (const socket of sending) socket.destroy = () => socket
@@ -155,27 +155,27 @@ export class HttpListener implements ListenerServer {
 }
 
 function nodeTimeouts({ keepAliveMs, headersTimeoutMs, requestTimeoutMs }: ListenerTimeouts): ServerOptions {
-  // Node looks for heads and requests that take too long only now and then.
+  // Node checks only at this interval for heads and requests that take too long.
   const connectionsCheckingInterval = Math.ceil(Math.min(MAX_CHECK_MS, headersTimeoutMs / 4, requestTimeoutMs / 4))
   return { keepAliveTimeout: keepAliveMs, headersTimeout: headersTimeoutMs, requestTimeout: requestTimeoutMs, connectionsCheckingInterval }
 }
 
 interface ParsingLimits {
-  /** Of one connection at a time. */
+  /** Bytes of one connection that are parsed at a time. */
   readonly bytes: number
-  /** What parsing may take of the thread's time, all connections together. */
+  /** The share of the thread's time that parsing may take, for all connections together. */
   readonly share: TimeShare
 }
 
 /**
- * To be called on a connection that Node's server has been given. Node parses all that it reads, 64 KiB, in one go: some 1,800 small
- * requests, while nothing else has its turn. From now on it gets so many bytes at a time, one piece a turn, and none while the
- * connection is paused or parsing has taken its share of the thread's time. A piece may be thousands of fields or chunks of a byte.
+ * Must be called after the connection has been given to Node's server. Node parses everything that it reads, up to 64 KiB or some 1,800 small
+ * requests, in one go, while nothing else runs. From now on it gets one piece of limited size per turn of the event loop, and none while the
+ * connection is paused or parsing has used up its share of the thread's time. A piece may contain thousands of fields or one-byte chunks.
  */
 export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): void {
   const push = socket.push.bind(socket)
   const read = socket._read.bind(socket)
-  /** Read, and not parsed yet. While there is some, nothing more is read. */
+  /** Bytes that are read but not yet parsed. While there are any, nothing more is read. */
   let rest: Buffer | undefined
   let isScheduled = false
   const parsePiece = (chunk: Buffer): boolean => {
@@ -208,6 +208,6 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
   socket.push = (chunk: Buffer | null) => (chunk === null ? push(null) : take(chunk))
   socket._read = (size) => (rest === undefined ? read(size) : schedule())
   socket.on('resume', schedule)
-  // With somebody else listening, Node parses what the stream gives out, not what the handle reads.
+  // Because of this listener, Node parses what the stream emits instead of reading from the handle directly.
   socket.on('data', () => {})
 }

@@ -1,7 +1,7 @@
 import type { ServerConfig } from '../config/config.ts'
 import { closingGroups, type ListenAddress, type ListenerName, type ListenTarget, listener, type PortAddress } from './listeners.ts'
 
-/** The servers of one worker, by the name of their listener. */
+/** The servers of one worker, by listener name. */
 export class ListenerServers {
   readonly #config: ServerConfig
   readonly #servers: ReadonlyMap<ListenerName, ListenerServer>
@@ -13,7 +13,7 @@ export class ListenerServers {
     this.#servers = servers
   }
 
-  /** Whether everything that requests come to is open. */
+  /** Whether all listeners that serve requests are open. */
   get isListening(): boolean {
     return [...this.#servers.keys()].every((name) => this.#listening.has(name) || listener(name).opens === 'early')
   }
@@ -28,7 +28,7 @@ export class ListenerServers {
     return port ?? listener(name).address(this.#config)!
   }
 
-  /** Not ready from now on, but serving: load balancers need time to notice. */
+  /** Stops being ready but keeps serving, since load balancers need time to notice. */
   drain(): void {
     this.#isDraining = true
     for (const server of this.#servers.values()) server.drain()
@@ -42,12 +42,12 @@ export class ListenerServers {
   }
 }
 
-/** What a listener needs of the server behind it, whatever protocol that speaks. */
+/** The server behind a listener, whatever protocol it speaks. */
 export interface ListenerServer {
-  /** Done when connections are accepted. Returns where: the system may have chosen the port. Undefined for a unix socket. */
+  /** Resolves when connections are accepted. Returns the address, since the system may have chosen the port; undefined for a unix socket. */
   listen(target: ListenTarget): Promise<PortAddress | undefined>
-  /** Serves on, but from now on every response is the last on its connection. */
+  /** Keeps serving, but every response from now on is the last on its connection. */
   drain(): void
-  /** Accepts nothing more, lets open requests end, and cuts what is left after `graceMs`. */
+  /** Stops accepting, lets open requests end, and cuts what is left after `graceMs`. */
   close(graceMs: number): Promise<void>
 }

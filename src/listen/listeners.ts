@@ -8,33 +8,33 @@ type ListenerConfig = Pick<
 /** `early`: as soon as the workers are up. `ready`: when the first bundle is active, or need not be waited for any longer. */
 export type OpeningPhase = 'early' | 'ready'
 
-/** Those that close last report what is still open on the others. */
+/** Listeners that close last still report what is open on the others. */
 type ClosingPhase = 'first' | 'last'
 const CLOSING_PHASES: readonly ClosingPhase[] = ['first', 'last']
 
 interface ListenerDefinition {
-  /** Says where it listens. */
+  /** Name of the setting that says where it listens. */
   readonly setting: string
-  /** How `edge serve` introduces it. */
+  /** Label that `edge serve` prints in front of its address. */
   readonly label: string
-  /** Undefined: it is not open. */
+  /** Returns undefined if the listener is not open. */
   address(config: ListenerConfig): ListenAddress | undefined
-  /** Who connects: processes of this machine alone, on a unix socket, or anybody. */
+  /** Who connects: `local` are only processes of this machine, on a unix socket; `remote` is anybody. */
   readonly peers: 'remote' | 'local'
   readonly opens: OpeningPhase
   readonly closes: ClosingPhase
-  /** How long open requests may take to end when it closes. */
+  /** How long open requests may take to end when the listener closes. */
   closeMs(config: ListenerConfig): number
-  /** Whether its connections are set apart, or share what the limit of open files leaves. */
+  /** Whether its connections have a reserved number of slots, or share what the limit of open files leaves. */
   readonly connections: 'reserved' | 'shared'
 }
 
-/** Decisions that take longer than this at shutdown are cut. */
+/** At shutdown, decisions that take longer than this are cut. */
 const DECISION_CLOSE_MS = 5000
-/** A wrong debug secret waits a second for its response. */
+/** The response to a wrong debug secret is delayed by a second, which must fit. */
 const ADMIN_CLOSE_MS = 1500
 
-/** All that can be listened on. A listener is a row here and a `ListenerServer` that each worker makes for it. */
+/** All listeners. Each is a row here, and a `ListenerServer` that each worker creates for it. */
 const LISTENERS = {
   main: {
     setting: 'EDGE_PORT',
@@ -108,51 +108,51 @@ export function listener(name: ListenerName): ListenerDefinition {
   return LISTENERS[name]
 }
 
-/** Those that these settings open. */
+/** Returns the listeners that these settings open. */
 export function openListeners(config: ListenerConfig): readonly ListenerName[] {
   return LISTENER_NAMES.filter((name) => listener(name).address(config) !== undefined)
 }
 
-/** Groups that close one after the other; those in one group close at once. */
+/** Returns groups of listeners that close one after the other; those in one group close at the same time. */
 export function closingGroups(names: readonly ListenerName[]): readonly (readonly ListenerName[])[] {
   return CLOSING_PHASES.map((phase) => names.filter((name) => listener(name).closes === phase))
 }
 
-/** How long it takes to close all of them, at most. */
+/** Returns how long closing all of them takes at most, in milliseconds. */
 export function closingMs(config: ListenerConfig): number {
   const longest = closingGroups(openListeners(config)).map((group) => Math.max(0, ...group.map((name) => listener(name).closeMs(config))))
   return longest.reduce((sum, ms) => sum + ms, 0)
 }
 
 export interface PortAddress {
-  /** Undefined: all interfaces. */
+  /** Undefined for all interfaces. */
   readonly host: string | undefined
-  /** 0: one that the system chooses. */
+  /** 0 if the system chooses the port. */
   readonly port: number
 }
 
 export interface UnixSocketAddress {
   readonly path: string
-  /** The permissions of its file: who may connect. */
+  /** Permissions of the socket's file, which say who may connect. */
   readonly mode: number
 }
 
-/** What a listener binds. Only what binds it, and what describes it to people, looks inside. */
+/** The address that a listener binds. Only code that binds it, or describes it to people, looks inside. */
 export type ListenAddress = PortAddress | UnixSocketAddress
 
-/** What a server in a worker listens on: an address of its own, or a descriptor that is bound already and shared with other workers. */
+/** What a server in a worker listens on: an address of its own, or a descriptor that is already bound and shared with other workers. */
 export type ListenTarget = PortAddress | { readonly fd: number }
 
 export function isUnixSocket(address: ListenAddress): address is UnixSocketAddress {
   return 'path' in address
 }
 
-/** The number of the port, or the path. */
+/** Returns the port number or the path. */
 export function placeOf(address: ListenAddress): number | string {
   return isUnixSocket(address) ? address.path : address.port
 }
 
-/** As a sentence about a start that failed has it. */
+/** Describes the address for a message about a failed start. */
 export function describeAddress(address: ListenAddress): string {
   return isUnixSocket(address) ? address.path : `port ${address.port}`
 }

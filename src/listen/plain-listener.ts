@@ -5,7 +5,7 @@ import { malformedStatus } from '../http1/request-line.ts'
 import { HttpListener, type ListenerOptions, type PortOptions } from './http-listener.ts'
 import type { Handle } from './node-http/routes.ts'
 
-/** A listener that invites no bodies: a client that waits for leave to send one gets its response at once, the last on its connection. */
+/** Creates a listener that sends no 100 Continue by itself: a client that waits for it is handled at once, and its response ends the connection. */
 export function newPlainListener(
   options: PortOptions,
   handle: Handle,
@@ -14,8 +14,8 @@ export function newPlainListener(
   const malformed = new MalformedRequests()
   const handleNoted: Handle = (req, res) => {
     malformed.note(req, res)
-    // No protocol is offered, but what came with such a request Node takes for the protocol, and drops it.
-    // RFC 9110 7.8: Upgrade means nothing where Connection does not name it.
+    // We offer no other protocol, but Node takes what follows such a request for the new protocol, and drops it, so the connection must end.
+    // RFC 9110 7.8: Upgrade has no meaning unless Connection names it.
     if (req.headers.upgrade !== undefined && hasMember(req.headers.connection ?? '', 'upgrade')) res.shouldKeepAlive = false
     handle(req, res)
   }
@@ -25,35 +25,35 @@ export function newPlainListener(
   }
   const configure = (server: Server): void => {
     malformed.configure(server)
-    // A client that has sent its request may close its side and wait: a request may have to wait for its turn, or for a store.
+    // A client may close its side after its request and wait for the response, since the request may wait for its turn or for a store.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
   }
   return new HttpListener({ ...options, handle: handleNoted, handleExpecting, requiresHost: true, configure, ...special })
 }
 
-/** Refuses what is no request as Node would, but after the responses before it: Node would cut those off. */
+/** Refuses malformed requests like Node, but only after the responses to earlier requests, which Node would cut off. */
 class MalformedRequests {
-  /** Responses go out in order, so the last one stands for all. */
+  /** The last response of each connection. Responses are sent in order, so it stands for all of them. */
   readonly #lastResponses = new WeakMap<Socket, ServerResponse>()
 
   configure(server: Server): void {
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       const last = this.#lastResponses.get(socket)
       if (last === undefined || last.closed || !socket.writable) return refuse(socket, error)
-      // What is malformed in the body of a request whose response is under way needs no response of its own.
+      // A malformed body needs no response of its own if the response to its request is under way.
       last.once('close', () => (last.req.complete ? refuse(socket, error) : socket.destroySoon()))
       if (awaitsBody(last))
         last.writeHead(Number.parseInt(malformedStatus(error), 10), ['Connection', 'close', 'Content-Length', '0']).end()
     })
   }
 
-  /** To be called for every request. */
+  /** Must be called for every request. */
   note(req: IncomingMessage, res: ServerResponse): void {
     this.#lastResponses.set(req.socket, res)
   }
 }
 
-/** Whether the response waits for a body, of which no more will come. */
+/** Whether the response waits for the rest of a body, which will never come. */
 function awaitsBody({ headersSent, req }: ServerResponse): boolean {
   return !headersSent && !req.complete && req.readableFlowing === true
 }

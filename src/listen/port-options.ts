@@ -12,11 +12,11 @@ export interface ConnectionParts {
   readonly logger: Logger
   readonly metricMemory: MetricMemory
   readonly shares: ConnectionShares
-  /** How many connections there may be, for the whole process. */
+  /** Slots for the connections of the whole process. */
   readonly slots: Readonly<Record<ConnectionKind, ConnectionSlots>>
 }
 
-/** What all servers of a worker have in common: how long connections live, how many there may be, and what is logged of those refused. */
+/** Returns the options that all servers of a worker share: how long connections live, how many there may be, and how refused ones are logged. */
 export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts): (name: ListenerName) => PortOptions {
   const { clock, logger, metricMemory, shares, slots } = parts
   const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
@@ -38,7 +38,7 @@ export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts
   }
 }
 
-/** Connections that could not be accepted, or for which there was no slot. Logged once a second for each reason. */
+/** Logs connections that could not be accepted or got no slot, once per second for each reason. */
 class AcceptErrors {
   readonly #logger: Logger
   readonly #nowMs: () => number
@@ -49,14 +49,14 @@ class AcceptErrors {
     this.#nowMs = nowMs
   }
 
-  /** The system's reason. */
+  /** Notes a connection that the system could not accept. */
   note(error: NodeJS.ErrnoException): void {
     const reason = error.code ?? error.message
     const unlogged = this.#byReason.admit(reason, this.#nowMs())
     if (unlogged !== undefined) this.#logger.error({ event: 'accept_failed', reason, unlogged }, 'a connection could not be accepted')
   }
 
-  /** Ours: the listener has as many connections as descriptors allow. */
+  /** Notes a connection that we refused because the listener has as many as the limit of open files allows. */
   noteFull(listener: string, max: number): void {
     const reason = 'too_many_connections'
     const unlogged = this.#byReason.admit(listener, this.#nowMs())

@@ -1,13 +1,13 @@
 import { Socket, type SocketConstructorOpts } from 'node:net'
 import { newReadBuffer, releaseRead } from '../memory/buffers.ts'
 
-/** Larger than what a gateway has on its way at a time. Longer texts come in several reads. */
+/** More than a gateway usually has in flight at a time. Longer input comes in several reads. */
 const BUFFER_BYTES = 64 * 1024
 
-/** What the last read brought, up to the length that is told with it. The next read, of whatever connection, overwrites it. */
+/** Holds the bytes of the last read, up to the length passed to `onRead`. The next read of any connection overwrites them. */
 export const READ_BUFFER = newReadBuffer(BUFFER_BYTES)
 
-/** What `node:net` keeps the `onread` option of a socket in. */
+/** The symbols under which `node:net` keeps a socket's `onread` option. */
 interface OnRead {
   readonly buffer: symbol
   readonly callback: symbol
@@ -15,17 +15,17 @@ interface OnRead {
 }
 
 /**
- * Has an accepted socket read into READ_BUFFER, with no buffer, stream event or copy for each read. `node:net` offers that to sockets
- * that connect (the option `onread`), but not to those that a server accepts; so the option is set here, where this version of Node
- * keeps it. Returns how to end it: from then on bytes come as 'data' again. Returns undefined, and changes nothing, where Node keeps it
- * elsewhere.
+ * Makes an accepted socket read into READ_BUFFER, without a buffer, stream event or copy for each read. `node:net` offers this to sockets
+ * that connect (the option `onread`), but not to those that a server accepts, so the option is set here where this version of Node keeps it.
+ * Returns a function that ends sharing, after which bytes come as 'data' events again. Returns undefined, and changes nothing, if Node
+ * keeps the option elsewhere.
  */
 export function shareReads(socket: Socket, onRead: (length: number) => void): (() => void) | undefined {
   const { _handle: handle } = socket as { _handle?: { useUserBuffer?: (buffer: Uint8Array) => void } | null }
   if (ON_READ === undefined || typeof handle?.useUserBuffer !== 'function') return undefined
   let isShared = true
   const read = (length: number): boolean => {
-    // False: the stream wants no more for now.
+    // `push` returns false if the stream wants no more for now.
     if (!isShared) return socket.push(Buffer.from(READ_BUFFER.subarray(0, length)))
     onRead(length)
     releaseRead(READ_BUFFER, length)
@@ -38,7 +38,7 @@ export function shareReads(socket: Socket, onRead: (length: number) => void): ((
   }
 }
 
-/** Copies bytes that lie in the shared buffer. Others are not copied: doing so for each request of a long pipeline would be quadratic work. */
+/** Copies bytes that lie in the shared buffer. Other bytes are not copied, which would be quadratic work for the requests of a long pipeline. */
 export function unshared(bytes: Buffer): Buffer {
   return bytes.buffer === READ_BUFFER.buffer ? Buffer.from(bytes) : bytes
 }

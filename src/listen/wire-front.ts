@@ -1,37 +1,37 @@
 import type { Socket } from 'node:net'
 import type { ConnectionFront, ListenerTimeouts } from './http-listener.ts'
 
-/** The same as in `node:http`: a client that relies on our Keep-Alive to the last moment must not find its connection closed. */
+/** `node:http` adds the same margin, so that a client that uses our Keep-Alive timeout to the last moment does not find its connection closed. */
 const KEEP_ALIVE_MARGIN_MS = 1000
 /** Connections are checked at least this often. */
 const MAX_SWEEP_MS = 1000
 
 export interface FrontTimeouts {
-  /** For a head: from the start of the connection, or from the first byte of a later head. */
+  /** Time limit for a head, from the start of the connection or from the first byte of a later head. */
   readonly headMs: number
-  /** For a connection that has nothing under way. */
+  /** Time limit for a connection with nothing under way. */
   readonly idleMs: number
-  /** Times that are noted may be up to one sweep old, so this much is added to the limits of a request. */
+  /** Interval between checks. Recorded times may be this old, so it is added to the time limits of a request. */
   readonly sweepMs: number
 }
 
-/** A connection for as long as it asks only what its wire can read. */
+/** A connection for as long as it sends only what its wire can read. */
 export interface FrontConnection {
   /** Ends the connection if what it waits for has taken too long. */
   check(nowMs: number, timeouts: FrontTimeouts): void
-  /** To be called when the wire drains: what waits for a first request, or for the rest of one, waits at `node:http`. */
+  /** Called when the wire drains. A connection that waits for its first request, or for the rest of a head, is handed over to `node:http`. */
   drain(): void
   closeIfIdle(): void
   destroy(): void
 }
 
-/** What all connections of a wire share. */
+/** State that all connections of a wire share. */
 export class FrontState {
-  /** From now on the next request of every connection is handed over. */
+  /** While draining, every connection is handed over at its next request. */
   isDraining = false
-  /** The time of the last sweep, so that no request reads the clock. */
+  /** Time of the last check, so that no request has to read the clock. */
   roughMs = performance.now()
-  /** Gives a connection to `node:http`, for good. */
+  /** Hands a connection over to `node:http`, for good. */
   readonly handOver: (socket: Socket) => void
 
   constructor(handOver: (socket: Socket) => void) {
@@ -40,8 +40,8 @@ export class FrontState {
 }
 
 /**
- * A wire of our own: its connections read plain requests straight from the socket and write their responses to it. They are handed over to
- * `node:http` for good as soon as anything else comes.
+ * A wire of our own: its connections read plain requests straight from the socket and write their responses to it. A connection is handed
+ * over to `node:http`, for good, as soon as anything else comes.
  */
 export class WireFront<Connection extends FrontConnection = FrontConnection> implements ConnectionFront {
   readonly #state: FrontState
@@ -49,12 +49,12 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
   readonly #timeouts: FrontTimeouts
   readonly #connections = new Map<Socket, Connection>()
   readonly #forget = (socket: Socket): void => void this.#connections.delete(socket)
-  /** One timer for all connections. */
+  /** One timer checks all connections. */
   readonly #sweep: NodeJS.Timeout
 
   /**
-   * `newConnection` is told what to call when a connection is closed, or `node:http` has it.
-   * `silenceMs`: another time limit that connections are checked for; 0: none.
+   * `newConnection` gets a function to call when the connection is closed or handed over to `node:http`.
+   * `silenceMs` is another time limit that connections are checked for, or 0 for none.
    */
   constructor(
     { keepAliveMs, headersTimeoutMs }: ListenerTimeouts,
@@ -66,7 +66,7 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
     this.#newConnection = newConnection
     const shortestMs = Math.min(keepAliveMs, headersTimeoutMs, silenceMs > 0 ? silenceMs : Number.POSITIVE_INFINITY)
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, shortestMs / 4))
-    // Times that are noted may be up to one sweep old.
+    // Idle times are counted from `roughMs`, which may be up to one check old.
     this.#timeouts = { headMs: headersTimeoutMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
     this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
@@ -76,7 +76,7 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
     else this.#connections.set(socket, this.#newConnection(socket, this.#forget))
   }
 
-  /** Undefined if the connection is gone, or `node:http` has it. */
+  /** Returns undefined if the connection is closed or has been handed over to `node:http`. */
   connectionOf(socket: Socket): Connection | undefined {
     return this.#connections.get(socket)
   }

@@ -7,11 +7,11 @@ const STDERR = 2
 
 export interface Log {
   readonly logger: Logger
-  /** Undefined where nobody can watch events. */
+  /** Undefined if nobody can watch events. */
   readonly tap: EventTap | undefined
 }
 
-/** Lines of JSON on stderr, from whichever thread, each written at once. */
+/** Opens the log: lines of JSON on stderr, from any thread, each written at once. */
 export function openLog(level: string, hasEvents: boolean, unfinished: SharedArrayBuffer): Log {
   const formatters = { level: (label: string) => ({ level: label }) }
   const options = { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters }
@@ -22,14 +22,14 @@ export function openLog(level: string, hasEvents: boolean, unfinished: SharedArr
 }
 
 /**
- * Writes log lines at once. A log that cannot be written (disk full, reader gone or asleep) is no reason to stop
- * serving or to wait: the line is lost, and the next one that is written says how many were. A pipe must not block
- * for that: accessing `process.stderr` makes Node set its descriptor to non-blocking. What a terminal would obey is escaped, whoever sent it.
+ * Writes log lines at once. If the log cannot be written (disk full, reader gone or asleep), serving must neither stop nor wait: the line is
+ * lost, and the next one that is written says how many were lost. For this a pipe must not block, so `edge serve` accesses `process.stderr`,
+ * which makes Node set its descriptor to non-blocking. Control characters that a terminal would obey are escaped, whoever sent them.
  */
 export class LogStream {
   readonly #fd: number
   #lostLines = 0
-  /** Not 0 when a line broke off in the middle, whichever thread wrote it: the next one must not continue it. */
+  /** Not 0 if a line broke off in the middle, whichever thread wrote it. The next line must not continue it. */
   readonly #partialLine: Int32Array
 
   constructor(fd: number, partialLine = newPartialLineFlag()) {
@@ -52,7 +52,7 @@ export class LogStream {
   }
 }
 
-/** To be shared by all threads that write to one descriptor. */
+/** Creates the flag that all threads writing to one descriptor share. */
 export function newPartialLineFlag(): SharedArrayBuffer {
   return new SharedArrayBuffer(4)
 }

@@ -1,19 +1,19 @@
 const SECOND_MS = 1000
 
-/** Lets a number of lines through per subject and interval, and counts the others. */
+/** Lets a number of log lines through per subject and interval, and counts the others. */
 export class Sampler<Subject> {
   readonly #samples: Samples<Subject>
   readonly #lines: number
   readonly #intervalMs: number
 
-  /** A Map, or a WeakMap for subjects that come and go. */
+  /** `samples` is a Map, or a WeakMap for subjects that come and go. */
   constructor(samples: Samples<Subject>, lines = 1, intervalMs = SECOND_MS) {
     this.#samples = samples
     this.#lines = lines
     this.#intervalMs = intervalMs
   }
 
-  /** How many were held back since the last line, or undefined: hold this one back too. */
+  /** Returns how many lines were held back since the last one that passed, or undefined if this one must be held back too. */
   admit(subject: Subject, nowMs: number): number | undefined {
     const sample = this.#samples.get(subject)
     if (sample !== undefined && nowMs < sample.nextAtMs) {
@@ -28,9 +28,9 @@ export class Sampler<Subject> {
 
 interface Sample {
   readonly nextAtMs: number
-  /** Until then. */
+  /** Lines that may still pass before `nextAtMs`. */
   linesLeft: number
-  /** Since the last line. */
+  /** Lines held back since the last one that passed. */
   unlogged: number
 }
 

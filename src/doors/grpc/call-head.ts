@@ -1,6 +1,6 @@
 import { failed, type GrpcMethod, type GrpcReply, INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, UNIMPLEMENTED } from './grpc-method.ts'
 
-/** What a call's header fields say. '' where a field is absent; where it is repeated, something with `, ` in it. */
+/** The header fields of a call. An absent field is ''. A repeated timeout or encoding contains `, `; a repeated content type is the first one. */
 export interface CallHead {
   readonly method: string
   readonly path: string
@@ -9,7 +9,7 @@ export interface CallHead {
   readonly encoding: string
 }
 
-/** A call that no method sees. Clients that do not speak gRPC learn it from the HTTP status. */
+/** Reply to a call that reaches no method. Clients that do not speak gRPC see only the HTTP status. */
 export interface CallRefusal {
   readonly httpStatus: number
   readonly reply: GrpcReply
@@ -20,7 +20,7 @@ const NOT_GRPC: CallRefusal = { httpStatus: 415, reply: failed(INVALID_ARGUMENT,
 const NO_METHOD: CallRefusal = { httpStatus: 200, reply: failed(UNIMPLEMENTED, 'no such method') }
 const BAD_TIMEOUT: CallRefusal = { httpStatus: 200, reply: failed(INTERNAL, 'grpc-timeout is malformed') }
 
-/** Returns the method that is called, or why there is none. `timeoutMs` is NaN where it is malformed. */
+/** Returns the method that is called, or the refusal. `timeoutMs` is NaN if `grpc-timeout` is malformed. */
 export function methodOf(methods: ReadonlyMap<string, GrpcMethod>, head: CallHead, timeoutMs: number): GrpcMethod | CallRefusal {
   if (head.method !== 'POST') return NOT_POST
   if (!isGrpc(head.contentType)) return NOT_GRPC
@@ -33,12 +33,12 @@ export function isRefusal(method: GrpcMethod | CallRefusal): method is CallRefus
   return 'httpStatus' in method
 }
 
-/** Whether messages may be compressed. */
+/** Whether the call declares that its messages may be compressed. */
 export function isEncoded(encoding: string): boolean {
   return encoding !== '' && encoding !== 'identity'
 }
 
-/** Messages are always Protocol Buffers. */
+/** Accepts only messages that are Protocol Buffers, which is the default of `application/grpc`. */
 function isGrpc(contentType: string): boolean {
   return contentType === 'application/grpc' || contentType === 'application/grpc+proto' || GRPC_WITH_PARAMETERS.test(contentType)
 }
@@ -49,7 +49,7 @@ const MAX_DIGITS = 8
 const ZERO = 48
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 }
 
-/** The milliseconds of a `grpc-timeout`: up to eight digits and a unit. No limit where it is absent (''), NaN where it is malformed. */
+/** Returns the milliseconds of a `grpc-timeout`, which has up to eight digits and a unit: Infinity if it is absent (''), NaN if it is malformed. */
 export function timeoutMsOf(text: string): number {
   if (text === '') return Number.POSITIVE_INFINITY
   const digits = text.length - 1
@@ -63,11 +63,11 @@ export function timeoutMsOf(text: string): number {
   return amount * (UNIT_MS[text[digits]!] ?? Number.NaN)
 }
 
-/** Longer ones are cut. Many clients take heads of 8 KiB at most. */
+/** Longer status messages are cut, since many clients accept header blocks of 8 KiB at most. */
 const MAX_CHARACTERS = 1024
 const PLAIN = /^[ -$&-~]*$/
 
-/** A status message as the field `grpc-message` has it: UTF-8, percent-encoded but for printable ASCII. */
+/** Encodes a status message for the field `grpc-message`: as UTF-8, percent-encoded except for printable ASCII. */
 export function encodedStatusMessage(message: string): string {
   let encoded = ''
   for (const character of message.slice(0, MAX_CHARACTERS)) {
@@ -82,7 +82,7 @@ function percentEncoded(character: string): string {
   return Array.from(Buffer.from(character, 'utf8'), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 }
 
-/** In front of a message: whether it is compressed, and its length. */
+/** Each message has a prefix: one byte that says whether it is compressed, and four bytes of length. */
 export const PREFIX_BYTES = 5
 const IS_COMPRESSED = 1
 
@@ -96,13 +96,13 @@ const CUT_SHORT = failed(INTERNAL, 'the message is cut short')
 
 export interface MessageRules {
   readonly maxBytes: number
-  /** The call said that it compresses. */
+  /** The call declares a compression. */
   readonly isEncoded: boolean
 }
 
 /**
- * What is wrong with a call's body, whatever comes next; undefined if nothing is so far. Its first `length` bytes are here, from `at` on;
- * it `isWhole` when no more will come. However it was cut, the answer is the same in the end.
+ * Returns what is certainly wrong with a call's body, or undefined if nothing is so far. Its first `length` bytes are at `at`; `isWhole` says
+ * that no more will come. The final result does not depend on how the body was split.
  */
 export function bodyFailure(bytes: Uint8Array, at: number, length: number, isWhole: boolean, rules: MessageRules): GrpcReply | undefined {
   if (length === 0) return isWhole ? NONE : undefined
@@ -125,7 +125,7 @@ export function framed(message: Uint8Array): Buffer {
 
 export const NO_MEMORY = failed(RESOURCE_EXHAUSTED, 'too many messages are on their way')
 
-/** Bounds the memory of messages that have come in part, for all connections of a worker. */
+/** Bounds the memory of messages that have arrived only in part, for all connections of a worker. */
 export class PartialMessages {
   readonly #maxBytes: number
   #bytes = 0
@@ -134,7 +134,7 @@ export class PartialMessages {
     this.#maxBytes = maxBytes
   }
 
-  /** Returns false, and changes nothing, when there is no room. */
+  /** Returns false, and changes nothing, if there is no room. */
   take(bytes: number): boolean {
     if (this.#bytes + bytes > this.#maxBytes) return false
     this.#bytes += bytes

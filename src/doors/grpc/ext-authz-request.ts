@@ -4,7 +4,7 @@ import { isSameText } from '../../http1/characters.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../../request/view.ts'
 import { ProtobufReader } from './protobuf-reader.ts'
 
-// The fields that are read, by message (envoy/service/auth/v3, envoy/config/core/v3).
+// Numbers of the fields that are read, by message (envoy/service/auth/v3, envoy/config/core/v3).
 const CHECK_ATTRIBUTES = 1
 const ATTRIBUTES_SOURCE = 1
 const ATTRIBUTES_REQUEST = 4
@@ -28,26 +28,26 @@ const SPACE = 0x20
 const TAB = 0x09
 
 /**
- * Reads CheckRequest messages, and is the question that the last of them asks; it is used again for the next. Bodies and all else that no
- * rule can read are skipped. Texts are read a character a byte, as on HTTP: a caller has one counter, whatever door asks.
+ * Reads CheckRequest messages, and is itself the question that the last one asks; it is reused for the next. Bodies and other fields that no
+ * rule can read are skipped. All but context extensions are read as latin1 strings, as over HTTP, so that a caller has one counter at all doors.
  */
 export class ExtAuthzRequest implements Question, RequestView {
   readonly door = 'ext_authz_grpc'
   readonly #reader = new ProtobufReader()
   #bytes: Buffer = NO_BYTES
-  /** `headers`: repeated fields are joined by commas. */
+  /** Entries of `headers`, where repeated fields are joined by commas. */
   readonly #joinedHeaders = new MessageEntries()
-  /** `header_map`: fields as they came. */
+  /** Entries of `header_map`, where fields are as they were received. */
   readonly #rawHeaders = new MessageEntries()
   readonly #context = new MessageEntries()
   method = ''
   uri = ''
   host = ''
   peer: string | undefined
-  /** Of the call, whose span is nearer than that of the request. */
+  /** The `traceparent` of the gRPC call, whose span is nearer than that of the original request. */
   callTraceparent = ''
 
-  /** Throws MalformedMessage. */
+  /** Throws MalformedMessage if the message cannot be read. */
   read(message: Uint8Array): void {
     this.#forget()
     const reader = this.#reader
@@ -59,12 +59,12 @@ export class ExtAuthzRequest implements Question, RequestView {
     }
   }
 
-  /** To be called when the message may change while it is still in use: it is copied. */
+  /** Copies the message. Must be called if its bytes may change while the question is still in use. */
   keepMessage(): void {
     this.#bytes = Buffer.from(this.#bytes)
   }
 
-  /** Lets go of what was read. */
+  /** Releases the message. */
   clear(): void {
     this.#forget()
     this.#reader.clear()
@@ -85,7 +85,7 @@ export class ExtAuthzRequest implements Question, RequestView {
     return this
   }
 
-  /** In `headers`, a comma may separate the lines of a repeated field. */
+  /** In `headers`, a comma may be where the lines of a repeated field were joined, so most values with one count as REPEATED. */
   header(name: string): FieldValue {
     const isJoined = this.#rawHeaders.isEmpty
     const entries = isJoined ? this.#joinedHeaders : this.#rawHeaders
@@ -102,7 +102,7 @@ export class ExtAuthzRequest implements Question, RequestView {
   }
 
   cookie(): string | undefined {
-    return this.header('cookie') as string | undefined // its lines are joined
+    return this.header('cookie') as string | undefined // its lines are joined, so it is never REPEATED
   }
 
   traceparent(): FieldValue {
@@ -150,7 +150,7 @@ export class ExtAuthzRequest implements Question, RequestView {
     reader.leave(end)
   }
 
-  /** Anything but a socket's address, such as a pipe's, is no address of a client. */
+  /** Only a socket address is the address of a client; any other, such as a pipe, leaves `peer` undefined. */
   #readAddress(): void {
     const reader = this.#reader
     const end = reader.enter()
@@ -219,7 +219,7 @@ export class ExtAuthzRequest implements Question, RequestView {
     reader.leave(end)
   }
 
-  /** An entry of a map, or a HeaderValue. Both number name and value alike; a raw value comes in place of the other. */
+  /** Reads a map entry or a HeaderValue, which number name and value alike. A raw value, if there is one, replaces the value. */
   #readEntry(entries: MessageEntries): void {
     const reader = this.#reader
     const end = reader.enter()
@@ -246,7 +246,7 @@ export class ExtAuthzRequest implements Question, RequestView {
     else entries.add(nameAt, nameEnd, valueAt, valueEnd)
   }
 
-  /** A field's value without the white space around it, which is no part of it (RFC 9110 5.5). */
+  /** Returns a field's value without surrounding white space, which is not part of it (RFC 9110 5.5). */
   #fieldText(entries: MessageEntries, entry: number): string {
     const bytes = this.#bytes
     let from = entries.valueAt(entry)
@@ -257,22 +257,22 @@ export class ExtAuthzRequest implements Question, RequestView {
   }
 }
 
-/** Fields whose single line usually has commas, and X-Forwarded-For, which is a list. */
+/** Whether a single line of this field usually contains commas, or, as in X-Forwarded-For, is a list. */
 function mayHaveCommas(name: string): boolean {
   return name === 'x-forwarded-for' || name === 'cookie' || name === 'user-agent' || name === 'accept' || name.startsWith('accept-')
 }
 
-/** For each entry: where its name begins and ends, where its value begins and ends. */
+/** Integers for each entry: start and end of its name, start and end of its value. */
 const ENTRY_INTS = 4
 const USUAL_ENTRIES = 32
 
-/** What `find` returns when there is no further entry. */
+/** Returned by `find` if there is no further entry. */
 const NO_ENTRY = -1
 
-/** The names and values of a message, as places in its bytes: nothing is copied before it is asked for. */
+/** Names and values of a message as offsets into its bytes. Nothing is copied until it is asked for. */
 class MessageEntries {
   #places = new Int32Array(USUAL_ENTRIES * ENTRY_INTS)
-  /** How many integers of `#places` are in use. */
+  /** Number of integers of `#places` in use. */
   #used = 0
 
   get isEmpty(): boolean {
@@ -290,7 +290,7 @@ class MessageEntries {
     this.#used = entry + ENTRY_INTS
   }
 
-  /** The next entry after `entry` with this name, which is in lower case; the entry's may be in any. Begin with NO_ENTRY. */
+  /** Returns the next entry after `entry` with this lower-case name, in whatever case the message has it. The search begins with NO_ENTRY. */
   find(bytes: Uint8Array, name: string, entry: number): number {
     const places = this.#places
     for (let next = after(entry); next < this.#used; next += ENTRY_INTS)
@@ -298,7 +298,7 @@ class MessageEntries {
     return NO_ENTRY
   }
 
-  /** The same with a name of any characters, in its own case. */
+  /** Returns the next entry after `entry` with exactly this name, which may have any characters. */
   findExactly(bytes: Buffer, name: string, entry: number): number {
     const places = this.#places
     for (let next = after(entry); next < this.#used; next += ENTRY_INTS)
@@ -318,7 +318,7 @@ class MessageEntries {
     this.#used = 0
   }
 
-  /** Keeps no more memory than usual messages need. */
+  /** Releases memory beyond what usual messages need. */
   shrink(): void {
     this.#used = 0
     if (this.#places.length > USUAL_ENTRIES * ENTRY_INTS) this.#places = new Int32Array(USUAL_ENTRIES * ENTRY_INTS)

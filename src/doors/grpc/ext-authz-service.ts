@@ -17,17 +17,17 @@ import {
 import { MalformedMessage } from './protobuf-reader.ts'
 import { ProtobufWriter, textBytes, varintBytes } from './protobuf-writer.ts'
 
-/** More are in use at a time only while a store is slow. */
+/** Unused request objects that are kept. More are in use at a time only while a store is slow. */
 const MAX_IDLE_REQUESTS = 64
 
-/** `envoy.service.auth.v3.Authorization`, which Envoy's ext_authz filter calls for each request. */
+/** `envoy.service.auth.v3.Authorization/Check`, which Envoy's ext_authz filter calls for each request. */
 export class ExtAuthzCheck implements UnaryMethod {
   readonly path = '/envoy.service.auth.v3.Authorization/Check'
   readonly isStreaming = false
   readonly isTraced: boolean
   readonly #pipeline: DecisionPipeline
   readonly #response = new ExtAuthzResponse()
-  /** Those that are not in use. */
+  /** Request objects that are not in use. */
   readonly #requests = [new ExtAuthzRequest()]
 
   constructor(pipeline: DecisionPipeline) {
@@ -61,7 +61,7 @@ export class ExtAuthzCheck implements UnaryMethod {
     if (this.#requests.length < MAX_IDLE_REQUESTS) this.#requests.push(request)
   }
 
-  /** As gRPC libraries have it, a message that cannot be read is status 13. */
+  /** Like gRPC libraries, we answer a message that cannot be read with status 13 (INTERNAL). */
   #fail(error: unknown): GrpcReply {
     if (!(error instanceof MalformedMessage)) return this.#response.of(this.#pipeline.fail('ext_authz_grpc', error))
     this.#pipeline.refuse('ext_authz_grpc', 'bad_request', error.message)
@@ -69,7 +69,7 @@ export class ExtAuthzCheck implements UnaryMethod {
   }
 }
 
-// The fields that are written, by message (envoy/service/auth/v3, envoy/config/core/v3, google/rpc).
+// Numbers of the fields that are written, by message (envoy/service/auth/v3, envoy/config/core/v3, google/rpc).
 const CHECK_STATUS = 1
 const CHECK_DENIED = 2
 const CHECK_OK = 3
@@ -84,12 +84,12 @@ const OPTION_APPEND_ACTION = 3
 const HEADER_NAME = 1
 const HEADER_VALUE = 2
 
-/** Replaces what the backend has said, or what the client has sent. Without it the values would stand beside each other. */
+/** Replaces a field that the backend or the client has sent. Without it, both values would stand next to each other. */
 const OVERWRITE_IF_EXISTS_OR_ADD = 2
 const APPEND_ACTION_BYTES = 2
 
 const FIRST_SERVER_ERROR = 500
-/** The rest are faults of the request. */
+/** gRPC status for each HTTP status; any other HTTP status below 500 is a fault of the request, INVALID_ARGUMENT. */
 const STATUS_CODES: ReadonlyMap<number, number> = new Map([
   [429, RESOURCE_EXHAUSTED],
   [403, PERMISSION_DENIED],
@@ -98,10 +98,10 @@ const STATUS_CODES: ReadonlyMap<number, number> = new Map([
 /** Writes answers as CheckResponse messages. */
 class ExtAuthzResponse {
   readonly #writer = new ProtobufWriter()
-  /** Names as HTTP/2 has them. */
+  /** Lower-case names, as HTTP/2 requires. */
   readonly #lowerNames = new Map<string, string>()
 
-  /** Where nothing could be decided the call itself fails: only that is for the gateway's `failure_mode_allow`. */
+  /** If nothing could be decided, the call itself fails, since only a failed call triggers the gateway's `failure_mode_allow`. */
   of(answer: DecisionAnswer): GrpcReply {
     const { status, decision, refusal } = answer
     if (status >= FIRST_SERVER_ERROR) return failed(UNAVAILABLE, refusal ?? 'unavailable')
@@ -117,7 +117,7 @@ class ExtAuthzResponse {
     const content = writer.open(CHECK_OK)
     const headers = answerHeaders(answer)
     for (let i = 0; i < headers.length; i += 2) {
-      // A reservation is for the backend, or for a filter before it: the client could settle it.
+      // The reservation goes to the backend, or to a filter before it, but not to the client, who could settle it.
       const isForBackend = headers[i] === RESERVATION_FIELD
       this.#writeHeader(isForBackend ? OK_UPSTREAM_HEADERS : OK_RESPONSE_HEADERS, headers[i]!, headers[i + 1]!)
     }

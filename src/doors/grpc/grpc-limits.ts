@@ -1,27 +1,27 @@
-/** What one peer may ask of the gRPC port. */
+/** Limits on what one peer may ask of the gRPC port. */
 export interface GrpcLimits {
   readonly maxMessageBytes: number
-  /** Of one connection at a time. */
+  /** Concurrent calls of one connection. */
   readonly maxStreams: number
-  /** Of all connections of a worker. Beyond it, a connection may have `fairStreams`. */
+  /** Concurrent calls of all connections of a worker. Once it is reached, each connection may have only `fairStreams`. */
   readonly maxWorkerStreams: number
   readonly fairStreams: number
-  /** Of a block of header fields: as it is sent, and as HTTP/2 counts it when it is decoded. */
+  /** Size of a header block, both as it is sent and as SETTINGS_MAX_HEADER_LIST_SIZE counts it. */
   readonly maxHeaderBytes: number
-  /** Messages and blocks of header fields that have come in part, all calls of a worker together. */
+  /** Memory of a worker for messages and header blocks that have arrived only in part. */
   readonly maxPartialBytes: number
-  /** Replies of one connection that wait for its flow-control windows. */
+  /** Bytes of replies of one connection that wait for its flow-control windows. */
   readonly maxWaitingBytes: number
-  /** Replies that wait to be sent, all connections of a worker together. Beyond it, those that are far behind are cut. */
+  /** Bytes of replies that wait to be sent on all connections of a worker. Beyond it, connections that are far behind are cut. */
   readonly maxUnsentBytes: number
-  /** Calls that a connection may cancel while they are under way: at once, and how many more each second. */
+  /** How many calls under way a connection may cancel: in a burst, and additionally per second. */
   readonly resetBurst: number
   readonly resetsPerSecond: number
-  /** Frames of a connection that carry no call: at once, and how many more each second and for each call. */
+  /** How many frames without a call a connection may send: in a burst, and additionally per second and per call. */
   readonly controlBurst: number
   readonly controlsPerSecond: number
   readonly controlsPerCall: number
-  /** A connection is asked to go when it is so old, so that long-lived ones spread over all workers. Up to a tenth more, by chance. */
+  /** Age at which a connection is asked to go, so that long-lived ones spread over all workers. Up to a tenth is added at random. */
   readonly maxAgeMs: number
 }
 
@@ -42,7 +42,7 @@ export const GRPC_LIMITS: GrpcLimits = {
   maxAgeMs: 10 * 60 * 1000,
 }
 
-/** To a connection for which there is no slot: no settings, and GOAWAY with ENHANCE_YOUR_CALM and the reason. */
+/** Sent to a connection for which there is no slot: an empty SETTINGS frame, and a GOAWAY with ENHANCE_YOUR_CALM and the reason. */
 export const NO_SLOT_OVER_HTTP2 = Buffer.concat([settings(), goAway('too_many_connections')])
 
 function settings(): Buffer {

@@ -1,30 +1,30 @@
-/** A method of a service, whatever layer carries its calls. Where it throws or rejects, its call gets status 13. */
+/** A method of a service, independent of the layer that carries its calls. If it throws or rejects, the call gets status 13 (INTERNAL). */
 export type GrpcMethod = UnaryMethod | StreamingMethod
 
-/** One message in, one out. */
+/** A method with one request message and one response message. */
 export interface UnaryMethod {
-  /** As calls name it: `/package.Service/Method`. */
+  /** Path by which calls name it: `/package.Service/Method`. */
   readonly path: string
   readonly isStreaming: false
   /** Whether it needs the `traceparent` of its calls. */
   readonly isTraced?: boolean
-  /** Returns at once where it can. The message may change after that. */
+  /** Answers synchronously if it can. The message's bytes may change once it has returned. */
   handle(message: Uint8Array, call: GrpcCall): GrpcReply | Promise<GrpcReply>
 }
 
-/** One message in, any number out. */
+/** A method with one request message and any number of response messages. */
 interface StreamingMethod {
   readonly path: string
   readonly isStreaming: true
-  /** Returns what ends it when the caller has gone. */
+  /** Returns a function that is called when the call is over. */
   handle(message: Uint8Array, call: StreamingCall): () => void
 }
 
-/** What a method may know of its call. */
+/** The facts about a call that a method may use. */
 export interface GrpcCall {
-  /** Past its deadline, or cancelled: nothing more may be taken for it. The reply is EXPIRED; of a cancelled call it goes nowhere. */
+  /** Whether the call is cancelled, answered or past its deadline. If so, nothing more may be taken for it, and its reply is EXPIRED, if it still gets one. */
   readonly isOver: boolean
-  /** The field of that name; empty or undefined where it has none, or nothing is traced. */
+  /** The call's `traceparent` field; empty or undefined if it has none or nothing is traced. */
   readonly traceparent?: string
 }
 
@@ -34,9 +34,9 @@ export interface StreamingCall extends GrpcCall {
 }
 
 export interface GrpcReply {
-  /** Of `grpc-status.ts`. */
+  /** One of the gRPC status codes below. */
   readonly status: number
-  /** For people; empty where all is well. */
+  /** Explanation for people; empty if the status is OK. */
   readonly statusMessage: string
   /** Undefined unless the status is OK. */
   readonly message: Uint8Array | undefined
@@ -46,7 +46,7 @@ export function failed(status: number, statusMessage: string): GrpcReply {
   return { status, statusMessage, message: undefined }
 }
 
-/** The statuses of a gRPC call that are used here. */
+/** The gRPC status codes that are used here. */
 export const OK = 0
 export const INVALID_ARGUMENT = 3
 export const DEADLINE_EXCEEDED = 4
@@ -57,9 +57,9 @@ export const UNIMPLEMENTED = 12
 export const INTERNAL = 13
 export const UNAVAILABLE = 14
 
-/** What calls are told whatever layer carries them, and whatever method they call. */
+/** Replies that do not depend on the method or on the layer that carries the call. */
 export const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')
 export const TOO_SLOW = failed(DEADLINE_EXCEEDED, 'the message took too long to arrive')
 export const CLOSING = failed(UNAVAILABLE, 'the server is closing')
-/** The code of the method failed: the log says why. */
+/** Reply to a call whose method failed. The log has the cause. */
 export const BROKEN = failed(INTERNAL, 'internal_error')

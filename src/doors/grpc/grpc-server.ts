@@ -16,13 +16,13 @@ import { rateLimitMethods } from './rate-limit-service.ts'
 
 export interface GrpcServerParts {
   readonly pipeline: DecisionPipeline
-  /** As `/readyz` has it. */
+  /** Readiness as `/readyz` reports it. */
   readonly isReady: () => boolean
-  /** Counts limits that callers of the rate limit service send along. */
+  /** Counts the limits that callers of the rate limit service send along, which are ignored. */
   readonly ignoredLimits: Series
 }
 
-/** The listener of gRPC calls: every method of every service. */
+/** Creates the gRPC listener, with all methods of all services. */
 export function newGrpcServer(options: PortOptions, { pipeline, isReady, ignoredLimits }: GrpcServerParts): ListenerServer {
   const watches = new HealthWatches(isReady)
   const all = [new ExtAuthzCheck(pipeline), ...rateLimitMethods(pipeline, ignoredLimits), ...healthMethods(isReady, watches)]
@@ -38,21 +38,21 @@ export function newGrpcServer(options: PortOptions, { pipeline, isReady, ignored
   }
 }
 
-/** How often connections are looked at, at the least. */
+/** Longest interval between two checks of all connections. */
 const MAX_SWEEP_MS = 250
 const CLOSING_SWEEP_MS = 50
 
-/** gRPC calls on an HTTP/2 layer of our own. */
+/** Serves gRPC calls on our own HTTP/2 layer. */
 export class OwnGrpcServer implements ListenerServer {
   readonly #server: Server
   readonly #options: PortOptions
   readonly #context: Http2Context
   readonly #admitted: AdmittedConnections
   readonly #connections = new Set<GrpcConnection>()
-  /** One timer for all connections and their calls. */
+  /** One timer checks all connections and their calls. */
   #sweep: NodeJS.Timeout
 
-  /** `onFailure`: a method failed, or the layer did. */
+  /** `onFailure` is called when a method or the HTTP/2 layer fails. */
   constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, onFailure: (error: unknown) => void, limits = GRPC_LIMITS) {
     this.#options = options
     this.#context = new Http2Context(methods, limits, options.timeouts, onFailure)
@@ -83,7 +83,7 @@ export class OwnGrpcServer implements ListenerServer {
     for (const connection of this.#connections) connection.close()
     clearInterval(this.#sweep)
     this.#sweep = setInterval(() => {
-      // One that was accepted just before has had a moment for its first bytes.
+      // A connection that was accepted just before closing has had this interval to send its first bytes.
       this.#admitted.cut((socket) => socket.bytesRead === 0)
       this.#check()
     }, CLOSING_SWEEP_MS)

@@ -4,7 +4,7 @@ import { ProtobufWriter } from './protobuf-writer.ts'
 
 const REQUEST_SERVICE = 1
 
-/** What can be asked for by name; the empty name is the server as a whole. All are ready at the same time. */
+/** Services that can be asked for by name; the empty name is the whole server. All of them become ready at the same time. */
 const SERVICES: ReadonlySet<string> = new Set([
   '',
   'envoy.service.auth.v3.Authorization',
@@ -12,7 +12,7 @@ const SERVICES: ReadonlySet<string> = new Set([
   'grpc.health.v1.Health',
 ])
 
-/** `grpc.health.v1.Health`: whether requests can be decided, as `/readyz` has it. */
+/** Methods of `grpc.health.v1.Health`, which reports whether requests can be decided, like `/readyz`. */
 export function healthMethods(isReady: () => boolean, watches: HealthWatches): readonly GrpcMethod[] {
   return [
     {
@@ -38,7 +38,7 @@ export function healthMethods(isReady: () => boolean, watches: HealthWatches): r
   ]
 }
 
-/** Undefined: the message is malformed. */
+/** Returns undefined if the message is malformed. */
 function serviceOf(message: Uint8Array): string | undefined {
   const reader = new ProtobufReader()
   let service = ''
@@ -55,24 +55,24 @@ function serviceOf(message: Uint8Array): string | undefined {
   }
 }
 
-// Of grpc.health.v1.HealthCheckResponse.ServingStatus.
+// Values of grpc.health.v1.HealthCheckResponse.ServingStatus.
 const SERVING = 1
 const NOT_SERVING = 2
 const SERVICE_UNKNOWN = 3
 
 const RESPONSE_STATUS = 1
 
-/** In each worker. A client has one for each of its connections. */
+/** Maximum for each worker. A client has one watch for each of its connections. */
 const MAX_WATCHES = 1000
-/** How often readiness is looked at while somebody watches. */
+/** How often readiness is checked while there are watches. */
 const LOOK_MS = 250
 
 const writer = new ProtobufWriter()
 
-/** Open calls of `Watch`, which are told of each change of readiness. One timer serves all of them. At shutdown the layer ends them. */
+/** Open calls of `Watch`, which receive every change of readiness. One timer serves all of them. At shutdown, the HTTP/2 layer ends them. */
 export class HealthWatches {
   readonly #isReady: () => boolean
-  /** For each call, whether its service is known. */
+  /** Maps each call to whether its service is known. */
   readonly #calls = new Map<StreamingCall, boolean>()
   #told = NOT_SERVING
   #timer: NodeJS.Timeout | undefined
@@ -81,7 +81,7 @@ export class HealthWatches {
     this.#isReady = isReady
   }
 
-  /** Begins with the present status. */
+  /** Sends the current status first. */
   add(call: StreamingCall, isKnownService: boolean): void {
     if (this.#calls.size >= MAX_WATCHES) return call.end(RESOURCE_EXHAUSTED, `more than ${MAX_WATCHES} watches`)
     this.look()
@@ -97,7 +97,7 @@ export class HealthWatches {
     this.#timer = undefined
   }
 
-  /** Tells of a change, if there is one. */
+  /** Sends the status to all watches of known services if it has changed. */
   look(): void {
     const status = servingStatus(this.#isReady())
     if (status === this.#told) return
@@ -110,7 +110,7 @@ function servingStatus(isReady: boolean): number {
   return isReady ? SERVING : NOT_SERVING
 }
 
-/** A HealthCheckResponse. */
+/** Returns a HealthCheckResponse. */
 function statusMessage(status: number): Uint8Array {
   writer.number(RESPONSE_STATUS, status)
   return writer.finish()

@@ -1,4 +1,4 @@
-/** The bytes are not a message. */
+/** Thrown for bytes that are not a Protocol Buffers message. */
 export class MalformedMessage extends Error {}
 
 export const VARINT = 0
@@ -13,20 +13,20 @@ const TWO_TO_28 = 2 ** 28
 const MAX_VARINT_BYTES = 10
 
 /**
- * Reads the fields of a Protocol Buffers message, one after the other; a message inside is a range of the same bytes. Every field is
- * read or skipped. Throws MalformedMessage.
+ * Reads the fields of a Protocol Buffers message in order; a nested message is a range of the same bytes. After each `next`, the caller must
+ * read or skip the field. All methods may throw MalformedMessage.
  */
 export class ProtobufReader {
   #bytes: Buffer = NO_BYTES
   #at = 0
   #end = 0
   readonly #known = new KnownTexts()
-  /** Of the field that `next` found. */
+  /** Wire type of the field that `next` found. */
   wireType = VARINT
-  /** Where the value that `value` found ends. */
+  /** End of the value that `value` found. */
   valueEnd = 0
 
-  /** Of the message that `begin` was called with: not a copy. */
+  /** The bytes of the message given to `begin`, not copied. */
   get bytes(): Buffer {
     return this.#bytes
   }
@@ -37,14 +37,14 @@ export class ProtobufReader {
     this.#end = message.byteLength
   }
 
-  /** Lets go of the bytes. */
+  /** Releases the message's bytes. */
   clear(): void {
     this.#bytes = NO_BYTES
     this.#at = 0
     this.#end = 0
   }
 
-  /** The number of the next field, 0 at the end of the message. */
+  /** Returns the number of the next field, or 0 at the end of the message. */
   next(): number {
     if (this.#at === this.#end) return 0
     const tag = this.varint()
@@ -54,7 +54,7 @@ export class ProtobufReader {
     return field
   }
 
-  /** As far as doubles go; larger ones are rounded. */
+  /** Reads a varint as a double, so numbers above 2^53 are rounded. */
   varint(): number {
     const bytes = this.#bytes
     let low = 0
@@ -69,13 +69,13 @@ export class ProtobufReader {
     throw new MalformedMessage('a number has more than 64 bits')
   }
 
-  /** A field that is a number. */
+  /** Reads a field that is a varint. */
   number(): number {
     if (this.wireType !== VARINT) throw new MalformedMessage('a field has the wrong wire type')
     return this.varint()
   }
 
-  /** Enters the message that this field is; returns where the outer one ends, for `leave`. */
+  /** Enters a nested message. Returns where the outer one ends, for `leave`. */
   enter(): number {
     const end = this.#endOfValue()
     const outer = this.#end
@@ -83,13 +83,13 @@ export class ProtobufReader {
     return outer
   }
 
-  /** Back to the outer message, behind this one. */
+  /** Returns to the outer message, after the nested one. */
   leave(outerEnd: number): void {
     this.#at = this.#end
     this.#end = outerEnd
   }
 
-  /** Where this field's bytes begin; `valueEnd` is where they end. */
+  /** Returns where this field's bytes begin; `valueEnd` is where they end. */
   value(): number {
     const end = this.#endOfValue()
     const at = this.#at
@@ -98,18 +98,18 @@ export class ProtobufReader {
     return at
   }
 
-  /** A text in UTF-8. */
+  /** Reads a UTF-8 string. */
   text(): string {
     return this.#string('utf8')
   }
 
-  /** The same for a text that comes again and again. */
+  /** Reads a UTF-8 string that is likely to come again. */
   knownText(): string {
     const at = this.value()
     return this.#known.read(this.#bytes, at, this.valueEnd)
   }
 
-  /** A character for each byte, as header fields are read elsewhere. */
+  /** Reads a latin1 string, as header fields are read elsewhere. */
   byteText(): string {
     return this.#string('latin1')
   }
@@ -151,15 +151,15 @@ export class ProtobufReader {
   }
 }
 
-/** So many at a time, and none longer: beyond that, decoding costs little by comparison. */
+/** Number of cached texts, and their maximum length in bytes. For longer texts, the cost of decoding matters little. */
 const SLOTS = 64
 const MAX_BYTES = 64
 
-/** Texts that callers send again and again, such as domains and the keys of descriptors. One that is known by its bytes needs no decoding and no memory. */
+/** A cache of texts that callers send repeatedly, such as domains and descriptor keys. A cached text needs neither decoding nor memory. */
 export class KnownTexts {
   readonly #texts: string[] = new Array(SLOTS).fill('')
 
-  /** The text that these bytes are in UTF-8. */
+  /** Decodes these bytes as UTF-8. */
   read(bytes: Buffer, from: number, to: number): string {
     const length = to - from
     if (length === 0 || length > MAX_BYTES) return bytes.toString('utf8', from, to)
@@ -167,13 +167,13 @@ export class KnownTexts {
     const known = this.#texts[slot]!
     if (known.length === length && isWritten(known, bytes, from)) return known
     const text = bytes.toString('utf8', from, to)
-    // As long as its bytes: ASCII, which can be told by its bytes.
+    // ASCII has as many characters as bytes. So may malformed UTF-8, but it contains U+FFFD, which equals no byte, so it is never found again.
     if (text.length === length) this.#texts[slot] = text
     return text
   }
 }
 
-/** Whether each character is the byte at its place. */
+/** Whether each character has the value of the byte at its position. */
 function isWritten(text: string, bytes: Buffer, from: number): boolean {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) !== bytes[from + i]) return false
   return true

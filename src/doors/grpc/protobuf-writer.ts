@@ -2,31 +2,31 @@ import { LENGTH, VARINT } from './protobuf-reader.ts'
 
 const SLAB_BYTES = 8192
 const MORE = 0x80
-/** What a message inside is given for its length. Most are shorter than 128 bytes. */
+/** Bytes reserved for the length of a nested message. Most are shorter than 128 bytes; the contents of longer ones are moved. */
 const LENGTH_BYTES = 1
-/** For texts up to this length, mostly ASCII, a loop is quicker than a call of native code. */
+/** Up to this length, a loop is faster than a native call for text that is mostly ASCII. */
 const SHORT = 32
 
-/** Writes Protocol Buffers messages, one behind the other into the same memory while there is room. One is used for many messages. */
+/** Writes Protocol Buffers messages one after the other into the same buffer while it has room. One writer serves many messages. */
 export class ProtobufWriter {
   #bytes = Buffer.allocUnsafeSlow(SLAB_BYTES)
-  /** Where the message begins. */
+  /** Where the current message begins. */
   #from = 0
   #at = 0
 
-  /** Drops what was written of a message. */
+  /** Discards the current message. */
   clear(): void {
     this.#at = this.#from
   }
 
-  /** The message may be kept: what comes next is written behind it. */
+  /** Returns the message, which may be kept, since the next one is written after it. */
   finish(): Uint8Array {
     const message = this.#bytes.subarray(this.#from, this.#at)
     this.#from = this.#at
     return message
   }
 
-  /** A whole number of at least 0. */
+  /** Writes a whole number of at least 0. */
   number(field: number, value: number): void {
     this.#room(20)
     this.#varint(field * 8 + VARINT)
@@ -45,14 +45,14 @@ export class ProtobufWriter {
     else for (let i = 0; i < length; i++) bytes[at + i] = text.charCodeAt(i)
   }
 
-  /** Begins a message inside this one that is written next and has this many bytes. */
+  /** Begins a nested message that has exactly this many bytes, which must be written next. */
   begin(field: number, bytes: number): void {
     this.#room(20)
     this.#varint(field * 8 + LENGTH)
     this.#varint(bytes)
   }
 
-  /** The same where its length is not known before; returns what `close` needs. */
+  /** Begins a nested message of unknown length. Returns a position for `close`. */
   open(field: number): number {
     this.#room(10 + LENGTH_BYTES)
     this.#varint(field * 8 + LENGTH)
@@ -72,7 +72,7 @@ export class ProtobufWriter {
     this.#at += length
   }
 
-  /** Characters of a text in ASCII that was opened as if it were a message. */
+  /** Writes ASCII characters of a string field that was begun with `open`. */
   characters(text: string): void {
     this.#room(text.length)
     const bytes = this.#bytes
@@ -90,7 +90,7 @@ export class ProtobufWriter {
     this.#bytes[this.#at++] = rest
   }
 
-  /** What is written of the message moves where there is more. */
+  /** Ensures room for this many bytes. If there is none, the current message moves to a new buffer. */
   #room(bytes: number): void {
     if (this.#at + bytes <= this.#bytes.length) return
     const written = this.#at - this.#from
@@ -102,7 +102,7 @@ export class ProtobufWriter {
   }
 }
 
-/** What a text takes as one of the first fifteen fields of a message. */
+/** Returns how many bytes a string field takes, with its tag, if its number is at most 15. */
 export function textBytes(text: string): number {
   const bytes = utf8Bytes(text)
   return 1 + varintBytes(bytes) + bytes
@@ -114,7 +114,7 @@ function utf8Bytes(text: string): number {
   return text.length
 }
 
-/** What a whole number of at least 0 takes. */
+/** Returns how many bytes a whole number of at least 0 takes. */
 export function varintBytes(value: number): number {
   let bytes = 1
   for (let rest = value; rest >= MORE; rest = Math.floor(rest / MORE)) bytes++

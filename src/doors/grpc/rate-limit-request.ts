@@ -1,15 +1,15 @@
 import { descriptorOf, type LimitCall, type LimitDescriptor } from '../../engine/descriptors/descriptor-call.ts'
 import { ProtobufReader } from './protobuf-reader.ts'
 
-/** More than any gateway sends. They bound what one call can cost. */
+/** More than any gateway sends. These limits bound the cost of one call. */
 const MAX_DESCRIPTORS = 100
 const MAX_ENTRIES = 64
 
-/** The message can be read, and asks for nothing that can be decided. */
+/** Thrown for a message that can be read, but does not ask for anything that can be decided. */
 export class InvalidCall extends Error {}
 
 export interface RateLimitRequest extends LimitCall {
-  /** How many limits the caller sent along. They are not for it to choose. */
+  /** Number of limits that the caller sent along. They are ignored, since callers may not choose their limits. */
   readonly ignoredLimits: number
 }
 
@@ -19,7 +19,7 @@ export class RateLimitRequestReader {
   #ignoredLimits = 0
   #hits = 0
 
-  /** Throws MalformedMessage or InvalidCall, with a sentence for the caller. */
+  /** Throws MalformedMessage or InvalidCall, whose message is meant for the caller. */
   read(message: Uint8Array): RateLimitRequest {
     this.#reader.begin(message)
     try {
@@ -78,7 +78,7 @@ export class RateLimitRequestReader {
     }
     reader.leave(outerEnd)
     if (key === '') throw new InvalidCall('expected a key in each entry of a descriptor')
-    // Most have one: a list that was empty would get room for many.
+    // Most descriptors have one entry, and pushing to an empty array would allocate room for many.
     if (found.keys.length === 0) {
       found.keys = [key]
       found.values = [value]
@@ -88,7 +88,7 @@ export class RateLimitRequestReader {
     }
   }
 
-  /** A message around a number: an empty one is 0, which is not the same as none. */
+  /** Reads a wrapped number. An empty wrapper means 0, which is not the same as an absent one. */
   #wrappedNumber(): number {
     const reader = this.#reader
     let number = 0
@@ -101,7 +101,7 @@ export class RateLimitRequestReader {
     return number
   }
 
-  /** The descriptor's hits win; without any, a call is one hit. */
+  /** The descriptor's own hits take precedence over the call's; if neither is set, it counts as one hit. */
   #finished({ keys, values, hits, isNegative }: FoundDescriptor, index: number): LimitDescriptor {
     const descriptor = descriptorOf(keys, values, hits ?? (this.#hits || 1), isNegative)
     if (descriptor === undefined) throw new InvalidCall(`expected each entry of descriptor ${index} only once`)
@@ -112,7 +112,7 @@ export class RateLimitRequestReader {
 interface FoundDescriptor {
   keys: string[]
   values: string[]
-  /** Undefined where it has none of its own. */
+  /** Undefined if the descriptor has none of its own. */
   hits: number | undefined
   isNegative: boolean
 }

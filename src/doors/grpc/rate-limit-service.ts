@@ -10,7 +10,7 @@ import { MalformedMessage } from './protobuf-reader.ts'
 import { ProtobufWriter } from './protobuf-writer.ts'
 import { InvalidCall, type RateLimitRequest, RateLimitRequestReader } from './rate-limit-request.ts'
 
-/** `envoy.service.ratelimit.v3.RateLimitService`. `ignoredLimits` counts limits that callers send along. */
+/** Methods of `envoy.service.ratelimit.v3.RateLimitService`. `ignoredLimits` counts the limits that callers send along. */
 export function rateLimitMethods(pipeline: DecisionPipeline, ignoredLimits: Series): GrpcMethod[] {
   const requests = new RateLimitRequestReader()
   const responses = new RateLimitResponseWriter()
@@ -22,7 +22,7 @@ export function rateLimitMethods(pipeline: DecisionPipeline, ignoredLimits: Seri
       const isInvalid = error instanceof InvalidCall
       if (!isInvalid && !(error instanceof MalformedMessage)) return reply({ answer: pipeline.fail('rate_limit', error), statuses: [] })
       pipeline.refuse('rate_limit', 'bad_request', error.message)
-      // As gRPC libraries have it, a message that cannot be read is status 13.
+      // Like gRPC libraries, we answer a message that cannot be read with status 13 (INTERNAL).
       return failed(isInvalid ? INVALID_ARGUMENT : INTERNAL, error.message)
     }
   }
@@ -50,7 +50,7 @@ export function rateLimitMethods(pipeline: DecisionPipeline, ignoredLimits: Seri
   ]
 }
 
-/** Of `response_headers_to_add`, and of each of them. */
+/** Numbers of the field `response_headers_to_add`, and of the fields in each header. */
 const HEADER = 3
 const HEADER_KEY = 1
 const HEADER_VALUE = 2
@@ -58,7 +58,7 @@ const CODE_OK = 1
 const CODE_OVER_LIMIT = 2
 const UNITS: Readonly<Record<LimitUnit, number>> = { second: 1, minute: 2, hour: 3, day: 4, month: 5, year: 6, week: 7 }
 const MAX_UINT32 = 2 ** 32 - 1
-/** Of `google.protobuf.Duration`: ten thousand years. */
+/** Maximum of `google.protobuf.Duration`, about ten thousand years. */
 const MAX_SECONDS = 315_576_000_000
 
 /** Writes `envoy.service.ratelimit.v3.RateLimitResponse`. */
@@ -79,7 +79,7 @@ class RateLimitResponseWriter {
     return writer.finish()
   }
 
-  /** What nearly all answers have: the same as `answerHeaders`, from fewer texts. */
+  /** Writes the fields that nearly all answers have. They equal those of `answerHeaders`, but need fewer strings. */
   #rateLimit(limit: RateLimit): void {
     const writer = this.#writer
     const remaining = `${limit.remaining}`
@@ -128,7 +128,7 @@ class RateLimitResponseWriter {
   }
 }
 
-/** As the RateLimit fields have them: rounded up, and at least one where it is over. */
+/** Rounds up, like the RateLimit fields, to at least one second if the limit is exceeded. */
 function secondsOf(resetMs: number, isOver: boolean): number {
   return Math.min(Math.max(Math.ceil(resetMs / 1000), isOver ? 1 : 0), MAX_SECONDS)
 }

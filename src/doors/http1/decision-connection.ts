@@ -10,56 +10,56 @@ import { type FrontConnection, FrontState, type FrontTimeouts } from '../../list
 import { flatText } from '../../memory/buffers.ts'
 import { HeadReader } from './question-head.ts'
 
-/** `node:http` answers in these words when a head does not come in time, or ends in the middle. */
+/** The responses of `node:http` when a head does not arrive in time, or when the client ends in the middle of one. */
 const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
 const CUT_SHORT = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
 
-/** Answers to pipelined requests leave together, but well below what makes a socket ask for a pause (16 KiB). */
+/** Answers to pipelined requests are written together, up to well below the 16 KiB at which a socket asks for a pause. */
 const BATCH_CHARACTERS = 8 * 1024
 
 const NO_BYTES = Buffer.alloc(0)
 
 type State =
-  /** Nothing has come yet. */
+  /** Nothing has arrived yet. */
   | 'silent'
-  /** A head is here in part. */
+  /** A head has arrived in part. */
   | 'head'
-  /** The engine is asked, and nothing is read. */
+  /** The engine has been asked; until it answers, nothing is read. */
   | 'deciding'
-  /** The client does not read its answers, and nothing is read from it. */
+  /** The client does not read its answers, so nothing is read from it. */
   | 'stalled'
   | 'idle'
 
-/** A connection for as long as it asks nothing but plain questions. */
+/** A connection for as long as it asks only plain questions. */
 export class WireConnection implements FrontConnection {
   readonly #context: DecisionWireContext
   readonly #socket: Socket
   readonly #onGone: (socket: Socket) => void
-  /** Undefined where every read has a buffer of its own. */
+  /** Undefined if every read has a buffer of its own. */
   readonly #unshareReads: (() => void) | undefined
   #state: State = 'silent'
-  /** When the state began; when a head did. */
+  /** When the current state began; in the state `head`, when the head began. */
   #sinceMs = performance.now()
   #isFirstHead = true
   #hasEnded = false
-  /** The head that is here in part, how much was read for it so far, and when the last piece came. */
+  /** The partial head, how many bytes were read for it in total, and when its last piece arrived. */
   #partial = NO_BYTES
   #rereadBytes = 0
   #lastPieceMs = 0
-  /** Of a client that does not keep up, when we last looked. */
+  /** Unsent bytes of a stalled client at the last check. */
   #unsent = 0
   readonly #onData = (chunk: Buffer): void => this.#read(chunk, chunk.length)
   readonly #onEnd = (): void => this.#end()
   readonly #onDrain = (): void => this.#goOn()
   readonly #onClose = (): void => this.#onGone(this.#socket)
 
-  /** `onGone`: it is closed, or `node:http` has it. */
+  /** `onGone` is called when the connection has closed or `node:http` has taken it over. */
   constructor(context: DecisionWireContext, socket: Socket, onGone: (socket: Socket) => void) {
     this.#context = context
     this.#socket = socket
     this.#onGone = onGone
     this.#unshareReads = shareReads(socket, (length) => this.#read(READ_BUFFER, length))
-    // Where reads are shared, what was put back comes this way.
+    // If reads are shared, only bytes that were put back arrive as 'data'.
     socket.on('data', this.#onData)
     socket.on('end', this.#onEnd)
     socket.on('error', ignore)
@@ -87,7 +87,7 @@ export class WireConnection implements FrontConnection {
     }
   }
 
-  /** Whether less waits to be sent than when we last looked. */
+  /** Whether fewer bytes are unsent than at the last check. */
   #keepsReading(): boolean {
     const before = this.#unsent
     this.#unsent = this.#socket.writableLength
@@ -106,7 +106,7 @@ export class WireConnection implements FrontConnection {
     this.#socket.destroy()
   }
 
-  /** `chunk` may be shared: what is needed beyond this turn is copied. */
+  /** `chunk` may be the shared read buffer, so whatever is needed beyond this turn must be copied. */
   #read(chunk: Buffer, length: number): void {
     const context = this.#context
     if (context.isDraining) return this.#handOver(chunk.subarray(0, length))
@@ -131,7 +131,7 @@ export class WireConnection implements FrontConnection {
     if (text !== '' && !this.#answer(text)) this.#stall(NO_BYTES)
   }
 
-  /** What came last is no whole head. */
+  /** Sends the answers so far; then `rest`, which is not a whole plain head, is kept or handed over. */
   #leaveOff(text: string, rest: Buffer, why: typeof INCOMPLETE | typeof OTHER): void {
     const keepsUp = text === '' || this.#answer(text)
     if (why === OTHER) this.#handOver(rest)
@@ -139,7 +139,7 @@ export class WireConnection implements FrontConnection {
     else this.#stall(rest)
   }
 
-  /** Returns false when the client does not keep up. */
+  /** Returns false if the client does not keep up. */
   #answer(text: string): boolean {
     this.#state = 'idle'
     this.#sinceMs = this.#context.roughMs
@@ -157,12 +157,12 @@ export class WireConnection implements FrontConnection {
     this.#lastPieceMs = performance.now()
     if (this.#state === 'idle') this.#sinceMs = this.#lastPieceMs
     this.#state = 'head'
-    // A copy of its own: a few bytes must not hold on to the whole read that they came with.
+    // The copy is exact and unpooled, so that a few bytes do not keep the whole read alive.
     this.#partial = Buffer.allocUnsafeSlow(part.length)
     part.copy(this.#partial)
   }
 
-  /** One question at a time: answers keep their order, and what is not yet asked stays in the socket. */
+  /** Handles one question at a time, so that answers keep their order and further questions stay in the socket. */
   #await(answer: Promise<DecisionAnswer>, reader: HeadReader, text: string, rest: Buffer): void {
     if (text !== '') this.#answer(text)
     this.#state = 'deciding'
@@ -190,7 +190,7 @@ export class WireConnection implements FrontConnection {
     this.#socket.resume()
   }
 
-  /** Back in the socket, the rest comes again as if it had just been read, and before the client's end if that is here too. */
+  /** Puts the rest back into the socket. It arrives again as if just read, and before the client's end, if that has arrived. */
   #pause(rest: Buffer): void {
     this.#socket.pause()
     if (rest.length > 0) this.#socket.unshift(unshared(rest))
@@ -221,13 +221,13 @@ export class WireConnection implements FrontConnection {
 }
 
 function ignore(): void {
-  // a 'close' follows
+  // 'close' follows
 }
 
-/** More are in use at a time only while a store is slow. */
+/** Unused readers that are kept. More are in use at a time only while a store is slow. */
 const MAX_IDLE_READERS = 64
 
-/** What all connections of a wire share. */
+/** State that all connections of the fast wire share. */
 export class DecisionWireContext extends FrontState {
   readonly #pipeline: DecisionPipeline
   readonly #text: AnswerText
@@ -239,7 +239,7 @@ export class DecisionWireContext extends FrontState {
     this.#text = new AnswerText(keepAliveMs)
   }
 
-  /** A reader that is not in use. Whoever needs it beyond this turn takes it. */
+  /** A reader that is not in use. Whoever needs it beyond this turn must call `takeReader`. */
   get reader(): HeadReader {
     return this.#readers.at(-1)!
   }
@@ -263,13 +263,13 @@ export class DecisionWireContext extends FrontState {
   }
 }
 
-/** Writes answers down byte for byte as `node:http` does on a connection that it keeps. */
+/** Writes answers byte for byte as `node:http` does on a keep-alive connection. */
 class AnswerText {
   readonly #keepAlive: string
   readonly #statusLines = new Map<number, string>()
-  /** What most answers are. */
+  /** Writes the usual answer, an allowed request with a limit. */
   readonly #allowed = new RateLimitText('HTTP/1.1 200 OK\r\n')
-  /** The fields that all answers of this second end with. */
+  /** The header fields at the end of all answers of the current second. */
   #ending: string | undefined
 
   constructor(keepAliveMs: number) {
@@ -299,7 +299,7 @@ class AnswerText {
   #newEnding(): string {
     const now = new Date()
     this.#ending = flatText(`Content-Length: 0\r\nDate: ${now.toUTCString()}\r\n${this.#keepAlive}`)
-    // A timer a second costs less than a look at the clock per answer.
+    // One timer per second costs less than reading the clock for each answer.
     setTimeout(() => {
       this.#ending = undefined
     }, 1000 - now.getMilliseconds()).unref()

@@ -11,15 +11,15 @@ import { DecisionWireContext, WireConnection } from './decision-connection.ts'
 import { HttpQuestion } from './http-question.ts'
 
 export interface DecisionServerOptions {
-  /** Serves the paths that are no question's. */
+  /** Serves all paths that no question has. */
   readonly handleOther: Handle
-  /** What else gateways ask here, besides questions. */
+  /** The endpoint where gateways settle reservations. */
   readonly settle: Route
-  /** False: `node:http` reads everything. What the fast wire responds is compared with that. */
+  /** If false, `node:http` reads everything. Tests compare the responses of both wires. */
   readonly hasFastWire?: boolean | undefined
 }
 
-/** The listener of `decision_service`. */
+/** Creates the listener of `decision_service`. */
 export function newDecisionServer(
   pipeline: DecisionPipeline,
   options: PortOptions,
@@ -34,7 +34,7 @@ export function newDecisionServer(
   return newPlainListener(options, handle, { newFront: hasFastWire ? newFront : undefined })
 }
 
-/** The fast wire: answers plain questions straight from the socket. */
+/** Creates the fast wire, which answers plain questions straight from the socket. */
 function newDecisionWire(pipeline: DecisionPipeline, timeouts: ListenerTimeouts, handOver: (socket: Socket) => void): WireFront {
   const context = new DecisionWireContext(pipeline, timeouts.keepAliveMs, handOver)
   return new WireFront(timeouts, context, (socket, onGone) => new WireConnection(context, socket, onGone))
@@ -45,14 +45,14 @@ function endpoints(shape: QuestionShape, pipeline: DecisionPipeline): DecisionEn
   return paths.map((path) => new DecisionEndpoint(shape, path, pipeline))
 }
 
-/** Questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
+/** Answers questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
 export class DecisionEndpoint implements Route {
   readonly path: string
   readonly methods: readonly string[] | undefined
   readonly #shape: QuestionShape
   readonly #pipeline: DecisionPipeline
 
-  /** `path` is the shape's, or all that is below it. */
+  /** `path` is the shape's own, or, with a slash at its end, everything below it. */
   constructor(shape: QuestionShape, path: string, pipeline: DecisionPipeline) {
     this.path = path
     this.methods = shape.methods
@@ -67,7 +67,7 @@ export class DecisionEndpoint implements Route {
   }
 }
 
-/** Something broke when the question was decided already. */
+/** Responds to a failure that came after the question had been decided. */
 export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
   if (!res.headersSent) return respond(res, pipeline.failDecided(error))
   pipeline.logFailure(error)

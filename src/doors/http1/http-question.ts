@@ -7,10 +7,10 @@ import { originForm } from '../../listen/node-http/routes.ts'
 import type { FieldValue, RequestView } from '../../request/view.ts'
 import { DECISION, hostEnd, hostStart, type QuestionShape } from '../question-shapes.ts'
 
-/** What `node:http` knows of a request, as far as questions need it. */
+/** The parts of `node:http`'s request that questions need. */
 export interface HttpRequest {
   readonly method?: string | undefined
-  /** The target. */
+  /** The request target. */
   readonly url?: string | undefined
   readonly rawHeaders: readonly string[]
 }
@@ -84,12 +84,12 @@ export class HttpQuestion implements Question, RequestView {
   #readTarget(): void {
     const target = this.#req.url!
     this.uri = originForm(target).slice(this.#shape.path.length)
-    // RFC 9112 3.2.2: the host of an absolute target counts, and Host does not.
+    // RFC 9112 3.2.2: the host of an absolute target replaces the Host field.
     const at = hostStart(target, 0, target.length)
     if (at >= 0) this.host = target.slice(at, hostEnd(target, at, target.length))
   }
 
-  /** Returns false for a URI that is no absolute URL. */
+  /** Returns false if the URI is not an absolute URL. */
   #readUrl(): boolean {
     const url = this.uri
     const at = hostStart(url, 0, url.length)
@@ -103,7 +103,7 @@ export class HttpQuestion implements Question, RequestView {
 
 const ABSENT = -1
 
-/** What `/v1/decision` would respond. The body is not read there; `hasHints`: what the gateway says of it counts. */
+/** Explains what `/v1/decision` would respond. That endpoint reads no body; with `hasHints`, the gateway's hints about the body count. */
 export function questionExplainer(engine: Engine, hasHints: boolean): ExplainRequest {
   return async (asked) => {
     const { plan } = engine
@@ -114,7 +114,7 @@ export function questionExplainer(engine: Engine, hasHints: boolean): ExplainReq
   }
 }
 
-/** The request as `/v1/decision` reads it, or why it is refused. */
+/** Returns the request as `/v1/decision` reads it, or the reason why it is refused. */
 export function askedQuestion(asked: AskedRequest): RequestView | Reason {
   return new HttpQuestion(DECISION, { rawHeaders: questionFields(asked) }).original()
 }

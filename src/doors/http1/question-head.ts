@@ -18,7 +18,7 @@ import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../..
 import { hostEnd, hostStart, type OriginalField, QUESTION_SHAPES, type QuestionShape } from '../question-shapes.ts'
 
 const ABSENT = -1
-/** Before the fields, as if they were some without a name: what is read from the request line, or out of a field. */
+/** Reserved entries in front of the fields, for what is read from the request line or is only part of a field. They have no name. */
 const READ_METHOD = 0
 const READ_URI = FIELD_INTS
 const READ_HOST = 2 * FIELD_INTS
@@ -27,34 +27,34 @@ const FIRST_FIELD = RESERVED_FIELDS * FIELD_INTS
 const NO_BYTES = new Uint8Array(0)
 
 /**
- * Reads the heads of plain questions, and is the question that the last of them asks; it is used again for the next. Whatever is
- * not certainly a question of a known shape without a body is OTHER; nothing is repaired.
+ * Reads the heads of plain questions, and is itself the question that the last one asks; it is reused for the next. Anything that is not
+ * certainly a question of a known shape without a body is OTHER; nothing is repaired.
  */
 export class HeadReader implements Question, RequestView {
   #bytes: Uint8Array = NO_BYTES
   #end = 0
-  /** Of the head that was read last. */
+  /** Start of the head that was read last. */
   #headAt = 0
   #headEnd = 0
-  /** The same, a character a byte, as `node:http` reads them. */
+  /** The bytes as a latin1 string, which is how `node:http` reads them. */
   #text = ''
   readonly #fields = new HeadFields(RESERVED_FIELDS)
   readonly #startLine = new StartLine()
-  // Places in `#fields`.
+  // Entries of `#fields`.
   #ownHost = ABSENT
   #method = ABSENT
   #uri = ABSENT
   #host = ABSENT
   #repeated: Reason | undefined
 
-  /** From now on heads are read from these bytes, up to `end`. */
+  /** Sets the bytes, up to `end`, from which heads are read. */
   begin(bytes: Buffer, end: number): void {
     this.#bytes = bytes
     this.#end = end
     this.#text = bytes.toString('latin1', 0, end)
   }
 
-  /** To be called when the bytes may change while the head that was read last is still in use: that head is copied. */
+  /** Copies the head that was read last. Must be called if the bytes may change while that head is still in use. */
   keepHead(): void {
     const from = this.#headAt
     const head = Buffer.from(this.#bytes.subarray(from, this.#headEnd))
@@ -66,7 +66,7 @@ export class HeadReader implements Question, RequestView {
     this.#headEnd = head.length
   }
 
-  /** Lets go of what was read. */
+  /** Releases what was read. */
   clear(): void {
     this.#bytes = NO_BYTES
     this.#end = 0
@@ -157,7 +157,7 @@ export class HeadReader implements Question, RequestView {
     if (wireShape.shape.uri === undefined) this.#uri = this.#place(READ_URI, restAt, restEnd)
   }
 
-  /** Returns false for a URI that is no absolute URL. */
+  /** Returns false if the URI is not an absolute URL. */
   #readUrl(): boolean {
     const { places } = this.#fields
     const urlEnd = places[this.#uri + 3]!
@@ -176,7 +176,7 @@ export class HeadReader implements Question, RequestView {
     return field
   }
 
-  /** Returns false where `node:http` must judge what comes twice. */
+  /** Returns false if a field is repeated whose repetition `node:http` must judge. */
   #noteFields(knownFields: ByLength<KnownField>): boolean {
     const { places, used } = this.#fields
     for (let field = FIRST_FIELD; field < used; field += FIELD_INTS) {
@@ -236,12 +236,12 @@ export class HeadReader implements Question, RequestView {
 const SLASH = 0x2f
 const QUESTION_MARK = 0x3f
 
-/** Reads the request lines of questions, and keeps what the last one says. */
+/** Reads the request lines of questions, and keeps the parts of the last one. */
 class StartLine {
   wireShape: WireShape = WIRE_SHAPES[0]!
-  // Where its parts are, for shapes that read the original request from it.
+  // Positions of its parts, for shapes that read the original request from the request line.
   methodEnd = 0
-  /** What follows the shape's path in the target. */
+  /** Start of what follows the shape's path in the target. */
   restAt = 0
   restEnd = 0
 
@@ -282,31 +282,31 @@ class StartLine {
   }
 }
 
-/** What a field means to the fast wire. */
+/** Meanings of the fields that the fast wire knows. */
 const OWN_HOST = 0
 const ORIGINAL_METHOD = 1
 const ORIGINAL_URI = 2
 const ORIGINAL_HOST = 3
 
 interface KnownField {
-  /** In lower case. */
+  /** Name in lower case. */
   readonly name: Uint8Array
   readonly meaning: number
-  /** Undefined: `node:http` judges what comes twice. */
+  /** Undefined if `node:http` judges a repeated field. */
   readonly repeated: Reason | undefined
 }
 
-/** A question's shape as the fast wire compares it with the bytes that come. */
+/** A question's shape in the form in which the fast wire compares it with incoming bytes. */
 interface WireShape {
   readonly shape: QuestionShape
-  /** The request line says something about the request that is asked about, so each has its own. */
+  /** Whether the request line has parts of the original request, so that it differs for each. */
   readonly isInLine: boolean
-  /** Else nearly all have this one, which can be compared at one go. */
+  /** The line that nearly all questions have unless `isInLine`; it is compared as a whole. */
   readonly usualLine: Uint8Array | undefined
   readonly path: Uint8Array
   readonly methods: ByLength<Uint8Array>
   readonly knownFields: ByLength<KnownField>
-  /** The host of the request that is asked about is the question's own. */
+  /** Whether the question's own Host is the host of the original request. */
   readonly isOwnHost: boolean
 }
 

@@ -18,7 +18,7 @@ const ERRORS: Readonly<Record<Exclude<SettleOutcome, 'settled'>, SettleError>> =
   unknown: 'settlement_unknown',
 }
 
-/** POST /v1/settle: a gateway says what a request has used, or that it is still in flight. */
+/** POST /v1/settle, by which a gateway reports what a request has used, or that it is still in flight. */
 export class SettleEndpoint implements Route {
   readonly path = '/v1/settle'
   readonly methods = ['POST']
@@ -66,7 +66,7 @@ export class SettleEndpoint implements Route {
     respondDone(res, [])
   }
 
-  /** It is no question, so no decision counts as refused. */
+  /** A settlement is not a question, so its failure does not count as a refused decision. */
   #fail(res: ServerResponse, error: unknown): void {
     this.#recorder.logFailure(error)
     if (res.headersSent) res.destroy()
@@ -93,7 +93,7 @@ export class SettleEndpoint implements Route {
   }
 }
 
-/** Whatever its type says, a body is read as JSON: tools that send it often name another. */
+/** Whether the body is compressed. Its Content-Type is not checked: tools that send JSON often declare another type. */
 function isEncoded({ rawHeaders }: IncomingMessage): boolean {
   const coding = headerValue(rawHeaders, 'content-encoding')
   return coding !== undefined && coding.toLowerCase() !== 'identity'

@@ -1,15 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 
-/** A body that is somewhat too large is read to its end, so that its response arrives and the connection can go on. */
+/** A body that is too large is still read up to this size, so that the client gets the response and the connection stays usable. */
 const MAX_DROPPED_BYTES = 1024 * 1024
 
-/** Reads a small body. 'gone': the client left before its end. */
+/** Reads a small body. Returns 'gone' if the client left before its end. */
 export function readWholeBody(req: IncomingMessage, maxBytes: number): Promise<Buffer | 'too_large' | 'gone'> {
   const { socket } = req
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let length = 0
-    // A client that closes its side in the middle would else be waited for: `node:http` takes it for one that waits for its response.
+    // If a client closes its side in the middle of a body, `node:http` assumes that it waits for its response, and we would wait forever.
     const onSocketEnd = (): void => {
       if (!req.complete) socket.destroy()
     }

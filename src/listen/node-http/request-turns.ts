@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** One request of a connection at a time: pipelined ones begin when the response before theirs is sent. */
+/** Serves one request of a connection at a time: a pipelined one begins when the response before it is sent. */
 export class RequestTurns {
   readonly #connections = new WeakMap<Socket, Connection>()
   readonly #maxWaiting: number
@@ -11,7 +11,7 @@ export class RequestTurns {
     this.#maxWaiting = maxWaiting
   }
 
-  /** `begin` is called at once or later, or never where the connection ends before. */
+  /** Calls `begin` now or later, or never if the connection ends before. */
   take({ socket }: IncomingMessage, res: ServerResponse, begin: () => void): void {
     const connection = this.#of(socket)
     if (connection.isBusy) return this.#wait(connection, res, begin)
@@ -24,7 +24,7 @@ export class RequestTurns {
     if (connection === undefined) {
       connection = new Connection(socket)
       this.#connections.set(socket, connection)
-      // A response that waits for its own turn on the connection does not learn of the end.
+      // A response that is still queued on the connection is not notified when the connection closes.
       socket.once('close', () => this.#forget(connection!))
     }
     return connection
@@ -41,7 +41,7 @@ export class RequestTurns {
 
   #next(connection: Connection): void {
     const { waiting, socket } = connection
-    // RFC 9112 9.6: nothing is processed behind the response that closes the connection.
+    // RFC 9112 9.6: nothing is processed after the response that closes the connection.
     if (!socket.writable) return this.#forget(connection)
     const next = waiting.shift()
     if (next === undefined) return
@@ -80,15 +80,15 @@ class Connection {
 }
 
 /**
- * With so many pipelined requests waiting, the connection is not read any further. Below that it is, because a client that leaves is
- * noticed only on a connection that is read. One read of Node is 64 KiB, and it parses all of it: some 2,400 requests at most.
+ * With this many pipelined requests waiting, the connection is not read any further. With fewer it is, because a client that leaves is noticed
+ * only while its connection is read. Node reads up to 64 KiB at a time and parses all of it: about 2,400 requests at most.
  */
 export const READ_AHEAD = 16
 
-/** On all connections of a worker, at about 1.5 KiB each. Beyond this, connections that read ahead further than the bound above are cut. */
+/** Waiting requests on all connections of a worker, at about 1.5 KiB each. Beyond this, connections that exceed READ_AHEAD are cut. */
 export const MAX_WAITING = 10_000
 
-/** Stops and goes on reading a connection that `node:http` parses. */
+/** Pauses and resumes reading of a connection that `node:http` parses. */
 export class ReadHold {
   readonly #socket: Socket
   #isHeld = false
@@ -103,7 +103,7 @@ export class ReadHold {
     this.#socket.pause()
     if (this.#hasBeenHeld) return
     this.#hasBeenHeld = true
-    // Node resumes the socket behind every message that it has parsed.
+    // Node resumes the socket after every message that it has parsed.
     this.#socket.on('resume', () => {
       if (this.#isHeld) this.#socket.pause()
     })

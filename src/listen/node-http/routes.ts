@@ -4,17 +4,17 @@ import type { HeaderList } from '../../http1/header-fields.ts'
 export type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
 export interface Route {
-  /** One that ends in `/` also stands for everything below it, except `/` itself. */
+  /** A path that ends in `/` also covers everything below it, but `/` alone covers only itself. */
   readonly path: string
-  /** Undefined: any. */
+  /** Undefined allows any method. */
   readonly methods: readonly string[] | undefined
   handle(req: IncomingMessage, res: ServerResponse): void | Promise<void>
 }
 
-/** Finds the handler of a request by path and method. Paths are compared as they are written. */
+/** Finds the handler of a request by path and method. Paths are compared without being normalised. */
 export class Routes {
   readonly #byPath = new Map<string, Route[]>()
-  /** The longest first. */
+  /** Paths that cover everything below them, longest first. */
   readonly #prefixes: readonly string[]
 
   constructor(routes: Iterable<Route>) {
@@ -55,19 +55,19 @@ export function respondNotFound(_req: IncomingMessage, res: ServerResponse): voi
   respondText(res, 404, 'text/plain; charset=utf-8', 'no such endpoint\n')
 }
 
-/** A target's path, as it is written. */
+/** Returns the path of a target, without normalising it. */
 export function pathOf(target: string): string {
   const path = originForm(target)
   const query = path.indexOf('?')
   return query < 0 ? path : path.slice(0, query)
 }
 
-/** RFC 9112 3.2.2: a server accepts the absolute form too. */
+/** Removes scheme and host from a target in absolute form, which a server must accept (RFC 9112 3.2.2). */
 export function originForm(target: string): string {
   return target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
 }
 
-/** A response without a body. Gateways reuse a connection only when they know where the response ends. */
+/** Responds without a body. Gateways reuse a connection only if they know where the response ends. */
 export function respondEmpty(res: ServerResponse, status: number, headers: HeaderList = []): void {
   headers.push('Content-Length', '0')
   res.writeHead(status, headers)

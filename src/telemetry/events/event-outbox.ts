@@ -1,6 +1,6 @@
 import { droppedEvent, type PublishedEvent } from './published-events.ts'
 
-/** Between one batch and the next, and before the first. */
+/** Delay between two batches, and before the first one. */
 const BATCH_MS = 50
 const MAX_EVENTS = 1000
 const MAX_CHARACTERS = 128 * 1024
@@ -12,8 +12,8 @@ export interface OutboxParts {
 }
 
 /**
- * Events on their way to another thread: in batches of bounded size, of which one is under way at a time. What does not fit into the next one
- * is dropped, and an event in its place says how many were. So a thread that is slow, or stands still, costs the others no memory.
+ * Sends events to another thread in batches of bounded size, one at a time. Events that do not fit into the next batch are dropped, and an
+ * event in their place says how many. A thread that is slow or stuck therefore costs the others no memory.
  */
 export class EventOutbox {
   readonly #parts: OutboxParts
@@ -27,7 +27,7 @@ export class EventOutbox {
     this.#parts = parts
   }
 
-  /** Those that are `urgent` have as much room again as all others. */
+  /** Urgent events may fill the batch to twice the normal bounds. */
   add(event: PublishedEvent, isUrgent = false): void {
     const share = isUrgent ? 2 : 1
     if (this.#waiting.length >= share * MAX_EVENTS || this.#characters + event.line.length > share * MAX_CHARACTERS) {
@@ -39,13 +39,13 @@ export class EventOutbox {
     this.#schedule()
   }
 
-  /** The other thread has dealt with the last batch. */
+  /** Must be called when the other thread has processed the last batch. */
   noteTaken(): void {
     this.#isUnderWay = false
     if (this.#waiting.length > 0) this.#schedule()
   }
 
-  /** Sends what is there now, whatever is under way. */
+  /** Sends the waiting events now, even if another batch is being processed. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

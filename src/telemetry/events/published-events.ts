@@ -1,12 +1,12 @@
 import { type DestinationStream, pino } from 'pino'
 
-/** An event that operators can watch: its name, and its line of the log, an object as JSON. */
+/** An event that operators can watch: its name, and its log line, a JSON object. */
 export interface PublishedEvent {
   readonly name: string
   readonly line: string
 }
 
-/** The events of the log that operators can watch, as `docs/operations/events.md` lists them. None has a caller's values. */
+/** Log events that operators can watch, as listed in `docs/operations/events.md`. None contains a caller's values. */
 export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'reject',
   'would_reject',
@@ -70,7 +70,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'stopped',
 ])
 
-/** The one event that is not in the log: it stands where others are missing. */
+/** The only event that is not in the log. It stands where others are missing. */
 export const EVENTS_DROPPED = 'events_dropped'
 
 export function droppedEvent(dropped: number, wallMs: number): PublishedEvent {
@@ -80,23 +80,23 @@ export function droppedEvent(dropped: number, wallMs: number): PublishedEvent {
 
 type OnEvent = (event: PublishedEvent) => void
 
-/** What is logged before anybody listens is kept, up to so many. */
+/** Maximum number of events kept from before anybody listens. */
 const MAX_EARLY = 100
-/** Events are logged as `info` or above. */
+/** Minimum level of events, which are logged as `info` or above. */
 const EVENT_LEVEL = 'info'
 const MAX_LINE_CHARACTERS = 16 * 1024
-/** Of a longer line, fields up to this size are published. */
+/** If a line is too long, only fields up to this size are published. */
 const MAX_FIELD_CHARACTERS = 1024
 
 /**
- * A destination of log lines that writes to the log what its level admits, and passes events on whatever that level is. pino sets `lastLevel`
- * and `lastObj` before each line.
+ * A destination for log lines that writes those to the log that its level admits, and passes events on whatever that level is. pino sets
+ * `lastLevel` and `lastObj` before each line.
  */
 export class EventTap implements DestinationStream {
   readonly [pino.symbols.needsMetadataGsym] = true
   lastLevel = 0
   lastObj: { readonly event?: unknown; readonly err?: unknown } = {}
-  /** Of the logger that writes here. */
+  /** Level of the logger that writes here. */
   readonly level: string
   readonly #log: DestinationStream
   readonly #logLevel: number
@@ -109,7 +109,7 @@ export class EventTap implements DestinationStream {
     this.level = this.#logLevel < numberOf(EVENT_LEVEL) ? logLevel : EVENT_LEVEL
   }
 
-  /** To be called once. */
+  /** Must be called only once. */
   listen(onEvent: OnEvent): void {
     this.#onEvent = onEvent
     for (const event of this.#early) onEvent(event)
@@ -130,7 +130,7 @@ function numberOf(level: string): number {
   return pino.levels.values[level] ?? Number.POSITIVE_INFINITY // silent
 }
 
-/** Errors stay in the log: nobody knows what their messages quote. */
+/** Leaves out errors, because their messages might quote anything. */
 function publishedLine(line: string, hasError: boolean): string {
   if (!hasError && line.length <= MAX_LINE_CHARACTERS) return line.trimEnd()
   const { err: _, ...fields } = JSON.parse(line) as Record<string, unknown>

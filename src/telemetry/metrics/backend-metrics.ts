@@ -8,13 +8,13 @@ export class BackendMetrics {
   readonly openRequests: Series
   readonly openTunnels: Series
   readonly connections: Series
-  /** Requests waiting for a connection, and how long the served ones waited. */
+  /** Requests waiting for a connection, and how long those that got one waited. */
   readonly queue: Series
   readonly queueSeconds: HistogramSeries
   readonly #failures: CounterFamily
   readonly #retries: CounterFamily
   readonly #streamCuts: CounterFamily
-  /** From the request's first byte to the response's head. */
+  /** Time from the request's first byte to the response's head. */
   readonly #latencies: HistogramSeries
   readonly #byClass: readonly Series[]
 
@@ -42,7 +42,7 @@ export class BackendMetrics {
     this.#failures.series(reason).count++
   }
 
-  /** A block has ended a stream under way. */
+  /** Counts a stream under way that a block has ended. */
   countStreamCut({ policy, name }: PlanRule): void {
     this.#streamCuts.series(policy.id, name).count++
   }

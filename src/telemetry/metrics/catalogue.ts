@@ -1,4 +1,4 @@
-/** Every metric, as `docs/metrics.md` lists them. */
+/** All metrics, as listed in `docs/metrics.md`. */
 export const CATALOGUE = {
   edge_decisions_total: {
     type: 'counter',
@@ -284,7 +284,7 @@ export const CATALOGUE = {
 export interface MetricSpec {
   readonly type: 'counter' | 'gauge' | 'histogram'
   readonly labels: readonly string[]
-  /** Of a histogram's buckets. */
+  /** Upper bounds of a histogram's buckets. */
   readonly bounds?: readonly number[]
   readonly help: string
 }

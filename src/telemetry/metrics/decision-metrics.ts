@@ -4,7 +4,7 @@ import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
-/** What is counted on every decision. */
+/** Metrics that are counted on every decision. */
 export class DecisionMetrics {
   readonly #decisions: CounterFamily
   readonly #rejects: CounterFamily
@@ -12,9 +12,9 @@ export class DecisionMetrics {
   readonly #wouldRejects: CounterFamily
   readonly #refused: CounterFamily
   readonly #durations: HistogramSeries
-  /** The usual outcome of a policy, found without building its label key. */
+  /** The usual series of a policy, found without building its label key. */
   readonly #passes = new WeakMap<PlanPolicy, Series>()
-  /** The same of a rule's latest reject. */
+  /** The series of a rule's latest reject, found in the same way. */
   readonly #lastRejects = new WeakMap<PlanRule, RejectSeries>()
   readonly #passWithoutPolicy: Series
 
@@ -41,7 +41,7 @@ export class DecisionMetrics {
   }
 
   #countReject({ reason, rule }: Rejected): void {
-    // Most rules have one reason to reject; an LLM rule has two, and an override may block.
+    // Most rules have one reason to reject. An LLM rule has two, and an override may block.
     let series = this.#lastRejects.get(rule!)
     if (series === undefined || series.reason !== reason) {
       series = this.#rejectSeries(rule!, reason)
@@ -75,7 +75,7 @@ export class DecisionMetrics {
   }
 }
 
-/** What one reject is counted in. */
+/** The series in which a reject is counted. */
 interface RejectSeries {
   readonly reason: Rejected['reason']
   readonly decisions: Series
@@ -85,7 +85,7 @@ interface RejectSeries {
 type Outcome = 'allow' | 'reject' | 'refuse'
 type OutcomeCounts = Readonly<Record<Outcome, Series>>
 
-/** What came of the questions of each door. Counted on every decision. */
+/** Outcomes of the questions of each door, counted on every decision. */
 export class QuestionMetrics {
   readonly #family: CounterFamily
   readonly #byDoor = new Map<string, OutcomeCounts>()

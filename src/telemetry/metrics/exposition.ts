@@ -23,7 +23,7 @@ type Collect = () => Iterable<MetricValue>
 const OF_PROXY = /^edge_(?:llm|backend|proxy)_/
 const OF_FLEET = /^edge_redis_/
 
-/** The metrics of all threads, gathered for each scrape. */
+/** Collects the metrics of all threads for each scrape. */
 export class Exposition {
   static readonly contentType = 'text/plain; version=0.0.4'
   readonly #memory: MetricMemory
@@ -38,7 +38,7 @@ export class Exposition {
     }
   }
 
-  /** Each step is short, however many series there are. Returns the text. */
+  /** Returns the text. Each step is short, however many series there are. */
   *steps(): Generator<void, Buffer> {
     yield* this.#memory.readSteps()
     const pieces: Buffer[] = []
@@ -63,7 +63,7 @@ function isHistogram(name: MetricName): name is Histogram['name'] {
   return CATALOGUE[name].type === 'histogram'
 }
 
-/** Metrics that are read from elsewhere rather than counted. */
+/** Metrics that are read from elsewhere instead of being counted. */
 function computedMetrics({ memory, bundle, storeStats, connections }: MetricSources): Map<MetricName, Collect> {
   return new Map<MetricName, Collect>([
     ['edge_bundle_info', () => of(bundle(), ({ version, hash }) => ({ labels: { version, hash }, value: 1 }))],
@@ -92,10 +92,10 @@ export interface MetricText {
   readonly values: Iterable<MetricValue>
 }
 
-/** Some 100 microseconds of work. */
+/** About 100 microseconds of work. */
 const LINES_PER_PIECE = 50
 
-/** Metrics in Prometheus's text format, version 0.0.4, a piece at a time. */
+/** Formats metrics in Prometheus's text format, version 0.0.4, one piece at a time. */
 export function* expositionText(metrics: Iterable<MetricText>): Generator<string> {
   let separator = ''
   for (const { name, help, type, values } of metrics) {
@@ -134,8 +134,8 @@ function numberText(value: number): string {
 }
 
 /**
- * The process as a whole, whichever thread serves the scrape: prom-client's own metrics count from the moment that a thread starts,
- * and would go down when another thread serves the next scrape.
+ * Metrics of the whole process, whichever thread serves the scrape. prom-client's own would count from the start of a thread, and go down when
+ * another thread serves the next scrape.
  */
 function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> {
   yield ['process_cpu_user_seconds_total', () => single(process.cpuUsage().user / 1e6)]
@@ -146,7 +146,7 @@ function* processMetrics(): Generator<[MetricName, () => MetricValue[]]> {
   yield ['process_max_fds', () => where(linuxDescriptorLimit)]
 }
 
-/** Nothing where there is no /proc, or no descriptor left to read it. */
+/** Returns nothing if there is no /proc, or no descriptor left to read it. */
 function where(read: () => number): MetricValue[] {
   try {
     const value = read()

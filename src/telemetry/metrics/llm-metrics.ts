@@ -55,7 +55,7 @@ export class LlmMetrics {
     series(this.#wouldTruncate, rule).count++
   }
 
-  /** An estimate as a share of what the provider counted; a count of zero has no shares. */
+  /** Observes an estimate as a fraction of the provider's count. A count of zero is ignored. */
   compareEstimate(kind: 'prompt' | 'completion', estimate: number, counted: number): void {
     if (counted > 0) this.#estimates[kind].observe(estimate / counted)
   }
@@ -75,7 +75,7 @@ export class CostMetrics {
     this.#spent = new CounterFamily(memory, 'edge_cost_spent_total')
   }
 
-  /** Amounts are as the rule's counter has them. */
+  /** `amount` is in the units of the rule's counter. */
   countReserved(rule: PlanRule, amount: number): void {
     this.#reserved.series(rule.policy.id, rule.name).count += unitsOf(rule, amount)
   }
@@ -85,7 +85,7 @@ export class CostMetrics {
   }
 }
 
-/** The RateLimit fields show hundredths. */
+/** Returns units of the currency. A counter's `unit` is a hundredth of one, which is what the RateLimit fields show. */
 function unitsOf({ counters }: PlanRule, amount: number): number {
   return amount / (counters[0]!.unit * 100)
 }

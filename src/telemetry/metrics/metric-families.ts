@@ -1,7 +1,7 @@
 import { CATALOGUE, type HistogramName, type MetricName } from './catalogue.ts'
 import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
 
-/** A counter or a gauge by its label values. Series stay once they are there, across bundles too: a counter never goes down. */
+/** A counter or gauge by label values. Series stay once they exist, even across bundles, so a counter never goes down. */
 export class CounterFamily {
   readonly name: MetricName
   readonly #memory: MetricMemory
@@ -22,7 +22,7 @@ export class CounterFamily {
     return series
   }
 
-  /** Over all threads. */
+  /** Sums over all threads. */
   *values(): Generator<MetricValue> {
     const { labels } = CATALOGUE[this.name]
     for (const { values, cell } of this.#memory.entriesOf(this.name)) {
@@ -31,7 +31,7 @@ export class CounterFamily {
   }
 }
 
-/** One labelled count of this thread. Frequent counters keep a reference to it. */
+/** One labelled count of this thread. Code that counts often keeps a reference to it. */
 export class Series {
   readonly #cells: Float64Array
   readonly #cell: number
@@ -63,11 +63,11 @@ export class Histogram {
   }
 
   series(...values: string[]): HistogramSeries {
-    // A cell for each bucket, one for what lies above them, one for the sum
+    // Each bucket has a cell, and there is one for values above all bounds and one for the sum.
     return new HistogramSeries(this.#memory.own, this.#memory.cellOf(this.name, values, this.#bounds.length + 2), this.#bounds)
   }
 
-  /** Over all threads. */
+  /** Sums over all threads. */
   *values(): Generator<MetricValue> {
     const { name } = this
     for (const { values, cell } of this.#memory.entriesOf(name)) {
@@ -84,7 +84,7 @@ export class Histogram {
   }
 }
 
-/** An observation is a short walk and two additions. */
+/** One labelled histogram of this thread. An observation costs a short walk and two additions. */
 export class HistogramSeries {
   readonly #cells: Float64Array
   readonly #cell: number
@@ -99,7 +99,7 @@ export class HistogramSeries {
   observe(value: number): void {
     const bounds = this.#bounds
     if (this.#cell === OVERFLOW_CELL) {
-      // The overflow cell is a single one; the cells behind it belong to other series.
+      // The overflow cell is a single one; the cells after it belong to other series.
       this.#cells[OVERFLOW_CELL]! += 1
       return
     }
@@ -112,7 +112,7 @@ export class HistogramSeries {
 
 /** One line of the exposition. */
 export interface MetricValue {
-  /** Where it is not the metric's own: those of a histogram. */
+  /** Set if it differs from the metric's name, as in the lines of a histogram. */
   readonly metricName?: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number
@@ -124,7 +124,7 @@ function labelled(names: readonly string[], values: readonly string[]): Record<s
   return labels
 }
 
-/** The value of a metric without labels. */
+/** Returns the value of a metric without labels. */
 export function single(value: number): MetricValue[] {
   return [{ labels: {}, value }]
 }

@@ -3,11 +3,11 @@ import type { MetricMemory } from './metric-memory.ts'
 
 const ENTRIES_PER_STEP = 500
 
-/** By how much each series of a counter has grown since the last look. Keeps one number for each series. */
+/** Measures how much each series of a counter has grown since the last look. Keeps one number for each series. */
 export class CounterGrowth {
   readonly #memory: MetricMemory
   readonly #name: MetricName
-  /** In the order of the directory, which only ever grows. */
+  /** Previous counts, in the order of the directory, which only ever grows. */
   #before = new Float64Array(0)
 
   constructor(memory: MetricMemory, name: MetricName) {
@@ -15,7 +15,7 @@ export class CounterGrowth {
     this.#name = name
   }
 
-  /** Tells of each series that has grown, a part at a time. A series that is new has grown from 0. */
+  /** Calls `onGrowth` for each series that has grown, in slices. A new series has grown from 0. */
   *steps(onGrowth: (values: readonly string[], by: number) => void): Generator<void> {
     const entries = this.#memory.entriesOf(this.#name)
     const { length } = entries
@@ -33,20 +33,20 @@ export class CounterGrowth {
   }
 }
 
-/** With room for as many again: series come one by one. */
+/** Doubles the room, since series come one by one. */
 function enlarged(counts: Float64Array<ArrayBuffer>, length: number): Float64Array<ArrayBuffer> {
   const larger = new Float64Array(length * 2)
   larger.set(counts)
   return larger
 }
 
-/** What a histogram without labels has observed since the last look, by all threads. */
+/** Observations of all threads in a histogram without labels since the last look. */
 export class HistogramGrowth {
   readonly #memory: MetricMemory
   readonly #name: HistogramName
   readonly #bounds: readonly number[]
   readonly #before: Float64Array
-  /** By bucket; the last one is for what lies above all bounds. */
+  /** Growth by bucket; the last one is for values above all bounds. */
   readonly #grown: Float64Array
 
   constructor(memory: MetricMemory, name: HistogramName) {
@@ -66,12 +66,12 @@ export class HistogramGrowth {
     }
   }
 
-  /** How many were observed before the last look and after the one before it. */
+  /** Number of observations between the last two looks. */
   get count(): number {
     return this.#grown.reduce((sum, count) => sum + count, 0)
   }
 
-  /** Estimated, as Prometheus does: values are taken to be evenly spread in their bucket. Null where nothing was observed. */
+  /** Estimates a quantile as Prometheus does, assuming that values are evenly spread in their bucket. Null if nothing was observed. */
   quantile(share: number): number | null {
     const { count } = this
     if (count === 0) return null
@@ -88,28 +88,28 @@ export class HistogramGrowth {
 
 const MINUTE_MS = 60_000
 
-/** The counts of one moment, by metric, in the order of the directory, which only ever grows. */
+/** The counts at one moment, by metric, in the order of the directory, which only ever grows. */
 interface Snapshot {
   readonly atMs: number
   readonly counts: ReadonlyMap<string, Float64Array>
 }
 
-/** By how much counters grew in the last minute or another span, or since the start. Costs those who count nothing: it reads what all threads share. */
+/** How much counters grew in the last minute or another span. It only reads the shared memory, so counting costs nothing more. */
 export class RecentCounts {
   readonly #memory: MetricMemory
   readonly #names: readonly MetricName[]
   readonly #spanMs: number
-  /** The oldest first. One that is older than the span is kept. */
+  /** Snapshots, oldest first. One that is older than the span is kept. */
   readonly #snapshots: Snapshot[] = []
 
-  /** `spanMs`: how far back counts are compared; as much further as the last note before that is. */
+  /** `spanMs` is how far back counts are compared, at least: the comparison is with the last snapshot before that. */
   constructor(memory: MetricMemory, names: readonly MetricName[], spanMs = MINUTE_MS) {
     this.#memory = memory
     this.#names = names
     this.#spanMs = spanMs
   }
 
-  /** Notes the counts of now, a part at a time. */
+  /** Takes a snapshot of the current counts, in slices. */
   *noteSteps(nowMs: number): Generator<void> {
     yield* this.#memory.readSteps()
     const counts = new Map<string, Float64Array>()
@@ -126,7 +126,7 @@ export class RecentCounts {
     while (this.#snapshots.length > 1 && this.#snapshots[1]!.atMs <= nowMs - this.#spanMs) this.#snapshots.shift()
   }
 
-  /** What each series of a metric has counted lately, by its place in the directory. */
+  /** Returns how much each series of a metric has counted lately, by its position in the directory. If no snapshot is old enough, since the start. */
   since(name: MetricName, nowMs: number): (place: number) => number {
     const entries = this.#memory.entriesOf(name)
     const start = this.#snapshots.findLast(({ atMs }) => atMs <= nowMs - this.#spanMs)?.counts.get(name)

@@ -1,9 +1,9 @@
 import { acquire, ownerOf, release } from '../../memory/shared-lock.ts'
 
 /**
- * Counters of all threads: cells in one SharedArrayBuffer, with a lane for each thread, so that no two threads write the
- * same cell. A scrape sums the lanes. A shared directory says which cell counts what; it only ever grows and outlives the
- * threads that wrote it, so a count never goes down.
+ * Counters of all threads: cells in one SharedArrayBuffer, with a lane for each thread, so that no two threads write the same cell. A scrape
+ * sums the lanes. A shared directory says which cell counts what. It only ever grows and outlives the threads that wrote it, so a count never
+ * goes down.
  *
  *     lock, entries, cells in use | directory | lane 0 | lane 1 | …
  *     entry: length, first cell, JSON of the metric's name and its label values
@@ -31,21 +31,21 @@ export class MetricMemory {
   }
 
   /**
-   * The first of `size` cells that count this, the same for every thread. Where there is no room left it is the cell
-   * that counts everything without a cell of its own.
+   * Returns the first of `size` cells for these label values, which is the same for every thread. If there is no room left, it is the cell that
+   * counts everything without a cell of its own.
    */
   cellOf(name: string, values: readonly string[], size = 1): number {
     const key = JSON.stringify([name, ...values])
     return this.#cellByKey.get(key) ?? this.#register(key, size)
   }
 
-  /** Everything that any thread counts under this name. */
+  /** Returns all series that any thread counts under this name. */
   entriesOf(name: string): readonly MetricEntry[] {
     this.#readDirectory()
     return this.#entriesByName.get(name) ?? []
   }
 
-  /** Looks at what other threads have registered since, a part at a time: after a change of bundles that can be tens of thousands. */
+  /** Reads what other threads have registered since, in slices: after a change of bundles these can be tens of thousands of entries. */
   *readSteps(): Generator<void> {
     while (this.#readDirectory(ENTRIES_PER_STEP)) yield
   }
@@ -56,12 +56,12 @@ export class MetricMemory {
     return sum
   }
 
-  /** What one thread has counted there. */
+  /** Returns what one thread has counted in a cell. */
   ofLane(lane: number, cell: number): number {
     return this.#cells[lane * LANE_CELLS + cell]!
   }
 
-  /** Frees a dead thread's lock and clears its gauges; its counts stay. */
+  /** Frees a dead thread's lock and clears its gauges. Its counts stay. */
   forgetWorker(lane: number, gauges: readonly string[]): void {
     if (ownerOf(this.#words, LOCK) === lane + 1) release(this.#words, LOCK)
     for (const name of gauges) for (const { cell } of this.entriesOf(name)) this.#cells[lane * LANE_CELLS + cell] = 0
@@ -80,17 +80,17 @@ export class MetricMemory {
       this.#bytes.writeUInt32LE(cell, at + 4)
       this.#bytes.set(text, at + ENTRY_HEAD)
       words[CELLS_USED]! += size
-      // Last: an entry counts when it is whole, also when its writer dies.
+      // This comes last, so that an entry counts only when it is complete, even if its writer dies.
       words[ENTRIES]! += 1
     }
     release(words, LOCK)
     if (!hasNewEntries && !fits) return OVERFLOW_CELL
     this.#readDirectory()
-    // Another thread may have registered it; if not, try again.
+    // Another thread may have registered it. If not, we try again.
     return this.#cellByKey.get(key) ?? this.#register(key, size)
   }
 
-  /** Returns whether there is more. */
+  /** Returns whether there is more to read. */
   #readDirectory(max = Number.POSITIVE_INFINITY): boolean {
     const all = Atomics.load(this.#words, ENTRIES)
     const count = Math.min(all, this.#seenEntries + max)
@@ -115,12 +115,12 @@ export interface MetricEntry {
   readonly cell: number
 }
 
-/** Pages that are never touched cost nothing, so there is room for more policies than a bundle can have. */
+/** Memory pages that are never touched cost nothing, so there is room for more policies than a bundle can have. */
 export function newMetricBuffer(lanes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(LANES_AT + lanes * LANE_BYTES)
 }
 
-/** Counts that found no room. */
+/** Cell for counts that found no room. */
 export const OVERFLOW_CELL = 0
 
 const LOCK = 0

@@ -1,9 +1,9 @@
 import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
-/** What this thread counts about Redis. */
+/** Counts of this thread about Redis. */
 export class RedisMetrics {
-  /** Blocks of tokens held at present. */
+  /** Number of leases held at present. */
   readonly leases: Series
   readonly #served: Readonly<Record<'redis' | 'lease' | 'refusal' | 'failure_mode', Series>>
   readonly #errors: CounterFamily
@@ -50,7 +50,7 @@ export class RedisMetrics {
     this.#tokens.series(what).count += tokens
   }
 
-  /** Its circuit is reported from now on: an alert on a missing series never fires. */
+  /** Reports the node's circuit from now on, because an alert on a missing series never fires. */
   addNode(node: string): void {
     this.#openCircuits.series(node)
   }
@@ -60,14 +60,14 @@ export class RedisMetrics {
     this.#changes.series(isOpen ? 'open' : 'closed').count++
   }
 
-  /** Over all threads. */
+  /** Whether any thread has an open circuit. */
   hasOpenCircuits(): boolean {
     for (const { value } of this.#openCircuits.values()) if (value > 0) return true
     return false
   }
 }
 
-/** Created at 0 from the start: an alert on an increase needs an earlier value. */
+/** Creates series at 0 from the start, because an alert on an increase needs an earlier value. */
 function withSeries(family: CounterFamily, ...values: readonly string[]): CounterFamily {
   for (const value of values) family.series(value)
   return family

@@ -14,21 +14,21 @@ export interface RequestTraceParts {
   readonly backend: URL
 }
 
-/** How a trace goes on in the backend. */
+/** How a trace continues in the backend. */
 export interface OutgoingTrace {
   readonly traceparent: string
-  /** It began here: a `tracestate` that came with the request belongs to no trace (W3C Trace Context 3.3.1.4). */
+  /** Whether the trace began here, so that a `tracestate` in the request belongs to no trace (W3C Trace Context 3.3.1.4). */
   readonly isNew: boolean
 }
 
-/** The spans of one proxied request: its own, and below it that of its decision and that of the call to the backend. */
+/** The spans of one proxied request: its own, and below it those of its decision and of the call to the backend. */
 export class RequestTrace {
   readonly #parts: RequestTraceParts
   readonly #request: TracedRequest
   readonly #isNew: boolean
   readonly #context: Context
   readonly #span: Span
-  /** From the call to the backend on. */
+  /** Span of the call to the backend, once that has begun. */
   #call: Span | undefined
   #isDecided = false
   #endsWhenSettled = false
@@ -56,7 +56,7 @@ export class RequestTrace {
     this.#span.setAttributes(decisionAttributes(answer))
   }
 
-  /** What was read of the body. */
+  /** Notes what was read from the body. */
   noteBody({ model }: LlmRequest): void {
     this.#span.setAttributes({ 'gen_ai.request.model': model })
   }
@@ -79,14 +79,14 @@ export class RequestTrace {
     this.#call?.addEvent('retry', { 'error.type': reason }, this.#parts.clock.nowMs())
   }
 
-  /** The head of the backend's response is here. */
+  /** Notes that the head of the backend's response has arrived. */
   noteResponse(status: number): void {
     this.#call?.setAttribute('http.response.status_code', status).addEvent('response_head', this.#parts.clock.nowMs())
     if (status >= 400) this.#call?.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
     this.#noteStatus(status, String(status))
   }
 
-  /** What tokens came to, and what ended their response. Tokens are on one span only, so that sums over spans are right. */
+  /** Notes the token usage, and how the response ended. Tokens are on one span only, so that sums over spans are right. */
   noteSettlement(end: string, usage: Usage): void {
     if (this.#isOver) return
     const tokens = typeof usage === 'string' ? undefined : usage.tokens
@@ -103,12 +103,12 @@ export class RequestTrace {
     for (const span of [this.#span, this.#call]) span?.setAttribute('error.type', reason).setStatus({ code: SpanStatusCode.ERROR })
   }
 
-  /** The client went away before it had the whole response. */
+  /** Notes that the client left before it had the whole response. */
   noteGone(): void {
     if (!this.#isOver) this.#span.addEvent('client_gone', this.#parts.clock.nowMs())
   }
 
-  /** We responded in place of the backend. */
+  /** Notes that we responded in place of the backend. */
   respond(status: number, reason: string): void {
     if (this.#isOver) return
     if (!this.#isDecided) this.#span.setAttributes({ 'edge.action': 'refuse', 'edge.reason': reason })
@@ -116,12 +116,12 @@ export class RequestTrace {
     this.end()
   }
 
-  /** The client has the whole response, and what it cost is not known yet. */
+  /** Called when the client has the whole response, but its usage is not known yet. */
   endWhenSettled(): void {
     this.#endsWhenSettled = true
   }
 
-  /** Nothing that comes later counts. */
+  /** Ends the spans. Anything noted later is ignored. */
   end(): void {
     if (this.#isOver) return
     this.#isOver = true
@@ -146,36 +146,36 @@ export class DecisionSpan {
     this.#clock = clock
   }
 
-  /** The request that is asked about. */
+  /** Adds the original request. */
   note(request: TracedRequest): void {
     this.#span.setAttributes(requestAttributes(request))
   }
 
   end(answer: TracedAnswer): void {
     this.#span.setAttributes({ ...decisionAttributes(answer), 'http.response.status_code': answer.status })
-    // A reject is what was asked for, not an error.
+    // A reject is a normal outcome, not an error.
     if (answer.status >= 500) this.#span.setAttributes({ 'error.type': answer.refusal }).setStatus({ code: SpanStatusCode.ERROR })
     this.#span.end(this.#clock.nowMs())
   }
 }
 
-/** What was decided, as far as spans tell it. */
+/** The parts of an answer that spans report. */
 interface TracedAnswer {
   readonly status: number
   readonly decision: Allowed | Rejected | undefined
   readonly refusal: Reason | undefined
 }
 
-/** Never a query, a header field or a caller's value. */
+/** The parts of a request that spans report: never its query, a header field or a caller's value. */
 export interface TracedRequest {
   readonly method: string
   readonly uri: string
 }
 
-/** Those that OpenTelemetry's conventions know; any other text may be a caller's own. */
+/** Methods that OpenTelemetry's conventions know. Any other text could be a caller's own. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'])
 
-/** A span's name. */
+/** Returns the name of a span. */
 function methodName(method: string): string {
   return METHODS.has(method) ? method : 'HTTP'
 }
@@ -184,10 +184,10 @@ export function requestAttributes({ method, uri }: TracedRequest): Attributes {
   return { 'http.request.method': METHODS.has(method) ? method : '_OTHER', 'url.path': pathOf(uri) }
 }
 
-/** Longer texts are cut. */
+/** Longer texts are cut to this many characters. */
 export const MAX_TEXT = 256
 
-/** A copy: spans wait to be sent, and a slice would hold on to the whole target, with its query. */
+/** Copies the path, because spans wait to be sent, and a slice would keep the whole target and its query in memory. */
 function pathOf(uri: string): string {
   return uri === '*' ? uri : Buffer.from(normalizePath(uri).slice(0, MAX_TEXT)).toString()
 }
@@ -201,7 +201,7 @@ const OPERATIONS: readonly (readonly [string, string])[] = [
   ['/embeddings', 'embeddings'],
 ]
 
-/** What the body asks for. */
+/** Returns what the body asks for. */
 function llmAttributes({ uri }: TracedRequest, { model, requestedTokens }: LlmRequest): Attributes {
   const path = normalizePath(uri)
   return {
@@ -217,17 +217,17 @@ function decisionAttributes({ decision, refusal }: TracedAnswer): Attributes {
   return { 'edge.action': action, 'edge.reason': reason, 'edge.policy': policy?.id, 'edge.rule': rule?.name }
 }
 
-/** Unix time with fractions of a millisecond, which the wall clock does not have. */
+/** Unix time with fractions of a millisecond, which the wall clock lacks. */
 export class SpanClock {
   readonly #clock: Clock
-  /** From the monotonic clock to Unix time. */
+  /** Difference from the monotonic clock to Unix time. */
   #offsetMs = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock) {
     this.#clock = clock
   }
 
-  /** The wall clock drops fractions, so the largest difference within a millisecond is the true one. A smaller one was set back. */
+  /** The wall clock drops fractions, so the largest offset seen is nearest to the truth. If it is smaller by a millisecond, the clock was set back. */
   nowMs(): number {
     const nowMs = this.#clock.nowMs()
     const offsetMs = this.#clock.wallMs() - nowMs

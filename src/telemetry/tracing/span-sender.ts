@@ -9,13 +9,13 @@ import { VERSION } from '../../files/package-files.ts'
 import type { Series } from '../metrics/metric-families.ts'
 
 export interface SpanSenderParts {
-  /** To which `/v1/traces` is added. */
+  /** Base URL of the collector, to which `/v1/traces` is added. */
   readonly url: URL
   readonly logger: Logger
   readonly sent: Series
   readonly dropped: Series
   readonly nowMs: () => number
-  /** Why a request failed, in words. */
+  /** Explains in words why a request failed. */
   readonly explain: (error: Error) => string
   readonly timing?: SenderTiming
 }
@@ -23,26 +23,26 @@ export interface SpanSenderParts {
 export interface SenderTiming {
   /** How long spans are gathered before they are sent together. */
   readonly gatherMs: number
-  /** For a batch to be accepted, with what is tried again. */
+  /** Time limit for a batch to be accepted, including retries. */
   readonly timeoutMs: number
-  /** The exporter's own limit is one of silence: a response that never ends is cut off after so long. */
+  /** Time after which a response is cut off. The exporter's own limit covers only silence, so that a response could go on forever. */
   readonly cutMs: number
-  /** Between two lines of the log. */
+  /** Minimum time between two log lines. */
   readonly logMs: number
 }
 
 const TIMING: SenderTiming = { gatherMs: 1000, timeoutMs: 5000, cutMs: 6000, logMs: 60_000 }
 
-/** Spans that wait or are on their way, of one worker. What comes beyond is dropped: about 4 MB. */
+/** Spans of one worker that wait or are being sent, about 4 MB. Any more are dropped. */
 const MAX_WAITING = 2048
-/** Of one request. Writing them as JSON takes this thread about a millisecond. */
+/** Spans in one request. Writing them as JSON takes this thread about a millisecond. */
 const MAX_BATCH = 256
-/** A collector has little to say. The exporter would read 4 MB, and parse them in one step. */
+/** Limit for a collector's response, which is normally short. The exporter would read 4 MB, and parse them in one step. */
 const MAX_RESPONSE_BYTES = 65_536
-/** The exporter's error for a status. After several tries it does not say which one. */
+/** Name of the exporter's error for an HTTP status. After several attempts, the error does not say which status it was. */
 const STATUS_ERROR = 'OTLPExporterError'
 
-/** Sends spans to a collector in batches, beside the requests. Whatever the collector does, memory is bounded and no request waits. */
+/** Sends spans to a collector in batches, in the background. Whatever the collector does, memory is bounded and no request waits. */
 export class SpanSender implements SpanProcessor {
   readonly #parts: SpanSenderParts
   readonly #timing: SenderTiming
@@ -54,7 +54,7 @@ export class SpanSender implements SpanProcessor {
   /** Why the last batch was not accepted. */
   #problem: string | undefined
   #lostUnlogged = 0
-  /** The log says that spans are lost. */
+  /** Whether the log says that spans are being lost. */
   #isReported = false
   #nextLogMs = Number.NEGATIVE_INFINITY
   #isClosed = false
@@ -96,13 +96,13 @@ export class SpanSender implements SpanProcessor {
     return this.#batches.shutdown()
   }
 
-  /** Sends what is left, as far as there is time. */
+  /** Sends the remaining spans, as far as time allows. */
   async close(withinMs: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const timeIsUp = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, withinMs)
     })
-    await Promise.race([this.shutdown().catch(() => {}), timeIsUp]) // what failed was noted
+    await Promise.race([this.shutdown().catch(() => {}), timeIsUp]) // failures have been noted
     clearTimeout(timer)
     this.#isClosed = true
     this.#agent.destroy()
@@ -153,14 +153,14 @@ export class SpanSender implements SpanProcessor {
     this.#isReported = true
   }
 
-  /** Of a response, its status alone: its text is the collector's own. */
+  /** For a response, only its status is reported, since its text comes from the collector. */
   #reasonOf(error: Error | undefined): string {
     if (error === undefined) return 'it did not accept them'
     return error.name === STATUS_ERROR ? `it returned ${this.#responses.status}` : this.#parts.explain(error)
   }
 }
 
-/** Node publishes the head of each response here, before anybody reads its body. */
+/** Diagnostics channel on which Node publishes the head of each response, before its body is read. */
 const CHANNEL = 'http.client.response.finish'
 
 interface ResponseMessage {
@@ -168,9 +168,9 @@ interface ResponseMessage {
   readonly response: IncomingMessage
 }
 
-/** Watches the responses to an agent's requests, which the exporter sends and reads on its own. Those with more bytes are cut off. */
+/** Watches the responses to an agent's requests, which the exporter sends and reads by itself, and cuts off those that are too long. */
 class CollectorResponses {
-  /** Of the last one. */
+  /** Status of the last response. */
   status: number | undefined
   readonly #agent: Agent
   readonly #maxBytes: number

@@ -10,13 +10,13 @@ import { SpanSender, type SpanSenderParts } from './span-sender.ts'
 
 export interface TracingOptions extends Omit<SpanSenderParts, 'nowMs'> {
   readonly clock: Clock
-  /** Of the requests that their caller does not trace, the share that is traced. */
+  /** Share of requests that are traced among those that their caller does not trace, from 0 to 1. */
   readonly share: number
 }
 
 /**
- * The spans of one worker, by OpenTelemetry's SDK. Nothing is registered globally, and parents are passed on by hand: a context manager
- * would slow down everything that is asynchronous.
+ * Makes the spans of one worker with OpenTelemetry's SDK. Nothing is registered globally, and parents are passed explicitly: a context manager
+ * would slow down everything asynchronous.
  */
 export class Tracing {
   readonly #share: number
@@ -31,7 +31,7 @@ export class Tracing {
     this.#sender = new SpanSender({ ...options, nowMs: () => clock.nowMs() })
     const provider = new TracerProvider({
       resource: thisInstance(),
-      // What comes to the tracer is to be traced.
+      // Only what is to be traced reaches the tracer.
       sampler: new AlwaysOnSampler(),
       spanProcessors: [this.#sender],
       spanLimits: { attributeValueLengthLimit: MAX_TEXT },
@@ -39,7 +39,7 @@ export class Tracing {
     this.#tracer = provider.getTracer('edge', VERSION)
   }
 
-  /** Of a decision that a gateway asks for; undefined where it is not traced. `traceparent` is a field's value, or anything else. */
+  /** Starts the span of a decision that a gateway asks for, or returns undefined if it is not traced. Only a string is a valid `traceparent`. */
   startDecision(door: string, traceparent: unknown): DecisionSpan | undefined {
     const parent = sampledParent(traceparent, this.#share)
     if (parent === undefined) return undefined
@@ -47,30 +47,30 @@ export class Tracing {
     return new DecisionSpan(this.#tracer.startSpan('decision', options, parent), this.#clock)
   }
 
-  /** Of a proxied request; undefined where it is not traced. */
+  /** Starts the spans of a proxied request, or returns undefined if it is not traced. */
   startRequest(request: TracedRequest, traceparent: unknown, backend: URL): RequestTrace | undefined {
     const parent = sampledParent(traceparent, this.#share)
     return parent && new RequestTrace({ tracer: this.#tracer, clock: this.#clock, backend }, request, parent)
   }
 
-  /** Sends what is left, as far as there is time. */
+  /** Sends the remaining spans, as far as time allows. */
   close(withinMs: number): Promise<void> {
     return this.#sender.close(withinMs)
   }
 }
 
-/** OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win. */
+/** Describes this instance. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence. */
 function thisInstance(): Resource {
   const own = { 'service.name': 'edge', 'service.version': VERSION, 'service.instance.id': `${hostname()}:${process.pid}` }
   return resourceFromAttributes(own).merge(detectResources({ detectors: [envDetector] }))
 }
 
 /**
- * What the span of a request belongs to; undefined: it is not traced. Requests are traced that their caller traces, and of all others the
- * given share: below the caller's span if they have a valid `traceparent`, else as the beginning of a trace. A field that is repeated, and
- * so no text, is no valid one (W3C Trace Context 3.2).
+ * Returns the parent of a request's span, or undefined if the request is not traced. Requests that their caller traces are always traced, and
+ * the given share of all others. With a valid `traceparent` the span belongs below the caller's span, otherwise it begins a trace. A repeated
+ * field is not a string and therefore invalid (W3C Trace Context 3.2).
  *
- * The SDK's own samplers want an id first, which takes a hundred times as long as drawing a number.
+ * The SDK's own samplers need an id first, which takes a hundred times as long as drawing a random number.
  */
 export function sampledParent(traceparent: unknown, share: number): Context | undefined {
   const parent = typeof traceparent === 'string' ? parseTraceParent(traceparent) : null

@@ -7,7 +7,7 @@ import type { Http2Context } from './http2-context.ts'
 import type { PeerSettings } from './peer-settings.ts'
 import { SendWindows } from './send-windows.ts'
 
-/** What the calls of one connection are answered. */
+/** Sends the replies to the calls of one connection. */
 export class CallReplies {
   readonly windows: SendWindows
   readonly #context: Http2Context
@@ -16,7 +16,7 @@ export class CallReplies {
   readonly #onOver: (stream: CallStream) => void
   #hasEmptiedTable = false
 
-  /** `onOver`: all of a stream is sent. */
+  /** `onOver` is called when a stream's reply is completely sent. */
   constructor(context: Http2Context, socket: Socket, settings: PeerSettings, onOver: (stream: CallStream) => void) {
     this.#context = context
     this.#socket = socket
@@ -28,7 +28,7 @@ export class CallReplies {
     })
   }
 
-  /** Has the method answer, now or later. */
+  /** Calls the method, which may answer now or later. */
   handle(stream: CallStream, method: GrpcMethod, message: Buffer): void {
     try {
       this.#handle(stream, method, message)
@@ -37,7 +37,7 @@ export class CallReplies {
     }
   }
 
-  /** Once; what comes later goes nowhere. */
+  /** Sends the reply. Only the first reply to a call is sent; later ones are dropped. */
   reply(stream: CallStream, reply: GrpcReply): void {
     if (stream.isClosed || stream.hasReplied) return
     stream.hasReplied = true
@@ -56,7 +56,7 @@ export class CallReplies {
     }
   }
 
-  /** All in one. */
+  /** Sends a reply without a message as a single HEADERS frame ("Trailers-Only"). */
   refuse(id: number, reply: GrpcReply, httpStatus: number): void {
     this.#headers(id, trailersOnlyBlock(httpStatus, reply), true)
   }
@@ -101,7 +101,7 @@ export class CallReplies {
   }
 
   #finish(stream: CallStream): void {
-    // RFC 9113 8.1: the client need not send the rest.
+    // RFC 9113 8.1: NO_ERROR asks the client not to send the rest of its request.
     if (!stream.hasEnded) this.#context.writer.reset(this.#socket, stream.id, NO_ERROR)
     this.#onOver(stream)
   }
@@ -113,21 +113,21 @@ export class CallReplies {
   }
 }
 
-/** Numbers of names in the static table of RFC 7541. */
+/** Indexes of names in the static table of RFC 7541. */
 const STATUS_NAME = 8
 const CONTENT_TYPE_NAME = 31
 const STATUS_200 = Buffer.from([0x88])
 const CONTENT_TYPE = field(CONTENT_TYPE_NAME, 'application/grpc')
 
-/** Tells the client that its table is empty from now on: we never use it. */
+/** A dynamic table size update to 0 (RFC 7541 6.3). We never use the client's dynamic table. */
 const EMPTY_TABLE = 0x20
 
-/** In front of a message. No block of ours uses the client's table, so each means the same in all connections. */
+/** Header block in front of messages. Our blocks never use the dynamic table, so they can be shared by all connections. */
 const RESPONSE_BLOCK = Buffer.concat([STATUS_200, CONTENT_TYPE])
 
 const OK_BLOCK = field('grpc-status', String(OK))
 
-/** Behind the messages. */
+/** Returns the trailers that follow the messages. */
 function trailersBlock({ status, statusMessage }: GrpcReply): Buffer {
   if (status === OK && statusMessage === '') return OK_BLOCK
   const fields = [field('grpc-status', String(status))]
@@ -135,12 +135,12 @@ function trailersBlock({ status, statusMessage }: GrpcReply): Buffer {
   return Buffer.concat(fields)
 }
 
-/** Without a message: all in one. */
+/** Returns the one header block of a reply without a message. */
 function trailersOnlyBlock(httpStatus: number, reply: GrpcReply): Buffer {
   return Buffer.concat([httpStatus === 200 ? STATUS_200 : field(STATUS_NAME, String(httpStatus)), CONTENT_TYPE, trailersBlock(reply)])
 }
 
-/** RFC 7541 6.2.2: a field that is not added to the table; its name by number or as it is. */
+/** RFC 7541 6.2.2: encodes a field that is not added to the table. Its name is an index or a literal. */
 function field(name: number | string, value: string): Buffer {
   const head = typeof name === 'number' ? integer(0, 4, name) : [0, ...integer(0, 7, name.length), ...Buffer.from(name, 'latin1')]
   return Buffer.from([...head, ...integer(0, 7, value.length), ...Buffer.from(value, 'latin1')])

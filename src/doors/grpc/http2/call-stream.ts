@@ -5,28 +5,28 @@ import type { GrpcCall, GrpcMethod } from '../grpc-method.ts'
 import { MAX_FRAME_BYTES } from './frame-reader.ts'
 import type { FrameWriter } from './frame-writer.ts'
 
-/** One call. */
+/** The stream of one call. */
 export class CallStream implements GrpcCall {
   readonly id: number
-  /** A refusal that waits until the request is whole. */
+  /** The method that is called, or a refusal that is sent when the request is complete. */
   readonly method: GrpcMethod | CallRefusal
   readonly rules: MessageRules
-  /** -1 where it was not said. */
+  /** -1 if the request does not state it. */
   readonly contentLength: number
   readonly bornMs: number
   readonly deadlineMs: number
   readonly traceparent: string
-  /** What the client may still be sent. */
+  /** How many bytes we may still send. */
   sendWindow: number
-  /** What it has sent since we last gave it leave for more. */
+  /** Bytes received since our last WINDOW_UPDATE for this stream. */
   unacknowledged = 0
   bodyBytes = 0
-  /** The message, while it is here in part. */
+  /** The part of the message that has arrived, unless it came in one frame. */
   body: GrowingBuffer | undefined
-  /** The client has sent all that it will. */
+  /** The client has ended its side of the stream. */
   hasEnded = false
   hasResponded = false
-  /** The end of the call is sent, or waits to be. */
+  /** The end of the call has been sent or queued. */
   hasReplied = false
   isClosed = false
   waiting: WaitingOutput | undefined
@@ -61,15 +61,15 @@ export class CallStream implements GrpcCall {
   }
 }
 
-/** What a stream has to send and the client's windows do not let through yet. */
+/** Messages of a stream that the client's windows do not let through yet. */
 export class WaitingOutput {
   readonly #messages: Buffer[] = []
-  /** Of the first message, so much is sent. */
+  /** How much of the first message is sent. */
   #sentBytes = 0
   #bytes = 0
-  /** Since it last got on. */
+  /** When output last made progress. */
   sinceMs: number
-  /** What ends the stream, once all is sent. */
+  /** Trailers that end the stream after the last message. */
   trailers: Buffer | undefined
 
   constructor(nowMs: number) {
@@ -80,13 +80,13 @@ export class WaitingOutput {
     return this.#bytes
   }
 
-  /** With its prefix. */
+  /** Queues a message, which includes its prefix. */
   add(message: Buffer): void {
     this.#messages.push(message)
     this.#bytes += message.length
   }
 
-  /** Returns how much of the window it used. */
+  /** Writes as much as the window allows. Returns how much of it was used. */
   write(writer: FrameWriter, socket: Socket, streamId: number, window: number): number {
     let left = window
     while (this.#bytes > 0 && left > 0) {

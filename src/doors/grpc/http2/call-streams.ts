@@ -11,14 +11,14 @@ import type { RequestHead } from './request-head.ts'
 import { TOO_LARGE } from './send-windows.ts'
 
 const NO_BYTES = Buffer.alloc(0)
-/** Streams that we ended before the client did, of which frames may still come. */
+/** How many streams we remember that we ended before the client did: frames for them may still arrive. */
 const MAX_CUT = 1000
-/** A frame that makes us look at all streams costs one more for so many of them: about as much work as any frame. */
+/** A frame that makes us visit all streams costs one control frame more for every 64 streams visited, which is about as much work. */
 const VISITS_PER_CONTROL = 64
 
 /**
- * The calls of one connection. What a method takes from a frame returns the error that ends the connection, or NO_ERROR; what is wrong
- * with one call ends that call alone.
+ * The calls of one connection. Methods that process a frame return the error that ends the connection, or NO_ERROR. An error in one call
+ * ends only that call.
  */
 export class CallStreams {
   readonly #context: Http2Context
@@ -28,11 +28,11 @@ export class CallStreams {
   readonly #streams = new OpenCallStreams()
   readonly #cut = new Set<number>()
   readonly #replies: CallReplies
-  /** The largest number that the client has used. */
+  /** Highest stream id that the client has used. */
   lastId = 0
-  /** Larger numbers are refused: the client was told. */
+  /** Streams with higher ids are refused once a GOAWAY has announced this one as the last. */
   maxId = Number.POSITIVE_INFINITY
-  /** Calls that a method has seen. */
+  /** Number of calls that were handed to a method. */
   handled = 0
 
   constructor(context: Http2Context, socket: Socket, settings: PeerSettings, budgets: FrameBudgets) {
@@ -46,7 +46,7 @@ export class CallStreams {
     })
   }
 
-  /** Those under way. */
+  /** Number of calls under way. */
   get size(): number {
     return this.#streams.size
   }
@@ -55,12 +55,12 @@ export class CallStreams {
     return this.#streams.get(id) !== undefined
   }
 
-  /** Whether frames of it may come though it is over. */
+  /** Whether we ended this stream ourselves, so that frames of the client may still arrive for it. */
   isCut(id: number): boolean {
     return this.#cut.has(id)
   }
 
-  /** A stream's head is here. */
+  /** Begins a call when its header block is complete. */
   begin(id: number, head: RequestHead, isEnd: boolean): number {
     const { limits, methods, nowMs, plainRules, encodedRules } = this.#context
     this.lastId = id
@@ -71,7 +71,7 @@ export class CallStreams {
     const method = methodOf(methods, head, timeoutMs)
     const rules = isEncoded(head.encoding) ? encodedRules : plainRules
     if (isRefusal(method)) {
-      // A request that is not gRPC gets its response when it is complete. A call gets it at once: its client may send nothing more before.
+      // A request that is not gRPC is answered when it is complete. A gRPC call is answered at once, because its client may be waiting for us.
       if (isEnd || method.httpStatus === 200) return this.#refuse(id, method.reply, method.httpStatus, isEnd)
     } else if (timeoutMs === 0) return this.#refuse(id, EXPIRED, 200, isEnd)
     else if (isEnd) return this.#refuse(id, bodyFailure(NO_BYTES, 0, 0, true, rules)!, 200, isEnd)
@@ -82,7 +82,7 @@ export class CallStreams {
     return NO_ERROR
   }
 
-  /** `flowBytes` is what the frame takes from the window: its padding, too. */
+  /** `flowBytes` is how much of the flow-control window the frame uses, including its padding. */
   data(id: number, bytes: Buffer, from: number, to: number, flowBytes: number, isEnd: boolean): number {
     const stream = this.#streams.get(id)
     if (stream === undefined) return this.#dataOfNone(id, from === to, isEnd)
@@ -100,7 +100,7 @@ export class CallStreams {
     return length === 0 ? this.#countControl() : NO_ERROR
   }
 
-  /** A second head ends the stream. */
+  /** Handles a second header block, which must end the stream. */
   trailers(id: number, head: RequestHead, isEnd: boolean): number {
     const stream = this.#streams.get(id)!
     if (stream.hasEnded) return this.#abort(stream, STREAM_CLOSED)
@@ -110,7 +110,7 @@ export class CallStreams {
     return this.#endCollected(stream)
   }
 
-  /** Returns whether it was under way. */
+  /** Returns whether the call was still under way. */
   reset(id: number): boolean {
     this.#cut.delete(id)
     const stream = this.#streams.get(id)
@@ -119,7 +119,7 @@ export class CallStreams {
     return true
   }
 
-  /** Of the connection. */
+  /** Widens the connection's send window. */
   widen(bytes: number): number {
     const visited = this.#replies.windows.widen(bytes)
     return visited === TOO_LARGE ? FLOW_CONTROL_ERROR : this.#countControl(1 + visited / VISITS_PER_CONTROL)
@@ -132,7 +132,7 @@ export class CallStreams {
     return this.#replies.windows.widenStream(stream, bytes) ? this.#countControl() : this.#abort(stream, FLOW_CONTROL_ERROR)
   }
 
-  /** RFC 9113 6.9.2: a change of the initial window changes those of all streams. Where one waits, that is a WINDOW_UPDATE for it, and costs as much. */
+  /** RFC 9113 6.9.2: a new initial window changes the windows of all streams. For a stream with queued output this costs as much as a WINDOW_UPDATE. */
   changeWindows(bytes: number): number {
     let cost = 1 + this.#streams.size / VISITS_PER_CONTROL
     for (const stream of this.#streams.all()) {
@@ -142,17 +142,17 @@ export class CallStreams {
     return this.#countControl(cost)
   }
 
-  /** What waits for the client's windows. */
+  /** Bytes of replies that wait for the client's windows. */
   get waitingBytes(): number {
     return this.#replies.windows.waitingBytes
   }
 
-  /** More of it than may. */
+  /** Whether more bytes wait than `maxWaitingBytes` allows. */
   get isFull(): boolean {
     return this.#replies.windows.isFull
   }
 
-  /** Ends calls whose time is over. */
+  /** Ends calls that are past their deadline, arrive too slowly or wait too long for the client's windows. */
   check(nowMs: number): void {
     const { requestTimeoutMs, keepAliveMs } = this.#context.timeouts
     for (const stream of this.#streams.all()) {
@@ -162,12 +162,12 @@ export class CallStreams {
     }
   }
 
-  /** What would never end by itself ends now. */
+  /** Ends streaming calls, which would never end by themselves. */
   endStreaming(): void {
     for (const stream of this.#streams.all()) if (stream.hasResponded && !stream.hasReplied) this.#replies.reply(stream, CLOSING)
   }
 
-  /** The connection is gone. */
+  /** Must be called when the connection has closed. */
   close(): void {
     for (const stream of this.#streams.all()) this.#forget(stream)
   }
@@ -182,7 +182,7 @@ export class CallStreams {
     return isEmpty ? this.#countControl() : NO_ERROR
   }
 
-  /** The window is larger than a message, so most calls need no more; those that are padded may. */
+  /** The window is larger than a message, so only calls with much padding ever need a WINDOW_UPDATE. */
   #widenReceive(stream: CallStream, flowBytes: number, isEnd: boolean): boolean {
     const window = streamWindow(this.#context.limits.maxMessageBytes)
     stream.unacknowledged += flowBytes
@@ -193,7 +193,7 @@ export class CallStreams {
     return true
   }
 
-  /** Returns false for a message that is refused. */
+  /** Returns false if the message was refused. */
   #collect(stream: CallStream, piece: Buffer, isEnd: boolean): boolean {
     if (isEnd) stream.hasEnded = true
     if (!this.#context.partial.take(piece.length)) {
@@ -231,7 +231,7 @@ export class CallStreams {
     return NO_ERROR
   }
 
-  /** Ends one stream for an error of the client. Its work may go on, as if the client had cancelled it (CVE-2025-8671). */
+  /** Resets a stream for an error of the client. It counts as a reset by the client, since the method may still be working (CVE-2025-8671). */
   #abort(stream: CallStream, error: number): number {
     this.#cancel(stream, error)
     return this.#budgets.resets.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
@@ -243,7 +243,7 @@ export class CallStreams {
     if (!stream.hasEnded) this.#noteCut(stream.id)
   }
 
-  /** No call begins. */
+  /** Answers a request without beginning a call. */
   #refuse(id: number, reply: GrpcReply, httpStatus: number, isEnd: boolean): number {
     this.#replies.refuse(id, reply, httpStatus)
     if (isEnd) return this.#countControl()
@@ -261,7 +261,7 @@ export class CallStreams {
     if (this.#cut.size > MAX_CUT) for (const oldest of this.#cut) return void this.#cut.delete(oldest)
   }
 
-  /** A worker that has too many calls takes them from the connections that have most. */
+  /** When a worker has too many calls, the connections with the most calls are refused new ones. */
   #hasRoom(): boolean {
     const { limits, streams } = this.#context
     return this.#streams.size < (streams < limits.maxWorkerStreams ? limits.maxStreams : limits.fairStreams)
@@ -281,12 +281,12 @@ export class CallStreams {
   }
 }
 
-/** More than a message, so that a call that is not padded never waits for us. */
+/** Larger than any message, so that a call without padding never waits for a WINDOW_UPDATE from us. */
 export function streamWindow(maxMessageBytes: number): number {
   return maxMessageBytes + 64 * 1024
 }
 
-/** The streams under way, by their numbers. Most calls are answered before the next one begins: the newest stream is kept apart and costs no entry in a map. */
+/** The streams under way, by id. Most calls are answered before the next one begins, so the newest stream is kept outside the map, where it costs no entry. */
 class OpenCallStreams {
   #newest: CallStream | undefined
   readonly #others = new Map<number, CallStream>()
@@ -309,7 +309,7 @@ class OpenCallStreams {
     else this.#others.delete(stream.id)
   }
 
-  /** The oldest first. Streams may be deleted meanwhile. */
+  /** Iterates over all streams, oldest first. Streams may be deleted during the iteration. */
   all(): Iterable<CallStream> {
     this.#keepNewest()
     return this.#others.values()

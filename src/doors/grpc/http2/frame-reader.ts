@@ -1,16 +1,16 @@
-/** `read` returns it for bytes that are no HTTP/2. */
+/** Returned by `read` for bytes that are not HTTP/2. */
 export const BAD_PREFACE = -1
 
-/** A whole frame: its payload is `bytes` from `from` to `to`, and may change after the call. Returns the error that ends the connection. */
+/** Receives a whole frame, whose payload is `bytes` from `from` to `to` and may change after the call. Returns the error that ends the connection. */
 export type OnFrame = (type: number, flags: number, streamId: number, bytes: Buffer, from: number, to: number) => number
 
 const NO_BYTES = Buffer.alloc(0)
 
-/** Cuts what a client sends into frames. */
+/** Splits what a client sends into frames. */
 export class FrameReader {
   readonly #onFrame: OnFrame
   #prefaceBytes = 0
-  /** The frame that is here in part: as long as the frame will be, as soon as that is known. */
+  /** The frame that has arrived only in part. The buffer has the frame's full size as soon as its head is known. */
   #partial = NO_BYTES
   #partialBytes = 0
 
@@ -22,7 +22,7 @@ export class FrameReader {
     return this.#prefaceBytes === PREFACE.length
   }
 
-  /** Whether a frame is here in part. */
+  /** Whether a frame has arrived only in part. */
   get isInFrame(): boolean {
     return this.#partialBytes > 0
   }
@@ -67,7 +67,7 @@ export class FrameReader {
       : false
   }
 
-  /** Adds to the frame that is here in part. First its head, then, in memory as large as the frame, its payload. */
+  /** Adds to the partial frame: first its head, then its payload, in a buffer of the frame's size. Returns how far `chunk` was read. */
   #complete(chunk: Buffer, at: number, length: number): number {
     if (this.#partialBytes === 0) this.#partial = Buffer.alloc(FRAME_HEAD_BYTES)
     const from = this.#fill(chunk, at, length)
@@ -88,12 +88,12 @@ export class FrameReader {
   }
 }
 
-/** With its head. */
+/** Returns the length of a frame, including its head. */
 function frameBytes(bytes: Buffer, at: number): number {
   return FRAME_HEAD_BYTES + ((bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!)
 }
 
-/** RFC 9113 6: frames. */
+/** RFC 9113 6: frame types. */
 export const DATA = 0
 export const HEADERS = 1
 export const PRIORITY = 2
@@ -105,14 +105,14 @@ export const GOAWAY = 7
 export const WINDOW_UPDATE = 8
 export const CONTINUATION = 9
 
-/** Flags. */
+/** RFC 9113 6: flags of frames. */
 export const END_STREAM = 0x1
 export const ACK = 0x1
 export const END_HEADERS = 0x4
 export const PADDED = 0x8
 export const HAS_PRIORITY = 0x20
 
-/** RFC 9113 7: errors. */
+/** RFC 9113 7: error codes. */
 export const NO_ERROR = 0
 export const PROTOCOL_ERROR = 1
 export const FLOW_CONTROL_ERROR = 3
@@ -124,7 +124,7 @@ export const COMPRESSION_ERROR = 9
 export const ENHANCE_YOUR_CALM = 11
 
 export const FRAME_HEAD_BYTES = 9
-/** What both sides may send without having agreed on more. We never do. */
+/** Default of SETTINGS_MAX_FRAME_SIZE. We never announce a larger one, and never send larger frames, whatever the client accepts. */
 export const MAX_FRAME_BYTES = 16_384
 
 export const DEFAULT_WINDOW = 65_535

@@ -16,12 +16,12 @@ import {
 } from './frame-reader.ts'
 
 const PING_BYTES = 8
-/** Frames that follow each other leave together, as far as they fit. */
+/** Consecutive frames are written together, up to this size. */
 const BATCH_BYTES = 64 * 1024
 
 /**
- * Writes the frames of all connections of a worker. What one connection has to say in a turn leaves in one write: it is collected here
- * until somebody else writes, or until it is flushed.
+ * Writes the frames of all connections of a worker. The frames of one connection in one turn leave in one write: they are collected here
+ * until another connection writes, or until they are flushed.
  */
 export class FrameWriter {
   readonly #bytes = Buffer.allocUnsafeSlow(BATCH_BYTES)
@@ -36,21 +36,21 @@ export class FrameWriter {
   flush(): void {
     const socket = this.#socket
     if (this.#at === 0 || socket === undefined) return
-    // A text is made and written sooner than a buffer of this size, and keeps no pool of buffers alive while a client does not read.
+    // A latin1 string is quicker to make and write than a buffer of this size, and keeps no buffer pool alive while the client does not read.
     const text = this.#bytes.toString('latin1', 0, this.#at)
     this.#at = 0
     this.#socket = undefined
     if (socket.writable) socket.write(text, 'latin1')
   }
 
-  /** When all that is resolved at this moment has been written. */
+  /** Flushes after the promises that are already resolved have written their frames. */
   flushSoon(): void {
     if (this.#isFlushScheduled) return
     this.#isFlushScheduled = true
     process.nextTick(this.#flushLater)
   }
 
-  /** `prefix`: a byte in front of the block; -1 for none. */
+  /** `prefix` is a byte in front of the block, or -1 for none. */
   headers(socket: Socket, streamId: number, block: Buffer, isEnd: boolean, prefix: number): void {
     const length = block.length + (prefix < 0 ? 0 : 1)
     this.#head(socket, length, HEADERS, isEnd ? END_HEADERS | END_STREAM : END_HEADERS, streamId)
@@ -58,7 +58,7 @@ export class FrameWriter {
     this.#copy(block, 0, block.length)
   }
 
-  /** A whole message in one frame. */
+  /** Writes a whole message in one frame. */
   message(socket: Socket, streamId: number, message: Uint8Array): void {
     this.#head(socket, PREFIX_BYTES + message.length, DATA, 0, streamId)
     this.#bytes[this.#at++] = 0
@@ -66,7 +66,7 @@ export class FrameWriter {
     this.#copy(message, 0, message.length)
   }
 
-  /** Part of a message with its prefix. */
+  /** Writes part of a message that already has its prefix. */
   data(socket: Socket, streamId: number, bytes: Uint8Array, from: number, to: number): void {
     this.#head(socket, to - from, DATA, 0, streamId)
     this.#copy(bytes, from, to)
@@ -137,7 +137,7 @@ export class FrameWriter {
   #copy(bytes: Uint8Array, from: number, to: number): void {
     const target = this.#bytes
     let at = this.#at
-    // A loop is faster than a call for what most frames carry.
+    // For the short payload of most frames, a loop is faster than a native call.
     if (to - from <= 64) for (let i = from; i < to; i++) target[at++] = bytes[i]!
     else {
       target.set(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to), at)

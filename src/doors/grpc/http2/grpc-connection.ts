@@ -6,11 +6,11 @@ import type { Http2Context } from './http2-context.ts'
 import { IncomingFrames } from './incoming-frames.ts'
 import { FrameBudget, PeerSettings } from './peer-settings.ts'
 
-/** While so much waits to be sent, nothing is read. */
+/** Reading pauses while the socket has more than this to send. If memory is short, connections with more unsent bytes are cut. */
 const MAX_UNSENT_BYTES = 64 * 1024
-/** A connection that is told to close has so long to do so. */
+/** How long a client may keep the connection open after we have ended our side. */
 const LINGER_MS = 1000
-/** So long a client may take to learn that it shall go. */
+/** How long we wait for a client to confirm, by acknowledging a ping, that it has read our first GOAWAY. */
 const LEAVE_MS = 1000
 const LEAVE_PING = Buffer.from('edge-bye', 'latin1')
 
@@ -19,7 +19,7 @@ const HTTP1 = ' HTTP/1.'
 const NOT_HTTP2 =
   'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 51\r\n\r\nThis port serves gRPC: HTTP/2 with prior knowledge.'
 
-/** `leaving`: the client was asked to go. `left`: calls that it begins from now on are refused. `ended`: nothing more is read. */
+/** `leaving`: the client was asked to go. `left`: new calls are refused. `ended`: our side is closed, and whatever still arrives is dropped. */
 type State = 'serving' | 'leaving' | 'left' | 'ended'
 
 /** One HTTP/2 connection that carries gRPC calls (RFC 9113). */
@@ -36,9 +36,9 @@ export class GrpcConnection {
   /** When a call was last under way. */
   #idleMs: number
   #handled = 0
-  /** When the frame began that is here in part, or the last one of a block that is. */
+  /** Time of the first read since the last complete frame that left a frame or header block incomplete. */
   #partialMs = Number.POSITIVE_INFINITY
-  /** Of a client that does not keep up: when that began, and how much it had yet to read when we last looked. */
+  /** Since when a slow client has read nothing, and how many bytes were unsent at the last check. */
   #stalledMs = Number.POSITIVE_INFINITY
   #unsent = 0
   readonly #onDrain = (): void => {
@@ -69,9 +69,9 @@ export class GrpcConnection {
       return this.#incoming.take(type, flags, id, bytes, from, to)
     })
     shareReads(socket, (length) => this.#tryRead(READ_BUFFER, length))
-    // Where reads cannot be shared, they come this way.
+    // This event is used only if the socket's reads cannot be shared.
     socket.on('data', (chunk: Buffer) => this.#tryRead(chunk, chunk.length))
-    socket.on('error', () => {}) // its 'close' follows
+    socket.on('error', () => {}) // 'close' follows
     socket.on('close', () => {
       this.#close()
       onGone(this)
@@ -79,7 +79,7 @@ export class GrpcConnection {
     socket.setNoDelay(true)
   }
 
-  /** Ends what has taken too long. */
+  /** Ends whatever has taken too long. */
   check(nowMs: number): void {
     try {
       this.#check(nowMs)
@@ -88,12 +88,12 @@ export class GrpcConnection {
     }
   }
 
-  /** Asks the client to go elsewhere; what it has sent meanwhile is still served. One that has just come makes a call first. */
+  /** Asks the client to go, and still serves calls that it sends meanwhile. A connection without a call so far is left alone until it has made one. */
   leave(): void {
     if (this.#state === 'serving' && (this.#streams.size > 0 || this.#streams.handled > 0)) this.#askToLeave()
   }
 
-  /** Serves the calls that are here, and closes. */
+  /** Serves the calls under way, refuses new ones, and then closes. */
   close(): void {
     if (this.#state === 'ended') return
     this.#streams.endStreaming()
@@ -102,12 +102,12 @@ export class GrpcConnection {
     this.#context.writer.flush()
   }
 
-  /** What waits to be sent: in the socket, or for the client's windows. */
+  /** Bytes that wait to be sent, in the socket or for the client's windows. */
   get unsentBytes(): number {
     return this.#socket.writableLength + this.#streams.waitingBytes
   }
 
-  /** For want of memory. */
+  /** Cuts a connection that is far behind, to free memory. */
   cutIfBehind(): void {
     if (this.unsentBytes > MAX_UNSENT_BYTES) this.#socket.destroy()
   }
@@ -140,7 +140,7 @@ export class GrpcConnection {
   #askToLeave(): void {
     const { writer } = this.#context
     writer.goAway(this.#socket, MAX_STREAM_ID, NO_ERROR, '')
-    // RFC 9113 6.8: when it comes back, the client has read the other one, too.
+    // RFC 9113 6.8: when the ping is acknowledged, the client has read the GOAWAY before it.
     writer.ping(this.#socket, LEAVE_PING, 0, false)
     writer.flush()
     this.#enter('leaving')
@@ -159,7 +159,7 @@ export class GrpcConnection {
     if (this.#state === 'left' && this.#streams.size === 0) this.#end()
   }
 
-  /** What the client still sends is read and dropped: closed with unread bytes, the system would reset it, and our last words be lost. */
+  /** Keeps reading, and drops what arrives: if we closed with unread bytes, the kernel would send RST, and our last frames could be lost. */
   #end(): void {
     this.#context.writer.flush()
     this.#enter('ended')
@@ -187,7 +187,7 @@ export class GrpcConnection {
     }
   }
 
-  /** `chunk` may be shared: what is needed beyond this turn is copied. */
+  /** `chunk` may be the shared read buffer, so whatever is needed beyond this turn must be copied. */
   #read(chunk: Buffer, length: number): void {
     if (this.#state === 'ended') return
     const context = this.#context
@@ -217,7 +217,7 @@ export class GrpcConnection {
     this.#end()
   }
 
-  /** Our own code failed: other connections go on. */
+  /** Handles a failure of our own code, which must not affect other connections. */
   #break(error: unknown): void {
     this.#context.onFailure(error)
     this.#socket.destroy()

@@ -12,21 +12,21 @@ import {
 } from './hpack-table.ts'
 import type { RequestHead } from './request-head.ts'
 
-/** RFC 7541 6: how a field begins. */
+/** RFC 7541 6: the first bits of a field's representation. */
 const INDEXED = 0x80
 const ADDED = 0x40
 const RESIZE = 0x20
 const IS_HUFFMAN = 0x80
 
-/** No length and no number of a field that we accept has more bits. */
+/** No length or index that we accept needs more than four continuation bytes. */
 const MAX_INTEGER_SHIFT = 21
 
-/** A value that is as long as this, or shorter, is recognised when it comes again. */
+/** Longest encoded value that is recognised when it comes again. */
 const MEMO_BYTES = 256
 
 class MalformedBlock extends Error {}
 
-/** What was last written for a kind of field, and the text that it stands for. The same in every connection. */
+/** The last encoded value of a kind of field, and its text. Memos are shared by all connections, since string literals depend on no table. */
 class Memo {
   readonly bytes = Buffer.allocUnsafeSlow(MEMO_BYTES)
   length = -1
@@ -35,25 +35,25 @@ class Memo {
 }
 const MEMOS = Array.from({ length: KINDS }, () => new Memo())
 
-/** Where text is decoded; whatever is kept is copied. */
+/** Buffer for decoded text; whatever is kept is copied out of it. */
 let scratch = Buffer.allocUnsafeSlow(4096)
 
-/** Reads the header blocks of one connection. All of them, in their order: each may change what the next one means. */
+/** Reads the header blocks of one connection. It must see all of them in order, since each may change the table that the next one uses. */
 export class HpackDecoder {
   readonly #table = new HpackTable()
   readonly #isTraced: boolean
   #bytes: Buffer = scratch
   #at = 0
   #end = 0
-  /** Of the text that was read last. */
+  /** Length of the text that was read last. */
   #textBytes = 0
 
-  /** `isTraced`: the text of `traceparent` is needed, which is another one in each call. */
+  /** `isTraced`: the text of `traceparent` is needed. It differs in each call, so it is not decoded needlessly. */
   constructor(isTraced = false) {
     this.#isTraced = isTraced
   }
 
-  /** Adds the fields to the head. Returns false for a block that cannot be decoded: nothing after it can be, either. */
+  /** Adds the fields to the head. Returns false if the block cannot be decoded, after which no later block can be decoded either. */
   decode(bytes: Buffer, from: number, to: number, head: RequestHead): boolean {
     this.#bytes = bytes
     this.#at = from
@@ -69,7 +69,7 @@ export class HpackDecoder {
     }
   }
 
-  /** RFC 7541 4.2: only at the beginning of a block. */
+  /** RFC 7541 4.2: the table size may change only at the beginning of a block. */
   #resize(): void {
     while (this.#at < this.#end && (this.#bytes[this.#at]! & 0xe0) === RESIZE) {
       const maxBytes = this.#integer(5)
@@ -127,7 +127,7 @@ export class HpackDecoder {
     return kind === TRACEPARENT && !this.#isTraced ? OTHER_FIELD : kind
   }
 
-  /** The text of the kinds that have one; else nothing, or BAD_VALUE. */
+  /** Returns the text if fields of this kind have one; otherwise an empty string, or BAD_VALUE. */
   #value(kind: number): string {
     const isHuffman = this.#next() >= IS_HUFFMAN
     const length = this.#length()
@@ -142,7 +142,7 @@ export class HpackDecoder {
     return isFieldValue(scratch, 0, this.#textBytes) ? '' : BAD_VALUE
   }
 
-  /** Callers say the same again and again. What was said last needs no decoding and no new text. */
+  /** Clients repeat the same values, so the value that came last needs neither decoding nor a new string. */
   #text(memo: Memo, from: number, isHuffman: boolean): string {
     const length = this.#at - from
     if (memo.length === length && memo.isHuffman === isHuffman && startsWith(this.#bytes, from, memo.bytes, length)) {
@@ -164,7 +164,7 @@ export class HpackDecoder {
     return text
   }
 
-  /** From `from` up to where reading goes on. Returns how many bytes it wrote to `scratch`. */
+  /** Decodes the bytes from `from` up to the current position. Returns how many bytes it wrote to `scratch`. */
   #decodeText(from: number): number {
     const end = decodeHuffman(this.#bytes, from, this.#at, scratch, 0)
     if (end < 0) throw new MalformedBlock('a text is not Huffman-coded')
@@ -182,7 +182,7 @@ export class HpackDecoder {
     return length
   }
 
-  /** RFC 7541 5.1: the low bits of this byte, and more bytes if they are all set. */
+  /** RFC 7541 5.1: an integer is in the low bits of this byte, and continues in further bytes if they are all set. */
   #integer(prefixBits: number): number {
     const max = (1 << prefixBits) - 1
     let value = this.#bytes[this.#at++]! & max
@@ -202,7 +202,7 @@ function startsWith(bytes: Buffer, from: number, memo: Buffer, length: number): 
   return true
 }
 
-/** RFC 7541, appendix B: how many bits the code of each byte has; the last one marks the end. The codes follow from that: they are canonical. */
+/** RFC 7541, appendix B: length of each byte's code in bits, and of EOS at the end. The codes are canonical, so they follow from their lengths. */
 export const CODE_BITS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10,
   12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
@@ -214,7 +214,7 @@ export const CODE_BITS = [
 ]
 const END = 256
 
-/** For each state and four bits that come next: the state after them, the byte that they complete, and whether the text may end there. */
+/** Layout of a transition: the next state after four bits, the byte that they complete, if any, and whether the text may end there. */
 const STATE = 0xff
 const BYTE_SHIFT = 8
 const HAS_BYTE = 1 << 16
@@ -223,10 +223,10 @@ const INVALID = -1
 const NIBBLES = 16
 const TRANSITIONS = transitions()
 
-/** A byte of code stands for fewer than two of text. */
+/** The shortest code has five bits, so a byte of code stands for fewer than two bytes of text. */
 const MAX_GROWTH = 2
 
-/** Decodes to `target`, from `at` on. Returns where the text ends there, or -1 where the code is malformed. */
+/** Decodes to `target`, starting at `at`. Returns where the text ends in `target`, or -1 if the code is malformed. */
 export function decodeHuffman(bytes: Uint8Array, from: number, to: number, target: Uint8Array, at: number): number {
   let end = at
   let entry = MAY_END
@@ -242,7 +242,7 @@ export function decodeHuffman(bytes: Uint8Array, from: number, to: number, targe
   return (entry & MAY_END) === 0 ? -1 : end
 }
 
-/** Walks the tree of codes, whose inner nodes are the states, by four bits from each. No code is shorter than five. */
+/** Walks the code tree by four bits from each inner node, which is a state. No code is shorter than five bits, so a step completes at most one byte. */
 function transitions(): Int32Array {
   const { children, isPadding } = codeTree()
   const states = children.length / 2
@@ -268,9 +268,9 @@ function transitions(): Int32Array {
 }
 
 interface CodeTree {
-  /** Two for each inner node: the number of an inner node, or a leaf. */
+  /** Two children for each inner node: the number of another inner node, or a leaf. */
   readonly children: number[]
-  /** RFC 7541 5.2: up to seven bits of the end's code, all of them 1, fill the last byte. */
+  /** RFC 7541 5.2: the last byte is padded with up to seven bits of the EOS code, which are all 1. */
   readonly isPadding: boolean[]
 }
 

@@ -1,4 +1,4 @@
-/** What a field of a request's head is to us. All that matters of most fields is how long they are, and that they are well-formed. */
+/** Kinds of header fields. Of most fields we only need their length and whether they are well-formed. */
 export const OTHER_FIELD = 0
 export const METHOD = 1
 export const PATH = 2
@@ -10,13 +10,13 @@ export const ENCODING = 7
 export const TE = 8
 export const CONTENT_LENGTH = 9
 export const TRACEPARENT = 10
-/** RFC 9113 8.2.2: fields of a connection have no place in HTTP/2. */
+/** RFC 9113 8.2.2: connection-specific fields are not allowed in HTTP/2. */
 export const CONNECTION_FIELD = 11
-/** No name that a request may have. */
+/** A name that no request field may have. */
 export const MALFORMED = 12
 export const KINDS = 13
 
-/** A value with characters that no field may have. */
+/** Stands for a value with characters that no field may have. */
 export const BAD_VALUE = '\0'
 
 const NAMES: Readonly<Record<string, number>> = {
@@ -49,7 +49,7 @@ export function isPseudo(kind: number): boolean {
   return kind >= METHOD && kind <= AUTHORITY
 }
 
-/** Whether anybody reads its value. */
+/** Whether the value of such a field is ever read. */
 export function hasText(kind: number): boolean {
   return kind !== OTHER_FIELD && kind !== AUTHORITY && kind < CONNECTION_FIELD
 }
@@ -63,7 +63,7 @@ export function kindOfName(bytes: Uint8Array, from: number, to: number): number 
   return isFieldName(bytes, from, to) ? OTHER_FIELD : MALFORMED
 }
 
-/** Whether a value has none of the characters that could end it elsewhere (RFC 9113 8.2.1). */
+/** Whether a value contains no NUL, LF or CR, which other readers could take for its end (RFC 9113 8.2.1). */
 export function isFieldValue(bytes: Uint8Array, from: number, to: number): boolean {
   for (let at = from; at < to; at++) {
     const byte = bytes[at]!
@@ -74,7 +74,7 @@ export function isFieldValue(bytes: Uint8Array, from: number, to: number): boole
 
 const LINE_FEED = 10
 const CARRIAGE_RETURN = 13
-/** RFC 9110's tokens without capitals. */
+/** Characters of RFC 9110 tokens, without capitals. */
 const IS_NAME_BYTE = Uint8Array.from({ length: 256 }, (_, byte) => Number(/[!#$%&'*+\-.^_`|~0-9a-z]/.test(String.fromCharCode(byte))))
 
 function isFieldName(bytes: Uint8Array, from: number, to: number): boolean {
@@ -91,7 +91,7 @@ function namesByLength(): KnownName[][] {
   return names
 }
 
-/** RFC 7541, appendix A: names, and values where there are any. */
+/** RFC 7541, appendix A: names, each with its value if it has one. */
 const STATIC_FIELDS =
   `:authority|:method=GET|:method=POST|:path=/|:path=/index.html|:scheme=http|:scheme=https|:status=200|:status=204|:status=206|:status=304|` +
   `:status=400|:status=404|:status=500|accept-charset|accept-encoding=gzip, deflate|accept-language|accept-ranges|accept|` +
@@ -111,23 +111,23 @@ const STATIC = STATIC_TABLE.map(([name, value]) => {
   return { kind, nameBytes: name.length, valueBytes: value.length, value: hasText(kind) ? value : '' }
 })
 
-/** RFC 7541 4.1: what a field takes in a table besides its text. */
+/** RFC 7541 4.1: overhead of each table entry, in addition to its name and value. */
 export const FIELD_BYTES = 32
-/** Both sides begin with it, and we never ask for another. */
+/** Initial size of the dynamic table on both sides (RFC 9113 6.5.2); we never announce another one. */
 export const MAX_TABLE_BYTES = 4096
-/** A power of two, and more than fit: each takes 32 bytes at least. */
+/** Capacity of the ring: a power of two, and more than the 128 entries of at least 32 bytes that fit into the table. */
 const SLOTS = 256
 
 /**
- * The fields that a block names by their number: 61 that all connections have, and behind them those of this connection, the newest first.
- * It has their kinds and lengths, and the text of those that are read.
+ * The fields that a header block refers to by index: the 61 of the static table, followed by the dynamic table of this connection, newest first.
+ * It stores the kind and the lengths of each field, and the value only of those that are read.
  */
 export class HpackTable {
   readonly #kinds = new Uint8Array(SLOTS)
   readonly #nameBytes = new Int32Array(SLOTS)
   readonly #valueBytes = new Int32Array(SLOTS)
   readonly #values: string[] = new Array(SLOTS).fill('')
-  /** So many were ever added. */
+  /** Number of fields ever added; the ring's write position follows from it. */
   #added = 0
   #count = 0
   #bytes = 0
@@ -153,7 +153,7 @@ export class HpackTable {
     return index <= STATIC.length ? STATIC[index - 1]!.value : this.#values[this.#slot(index)]!
   }
 
-  /** Older ones leave for it. One that is larger than the table empties it. */
+  /** Evicts the oldest fields to make room. A field larger than the table empties it (RFC 7541 4.4). */
   add(kind: number, nameBytes: number, valueBytes: number, value: string): void {
     const bytes = nameBytes + valueBytes + FIELD_BYTES
     this.#shrinkTo(this.#maxBytes - bytes)

@@ -5,12 +5,12 @@ import type { GrpcMethod } from '../grpc-method.ts'
 import { FrameWriter } from './frame-writer.ts'
 import { RequestHead } from './request-head.ts'
 
-/** What all connections of a worker share. */
+/** State that all gRPC connections of a worker share. */
 export class Http2Context {
   readonly methods: ReadonlyMap<string, GrpcMethod>
   readonly limits: GrpcLimits
   readonly timeouts: ListenerTimeouts
-  /** A method failed, or we did. */
+  /** Called when a method or our own code fails. */
   readonly onFailure: (error: unknown) => void
   readonly writer = new FrameWriter()
   readonly head = new RequestHead()
@@ -19,11 +19,11 @@ export class Http2Context {
   readonly encodedRules: MessageRules
   /** Whether a method needs the `traceparent` of its calls. */
   readonly isTraced: boolean
-  /** Calls that are under way. */
+  /** Number of calls under way. */
   streams = 0
-  /** When the turn began. */
+  /** Monotonic time at which the current turn of the event loop began, in milliseconds. */
   nowMs = performance.now()
-  /** Connections are asked to go as soon as they have had a call. */
+  /** While draining, connections are asked to go as soon as they have made a call. */
   isDraining = false
 
   constructor(

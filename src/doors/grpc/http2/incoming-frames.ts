@@ -31,17 +31,17 @@ import { HpackDecoder } from './hpack-decoder.ts'
 import type { Http2Context } from './http2-context.ts'
 import { type FrameBudgets, INITIAL_WINDOW_SIZE, MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE, type PeerSettings } from './peer-settings.ts'
 
-/** Of the whole connection. */
+/** Receive window of the whole connection. */
 const CONNECTION_WINDOW = 4 * 1024 * 1024
 
-/** What the frames of a connection change. */
+/** The parts of a connection that its frames change. */
 interface ConnectionParts {
   readonly streams: CallStreams
   readonly settings: PeerSettings
   readonly budgets: FrameBudgets
 }
 
-/** What each frame of a client means (RFC 9113 6), whether it may come now, and what it changes. */
+/** Interprets each frame of a client (RFC 9113 6): checks whether it is allowed at this point, and applies it. */
 export class IncomingFrames {
   readonly #context: Http2Context
   readonly #socket: Socket
@@ -51,12 +51,12 @@ export class IncomingFrames {
   readonly #onPong: (payload: Buffer) => void
   readonly #decoder: HpackDecoder
   #block: HeaderBlock | undefined
-  /** What the client has sent since we last gave it leave for more. */
+  /** Bytes received since our last WINDOW_UPDATE for the connection. */
   #unacknowledged = 0
   #hasBegun = false
   #hasSettings = false
 
-  /** `onPong`: a ping of ours came back. */
+  /** `onPong` is called with the payload when one of our pings is acknowledged. */
   constructor(context: Http2Context, socket: Socket, { streams, settings, budgets }: ConnectionParts, onPong: (payload: Buffer) => void) {
     this.#context = context
     this.#decoder = new HpackDecoder(context.isTraced)
@@ -67,17 +67,17 @@ export class IncomingFrames {
     this.#onPong = onPong
   }
 
-  /** Whether the client has said how it wants to be spoken to. */
+  /** Whether the client's first SETTINGS frame has arrived. */
   get hasSettings(): boolean {
     return this.#hasSettings
   }
 
-  /** Whether a header block is here in part. */
+  /** Whether a header block has arrived only in part. */
   get isInBlock(): boolean {
     return this.#block !== undefined
   }
 
-  /** Says how we want to be spoken to, unless that is done. */
+  /** Sends our SETTINGS and widens the connection's window, unless that has been done. */
   begin(): void {
     if (this.#hasBegun) return
     this.#hasBegun = true
@@ -90,7 +90,7 @@ export class IncomingFrames {
     writer.windowUpdate(this.#socket, 0, CONNECTION_WINDOW - DEFAULT_WINDOW)
   }
 
-  /** Forgets what is here in part. */
+  /** Drops a header block that has arrived only in part. */
   close(): void {
     this.#block?.giveBack()
     this.#block = undefined
@@ -124,7 +124,7 @@ export class IncomingFrames {
       case CONTINUATION:
         return this.#continue(flags, id, bytes, from, to)
       default:
-        // RFC 9113 5.5: frames that we do not know mean nothing.
+        // RFC 9113 5.5: frames of unknown types are ignored.
         return this.#countControl()
     }
   }
@@ -172,7 +172,7 @@ export class IncomingFrames {
     return this.#head(id, block.isEnd, block.bytes, 0, block.bytes.length)
   }
 
-  /** Every block is decoded, whatever becomes of it: the next one may depend on it. */
+  /** Decodes every header block, even one that is refused, because it may change the HPACK table that later blocks depend on. */
   #head(id: number, isEnd: boolean, bytes: Buffer, from: number, to: number): number {
     const { head } = this.#context
     const isTrailers = this.#streams.has(id)
@@ -188,7 +188,7 @@ export class IncomingFrames {
     if (id === 0 || this.#isIdle(id)) return PROTOCOL_ERROR
     if (length !== 4) return FRAME_SIZE_ERROR
     if (!this.#streams.reset(id)) return this.#countControl()
-    // CVE-2023-44487: a call that is cancelled makes room for the next, though its work may go on.
+    // CVE-2023-44487: a cancelled call makes room for the next one while its work may still go on, so cancellations have a budget.
     return this.#budgets.resets.take(this.#context.nowMs) ? NO_ERROR : ENHANCE_YOUR_CALM
   }
 
@@ -235,10 +235,10 @@ function isOwnDependency(id: number, bytes: Buffer, from: number): boolean {
   return bytes.readUInt32BE(from) % 2 ** 31 === id
 }
 
-/** More than a block of the largest size needs; empty frames count, too. */
+/** More than a block of the largest size needs. Empty frames count as well. */
 const MAX_CONTINUATIONS = 8
 
-/** A header block that comes in several frames. Until it is whole, nothing else may come. */
+/** A header block that comes in several frames. No other frame may come before it is complete (RFC 9113 6.10). */
 class HeaderBlock {
   readonly streamId: number
   readonly isEnd: boolean
@@ -258,14 +258,14 @@ class HeaderBlock {
     return this.#bytes.bytes
   }
 
-  /** Returns false when it is too long, or in too many pieces, or when there is no memory. */
+  /** Returns false if the block is too long, has too many frames, or exceeds the worker's memory for partial messages. */
   add(piece: Buffer): boolean {
     if (!this.#partial.take(piece.length)) return false
     this.#bytes.add(piece)
     return ++this.#continuations <= MAX_CONTINUATIONS && this.#bytes.size <= this.#maxBytes
   }
 
-  /** To be called when it is not needed any more. */
+  /** Must be called when the block is no longer needed. */
   giveBack(): void {
     this.#partial.giveBack(this.#bytes.size)
   }

@@ -1,7 +1,7 @@
 import { DEFAULT_WINDOW, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, MAX_WINDOW, NO_ERROR, PROTOCOL_ERROR } from './frame-reader.ts'
 import { MAX_TABLE_BYTES } from './hpack-table.ts'
 
-/** RFC 9113 6.5.2. */
+/** Identifiers of settings (RFC 9113 6.5.2). */
 const HEADER_TABLE_SIZE = 1
 const ENABLE_PUSH = 2
 export const MAX_CONCURRENT_STREAMS = 3
@@ -13,11 +13,11 @@ const SETTING_BYTES = 6
 const MIN_MAX_FRAME_SIZE = 2 ** 14
 const MAX_MAX_FRAME_SIZE = 2 ** 24 - 1
 
-/** What the client has said of itself, as far as it matters here. */
+/** The client's settings, as far as they matter here. */
 export class PeerSettings {
-  /** Of each stream of ours, at its beginning. */
+  /** Initial send window of each stream. */
   initialWindow = DEFAULT_WINDOW
-  /** RFC 7541 4.2: our next block must say that the client's table is smaller than it was. */
+  /** The client has announced a smaller HPACK table than the default, which our next header block must acknowledge (RFC 7541 4.2). */
   hasSmallTable = false
 
   /** Returns the error that ends the connection, or NO_ERROR. */
@@ -49,15 +49,15 @@ export class PeerSettings {
   }
 }
 
-/** Of one connection. */
+/** Budgets of one connection for frames that cost us work without carrying a call. */
 export interface FrameBudgets {
   /** Frames that carry no call. */
   readonly controls: FrameBudget
-  /** Calls that the client cancels, or makes us cancel, while they are under way. */
+  /** Calls that the client cancels, or makes us reset, while they are under way. */
   readonly resets: FrameBudget
 }
 
-/** How much of something a peer may do: so much at once, and so much more each second. */
+/** A token bucket that bounds how often a client may do something. */
 export class FrameBudget {
   readonly #burst: number
   readonly #perSecond: number
@@ -71,7 +71,7 @@ export class FrameBudget {
     this.#atMs = nowMs
   }
 
-  /** Returns false when there is not so much left. */
+  /** Returns false if fewer than `count` are left. */
   take(nowMs: number, count = 1): boolean {
     if (this.#left < count) {
       this.add(((nowMs - this.#atMs) / 1000) * this.#perSecond)

@@ -18,11 +18,11 @@ import {
 
 const UNKNOWN_LENGTH = -1
 const REQUIRED = (1 << METHOD) | (1 << PATH) | (1 << SCHEME)
-/** A value that came more than once: joined, it would be no valid one either, and as long as the client likes. */
+/** Stands for a field that came more than once. Like the joined values it is invalid, but it is not as long as the client likes. */
 const REPEATED = ', '
 const LENGTH_FORMAT = /^[0-9]{1,15}$/
 
-/** The header fields of one request, or its trailers. One is used for all of them. */
+/** The header fields or trailers of one request. One object is reused for all requests of a worker. */
 export class RequestHead implements CallHead {
   method = ''
   path = ''
@@ -30,14 +30,14 @@ export class RequestHead implements CallHead {
   timeout = ''
   encoding = ''
   traceparent = ''
-  /** -1 where it is not said. */
+  /** -1 if the request does not state it. */
   contentLength = UNKNOWN_LENGTH
-  /** RFC 9113 8.1.1: no request at all. */
+  /** Whether the request is malformed by RFC 9113 8.1.1, so that its stream must be reset. */
   isMalformed = false
-  /** As HTTP/2 counts it: SETTINGS_MAX_HEADER_LIST_SIZE. */
+  /** Size of the fields as SETTINGS_MAX_HEADER_LIST_SIZE counts it. */
   bytes = 0
   #isTrailers = false
-  /** A bit for each kind. */
+  /** One bit for each kind of field that has come. */
   #seen = 0
   #isPastPseudo = false
 
@@ -65,12 +65,12 @@ export class RequestHead implements CallHead {
     this.#seen |= 1 << kind
   }
 
-  /** To be called when all fields are here. */
+  /** Must be called after the last field. */
   end(): void {
     if (!this.#isTrailers && ((this.#seen & REQUIRED) !== REQUIRED || this.path === '')) this.isMalformed = true
   }
 
-  /** RFC 9113 8.3: once each, before all others, and never in trailers. */
+  /** RFC 9113 8.3: each pseudo-header comes at most once, before all regular fields, and never in trailers. */
   #addPseudo(kind: number, value: string): void {
     if (this.#isTrailers || this.#isPastPseudo || (this.#seen & (1 << kind)) !== 0) this.isMalformed = true
     if (kind === METHOD) this.method = value

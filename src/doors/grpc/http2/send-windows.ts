@@ -6,18 +6,18 @@ import type { Http2Context } from './http2-context.ts'
 
 export const TOO_LARGE = -1
 
-/** Sends messages as the client's windows allow; what they do not let through waits. */
+/** Sends messages as far as the client's flow-control windows allow, and queues the rest. */
 export class SendWindows {
   readonly #context: Http2Context
   readonly #socket: Socket
   readonly #onSent: (stream: CallStream, trailers: Buffer) => void
-  /** Of the connection. */
+  /** Send window of the connection. */
   #window = DEFAULT_WINDOW
   readonly #waiting = new Set<CallStream>()
-  /** All streams together. */
+  /** Bytes queued by all streams of the connection. */
   #waitingBytes = 0
 
-  /** `onSent`: all that waited of a stream is sent, and its trailers are to follow. */
+  /** `onSent` is called when all queued messages of a stream are sent and its trailers have to follow. */
   constructor(context: Http2Context, socket: Socket, onSent: (stream: CallStream, trailers: Buffer) => void) {
     this.#context = context
     this.#socket = socket
@@ -55,7 +55,7 @@ export class SendWindows {
     stream.waiting = undefined
   }
 
-  /** Of the connection. Returns how many streams were looked at, or TOO_LARGE where the window would be. */
+  /** Widens the connection's window. Returns how many streams were visited, or TOO_LARGE if the window would exceed MAX_WINDOW. */
   widen(bytes: number): number {
     const wasClosed = this.#window <= 0
     this.#window += bytes
@@ -66,7 +66,7 @@ export class SendWindows {
     return visited
   }
 
-  /** Of one stream; its window may also shrink, even below zero. Returns false where it would be too large. */
+  /** Changes a stream's window, which may also shrink, even below zero. Returns false if it would exceed MAX_WINDOW. */
   widenStream(stream: CallStream, bytes: number): boolean {
     stream.sendWindow += bytes
     if (stream.sendWindow > MAX_WINDOW) return false
