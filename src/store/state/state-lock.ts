@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { askListener, type Listener, LockSocket } from './lock-socket.ts'
 import { StateFault } from './state-format.ts'
 
-/** Another process uses the file. */
+/** Thrown if another process uses the file. */
 export class StateInUse extends Error {
   readonly pid: number | undefined
   readonly host: string | undefined

@@ -123,7 +123,7 @@ export class SharedTable {
 
   /** Returns whether no slot holds a key. It reads without the lock, because locking would touch memory that was never used. */
   isEmpty(set: number): boolean {
-    const first = firstMark(set) / 2 // two marks a word
+    const first = firstMark(set) / 2 // two marks per word
     for (let word = 0; word < WAYS / 2; word++) if (this.#words[first + word] !== 0) return false
     return true
   }
@@ -308,9 +308,9 @@ const LEAST_ROOM = 4
 
 /**
  * Chooses whose slot a new record gets in a set that is full of live records. Whoever can make up keys decides how many records a rule has,
- * so a rule that exceeds its share of the set evicts only its own records. The share is the number of slots divided by the number of rules
- * in the set. A rule that has less takes from those that have more: it evicts the record that would expire soonest, if the new one lasts
- * longer. Otherwise the new record replaces the least valuable one of its own rule, or gets no slot if there is none.
+ * so a rule that has its share of the set or more evicts only its own records. The share is the number of slots divided by the number of
+ * rules in the set. A rule that has less takes from those that exceed theirs: it evicts the record that would expire soonest, if the new
+ * one lasts longer. Otherwise the new record replaces the least valuable one of its own rule, or gets no slot if there is none.
  *
  * A rule within its share thus loses nothing to the keys of others. And a flood that fills most of a set leaves room for the others,
  * however long its records last: otherwise, whoever can make up the keys of one rule could switch the others off.
