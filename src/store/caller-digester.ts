@@ -1,11 +1,12 @@
 import { HalfSipHash, SubjectWords } from './subject.ts'
 
-/** So that no digest is the hash of a counter. */
+/** Prefix that no counter's identity has, so that a caller digest never equals the hash of a counter. */
 const CALLER = ['caller']
 
 /**
- * Names a caller without its values: 16 hexadecimal digits of a keyed hash of them, in the order of a rule's limit_keys. The same in all
- * threads, and after a restart with the same state file, which keeps the key; in a fleet, the same in all instances, once they know its key.
+ * Turns a caller's values, in the order of a rule's limit_keys, into 16 hexadecimal digits of a keyed hash. Digests are the same in all
+ * threads, and after a restart with the same state file, which keeps the key; in a fleet, they are the same in all instances once these
+ * know the fleet's key.
  */
 export class CallerDigester {
   #hash: HalfSipHash
@@ -15,7 +16,7 @@ export class CallerDigester {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** From now on. */
+  /** Replaces the key: earlier digests no longer match. */
   useKey(hashKey: readonly [number, number]): void {
     this.#hash = new HalfSipHash(hashKey)
   }

@@ -1,22 +1,22 @@
 import type { Limit } from '../limiter/limit.ts'
 import type { CounterLocator } from './counter-locator.ts'
 
-/** A counter. Only the store that opened it knows more of it. */
+/** A counter. Only the store that opened it knows more about it. */
 export interface Counter {
   readonly limit: Limit
 }
 
-/** What one decision takes, a row per counter. One object is used for many decisions, so that deciding allocates nothing. */
+/** The charges of one decision, one row per counter. The object is reused across decisions, so that deciding allocates nothing. */
 export class Charges {
-  /** How many rows there are. Beyond them the lists hold counters and numbers of earlier decisions, but none of their values. */
+  /** Number of rows in use. Beyond it, the lists still hold counters and numbers of earlier decisions, but none of their values. */
   length = 0
   valueCount = 0
   readonly counters: (Counter | undefined)[] = []
-  /** The descriptor values of all rows, one after the other; those of row i are from valuesFrom[i] up to valuesFrom[i + 1]. */
+  /** Descriptor values of all rows, one after the other; those of row i are from valuesFrom[i] up to, not including, valuesFrom[i + 1]. */
   readonly values: string[] = []
   valuesFrom = new Int32Array(INITIAL_ROWS + 1)
   costs = new Float64Array(INITIAL_ROWS)
-  /** Where the counters of the rows are, if the rows have no values. Never set where decisions are made. */
+  /** Counter locators of the rows, if the rows have no values. They are never set where decisions are made. */
   locators: readonly CounterLocator[] | undefined
 
   clear(): void {
@@ -58,18 +58,18 @@ function grown<Numbers extends Int32Array | Float64Array>(from: Numbers, to: Num
   return to
 }
 
-/** What a store returns for charges, row by row. One object is used for many decisions, so that deciding allocates nothing. */
+/** The results of charges, row by row. The object is reused across decisions, so that deciding allocates nothing. */
 export class ChargeResults {
   /** Tokens left: after the take if all rows were taken, else the current ones. */
   levels = new Float64Array(INITIAL_ROWS)
-  /** 0 where the row alone would pass, else how long until it would, or NEVER. */
+  /** 0 if the row alone would pass, else how long until it would, in milliseconds, or NEVER. */
   waitsMs = new Float64Array(INITIAL_ROWS)
-  /** The time of the decision, by the clock of the counters. */
+  /** Time of the decision, by the clock of the counters. */
   wallMs = 0
-  /** The same, but later than every reset before it, even if the clock was set back. */
+  /** Time of the decision too, but later than every reset before it, even if the clock was set back. */
   momentMs = 0
   takenFrom: TakenFrom = 'local'
-  /** Whether the take made a window reach a share to warn of; only then `warnings` has the percentage by row, or 0. */
+  /** Whether the take made a window reach a share to warn of. Only then, `warnings` holds the percentage of each row, or 0. */
   hasWarnings = false
   warnings = new Uint8Array(INITIAL_ROWS)
 
@@ -79,7 +79,7 @@ export class ChargeResults {
     this.warnings[row] = percent
   }
 
-  /** Takes over the levels and waits of other results: what they say is why the charges were rejected. */
+  /** Copies levels and waits from other results, which explain why the charges were rejected. */
   describe(other: ChargeResults, rows: number): void {
     for (let row = 0; row < rows; row++) {
       this.levels[row] = other.levels[row]!
@@ -87,7 +87,7 @@ export class ChargeResults {
     }
   }
 
-  /** Makes room. The old values are lost. */
+  /** Makes room for this many rows and clears the warnings. Levels and waits may be lost. */
   growTo(rows: number): void {
     this.hasWarnings = false
     if (rows <= this.levels.length) return
@@ -97,16 +97,16 @@ export class ChargeResults {
   }
 }
 
-/** Which counters a decision took from: this process's own, those that a fleet shares, or none, because nothing was taken. */
+/** Which counters a decision took from: this process's own, those that a fleet shares, or none because nothing was taken. */
 export type TakenFrom = 'local' | 'shared' | 'none'
 
-/** When and where something was taken, by the clock of those counters. A settlement goes back to them. */
+/** When something was taken, by the clock of its counters, and from which counters: a settlement corrects the same ones. */
 export interface Taken {
-  /** In the window that it was taken from. */
+  /** A time within the window that was charged. */
   readonly wallMs: number
-  /** Later than every reset before the take, and no later than any after it, even if the clock was set back. */
+  /** Orders the take among resets: later than every reset before it and no later than any after it, even if the clock was set back. */
   readonly momentMs: number
   readonly from: TakenFrom
-  /** Nobody knows which instance took it: all of them correct their own counts. */
+  /** Nobody knows which instance took it, so all instances correct their own counts. */
   readonly isTakerUnknown?: boolean
 }

@@ -1,19 +1,19 @@
 import { HalfSipHash, SubjectWords } from './subject.ts'
 
 /**
- * Where the counter of one subject is, for a settlement that does not know the subject's values. All in hex digits. Nobody can tell the
- * values from a tag; from a key they could be guessed, so that a locator is never shown.
+ * Identifies the counter of one subject for a settlement that does not know the subject's values. All fields are hex digits. A tag is a
+ * keyed hash and reveals nothing about the values; from a key they could be guessed, so a locator is never shown.
  */
 export interface CounterLocator {
-  /** Of the counter, whatever the subject: `identityDigest`. */
+  /** Digest of the counter's identity, the same for all subjects: see `identityDigest`. */
   readonly identity: string
-  /** Of the subject in the table of the process that took, in the window that was taken from: 64 bits. */
+  /** 64-bit hash of the subject in the table of the process that took, for the window that was charged. */
   readonly tag: string
-  /** Of the subject in Redis: 128 bits. Undefined where nothing is kept there. */
+  /** 128-bit digest that names the subject in Redis; undefined where no counters are kept there. */
   readonly key: string | undefined
 }
 
-/** 64 bits of a counter's identity: the same in all processes, so that another one finds its own limit for it. */
+/** Returns 64 bits of a counter's identity. They are the same in all processes, so that another one finds its own limit for the counter. */
 export function identityDigest(identity: readonly string[]): string {
   const subject = new SubjectWords()
   subject.addIdentity(identity)
@@ -26,7 +26,6 @@ export function tagText(low: number, high: number): string {
   return wordText(low) + wordText(high)
 }
 
-/** The low and the high word of a tag. */
 export function tagWords(tag: string): readonly [low: number, high: number] {
   return [Number.parseInt(tag.slice(0, 8), 16) | 0, Number.parseInt(tag.slice(8), 16) | 0]
 }

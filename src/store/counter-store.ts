@@ -2,37 +2,40 @@ import type { Limit } from '../limiter/limit.ts'
 import type { ChargeResults, Charges, Counter, Taken } from './charges.ts'
 import type { CounterLocator } from './counter-locator.ts'
 
-/** Whether all rows were taken, or would be; 'unavailable': it is not known, and nothing was taken. */
+/** Whether all rows were taken, or would be; 'unavailable' means that the store could not tell and took nothing. */
 export type Outcome = boolean | 'unavailable'
 
-/** Where counters are kept. `nowMs` is monotonic; `wallMs` is Unix time. */
+/** Keeps counters. `nowMs` is monotonic time; `wallMs` is Unix time. */
 export interface CounterStore {
-  /** Opens a rule's counter. The same identity always means the same counts. */
+  /** Opens a rule's counter. Counters with the same identity share their counts. */
   open(spec: CounterSpec): Counter
 
   /**
-   * Takes every row's cost, or none at all; no two rows have the same counter and subject. Returns whether they were taken, without a
-   * promise where the store is in memory. Writes levels, waits, warnings, and when and where it was taken into `results`.
+   * Takes every row's cost, or none at all. No two rows may have the same counter and subject. A store in memory returns its outcome
+   * without a promise. Levels, waits, warnings, and when and where it was taken are written to `results`.
    */
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
 
-  /** What `takeAll` would return, without taking anything. `isForOperator`: no decision depends on it, and it is not counted. */
+  /**
+   * Returns what `takeAll` would, without taking anything. `isForOperator`: no decision depends on the answer, so it is not counted in
+   * metrics.
+   */
   checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator?: boolean): Outcome | Promise<Outcome>
 
   /**
-   * Gives each row's cost back to the counter that it was taken from: never above its size, to the window that it was taken in, and
-   * not at all where the counter was reset since. A negative cost is charged, whether or not there is enough: the level may
-   * fall below zero. `onWarning` is called where that makes a window reach a share to warn of, maybe later: a settlement that cannot be
-   * sent now is sent when it can.
+   * Gives each row's cost back to the counter and window that it was taken from: never above the counter's size, and not at all if the
+   * counter was reset since. A negative cost is charged even if not enough is left, so the level may fall below zero. `onWarning` is called
+   * if that makes a window reach a share to warn of. This may happen later, because a settlement that cannot be sent now is kept until it
+   * can.
    */
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void>
 
-  /** Where the counter of each row is, at the time when it was taken from: for a settlement that does not know the values. */
+  /** Returns the counter locator of each row, for the window that was charged, so that it can be settled without its values. */
   locatorsOf(charges: Charges, taken: Taken): readonly CounterLocator[]
 
   /**
-   * As `settleAll`, for rows that have locators instead of values. `taker`: the instance that took, which counts it too; undefined: it no
-   * longer does. Returns false where it is not known whether it was done.
+   * As `settleAll`, for rows that have locators instead of values. `taker` is the instance that took, which counts the charge too; it is
+   * undefined if that instance no longer does. Returns false if the outcome is unknown.
    */
   settleLocated(
     charges: Charges,
@@ -47,39 +50,41 @@ export interface CounterStore {
   renewLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number, wallMs: number): Taken | Promise<Taken>
 
   /**
-   * Renews holds: moves each row's cost from the slice in which it was taken, or last renewed, to the current one. Where its slice has
-   * ended, it is taken again, whether or not there is enough. Rows of other kinds stay as they are. Returns when and where it was taken
-   * now; `taken` where a counter was reset since: then nothing is renewed.
+   * Renews holds: moves each row's cost from the slice in which it was taken, or last renewed, to the current one. A hold whose slice has
+   * ended is taken again, even if not enough is left. Rows of other kinds are ignored. Returns when and where the holds were taken now, or
+   * `taken` itself if a counter was reset since and nothing was renewed.
    */
   renewAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number): Taken | Promise<Taken>
 
   /**
-   * Makes each row's counter as if nothing had ever been taken from it; costs are ignored. What was taken, leased, counted or saved before
-   * can no longer change it. Throws, or rejects, unless it is known to be done.
+   * Makes each row's counter as if nothing had ever been taken from it; costs are ignored. Nothing that was taken, leased, counted or saved
+   * before can change it any more. Throws, or rejects, unless the reset is known to be done.
    */
   resetAll(charges: Charges, nowMs: number, wallMs: number): void | Promise<void>
 
-  /** For the metrics. */
+  /** Returns the numbers that metrics report. */
   stats(): StoreStats
 }
 
-/** A row's window has reached this percentage, and has not warned of it or of a higher one before. */
+/** Called when a row's window has reached this percentage and has not warned of it, or of a higher one, before. */
 export type OnWarning = (row: number, percent: number) => void
 
 export interface CounterSpec {
   readonly identity: readonly string[]
   readonly limit: Limit
-  /** Since when this limit holds; before that, tokens were refilled by the limit before it. */
+  /** Monotonic time since which this limit holds; until then, tokens were refilled under the limit before it. */
   readonly sinceMs: number
-  /** Whether takes are mostly of one token and never settled, so that tokens may be pre-fetched if the algorithm allows it. */
+  /** Whether takes are mostly of one token and never settled: then tokens may be pre-fetched, if the algorithm allows it. */
   readonly isLeasable?: boolean
-  /** Whether takes are corrected later; by default, those that are not leasable are. */
+  /** Whether takes are corrected later; by default, all counters that are not leasable are settled. */
   readonly isSettled?: boolean
-  /** Set where an override changes the rule's limit to this one: a raise is then added to what is left, once. */
+  /** Set if this limit comes from an override: a raise is then added once to what is left. */
   readonly override?: CounterOverride
 }
 
-/** The override that a counter's limit comes from. Unix times in milliseconds, by the clock of the store that shares the counters. */
+/**
+ * The override that a counter's limit comes from. Times are Unix time in milliseconds, by the clock of the store that shares the counters.
+ */
 export interface CounterOverride {
   /** When it comes into force: the same number in all instances of a fleet. */
   readonly momentMs: number
@@ -91,6 +96,6 @@ export interface CounterOverride {
 export interface StoreStats {
   readonly slots: number
   readonly occupiedSlots: number
-  /** Counters evicted although they were not full, each a limit that started again, and takes that no counter had room for. */
+  /** Counters that were evicted before they were full again, so that their limits restarted, plus takes for which no counter had room. */
   readonly forcedEvictions: number
 }

@@ -1,6 +1,6 @@
 /**
  * The subject of a charge as 32-bit words for a hash: the counter's identity, then the descriptor values. No two subjects give the same
- * words, because each part starts with its length. One object is used for many charges.
+ * words, because each part starts with its length. The object is reused across charges.
  */
 export class SubjectWords {
   /** Only the first `length` are valid. */
@@ -22,7 +22,7 @@ export class SubjectWords {
     this.length += words.length
   }
 
-  /** Its length, then its UTF-16 code units, two per word. */
+  /** Adds the text's length, then its UTF-16 code units, two per word. */
   addText(text: string): void {
     const characters = text.length
     if (this.length + characters + 1 > this.words.length) this.#growBy(characters + 1)
@@ -35,7 +35,7 @@ export class SubjectWords {
     this.length = at
   }
 
-  /** Starts with the number of its texts, so that no value can be mistaken for a part of it. */
+  /** Adds the number of texts first, so that no value can be mistaken for a part of the identity. */
   addIdentity(identity: readonly string[]): void {
     this.addWord(identity.length)
     for (const text of identity) this.addText(text)
@@ -55,9 +55,9 @@ export type HashState = readonly [v0: number, v1: number, v2: number, v3: number
 const FINAL_ROUNDS = 7
 
 /**
- * HalfSipHash-1-3 with 64 bits of output, over whole 32-bit words: keyed, so that callers cannot choose which
- * counters collide, and made of 32-bit additions, rotations and xors, which are fast in JavaScript.
- * The state after a common prefix can be kept, to continue from.
+ * HalfSipHash-1-3 with 64 bits of output, over whole 32-bit words. It is keyed, so that callers cannot choose which counters collide, and
+ * made of 32-bit additions, rotations and xors, which are fast in JavaScript. The state after a common prefix can be kept and continued
+ * from.
  */
 export class HalfSipHash {
   low = 0
@@ -71,7 +71,7 @@ export class HalfSipHash {
     this.#state = this.#start
   }
 
-  /** The state after the first `count` words. */
+  /** Returns the state after the first `count` words. */
   absorb(words: Int32Array, count: number, from = this.#start): HashState {
     this.#mix(words, count, from, false)
     return this.#state
@@ -82,7 +82,7 @@ export class HalfSipHash {
     this.#mix(words, count, from, true)
   }
 
-  /** In one function, with the state in local variables: this is the largest part of most decisions. So the round is here twice. */
+  /** Keeps the state in local variables of one function, and so contains the round twice: hashing is the largest part of most decisions. */
   #mix(words: Int32Array, count: number, from: HashState, isLast: boolean): void {
     let v0 = from[0]
     let v1 = from[1]

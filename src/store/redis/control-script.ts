@@ -5,20 +5,20 @@ import type { RedisLink } from './link/redis-link.ts'
 
 export type ControlMap = 'overrides' | 'resets'
 
-/** What a poll asks. */
+/** The arguments of a poll. */
 export interface ControlQuestion {
-  /** Of the data that was read last, or a new random text. */
+  /** Epoch of the data that was read last, or a new random text. */
   readonly epoch: string
-  /** Of all overrides that are known. */
+  /** The latest moment of all overrides that are known. */
   readonly latestMs: number
-  /** `since key`; since 0: a new one. */
+  /** Key of the caller digests, as `since key`; `since` is 0 for a new one. */
   readonly digestKey: string
-  /** The last changes that were read. */
+  /** Numbers of the last changes that were read. */
   readonly changes: Readonly<Record<ControlMap, string>>
 }
 
 export interface ControlNews {
-  /** Redis's time. */
+  /** Time by the clock of Redis. */
   readonly wallMs: number
   readonly epoch: string
   readonly latestMs: number
@@ -27,9 +27,9 @@ export interface ControlNews {
   readonly resets: ControlChanges
 }
 
-/** What was changed in one of the maps since it was last asked for, or a part of that. */
+/** Changes to one of the maps since the last poll, or the first part of them. */
 export interface ControlChanges {
-  /** How many entries there are, changed or not. */
+  /** Number of all entries, changed or not. */
   readonly size: number
   readonly lastChange: string
   readonly entries: readonly (readonly [subject: string, entry: string])[]
@@ -37,12 +37,12 @@ export interface ControlChanges {
 
 export interface ControlPut {
   readonly subject: string
-  /** Undefined: it ends another. */
+  /** Undefined if the entry ends another one. */
   readonly id: string | undefined
   readonly expected: string | undefined
   readonly untilMs: number
   readonly text: string
-  /** From now until its moment. */
+  /** How long from now until the moment of the entry. */
   readonly delayMs: number
 }
 
@@ -51,25 +51,25 @@ export type ControlPutReply =
   | { readonly kind: 'exists'; readonly id: string | undefined }
   | { readonly kind: 'full' }
 
-/** The most that a poll returns of each map. */
+/** The most entries that a poll returns of each map. */
 export const POLL_COUNT = 500
-/** Of each map; ended overrides count too, until they would be over. */
+/** The most entries in each map. An override that was ended early counts until it would have been over. */
 export const CONTROL_CAPACITY = 10_000
-/** In place of an id. */
+/** Stands for a missing id. */
 const NONE = '-'
 
-/** Overrides and resets that a fleet shares, see `assets/redis/control.lua`. All methods reject with a LinkError. */
+/** Reads and changes the overrides and resets that a fleet shares, see `assets/redis/control.lua`. All methods reject with a LinkError. */
 export class ControlScript {
   readonly #link: Pick<RedisLink, 'run'>
   readonly #script: Script
   readonly #keys: readonly string[]
 
-  /** `prefix`: of all keys. */
+  /** `prefix` is that of all keys. */
   constructor(link: Pick<RedisLink, 'run'>, prefix: string) {
     this.#link = link
     const text = `${assetText('redis/clock.lua')}\n${assetText('redis/control.lua')}`
     this.#script = { text, sha: createHash('sha1').update(text).digest('hex') }
-    // In a cluster, what is in braces keeps them together.
+    // In a cluster, the hash tag in braces puts all keys into one slot.
     const mapKeys = (map: ControlMap): string[] => [map, `${map}:order`, `${map}:ends`]
     this.#keys = ['facts', ...mapKeys('overrides'), ...mapKeys('resets')].map((name) => `${prefix}{desk}:${name}`)
   }
@@ -106,17 +106,17 @@ export class ControlScript {
   }
 }
 
-/** For data that is not there yet: whoever writes first names it. */
+/** Returns a random epoch for data that may not exist yet: the first instance to write names it. */
 export function newEpoch(): string {
   return randomBytes(8).toString('hex')
 }
 
-/** How an entry is kept: its times, its id, and a text that only instances read. */
+/** An entry as it is stored: its times, its id, and a text that only instances read. */
 export interface ControlEntry {
   readonly momentMs: number
-  /** Until then it must be remembered. */
+  /** Time until which the entry must be remembered. */
   readonly forgetMs: number
-  /** When it is over; 0 for what ends another, and for a reset. */
+  /** When the override is over; 0 for an entry that ends another one, and for a reset. */
   readonly untilMs: number
   readonly id: string | undefined
   readonly text: string
@@ -126,7 +126,7 @@ export function controlEntryText({ momentMs, forgetMs, untilMs, id = NONE, text 
   return `${momentMs} ${forgetMs} ${untilMs} ${id} ${text}`
 }
 
-/** Undefined where it is not one of ours. */
+/** Returns undefined if the entry is not one of ours. */
 export function readControlEntry(entry: string): ControlEntry | undefined {
   const [, moment, forget, until, id, text] = /^(\S+) (\S+) (\S+) (\S+) (.*)$/s.exec(entry) ?? []
   const [momentMs, forgetMs, untilMs] = [Number(moment), Number(forget), Number(until)]
@@ -143,9 +143,9 @@ function readChanges([size, lastChange, ...rest]: readonly unknown[]): ControlCh
 /** Half of the least time between two moments. */
 const HALF_TICK_MS = 0.0005
 
-/** Which changes of overrides an instance knows. Moments are by the clock of Redis, and rise from change to change. */
+/** The changes of overrides that an instance knows. Moments are by the clock of Redis, and rise from change to change. */
 export interface KnownChanges {
-  /** Of the last one. */
+  /** Moment of the last change. */
   readonly latestMs: number
   /** Overrides that are not in force yet, by rising moments; `fromMs` is on the monotonic clock. */
   readonly upcoming: readonly UpcomingOverride[]
@@ -157,8 +157,8 @@ export interface UpcomingOverride {
 }
 
 /**
- * Tells Redis, with each call, how much of the overrides a decision was made with. A counter that another instance has changed to a later
- * override is then left as that one wants it, see `assets/redis/counters.lua`.
+ * Knows the overrides that decisions are made with, so that each call can report them to Redis. If another instance has already changed a
+ * counter to a later override, Redis leaves it under that one, see `assets/redis/counters.lua`.
  */
 export class OverrideMoments {
   #known: KnownChanges = { latestMs: 0, upcoming: [] }
@@ -169,7 +169,7 @@ export class OverrideMoments {
     this.#passed = 0
   }
 
-  /** The moment up to which all changes are in force at that time of the monotonic clock. */
+  /** Returns the moment up to which all changes are in force at `nowMs`, on the monotonic clock. */
   knownAt(nowMs: number): number {
     const { latestMs, upcoming } = this.#known
     while (this.#passed < upcoming.length && upcoming[this.#passed]!.fromMs <= nowMs) this.#passed++
@@ -178,12 +178,13 @@ export class OverrideMoments {
   }
 }
 
-/** By so much two clocks may drift apart between two readings. */
+/** How far two clocks may drift apart between two readings. */
 const DRIFT_MS = 0.1
 
 /**
- * The clock of Redis, seen from the monotonic clock of this process. A reply says what time it was at some moment between the call and
- * the reply, and the next ones narrow it down. A reply that contradicts what is known means that a clock was set: then it alone counts.
+ * The clock of Redis, as seen from the monotonic clock of this process. A reply says what time it was at some moment between the call and
+ * the reply, and later replies narrow that down. A reply that contradicts what is known means that a clock was set; from then on, only that
+ * reply counts.
  */
 export class RedisClock {
   #leastMs = Number.NEGATIVE_INFINITY
@@ -193,7 +194,7 @@ export class RedisClock {
     return this.#mostMs < Number.POSITIVE_INFINITY
   }
 
-  /** A call that was sent and replied to at these times of the monotonic clock says that it was `wallMs`. */
+  /** Notes the reply of a call that said it was `wallMs`; the other times are on the monotonic clock. */
   note(sentMs: number, repliedMs: number, wallMs: number): void {
     const [least, most] = [wallMs - repliedMs, wallMs - sentMs]
     const [narrowLeast, narrowMost] = [Math.max(least, this.#leastMs - DRIFT_MS), Math.min(most, this.#mostMs + DRIFT_MS)]
@@ -202,7 +203,7 @@ export class RedisClock {
     this.#mostMs = isContradiction ? most : narrowMost
   }
 
-  /** How far it is ahead of the monotonic clock. */
+  /** How far the clock of Redis is ahead of the monotonic clock. */
   get aheadMs(): number {
     return (this.#leastMs + this.#mostMs) / 2
   }

@@ -8,29 +8,31 @@ import type { UnknownOutcomeListener } from './settlements.ts'
 
 export interface CorrectionsParts {
   readonly script: ReservationScript
-  /** Of all keys. */
+  /** Prefix of all keys. */
   readonly prefix: string
-  /** Of this process: 16 hex digits. */
+  /** Id of this process: 16 hex digits. */
   readonly instance: string
   readonly local: EmbeddedStore
-  /** Whether this process issued reservations that others may settle. */
+  /** Returns whether this process issued reservations that others may settle. */
   readonly isExpected: () => boolean
   readonly nowMs: () => number
   readonly wallMs: () => number
   readonly listener: UnknownOutcomeListener
 }
 
-/** The most that wait for one instance. */
+/** The most corrections that wait for one instance. */
 const CAPACITY = 10_000
-/** As long as a reservation can be settled. An instance that is away for longer starts from older counts anyway. */
+/**
+ * Corrections are kept for as long as a reservation can be settled. An instance that is down for longer starts from older counts anyway.
+ */
 const KEPT_MS = 2 * 60 * 60 * 1000
-/** Entries of one call: few enough that decisions on the same Redis do not slow down. */
+/** Corrections that one call reads: few enough that decisions on the same Redis do not slow down. */
 const BATCH = 200
 const END_OF_YEARS_MS = Date.UTC(10_000, 0)
 
 /**
- * What another instance settled of what this one took, and the other way round. Each instance counts what it took itself: uncorrected, that
- * count would reject requests that the fleet has room for.
+ * Exchanges corrections with other instances, when one of them settles what another took. Each instance counts what it took itself:
+ * uncorrected, that count would reject requests that the fleet has room for.
  */
 export class Corrections {
   readonly instance: string
@@ -42,14 +44,14 @@ export class Corrections {
     this.instance = parts.instance
   }
 
-  /** Whether others may have left something for this instance. */
+  /** Returns whether others may have left something for this instance. */
   isExpected(): boolean {
     return this.#parts.isExpected()
   }
 
   /**
-   * Leaves the rows for the instance that took them; `renewedMs`: they are holds, which are renewed at that time. Never rejects: what is lost is
-   * counted, and that instance is stricter for a while.
+   * Leaves the rows for the instance that took them. If `renewedMs` is given, they are holds that were renewed at that time. Never rejects:
+   * a correction that is lost is counted, and that instance is stricter for a while.
    */
   async leave(taker: string, charges: Charges, taken: Taken, renewedMs?: number): Promise<void> {
     const { script, listener } = this.#parts
@@ -66,7 +68,7 @@ export class Corrections {
     listener.onUnknownOutcome('settlement')
   }
 
-  /** Applies what others have left for this instance. Returns how many there were; Redis that cannot be asked has none. */
+  /** Applies what others have left for this instance. Returns how many corrections could be read, which is 0 if Redis cannot be asked. */
   apply(): Promise<number> {
     this.#reading ??= this.#applyAll().finally(() => {
       this.#reading = undefined
@@ -114,11 +116,11 @@ export class Corrections {
   }
 }
 
-/** What one settlement gives back to own counts, or what a renewal moves; costs below zero are charged. */
+/** The amounts that a settlement gives back to own counts, or that a renewal moves; costs below zero are charged. */
 type Correction = readonly [takenWallMs: number, takenMomentMs: number, rows: readonly CorrectionRow[], renewedMs: number | null]
 type CorrectionRow = readonly [tag: string, cost: number, kind: number, numbers: readonly number[], texts: readonly string[]]
 
-/** Undefined where it is not one of ours: another program has left it, and it must not end this one. */
+/** Returns undefined if the entry is not one of ours: another program may have left it, and it must not crash this one. */
 function readCorrection(entry: string): Correction | undefined {
   try {
     const read: unknown = JSON.parse(entry)
@@ -135,7 +137,7 @@ function isCorrection(read: unknown): read is Correction {
   return areTimes && Array.isArray(rows) && rows.every(isCorrectionRow)
 }
 
-/** Of the years that calendars have windows for (`limiter/calendar.ts`). */
+/** Returns whether this is a time in the years that calendars have windows for (`limiter/calendar.ts`). */
 function isTime(ms: unknown): boolean {
   return Number.isFinite(ms) && (ms as number) >= 0 && (ms as number) < END_OF_YEARS_MS
 }

@@ -10,9 +10,9 @@ import type { FleetCounter } from './fleet-counter.ts'
 export interface CounterRow {
   readonly key: string
   readonly limit: Limit
-  /** How long it has had this limit. */
+  /** How long the counter has had this limit. */
   readonly ageMs: number
-  /** The one that the limit comes from, if any. */
+  /** The override that the limit comes from, if any. */
   readonly override?: CounterOverride | undefined
 }
 
@@ -23,7 +23,7 @@ export interface QueryRow extends CounterRow {
   readonly cost: number
   /** The most that can be left, given what this process alone has spent. */
   readonly most: number
-  /** Tokens to lease beyond the cost; undefined where takes are settled, which excludes leases. */
+  /** Tokens to lease beyond the cost; undefined if takes are settled, which excludes leases. */
   readonly lease: number | undefined
   /** The last reset known to this process, or 0. */
   readonly knownResetMs: number
@@ -31,16 +31,16 @@ export interface QueryRow extends CounterRow {
   readonly wallMs: number
 }
 
-/** Tokens to give back; a negative number is charged. */
+/** Tokens to give back to a counter; a negative number is charged. */
 export interface ReturnRow extends CounterRow {
   readonly tokens: number
-  /** When it was taken, by the clock of Redis; 0 where there is nothing to give back. */
+  /** When the tokens were taken, by the clock of Redis; 0 if there is nothing to give back. */
   readonly takenWallMs: number
-  /** The same, but later than every reset before it. */
+  /** Time of the take too, but later than every reset before it. */
   readonly momentMs: number
-  /** Whether to keep back what refill may have replaced since then. */
+  /** Whether to keep back what refill may have replaced since the take. */
   readonly isLessRefill: boolean
-  /** The warning of a take that is given back: nobody has heard of it. */
+  /** Warning of a take that is given back. It is withdrawn, because nobody has heard of it. */
   readonly withdrawnWarning?: number
   /** Called with the percentage that a settlement makes a window reach. */
   readonly onWarning?: ((percent: number) => void) | undefined
@@ -48,13 +48,13 @@ export interface ReturnRow extends CounterRow {
 
 /** This process's own counts of the counters in a query. */
 export interface OwnCounts {
-  /** Tokens left by its own counts. */
+  /** Tokens left by the process's own counts. */
   readonly levels: Float64Array
   /** The last known reset of each, by the clock of Redis, or 0. */
   readonly resetsMs: Float64Array
 }
 
-/** What is asked of counters in Redis: a decision, a check or a reset. */
+/** A question about counters in Redis: a decision, a check or a reset. */
 export interface CounterQuery {
   readonly charges: Charges
   readonly own: OwnCounts
@@ -62,11 +62,11 @@ export interface CounterQuery {
   readonly rows: readonly number[]
   readonly leases?: readonly number[] | undefined
   readonly nowMs: number
-  /** By our own clock. */
+  /** Unix time by our own clock. */
   readonly wallMs: number
 }
 
-/** An own count may lag behind by the refill of `slackMs`; `wallMs` is by the clock of Redis. */
+/** Builds the rows of a query. An own count may lag behind by the refill of `slackMs`; `wallMs` is by the clock of Redis. */
 export function queryRows(keys: CounterKeys, query: CounterQuery, slackMs: number, wallMs: number): QueryRow[] {
   const { charges, own, rows, leases, nowMs } = query
   return rows.map((row, i) => {
@@ -106,7 +106,7 @@ export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken
   })
 }
 
-/** The holds among the charges, to be moved to the current slice. What was not taken from Redis is only taken there. */
+/** Builds rows that move the holds among the charges to the current slice. Holds that were not taken from Redis are only added there. */
 export function renewalRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number): ReturnRow[] {
   const takenWallMs = taken.from === 'shared' ? taken.wallMs : 0
   return settlementRows(keys, charges, { ...taken, wallMs: takenWallMs }, nowMs).filter(({ limit }) => algorithmOf(limit).isSliced)
@@ -118,12 +118,12 @@ export function rowsOf(charges: Charges): number[] {
 
 const DIGEST_DIGITS = 32
 
-/** The names of counters in Redis: digests, so that nothing that callers send is stored there. */
+/** Names counters in Redis by digests, so that nothing that callers send is stored there. */
 export class CounterKeys {
   readonly #prefix: string
   readonly #subject = new SubjectWords()
 
-  /** `prefix`: of all keys. */
+  /** `prefix` is that of all keys. */
   constructor(prefix: string) {
     this.#prefix = prefix
   }

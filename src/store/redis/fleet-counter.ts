@@ -6,21 +6,21 @@ import { SubjectWords } from '../subject.ts'
 import { type CounterPlace, EmbeddedCounter } from '../table/embedded-counter.ts'
 
 /**
- * After an override has come into force, replies to questions from before it are still charged to own counts, under the limit from before. However
- * late that is, a record of that limit counts as last written before the override: it has yet to be raised.
+ * How long after an override has come into force replies to earlier questions may still be charged to own counts, under the limit from
+ * before. However late that is, a record with that limit counts as last written before the override, and has yet to be raised.
  */
 const LATE_REPLIES_MS = Number.POSITIVE_INFINITY
 
 /** A counter that the fleet shares in Redis, and that this process counts too. */
 export class FleetCounter extends EmbeddedCounter {
-  /** The words of its identity, with which each of its subjects begins. */
+  /** Words of the identity, with which each of the counter's subjects begins. */
   readonly identityWords: Int32Array
   readonly isLeasable: boolean
-  /** Takes are corrected later. */
+  /** Whether takes are corrected later. */
   readonly isSettled: boolean
-  /** Separates the records of a key's leases from the key's own. A changed limit starts without leases. */
+  /** Separates the records of a key's leases from the key's own record. A changed limit starts without leases. */
   readonly leaseSalt: number
-  /** The one that its limit comes from, if any. */
+  /** The override that the limit comes from, if any. */
   readonly override: CounterOverride | undefined
   #identityDigest: string | undefined
 
@@ -37,7 +37,7 @@ export class FleetCounter extends EmbeddedCounter {
     this.leaseSalt = mix(size, rate)
   }
 
-  /** See `identityDigest` in `counter-locator.ts`; computed when first needed. */
+  /** Digest of the identity, computed when first needed; see `identityDigest` in `counter-locator.ts`. */
   get identityDigest(): string {
     this.#identityDigest ??= identityDigest(this.identity)
     return this.#identityDigest

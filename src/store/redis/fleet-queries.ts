@@ -13,7 +13,10 @@ import { LinkError } from './link/call.ts'
 import { applyRefunds, type QueryCall } from './script-calls.ts'
 import type { SharedCounters } from './shared-counters.ts'
 
-/** What decides while Redis is unreachable: this process's own counters (`local`), or nothing: all requests pass (`open`), or none do (`closed`). */
+/**
+ * How decisions are made while Redis is unreachable: by this process's own counters (`local`), or without counters, so that all requests
+ * pass (`open`) or none do (`closed`).
+ */
 type FailureMode = 'local' | 'open' | 'closed'
 
 export interface FleetQueriesParts {
@@ -21,7 +24,7 @@ export interface FleetQueriesParts {
   readonly local: EmbeddedStore
   /** Pre-fetched tokens, if enabled. */
   readonly leases?: Leases | undefined
-  /** What instances settle for one another; undefined: this is the only one. */
+  /** Corrections that instances leave for one another; undefined if this is the only instance. */
   readonly corrections?: Corrections | undefined
   readonly failureMode: FailureMode
   readonly clock: Clock
@@ -29,19 +32,19 @@ export interface FleetQueriesParts {
 }
 
 interface FleetListener {
-  /** A decision was made, by what. */
+  /** Called after each decision, with what decided it. */
   onDecided(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void
 }
 
 const NONE: readonly number[] = []
-/** A query that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
+/** How often a query is sent: one that names the wrong windows gets the time of Redis, and is sent again with the right ones. */
 export const MAX_ASKED = 2
 
 /** Decides by leases, by Redis, or by the failure mode while Redis is unreachable. */
 export class FleetQueries {
   readonly #parts: FleetQueriesParts
   readonly #resets: FleetResets
-  // Results of this process's own counters. Read before the first await, so that all decisions can share them.
+  // Results of this process's own counters. They are read before the first await, so that all decisions can share them.
   readonly #own = new ChargeResults()
   #resetsMs = new Float64Array(16)
 
@@ -50,7 +53,7 @@ export class FleetQueries {
     this.#resets = resets
   }
 
-  /** Takes all or nothing, or only looks whether that would do. `isForOperator`: it is not counted. */
+  /** Takes all rows or none, or only checks whether they could be taken. `isForOperator`: it is not counted in metrics. */
   ask(
     action: 'take' | 'check',
     charges: Charges,
@@ -72,7 +75,9 @@ export class FleetQueries {
     return decided
   }
 
-  /** In the windows that Redis is in, by our estimate of its clock. Valid until the next call. */
+  /**
+   * Returns this process's own counts in the windows that Redis is in, by our estimate of its clock. They are valid until the next call.
+   */
   ownCounts(charges: Charges, nowMs: number, wallMs: number): OwnCounts {
     const { shared, local } = this.#parts
     if (charges.length > this.#resetsMs.length) this.#resetsMs = new Float64Array(charges.length * 2)
@@ -120,16 +125,18 @@ export class FleetQueries {
     return holds
   }
 
-  /** The own count rejected. Once what other instances settled is applied, it may not. */
+  /**
+   * Called when the own count has rejected: it may pass once the settlements of other instances are applied, and then Redis is asked again.
+   */
   async #askCorrected(asking: Asking, calls: readonly QueryCall[]): Promise<Outcome> {
     const { charges, nowMs, wallMs } = asking
     const count = await this.#parts.corrections!.apply()
-    // Where there is nothing to apply, another thread may have done it since the own count was read.
+    // If there was nothing to apply, another thread may have applied it since the own count was read.
     const isCorrected = count > 0 || !this.#lacksOwn(charges, this.ownCounts(charges, nowMs, wallMs))
     return isCorrected ? this.#askShared({ ...asking, isCorrected }) : this.#conclude(asking, calls, false)
   }
 
-  /** Whether the own count would reject, and may be too low: another instance may have settled what was taken here. */
+  /** Returns whether the own count would reject, and may be too low because another instance has settled what was taken here. */
   #lacksOwn(charges: Charges, { levels }: OwnCounts): boolean {
     if (this.#parts.corrections?.isExpected() !== true) return false
     for (let row = 0; row < charges.length; row++) {
@@ -165,9 +172,10 @@ export class FleetQueries {
   }
 
   /**
-   * What is taken from the fleet is charged here too. Each instance so knows its own share of every limit, and none of it is granted again
-   * when Redis is unreachable or lost its data. Returns false where the own count does not cover it: Redis lost its data, or the failure mode
-   * decided, while the call was pending. Tokens from leases were obtained before, and are charged in any case.
+   * Charges what is taken from the fleet to this process's own counters too. Each instance thus knows its own share of every limit, and
+   * none of it is granted again when Redis is unreachable or has lost its data. Returns false if the own count does not cover it, because
+   * Redis lost its data or the failure mode decided while the call was pending. Tokens from leases were obtained before, and are charged in
+   * any case.
    */
   #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined, askedMs: number): boolean {
     const { shared, local, clock } = this.#parts
@@ -184,10 +192,10 @@ interface Asking {
   readonly request: RemoteRequest | undefined
   readonly nowMs: number
   readonly wallMs: number
-  /** How often it was sent, this time included. */
+  /** How often it was sent, including this time. */
   readonly asked: number
-  /** It is not counted. */
+  /** Whether it is left out of the metrics. */
   readonly isForOperator: boolean
-  /** It was rejected before, and then own counts were corrected. */
+  /** Whether it was rejected before, and own counts were corrected since. */
   readonly isCorrected?: boolean
 }

@@ -17,12 +17,12 @@ export interface FleetResetsParts {
   readonly shared: SharedCounters
   readonly local: EmbeddedStore
   readonly leases?: Leases | undefined
-  /** Undefined: this is the only instance. */
+  /** Undefined if this is the only instance. */
   readonly announce?: AnnounceResets | undefined
   readonly clock: Clock
 }
 
-/** Resets, as an instance makes them and learns of them: by a reply of Redis, or announced by the instance that made them. */
+/** Applies and announces resets. An instance learns of a reset by a reply of Redis, or because the instance that made it announces it. */
 export class FleetResets {
   readonly #parts: FleetResetsParts
   readonly #announced = new AnnouncedResets()
@@ -31,18 +31,20 @@ export class FleetResets {
     this.#parts = parts
   }
 
-  /** Other instances made these: own counts, leases and refusals from before them are dropped. */
+  /**
+   * Notes resets that other instances made: own counts, leases and refusals from before them are dropped when their counter is next used.
+   */
   note(resets: readonly AnnouncedReset[]): void {
     const { shared, clock } = this.#parts
     this.#announced.add(resets, clock.nowMs(), shared.redisWallMs(clock.wallMs()))
   }
 
-  /** Whether leases or refusals may be there from before one that was announced. */
+  /** Returns whether there may be leases or refusals from before an announced reset. */
   mayHoldLeases(nowMs: number): boolean {
     return !this.#announced.isEmpty && nowMs < this.#announced.lastAnnouncedMs + this.#parts.leases!.lifeMs
   }
 
-  /** Applies the resets of these counters that were announced, before they are read. */
+  /** Applies announced resets of these counters, before the counters are read. */
   meet(charges: Charges, nowMs: number, wallMs: number): void {
     if (this.#announced.isEmpty) return
     const { shared, local, leases } = this.#parts
@@ -53,13 +55,13 @@ export class FleetResets {
     }
   }
 
-  /** Applies those that replies tell of. */
+  /** Applies resets that replies report. */
   apply(calls: readonly QueryCall[], charges: Charges): void {
     const { local, leases, clock } = this.#parts
     applyResets(calls, charges, local, clock.nowMs(), (all, row) => leases?.forget(all, row))
   }
 
-  /** Those that these calls have made. */
+  /** Returns the resets that these calls have made. */
   madeBy(calls: readonly QueryCall[], charges: Charges): AnnouncedReset[] {
     return calls.flatMap(({ rows, reply }) => {
       if (reply === undefined || reply.fits === 'other_window') return []
@@ -82,25 +84,31 @@ export class FleetResets {
   }
 }
 
-/** A reset that some instance made, as it is announced to all. It has no values: whoever decides on the counter finds it by its key. */
+/**
+ * A reset that some instance made, as it is announced to all. It has no values: an instance that decides on the counter finds it by its
+ * key.
+ */
 export interface AnnouncedReset {
-  /** What names the counter in Redis, without the prefix. */
+  /** Digest that names the counter in Redis, without the prefix. */
   readonly key: string
-  /** Of the counter, whatever the subject: `identityDigest`. */
+  /** Digest of the counter's identity, the same for all subjects: see `identityDigest`. */
   readonly identity: string
-  /** By the clock of Redis. */
+  /** Moment of the reset, by the clock of Redis. */
   readonly momentMs: number
-  /** Until then something from before it may arrive. */
+  /** Time until which something from before the reset may still arrive. */
   readonly forgetMs: number
 }
 
-/** Until when a reset is announced. */
+/** Returns until when a reset stays announced. */
 function forgetMsOf(limit: Limit, momentMs: number): number {
   const windowEndMs = limit.kind === WINDOW ? limit.calendar.windowAt(momentMs).endMs : 0
   return Math.max(momentMs + DAY_MS, windowEndMs)
 }
 
-/** The resets that were announced to a worker. They are applied when a counter is met: before that, nobody knows where its own count is. */
+/**
+ * Resets that were announced to a worker. They are applied when their counter is next used: before that, nobody knows where its own count
+ * is.
+ */
 class AnnouncedResets {
   readonly #byIdentity = new Map<string, Map<string, AnnouncedReset>>()
   #lastAnnouncedMs = Number.NEGATIVE_INFINITY
@@ -115,7 +123,7 @@ class AnnouncedResets {
     return this.#lastAnnouncedMs
   }
 
-  /** Adds some, and removes those that nobody has to remember any more; `wallMs` is by the clock of Redis. */
+  /** Adds resets, and removes those that need not be remembered any more; `wallMs` is by the clock of Redis. */
   add(resets: readonly AnnouncedReset[], nowMs: number, wallMs: number): void {
     this.#prune(wallMs)
     for (const reset of resets) {
@@ -130,12 +138,12 @@ class AnnouncedResets {
     }
   }
 
-  /** The last reset of the counter's subject that has this key; `wallMs` is by the clock of Redis. */
+  /** Returns the last reset of the counter's subject that has this key; `wallMs` is by the clock of Redis. */
   find(counter: FleetCounter, keyOf: () => string, wallMs: number): AnnouncedReset | undefined {
     const reset = this.#byIdentity.get(counter.identityDigest)?.get(keyOf())
     if (reset === undefined) return undefined
     const { limit } = counter
-    // One of an earlier window says nothing of this one.
+    // A reset in an earlier window says nothing about this one.
     const isOver = limit.kind === WINDOW && limit.calendar.windowAt(wallMs).startMs > reset.momentMs
     return isOver ? undefined : reset
   }
@@ -152,12 +160,12 @@ class AnnouncedResets {
   }
 }
 
-/** As it is kept in Redis, by its key. */
+/** Returns the reset as it is stored in Redis, under its key. */
 export function resetEntry({ key, identity, momentMs, forgetMs }: AnnouncedReset): readonly [key: string, entry: string] {
   return [key, controlEntryText({ momentMs, forgetMs, untilMs: 0, id: undefined, text: identity })]
 }
 
-/** Undefined where it is not one of ours. */
+/** Returns undefined if the entry is not one of ours. */
 export function resetOf(key: string, entry: string): AnnouncedReset | undefined {
   const read = readControlEntry(entry)
   return read && { key, identity: read.text, momentMs: read.momentMs, forgetMs: read.forgetMs }

@@ -11,11 +11,11 @@ import { type AnnouncedReset, type AnnounceResets, FleetResets } from './fleet-r
 import { LinkError } from './link/call.ts'
 
 export interface FleetStoreParts extends FleetQueriesParts {
-  /** Announces resets to all instances; undefined: this is the only one. Rejects with a LinkError. */
+  /** Announces resets to all instances; undefined if this is the only one. Rejects with a LinkError. */
   readonly announce?: AnnounceResets | undefined
 }
 
-/** Counters that a fleet shares in Redis. While Redis is unreachable, the failure mode decides: only a reset rejects because of it. */
+/** Counters that a fleet shares in Redis. While Redis is unreachable, the failure mode decides, and only a reset rejects. */
 export class FleetStore implements CounterStore {
   readonly #parts: FleetStoreParts
   readonly #resets: FleetResets
@@ -42,14 +42,14 @@ export class FleetStore implements CounterStore {
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {
     if (taken.from === 'none') return
     const isShared = taken.from === 'shared'
-    // The own count notes what it reached too, so that it does not warn again when Redis is unreachable.
+    // The own count also notes the shares that it reached, so that it does not warn again when Redis is unreachable.
     this.#parts.local.settleAll(charges, taken, nowMs, wallMs, isShared ? undefined : onWarning)
     if (isShared) return this.#parts.shared.settle(charges, taken, nowMs, onWarning).then(() => {})
   }
 
   locatorsOf(charges: Charges, taken: Taken): CounterLocator[] {
     const { local, shared } = this.#parts
-    // What was taken while Redis was away may be renewed there.
+    // Even a hold that was taken while Redis was unreachable gets a key, because it may be renewed in Redis.
     return local.locatorsOf(charges, taken).map((locator, row) => ({ ...locator, key: shared.digestOf(charges, row) }))
   }
 
@@ -73,7 +73,7 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * Where Redis cannot be asked, holds stay as they are for half of their time. From then on they are renewed in this process's own counters
+   * If Redis cannot be asked, holds stay as they are for half of their time. From then on they are renewed in this process's own counters
    * alone: in Redis they end with their slice, and the next renewal takes them there again.
    */
   async renewAll(charges: Charges, taken: Taken, nowMs: number): Promise<Taken> {
@@ -87,7 +87,7 @@ export class FleetStore implements CounterStore {
     return renewed
   }
 
-  /** Where Redis cannot be asked, holds of another instance stay in their slice: the next renewal takes them again. */
+  /** If Redis cannot be asked, holds of another instance stay in their slice, and the next renewal takes them again. */
   async renewLocated(charges: Charges, taker: string | undefined, taken: Taken, nowMs: number): Promise<Taken> {
     if (this.#isOwn(taker)) {
       await this.#catchUp(charges)
@@ -100,8 +100,8 @@ export class FleetStore implements CounterStore {
   }
 
   /**
-   * In Redis, then here, and then it is announced to other instances. Rejects with a LinkError: the counters of nodes that failed are
-   * unchanged, unless its `outcome` is `unknown`. To reset again is safe.
+   * Resets the counters in Redis, then here, and then announces that to other instances. Rejects with a LinkError: counters on nodes that
+   * failed are unchanged, unless its `outcome` is `unknown`. It is safe to reset again.
    */
   async resetAll(charges: Charges, nowMs: number, wallMs: number): Promise<void> {
     const { shared } = this.#parts
@@ -119,7 +119,9 @@ export class FleetStore implements CounterStore {
     throw clockError()
   }
 
-  /** Other instances made these: own counts, leases and refusals from before them are dropped. */
+  /**
+   * Notes resets that other instances made: own counts, leases and refusals from before them are dropped when their counter is next used.
+   */
   noteResets(resets: readonly AnnouncedReset[]): void {
     this.#resets.note(resets)
   }
@@ -133,13 +135,13 @@ export class FleetStore implements CounterStore {
     return taker !== undefined && (corrections === undefined || corrections.instance === taker)
   }
 
-  /** Holds that another instance renewed are moved in the own count first: a move that came after their release would take them again. */
+  /** Moves holds that another instance renewed in the own count first: a move that came after their release would take them again. */
   async #catchUp(charges: Charges): Promise<void> {
     const hasHolds = rowsOf(charges).some((row) => algorithmOf(charges.counters[row]!.limit).isSliced)
     if (hasHolds) await this.#parts.corrections?.apply()
   }
 
-  /** Whether holds that were taken or renewed then still count when the next renewal is due. */
+  /** Returns whether holds that were taken or renewed at that time still count when the next renewal is due. */
   #isInFirstHalf({ counters, length }: Charges, { wallMs: takenMs }: Taken): boolean {
     const { shared, clock } = this.#parts
     const ageMs = shared.redisWallMs(clock.wallMs()) - takenMs

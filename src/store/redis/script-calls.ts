@@ -12,7 +12,7 @@ export type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
 /** Decay of the slowest time with each reply: after a thousand, about a third of it is left. */
 const SLOWEST_DECAY = 0.999
 
-/** Runs the script: rows are sent as text, and replies are read as numbers. All rows of a call belong to one group. */
+/** Runs the script: sends rows as text, and reads replies as numbers. All rows of a call belong to one group. */
 export class ScriptCalls {
   readonly #link: CounterLink
   readonly #script: Script
@@ -52,24 +52,24 @@ export interface QueryCall extends RowGroup<QueryRow> {
   readonly action: QueryAction
   /** When it was sent, by our own clock. */
   readonly askedWallMs: number
-  /** The last change of overrides that was in force here by then. */
+  /** Moment of the last change of overrides that was in force here at that time. */
   readonly knownMs: number
-  /** Undefined while the call is pending, and where it failed. */
+  /** Undefined while the call is pending, and if it failed. */
   reply: ScriptReply | undefined
 }
 
-/** Tokens leased, and when: by the clock of Redis, later than every reset before it. */
+/** Tokens that were leased, and when: by the clock of Redis, but later than every reset before it. */
 export interface Grant {
   readonly tokens: number
   readonly momentMs: number
 }
 
-/** When a row was taken: later than the reset before it, even if the clock of Redis was set back since. */
+/** Returns when a row was taken: later than the reset before it, even if the clock of Redis was set back since. */
 export function takenMs({ wallMs, resetsMs }: ScriptReply, i: number): number {
   return resetsMs[i]! > 0 ? Math.max(wallMs, resetsMs[i]! + TICK_MS) : wallMs
 }
 
-/** The tokens leased for a row of the charges. All calls have a reply. */
+/** Returns the tokens leased for a row of the charges. All calls must have a reply. */
 export function grantOf(calls: readonly QueryCall[], row: number): Grant {
   for (const { rows, reply } of calls) {
     const i = rows.findIndex((other) => other.row === row)
@@ -78,7 +78,7 @@ export function grantOf(calls: readonly QueryCall[], row: number): Grant {
   return { tokens: 0, momentMs: 0 }
 }
 
-/** All that a call has taken and leased, to be given back. */
+/** Returns rows that give back all that a call has taken and leased. */
 export function returnsOf({ rows, reply }: QueryCall, isLessRefill: boolean): ReturnRow[] {
   return rows.map(({ key, limit, ageMs, override, cost }, i) => {
     return {
@@ -112,17 +112,18 @@ export function groupsOf<Row extends CounterRow>(link: Pick<RedisLink, 'groupOf'
   return groups
 }
 
-/** Few enough at once that decisions on the same Redis do not slow down. */
+/** Calls that are made at once: few enough that decisions on the same Redis do not slow down. */
 const BATCH = 64
 
-/** Runs it for all items, a batch at a time. */
+/** Calls `run` for all items, a batch at a time. */
 export async function inBatches<Item>(items: readonly Item[], run: (item: Item) => Promise<void>): Promise<void> {
   for (let from = 0; from < items.length; from += BATCH) await Promise.all(items.slice(from, from + BATCH).map(run))
 }
 
 /**
- * Raises this process's own counts to what Redis had left, where hits were given back: maybe at another instance, and to what was taken here. A
- * right own count is never lower than that of the whole fleet. Call it before charging what the calls took.
+ * Raises this process's own counts to what Redis had left, for counters to which hits were given back: possibly by another instance, and
+ * possibly hits that were taken here. A correct own count is never lower than that of the whole fleet. Call it before charging what the
+ * calls took.
  */
 export function applyRefunds(calls: readonly QueryCall[], charges: Charges, local: EmbeddedStore, nowMs: number): void {
   for (const { rows, reply, action } of calls) {

@@ -17,10 +17,13 @@ import { LinkError } from './link/call.ts'
 export type QueryAction = 'take' | 'check' | 'reset'
 type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
 
-/** Sent in place of the tokens to lease. */
+/** Sent in place of the tokens to lease, for counters whose takes are settled. */
 const SETTLED = -1
 
-/** The arguments of the script, see `assets/redis/counters.lua`. `knownMs`: the last change of overrides that is in force here. */
+/**
+ * Returns the arguments of the script, see `assets/redis/counters.lua`. `knownMs` is the moment of the last change of overrides that is in
+ * force here.
+ */
 export function queryArguments(action: QueryAction, rows: readonly QueryRow[], knownMs: number): string[] {
   const args: string[] = [action, String(knownMs)]
   for (const row of rows) {
@@ -47,7 +50,7 @@ interface RowNumbers {
   readonly more: number
   /** A time within the window or slice in question. */
   readonly wallMs: number
-  /** Sent in place of the shares to warn of. */
+  /** The warning to withdraw, sent in place of the shares to warn of. */
   readonly warnings?: number | undefined
 }
 
@@ -61,7 +64,7 @@ function addRow(
   for (const number of ownNumbers(limit, { ageMs, more, wallMs, warnings, override })) args.push(String(number))
 }
 
-/** The further numbers of each kind, in the order of its `columns` in the script. */
+/** Further arguments of each kind, in the order of its `columns` in the script. */
 const OWN_NUMBERS = {
   [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more, override }: OwnParts): readonly (number | string)[] => [
     tokensPerMs,
@@ -76,7 +79,7 @@ const OWN_NUMBERS = {
   [IN_FLIGHT]: ({ sliceMs }: InFlightLimit, { wallMs }: OwnParts): readonly number[] => [sliceMs, wallMs],
 }
 
-/** Such as `80:800,95:950`. */
+/** Formats the shares to warn of, such as `80:800,95:950`. */
 function warningsText({ warnings }: WindowLimit): string | 0 {
   return warnings === undefined ? 0 : warnings.map(({ percent, tokens }) => `${percent}:${tokens}`).join(',')
 }
@@ -93,16 +96,18 @@ function ownNumbers(limit: Limit, parts: OwnParts): readonly (number | string)[]
   return (OWN_NUMBERS[limit.kind] as (limit: Limit, parts: OwnParts) => readonly (number | string)[])(limit, parts)
 }
 
-/** What the script returns, see `assets/redis/counters.lua`. */
+/** A reply of the script, see `assets/redis/counters.lua`. */
 export interface ScriptReply {
-  /** Whether all rows fit; 'other_window': a row does not name the window of Redis's time, and nothing was done. */
+  /** Whether all rows fit; 'other_window' means that a row does not name the window of Redis's time, and nothing was done. */
   readonly fits: boolean | 'other_window'
   readonly wallMs: number
-  /** For each row: tokens left, tokens leased, the time of the last reset, or 0, 0 or a warning, and what was refunded. */
+  /**
+   * Each list has a number per row: tokens left, tokens leased, the time of the last reset or 0, a warning or 0, and the refunded tokens.
+   */
   readonly levels: readonly number[]
   readonly leased: readonly number[]
   readonly resetsMs: readonly number[]
-  /** 1000 × the percentage that is reached, plus the one that was warned of before. */
+  /** A warning is 1000 × the percentage that is reached, plus the one that was warned of before. */
   readonly warnings: readonly number[]
   readonly refunded: readonly number[]
 }
@@ -114,7 +119,7 @@ export function warnedPercent(warning: number): number {
 const OTHER_WINDOW = 2
 const COLUMNS = 5
 
-/** Throws a LinkError if it is not a reply of the script. */
+/** Reads a reply. Throws a LinkError if it is not one of the script. */
 export function readReply(reply: unknown, rowCount: number): ScriptReply {
   const texts = String(reply).split(' ')
   const fits = Number(texts[0])
@@ -141,10 +146,10 @@ interface Around {
   readonly numbers: WindowNumbers
 }
 
-/** The current windows of each calendar: outside UTC, finding them takes three searches. */
+/** The current windows of each calendar. They are cached because finding them takes three searches outside UTC. */
 const CACHE = new WeakMap<Calendar, Around>()
 
-/** The window at that time, the one before it and the one after it. */
+/** Returns the window at that time, the one before it and the one after it. */
 export function windowsAround(calendar: Calendar, wallMs: number): WindowNumbers {
   const known = CACHE.get(calendar)
   if (known !== undefined && wallMs >= known.startMs && wallMs < known.endMs) return known.numbers

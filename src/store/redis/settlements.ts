@@ -11,7 +11,7 @@ interface Settlement extends RowGroup<ReturnRow> {
 
 const MAX_REFUSALS = 10
 
-/** Corrects counters in Redis to the actual usage. Settlements known not to have been sent are kept, and sent later. */
+/** Corrects counters in Redis to the actual usage. Settlements that are known not to have been done are kept, and sent later. */
 export class Settlements {
   readonly #link: CounterLink
   readonly #calls: ScriptCalls
@@ -25,18 +25,21 @@ export class Settlements {
     this.#unsent = new UnsentSettlements(() => listener.onUnknownOutcome('settlement'))
   }
 
-  /** Resolves when it is done, kept for later, or its outcome is unknown; then to false. Never rejects. */
+  /**
+   * Resolves when the settlement is done or kept for later, and to false if its outcome is unknown or Redis refused it too often. Never
+   * rejects.
+   */
   async settle(action: 'settle' | 'refund', rows: readonly ReturnRow[]): Promise<boolean> {
     const groups = await Promise.all(groupsOf(this.#link, rows).map((group) => this.#settle({ ...group, action, refusals: 0 })))
     return groups.every((isKnown) => isKnown)
   }
 
-  /** Sends those that could not be sent before. */
+  /** Sends settlements that could not be sent before. */
   async sendUnsent(): Promise<void> {
     await inBatches(this.#unsent.takeAll(), async (settlement) => void (await this.#settle(settlement)))
   }
 
-  /** Returns false where the outcome is unknown. */
+  /** Returns false if the outcome is unknown, or if Redis refused it too often. */
   async #settle(settlement: Settlement): Promise<boolean> {
     if (!this.#link.isUsable(settlement.number)) {
       this.#unsent.add(settlement)
@@ -63,15 +66,15 @@ function isRefused(error: unknown, settlement: Settlement): boolean {
   return settlement.refusals >= MAX_REFUSALS
 }
 
-/** The most that are kept while Redis is unreachable. */
+/** The most settlements that are kept while Redis is unreachable. */
 const CAPACITY = 10_000
 
-/** Settlements known not to have reached Redis: they can be sent later without being done twice. */
+/** Settlements that are known not to have been done, so that they can be sent later without being done twice. */
 class UnsentSettlements<Settlement> {
   #kept: Settlement[] = []
   readonly #onLost: () => void
 
-  /** `onLost` is called for each that exceeds the capacity. */
+  /** `onLost` is called for each settlement that exceeds the capacity. */
   constructor(onLost: () => void) {
     this.#onLost = onLost
   }
@@ -89,11 +92,11 @@ class UnsentSettlements<Settlement> {
 }
 
 export interface UnknownOutcomeListener {
-  /** A call may or may not have been done. It is not sent again. */
+  /** Called when a call may or may not have been done. It is not sent again. */
   onUnknownOutcome(what: 'take' | 'give_back' | 'settlement' | 'renewal' | 'lease'): void
 }
 
-/** Whether a call that failed may have been done. */
+/** Returns whether a call that failed may have been done. */
 export function isOutcomeUnknown(error: unknown): boolean {
   return !(error instanceof LinkError) || error.outcome === 'unknown'
 }

@@ -9,18 +9,20 @@ import { type ScriptReply, warnedPercent } from './script-format.ts'
 import { isOutcomeUnknown, Settlements, type UnknownOutcomeListener } from './settlements.ts'
 
 export interface SharedSettings {
-  /** Of all keys. */
+  /** Prefix of all keys. */
   readonly prefix: string
-  /** The last change of overrides that is in force here at that time, on the monotonic clock; by default none ever is. */
+  /**
+   * Returns the moment of the last change of overrides that is in force here at `nowMs`, on the monotonic clock; by default, none ever is.
+   */
   readonly overridesKnownAt?: (nowMs: number) => number
   /** The longest that a reply may take. */
   readonly maxSlackMs: number
 }
 
-/** By so much a reply may seem to be from another time only because it took that long. */
+/** A reply may seem to be this far from our own time only because it took that long. */
 const MAX_CLOCK_ERROR_MS = 1000
 
-/** The counters in Redis. One script takes, checks, settles, renews or resets the rows of a call: all or none. */
+/** The counters in Redis. One script takes, checks, settles, renews or resets the rows of a call, all of them or none. */
 export class SharedCounters {
   readonly #link: CounterLink
   readonly #calls: ScriptCalls
@@ -43,7 +45,7 @@ export class SharedCounters {
     this.#listener = listener
   }
 
-  /** The time whose refill an own count may lag behind by: it is charged only when the reply has arrived. */
+  /** An own count may lag behind by the refill of this time, because it is charged only when the reply has arrived. */
   get slackMs(): number {
     return Math.min(2 * this.#calls.slowestMs, this.#maxSlackMs)
   }
@@ -53,22 +55,23 @@ export class SharedCounters {
   }
 
   /**
-   * The time by the clock of Redis, close enough to name the right window in nearly all queries. What is decided here goes by it, too,
-   * while Redis is unreachable: by a clock that differs, what was taken before would be in other windows.
+   * Returns the time by the clock of Redis, close enough to name the right window in nearly all queries. It also applies to decisions that
+   * are made here while Redis is unreachable: by a clock that differs, what was taken before would be in other windows.
    */
   redisWallMs(wallMs: number): number {
     return wallMs + this.#aheadMs
   }
 
-  /** The calls that a decision takes, or undefined where the circuit of a node that they need is open. */
+  /** Returns the calls that a decision takes, or undefined if the circuit of a node that they need is open. */
   callsFor(action: 'take' | 'check', query: CounterQuery): QueryCall[] | undefined {
     const calls = this.#callsFor(action, query)
     return calls.every(({ number }) => this.#link.isUsable(number)) ? calls : undefined
   }
 
   /**
-   * Takes or checks, and fills `results`. Returns whether all fit; 'other_window' where nothing was taken, because Redis is in a window that the
-   * query did not name: `redisWallMs` is correct from now on. Rejects with a LinkError if a call failed; what other nodes took is given back.
+   * Takes or checks, and fills `results`. Returns whether all rows fit, or 'other_window' if nothing was taken because Redis is in a window
+   * that the query did not name; `redisWallMs` is correct from then on. Rejects with a LinkError if a call failed; what other nodes took is
+   * given back.
    */
   async ask(calls: readonly QueryCall[], charges: Charges, results: ChargeResults): Promise<boolean | 'other_window'> {
     let failure: LinkError | undefined
@@ -86,7 +89,8 @@ export class SharedCounters {
       const { reply, action } = call
       if (reply === undefined || reply.fits === 'other_window') continue
       const isGivenBack = !fits && reply.fits && action === 'take'
-      // All of it: if each reject cost what refill may have replaced, a flood of rejects would use up other callers' limits.
+      // All of it is given back, whatever refill has replaced: if each reject cost that much, a flood of rejects would use up other
+      // callers' limits.
       if (isGivenBack) void this.#giveBack(returnsOf(call, false))
       if (!isOtherWindow) write(call, charges, results, isGivenBack)
     }
@@ -99,20 +103,23 @@ export class SharedCounters {
     await Promise.all(calls.map((call) => this.#giveBack(returnsOf(call, true))))
   }
 
-  /** Resolves when it is done, kept for later, or its outcome is unknown; then to false. Never rejects. */
+  /**
+   * Resolves when the settlement is done or kept for later, and to false if its outcome is unknown or Redis refused it too often. Never
+   * rejects.
+   */
   settle(charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): Promise<boolean> {
     const action = taken.isTakerUnknown === true ? 'refund' : 'settle'
     return this.#settlements.settle(action, settlementRows(this.#keys, charges, taken, nowMs, onWarning))
   }
 
-  /** What names the counter of a row in Redis, without the prefix. */
+  /** Returns the digest that names the counter of a row in Redis, without the prefix. */
   digestOf(charges: Charges, row: number): string {
     return this.#keys.digestOf(charges, row)
   }
 
   /**
-   * Moves holds to the current slice. Never rejects: returns when they were taken now, `taken` where a counter was reset since, and undefined
-   * where that is not known to be done.
+   * Moves holds to the current slice. Never rejects. Returns when they were taken now, `taken` itself if a counter was reset since,
+   * 'not_sent' if nothing was done, and undefined if the outcome is unknown.
    */
   async renew(charges: Charges, taken: Taken, nowMs: number): Promise<Taken | 'not_sent' | undefined> {
     const groups = groupsOf(this.#link, renewalRows(this.#keys, charges, taken, nowMs))
@@ -131,7 +138,7 @@ export class SharedCounters {
     await this.#settlements.sendUnsent()
   }
 
-  /** Gives leased tokens back, less what refill may have replaced since. Never rejects; returns whether it was done. */
+  /** Gives leased tokens back, less what refill may have replaced since. Never rejects. Returns whether it was done. */
   async giveBackLease(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<boolean> {
     if (!this.#link.isUsable(this.#link.groupOf(key))) return false
     try {
@@ -145,7 +152,7 @@ export class SharedCounters {
     }
   }
 
-  /** Resets counters, even where circuits are open. Never rejects: returns all calls, and the first LinkError. */
+  /** Resets counters, even if circuits are open. Never rejects: returns all calls, and the first LinkError. */
   async reset(query: CounterQuery): Promise<{ calls: readonly QueryCall[]; failure: LinkError | undefined }> {
     const calls = this.#callsFor('reset', query)
     return { calls, failure: await this.#runAll(calls) }
@@ -158,7 +165,7 @@ export class SharedCounters {
     return groupsOf(this.#link, rows).map(({ number, rows }) => ({ number, rows, action, askedWallMs, knownMs, reply: undefined }))
   }
 
-  /** Returns the first error. */
+  /** Runs all calls. Returns the first error, if any. */
   async #runAll(calls: readonly QueryCall[]): Promise<LinkError | undefined> {
     const results = await Promise.allSettled(calls.map((call) => this.#run(call)))
     return results.find((result) => result.status === 'rejected')?.reason as LinkError | undefined
@@ -181,7 +188,7 @@ export class SharedCounters {
     if (Math.abs(aheadMs - this.#aheadMs) > MAX_CLOCK_ERROR_MS) this.#aheadMs = aheadMs
   }
 
-  /** Never rejects. A counter that was created or reset after the take gets nothing. */
+  /** Gives tokens back; a counter that was created or reset after the take gets nothing. Never rejects. */
   async #giveBack(rows: readonly ReturnRow[]): Promise<void> {
     try {
       await this.#calls.giveBack('give_back', rows)

@@ -4,12 +4,12 @@ import { connect, createServer, type Server } from 'node:net'
 import { hostname } from 'node:os'
 import { basename, dirname } from 'node:path'
 
-/** The relation of a process to a state file. */
+/** Whether a process wants a state file, lets another one have it first, or holds it. */
 export type Intent = 'wants' | 'yields' | 'holds'
 
 export interface Listener {
   readonly intent: Intent
-  /** In the namespace of its own container; undefined where there was no reply. */
+  /** Process id in the namespace of the process's own container; undefined if there was no reply. */
   readonly pid?: number
   readonly host?: string
 }
@@ -18,12 +18,12 @@ export interface Listener {
 const MAX_ADDRESS_BYTES = 100
 /** A busy process may be slow to reply; the connection alone shows that it is alive. */
 const REPLY_MS = 2_000
-/** Errors of a socket on which a process listens: its backlog is full, or it closed the connection. */
+/** Errors that only a socket with a listening process gives: its backlog is full, or it closed the connection. */
 const IS_ALIVE = new Set(['EAGAIN', 'ECONNRESET', 'EPIPE'])
 
 /**
- * A socket that sends each client the intent of its process. The kernel knows whether a process listens, and that ends with the process,
- * however it ends.
+ * A socket that sends each client the intent of its process. The kernel knows whether a process listens, and the listening ends with the
+ * process, however that ends.
  */
 export class LockSocket {
   intent: Intent = 'wants'
@@ -68,7 +68,7 @@ export class LockSocket {
   }
 }
 
-/** The process that listens there, or undefined where none does. */
+/** Returns the process that listens there, or undefined if none does. */
 export async function askListener(path: string): Promise<Listener | undefined> {
   return withAddress(path, ask)
 }
@@ -79,7 +79,7 @@ function ask(address: string): Promise<Listener | undefined> {
     const socket = connect(address)
     socket.setEncoding('utf8')
     socket.setTimeout(REPLY_MS, async () => {
-      // If it was our own event loop that stood still, the reply is there: one turn connects, the next one reads.
+      // If our own event loop was blocked, the reply is there already: one turn connects, the next one reads.
       for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
       resolve(reply === '' ? { intent: 'holds' } : listenerOf(reply))
       socket.destroy()
@@ -95,13 +95,13 @@ function ask(address: string): Promise<Listener | undefined> {
   })
 }
 
-/** One that closed without a reply was alive a moment ago: its intent is not known yet. */
+/** A process that closed the connection without a reply was alive a moment ago, but its intent is not known yet. */
 function listenerOf(reply: string): Listener {
   const [, intent, pid, host] = /^(wants|yields|holds) (\d+) (\S+)\n$/.exec(reply) ?? []
   return intent === undefined ? { intent: 'wants' } : { intent: intent as Intent, pid: Number(pid), host: host! }
 }
 
-/** Runs with a path that fits into a socket's address: a long one goes through its directory's descriptor. */
+/** Calls `run` with a path that fits into a socket's address: a path that is too long goes through its directory's descriptor. */
 export async function withAddress<Result>(path: string, run: (address: string) => Promise<Result>): Promise<Result> {
   if (process.platform !== 'linux' || Buffer.byteLength(path) <= MAX_ADDRESS_BYTES) return run(path)
   const directory = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY)

@@ -21,7 +21,7 @@ import {
 import { CHUNK_BYTES } from './state-scan.ts'
 
 export interface StateFileParts {
-  /** With all links resolved. */
+  /** Path of the state file, with all links resolved. */
   readonly path: string
   readonly table: SharedTable
   readonly hashKey: readonly [number, number]
@@ -30,20 +30,23 @@ export interface StateFileParts {
   readonly unknownSections?: Buffer | undefined
 }
 
-/** What is saved beside the counters: type and payload of each section. Asked for after the counters were copied at that moment. */
+/**
+ * Returns the type and payload of each section that is saved beside the counters. It is called after the counters were copied, as of
+ * `saved`.
+ */
 export type MoreSections = (saved: Moment) => Iterable<readonly [type: number, payload: Buffer]>
 
 export interface Saved {
-  /** Counters, and resets of counters. */
+  /** Number of counters and of resets of counters. */
   readonly counters: number
   readonly bytes: number
 }
 
 /** The longest that a save blocks its thread. */
 const SLICE_MS = 2
-/** Sets between two readings of the clock. */
+/** Sets copied between two readings of the clock. */
 const SETS_PER_CLOCK_READ = 32
-/** Longer than any decision holds a lock, and than it takes to free the locks of a dead thread. */
+/** Longer than any decision holds a lock, and longer than it takes to free the locks of a dead thread. */
 const LOCK_TIMEOUT_MS = 5_000
 
 /** The file that a table's counters are saved to. The caller holds its lock. */
@@ -62,14 +65,14 @@ export class StateFile {
     return this.#parts.path
   }
 
-  /** These are saved too, from now on. */
+  /** Adds sections that each save from now on includes. */
   saveWith(more: MoreSections): void {
     this.#more.push(more)
   }
 
   /**
-   * Saves all that was taken before the call. One save at a time: calls during a save share the next one. Throws a StateFault, and then the
-   * file is unchanged.
+   * Saves all that was taken before the call. Only one save runs at a time: calls during a save share the next one. Throws a StateFault,
+   * and then the file is unchanged.
    */
   save(): Promise<Saved> {
     this.#waiting ??= this.#saveAfter(this.#running)
@@ -86,7 +89,7 @@ export class StateFile {
 
   async #replace(): Promise<Saved> {
     try {
-      // Readable by the owner alone: with the hash key, a caller could collide with others' counters on purpose.
+      // The file is readable by its owner alone: with the hash key, a caller could make its counters collide with those of others.
       return await replaceFile(this.path, (handle) => this.#write(handle), { besidePath: `${this.path}.new`, mode: 0o600 })
     } catch (error) {
       throw new StateFault(`cannot write ${this.path}`, error)
@@ -111,7 +114,7 @@ export class StateFile {
     return { counters: out.counters, bytes }
   }
 
-  /** The thread that holds the lock may be dead, and this thread frees its locks: so wait without blocking. */
+  /** Waits without blocking, because the thread that holds the lock may be dead, and it is this thread that frees its locks. */
   async #copyWhenFree(set: number, { nowMs, wallMs }: Moment, batch: RecordBatch): Promise<void> {
     const endMs = performance.now() + LOCK_TIMEOUT_MS
     do {
@@ -126,7 +129,7 @@ export class StateFile {
  * that memory is bounded by the number of kinds.
  */
 class StateWriter {
-  /** Records so far. */
+  /** Records that were gathered so far. */
   counters = 0
   readonly #handle: FileHandle
   readonly #moment: Moment
@@ -139,7 +142,7 @@ class StateWriter {
     this.#moment = moment
   }
 
-  /** `unknownSections` are those of the previous file, which are copied into this one. */
+  /** Writes the header, and `unknownSections` from the previous file. */
   static async begin(handle: FileHandle, header: Omit<StateHeader, 'version'>, unknownSections: Buffer): Promise<StateWriter> {
     const writer = new StateWriter(handle, header)
     const bytes = Buffer.alloc(HEADER_BYTES)
@@ -149,7 +152,7 @@ class StateWriter {
     return writer
   }
 
-  /** Gathers those of a set's records that are saved. Returns false where `flush` must be called before the next set. */
+  /** Gathers those of a set's records that are saved. Returns false if `flush` must be called before the next set. */
   add(batch: RecordBatch): boolean {
     let hasRoom = true
     for (let row = 0; row < batch.length; row++) {
@@ -163,14 +166,13 @@ class StateWriter {
     return hasRoom
   }
 
-  /** Writes all that was gathered. */
   async flush(): Promise<void> {
     for (const section of this.#gathered.values()) {
       if (!section.isEmpty) await this.#write(section.finish(this.#moment))
     }
   }
 
-  /** A section that is not made of records. */
+  /** Writes a section that is not made of records. */
   async addSection(type: number, payload: Buffer): Promise<void> {
     const header = Buffer.alloc(SECTION_HEADER_BYTES)
     encodeSectionHeader(viewOf(header), { ...this.#moment, type, bytes: payload.length })
@@ -178,7 +180,7 @@ class StateWriter {
     for (let at = 0; at < payload.length; at += CHUNK_BYTES) await this.#write(payload.subarray(at, at + CHUNK_BYTES))
   }
 
-  /** Returns the size of the file. */
+  /** Writes what is left, the end and the checksum. Returns the size of the file. */
   async end(): Promise<number> {
     await this.flush()
     const end = Buffer.alloc(SECTION_HEADER_BYTES)
@@ -202,7 +204,7 @@ class StateWriter {
   }
 }
 
-/** A section that is being filled; used again after it was written. */
+/** A section that is being filled. It is reused after it was written. */
 class GatheredSection {
   readonly #kind: number
   readonly #bytes = Buffer.alloc(CHUNK_BYTES)
@@ -226,7 +228,7 @@ class GatheredSection {
     this.#used += RECORD_BYTES
   }
 
-  /** The whole section, valid until the next record is added. */
+  /** Returns the whole section, which is valid until the next record is added. */
   finish({ wallMs, nowMs }: Moment): Buffer {
     encodeSectionHeader(this.#view, { type: this.#kind, bytes: this.#used - SECTION_HEADER_BYTES, wallMs, nowMs })
     const section = this.#bytes.subarray(0, this.#used)

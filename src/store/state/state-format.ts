@@ -11,14 +11,14 @@ import type { RecordBatch, TaggedRecord } from '../table/table-records.ts'
  *     sections  type (u32) | payload bytes (u32) | wall ms (f64) | monotonic ms (f64) | payload
  *     end       a section of type 0 without a payload | sha256 of all before it
  *
- * There are any number of sections, in any order, and several may have the same type. A type always stands for the same layout: a new layout
- * gets a new type, and programs that cannot read it write it back unchanged. Types from 500 on are not records. Types up to 255 are kinds of
- * records, and then the payload is
+ * There may be any number of sections, in any order, and several may have the same type. A type always stands for the same layout: a new
+ * layout gets a new type, and programs that cannot read it write it back unchanged. Types from 500 on are not records. Types up to 255 are
+ * kinds of records, and then the payload consists of
  *
  *     record    tag (2 × i32) | level (f64) | at (f64) | size (f32) | rate (f32)
  *
- * A time on the monotonic clock means nothing to another process. Each section has both clocks at one moment, so that it stays valid in a
- * file that was saved later, by a program that could not read it.
+ * A time on the monotonic clock means nothing to another process. Each section therefore has both clocks at one moment, so that it stays
+ * valid in a file that was saved later by a program that could not read it.
  */
 export interface Moment {
   readonly wallMs: number
@@ -42,10 +42,10 @@ export const RECORD_BYTES = 32
 export const DIGEST_BYTES = 32
 /** The type of the section that ends a file. */
 export const END = 0
-/** Who this instance is, and which of its reservations are settled: bytes that others read (`src/reservations/`). */
+/** The identity of this instance and its settled reservations, as bytes that `src/reservations/` reads. */
 export const RESERVATION_IDENTITY = 500
 export const SETTLED_RESERVATIONS = 501
-/** What operators have changed for a while: a line of text for each (`src/overrides/`). */
+/** Overrides, a line of text for each (`src/overrides/`). */
 export const OVERRIDES = 502
 
 const VERSION = 2
@@ -61,7 +61,7 @@ export function encodeHeader(view: DataView, { hashKey, wallMs, nowMs }: Omit<St
   view.setFloat64(32, nowMs, true)
 }
 
-/** The header, or what is wrong with it: a file that is not ours is recognised before anything else is read. */
+/** Returns the header, or what is wrong with it: a file that is not ours is recognised before anything else is read. */
 export function decodeHeader(view: DataView): StateHeader | string {
   if (view.byteLength < MAGIC.length || MAGIC.some((byte, i) => view.getUint8(i) !== byte)) return 'it is not a state file'
   if (view.byteLength < HEADER_BYTES) return CUT_OFF
@@ -94,7 +94,7 @@ export function encodeRecord(view: DataView, offset: number, batch: RecordBatch,
   view.setFloat32(offset + 28, batch.rates[row]!, true)
 }
 
-/** Reads all but the kind; one object is used for many records. Returns whether the numbers are valid. */
+/** Reads all but the kind into an object that is reused across records. Returns whether the numbers are valid. */
 export function decodeRecord(view: DataView, offset: number, into: TaggedRecord): boolean {
   into.low = view.getInt32(offset, true)
   into.high = view.getInt32(offset + 4, true)
@@ -107,8 +107,8 @@ export function decodeRecord(view: DataView, offset: number, into: TaggedRecord)
 }
 
 /*
- * Limits of every kind and resets are saved, each kind in sections of its own. Leases are not: they go back when the process ends, and a
- * saved one would be used twice.
+ * Limits of every kind and resets are saved, each kind in sections of its own. Leases are not saved: they are given back when the process
+ * ends, and a saved one would be spent twice.
  */
 
 /** No window is longer than a year, and no reset is kept longer than its window and a day. */
@@ -121,8 +121,8 @@ export function isSavedKind(kind: number): boolean {
 }
 
 /**
- * Whether a record is saved. One that ends more than a year later comes from a wrong clock, and would be kept for as long as that clock was
- * ahead.
+ * Returns whether a record is saved. A record that ends more than a year later comes from a wrong clock, and would be kept for as long as
+ * that clock was ahead.
  */
 export function isKeptFrom(moment: Moment, kind: number, at: number): boolean {
   const clock = clockOf(kind)
@@ -133,31 +133,31 @@ export function isKeptFrom(moment: Moment, kind: number, at: number): boolean {
 export function bringTo(present: Moment, saved: Moment, record: TaggedRecord): boolean {
   if (!isKeptFrom(saved, record.kind, record.at) || isFromTheFuture(saved, record)) return false
   if (clockOf(record.kind) === 'monotonic') {
-    // Never back in time: refill from before the save stays, and no bucket waits for a clock that was set back.
+    // If the clock was set back, no time has passed: refill from before the save stays, and no bucket waits for the clock to catch up.
     const downMs = Math.max(0, present.wallMs - saved.wallMs)
     record.at = Math.min(record.at - saved.nowMs - downMs + present.nowMs, present.nowMs)
   }
   return worthMs(record, present.nowMs, present.wallMs) > 0
 }
 
-/** A reset far ahead of the save comes from a wrong clock: everything taken since would count as older. */
+/** Returns whether a reset is so far ahead of the save that it comes from a wrong clock: everything taken since would count as older. */
 function isFromTheFuture(saved: Moment, { kind, level }: TaggedRecord): boolean {
   return kind === RESET && level > saved.wallMs + MAX_SKEW_MS
 }
 
-/** The clock that `at` is on in records of a kind that is saved. */
+/** Returns the clock of `at` in records of this kind, or undefined if the kind is not saved. */
 function clockOf(kind: number): 'monotonic' | 'wall' | undefined {
   return kind === RESET ? 'wall' : ALGORITHMS[kind]?.clock
 }
 
-/** The file is not as it was saved. The message completes the sentence "it is no good: …". */
+/** Thrown if the file is not as it was saved. The message is a clause about the file, such as "it is cut off". */
 export class StateDamage extends Error {}
 
 export const CUT_OFF = 'it is cut off'
 export const WRONG_CHECKSUM = 'its checksum is wrong: it was cut off or changed'
 export const NONSENSE = 'its numbers make no sense'
 
-/** The state file cannot be used. The message is a sentence, `code` the system's. */
+/** Thrown if the state file cannot be used. The message is a sentence; `code` is that of the system. */
 export class StateFault extends Error {
   readonly code: string | undefined
 
@@ -167,7 +167,7 @@ export class StateFault extends Error {
   }
 }
 
-// Node has no message for it
+// Node has no message for this error.
 const EDQUOT = -122
 
 function reasonOf({ errno, message }: NodeJS.ErrnoException): string {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { askListener, type Listener, LockSocket } from './lock-socket.ts'
 import { StateFault } from './state-format.ts'
 
-/** Another process uses the file. */
+/** Thrown if another process uses the file. */
 export class StateInUse extends Error {
   readonly pid: number | undefined
   readonly host: string | undefined
@@ -19,17 +19,17 @@ export class StateInUse extends Error {
 }
 
 const RETRY_MS = 5
-/** For rivals that neither take the file nor give up, for example because they were stopped during startup. */
+/** How long to wait for rivals that neither take the file nor give up, for example because they were stopped during startup. */
 const TIMEOUT_MS = 10_000
-/** So that a socket's name fits into its address, however long the file's name is. */
+/** Bounds the part of a socket's name that comes from the file's name, so that the whole fits into a socket address. */
 const MAX_NAME_BYTES = 40
-/** The age from which a socket without its final name, on which no process listens, is removed. */
+/** The age from which a socket that never got its final name, and on which no process listens, is removed. */
 const ABANDONED_MS = 60_000
 
-/** A save first writes a file beside it, with a name that is four bytes longer. */
+/** A file name has at most 255 bytes, and a save first writes a file beside it whose name is four bytes longer. */
 const MAX_STATE_NAME_BYTES = 251
 
-/** Throws StateInUse, or a StateFault with the system's code where no lock can be made. */
+/** Throws StateInUse, or a StateFault with the system's code if no lock can be made. */
 export async function acquireStateLock(path: string): Promise<StateLock> {
   const statePath = await resolveStatePath(path)
   try {
@@ -42,13 +42,13 @@ export async function acquireStateLock(path: string): Promise<StateLock> {
 }
 
 /**
- * Lets one process at a time use a state file, for as long as that process lives. Each process that wants the file listens on a
- * socket of its own beside it, and then asks all others there. A name is never used twice, so a dead socket stays dead,
- * and any process may remove it at any time. (With one name for all, there is no safe moment to remove a dead socket: between
- * the check and the removal, another process may have taken the name.)
+ * Lets one process at a time use a state file, for as long as that process lives. Each process that wants the file listens on a socket of
+ * its own beside it, and then asks all other sockets there. A name is never used twice, so a dead socket stays dead, and any process may
+ * remove it at any time. (If all processes used one name, there would be no safe moment to remove a dead socket: between the check and the
+ * removal, another process may have taken the name.)
  *
- * Of two processes, the later one finds the socket of the other, and does not take the file while the other wants or holds it. So
- * that they do not wait for each other, the one with the smaller name yields.
+ * Of two processes, the later one finds the socket of the other, and does not take the file while the other wants or holds it. The one with
+ * the smaller name yields, so that they do not wait for each other.
  */
 export class StateLock {
   /** The state file's path, with all links resolved. */
@@ -68,7 +68,7 @@ export class StateLock {
     const prefix = `${shortName(basename(statePath))}.lock-`
     const name = `${prefix}${randomBytes(8).toString('hex')}`
     const path = join(dirname(statePath), name)
-    // A socket exists a moment before the process listens on it, and would be considered dead: it gets its name after that.
+    // A socket exists a moment before its process listens on it, and would look dead until then, so it gets its final name afterwards.
     const socket = await LockSocket.listen(`${path}~`)
     const lock = new StateLock(statePath, socket, prefix, name)
     try {
@@ -83,21 +83,21 @@ export class StateLock {
 
   async release(): Promise<void> {
     this.#socket.close()
-    // A socket that cannot be removed is dead all the same.
+    // A socket that cannot be removed is still dead.
     await rm(this.#pathOf(this.#name), { force: true }).catch(() => {})
   }
 
-  /** The same at once, for a process that is about to end. */
+  /** Releases the lock synchronously, for a process that is about to end. */
   releaseNow(): void {
     this.#socket.close()
     try {
       rmSync(this.#pathOf(this.#name), { force: true })
     } catch {
-      // A socket that cannot be removed is dead all the same.
+      // A socket that cannot be removed is still dead.
     }
   }
 
-  /** Whether the socket was removed, by a cleaner of old files for example: then others cannot see that the file is in use. */
+  /** Returns whether the socket was removed, for example by a cleaner of old files: then others cannot see that the file is in use. */
   async isLost(): Promise<boolean> {
     const names = await readdir(dirname(this.statePath)).catch(() => [this.#name])
     return !names.includes(this.#name)
@@ -111,7 +111,7 @@ export class StateLock {
       if (holder !== undefined) throw new StateInUse(this.statePath, holder)
       const wanting = rivals.filter(({ intent }) => intent === 'wants')
       if (wanting.some(({ name }) => name > this.#name)) this.#socket.intent = 'yields'
-      // Others that looked while we yielded have ignored us: look once more.
+      // Others that looked while this process yielded have ignored it, so it must look once more.
       else if (this.#socket.intent === 'yields') this.#socket.intent = 'wants'
       else if (wanting.length === 0) break
       if (wanting.length > 0 && performance.now() > endMs) throw new StateInUse(this.statePath, wanting[0]!)
@@ -130,7 +130,7 @@ export class StateLock {
   async #ask(name: string): Promise<Rival | undefined> {
     const listener = await askListener(this.#pathOf(name))
     if (listener !== undefined) return name.endsWith('~') ? undefined : { ...listener, name }
-    // A dead socket that cannot be removed is dead all the same.
+    // Failing to remove a dead socket does no harm: it stays dead.
     if (!name.endsWith('~') || (await isAbandoned(this.#pathOf(name)))) await rm(this.#pathOf(name), { force: true }).catch(() => {})
     return undefined
   }
@@ -156,8 +156,8 @@ async function isAbandoned(path: string): Promise<boolean> {
 const MAX_LINKS = 40
 
 /**
- * The real path of the state file, whether or not it exists: all symlinks are resolved, its own too. All names of a file
- * then share one lock, and a save replaces the file that a link points to, not the link.
+ * Returns the real path of the state file, whether or not it exists: all symlinks are resolved, its own too. All names of a file then share
+ * one lock, and a save replaces the file that a link points to, not the link.
  */
 async function resolveStatePath(path: string): Promise<string> {
   try {

@@ -8,7 +8,7 @@ import { scanState } from './state-scan.ts'
 
 export type StateRead =
   | { readonly kind: 'none' }
-  /** The reason completes the sentence "it is no good: …". */
+  /** The reason is a clause about the file, such as "it is cut off". */
   | { readonly kind: 'damaged'; readonly reason: string }
   | { readonly kind: 'found'; readonly state: SavedState }
 
@@ -16,11 +16,11 @@ export type StateRead =
 export interface SavedState {
   readonly path: string
   readonly header: StateHeader
-  /** Counters in the file, and resets of counters. */
+  /** Number of counters in the file, and of resets of counters. */
   readonly counters: number
-  /** Those of them that are still live. */
+  /** How many of these are still live. */
   readonly live: number
-  /** Sections that this program cannot read, byte for byte: the next save writes them back. */
+  /** Sections that this program cannot read, byte for byte, which the next save writes back. */
   readonly unknownSections: Buffer
   /** Payloads of the sections that are not made of records, by type. */
   readonly payloads: ReadonlyMap<number, readonly Buffer[]>
@@ -32,9 +32,9 @@ export interface Restored {
   readonly evicted: number
 }
 
-/** More live counters than the table has room for. The file is unchanged. */
+/** Thrown if there are more live counters than the table has room for. The file is unchanged. */
 export class StateTooLarge extends Error {
-  /** A table of this size has room for twice as many, so that hardly any set overflows. */
+  /** Size of a table that has room for twice as many counters, so that hardly any set overflows. */
   readonly enoughBytes: number
 
   constructor(path: string, live: number, withoutRoom: number) {
@@ -45,7 +45,7 @@ export class StateTooLarge extends Error {
 
 const MIB = 1024 * 1024
 
-/** Checks the whole file, and changes nothing. Throws a StateFault where it cannot be read at all. */
+/** Checks the whole file and changes nothing. Throws a StateFault if the file cannot be read at all. */
 export async function readState(path: string, clock: Clock): Promise<StateRead> {
   try {
     const found = await stat(path)
@@ -92,7 +92,7 @@ async function checkState(path: string, clock: Clock): Promise<SavedState> {
     onPayload: (type, payload) => void payloads.set(type, [...(payloads.get(type) ?? []), payload]),
     onUnknown: (bytes) => unknown.add(bytes),
   })
-  // Leaving them out of the next file would destroy what a newer program has saved.
+  // Leaving these sections out of the next file would destroy what a newer program has saved.
   if (!unknown.fits) {
     throw new StateDamage(
       `a newer program saved ${unknown.totalBytes} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`,
@@ -114,7 +114,7 @@ export class UnknownSections {
   #length = 0
   #total = 0
 
-  /** All bytes that were added, kept or not. */
+  /** Number of all bytes that were added, kept or not. */
   get totalBytes(): number {
     return this.#total
   }
@@ -142,9 +142,7 @@ export class UnknownSections {
   }
 }
 
-/**
- * Renames a damaged file to a free name that is never read. The caller holds its lock. Returns the name.
- */
+/** Renames a damaged file to a free name that is never read, and returns that name. The caller holds the file's lock. */
 export async function setAside(path: string, wallMs: number): Promise<string> {
   const stamp = new Date(wallMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')
   const wanted = `${path}.damaged-${stamp}`

@@ -25,18 +25,18 @@ import {
   WRONG_CHECKSUM,
 } from './state-format.ts'
 
-/** Types that are not records, and that others read. */
+/** Types of sections that are not records, and that other rooms read. */
 const PAYLOADS: ReadonlySet<number> = new Set([RESERVATION_IDENTITY, SETTLED_RESERVATIONS, OVERRIDES])
 const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
 export interface Scan {
   readonly header: StateHeader
-  /** Counters, and resets of counters. */
+  /** Number of counters and of resets of counters. */
   readonly counters: number
 }
 
 /**
- * Reads a state file in chunks, however large it is. Throws StateDamage where the file is not intact, which is known only at its end: until
+ * Reads a state file in chunks, however large it is. Throws StateDamage if the file is not intact, which is known only at its end: until
  * then, the listener must not rely on what it gets.
  */
 export async function scanState(path: string, listener: ScanListener): Promise<Scan> {
@@ -56,7 +56,7 @@ export async function scanState(path: string, listener: ScanListener): Promise<S
 /** Returns the number of records. */
 async function scanSections(reader: ChunkReader, listener: ScanListener): Promise<number> {
   let counters = 0
-  // Reported after the checksum: if that is wrong too, the file was changed, and that is the better reason.
+  // Nonsense is reported after the checksum was compared: if that is wrong too, the file was changed, and that is the better reason.
   let isSound = true
   for (let isEnd = false; !isEnd; ) {
     const section = await nextSection(reader, listener)
@@ -82,7 +82,7 @@ async function nextSection(reader: ChunkReader, listener: ScanListener): Promise
   return section
 }
 
-/** One that is larger than any that this program writes is not for it. */
+/** Returns whether the section is one that other rooms read. One that is larger than any that this program writes counts as unknown. */
 function isPayload({ type, bytes }: SectionHeader): boolean {
   return PAYLOADS.has(type) && bytes <= MAX_PAYLOAD_BYTES
 }
@@ -116,25 +116,25 @@ async function scanRecords(reader: ChunkReader, section: SectionHeader, listener
   return isSound
 }
 
-/** Gets the content of a state file. Arguments are valid only until the next call. */
+/** Receives the content of a state file. Arguments are valid only until the next call. */
 interface ScanListener {
-  /** `saved` is when the record was saved. */
+  /** `saved` is the moment at which the record was saved. */
   onRecord(record: TaggedRecord, saved: Moment): void
-  /** A section that is not made of records, with a copy of its payload. */
+  /** Called for a section that is not made of records, with a copy of its payload. */
   onPayload?(type: number, payload: Buffer): void
-  /** The next bytes of sections that this program cannot read, including their headers. */
+  /** Called with the next bytes of sections that this program cannot read, including their headers. */
   onUnknown?(bytes: Buffer): void
 }
 
-/** The most that is read or written at once. */
+/** The most bytes that are read or written at once. */
 export const CHUNK_BYTES = 256 * 1024
 
-/** Reads a file from its beginning, a chunk at a time, with the checksum of what was taken. */
+/** Reads a file from its beginning, a chunk at a time, and computes the checksum of what was taken. */
 class ChunkReader {
   readonly #handle: FileHandle
   readonly #hash = createHash('sha256')
   readonly #chunk = Buffer.alloc(CHUNK_BYTES)
-  /** Bytes that were read and not taken yet are between the two. */
+  /** Bytes that were read and not taken yet lie between `#start` and `#end`. */
   #start = 0
   #end = 0
   #bytesLeft: number
@@ -144,12 +144,12 @@ class ChunkReader {
     this.#bytesLeft = fileBytes
   }
 
-  /** Bytes of the file after those that were taken. */
+  /** Number of bytes of the file after those that were taken. */
   get bytesLeft(): number {
     return this.#bytesLeft
   }
 
-  /** The next bytes, valid until the next call. Throws StateDamage where there are fewer. */
+  /** Returns the next bytes, which are valid until the next call. Throws StateDamage if there are fewer. */
   async take(length: number): Promise<Buffer> {
     const bytes = await this.#next(length)
     this.#hash.update(bytes)
@@ -161,7 +161,7 @@ class ChunkReader {
     return new DataView(bytes.buffer, bytes.byteOffset, length)
   }
 
-  /** Whether the next bytes are the checksum of all that was taken. Ends the checksum. */
+  /** Returns whether the next bytes are the checksum of all that was taken. Nothing can be taken after that. */
   async takeChecksum(): Promise<boolean> {
     const digest = this.#hash.digest()
     return digest.equals(await this.#next(digest.length))
@@ -191,7 +191,7 @@ const COUNT_BYTES = 8
 
 /**
  * Reads a file of version 1, which earlier builds wrote, after its header: records, their number (f64), and a sha256 of all before it. A
- * record is a bucket; one whose rate is 0 is a UTC day, with its end on the monotonic clock. Returns the number of records.
+ * record is a bucket, or a UTC day if its rate is 0; a day's end is on the monotonic clock. Returns the number of records.
  */
 async function scanVersion1(reader: ChunkReader, saved: Moment, listener: ScanListener): Promise<number> {
   const count = (reader.bytesLeft - COUNT_BYTES - DIGEST_BYTES) / RECORD_BYTES
@@ -220,8 +220,8 @@ function decodeVersion1(view: DataView, offset: number, saved: Moment, into: Tag
 }
 
 /**
- * A day ends at a midnight: the nearest is the right one, even if the clock was changed by some hours between the day's first request and
- * the save. A time that a wrong clock puts further ahead is kept for two days, not for years.
+ * Returns when a day ends. It ends at a midnight, and the nearest one is right even if the clock was changed by some hours between the
+ * day's first request and the save. If a wrong clock puts the end further ahead, the day is kept for two days, not for years.
  */
 function dayEnd(at: number, saved: Moment): number {
   return Math.min(Math.round(at / DAY_MS) * DAY_MS, saved.wallMs + 2 * DAY_MS)

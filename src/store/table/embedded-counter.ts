@@ -8,14 +8,14 @@ import type { HashState } from '../subject.ts'
 import type { SharedTable } from './shared-table.ts'
 import { RESET } from './table-layout.ts'
 
-/** So that a record that was just written is from before. */
+/** Added to a record's time, so that the record counts as written before its limit began to hold. */
 const INSTANT_MS = 0.001
 
-/** Where a table keeps the subjects of a counter. */
+/** How a table finds the subjects of a counter. */
 export interface CounterPlace {
-  /** The hash of the identity, with which the hash of each subject begins. */
+  /** Hash state after the identity, from which the hash of each subject continues. */
   readonly prefix: HashState
-  /** The number by which records are known as those of this rule. */
+  /** The rule's number in the table, which its records carry. */
   readonly rule: number
 }
 
@@ -25,18 +25,18 @@ export class EmbeddedCounter implements Counter, CounterPlace {
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
   readonly sinceMs: number
-  /** Until then, a record may be written under the limit from before an override, although that is in force; by default `sinceMs`. */
+  /** Monotonic time until which a record may still be written under the limit that an override has replaced; `sinceMs` by default. */
   readonly lateMs: number
-  /** Whether it has neither slices nor warnings, as most. */
+  /** Whether the counter has neither slices nor warnings, like most counters. */
   readonly isPlain: boolean
-  /** The limit, if it is one that warns. */
+  /** The limit, if it has shares to warn of. */
   readonly warning: WindowLimit | undefined
   readonly prefix: HashState
   readonly rule: number
 
   readonly #ruleSize: number | undefined
 
-  /** `lateByMs`: how long takes may still be charged under the limit from before an override. */
+  /** `lateByMs` is how long takes may still be charged under the limit from before an override. */
   constructor(spec: CounterSpec, place: CounterPlace, lateByMs = 0) {
     this.identity = spec.identity
     this.limit = spec.limit
@@ -50,7 +50,10 @@ export class EmbeddedCounter implements Counter, CounterPlace {
     this.rule = place.rule
   }
 
-  /** Since when its limit holds for a record of `size` that was last written at `atMs`, before `lateMs`. */
+  /**
+   * Returns since when the limit holds for a record of `size` that was last written at `atMs`, before `lateMs`. A record that was written
+   * late, under the rule's own limit, counts as written before the override.
+   */
   sinceFor(atMs: number, size: number): number {
     const isLate = atMs >= this.sinceMs && size === this.#ruleSize
     return isLate ? atMs + INSTANT_MS : this.sinceMs
@@ -61,16 +64,16 @@ function warningLimit(limit: Limit): WindowLimit | undefined {
   return limit.kind === WINDOW && limit.warnings !== undefined ? limit : undefined
 }
 
-/** Makes the tag of a counter's reset from the counter's. Both are in the same set: one lock covers both. */
+/** Derives the tag of a counter's reset from the counter's own. Both are in the same set, so one lock covers both. */
 const SALT = 0x5e7_0000
-/** How long something from before a reset may still arrive. */
+/** How long a take or settlement from before a reset may still arrive. */
 const KEPT_MS = DAY_MS
-/** No two resets of a counter have the same moment, even if the clock was set back. */
+/** Least distance between two moments: no two resets of a counter have the same one, even if the clock was set back. */
 export const TICK_MS = 0.001
 
 /**
- * When counters were reset, by the clock of the store that shares them. Kept in the table that all threads share, for a day, or until the
- * counter's window has ended if that is later. All methods are called under the lock of the set.
+ * Remembers when counters were reset, by the clock of the store that shares them. The moments are kept in the table that all threads share,
+ * for a day, or until the counter's window has ended if that is later. Callers of all methods hold the lock of the set.
  */
 export class Resets {
   readonly #table: SharedTable
@@ -79,32 +82,30 @@ export class Resets {
     this.#table = table
   }
 
-  /** When the counter was last reset, in wall time; 0: no reset is known. */
+  /** Returns when the counter was last reset, in wall time, or 0 if no reset is known. */
   momentOf(set: number, low: number, high: number): number {
     const slot = this.#table.find(set, low ^ SALT, high)
     return slot < 0 ? 0 : this.#table.level(slot)
   }
 
-  /** For a reset now. */
+  /** Returns the moment of a reset that is made now: later than all resets in the table. */
   nextMoment(set: number, low: number, high: number, wallMs: number): number {
     return Math.max(wallMs, this.#table.lastResetMs + TICK_MS, this.momentOf(set, low, high) + TICK_MS)
   }
 
-  /** For a take now, under the locks of its sets: later than all resets before it. */
+  /** Returns the moment of a take that is made now, under the locks of its sets: later than all resets before it. */
   takeMoment(wallMs: number): number {
     const lastMs = this.#table.lastResetMs
     return wallMs > lastMs ? wallMs : lastMs + TICK_MS
   }
 
-  /** Whether a take at that moment, by the same clock, was before the counter's last reset. */
+  /** Returns whether the counter was reset after a take at that moment, by the same clock. */
   isSince(set: number, low: number, high: number, takenMs: number): boolean {
     const slot = this.#table.find(set, low ^ SALT, high)
     return slot >= 0 && takenMs <= this.#table.level(slot)
   }
 
-  /**
-   * Notes a reset and forgets the counter's record. Returns false, and does nothing, where this reset or a later one is known already.
-   */
+  /** Notes a reset and forgets the counter's record. Returns false, and does nothing, if this reset or a later one is known already. */
   note(set: number, low: number, high: number, momentMs: number, windowEndMs: number, nowMs: number, wallMs: number): boolean {
     const table = this.#table
     if (this.momentOf(set, low, high) >= momentMs) return false

@@ -9,9 +9,9 @@ import { SharedTable } from './shared-table.ts'
 import { newTableBuffer, worthMs } from './table-layout.ts'
 import { TableRows } from './table-rows.ts'
 
-/** A store with a table of its own, in `bytes` of memory that it never exceeds. */
+/** Creates a store with a table of its own, in `bytes` of memory that it never exceeds. */
 export function newEmbeddedStore(bytes: number): EmbeddedStore {
-  // Random, so that callers cannot choose whose counters theirs collide with.
+  // The key is random, so that callers cannot choose whose counters theirs collide with.
   const key = randomBytes(8)
   return new EmbeddedStore(new SharedTable(newTableBuffer(bytes), 1), [key.readInt32LE(0), key.readInt32LE(4)])
 }
@@ -22,7 +22,7 @@ export class EmbeddedStore implements CounterStore {
   readonly #hashKey: readonly [number, number]
   readonly #rows: TableRows
   readonly #resets: Resets
-  /** The warnings of a settlement. */
+  /** Reused by settlements, which need only its warnings. */
   readonly #settled = new ChargeResults()
 
   constructor(table: SharedTable, hashKey: readonly [number, number]) {
@@ -32,7 +32,7 @@ export class EmbeddedStore implements CounterStore {
     this.#resets = new Resets(table)
   }
 
-  /** For callers that locate and lock rows of the same table themselves. */
+  /** Creates rows for callers that locate and lock rows of the same table themselves. */
   newRows(): TableRows {
     return new TableRows(this.table, this.#hashKey)
   }
@@ -83,7 +83,7 @@ export class EmbeddedStore implements CounterStore {
     return this.moveHolds(charges, taken, wallMs, nowMs) ? renewed : taken
   }
 
-  /** Moves holds to the slice of another time. Returns false, and moves none, where a counter was reset since they were taken. */
+  /** Moves holds to the slice of `wallMs`. Returns false, and moves none, if a counter was reset since they were taken. */
   moveHolds(charges: Charges, taken: Taken, wallMs: number, nowMs: number): boolean {
     const rows = this.#rows
     rows.locate(charges, wallMs)
@@ -120,8 +120,8 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /**
-   * Notes that a counter was reset at `momentMs` (by the clock of the store that shares it; undefined: now), and forgets its count from
-   * before. Returns false where that reset, or a later one, is known already.
+   * Notes that a counter was reset at `momentMs`, by the clock of the store that shares it, or now if that is undefined, and forgets its
+   * count from before. Returns false if that reset or a later one is known already.
    */
   resetRow(charges: Charges, row: number, momentMs: number | undefined, nowMs: number, wallMs: number): boolean {
     const rows = this.#rows
@@ -139,7 +139,7 @@ export class EmbeddedStore implements CounterStore {
     return isNew
   }
 
-  /** Raises a counter to what is known to be left, if it is lower. */
+  /** Raises a counter to `left`, the amount that is known to be left, if it is lower. A counter without a record is full already. */
   raiseRow(charges: Charges, row: number, left: number, nowMs: number, wallMs: number): void {
     const rows = this.#rows
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
@@ -166,10 +166,10 @@ export class EmbeddedStore implements CounterStore {
   }
 
   /**
-   * Charges what was taken from the fleet, all rows or none: returns false where a counter lacks more than it refills within `slackMs`.
-   * The rows in `paid`, and those that can be overdrawn, are charged whether or not there is enough: there, of two takes that the fleet
-   * granted, the one that overdraws may come first. Those that were reset since are not charged. A limit that a counter got since the fleet
-   * was asked stays.
+   * Charges what was taken from the fleet to this process's own counters, all rows or none. Returns false if a counter lacks more than it
+   * refills within `slackMs`. The rows in `paid`, and those that can be overdrawn, are charged even if not enough is left: of two takes
+   * from an overdrawn counter that the fleet granted, the one that overdrew it may be charged here first. Rows that were reset since are
+   * not charged. A counter whose limit has changed since the fleet was asked keeps its new limit.
    */
   chargeAll(
     charges: Charges,
@@ -197,12 +197,12 @@ export class EmbeddedStore implements CounterStore {
     return fits
   }
 
-  /** Whether the counter in that place was reset after a take at `takenMs`. Under the set's lock. */
+  /** Returns whether the counter with this tag was reset after a take at `takenMs`. The caller holds the set's lock. */
   isResetSince(set: number, low: number, high: number, takenMs: number): boolean {
     return this.#resets.isSince(set, low, high, takenMs)
   }
 
-  /** Charges rows that the caller has located and locked, whether or not there is enough. */
+  /** Charges rows that the caller has located and locked, even if not enough is left. */
   chargeLocked(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
     results.growTo(charges.length)
     for (let row = 0; row < charges.length; row++) readRow(rows, charges, row, nowMs, wallMs)
@@ -214,7 +214,7 @@ export class EmbeddedStore implements CounterStore {
     return { slots: slotCount, occupiedSlots, forcedEvictions }
   }
 
-  /** Also locks them. The caller unlocks before it returns: the rows are used for one question at a time. */
+  /** Locates and locks the rows. The caller unlocks them before it returns: they are used for one question at a time. */
   #locate(charges: Charges, results: ChargeResults, wallMs: number): TableRows {
     const rows = this.#rows
     rows.locate(charges, wallMs)
@@ -223,13 +223,13 @@ export class EmbeddedStore implements CounterStore {
     return rows
   }
 
-  /** Settles the row at `place` of the order, which was read before. */
+  /** Settles the row at position `place` of the lock order, whose record has been read. */
   #settle(rows: TableRows, charges: Charges, place: number, takenMs: number, nowMs: number, wallMs: number): void {
     const row = rows.order[place]!
     const { limit, algorithm, warning } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const exists = rows.slots[row]! >= 0
-    // A counter without a record is full: there is nothing to give back to. Holds are charged to slices that others are in, or to none.
+    // A counter without a record is full, so there is nothing to give back to. A hold is charged only to a slice that has a record.
     if (cost === 0 || (!exists && (cost > 0 || algorithm.isSliced))) return
     if (this.#isResetSince(rows, row, takenMs)) return
     const record = rows.records[row]!
@@ -240,7 +240,7 @@ export class EmbeddedStore implements CounterStore {
     writeRow(rows, place, nowMs, wallMs)
   }
 
-  /** Moves the hold of the row at `place` of the order, if its counter has slices. */
+  /** Moves the hold of the row at position `place` of the lock order, if its counter has slices. */
   #moveHold(rows: TableRows, charges: Charges, place: number, taken: Taken, wallMs: number, nowMs: number): void {
     const row = rows.order[place]!
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
@@ -258,7 +258,7 @@ export class EmbeddedStore implements CounterStore {
     writeRow(rows, place, nowMs, wallMs)
   }
 
-  /** Whether a later decision has given the counter another limit: an override has come into force, or is over. */
+  /** Returns whether a decision since then has given the counter another limit, because an override came into force or ended. */
   #isChangedSince(rows: TableRows, charges: Charges, row: number, askedMs: number): boolean {
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     if (algorithm.clock !== 'monotonic') return false
@@ -271,7 +271,7 @@ export class EmbeddedStore implements CounterStore {
   }
 }
 
-/** When the fleet was asked, and when its reply is charged: on the monotonic clock. */
+/** When the fleet was asked and when its reply is charged, on the monotonic clock. */
 interface ChargeTimes {
   readonly askedMs: number
   readonly nowMs: number

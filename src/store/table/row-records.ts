@@ -7,7 +7,7 @@ import type { SharedTable } from './shared-table.ts'
 import { worthMs } from './table-layout.ts'
 import type { TableRows } from './table-rows.ts'
 
-// The records of located rows: read, checked, taken from and written, all under the locks of the rows.
+// These functions read, check, charge and write the records of located rows. Callers hold the locks of all rows.
 
 /** Reads the row's record and brings it up to date. */
 export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: number, wallMs: number): void {
@@ -21,28 +21,28 @@ export function readRow(rows: TableRows, charges: Charges, row: number, nowMs: n
   if (slot < 0) {
     algorithm.begin(limit, record, nowMs, wallMs)
   } else {
-    // Also where nothing will be taken: a caller whose limit is used up is rejected, and its record is never written.
+    // The rule is noted even if nothing will be taken: a caller whose limit is used up is rejected, so its record is never written.
     table.adopt(slot, rows.rules[row]!)
     table.read(slot, record)
     algorithm.refresh(limit, record, record.at < counter.lateMs ? counter.sinceFor(record.at, record.size) : sinceMs, nowMs)
   }
 }
 
-/** Reads the record that was taken from at `takenWallMs`, to correct it. */
+/** Reads the record that was charged at `takenWallMs`, so that it can be corrected. */
 export function readTaken(rows: TableRows, charges: Charges, row: number, nowMs: number, takenWallMs: number): void {
   const counter = charges.counters[row] as EmbeddedCounter
   if (counter.algorithm.isSliced) readSlice(rows, row, counter, nowMs, takenWallMs)
   else readRow(rows, charges, row, nowMs, takenWallMs)
 }
 
-/** Reads all rows, with level and wait of each. Returns whether all would pass. */
+/** Reads all rows and writes the level and wait of each to `results`. Returns whether all would pass. */
 export function checkRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
   let fits = true
   for (let row = 0; row < charges.length; row++) fits = checkRow(rows, charges, results, row, nowMs, wallMs) && fits
   return fits
 }
 
-/** Reads the row, with its level and wait. Returns whether it would pass. */
+/** Reads the row and writes its level and wait to `results`. Returns whether it would pass. */
 export function checkRow(rows: TableRows, charges: Charges, results: ChargeResults, row: number, nowMs: number, wallMs: number): boolean {
   readRow(rows, charges, row, nowMs, wallMs)
   const { limit, algorithm, isPlain } = charges.counters[row] as EmbeddedCounter
@@ -54,7 +54,7 @@ export function checkRow(rows: TableRows, charges: Charges, results: ChargeResul
   return waitMs === 0
 }
 
-/** As `checkRow`, for a bucket that has a record under another limit than the row's: it keeps that limit. */
+/** As `checkRow`, for a bucket whose record has another limit than the row: the record keeps that limit. */
 export function checkAsItIs(rows: TableRows, charges: Charges, results: ChargeResults, row: number): boolean {
   const { table } = rows
   const record = rows.records[row]!
@@ -67,12 +67,12 @@ export function checkAsItIs(rows: TableRows, charges: Charges, results: ChargeRe
   return results.waitsMs[row] === 0
 }
 
-/** Takes from all rows, which were read before, whether or not there is enough. */
+/** Takes from all rows, whose records have been read, even if not enough is left. */
 export function takeRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
   for (let place = 0; place < charges.length; place++) takeRow(rows, charges, results, place, nowMs, wallMs)
 }
 
-/** Takes from the row at `place` of the order, which was read before. */
+/** Takes from the row at position `place` of the lock order, whose record has been read. */
 export function takeRow(rows: TableRows, charges: Charges, results: ChargeResults, place: number, nowMs: number, wallMs: number): void {
   const row = rows.order[place]!
   const cost = charges.costs[row]!
@@ -87,7 +87,7 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
   writeRow(rows, place, nowMs, wallMs)
 }
 
-/** Writes the record of the row at `place` of the order, in a new slot if it has none. */
+/** Writes the record of the row at position `place` of the lock order, to a new slot if it has none. */
 export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: number): void {
   const row = rows.order[place]!
   const { table } = rows
@@ -113,27 +113,28 @@ function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number
   return table.claim(set, low, high, record.kind, nowMs, wallMs, rows.slotsInUse(place), worth, rule)
 }
 
-/** Notes a share to warn of that the row's record has reached, before the record is written. */
+/** Notes the share to warn of that the row's record has newly reached, if any. The record remembers it, so this comes before the write. */
 export function warnRow(rows: TableRows, results: ChargeResults, row: number, limit: WindowLimit): void {
   const percent = newWarning(limit, rows.records[row]!)
   if (percent > 0) results.warn(row, percent)
 }
 
 /*
- * A counter with slices has a record for each of the eight that count. They are in the counter's set, so one lock covers all. The tag of a
- * record says which of the eight it is: a later slice replaces the one that ended when it began. All under the locks of the rows.
+ * A counter with slices has a record for each of the eight slices that count. All are in the counter's set, so one lock covers them. The
+ * tag of a record says which of the eight it is: a new slice replaces the one that stopped counting when it began. Callers hold the locks
+ * of all rows.
  */
 
-/** Makes the tags of the slices from the counter's. */
+/** Derives the tags of the slices from the counter's. */
 const SALT = 0x0511_ce00
 
-/** Reads the record of the current slice, and what the others hold. */
+/** Reads the record of the current slice, and adds up the holds in the others. */
 function readSlices(rows: TableRows, row: number, { limit, algorithm }: EmbeddedCounter, nowMs: number, wallMs: number): void {
   const { table } = rows
   const record = rows.records[row]!
   algorithm.begin(limit, record, nowMs, wallMs)
   const { at, rate: sliceMs } = record
-  // Whatever is in the slot of this slice counts no more, unless it is this slice.
+  // If this slot holds another slice, that one no longer counts and may be overwritten.
   rows.slots[row] = findSlice(rows, row, record)
   let elsewhere = 0
   for (let age = SLICES - 1; age >= 0; age--) {
@@ -146,7 +147,7 @@ function readSlices(rows: TableRows, row: number, { limit, algorithm }: Embedded
   rows.elsewhere[row] = elsewhere
 }
 
-/** Reads the record of an earlier slice. Its slot is -1 if its holds no longer count. */
+/** Reads the record of the slice at `wallMs`. The row's slot is -1 if the holds in it no longer count. */
 function readSlice(rows: TableRows, row: number, { limit, algorithm }: EmbeddedCounter, nowMs: number, wallMs: number): void {
   const { table } = rows
   const record = rows.records[row]!
@@ -156,7 +157,7 @@ function readSlice(rows: TableRows, row: number, { limit, algorithm }: EmbeddedC
   if (rows.slots[row]! >= 0) record.level = table.level(slot)
 }
 
-/** The tag of a slice's record, by the counter's. */
+/** Derives the low word of a slice's tag from the counter's. */
 function sliceLow(low: number, record: CounterRecord): number {
   return low ^ (SALT + sliceIndex(record))
 }

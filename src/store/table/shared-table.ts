@@ -28,21 +28,21 @@ import {
   worthMs,
 } from './table-layout.ts'
 
-/** How many numbers are tried for a rule. */
+/** How many numbers are tried for a rule before it shares one. */
 const MAX_PROBES = 32
 
 /**
  * The memory that all threads share: a set-associative table of counters in one SharedArrayBuffer.
  *
- * A key's hash names one set, and the key is in one of that set's slots or nowhere: a lookup reads the set's marks
- * and never stops at a hole, so slots are reused without tombstones, and one lock covers everything a key
- * can touch. The size is fixed at startup; there is no object per key.
+ * A key's hash names one set, and the key is in one of that set's slots or nowhere. A lookup reads the set's marks and never stops at a
+ * hole, so slots are reused without tombstones, and one lock covers everything that a key can touch. The size is fixed at startup, and
+ * there is no object per key.
  *
  *     set    lock, spare | 32 × mark (16 bits of the tag; 0 = empty) | 32 × record
  *     record kind (4 bits), rule (11), the tag's other 49 bits | level (f64) | at (f64) | size (f32) | rate (f32)
  *
- * A lookup scans the marks: two cache lines, and then nearly always the one record that it wants. What the numbers of a record mean
- * depends on its kind (`limiter/algorithms/`, `record-kinds.ts`).
+ * A lookup scans the marks, which are two cache lines, and then nearly always reads only the record that it wants. The meaning of a
+ * record's numbers depends on its kind (`limiter/algorithms/`, `table-layout.ts`).
  */
 export class SharedTable {
   readonly setCount: number
@@ -70,7 +70,7 @@ export class SharedTable {
     return this.setCount * WAYS
   }
 
-  /** Slots that hold a key, including those that are full again. */
+  /** Slots that hold a key, including those whose counter is full again. */
   get occupiedSlots(): number {
     return this.#sumLanes(LANE_OCCUPIED)
   }
@@ -80,7 +80,7 @@ export class SharedTable {
     return this.#doubles[LAST_RESET]!
   }
 
-  /** There is no lock for all sets: of two concurrent resets, the earlier one may remain here. */
+  /** No lock covers all sets, so of two concurrent resets the earlier moment may remain here. */
   set lastResetMs(momentMs: number) {
     this.#doubles[LAST_RESET] = momentMs
   }
@@ -90,8 +90,8 @@ export class SharedTable {
   }
 
   /**
-   * A rule's number, by a hash of its identity: the same in all threads, for as long as there is the table. When there are no numbers left
-   * nearby, because the bundles so far had more than some thousand rules, rules share them.
+   * Returns a rule's number for a hash of its identity. It is the same in all threads for the lifetime of the table. If no number nearby is
+   * free, because the bundles so far had more than a thousand or so rules, rules share numbers.
    */
   ruleNumber(hash: number): number {
     const home = (hash >>> 0) % MAX_RULES
@@ -112,7 +112,7 @@ export class SharedTable {
     acquire(this.#words, setWord(set), this.#owner)
   }
 
-  /** Does not wait. Returns whether the lock was free. */
+  /** Spins briefly instead of waiting. Returns whether the lock was acquired. */
   tryLock(set: number): boolean {
     return tryAcquire(this.#words, setWord(set), this.#owner)
   }
@@ -121,14 +121,14 @@ export class SharedTable {
     release(this.#words, setWord(set))
   }
 
-  /** Whether no slot holds a key. Without the lock, because locking would touch memory that was never used. */
+  /** Returns whether no slot holds a key. It reads without the lock, because locking would touch memory that was never used. */
   isEmpty(set: number): boolean {
-    const first = firstMark(set) / 2 // two marks a word
+    const first = firstMark(set) / 2 // two marks per word
     for (let word = 0; word < WAYS / 2; word++) if (this.#words[first + word] !== 0) return false
     return true
   }
 
-  /** The slot that holds the key, or -1. Under the set's lock, like all methods below. */
+  /** Returns the slot that holds the key, or -1. The caller holds the set's lock, as for all methods below except `freeLocksOf`. */
   find(set: number, low: number, high: number): number {
     const marks = this.#marks
     const first = firstMark(set)
@@ -155,13 +155,13 @@ export class SharedTable {
     return ruleIn(this.#words[recordWord(slot)]!)
   }
 
-  /** Notes the rule of a record that was restored: only its tag said to which one it belongs. */
+  /** Notes the rule of a record that was restored, and so has none yet: only its tag says to which rule it belongs. */
   adopt(slot: number, rule: number): void {
     const record = recordWord(slot)
     if ((this.#words[record]! & RULE_BITS) === 0) this.#words[record]! |= ruleBits(rule)
   }
 
-  /** The tag's low word: half of it is in the mark. */
+  /** Returns the tag's low word, whose upper half is in the mark. */
   low(slot: number): number {
     const word = this.#words[recordWord(slot)]!
     const mark = (word & NO_UPPER_BITS) !== 0 ? 0 : this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)]!
@@ -202,7 +202,7 @@ export class SharedTable {
     return worthMs(this.#scratch, nowMs, wallMs)
   }
 
-  /** The kind stays the one that the slot was claimed for. */
+  /** Writes the numbers of a record; its kind stays the one that the slot was claimed for. */
   write(slot: number, level: number, at: number, size: number, rate: number): void {
     const record = recordWord(slot)
     const writing = laneWord(this.#owner) + LANE_WRITING
@@ -214,10 +214,10 @@ export class SharedTable {
     this.#words[writing] = 0
   }
 
-  /** An empty slot for a new key, or -1. The caller writes the record before anything else. */
+  /** Claims an empty slot for a new key, or returns -1. The caller writes the record before anything else. */
   claimEmpty(set: number, low: number, high: number, kind: number, rule: number): number {
     const first = firstMark(set)
-    // The marks alone: the records are many more cache lines.
+    // Only the marks are read: the records span many more cache lines.
     for (let way = 0; way < WAYS; way++) {
       if (this.#marks[first + way] !== 0) continue
       this.#add(LANE_OCCUPIED, 1)
@@ -227,10 +227,10 @@ export class SharedTable {
   }
 
   /**
-   * Finds room for a new key: an empty slot, else one whose record means nothing any more, else one that `SetRoom` chooses by the rule and
-   * what the new record is worth. `inUse` has a bit for each slot of the set that may not be evicted. Returns -1 where there is no room: then
-   * the new key is the victim, which counts as a forced eviction too. A record that is worth 0 never evicts, and is not counted. The caller
-   * writes the record before anything else.
+   * Claims a slot for a new key: an empty one, else one whose record means nothing any more, else one that `SetRoom` chooses by the rule
+   * and by what the new record is worth. `inUse` has a bit for each slot of the set that may not be evicted. Returns -1 if there is no
+   * room: then the new key is the victim, which counts as a forced eviction too. A record that is worth 0 never evicts another and is not
+   * counted. The caller writes the record before anything else.
    */
   claim(
     set: number,
@@ -263,7 +263,7 @@ export class SharedTable {
     this.#add(LANE_OCCUPIED, -1)
   }
 
-  /** Frees the locks of a dead thread, and forgets the record that it was writing. */
+  /** Frees the locks of a dead thread, and forgets the record that it was writing. Returns how many locks were freed. */
   freeLocksOf(owner: number): number {
     const words = this.#words
     const writing = laneWord(owner) + LANE_WRITING
@@ -282,7 +282,7 @@ export class SharedTable {
   #assign(set: number, way: number, low: number, high: number, kind: number, rule: number): number {
     const slot = set * WAYS + way
     const record = recordWord(slot)
-    // Until the record is written, the slot has its new tag and an old counter: if this thread dies, it must be forgotten.
+    // Until the record is written, the slot has a new tag and an old counter: if this thread dies meanwhile, the slot must be forgotten.
     this.#words[laneWord(this.#owner) + LANE_WRITING] = slot + 1
     this.#marks[firstMark(set) + way] = markOf(low)
     this.#words[record] = tagWord(low) | ruleBits(rule) | kindBits(kind)
@@ -301,29 +301,32 @@ export class SharedTable {
   }
 }
 
-/** The rule of records that are the store's own, and of those that were restored and not written since. */
+/** Rule number of the store's own records, and of restored records that no rule has asked for since. */
 const NO_RULE = 0
 /** A rule that has more than half of a set gives up records for one that has fewer than this, whatever they are worth. */
 const LEAST_ROOM = 4
 
 /**
- * Chooses whose slot a new record gets in a set that is full of live ones. Whoever can make up keys decides how many records a rule has,
- * so rules make room for themselves. A rule that has less than its share of the set, which is the slots divided by the rules there, takes
- * from those that have more than theirs: the record that means nothing soonest, if the new one means something for longer. Else it replaces
- * its own least one. If it has none, the new record gets no slot.
+ * Chooses whose slot a new record gets in a set that is full of live records. Whoever can make up keys decides how many records a rule has,
+ * so a rule that has its share of the set or more evicts only its own records. The share is the number of slots divided by the number of
+ * rules in the set. A rule that has less takes from those that exceed theirs: it evicts the record that would expire soonest, if the new
+ * one lasts longer. Otherwise the new record replaces the least valuable one of its own rule, or gets no slot if there is none.
  *
- * So a rule within its share loses nothing to the keys of others. And a flood that has most of a set leaves room for the others, however
- * long its records last: if they were refused for it, whoever can make up the keys of one rule could switch the others off.
+ * A rule within its share thus loses nothing to the keys of others. And a flood that fills most of a set leaves room for the others,
+ * however long its records last: otherwise, whoever can make up the keys of one rule could switch the others off.
  */
 class SetRoom {
-  /** By way. The caller fills them in. */
+  /** Both arrays are indexed by way, and the caller fills them in. */
   readonly worthsMs = new Float64Array(WAYS)
   readonly rules = new Int32Array(WAYS)
-  /** By way: the first way with a record of the same rule; for that one, how many there are. */
+  /** For each way, the first way with a record of the same rule; `#counts` has the number of such records at that first way. */
   readonly #firsts = new Int32Array(WAYS)
   readonly #counts = new Int32Array(WAYS)
 
-  /** The way whose record is evicted for a new one, or -1. `inUse` has a bit for each that must stay. What is worth nothing evicts nothing. */
+  /**
+   * Returns the way whose record is evicted for a new one, or -1. `inUse` has a bit for each way that must stay. A record that is worth
+   * nothing evicts nothing.
+   */
   victimFor(rule: number, worthMs: number, inUse: number): number {
     if (worthMs === 0) return -1
     let ruleCount = this.#countRules()
@@ -346,7 +349,7 @@ class SetRoom {
     return isCrowdedOut ? floodLeast : ownLeast
   }
 
-  /** Counts the rules that have records in the set, and the records of each. */
+  /** Counts the records of each rule in the set. Returns the number of rules. */
   #countRules(): number {
     const { rules } = this
     let count = 0
@@ -363,7 +366,7 @@ class SetRoom {
     return count
   }
 
-  /** How many records the rule has whose record is there. */
+  /** Returns how many records in the set belong to the same rule as the one at `way`. */
   #countAt(way: number): number {
     return this.#counts[this.#firsts[way]!]!
   }

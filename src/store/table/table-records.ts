@@ -2,14 +2,14 @@ import type { CounterRecord } from '../../limiter/limit.ts'
 import type { SharedTable } from './shared-table.ts'
 import { RESET, WAYS, worthMs } from './table-layout.ts'
 
-/** A record with its key. */
+/** A record with its tag. */
 export interface TaggedRecord extends CounterRecord {
   low: number
   high: number
 }
 
 /**
- * A copy of a set's records, in columns, so that copying allocates nothing. One object is used for many sets; entries beyond `length` are
+ * A copy of a set's records, in columns, so that copying allocates nothing. The object is reused across sets; entries beyond `length` are
  * left over from earlier ones.
  */
 export class RecordBatch {
@@ -24,8 +24,8 @@ export class RecordBatch {
 }
 
 /**
- * Copies the set's live records. Returns false where the set is locked: the thread that saves is also the one that frees a dead thread's
- * locks, so it must not wait for them.
+ * Copies the set's live records. Returns false if the set is locked: the thread that saves is also the one that frees the locks of dead
+ * threads, so it must not wait for them.
  */
 export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs: number, into: RecordBatch): boolean {
   into.length = 0
@@ -50,8 +50,8 @@ export function copyLive(table: SharedTable, set: number, nowMs: number, wallMs:
 }
 
 /**
- * Puts a record back, if it is live. Where its set is full of live ones, the one that means nothing soonest, maybe this one, is evicted. A key
- * that is in the table already gets the new record. To which rule it belongs is known when that rule next asks for it.
+ * Puts a record back if it is live. In a set that is full of live records, the one that expires soonest is evicted, which may be this one.
+ * If the key is in the table already, it gets the new record. The record's rule is unknown until that rule next asks for it.
  */
 export function restore(table: SharedTable, record: TaggedRecord, nowMs: number, wallMs: number): void {
   const worth = worthMs(record, nowMs, wallMs)

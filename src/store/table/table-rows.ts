@@ -6,30 +6,32 @@ import type { CounterPlace, EmbeddedCounter } from './embedded-counter.ts'
 import type { SharedTable } from './shared-table.ts'
 import { wayOf } from './table-layout.ts'
 
-// Up to here, insertion sort beats a sort with a comparator.
+// Up to this many rows, insertion sort beats a sort with a comparator.
 const FEW_ROWS = 16
-/** The policy and the rule, with which an identity begins. A rule with a minute and a day has one share of the table, not two. */
+/**
+ * The texts at the start of an identity that name its policy and its rule. A rule with a limit per minute and one per day has one share of
+ * the table, not two.
+ */
 const RULE_TEXTS = 2
 
 /**
- * Where the rows of one question are in the table, and the locks of all of them. Holds the charges located last, so concurrent users
- * need one each.
+ * Finds the rows of one question in the table and locks all of them. It holds the charges that were located last, so concurrent users need
+ * one object each.
  */
 export class TableRows {
   readonly table: SharedTable
-  /** How many rows there are. Entries beyond them are left over from earlier charges. */
+  /** Number of rows in use. Entries beyond it are left over from earlier charges. */
   length = 0
   lows = new Int32Array(0)
   highs = new Int32Array(0)
   sets = new Int32Array(0)
-  /** The numbers of the rules that the rows belong to. */
   rules = new Int32Array(0)
-  /** For the code that reads the rows: the slot, or -1, and the record to be written there. */
+  /** Set by the code that reads the rows: the slot, or -1, and the record to be written there. */
   slots = new Int32Array(0)
   readonly records: CounterRecord[] = []
-  /** For rows of counters with slices: what the slices besides that record hold. */
+  /** For counters with slices: the holds in all slices but the one in `records`. */
   elsewhere = new Float64Array(0)
-  /** The rows by ascending set: locks are always taken in this order. */
+  /** Rows by ascending set. Locks are always taken in this order, so that threads cannot deadlock. */
   order = new Int32Array(0)
   readonly #hash: HalfSipHash
   readonly #subject = new SubjectWords()
@@ -90,7 +92,10 @@ export class TableRows {
     }
   }
 
-  /** A bit for each slot that these rows use in the set at `place` of the order: they must not evict one another. */
+  /**
+   * Returns a bit for each slot that these rows use in the set of the row at position `place` of the order: they must not evict one
+   * another.
+   */
   slotsInUse(place: number): number {
     const { sets, order, slots } = this
     const set = sets[order[place]!]!

@@ -5,12 +5,13 @@ const LEASE_KINDS: ReadonlySet<number> = new Set([LEASE_BLOCK, LEASE_NOTE, LEASE
 
 type Note = 'none' | 'asked' | 'refused'
 
-// The last two bits of a record's tag (`lease-blocks.ts`). The others are those of the key's own counter, changed by the counter's salt.
+// The last two bits of a record's tag say what it holds; `USE`, below, is the fourth value. The other bits are those of the key's own
+// counter, changed by the counter's salt.
 const BLOCK_A = 1
 const BLOCK_B = 2
 const NOTE = 3
 
-// The state in a note, stored in place of a rate.
+// The states of a note, which are stored as its rate.
 const ASKED = 1
 const REFUSED = 2
 const ASKED_AFTER_REFUSAL = 3
@@ -20,23 +21,23 @@ const ASKED_AFTER_REFUSAL = 3
  * caller holds, covers them all.
  *
  *     block  level: tokens left | at: when they expire | size: tokens leased | rate: what the fleet had left
- *     note   level: 0 | at: until when it holds | size: how much later the named time is | rate: ASKED …
- *     use    level: tokens obtained, leased or one by one, since | at | size: those of the lease life before
+ *     note   level: 0 | at: until when it holds | size: how much later `namedUntilMs` is | rate: ASKED …
+ *     use    level: tokens obtained since `at`, leased or one by one | at | size: those of the lease life before
  *
- * There are two blocks, because the next is fetched before the last is used up, and they expire at different times. Notes and use can be
- * lost at any time: that costs round trips, and no token.
+ * There are two blocks, because the next one is fetched before the last is used up, and they expire at different times. Notes and use can
+ * be lost at any time: that costs round trips, but no token.
  */
 export class KeyLeases {
-  /** The slot to take the next token from, or -1. */
+  /** Slot from which the next token is taken, or -1. */
   from = -1
   /** Tokens in both blocks. */
   left = 0
-  /** What the fleet had left in the last reply. */
+  /** Tokens that the fleet had left by the last reply. */
   seen = 0
-  /** Tokens used recently, and in what time; 0 where the key was idle. */
+  /** Tokens used in the last `elapsedMs`; 0 if the key was idle. */
   used = 0
   elapsedMs = 0
-  /** Of the note read last: when there will be a token, by the reply of Redis, or when the next ask is due. */
+  /** From the note that was read last: when there will be a token, by the reply of Redis, or when the next request for a lease is due. */
   namedUntilMs = 0
   /** Unused tokens of the expired block that the last `add` replaced. */
   overwritten = 0
@@ -47,24 +48,24 @@ export class KeyLeases {
   #tag = 0
   #high = 0
   #rule = 0
-  /** Slots, or -1. The newer block is the one that ends last. */
+  /** Slots of the blocks, or -1. The newer block is the one that ends last. */
   #newer = -1
   #older = -1
   #olderBlock = BLOCK_A
 
-  /** The wall clock is read only for evictions: a window that has ended goes first. */
+  /** The wall clock is read only for evictions, so that windows that have ended are evicted first. */
   constructor(table: SharedTable, leaseMs: number, wallMs: () => number) {
     this.#table = table
     this.#leaseMs = leaseMs
     this.#wallMs = wallMs
   }
 
-  /** Chooses the key, by the place of its own counter, and the counter's salt and rule. */
+  /** Selects the key by the set and tag of its own counter, and by the counter's salt and rule. */
   place(set: number, low: number, high: number, salt: number, rule: number): void {
     this.#set = set
     this.#rule = rule
     this.#tag = (low ^ salt) & ~3
-    // Never the tag of the key's own record.
+    // The tag must not be that of the key's own record.
     if (this.#tag === (low & ~3)) this.#tag ^= 4
     this.#high = high
     this.from = this.#newer = this.#older = -1
@@ -85,7 +86,7 @@ export class KeyLeases {
     this.seen = this.#newer < 0 ? 0 : table.rate(this.#newer)
   }
 
-  /** Whether at most a quarter of the newer block is left: a cheap test before `measure`. */
+  /** Whether at most as many tokens are left as a quarter of the newer block had: a cheap test before `measure`. */
   get isLow(): boolean {
     return this.left * 4 <= this.#table.size(this.#newer)
   }
@@ -112,8 +113,8 @@ export class KeyLeases {
   }
 
   /**
-   * Adds what was obtained: `cost` is used already, `leased` expires at `endMs`, and the fleet has `seen` left. Returns the slot of the
-   * block that holds it, or -1 where nothing is kept.
+   * Adds tokens that were obtained: `cost` is used already, `leased` expires at `endMs`, and the fleet has `seen` left. Returns the slot of
+   * the block that holds the lease, or -1 if nothing is kept.
    */
   add(cost: number, leased: number, seen: number, endMs: number, nowMs: number): number {
     const table = this.#table
@@ -142,12 +143,12 @@ export class KeyLeases {
     return table.rate(slot) === REFUSED ? 'refused' : 'asked'
   }
 
-  /** Until then, no other thread asks for a lease. Returns false where there is no room for the note. */
+  /** Notes that a lease was asked for: until `untilMs`, no other thread asks. Returns false if there is no room for the note. */
   noteAsked(untilMs: number, nowMs: number): boolean {
     return this.#writeNote(untilMs, 0, this.#wasRefused(nowMs) ? ASKED_AFTER_REFUSAL : ASKED, nowMs)
   }
 
-  /** Whether the key was asked for within a lease life after a refusal: there are few tokens. */
+  /** Whether a lease was asked for within a lease life after a refusal, which means that there are few tokens. */
   get isScarce(): boolean {
     const slot = this.#find(NOTE)
     return slot >= 0 && this.#table.rate(slot) === ASKED_AFTER_REFUSAL
@@ -163,8 +164,8 @@ export class KeyLeases {
   }
 
   /**
-   * Removes all leases and notes, those of other limits too: they would be found again when an override has ended. Returns the unused tokens. The tag's
-   * high word is enough to know the key by: in one set, hardly any two have the same.
+   * Removes all leases and notes of the key, even those under other limits, which would be found again when an override has ended. Returns
+   * the unused tokens. The tag's high word is enough to recognise the key: hardly any two keys in one set share it.
    */
   forget(): number {
     const table = this.#table
@@ -202,7 +203,7 @@ export class KeyLeases {
     else table.write(slot, tokens, nowMs, 0, 0)
   }
 
-  /** An empty one of the two blocks, or -1. */
+  /** Returns the slot of a block that is unused, used up or expired, or -1. */
   #slotForBlock(nowMs: number): number {
     const older = this.#older
     const newer = this.#newer
@@ -211,7 +212,7 @@ export class KeyLeases {
     return this.#leftIn(newer, nowMs) < 1 ? newer : -1
   }
 
-  /** Only a free slot: no counter is evicted for a lease, which saves round trips and no more. */
+  /** Claims only a free slot: no counter is evicted for a lease, which merely saves round trips. */
   #claim(record: number, kind: number, nowMs: number, inUse = 0): number {
     return this.#table.claim(this.#set, this.#tag | record, this.#high, kind, nowMs, this.#wallMs(), inUse, 0, this.#rule)
   }
@@ -225,13 +226,13 @@ export class KeyLeases {
   }
 }
 
-/** The last two bits in the tag of a record of use. Blocks and notes have other bits there. */
+/** The last two bits in the tag of a use record. Blocks and notes have other bits there. */
 const USE = 0
 
-/** In place of a block's end: before all times. */
+/** Stored as a block's end once the lease has ended; it is before all times. */
 const ENDED = 0
 
-/** Identifies a block of leased tokens: set and tag, and its end, which no other block of the key shares. */
+/** Identifies a block of leased tokens by its set, its tag, and its end, which no other block of the key shares. */
 export interface BlockPlace {
   readonly set: number
   readonly blockLow: number
@@ -239,7 +240,7 @@ export interface BlockPlace {
   readonly endMs: number
 }
 
-/** Puts a token back into its block, under the lock. Returns false where the block has ended or was evicted. */
+/** Puts a token back into its block. The caller holds the set's lock. Returns false if the block has ended or was evicted. */
 export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }: BlockPlace, nowMs: number): boolean {
   const slot = table.find(set, blockLow, high)
   if (slot < 0 || table.at(slot) !== endMs || nowMs >= endMs) return false
@@ -248,8 +249,8 @@ export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }:
 }
 
 /**
- * Empties a block, under the lock, and returns what was left. That does not count as used. With `isEnd`, no token can be put back after it, not
- * even by a thread that read the clock before the end.
+ * Empties a block and returns the tokens that were left, which do not count as used. The caller holds the set's lock. With `isEnd`, no
+ * token can be put back afterwards, not even by a thread that read the clock before the end.
  */
 export function takeOut(table: SharedTable, { set, blockLow, high, endMs }: BlockPlace, isEnd: boolean): number {
   const slot = table.find(set, blockLow, high)

@@ -5,9 +5,9 @@ import type { SharedCounters } from '../shared-counters.ts'
 import { type BlockPlace, takeOut } from './key-leases.ts'
 
 export interface LeaseListener {
-  /** A lease was added, or ended. */
+  /** Called when a lease is added, and when its unused tokens go back. */
   onHeld(change: 1 | -1): void
-  /** 'lost': neither used nor given back. */
+  /** 'lost' means neither used nor given back. */
   onTokens(what: 'leased' | 'given_back' | 'lost', tokens: number): void
 }
 
@@ -15,22 +15,22 @@ export interface LeaseListener {
 export interface Lease extends BlockPlace {
   readonly key: string
   readonly limit: BucketLimit
-  /** When it was granted, by the clock of Redis. */
+  /** When the block was granted, by the clock of Redis. */
   readonly leasedMs: number
 }
 
 /**
- * Gives back what is left of leases: late in their lives, and when the thread ends. Until a lease ends, decisions that Redis refuses put tokens
- * back into its block, so what they have put there since goes back at the end.
+ * Gives back what is left of leases, late in their lives and when the thread ends. Until a lease ends, decisions that Redis refuses put
+ * tokens back into its block; tokens that were put there since are given back at the end.
  */
 export class LeaseReturns {
   readonly #table: SharedTable
   readonly #shared: SharedCounters
   readonly #leaseMs: number
   readonly #listener: LeaseListener
-  /** Roughly in the order in which they are due. */
+  /** Leases that have not been given back, roughly in the order in which they are due. */
   #leases: Lease[] = []
-  /** Those whose rest has gone back, until they end. In the same order. */
+  /** Leases whose unused tokens were given back, kept until they end, in the same order. */
   #emptied: Lease[] = []
   readonly #pending = new Set<Promise<void>>()
 
@@ -46,7 +46,7 @@ export class LeaseReturns {
     this.#listener.onHeld(1)
   }
 
-  /** Gives back what is left of leases that are old. Never rejects. */
+  /** Gives back what is left of old leases. Never rejects. */
   async sweep(nowMs: number): Promise<void> {
     const old = removeEndingBy(nowMs + (1 - KEPT_SHARE) * this.#leaseMs, this.#leases)
     this.#empty(old)
@@ -54,7 +54,7 @@ export class LeaseReturns {
     await this.#tracked(this.#giveBackRests(old, ended))
   }
 
-  /** Gives back all that is left. Resolves when nothing is pending. */
+  /** Gives back all that is left. Resolves when no call is pending. */
   async endAll(): Promise<void> {
     this.#empty(this.#leases.splice(0))
     await this.#giveBackRests([], this.#emptied.splice(0))
@@ -65,7 +65,7 @@ export class LeaseReturns {
     await this.#tracked(this.#giveBack(key, limit, tokens, leasedMs))
   }
 
-  /** `endAll` waits for it. */
+  /** Makes `endAll` wait for this promise. */
   async #tracked(done: Promise<void>): Promise<void> {
     this.#pending.add(done)
     await done
@@ -104,36 +104,36 @@ function removeEndingBy(endMs: number, leases: Lease[]): Lease[] {
 }
 
 /*
- * How much to lease, when, and how long a refusal holds. Leased tokens that are not used are missing elsewhere in the fleet until
- * they go back, and each lease is a round trip: the tokens of half a lease's life are the compromise.
+ * These functions decide how much to lease and when, and how long a refusal holds. Leased tokens that are not used are missing elsewhere in
+ * the fleet until they are given back, but each lease costs a round trip: leasing the tokens for half a lease's life is the compromise.
  */
 
-/** A refusal waits no longer than this for more than one token. */
+/** The longest that a refusal waits for more than one token. */
 const MAX_WAIT_FOR_MORE_MS = 125
 
-/** The share of its life after which the rest of a lease goes back. At the expected rate it is used up at one half. */
+/** The share of its life after which the rest of a lease is given back. At the expected rate, a lease is used up after half of its life. */
 const KEPT_SHARE = 0.75
 
 /**
- * Tokens to lease: what half a lease's life uses at the recent rate, and at most twice what was used, so that a key that is new or
- * was idle starts small. 0 where less than one would be used.
+ * Returns how many tokens to lease: as many as half a lease's life uses at the recent rate, but at most twice as many as were used, so that
+ * a key that is new or was idle starts small. Returns 0 if less than one would be used.
  */
 export function tokensToLease(usedTokens: number, elapsedMs: number, leaseMs: number): number {
   return Math.min(usedIn(leaseMs / 2, usedTokens, elapsedMs), Math.floor(usedTokens * 2))
 }
 
-/** Whether the rest will be used up so soon that the next lease is fetched now. Slow keys fetch when they need it. */
+/** Returns whether the rest will be used up so soon that the next lease is fetched now. Slow keys fetch one only when they need it. */
 export function isRunningOut(leftTokens: number, usedTokens: number, elapsedMs: number, leaseMs: number): boolean {
   return leftTokens < usedIn(leaseMs / 8, usedTokens, elapsedMs)
 }
 
 /**
- * How long a refusal holds, `level` being what was left: until there is one token, or, where many come back within a short time,
- * until there are enough to be worth a round trip. Never until the bucket is full, because refill would be lost; nor longer than a
+ * Returns how long a refusal holds, if `level` was left: until there is one token or, if many are refilled within a short time, until there
+ * are enough to be worth a round trip. A refusal never holds until the bucket is full, because refill would be lost, nor longer than a
  * lease lives, because others may give back what they do not use.
  */
 export function refusalMs(level: number, wantedTokens: number, tokensPerMs: number, burst: number, leaseMs: number): number {
-  // Redis leases half of what is left.
+  // Redis leases at most half of what is left.
   const worthwhile = Math.min(1 + wantedTokens, burst / 4, tokensPerMs * Math.min(leaseMs / 8, MAX_WAIT_FOR_MORE_MS))
   return Math.min((Math.max(worthwhile, 1) - level) / tokensPerMs, leaseMs)
 }

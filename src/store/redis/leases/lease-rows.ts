@@ -7,7 +7,10 @@ import type { FleetCounter } from '../fleet-counter.ts'
 import { KeyLeases } from './key-leases.ts'
 import { isRunningOut, tokensToLease } from './lease-returns.ts'
 
-/** Covered by a lease; refused by Redis a short time ago; not covered, but could be; or never leased. */
+/**
+ * How leases answer for a row: a lease covers it; Redis refused it a short time ago; no lease covers it, but one could; or it is never
+ * leased.
+ */
 export type Coverage = typeof COVERED | typeof REFUSED | typeof UNCOVERED | typeof UNLEASED
 
 export const COVERED = 0
@@ -16,28 +19,28 @@ export const UNCOVERED = 2
 const UNLEASED = 3
 
 /**
- * Checks and takes the leases of one question, under the locks of all its rows. One object is used for all questions, one after the other, so
- * that a question allocates nothing: read its fields before the next one.
+ * Checks and takes the leases of one question, under the locks of all its rows. The object is reused for one question after another, so
+ * that none of them allocates: its fields must be read before the next one.
  */
 export class LeaseRows {
-  /** No more leases are asked for. */
+  /** Whether leases are no longer asked for. */
   isClosed = false
   coverages = new Uint8Array(0)
-  /** Tokens that the row's recent use calls for, and tokens to lease: none while the key has a note that they were asked for. */
+  /** Tokens that the row's recent use calls for, and tokens to lease, which is 0 while the key has a note that a lease was asked for. */
   wants = new Float64Array(0)
   asks = new Float64Array(0)
-  /** For rows at no cost: tokens that are leased here. Whoever looks at a counter wants to know of them too. */
+  /** For rows that take nothing: tokens that are leased here, which count as left when a counter is inspected. */
   lefts = new Float64Array(0)
-  /** The block that the row's token was taken from: tag and end. */
+  /** Tag and end of the block that the row's token was taken from. */
   blockLows = new Int32Array(0)
   endsMs = new Float64Array(0)
-  /** Where the keys are in the table. */
+  /** Positions of the keys in the table. */
   readonly located: TableRows
-  /** By row. */
+  /** Leases of the key of each row. */
   readonly #keys: KeyLeases[] = []
   readonly #wallMs: () => number
   readonly #local: EmbeddedStore
-  /** Of this process's own counters. Unused: the results come from the leases. */
+  /** Results of charging this process's own counters. They are ignored: the results of a decision come from the leases. */
   readonly #own = new ChargeResults()
   readonly #leaseMs: number
 
@@ -49,8 +52,8 @@ export class LeaseRows {
   }
 
   /**
-   * Takes a token for each row that a lease covers, unless another row is refused; with `takes` false, only checks. Writes levels and
-   * waits into `results`. Returns REFUSED if any row is, COVERED if all rows are, else UNCOVERED.
+   * Takes a token for each row that a lease covers, unless another row is refused; if `takes` is false, only checks. Writes levels and
+   * waits to `results`. Returns REFUSED if any row is refused, COVERED if all rows are covered, else UNCOVERED.
    */
   ask(takes: boolean, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Coverage {
     const rows = this.located
@@ -60,9 +63,9 @@ export class LeaseRows {
     const coverage = this.#readAll(takes, charges, results, nowMs)
     if (takes && coverage !== REFUSED) {
       this.#takeHeld(rows.length)
-      // This claims slots, maybe ones that were read above: their indexes are not used from here on.
+      // This may claim slots that were read above, so their indexes must not be used from here on.
       this.#noteAsked(charges, nowMs)
-      // As with all that is taken from the fleet, this process counts its own share.
+      // Like everything that is taken from the fleet, these tokens are charged to this process's own counters.
       if (coverage === COVERED) this.#local.chargeLocked(rows, charges, this.#own, nowMs, wallMs)
     }
     rows.unlock()
@@ -116,7 +119,7 @@ export class LeaseRows {
     return leases.left
   }
 
-  /** Tokens to lease before those held are used up; 0: none yet. */
+  /** Returns how many tokens to lease before those held are used up, or 0 if it is too early. */
   #askAhead(leases: KeyLeases, nowMs: number): number {
     leases.measure(nowMs)
     const { left, used, elapsedMs } = leases
@@ -135,7 +138,7 @@ export class LeaseRows {
     }
   }
 
-  /** One renewal at a time for each key: a thread that finds the note does not ask. The note expires, in case this thread dies. */
+  /** Allows one renewal at a time for each key: a thread that finds the note does not ask. The note expires, in case this thread dies. */
   #noteAsked(charges: Charges, nowMs: number): void {
     const { asks } = this
     for (let row = 0; row < charges.length; row++) {

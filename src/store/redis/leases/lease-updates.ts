@@ -16,7 +16,7 @@ export interface LeaseUpdateParts {
   readonly listener: LeaseListener
 }
 
-/** Changes the leases of keys in the table after a call to Redis: grants, refusals, failures and resets. */
+/** Updates the leases of keys in the table after a call to Redis: for grants, refusals, failures and resets. */
 export class LeaseUpdates {
   readonly #parts: LeaseUpdateParts
   readonly #table: SharedTable
@@ -29,8 +29,8 @@ export class LeaseUpdates {
   }
 
   /**
-   * Adds a grant to the key's leases, of which the decision used `cost`; Redis has `seen` left. What the leases cannot keep goes back at
-   * once, and so does all of it with `isClosed`. Returns the tokens held.
+   * Adds a grant to the key's leases. The decision itself took `cost`, and Redis has `seen` left. Tokens that the leases cannot keep are
+   * given back at once; with `isClosed`, all of them are. Returns the tokens held.
    */
   add(row: UncoveredRow, key: string, cost: number, grant: Grant, seen: number, sentMs: number, isClosed: boolean): number {
     const { clock, leaseMs, listener } = this.#parts
@@ -50,7 +50,7 @@ export class LeaseUpdates {
     listener.onTokens('leased', leased)
     const limit = counter.limit as BucketLimit
     if (slot >= 0) this.#returns.add({ key, limit, set, blockLow, high, endMs, leasedMs })
-    // Redis would not take them back: its counter was reset since.
+    // Redis would not take these tokens back, because its counter was reset since.
     else if (isVoid) listener.onTokens('lost', leased)
     else void this.#returns.giveBack(key, limit, leased, leasedMs)
     return left
@@ -70,7 +70,7 @@ export class LeaseUpdates {
     }
   }
 
-  /** The call failed: another thread may ask for a lease at once. */
+  /** Removes the notes of a call that failed, so that another thread may ask for a lease at once. */
   fail(rows: readonly UncoveredRow[]): void {
     for (const row of rows) {
       if (row.ask === 0) continue
@@ -88,7 +88,7 @@ export class LeaseUpdates {
     }
   }
 
-  /** The row's counter was reset: its leases and notes are void. Their tokens do not go back. */
+  /** Drops the leases and notes of a row whose counter was reset. Their tokens are not given back. */
   forget(charges: Charges, row: number): void {
     const counter = charges.counters[row] as FleetCounter
     if (!counter.isLeasable) return
@@ -101,21 +101,21 @@ export class LeaseUpdates {
     if (unused > 0) this.#parts.listener.onTokens('lost', unused)
   }
 
-  /** Notes the outcome of an ask, `seen` being left in Redis. Under the lock. */
+  /** Notes the outcome of a request for a lease, after which `seen` was left in Redis. The caller holds the set's lock. */
   #noteGrant(leases: KeyLeases, row: UncoveredRow, leased: number, seen: number, nowMs: number): void {
     const untilMs = nowMs + this.#refusalMs(row, seen)
-    // Where the fleet wants more than there is, every instance would ask for each single token as it comes back.
+    // If the fleet wants more than there is, every instance would otherwise ask for each single token as it is refilled.
     if (leases.isScarce && leased < row.ask / 2) leases.noteRefused(untilMs, untilMs, nowMs)
     else if (leased === 0) leases.noteAsked(untilMs, nowMs)
     else leases.forgetNote()
   }
 
-  /** Under the lock. */
+  /** The caller holds the set's lock. */
   #isResetSince({ set, low, high }: UncoveredRow, takenMs: number): boolean {
     return this.#parts.local.isResetSince(set, low, high, takenMs)
   }
 
-  /** Also locks the set; the caller unlocks it. */
+  /** Locks the set and returns the key's leases. The caller unlocks the set. */
   #lockedLeases({ set, low, high, counter }: Pick<UncoveredRow, 'set' | 'low' | 'high' | 'counter'>): KeyLeases {
     const { leaseMs, clock } = this.#parts
     const leases = new KeyLeases(this.#table, leaseMs, () => clock.wallMs())

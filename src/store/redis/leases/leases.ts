@@ -14,8 +14,8 @@ export interface LeaseParts extends LeaseUpdateParts {
 }
 
 /**
- * Tokens of plain buckets, pre-fetched from Redis in blocks. Each is used within `leaseMs` of the moment before it was asked for, or
- * not at all: what a window admits was taken from Redis in that window, or in the `leaseMs` before it.
+ * Tokens of plain buckets, pre-fetched from Redis in blocks. Each token is used within `leaseMs` of sending the request for it, or not at
+ * all: whatever is admitted in a span of time was taken from Redis in that span, or in the `leaseMs` before it.
  */
 export class Leases {
   readonly #parts: LeaseParts
@@ -33,12 +33,12 @@ export class Leases {
     this.#updates = new LeaseUpdates(parts, this.#returns)
   }
 
-  /** For so long at most a lease, or a remembered refusal, is used. */
+  /** The longest that a lease, or a remembered refusal, is used. */
   get lifeMs(): number {
     return this.#parts.leaseMs
   }
 
-  /** From now on, unused tokens go back automatically. */
+  /** Starts giving back unused tokens automatically. */
   start(): void {
     const { clock, leaseMs } = this.#parts
     this.#timer = setInterval(() => void this.sweep(clock.nowMs()), leaseMs / 8).unref()
@@ -58,7 +58,7 @@ export class Leases {
   }
 
   /**
-   * Decides by leases or remembered refusals, with levels and waits in `results`. Where they are not enough, returns what to ask of
+   * Decides by leases or remembered refusals, and writes levels and waits to `results`. If these are not enough, returns what to ask of
    * Redis; the caller then calls `onReply` or `onFailure`. A check takes and leases nothing.
    */
   decide(action: 'take' | 'check', charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean | RemoteRequest {
@@ -70,7 +70,7 @@ export class Leases {
     return request ?? true
   }
 
-  /** Redis replied to `calls`; levels and waits are in `results`. */
+  /** Applies the replies of Redis to `calls`; levels and waits are in `results`. */
   onReply(request: RemoteRequest, fits: boolean, charges: Charges, results: ChargeResults, calls: readonly QueryCall[]): void {
     const { takes, held, uncovered, sentMs, rows, lefts } = request
     for (const { row, level } of held) {
@@ -81,19 +81,19 @@ export class Leases {
       if (lefts[i]! > 0)
         results.levels[row] = Math.min(results.levels[row]! + lefts[i]!, (charges.counters[row]!.limit as BucketLimit).burst)
     }
-    // A check leaves nothing behind: inspecting a counter changes no decision.
+    // A check leaves nothing behind, so that inspecting a counter changes no decision.
     if (!takes) return
     if (fits) for (const row of uncovered) this.#onTaken(row, charges, results, grantOf(calls, row.row), sentMs)
     else this.#onRefusal(request, results)
   }
 
-  /** No reply, or an error. */
+  /** Called if Redis did not reply, or replied with an error. */
   onFailure({ takes, uncovered, held }: RemoteRequest): void {
     this.#updates.fail(uncovered)
     if (takes) this.#updates.putBack(held, this.#parts.clock.nowMs())
   }
 
-  /** The row's counter was reset: its leases and notes are void. Their tokens do not go back. */
+  /** Drops the leases and notes of a row whose counter was reset. Their tokens are not given back. */
   forget(charges: Charges, row: number): void {
     this.#updates.forget(charges, row)
   }
@@ -149,7 +149,7 @@ export class Leases {
     this.#renewals.delete(renewal)
   }
 
-  /** After a failure, the key is not asked for again until its note ends. */
+  /** Asks for the next block. If that fails, the key is not asked for again until its note ends. */
   #renew(row: UncoveredRow, charges: Charges, sentMs: number): Promise<void> {
     const { shared, local, clock } = this.#parts
     return leaseAlone(row, charges, shared, local, sentMs, clock.wallMs(), (lease) => {
@@ -176,14 +176,14 @@ export interface RenewedLease {
   readonly key: string
   readonly grant: Grant
   readonly level: number
-  /** What was asked, for charges of this row alone. */
+  /** The calls that asked for the lease, and their charges, which are of this row alone. */
   readonly calls: readonly QueryCall[]
   readonly charges: Charges
 }
 
 /**
- * Asks for a lease without a decision, in the background. Calls `onLease` in the same turn as the reply, because a decision whose reply comes
- * with it must find the lease. Resolves after that, or when there is none. Never rejects because of Redis.
+ * Asks for a lease in the background, without a decision. Calls `onLease` in the same turn as the reply, because a decision whose reply
+ * arrives with it must find the lease. Resolves after that, or when there is no lease. Never rejects because of Redis.
  */
 async function leaseAlone(
   { row, counter, ask }: UncoveredRow,
@@ -194,7 +194,7 @@ async function leaseAlone(
   wallMs: number,
   onLease: (lease: RenewedLease) => void,
 ): Promise<void> {
-  // The caller's charges are used for another decision before Redis replies.
+  // The caller's charges are reused for another decision before Redis replies, so they are copied.
   const charges = new Charges()
   for (let i = valuesFrom[row]!; i < valuesFrom[row + 1]!; i++) charges.addValue(values[i]!)
   charges.add(counter, 0)

@@ -1,24 +1,24 @@
-/** The calls of one turn of the event loop: sent in one write, with one deadline. */
+/** The calls of one turn of the event loop, which are sent in one write and have one deadline. */
 export interface WriteBatch {
   readonly sentMs: number
-  /** When its calls are given up, by the clock of the deadlines. */
+  /** When its calls time out, by the clock of the deadlines. */
   readonly dueMs: number
-  /** Empty once all of them are done. */
+  /** Becomes empty once all calls are done. */
   calls: readonly Call[]
   pendingCount: number
 }
 
-/** A command sent to Redis. Settled once, by its reply, by its deadline, or by the end of its connection. */
+/** A command sent to Redis. It is finished once, by its reply, by its deadline, or by the end of its connection. */
 export class Call {
   readonly name: string
   readonly args: readonly string[]
-  /** Set for EVALSHA, to be sent in full where Redis does not have it. */
+  /** Set for EVALSHA, so that the script can be sent in full if Redis does not have it. */
   readonly script: Script | undefined
   readonly reply: Promise<unknown>
   isDone = false
-  /** Set when it is sent. */
+  /** Set when the call is sent. */
   batch: WriteBatch | undefined
-  /** Called at the deadline. Set by the node that the call was sent to last. */
+  /** Called at the deadline. It is set by the node that the call was last sent to. */
   onTimeout: ((call: Call) => void) | undefined
   redirections = 0
   #resolve!: (reply: unknown) => void
@@ -56,12 +56,12 @@ export class Call {
 }
 
 /**
- * Timers after which the link stops waiting for a server: of calls, of each step to a connection, of the first use. Tests hold them, so
- * that no server is given up because a machine is slow. Pauses before another attempt are not among them.
+ * Timers after which the link stops waiting for a server: for the reply to a call, for each step to a connection, and for the first use.
+ * Tests control them, so that a slow machine never makes a server time out. Pauses before another attempt are not among them.
  */
 export interface Deadlines {
   nowMs(): number
-  /** Returns what cancels it. */
+  /** Calls `run` after `ms`. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void
 }
 
@@ -74,12 +74,12 @@ export const realDeadlines: Deadlines = {
 }
 
 /**
- * What became of a command that failed. `not_sent`: it was never sent. `refused`: Redis replied with an error, so nothing was done.
+ * The outcome of a command that failed. `not_sent`: it was never sent. `refused`: Redis replied with an error, so nothing was done.
  * `unknown`: it may have been done.
  */
 export type CallOutcome = 'not_sent' | 'refused' | 'unknown'
 
-/** A call to Redis that failed. `code` is Redis's own word (LOADING, OOM …), or one of ours in lower case. */
+/** A call to Redis that failed. `code` is that of Redis (LOADING, OOM …), or one of ours in lower case. */
 export class LinkError extends Error {
   override readonly name = 'LinkError'
   readonly outcome: CallOutcome
@@ -95,6 +95,6 @@ export class LinkError extends Error {
 /** A Lua script that Redis runs. */
 export interface Script {
   readonly text: string
-  /** SHA-1 of the text, as EVALSHA wants it. */
+  /** SHA-1 of the text, as EVALSHA expects it. */
   readonly sha: string
 }

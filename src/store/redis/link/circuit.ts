@@ -1,12 +1,12 @@
 import { Backoff } from '../../../time/clock.ts'
 import type { Deadlines } from './call.ts'
 
-/** How long the first connection may take before it is reported. What fails sooner is reported with its reason. */
+/** How long the first connection may take before it is reported. A failure before that is reported at once, with its reason. */
 const QUIET_START_MS = 2000
 
 /**
- * Whether a node may be called. Open at first, until a probe succeeds; from then on it opens at each failure. While it is
- * open, it is probed until a probe succeeds. Each change is reported once.
+ * Decides whether a node may be called. The circuit starts open and closes when a probe succeeds; from then on it opens at each failure.
+ * While it is open, the node is probed until a probe succeeds. Each change is reported once.
  */
 export class Circuit {
   isOpen = true
@@ -44,7 +44,7 @@ export class Circuit {
     this.#report(false, reason)
   }
 
-  /** Ends the probes, without a report. */
+  /** Stops probing, without a report. */
   stop(): void {
     this.#endQuietStart()
     clearTimeout(this.#probeTimer)
@@ -60,7 +60,7 @@ export class Circuit {
 
 const IDLE_MS = 1000
 
-/** Probes after a second without replies: without calls, an unreachable server would go unnoticed. */
+/** Probes after a second without replies: if there were no calls, an unreachable server would go unnoticed. */
 export class IdleWatch {
   readonly #probe: () => void
   #lastReplyMs = performance.now()
@@ -83,7 +83,7 @@ export class IdleWatch {
     return setTimeout(this.#onTimer, Math.ceil(waitMs)).unref()
   }
 
-  // One timer that is armed again when it fires, instead of one for each reply.
+  // One timer is armed again when it fires, instead of one for each reply.
   readonly #onTimer = (): void => {
     const idleMs = performance.now() - this.#lastReplyMs
     const isIdle = idleMs >= IDLE_MS

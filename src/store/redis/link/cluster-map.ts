@@ -7,7 +7,7 @@ export const SLOTS = 16384
 /** Which master serves which slots, as one node of the cluster sees it. */
 export interface ClusterMap {
   readonly ranges: readonly SlotRange[]
-  /** Masters and replicas: where to fetch the next map from. */
+  /** Masters and replicas, from which the next map can be fetched. */
   readonly members: readonly Endpoint[]
 }
 
@@ -17,13 +17,13 @@ interface SlotRange {
   readonly master: Endpoint
 }
 
-/** Reads the reply to CLUSTER SLOTS. An empty host stands for the one that was asked. */
+/** Reads the reply to CLUSTER SLOTS. An empty host means the one that was asked. */
 export function readClusterSlots(reply: unknown, asked: Endpoint): ClusterMap {
   const ranges: SlotRange[] = []
   const members: Endpoint[] = []
   for (const [first, last, ...nodes] of reply as [number, number, ...(readonly [string | null, number])[]][]) {
     const endpoints = nodes.map(([host, port]) => ({ host: host || asked.host, port }))
-    // "?" stands for a node whose name is not known yet.
+    // "?" means a node whose name is not known yet.
     members.push(...endpoints.filter(({ host }) => host !== '?'))
     const master = endpoints[0]
     if (master !== undefined && master.host !== '?') ranges.push({ first, last, master })
@@ -31,7 +31,7 @@ export function readClusterSlots(reply: unknown, asked: Endpoint): ClusterMap {
   return { ranges, members }
 }
 
-/** Reads "MOVED 3999 127.0.0.1:6381" or "ASK …". The host may be missing, and IPv6 has no brackets here. */
+/** Reads "MOVED 3999 127.0.0.1:6381" or "ASK …". The host may be missing, and IPv6 addresses have no brackets here. */
 export function readRedirection(message: string, asked: Endpoint): { readonly slot: number; readonly endpoint: Endpoint } | undefined {
   const [, slotText, host, portText] = /^(?:MOVED|ASK) (\d{1,5}) (\S*):(\d{1,5})$/.exec(message) ?? []
   const slot = Number(slotText)
@@ -46,7 +46,7 @@ interface FetchOptions {
   readonly deadlines: Deadlines
 }
 
-/** Asks a node of a cluster for its map, over a connection of its own: the node need not be one that we use. */
+/** Asks a node of a cluster for its map, over a connection of its own, because the node need not be one that we use. */
 export async function fetchClusterMap(
   address: ClusterAddress,
   endpoint: Endpoint,
@@ -69,7 +69,7 @@ export async function fetchClusterMap(
     await client.connect()
     return readClusterSlots(await client.cluster('SLOTS'), endpoint)
   } catch (error) {
-    // ioredis rejects with "Connection is closed", whatever closed it.
+    // ioredis rejects with "Connection is closed", whatever the reason.
     throw cause ?? error
   } finally {
     cancel()
@@ -78,7 +78,10 @@ export async function fetchClusterMap(
   }
 }
 
-/** The cluster slot of a key: CRC16 (XMODEM) of what is between its first { and the next }, or of the whole key where that is empty. */
+/**
+ * Returns the cluster slot of a key: CRC16 (XMODEM) of the text between its first { and the next }, or of the whole key if that text is
+ * missing or empty.
+ */
 export function hashSlot(key: string): number {
   const open = key.indexOf('{')
   const close = open < 0 ? -1 : key.indexOf('}', open + 1)
@@ -86,7 +89,7 @@ export function hashSlot(key: string): number {
   return crc16(hashed) % SLOTS
 }
 
-/** Of the text's UTF-8 bytes. Keys are ASCII, except for the prefix that an operator sets. */
+/** Computes the CRC of the text's UTF-8 bytes. Keys are ASCII, except for the prefix that an operator sets. */
 function crc16(text: string): number {
   let crc = 0
   for (let i = 0; i < text.length; i++) {

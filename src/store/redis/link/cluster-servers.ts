@@ -11,21 +11,21 @@ import type { Servers, ServersOptions } from './servers.ts'
 const MAX_REDIRECTIONS = 5
 /** Enough to find a key for each of a thousand masters that share the slots. */
 const MAX_PROBE_KEYS = 20_000
-/** How long a node without slots, to which one is being moved, is kept after its last call. */
+/** How long a node without slots, to which a slot is being moved, is kept after its last call. */
 const IMPORTING_MS = 10_000
 
 /**
- * The masters of a cluster. The map of slots is fetched at startup, after a MOVED reply, and repeatedly while a node is
- * unreachable. A call is sent to another node only if the first one said that it did not serve it.
+ * The masters of a cluster. The map of slots is fetched at startup, after a MOVED reply, and repeatedly while a node is unreachable. A call
+ * is sent to another node only if the first one replied that it does not serve the key.
  */
 export class ClusterServers implements Servers {
   readonly #options: ServersOptions
   readonly #address: ClusterAddress
-  /** Of the cluster as a whole: open while a slot has no known master. */
+  /** Circuit of the cluster as a whole, which is open while a slot has no known master. */
   readonly #circuit: Circuit
   readonly #nodes = new Map<string, RedisNode>()
   readonly #importingMs = new Map<RedisNode, number>()
-  /** By node, for the current slots; undefined where it serves none of our keys. */
+  /** Probe keys by node, for the current slots; undefined if the node serves none of our keys. */
   readonly #probeKeys = new Map<RedisNode, string | undefined>()
   #slots: (RedisNode | undefined)[] = new Array(SLOTS).fill(undefined)
   #members: readonly Endpoint[] = []
@@ -71,7 +71,7 @@ export class ClusterServers implements Servers {
       try {
         const map = await fetchClusterMap(this.#address, endpoint, { signal: this.#closing.signal, deadlines: this.#options.deadlines })
         if (this.#closing.signal.aborted) return
-        // A node that was reset or has not joined yet has an empty map; others may not.
+        // A node that was reset or has not joined yet has an empty map, but others may know the slots.
         if (map.ranges.length === 0) throw new Error('its map has no slots')
         return this.#apply(map)
       } catch (error) {
@@ -83,7 +83,7 @@ export class ClusterServers implements Servers {
     if (this.#members.length === 0) this.#circuit.open(failure)
   }
 
-  /** Usable nodes first: one that was unreachable may have an old map. */
+  /** Puts usable nodes first, because one that was unreachable may have an old map. */
   #mapSources(): Endpoint[] {
     const rank = (endpoint: Endpoint) => (this.#nodes.get(endpointText(endpoint))?.isUsable ? 0 : 1)
     const members = [...this.#members].sort((a, b) => rank(a) - rank(b))
@@ -135,7 +135,10 @@ export class ClusterServers implements Servers {
     return key === undefined ? undefined : this.#options.probe(key)
   }
 
-  /** The hash tag decides the slot. One in the prefix wins over ours, and then all keys belong to one node. */
+  /**
+   * Finds a key that the node serves. The hash tag decides the slot; if the prefix has one, it wins over ours, and all keys belong to one
+   * node.
+   */
   #findProbeKey(node: RedisNode): string | undefined {
     for (let i = 0; i < MAX_PROBE_KEYS; i++) {
       const key = `${this.#options.prefix}probe:{${i}}`

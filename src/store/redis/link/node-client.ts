@@ -3,32 +3,32 @@ import type { Deadlines } from './call.ts'
 import type { Endpoint, RedisAddress } from './redis-address.ts'
 
 const SENTINEL_REPLY_MS = 1000
-/** How long the server may take to close after us. */
+/** How long the server may take to close its end after us. */
 const DISCONNECT_MS = 200
 
 /**
- * ioredis without anything that repeats commands: it connects on request, sends a command once or not at all, and rejects
- * pending commands as soon as the connection ends.
+ * Options for ioredis that switch off everything that repeats commands: it connects on request, sends a command once or not at all, and
+ * rejects pending commands as soon as the connection ends.
  */
 const OPTIONS = {
   lazyConnect: true,
-  // We reconnect ourselves: ioredis then rejects everything in its queue when a connection ends, instead of keeping it.
+  // We reconnect ourselves: when a connection ends, ioredis then rejects everything in its queue instead of keeping it.
   retryStrategy: () => null,
   maxRetriesPerRequest: 0,
   autoResendUnfulfilledCommands: false,
   enableOfflineQueue: false,
-  // Our probe says more: INFO needs rights of its own, and gets no reply while Redis is loading.
+  // Our probe says more than INFO, which needs rights of its own and gets no reply while Redis is loading.
   enableReadyCheck: false,
   autoResubscribe: false,
   protocol: 2,
   connectionName: 'edge',
   disableClientInfo: true,
-  // The users of the client have timeouts of their own, with a reason.
+  // The users of the client have timeouts of their own, which give a reason.
   connectTimeout: 0,
   disconnectTimeout: DISCONNECT_MS,
 } satisfies RedisOptions
 
-/** A client of one server, or of the master that sentinels name. It is not connected yet. */
+/** Creates a client of one server, or of the master that sentinels name. It is not connected yet. */
 export function createNodeClient(address: RedisAddress, endpoint: Endpoint | undefined): Redis {
   const { isTls, password } = address
   const username = userOf(address.username, password)
@@ -44,7 +44,7 @@ export function createNodeClient(address: RedisAddress, endpoint: Endpoint | und
     sentinelTLS: options.tls,
     enableTLSForSentinelMode: isTls,
     sentinelCommandTimeout: SENTINEL_REPLY_MS,
-    // Of the sentinels, and of the master that they name.
+    // This timeout applies to the sentinels, and to the master that they name.
     connectTimeout: CONNECT_STEP_MS,
     // One round over all sentinels is one attempt to connect.
     sentinelRetryStrategy: () => null,
@@ -52,14 +52,14 @@ export function createNodeClient(address: RedisAddress, endpoint: Endpoint | und
 }
 
 /**
- * A password alone is the default user's. With the name, a server that needs no password accepts it; without, it returns an error, and
- * ioredis prints a line of its own.
+ * A password without a user is that of the user `default`. If the user is named, a server that needs no password accepts both; otherwise it
+ * returns an error, and ioredis prints a line of its own.
  */
 function userOf(username: string | undefined, password: string | undefined): string | undefined {
   return username ?? (password === undefined ? undefined : 'default')
 }
 
-/** Resolves when its socket is closed, or did not close in time. */
+/** Disconnects the client. Resolves when its socket has closed, or has not closed in time. */
 export async function endClient(client: Redis): Promise<void> {
   if (client.status === 'end' || client.status === 'wait') return
   const ended = new Promise<void>((resolve) => {
@@ -73,17 +73,17 @@ export async function endClient(client: Redis): Promise<void> {
   await ended
 }
 
-/** How long each step to a connection may take. Shorter than the circuit's quiet startup, so that the first report has the reason. */
+/** How long each step to a connection may take. It is shorter than the circuit's quiet start, so that the first report has the reason. */
 const CONNECT_STEP_MS = 1500
 
-/** Ends an attempt to connect that hangs, with the step at which it did. */
+/** Ends an attempt to connect that hangs, with an error that names the step at which it did. */
 export class ConnectWatch {
   readonly #client: Redis
   readonly #isTls: boolean
   readonly #deadlines: Deadlines
   #cancel: (() => void) | undefined
 
-  /** `hasSentinels`: they are asked before there is a connection, with timeouts of their own. */
+  /** `hasSentinels`: sentinels are asked before there is a connection, with timeouts of their own. */
   constructor(client: Redis, isTls: boolean, hasSentinels: boolean, deadlines: Deadlines) {
     this.#client = client
     this.#isTls = isTls
@@ -100,7 +100,7 @@ export class ConnectWatch {
 
   #arm(step: 'connecting' | 'connect'): void {
     this.#cancel?.()
-    // The sockets are read once more before: it may be our own event loop that was late.
+    // The sockets are read once more before the check, because our own event loop may have been late.
     this.#cancel = this.#deadlines.after(CONNECT_STEP_MS, () => setImmediate(() => this.#check(step)))
   }
 

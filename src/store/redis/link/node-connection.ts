@@ -8,7 +8,7 @@ import type { Endpoint, RedisAddress } from './redis-address.ts'
 export interface ConnectionOptions {
   readonly name: string
   readonly address: RedisAddress
-  /** Undefined: the master that the sentinels name. */
+  /** Undefined means the master that the sentinels name. */
   readonly endpoint: Endpoint | undefined
   readonly listener: LinkListener
   readonly deadlines: Deadlines
@@ -16,7 +16,7 @@ export interface ConnectionOptions {
 
 const CLOSED = 'the connection was closed'
 
-/** The ioredis client of one server. Connects at once, and again after each end, with a backoff. */
+/** The ioredis client of one server. It connects at once, and reconnects with a backoff whenever the connection ends. */
 export class NodeConnection {
   readonly #options: ConnectionOptions
   readonly #onDown: (reason: string) => void
@@ -27,7 +27,7 @@ export class NodeConnection {
   #isClosed = false
   /** Why the connection is about to end. */
   #failure: string | undefined
-  /** The error of the last sentinel asked. */
+  /** The error of the sentinel that was asked last. */
   #sentinelFailure: string | undefined
 
   constructor(options: ConnectionOptions, onReady: () => void, onDown: (reason: string) => void) {
@@ -59,12 +59,12 @@ export class NodeConnection {
     return command.promise
   }
 
-  /** The server serves: the next reconnection is quick. */
+  /** Makes the next reconnection quick, because the server has replied. */
   resetBackoff(): void {
     this.#backoff.reset()
   }
 
-  /** Ends the connection; the next one may lead to another server. */
+  /** Ends the connection. The next one may lead to another server. */
   reconnect(): void {
     this.#client.disconnect(true)
   }
@@ -73,7 +73,10 @@ export class NodeConnection {
     this.#client.stream.destroy(new Error(reason))
   }
 
-  /** Sends what was written, then ends. Resolves when it has ended, or did not end in time. Calls nothing from now on. */
+  /**
+   * Sends what was written, then ends the connection. Resolves when it has ended, or has not ended in time. No callback is called from now
+   * on.
+   */
   close(): Promise<void> {
     this.#isClosed = true
     this.#connectWatch.stop()
@@ -84,7 +87,7 @@ export class NodeConnection {
   #connect(): void {
     this.#failure = undefined
     this.#sentinelFailure = undefined
-    // A failure is also emitted as an event.
+    // A failure is also emitted as an event, and handled there.
     this.#client.connect().catch(() => {})
   }
 
@@ -109,27 +112,27 @@ export class NodeConnection {
 
 const MAX_LENGTH = 300
 
-/** OpenSSL's codes where the server replies to a TLS handshake in plain text. */
+/** OpenSSL's codes for a server that replies to a TLS handshake in plain text. */
 const NOT_TLS: ReadonlySet<unknown> = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'])
 
-/** What went wrong, without the secrets of the address: a server may repeat what it was sent. */
+/** Describes an error without the secrets of the address, because a server may repeat what it was sent. */
 export function errorText(error: unknown, address: RedisAddress): string {
   let text = knownCause(error) ?? messageOf(error)
   for (const secret of secretsOf(address)) if (secret) text = text.replaceAll(secret, '…')
   return text.length > MAX_LENGTH ? `${text.slice(0, MAX_LENGTH)}…` : text
 }
 
-/** For errors whose own message is misleading. */
+/** Explains errors whose own message is misleading. */
 function knownCause(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
-  // From a client that is not authenticated, Redis does not read a call as long as ours.
+  // Redis does not read a call as long as ours from a client that is not authenticated.
   if (/unauthenticated (multi)?bulk length/.test(error.message)) return 'NOAUTH a password is needed'
   if ('code' in error && NOT_TLS.has(error.code)) return 'it does not speak TLS'
   return undefined
 }
 
 function messageOf(error: unknown): string {
-  // A host with several addresses: one error for each, and no message of its own.
+  // A host with several addresses gives one error for each of them, and no message of its own.
   if (error instanceof AggregateError && error.message === '') return error.errors.map(messageOf).join('; ')
   return error instanceof Error ? error.message : String(error)
 }

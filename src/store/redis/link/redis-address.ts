@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 
-/** Where Redis or Valkey is, and the credentials. */
+/** Address and credentials of Redis or Valkey. */
 export type RedisAddress = SingleAddress | SentinelAddress | ClusterAddress
 
 export interface SingleAddress extends Access {
@@ -21,7 +21,7 @@ export interface SentinelAddress extends Access {
 
 export interface ClusterAddress extends Access {
   readonly kind: 'cluster'
-  /** Nodes to get the map of the cluster from. */
+  /** Nodes from which the map of the cluster can be fetched. */
   readonly nodes: readonly Endpoint[]
 }
 
@@ -68,7 +68,7 @@ export function parseRedisAddress(text: string): RedisAddress {
   return { kind: 'cluster', ...access, nodes: endpoints }
 }
 
-/** Hosts and ports, for logs; never a secret. */
+/** Returns hosts and ports for logs, and never a secret. */
 export function describeRedisAddress(address: RedisAddress): string {
   switch (address.kind) {
     case 'single':

@@ -4,7 +4,10 @@ import type { LinkOptions } from './link-options.ts'
 import { OneServer, type Servers } from './servers.ts'
 import { WriteBatches } from './write-batches.ts'
 
-/** One worker's connection to Redis: one server, a Sentinel's master, or a cluster. No command is ever sent twice. */
+/**
+ * One worker's connection to Redis: one server, a Sentinel's master, or a cluster. A command is sent again only if Redis replied that it
+ * did not run it.
+ */
 export class RedisLink {
   readonly #deadlines: Deadlines
   readonly #batches: WriteBatches
@@ -21,27 +24,30 @@ export class RedisLink {
     this.#servers = address.kind === 'cluster' ? new ClusterServers(serversOptions, address) : new OneServer(serversOptions, address)
   }
 
-  /** Keys of one group can be used in one call: the hash slot in a cluster, else 0. */
+  /** Returns the group of a key: its hash slot in a cluster, else 0. Keys of one group can be used in one call. */
   groupOf(key: string): number {
     return this.#servers.groupOf(key)
   }
 
-  /** Whether the node of that group should be called: false while its circuit is open, or before the first connection. */
+  /** Returns whether the node of that group should be called: false while its circuit is open, and before the first connection. */
   isUsable(group: number): boolean {
     return this.#servers.nodeOf(group)?.isUsable ?? false
   }
 
-  /** Runs a script on keys of one group. Rejects with a LinkError after timeoutMs at the latest. Ignores the circuit, if there is a connection. */
+  /**
+   * Runs a script on keys of one group, even if the circuit is open, as long as there is a connection. Rejects with a LinkError after
+   * timeoutMs at the latest.
+   */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
     return this.#send(keys[0]!, Call.ofScript(script, keys, args)) as Promise<string>
   }
 
-  /** A plain command; the same rules apply. */
+  /** Sends a plain command, under the same rules as `run`. */
   command(name: string, key: string, ...args: string[]): Promise<unknown> {
     return this.#send(key, new Call(name, [key, ...args]))
   }
 
-  /** Resolves when decisions can be made with it for the first time, or after waitMs. */
+  /** Resolves when Redis can serve decisions for the first time, or after waitMs. */
   firstUse(waitMs: number): Promise<void> {
     if (this.#wasWhole || this.#isClosed) return Promise.resolve()
     return new Promise((resolve) => {
@@ -55,7 +61,7 @@ export class RedisLink {
     })
   }
 
-  /** Pending calls fail, with an unknown outcome. */
+  /** Closes all connections. Pending calls fail with an unknown outcome. */
   async close(): Promise<void> {
     this.#isClosed = true
     for (const call of this.#batches.close()) call.fail(new LinkError('unknown', 'closed', 'the link was closed'))

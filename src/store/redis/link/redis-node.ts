@@ -5,10 +5,10 @@ import type { Probe } from './link-options.ts'
 import { type ConnectionOptions, errorText, NodeConnection } from './node-connection.ts'
 import type { WriteBatches } from './write-batches.ts'
 
-/** A connection without replies for this long, although it is probed, is replaced. */
+/** A connection that gives no reply for this long, although it is probed, is replaced. */
 const SILENCE_MS = 1000
 
-/** Error replies about the keys, which say nothing against the node. */
+/** Codes of error replies that are about the keys and say nothing against the node. */
 const KEY_ERRORS: ReadonlySet<string> = new Set(['TRYAGAIN', 'CROSSSLOT', 'WRONGTYPE'])
 
 const UNEXPECTED_REPLY = 'it does not answer like Redis'
@@ -16,17 +16,17 @@ const UNEXPECTED_REPLY = 'it does not answer like Redis'
 export interface NodeOptions extends ConnectionOptions {
   readonly timeoutMs: number
   readonly batches: WriteBatches
-  /** Undefined: the node serves no key of ours. */
+  /** Returns undefined if the node serves none of our keys. */
   readonly probe: () => Probe | undefined
-  /** What to do with a call that another node serves (MOVED, ASK); undefined outside of clusters. */
+  /** Handles a call that another node serves (MOVED, ASK); undefined outside of clusters. */
   readonly redirect: ((call: Call, refusal: LinkError, message: string) => void) | undefined
-  /** The circuit has opened, or is open and about to be probed once more. */
+  /** Called when the circuit has opened, and again with each probe while it is open. */
   readonly onTrouble: () => void
-  /** The circuit opened or closed. */
+  /** Called when the circuit opened or closed. */
   readonly onChange: () => void
 }
 
-/** One server: sends it calls, and keeps its circuit. */
+/** Sends calls to one server, and keeps its circuit. */
 export class RedisNode {
   readonly name: string
   readonly #options: NodeOptions
@@ -36,7 +36,7 @@ export class RedisNode {
   #pendingCount = 0
   #isProbing = false
   #isClosed = false
-  /** When the first of the calls was sent that timed out since the last reply; undefined: none did. */
+  /** When the first call was sent of those that timed out since the last reply; undefined if none did. */
   #silentSinceMs: number | undefined
 
   constructor(options: NodeOptions) {
@@ -53,7 +53,7 @@ export class RedisNode {
       options.deadlines,
     )
     this.#idleWatch = new IdleWatch(() => {
-      // Pending calls find out by themselves.
+      // Pending calls notice by themselves that the server is unreachable.
       if (this.isUsable && this.#pendingCount === 0) this.#probe()
     })
     const onReady = () => {
@@ -71,14 +71,14 @@ export class RedisNode {
     return this.#connection.isReady
   }
 
-  /** Sends a call, if there is a connection. */
+  /** Sends a call if there is a connection, or fails it. */
   send(call: Call): void {
     if (!this.isConnected) return call.fail(new LinkError('not_sent', 'not_connected', `${this.name} is not connected`))
     this.#options.batches.add(call, this.#connection.stream)
     this.#send(call, call.name, call.args)
   }
 
-  /** Sends a call that another node refused to serve. Its deadline stays. */
+  /** Sends a call that another node refused to serve. Its deadline stays the same. */
   sendRedirected(call: Call, isAsking: boolean, refusal: LinkError): void {
     if (!this.isConnected) {
       this.#options.listener.onError('reply', this.name, refusal.message)
@@ -89,7 +89,7 @@ export class RedisNode {
     this.#send(call, call.name, call.args)
   }
 
-  /** For a node that is no longer used: its circuit does not stay open. */
+  /** Closes a node that is no longer used, and its circuit first, so that the node does not stay reported as unreachable. */
   retire(reason: string): Promise<void> {
     if (!this.#isClosed) this.#circuit.close(reason)
     return this.close()
@@ -133,7 +133,7 @@ export class RedisNode {
 
   #onFailed(call: Call, name: string, error: unknown): void {
     let message = errorText(error, this.#options.address)
-    // It was written before the connection ended, so it may have been done.
+    // The call was written before the connection ended, so it may have been done.
     if (!(error instanceof ReplyError)) return call.fail(new LinkError('unknown', 'connection', `${this.name}: ${message}`))
     this.#noteReply(performance.now())
     if (call.isDone) return
@@ -143,14 +143,14 @@ export class RedisNode {
     const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
     if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal, message)
     this.#options.listener.onError('reply', this.name, message)
-    // Decisions are made by scripts: a plain command that is refused, for lack of rights say, does not stop them.
+    // Decisions are made by scripts, so a plain command that is refused, for example for lack of rights, does not open the circuit.
     if (call.script !== undefined && !KEY_ERRORS.has(code)) this.#onRefused(code, message)
     call.fail(refusal)
   }
 
   #onRefused(code: string, message: string): void {
     this.#openCircuit(message)
-    // A replica: by now, the name or the sentinels may lead to the master.
+    // This server is a replica: by now, the host name or the sentinels may lead to the master.
     if (code === 'READONLY' && this.isConnected) this.#connection.reconnect()
   }
 
@@ -159,7 +159,7 @@ export class RedisNode {
     this.#idleWatch.noteReply(nowMs)
   }
 
-  /** Redis does not have the script (yet, or after a restart or a flush): nothing was done. */
+  /** Sends the script itself, because Redis does not have it (yet, or since a restart or a flush) and so has done nothing. */
   #sendInFull(call: Call): void {
     this.#options.batches.cork(this.#connection.stream)
     this.#send(call, 'eval', [call.script!.text, ...call.args.slice(1)])
@@ -204,7 +204,10 @@ export class RedisNode {
   }
 }
 
-/** The first word of an error reply, such as OOM. Before Redis 7, an error inside a script follows a sentence about the script. */
+/**
+ * Returns the code at the start of an error reply, such as OOM. Before Redis 7, an error inside a script follows a sentence about the
+ * script.
+ */
 export function replyCode(message: string): string {
   const [, inScript] = /^ERR Error running script.*: -?([A-Z]{2,}) /s.exec(message) ?? []
   return inScript ?? /^[A-Z]+/.exec(message)?.[0] ?? 'ERR'

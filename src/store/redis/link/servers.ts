@@ -7,9 +7,9 @@ import type { WriteBatches } from './write-batches.ts'
 /** The servers behind an address: one, or the masters of a cluster. */
 export interface Servers {
   groupOf(key: string): number
-  /** Undefined: no node is known to serve that group. */
+  /** Returns undefined if no node is known to serve that group. */
   nodeOf(group: number): RedisNode | undefined
-  /** Whether decisions can be made on all keys. */
+  /** Returns whether decisions can be made on all keys. */
   isWhole(): boolean
   close(): Promise<void>
 }

@@ -2,8 +2,8 @@ import type { Writable } from 'node:stream'
 import type { Call, Deadlines, WriteBatch } from './call.ts'
 
 /**
- * Writes all calls of a turn of the event loop at once, and times out those without a reply, with one timer for all. Before a call
- * times out the sockets are read once more: if our own event loop was late, the replies are waiting there.
+ * Writes all calls of a turn of the event loop at once, and times out those without a reply, with one timer for all. Before a call times
+ * out, the sockets are read once more: if our own event loop was late, the replies are waiting there.
  */
 export class WriteBatches {
   readonly #timeoutMs: number
@@ -11,7 +11,7 @@ export class WriteBatches {
   #next: Call[] = []
   #corked: Writable[] = []
   #isScheduled = false
-  /** In the order in which they were sent. Finished ones are dropped with the next batch, or by the timer. */
+  /** Batches in the order in which they were sent. Finished ones are dropped with the next batch, or by the timer. */
   readonly #sent: WriteBatch[] = []
   #cancelTimer: (() => void) | undefined
 
@@ -20,13 +20,13 @@ export class WriteBatches {
     this.#deadlines = deadlines
   }
 
-  /** The caller writes the call to the stream next. */
+  /** Adds a call, which the caller writes to the stream next. */
   add(call: Call, stream: Writable): void {
     this.#next.push(call)
     this.cork(stream)
   }
 
-  /** What is written to the stream in this turn is sent at its end. */
+  /** Holds back what is written to the stream in this turn, and sends it at the end of the turn. */
   cork(stream: Writable): void {
     if (!this.#corked.includes(stream)) {
       stream.cork()
@@ -34,11 +34,11 @@ export class WriteBatches {
     }
     if (this.#isScheduled) return
     this.#isScheduled = true
-    // After the poll phase: requests that arrived on many connections share one write.
+    // This runs after the poll phase, so that requests that arrived on many connections share one write.
     setImmediate(this.#send)
   }
 
-  /** Stops waiting. Returns the calls that have no reply. */
+  /** Stops waiting for replies. Returns the calls that have none. */
   close(): Call[] {
     this.#cancelTimer?.()
     const pending = [...this.#sent.splice(0).flatMap(({ calls }) => calls), ...this.#next]
