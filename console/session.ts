@@ -1,9 +1,7 @@
 import { signal } from '@preact/signals'
 
 const NAME = 'edge_actor'
-/**
- * Only pages of this origin can read this key. It lets a tab that is opened later make changes too, because `GET session` does not return the token.
- */
+/** Only pages of this origin can read this key. It lets a tab that is opened later make changes too, because `GET session` does not return the token. */
 const CSRF_TOKEN = 'edge_csrf'
 /** Set while a session that edge could not be asked to end may still be valid. */
 const TO_END = 'edge_logged_out'

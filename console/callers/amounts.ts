@@ -1,7 +1,7 @@
 import type { CounterJson } from '../../src/admin/api/types.ts'
 import { formatDuration, formatMoney, formatNumber } from '../format.ts'
 
-/** What the number left of each kind of counter means. */
+/** Words that follow the amount left, for each kind of counter. */
 const LEFT: Readonly<Record<string, string>> = {
   bucket: 'left',
   minute: 'tokens left by the limit per minute',

@@ -10,10 +10,7 @@ export interface OverrideDraft {
   readonly values: CallerValues | undefined
 }
 
-/**
- * Initial values of the form that another view has asked for. They are not in the address, because values are personal data and browsers keep
- * addresses.
- */
+/** Initial values of the form that another view has asked for. They are not in the address, because values are personal data and browsers keep addresses. */
 export const draft = signal<OverrideDraft | undefined>(undefined)
 
 /** Opens the form for an override for this caller. */

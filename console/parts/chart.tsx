@@ -17,7 +17,7 @@ interface ChartSeries {
 }
 
 interface ChartProps {
-  /** What the chart shows and in which unit, such as `Decisions per second`. */
+  /** A description with its unit, such as `Decisions per second`. */
   readonly label: string
   /** Times in seconds since the epoch. */
   readonly times: readonly number[]

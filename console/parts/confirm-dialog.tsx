@@ -7,7 +7,7 @@ interface ConfirmDialogProps {
   /** Label of the button that confirms. */
   readonly action: string
   readonly isDangerous?: boolean
-  /** What will happen, and the fields that are needed. */
+  /** A description of what will happen, and the fields that are needed. */
   readonly children: ComponentChildren
   /** If it throws, the error is shown and the dialog stays open. */
   readonly onConfirm: (values: FormData) => Promise<void>

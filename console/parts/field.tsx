@@ -4,7 +4,7 @@ import { useId } from 'preact/hooks'
 interface FieldProps {
   readonly label: string
   readonly hint?: ComponentChildren
-  /** What is wrong with its value. */
+  /** Describes what is wrong with the control's value. */
   readonly error?: string | undefined
   /** Renders the control. The given properties must be spread onto an input, a select or a textarea. */
   readonly children: (control: ControlProps) => JSX.Element

@@ -7,7 +7,7 @@ interface FigureProps {
   readonly value: ComponentChildren
   readonly unit?: string
   readonly tone?: Tone
-  /** What the value is relative to, or since when it is counted. */
+  /** The reference of the value, or since when it is counted. */
   readonly note?: ComponentChildren
 }
 

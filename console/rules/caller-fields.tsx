@@ -7,7 +7,7 @@ interface CallerFieldsProps {
   readonly keys: readonly string[]
   /** Values that are already filled in. */
   readonly values: CallerValues
-  /** What to enter for a credential. */
+  /** Hint for the fields of credentials. */
   readonly credentialHint: string
   readonly error: string | undefined
 }

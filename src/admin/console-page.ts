@@ -35,9 +35,7 @@ const PROTECTION = [
 const NOT_BUILT =
   'This page was not built: that needs Node 20.19 or later. The API below /admin/v1/ and the commands, such as `edge status`, work without it.\n'
 
-/**
- * Yields the routes of the operators' page. It contains nothing secret, because it gets all it shows from the admin API. `folder` must end in `/`.
- */
+/** Yields the routes of the operators' page. It contains nothing secret, because it gets all it shows from the admin API. `folder` must end in `/`. */
 export function* consoleRoutes(folder: URL = asset('../program/console/')): Generator<Route> {
   for (const [name, [path, type]] of Object.entries(FILES)) {
     let file: PageFile | undefined

@@ -17,7 +17,7 @@ export interface SourceStatus {
   readonly isCached: boolean
   /** The current problem of the source, as a sentence about it. */
   readonly problem: string | undefined
-  /** What is wrong with the bundle that the source has now; undefined if nothing is. */
+  /** Why the bundle that the source has now was refused; undefined if it was not. */
   readonly refusal: Refusal | undefined
   /** Whether the source is waiting for a disk that may never respond. */
   readonly isDiskSlow: boolean

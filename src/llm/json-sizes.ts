@@ -1,9 +1,7 @@
 import type { JsonEvents } from './json-scanner.ts'
 import { type JsonString, unitsOf } from './json-string.ts'
 
-/**
- * How a value counts. Kinds of values that are not listed here count 0, or NO_COUNT if a number's value is expected; null always counts as absent.
- */
+/** How a value counts. Kinds of values that are not listed here count 0, or NO_COUNT if a number's value is expected; null always counts as absent. */
 export interface Reading {
   /** A string counts its characters, or is kept as `keptText`, or counts 1 if it is the first of these words, 2 if the second, and so on, else 0. */
   readonly text?: 'characters' | 'kept' | { readonly words: readonly Uint16Array[] }
@@ -48,10 +46,7 @@ const OTHER = -3
 const MAX_FIELDS = 32
 const MAX_FRAMES = 12
 
-/**
- * Builds the table of an object's fields, which get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its
- * fields.
- */
+/** Builds the table of an object's fields, which get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
 export function fieldsOf(
   readings: Readonly<Record<string, Reading>>,
   options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others'>> = {},

@@ -3,7 +3,7 @@ import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.t
 import { type Charset, unitsOf } from './json-string.ts'
 import { estimatedTokens, MAX_TOKENS } from './usage.ts'
 
-/** What a request's body says about its cost. */
+/** Facts in a request's body that determine its cost. */
 export interface LlmRequest {
   readonly promptTokens: number
   /** The most completion tokens that the request asks for, over all choices; undefined if it sets no limit. */
@@ -11,7 +11,7 @@ export interface LlmRequest {
   /** Number of choices that it asks for, over all of its prompts. */
   readonly choices: number
   /**
-   * Whether the body has a `stream` that is neither `false` nor null. Also true if we cannot read the body as JSON, because a more lenient backend
+   * Whether the body has a `stream` that is neither `false` nor null. Also true if we cannot read a non-empty body as JSON, because a more lenient backend
    * may find one.
    */
   readonly isStream: boolean
@@ -92,9 +92,7 @@ const [MESSAGES, PROMPT_TEXT, INPUT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREA
   ...['messages', 'prompt', 'input', 'tools', 'max_tokens', 'n', 'stream', 'stream_options', 'background'],
 ].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number, number, number]
 
-/**
- * Reads chat, completions, embeddings, Responses and Anthropic requests while their bytes arrive. It recognises them by the fields that are present.
- */
+/** Reads chat, completions, embeddings, Responses and Anthropic requests while their bytes arrive. It recognises them by the fields that are present. */
 export class LlmRequestReader {
   readonly #sizes = new JsonSizes(REQUEST)
   readonly #scanner: JsonScanner
@@ -306,7 +304,7 @@ function utf16Of([a, b, c, d]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined 
   return undefined
 }
 
-/** What is charged if the provider's count is missing: our estimate, or at least the reserved amount. */
+/** The amount charged if the provider's count is missing: our estimate, or at least the reserved amount. */
 export type WithoutUsage = 'estimate' | 'keep'
 
 /** Settings of an LLM rule besides its limits. */

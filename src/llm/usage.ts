@@ -1,6 +1,6 @@
 import { asCount, asObject, type JsonObject } from './json.ts'
 
-/** What is known so far about the cost of a response. */
+/** Facts known so far about the cost of a response. */
 export interface Tally {
   /** Characters of all generated text, in all choices. */
   characters: number
@@ -142,9 +142,7 @@ const DEFAULT_COMPLETION_TOKENS = 1000
 /** A number above any budget that is still exact; sums and products of untrusted numbers are capped here. */
 export const MAX_TOKENS = Number.MAX_SAFE_INTEGER
 
-/**
- * Returns the completion tokens to reserve: the smaller of the requested and the configured limit, or a default for each choice if neither is set.
- */
+/** Returns the completion tokens to reserve: the smaller of the requested and the configured limit, or a default for each choice if neither is set. */
 export function maxCompletionTokens(requested: number | undefined, configured: number | undefined, choices = 1): number {
   if (requested === undefined) return configured ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
   return configured === undefined ? requested : Math.min(requested, configured)

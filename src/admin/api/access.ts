@@ -83,9 +83,7 @@ export function actorOf({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): st
   return actorName(value === undefined ? '' : decoded(value))
 }
 
-/**
- * Returns a name that logs, terminals and pages can show: one without control characters or characters that hide or reorder others, and not too long.
- */
+/** Returns a name that logs, terminals and pages can show: one without control characters or characters that hide or reorder others, and not too long. */
 export function actorName(text: string): string {
   const shown = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').trim()
   return [...shown.slice(0, 2 * MAX_CHARACTERS)].slice(0, MAX_CHARACTERS).join('') || 'unknown'

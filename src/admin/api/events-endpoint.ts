@@ -70,9 +70,7 @@ export class EventStreams {
     return this.#parts.claim()
   }
 
-  /**
-   * Adds a reader. `names` are the events it wants, or undefined for all. `isAllowed` returns whether it may still read, and is called at every beat.
-   */
+  /** Adds a reader. `names` are the events it wants, or undefined for all. `isAllowed` returns whether it may still read, and is called at every beat. */
   add(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean): void {
     const { socket } = res.req
     // A client that has closed its own side is treated as gone; otherwise that would be noticed only at the next write.

@@ -173,7 +173,7 @@ function* textsOf({ id, mode, selector, rules }: PlanPolicy): Generator<string> 
   }
 }
 
-/** What a policy has decided in the last minute. */
+/** Decisions of a policy in the last minute. */
 export interface PolicyActivity {
   readonly allowed: number
   readonly rejected: number

@@ -8,7 +8,7 @@ export type Time = string
 
 export type PolicyMode = 'enforce' | 'shadow'
 
-/** What a counter of a rule limits. */
+/** Kinds of limits that a rule's counters enforce. */
 export type CounterKind = 'bucket' | 'minute' | 'day' | 'window' | 'budget' | 'in_flight'
 
 /** A caller's values by the rule's `limit_keys`. Credentials are digests. */
@@ -87,7 +87,7 @@ export interface ExplainRequestJson {
   readonly body?: string | null | undefined
 }
 
-/** What a request would get now, and why. */
+/** Outcome that a request would get now, and the reasons for it. */
 export interface ExplanationJson {
   readonly action: 'allow' | 'reject' | 'refuse'
   readonly status: number
@@ -155,7 +155,7 @@ export interface ResetRequest extends CountersRequest {
   readonly reason: string
 }
 
-/** What a caller has left of one rule. */
+/** Counters of one rule for one caller. */
 export interface CountersJson {
   readonly policy: string
   readonly rule: string
@@ -168,7 +168,7 @@ export interface CountersJson {
   readonly override: string | null
 }
 
-/** What an override does. A request has exactly one of these members. */
+/** Effect of an override. A request has exactly one of these members. */
 interface OverrideChange {
   readonly multiply?: number
   /** New values of members of the rule's `algorithm_config`. */
