@@ -2,11 +2,11 @@ import { noteServerTime } from './clock.ts'
 import { noteLost, noteResponse } from './connection.ts'
 import { csrfToken, forgetSession, resumeKept } from './session.ts'
 
-/** A response that takes longer counts as none. */
+/** A response that takes longer than this counts as missing. */
 const TIMEOUT_MS = 10_000
 const UNREADABLE = 'the response is not one of the admin API'
 
-/** The API said no. `code` is one of those in docs/reasons.md. */
+/** The API refused the request. `code` is one of those in docs/reasons.md. */
 export class ApiFailure extends Error {
   readonly status: number
   readonly code: string
@@ -18,7 +18,7 @@ export class ApiFailure extends Error {
   }
 }
 
-/** There was no response, or one of something else that stands between. */
+/** There was no response, or only one from something between this page and edge. */
 export class Unreachable extends Error {
   constructor() {
     super('edge is unreachable')
@@ -27,20 +27,20 @@ export class Unreachable extends Error {
 
 type Method = 'GET' | 'POST' | 'DELETE'
 
-/** Asks the admin API. Throws an ApiFailure where it says no, and Unreachable where it does not respond. */
+/** Asks the admin API. Throws an ApiFailure if it refuses, and Unreachable if it does not respond. */
 export async function ask<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
   try {
     return await askOnce(method, path, body)
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.code !== 'csrf') throw error
-    // Another tab has logged in again: the cookie is of that session, and this page's token of the one before.
+    // Another tab has logged in again, so the cookie belongs to that session and this page's token to the previous one.
     if (resumeKept()) return askOnce(method, path, body)
     forgetSession()
     throw error
   }
 }
 
-/** Opens a response that has no end of its own. Throws as `ask` does. */
+/** Opens a response that never ends by itself. Throws the same errors as `ask`. */
 export async function openStream(path: string, stop: AbortSignal): Promise<ReadableStream<Uint8Array>> {
   let response: Response
   try {
@@ -54,7 +54,7 @@ export async function openStream(path: string, stop: AbortSignal): Promise<Reada
   throw new ApiFailure(response.status, code, message)
 }
 
-/** What to tell the operator about something that `ask` threw. */
+/** Returns the message to show to the operator for an error that `ask` threw. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
@@ -81,7 +81,7 @@ async function respond(path: string, init: RequestInit): Promise<{ response: Res
   try {
     const response = await fetch(`/admin/v1/${path}`, init)
     const text = await response.text()
-    // A proxy in front says so when edge is gone; a 503 of edge itself is JSON.
+    // A proxy in front of edge sends such a response if edge is down; a 503 from edge itself is JSON.
     if (response.status >= 502 && !text.startsWith('{')) throw new Unreachable()
     noteResponse()
     return { response, text }
@@ -104,7 +104,7 @@ function errorOf(text: string): { message: string; code: string } {
     const { message, code } = JSON.parse(text).error
     return { message: String(message), code: String(code) }
   } catch {
-    // Of something that stands between, in a form of its own.
+    // The response comes from something between this page and edge, in its own format.
     return { message: UNREADABLE, code: 'unreadable' }
   }
 }

@@ -24,7 +24,7 @@ interface View {
   readonly content: ComponentType
 }
 
-/** The first is shown where the address names none. */
+/** The first view is shown if the address names none. */
 const VIEWS: readonly View[] = [
   { name: 'overview', title: 'Overview', content: OverviewView },
   { name: 'policies', title: 'Policies', content: PoliciesView },
@@ -74,7 +74,7 @@ function Shell() {
   )
 }
 
-/** Moves the focus to its heading when it is shown in place of another, so that a screen reader says where one is. */
+/** When a view replaces another, the focus moves to its heading, so that a screen reader announces the view. */
 function ShownView({ view }: { readonly view: View }) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
@@ -92,10 +92,10 @@ function ShownView({ view }: { readonly view: View }) {
   )
 }
 
-/** The first one is shown because the page was opened, and the focus stays at the page's beginning. */
+/** The first view is shown because the page was opened, and then the focus stays at the top of the page. */
 let hasShownView = false
 
-/** What one operator has seen is not for the next. */
+/** The next operator must not see what the previous one saw. */
 function forgetAll(): void {
   forgetEvents()
   forgetResults()

@@ -1,12 +1,12 @@
 import { signal } from '@preact/signals'
 
 const TICK_MS = 1000
-/** The Date field has whole seconds, so that smaller differences mean nothing. */
+/** The Date field has whole seconds, so smaller differences are ignored. */
 const MIN_OFFSET_MS = 2000
 
 let offsetMs = 0
 
-/** The time by edge's clock, once a second while the page is visible. */
+/** Time by edge's clock in milliseconds, updated once a second while the page is visible. */
 export const nowMs = signal(Date.now())
 export const isVisible = signal(document.visibilityState === 'visible')
 
@@ -16,7 +16,7 @@ document.addEventListener('visibilitychange', () => {
   tick()
 })
 
-/** What a response's Date field says. Countdowns go by edge's clock, not by that of the operator's computer. */
+/** Reads the Date field of a response. Countdowns use edge's clock, not that of the operator's computer. */
 export function noteServerTime(date: string | null): void {
   const found = Date.parse(date ?? '') - Date.now()
   if (!Number.isNaN(found)) offsetMs = Math.abs(found) < MIN_OFFSET_MS ? 0 : found

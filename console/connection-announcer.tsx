@@ -1,6 +1,6 @@
 import { isLost } from './connection.ts'
 
-/** Says once that the connection is lost, and once that it is back: nothing else on the page speaks by itself. */
+/** Announces to screen readers, once, that the connection is lost. */
 export function ConnectionAnnouncer() {
   return (
     <p class="unseen" role="status">

@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals'
 
-/** Whether the last request got no response. Data on the page is then as old as `lastResponseMs` says. */
+/** Whether the last request got no response. The data on the page then dates from `lastResponseMs`. */
 export const isLost = signal(false)
-/** When edge last responded, by this browser's clock; 0 before the first response. */
+/** Time of edge's last response, by this browser's clock; 0 before the first response. */
 export const lastResponseMs = signal(0)
 
 export function noteResponse(): void {

@@ -9,27 +9,27 @@ const UNITS = [
   ['min', 60],
 ] as const
 
-/** `12,345`: whole numbers in full, others with three digits. */
+/** Formats a number such as `12,345`. Whole and large numbers are shown in full, others with three digits. */
 export function formatNumber(value: number): string {
   return Number.isInteger(value) || Math.abs(value) >= 100 ? WHOLE.format(value) : THREE_DIGITS.format(value)
 }
 
-/** `12.3K`: where there is no room for more. */
+/** Formats a number such as `12.3K`, where space is short. */
 export function formatCompact(value: number): string {
   return Math.abs(value) < 10_000 ? formatNumber(value) : COMPACT.format(value)
 }
 
-/** `12.3%` of a share between 0 and 1. */
+/** Formats a share between 0 and 1, such as `12.3%`. */
 export function formatShare(share: number): string {
   return PERCENT.format(share)
 }
 
-/** `1,234.50` of an amount of money in whole units. The currency is the operator's own. */
+/** Formats an amount of money in whole units, such as `1,234.50`. The currency is the operator's own. */
 export function formatMoney(units: number): string {
   return MONEY.format(units)
 }
 
-/** `3 d 4 h`, `12 min 5 s`, `0.4 s`: the two largest units. */
+/** Formats a duration with its two largest units, such as `3 d 4 h`, `12 min 5 s` or `0.4 s`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 0) return formatDuration(0)
   if (seconds < 60) return `${formatNumber(seconds < 10 ? Math.round(seconds * 10) / 10 : Math.floor(seconds))} s`
@@ -41,25 +41,25 @@ export function formatDuration(seconds: number): string {
   return rest === 0 ? whole : `${whole} ${rest} ${lesser}`
 }
 
-/** `0.42 ms`, `1.2 s`. */
+/** Formats a duration such as `420 µs`, `4.2 ms` or `1.2 s`. */
 export function formatMs(ms: number): string {
   if (ms >= 1000) return formatDuration(ms / 1000)
   return ms > 0 && ms < 1 ? `${formatNumber(Math.round(ms * 1000))} µs` : `${THREE_DIGITS.format(ms)} ms`
 }
 
-/** `14:03:07` of the operator's own zone. */
+/** Formats a time in the operator's own zone, such as `14:03:07`. */
 export function formatTime(at: string | number): string {
   return new Date(at).toLocaleTimeString('en-GB')
 }
 
-/** `2026-01-31 14:03:07` of the operator's own zone. */
+/** Formats a time in the operator's own zone, such as `2026-01-31 14:03:07`. */
 export function formatDateTime(at: string | number): string {
   const date = new Date(at)
   const day = [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0')).join('-')
   return `${day} ${formatTime(at)}`
 }
 
-/** `1 policy`, `2 policies`. */
+/** Formats a number with its noun, such as `1 policy` or `2 policies`. */
 export function formatCount(count: number, one: string, many = `${one}s`): string {
   return `${formatNumber(count)} ${count === 1 ? one : many}`
 }

@@ -9,7 +9,7 @@ import { isRetrying, retryNow } from './reconnecting.ts'
 import { actor, endSession } from './session.ts'
 import { status, statusPoll } from './status.ts'
 
-/** Which instance this is, what it runs, how it is, and who is looking. */
+/** Shows which instance this is, what it runs, its state, and who is logged in. */
 export function Header() {
   const { version, bundle, mode } = status.value ?? {}
   return (
@@ -45,7 +45,7 @@ export function Header() {
 function State() {
   if (isLost.value) return <LostConnection />
   const failure = statusPoll.failure.value
-  // Where the session has ended, the login says so.
+  // If the session has ended, the login dialog says so.
   if (failure !== undefined && failure.status !== 401) return <NoNews message={failure.message} />
   if (status.value === undefined) return null
   const { bundle, problems, shadow_all: shadowAll } = status.value
@@ -67,7 +67,7 @@ function State() {
   )
 }
 
-/** What was known last may be wrong by now. */
+/** The last known state may be wrong by now. */
 function NoNews({ message }: { readonly message: string }) {
   return (
     <span class="state">
@@ -77,7 +77,7 @@ function NoNews({ message }: { readonly message: string }) {
 }
 
 function LostConnection() {
-  // Not the data's age, which changes every second: that would be read out every second.
+  // This is not a live region: the age changes every second and would be read out every second.
   const ageS = Math.max(0, Math.floor((Math.max(nowMs.value, Date.now()) - lastResponseMs.value) / 1000))
   return (
     <span class="state">
@@ -96,7 +96,7 @@ async function logOut(): Promise<void> {
     await ask('DELETE', 'session')
     endSession(true)
   } catch (error) {
-    // One that has ended by itself is as the operator wants it. Else the next visit ends it.
+    // A session that had already ended is fine. Otherwise the next visit ends it.
     endSession(error instanceof ApiFailure && error.status === 401)
   }
 }

@@ -5,15 +5,15 @@ import { isVisible } from './clock.ts'
 import { isLost } from './connection.ts'
 import { csrfToken } from './session.ts'
 
-/** How often figures that change are asked for. */
+/** Interval at which changing figures are polled. */
 export const LIVE_MS = 2000
-/** A view that is opened again shows these at once, and what is new soon. */
+/** A view that is opened again shows these results at once, until newer ones arrive. */
 const KEPT_RESULTS = 24
 const kept = new Map<string, unknown>()
 
 /**
- * One path of the admin API, asked again and again: while the page is visible, somebody is logged in and edge responds. What it returned last
- * stays. While the connection is lost only the shell asks; all others go on as soon as edge responds.
+ * Polls one path of the admin API while the page is visible, somebody is logged in and edge responds. The last result stays. While the connection is
+ * lost, only `reconnecting.ts` asks; all others continue as soon as edge responds.
  */
 export class Poll<Result> {
   readonly #path: string
@@ -37,12 +37,12 @@ export class Poll<Result> {
     return this.#data
   }
 
-  /** Why there is nothing newer, where the API said no. */
+  /** Why there is nothing newer, if the API refused. */
   get failure(): ReadonlySignal<ApiFailure | undefined> {
     return this.#failure
   }
 
-  /** Returns what stops it. */
+  /** Returns a function that stops the polling. */
   start(): () => void {
     this.#isRunning = true
     const dispose = effect(() => {
@@ -56,9 +56,9 @@ export class Poll<Result> {
     }
   }
 
-  /** Asks now, such as after a change that its response must show. */
+  /** Asks now, for example after a change that the response must show. */
   async refresh(): Promise<void> {
-    // One that was under way may have been read before the change.
+    // The result of a request that is already under way may be older than the change.
     await this.#asking
     this.#asking ??= this.#ask()
     await this.#asking
@@ -85,10 +85,10 @@ export class Poll<Result> {
   }
 }
 
-/** Asks for what is new, and adds it to what was known. */
+/** Asks for what is new, and adds it to what is known. */
 export type Read<Result> = (known: Result | undefined) => Promise<Result>
 
-/** Asks for a path for as long as the component is shown. `read`: where a response has only what is new. */
+/** Polls a path for as long as the component is shown. `read` is needed if a response contains only what is new. */
 export function usePoll<Result>(path: string, everyMs: number = LIVE_MS, read?: Read<Result>): Poll<Result> {
   const poll = useMemo(() => new Poll<Result>(path, everyMs, read), [path, everyMs, read])
   useEffect(() => poll.start(), [poll])

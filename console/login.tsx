@@ -5,7 +5,7 @@ import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
 import { actor, beginSession, csrfToken, endSession, isToEnd, keptToken, onLoginElsewhere, resumeKept } from './session.ts'
 
-/** Whether the cookie of an earlier visit still counts. */
+/** Resumes the session of an earlier visit if its cookie is still valid. */
 export async function resumeSession(): Promise<void> {
   try {
     await ask('GET', 'session')
@@ -31,13 +31,13 @@ export function LoginPage() {
   )
 }
 
-/** Over the views of an operator whose session has ended: nothing that was typed there is lost. */
+/** Appears above the views of an operator whose session has ended, so that nothing that was typed there is lost. */
 export function LoginDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     const before = document.activeElement as HTMLElement
     dialog.current!.showModal()
-    // Another tab may have logged in while this one was told that the session had ended.
+    // Another tab may have logged in since this one learned that the session had ended.
     void resumeSession()
     const stop = onLoginElsewhere(() => void resumeSession())
     return () => {
@@ -53,7 +53,7 @@ export function LoginDialog() {
   )
 }
 
-/** The dialog took the focus, and is gone with it. */
+/** The dialog had taken the focus, which would be lost when it closes. */
 function giveFocusBack(before: HTMLElement): void {
   if (before === document.body) return
   const place = before.isConnected ? before : document.querySelector<HTMLElement>('main h1')

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** The address after `#`: `#/callers?policy=api` is the view `callers`, asked for the policy `api`. */
+/** The address after `#`: `#/callers?policy=api` is the view `callers` with the policy `api` as a parameter. */
 interface Address {
   readonly view: string
   readonly parameters: URLSearchParams
@@ -12,7 +12,7 @@ addEventListener('hashchange', () => {
   address.value = read(location.hash)
 })
 
-/** An address to be used in a link. */
+/** Returns an address for a link. */
 export function addressOf(view: string, parameters: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams(parameters).toString()
   return `#/${view}${query === '' ? '' : `?${query}`}`

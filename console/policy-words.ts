@@ -1,10 +1,10 @@
 import type { PatternsJson, RuleJson, SelectorJson } from '../src/admin/api/types.ts'
 import { formatCount, formatDateTime, formatMoney, formatNumber } from './format.ts'
 
-/** Of a list: more would hide what comes after it. */
+/** Number of list items that are named; more would hide what follows the list. */
 const NAMED = 3
 
-/** `GET, POST below /api on a.example.com`: what a policy covers. */
+/** Describes what a policy covers, such as `GET, POST below /api on a.example.com`. */
 export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hosts, domain, descriptors }: SelectorJson): string {
   if (domain !== undefined) return `gRPC domain ${domain}${descriptors === undefined ? '' : `, ${patternWords(descriptors)}`}`
   const path = pathExact ?? (pathPrefix === undefined || pathPrefix === '/' ? 'every path' : `below ${pathPrefix}`)
@@ -12,7 +12,7 @@ export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hos
   return exceptPaths === undefined ? covered : `${covered}, except ${listWords(exceptPaths)}`
 }
 
-/** `10 per minute, burst 20, per header:x-key`: what a rule allows, and whom it tells apart. */
+/** Describes what a rule allows and how it tells callers apart, such as `10 per minute, burst 20, per header:x-key`. */
 export function ruleWords(rule: Omit<RuleJson, 'name' | 'last_minute'>): string {
   const limit = limitWords(rule)
   const keys = rule.algorithm === 'block' || rule.algorithm === 'unlimited' ? [] : [keysWords(rule.limit_keys)]
@@ -70,7 +70,7 @@ function rateWords({ rate, tokens_per_second }: RuleJson['algorithm_config']): s
   return perUnit(Number(tokens_per_second))
 }
 
-/** 0.5 a second is 30 per minute. */
+/** Chooses the smallest unit with at least 1: 0.5 per second becomes 30 per minute. */
 function perUnit(perSecond: number): string {
   const units = [
     ['second', 1],

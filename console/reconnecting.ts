@@ -6,13 +6,13 @@ import { isLost } from './connection.ts'
 const FIRST_WAIT_MS = 1000
 const MAX_WAIT_MS = 10_000
 
-/** Whether a request that finds out is under way. */
+/** Whether a request is under way that checks the connection. */
 export const isRetrying = signal(false)
 
 let waitMs = FIRST_WAIT_MS
 let timer: ReturnType<typeof setTimeout> | undefined
 
-/** Asks until edge responds again, less and less often, while the page is visible. Everything else waits for that. */
+/** Asks until edge responds again, less and less often, while the page is visible. All other requests wait for that. */
 export function keepConnected(): void {
   effect(() => {
     clearTimeout(timer)
@@ -29,7 +29,7 @@ export async function retryNow(): Promise<void> {
   try {
     await ask('GET', 'status')
   } catch {
-    // Where there was a response, whatever it says, the connection is back, and the next request says what is wrong.
+    // Any response, even an error, shows that the connection is back, and the next request will show what is wrong.
   } finally {
     isRetrying.value = false
     if (isLost.peek()) retryLater()

@@ -1,13 +1,13 @@
 import type { ActivitySample } from '../src/admin/api/instance-types.ts'
 
-/** So many intervals without a sample are a gap. */
+/** More than this many intervals without a sample are a gap. */
 const GAP_INTERVALS = 3
-/** What figures of the present are about. */
+/** Time span that figures of the present cover. */
 const PRESENT_MS = 10_000
 
-/** Samples on an axis of time. Null where there were none, so that no line is drawn over a gap. */
+/** Samples on a time axis. A sample is null in a gap, so that no line is drawn across it. */
 export interface Timeline {
-  /** In unix seconds. */
+  /** Times in seconds since the epoch. */
   readonly times: readonly number[]
   readonly samples: readonly (ActivitySample | null)[]
 }
@@ -20,7 +20,7 @@ export function timelineOf(samples: readonly ActivitySample[], intervalS: number
   for (const sample of samples) {
     const time = Date.parse(sample.time) / 1000
     const last = times.at(-1)
-    // A clock that was set back: what came before has no place on the axis any more.
+    // The clock was set back, so the earlier samples have no position on the axis any more.
     if (last !== undefined && time <= last) {
       times.length = 0
       moments.length = 0
@@ -34,12 +34,12 @@ export function timelineOf(samples: readonly ActivitySample[], intervalS: number
   return { times, samples: moments }
 }
 
-/** Something that samples have at a moment. */
+/** Returns a value of the samples at each moment. */
 export function valuesOf({ samples }: Timeline, read: (sample: ActivitySample) => number | null | undefined): Values {
   return samples.map((sample) => (sample === null ? null : (read(sample) ?? null)))
 }
 
-/** Something that samples count, per second. */
+/** Returns something that the samples count, per second. */
 export function ratesOf(timeline: Timeline, count: (sample: ActivitySample) => number): Values {
   return valuesOf(timeline, (sample) => count(sample) / sample.seconds)
 }
@@ -49,7 +49,7 @@ export interface NamedRates {
   readonly values: Values
 }
 
-/** Counts by name, per second: the names with most of them, the first one most, and all others together. */
+/** Returns counts by name, per second: the names with the highest totals in descending order, then all others together. */
 export function ratesByName(
   timeline: Timeline,
   countsOf: (sample: ActivitySample) => ReadonlyMap<string, number>,
@@ -65,14 +65,14 @@ export function ratesByName(
   const rates = kept.map((name) => ({ name, values: ratesOf(timeline, (sample) => countsOf(sample).get(name) ?? 0) }))
   const rest = (sample: ActivitySample): number => {
     const counts = countsOf(sample)
-    // Money is not whole: what is left of a subtraction may be less than nothing.
+    // Amounts of money are fractions, so the difference may be slightly below zero.
     return Math.max(0, totalOf(sample) - kept.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0))
   }
   const hasRest = timeline.samples.some((sample) => sample !== null && rest(sample) > 1e-9)
   return hasRest ? [...rates, { name: 'all others', values: ratesOf(timeline, rest) }] : rates
 }
 
-/** What samples of the last ten seconds count, per second; undefined where there are none. */
+/** Returns the rate per second over the samples of the last ten seconds, or undefined if there are no samples. */
 export function presentRate(samples: readonly ActivitySample[], count: (sample: ActivitySample) => number): number | undefined {
   const last = samples.at(-1)
   if (last === undefined) return undefined

@@ -15,7 +15,7 @@ import { Panel } from '../parts/panel.tsx'
 const TONES: Readonly<Record<ChangeKindJson, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
 const SIGNS: Readonly<Record<ChangeKindJson, string>> = { added: '+', removed: '−', changed: '~' }
 
-/** What the active bundle changed, as a readable difference. */
+/** Shows what the active bundle changed, as a readable difference. */
 export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
   const { policies, reordered, prices, complete, policy_changes, price_changes } = changes
   const isSame = policy_changes.length === 0 && price_changes.length === 0 && !reordered

@@ -1,7 +1,7 @@
 import type { CounterJson } from '../../src/admin/api/types.ts'
 import { formatDuration, formatMoney, formatNumber } from '../format.ts'
 
-/** What a number of each kind of counter is about. */
+/** Words that follow the amount left, for each kind of counter. */
 const LEFT: Readonly<Record<string, string>> = {
   bucket: 'left',
   minute: 'tokens left by the limit per minute',
@@ -15,12 +15,12 @@ export function leftText(kind: string): string {
   return LEFT[kind] ?? kind
 }
 
-/** In the counter's unit: that of a budget is a hundredth of its currency. */
+/** Formats an amount in the counter's unit; a budget counts in hundredths of its currency's unit. */
 export function amountText(amount: number, kind: string): string {
   return kind === 'budget' ? formatMoney(amount / 100) : formatNumber(amount)
 }
 
-/** When it is full again. */
+/** Says when the counter is full again. */
 export function refillText({ kind, level, limit, reset_s: seconds }: CounterJson): string {
   if (level >= limit) return 'full'
   if (kind === 'in_flight') return 'each is free again when its request ends'

@@ -8,12 +8,12 @@ import { type ChoiceProblems, choiceProblems, chosenRule, lookUp, useRuleChoice 
 import { RuleFields } from '../rules/rule-fields.tsx'
 
 interface CallerLookupProps {
-  /** What is filled in already. */
+  /** Values that are already filled in. */
   readonly begun: RuleCaller
   readonly onFound: (caller: RuleCaller) => void
 }
 
-/** Names one caller by hand: any, not only those that are listed. */
+/** A form to name any caller by hand, not only those that are listed. */
 export function CallerLookup({ begun, onFound }: CallerLookupProps) {
   const choice = useRuleChoice(begun.policy, begun.rule)
   const rule = chosenRule(choice)

@@ -19,7 +19,7 @@ interface CountersDialogProps {
   readonly onClose: () => void
 }
 
-/** What one caller has left of a rule, and what an operator can do about it. */
+/** Shows what one caller has left of a rule, and what an operator can do about it. */
 export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   const id = useId()
   const dialog = useRef<HTMLDialogElement>(null)
@@ -129,7 +129,7 @@ function CounterLine({ counter }: { readonly counter: CounterJson }) {
   )
 }
 
-/** Credentials that were given as digests, by their look. */
+/** Returns the keys of credentials that look as if they were given as digests. */
 function digestKeys({ values }: RuleCaller): readonly string[] {
   return Object.keys(values).filter((key) => isCredential(key) && looksLikeDigest(values[key]!))
 }

@@ -16,7 +16,7 @@ interface TopTablesProps {
   readonly onLookUp: (caller: RuleCaller) => void
 }
 
-/** Who is rejected most, and who is nearest to a limit. */
+/** Shows who is rejected most, and who is nearest to a limit. */
 export function TopTables({ top, onLookUp }: TopTablesProps) {
   const rejected: readonly Column<RejectedCaller>[] = [
     callerColumn(),
@@ -52,7 +52,7 @@ export function TopTables({ top, onLookUp }: TopTablesProps) {
   )
 }
 
-/** Since when it was counted, and how exact it is. */
+/** Shows since when callers were counted, and how exact the counts are. */
 function Since({ top: { since, max_error: maxError, complete } }: { readonly top: TopJson }) {
   return (
     <>

@@ -8,7 +8,7 @@ import { isLost } from '../connection.ts'
 import { LIVE_MS } from '../live.ts'
 import { csrfToken } from '../session.ts'
 
-/** What a caller has left, again and again while the page is visible. The values go in a body: addresses are logged. */
+/** Polls what a caller has left while the page is visible. The values are sent in a body, because addresses are logged. */
 export function useCounters({ policy, rule, values }: RuleCaller) {
   const counters = useSignal<CountersJson | undefined>(undefined)
   const problem = useSignal('')

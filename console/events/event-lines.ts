@@ -1,11 +1,11 @@
-/** An event has 16 KiB at most: more without an end is no stream of events. */
+/** An event has at most 16 KiB, so a longer text without an end is not a stream of events. */
 const MAX_UNREAD = 1024 * 1024
 
-/** Reads the `data` of server-sent events as edge writes them: one line each. */
+/** Reads the `data` of server-sent events as edge writes them: each on one line. */
 export class EventLines {
   #rest = ''
 
-  /** Returns the data of the events that end in this text. */
+  /** Returns the data of the events whose lines end in this text. */
   push(text: string): readonly string[] {
     const lines = (this.#rest + text).split('\n')
     this.#rest = lines.pop()!

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 
-/** An event of `GET events`: a line of edge's log. */
+/** An event of `GET events`, which is a line of edge's log. */
 export interface LogEvent {
   readonly event: string
   readonly time: string
@@ -8,35 +8,35 @@ export interface LogEvent {
   readonly msg?: string
   readonly policy?: unknown
   readonly rule?: unknown
-  /** How many of its kind came before it and were left out. */
+  /** Number of events of this kind that came before it and were left out. */
   readonly unlogged?: unknown
   readonly [field: string]: unknown
 }
 
-/** An event in the order in which it came. */
+/** An event and its position in the order of arrival. */
 export interface SeenEvent {
   readonly number: number
   readonly event: LogEvent
 }
 
-/** Stands where events are missing because the page was not connected. */
+/** Marks a gap in the events, during which the page was not connected. */
 export const NOT_CONNECTED = 'not_connected'
 
-/** Of each kind the last ones are kept, so that many of one kind do not push out the few of another. */
+/** The last events of each kind are kept, so that many of one kind do not displace the few of another. */
 const KEPT_OF_A_KIND = 200
 const MAX_KINDS = 100
-/** The kind of all beyond that. */
+/** The kind that collects the events of all further kinds. */
 const OTHERS = 'others'
-/** The page is drawn so often, however many events come. */
+/** The page is redrawn at most this often, however many events arrive. */
 const SHOW_MS = 250
 
 interface Kind {
   count: number
-  /** A ring: the oldest is replaced. */
+  /** A ring buffer: the oldest event is replaced. */
   readonly last: SeenEvent[]
 }
 
-/** What this page has seen since it was opened, in bounded memory. */
+/** The events that this page has seen since it was opened, in bounded memory. */
 class EventLog {
   readonly #kinds = new Map<string, Kind>()
   readonly #changes = signal(0)
@@ -58,19 +58,19 @@ class EventLog {
     this.#changes.value++
   }
 
-  /** How many have come. */
+  /** Number of events that have arrived. */
   get total(): number {
     this.#changes.value
     return this.#total
   }
 
-  /** How often each kind has come, the most frequent first. */
+  /** Returns how often each kind has occurred, most frequent first. */
   counts(): readonly { readonly name: string; readonly count: number }[] {
     this.#changes.value
     return [...this.#kinds].map(([name, { count }]) => ({ name, count })).sort((a, b) => b.count - a.count)
   }
 
-  /** Those that are kept and wanted, the newest first. */
+  /** Returns the wanted events among those that are kept, newest first. */
   newest(limit: number, kind: string | undefined, isWanted: (event: LogEvent) => boolean): readonly SeenEvent[] {
     this.#changes.value
     const kinds = kind === undefined ? [...this.#kinds.values()] : [this.#kinds.get(kind)]

@@ -8,15 +8,15 @@ const FIRST_WAIT_MS = 1000
 const MAX_WAIT_MS = 10_000
 /** edge sends something every 15 seconds. */
 const MAX_SILENCE_MS = 40_000
-/** After so much work the browser may draw and respond before the next. */
+/** After this much work, the browser gets time to draw and to respond. */
 const SLICE_MS = 10
 
-/** Whether events come, and else why not. */
+/** Whether the stream of events is open and, if not, why. */
 export const streamState = signal<{ readonly isOpen: boolean; readonly problem?: string }>({ isOpen: false })
 
 let lostAt: string | undefined
 
-/** Follows `GET events`, and connects again whenever that ends. Returns what stops it. */
+/** Follows `GET events`, and reconnects whenever it ends. Returns a function that stops it. */
 export function followEvents(): () => void {
   const stop = new AbortController()
   void follow(stop.signal)
@@ -76,7 +76,7 @@ function noteEnd(problem = 'the stream has ended'): void {
   streamState.value = { isOpen: false, problem }
 }
 
-/** Ends early when edge responds again, or nobody waits any more. */
+/** Ends early if edge responds again or if the stream is no longer wanted. */
 function pause(ms: number, stop: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     let wasLost = isLost.peek()

@@ -2,17 +2,17 @@ import type { ExplainRequestJson } from '../../src/admin/api/types.ts'
 import { typedValue } from '../caller-values.ts'
 import { addressOf } from '../navigation.ts'
 
-/** The form's fields, as they are written there. */
+/** The fields of the form, as they were typed. */
 export interface AskedRequest {
   readonly method: string
   readonly uri: string
   readonly host: string
-  /** A line for each: `Name: value`. */
+  /** One line for each field, as `Name: value`. */
   readonly headers: string
   readonly body: string
 }
 
-/** Something is wrong with one field of the form. */
+/** One field of the form has a wrong value. */
 export class FieldError extends Error {
   readonly field: keyof AskedRequest
 
@@ -22,7 +22,7 @@ export class FieldError extends Error {
   }
 }
 
-/** The body of `POST explain`. */
+/** Returns the body of `POST explain`. */
 export function explainBody({ method, uri, host, headers, body }: AskedRequest): ExplainRequestJson {
   return {
     method: method.trim(),
@@ -33,10 +33,10 @@ export function explainBody({ method, uri, host, headers, body }: AskedRequest):
   }
 }
 
-/** Addresses are kept by browsers and passed on. */
+/** These fields are left out of links, because browsers keep addresses and people share them. */
 const CREDENTIALS = /authorization|cookie|token|secret|password|api-?key/i
 
-/** A link to the form with this request: without its body, and without fields that may be credentials. */
+/** Returns a link to the form with this request, without its body and without fields that may be credentials. */
 export function linkTo({ method, uri, host, headers }: AskedRequest): { readonly href: string; readonly leftOut: readonly string[] } {
   const lines = linesOf(headers)
   const kept = lines.filter(({ name }) => !CREDENTIALS.test(name))
@@ -68,7 +68,7 @@ function linesOf(headers: string): HeaderLine[] {
   return lines
 }
 
-/** A field that comes more than once has a list of values. */
+/** A field that occurs more than once gets a list of values. */
 function headersObject(lines: readonly HeaderLine[]): Readonly<Record<string, string | readonly string[]>> {
   const values = new Map<string, string[]>()
   for (const { name, value } of lines) values.set(name, [...(values.get(name) ?? []), typedValue(`header:${name}`, value)])

@@ -25,10 +25,10 @@ const RULE_WHY: Readonly<Record<string, string>> = {
   no_match: 'it is for other requests',
 }
 
-/** A page of rules is enough: beyond it, the deciding ones are found by the verdict. */
+/** One page of policies is enough; if there are more, the verdict names the one that decides. */
 const MAX_POLICIES = 100
 
-/** Every policy, and why it covers the request or not: first those that do, with all their rules. */
+/** Shows every policy and whether it covers the request. Those that do come first, with all their rules. */
 export function ExplainedPolicies({ policies }: { readonly policies: readonly ExplainedPolicyJson[] }) {
   const matched = policies.filter((policy) => policy.matched)
   const others = policies.filter((policy) => !policy.matched)
@@ -122,7 +122,7 @@ const OTHER_COLUMNS: readonly Column<ExplainedPolicyJson>[] = [
   { title: 'Why not', cell: ({ why }) => POLICY_WHY[why!] ?? why },
 ]
 
-/** There may be thousands: closed until somebody wants to know. */
+/** There may be thousands of policies, so they are rendered only once the list is opened. */
 function Others({ policies }: { readonly policies: readonly ExplainedPolicyJson[] }) {
   const isOpen = useSignal(false)
   return (

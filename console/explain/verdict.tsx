@@ -12,7 +12,7 @@ interface VerdictProps {
   readonly link: { readonly href: string; readonly leftOut: readonly string[] }
 }
 
-/** What the request would get now. */
+/** Shows what the request would get now. */
 export function Verdict({ explanation: { action, status, reason, policy, rule, headers }, link }: VerdictProps) {
   const fields = Object.entries(headers)
   return (

@@ -23,7 +23,7 @@ const COLUMNS: readonly Column<SpendingRule>[] = [
   { title: 'Since the start', isNumber: true, isMinor: true, ...spent('since_start') },
 ]
 
-/** What each rule has counted. */
+/** Shows what each rule has counted. */
 export function BudgetTable({ usage: { rules, total, since } }: { readonly usage: UsageJson }) {
   const isPart = total > rules.length
   return (

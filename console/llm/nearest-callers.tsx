@@ -22,7 +22,7 @@ const COLUMNS: readonly Column<NearCallerJson>[] = [
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, kind }) => amountText(limit, kind) },
 ]
 
-/** Of a rule that gives each caller a budget: those with least left. */
+/** Shows the callers with the least left, for a rule that gives each caller a budget. */
 export function NearestCallers({ rules }: { readonly rules: readonly SpendingRule[] }) {
   const chosen = useSignal<string | undefined>(undefined)
   if (rules.length === 0) return null

@@ -21,7 +21,7 @@ const COLUMNS: readonly Column<Budget>[] = [
   { title: 'Refill', isMinor: true, cell: ({ counter }) => refillText(counter) },
 ]
 
-/** Budgets that all callers share: what is left of each. */
+/** Shows what is left of each budget that all callers share. */
 export function SharedBudgets({ rules }: { readonly rules: readonly SpendingRule[] }) {
   const budgets = rules.flatMap((rule) => rule.counters!.map((counter) => ({ name: fullName(rule), counter })))
   if (budgets.length === 0) return null

@@ -11,7 +11,7 @@ interface SpendingChartsProps {
   readonly timeline: Timeline
 }
 
-/** Tokens and money over time, by rule. Of money, a chart for each table of prices: each may be in a currency of its own. */
+/** Shows tokens and money over time, by rule. There is a chart of money for each price table, because each may have its own currency. */
 export function SpendingCharts({ rules, timeline }: SpendingChartsProps) {
   const tables = new Set(rules.filter(({ unit }) => unit === 'money').map(priceTable))
   return (
@@ -46,7 +46,7 @@ interface SpendingChartProps {
 }
 
 function SpendingChart({ label, unit, timeline, isShown }: SpendingChartProps) {
-  // Amounts of money in a second are too small to be read.
+  // Amounts of money per second would be too small to read.
   const scale = unit === 'money' ? 60 : 1
   const rates = ratesByName(
     timeline,

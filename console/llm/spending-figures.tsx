@@ -10,7 +10,7 @@ interface SpendingFiguresProps {
   readonly samples: readonly ActivitySample[]
 }
 
-/** What is spent now. Where several rules cover a request each counts it, so figures are of one rule: the one that counts most. */
+/** Shows current spending. If several rules cover a request, each of them counts it, so the figures are those of one rule: the one that counts most. */
 export function SpendingFigures({ rules, samples }: SpendingFiguresProps) {
   return (
     <Panel title="Now" aside="of the rule that counts most" isWide>

@@ -10,7 +10,7 @@ const KINDS = [
   ['block', 'Block'],
 ] as const
 
-/** What an override makes of this rule. */
+/** Fields that say how an override changes this rule. */
 export function ChangeFields({ rule, error }: { readonly rule: RuleJson; readonly error: string | undefined }) {
   const fields = settableFields(rule)
   const kinds = KINDS.filter(([kind]) => fields.length > 0 || kind === 'unlimited' || kind === 'block')
@@ -55,7 +55,7 @@ export function ChangeFields({ rule, error }: { readonly rule: RuleJson; readonl
   )
 }
 
-/** The member of the request's body that says what changes. Fields that are empty stay as they are. */
+/** Returns the member of the request's body that describes the change. Limits whose fields are empty stay unchanged. */
 export function readChange(form: FormData): Record<string, unknown> {
   const kind = String(form.get('change'))
   if (kind === 'multiply') return { multiply: number(form.get('factor')) }
@@ -69,7 +69,7 @@ export function readChange(form: FormData): Record<string, unknown> {
   return { set }
 }
 
-/** What is no number goes as it is: the API says what it expected. */
+/** Text that is not a number is sent as it is, and the API says what it expected. */
 function number(value: FormDataEntryValue | null): unknown {
   const text = String(value).trim()
   const found = Number(text)

@@ -2,18 +2,18 @@ import { signal } from '@preact/signals'
 import type { CallerValues } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 
-/** Whom an override is to be made for. */
+/** The caller for whom an override is to be created. */
 export interface OverrideDraft {
   readonly policy: string
   readonly rule: string
-  /** Undefined: still to be chosen. */
+  /** Undefined if the caller is still to be chosen. */
   readonly values: CallerValues | undefined
 }
 
-/** What another view asks the form to begin with. It is not in the address: values are personal data, and addresses are kept by browsers. */
+/** Initial values of the form that another view has asked for. They are not in the address, because values are personal data and browsers keep addresses. */
 export const draft = signal<OverrideDraft | undefined>(undefined)
 
-/** Opens the form for an override of this caller. */
+/** Opens the form for an override for this caller. */
 export function draftOverride(begun: OverrideDraft): void {
   draft.value = begun
   location.hash = addressOf('overrides')

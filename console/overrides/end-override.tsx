@@ -7,12 +7,12 @@ import { ReasonField, readReason } from './reason-field.tsx'
 
 interface EndOverrideProps {
   readonly override: OverrideJson
-  /** Told in a sentence. */
+  /** Called with a sentence that describes the outcome. */
   readonly onEnded: (sentence: string) => Promise<void>
   readonly onClose: () => void
 }
 
-/** Asks for a reason, and ends an override. */
+/** Asks for a reason, then ends an override. */
 export function EndOverride({ override, onEnded, onClose }: EndOverrideProps) {
   const end = async (form: FormData): Promise<void> => {
     await onEnded(await endOverride(override.id, readReason(form)))
@@ -42,7 +42,7 @@ export function EndOverride({ override, onEnded, onClose }: EndOverrideProps) {
   )
 }
 
-/** Somebody else may have ended it, or its time is over: then it is as the operator wants it. */
+/** If somebody else has ended the override or it has expired, the operator's aim is already reached. */
 async function endOverride(id: string, reason: string): Promise<string> {
   try {
     await ask('DELETE', `overrides/${id}?reason=${encodeURIComponent(reason)}`)

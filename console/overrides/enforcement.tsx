@@ -9,13 +9,13 @@ import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
 
 interface EnforcementProps {
-  /** The override that stops it, if there is one. */
+  /** The override that suspends enforcement, if there is one. */
   readonly shadowAll: OverrideJson | undefined
   readonly onStopped: (sentence: string) => Promise<void>
   readonly onEnd: (override: OverrideJson) => void
 }
 
-/** The switch for an emergency: nothing is enforced, and everything is still counted. */
+/** The emergency switch: nothing is enforced, but everything is still counted. */
 export function Enforcement({ shadowAll, onStopped, onEnd }: EnforcementProps) {
   const isAsking = useSignal(false)
   if (shadowAll !== undefined) {

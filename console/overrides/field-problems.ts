@@ -1,6 +1,6 @@
 import type { ApiFailure } from '../api.ts'
 
-/** The parts of the form that a problem can belong to. */
+/** Parts of the form that a problem can belong to. */
 export type FormPart = 'policy' | 'rule' | 'values' | 'change' | 'until' | 'reason'
 
 export type FieldProblems = Readonly<Partial<Record<FormPart, string>>>
@@ -13,7 +13,7 @@ const BY_CODE: Readonly<Record<string, FormPart>> = {
   missing_reason: 'reason',
 }
 
-/** Which part of the form a refusal is about; undefined where it is about none. */
+/** Returns the part of the form that a refusal is about, or undefined if it is about none. */
 export function partOf({ code, message }: ApiFailure): FormPart | undefined {
   if (code !== 'bad_request') return BY_CODE[code]
   return (/^(policy|rule|reason):/.exec(message)?.[1] as FormPart | undefined) ?? 'change'

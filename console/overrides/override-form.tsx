@@ -22,13 +22,13 @@ interface OverrideFormProps {
   readonly onCancel: () => void
 }
 
-/** A request that was refused because of another override. */
+/** A request that was refused because another override exists. */
 interface Conflict {
   readonly body: OverrideRequestJson
   readonly other: OverrideJson
 }
 
-/** Makes an override. What the API refuses is said at the field that it is about. */
+/** Creates an override. A refusal by the API is shown at the field that it is about. */
 export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
   const choice = useRuleChoice(draft.policy, draft.rule)
   const rule = chosenRule(choice)
@@ -42,7 +42,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
     problems.value = {}
     if (rule === undefined) {
       await lookUp(choice)
-      // The fields for a rule that was only just found have not been seen yet.
+      // The operator has not yet seen the fields of a rule that was only just found.
       problems.value = chosenRule(choice) === undefined ? choiceProblems(choice) : { rule: 'Say for whom, and what changes.' }
       return
     }
@@ -92,7 +92,7 @@ interface WhoFieldsProps {
   readonly error: string | undefined
 }
 
-/** One caller, named by a value for each of the rule's keys, or all. */
+/** Fields for one caller, with a value for each of the rule's keys, or for all callers. */
 function WhoFields({ rule, values, error }: WhoFieldsProps) {
   const isForAll = useSignal(false)
   if (rule.limit_keys.length === 0)
@@ -128,13 +128,13 @@ interface ReplaceDialogProps {
   readonly onClose: () => void
 }
 
-/** Shows the override that is in the way, and replaces it without a gap. */
+/** Shows the conflicting override, and replaces it without a gap. */
 function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDialogProps) {
   const replace = async (): Promise<void> => {
     try {
       await make({ ...body, replace: other.id })
     } catch (error) {
-      // It has ended since it was shown, so that nothing is in the way.
+      // The override has ended since it was shown, so there is no conflict any more.
       if (!(error instanceof ApiFailure) || error.code !== 'unknown_override') throw error
       await make(body)
     }
@@ -160,7 +160,7 @@ function readBody(policy: string, rule: RuleJson, form: FormData, initial: Calle
   return isForAll ? common : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }
 }
 
-/** The override that a refusal names; undefined where it has ended since. */
+/** Returns the override that a refusal names, or undefined if it has ended since. */
 async function namedBy(message: string): Promise<OverrideJson | undefined> {
   const { overrides } = await ask<Overrides>('GET', 'overrides')
   return overrides.find(({ id }) => message.includes(id))

@@ -12,7 +12,7 @@ interface OverrideListProps {
   readonly onEnd: (override: OverrideJson) => void
 }
 
-/** What is changed now, with its clocks: what ends next comes first. */
+/** Lists the current overrides with their remaining time; those that end next come first. */
 export function OverrideList({ overrides, onEnd }: OverrideListProps) {
   const columns: readonly Column<OverrideJson>[] = [
     { title: 'Override', isHeading: true, cell: (override) => <Summary override={override} />, sortBy: subjectText },
@@ -30,7 +30,7 @@ export function OverrideList({ overrides, onEnd }: OverrideListProps) {
   )
 }
 
-/** What is changed, for whom, and why: beside each other, or on a phone below each other. */
+/** Shows what is changed, for whom, and why: side by side, or stacked on a phone. */
 function Summary({ override }: { readonly override: OverrideJson }) {
   const { actor, reason, created_at, in_force: isInForce, durable } = override
   return (
@@ -61,7 +61,7 @@ function Summary({ override }: { readonly override: OverrideJson }) {
   )
 }
 
-/** Whom it is for. */
+/** Shows the callers to whom the override applies. */
 export function Subject({ override: { policy, rule, values } }: { readonly override: OverrideJson }) {
   if (policy === undefined || rule === undefined) return <span>All policies</span>
   return (

@@ -1,6 +1,6 @@
 import type { OverrideJson } from '../../src/admin/api/types.ts'
 
-/** What it changes, in a few words. */
+/** Describes the change in a few words. */
 export function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'Nothing is enforced'
   if (multiply !== undefined) return `${multiply} × the limit`

@@ -2,11 +2,11 @@ import { Field } from '../parts/field.tsx'
 
 interface ReasonFieldProps {
   readonly error?: string | undefined
-  /** Whether a dialog gives it the focus. */
+  /** Whether the field gets the focus when its dialog opens. */
   readonly isFirst?: boolean
 }
 
-/** Why an operator changes something. */
+/** A field for an operator's reason for a change. */
 export function ReasonField({ error, isFirst = false }: ReasonFieldProps) {
   return (
     <Field label="Reason" hint="It is logged with your name." error={error}>

@@ -11,7 +11,7 @@ const CHOICES = [
   ['at', 'Until…'],
 ] as const
 
-/** When a change is to end. */
+/** Fields for the end of a change. */
 export function UntilField({ error }: { readonly error: string | undefined }) {
   const choice = useSignal('1h')
   const id = useId()
@@ -45,7 +45,7 @@ export function UntilField({ error }: { readonly error: string | undefined }) {
   )
 }
 
-/** As the API expects it. */
+/** Returns the end in the form that the API expects. */
 export function readUntil(form: FormData): string {
   const choice = String(form.get('until'))
   switch (choice) {
@@ -60,7 +60,7 @@ export function readUntil(form: FormData): string {
   }
 }
 
-/** The next midnight where the operator is. */
+/** Returns the next midnight in the operator's own time zone. */
 function endOfDay(now: Date): Date {
   return new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1)
 }

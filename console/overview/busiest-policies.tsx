@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<BusyPolicy>[] = [
   { title: 'Would reject', isNumber: true, cell: ({ would_reject }) => formatNumber(would_reject), sortBy: (row) => row.would_reject },
 ]
 
-/** The policies of the bundle, the busiest first: named whether anything happens or not. */
+/** Shows policies of the bundle, the busiest first, even if they decided nothing. */
 export function BusiestPolicies({ activity: { policies, busiest } }: { readonly activity: Activity }) {
   const isPart = policies > busiest.length
   return (

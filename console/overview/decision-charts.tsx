@@ -54,7 +54,7 @@ const BREAKDOWNS: readonly Breakdown[] = [
   },
 ]
 
-/** Decisions by what came of them, and what they were made of. */
+/** Shows decisions by their outcome, and breakdowns of them. */
 export function DecisionCharts({ timeline }: { readonly timeline: Timeline }) {
   return (
     <>

@@ -12,7 +12,7 @@ interface HealthProps {
   readonly activity: Activity
 }
 
-/** What the instance is made of, and how that is. */
+/** Shows the parts of the instance and their health. */
 export function HealthPanels(props: HealthProps) {
   return (
     <div class="panels">

@@ -8,7 +8,7 @@ interface PresentFiguresProps {
   readonly samples: readonly ActivitySample[]
 }
 
-/** What happens now, in numbers. */
+/** Shows the current activity in numbers. */
 export function PresentFigures({ samples }: PresentFiguresProps) {
   const rate = (count: (sample: ActivitySample) => number): number => presentRate(samples, count) ?? 0
   const allowed = rate((sample) => sample.allowed)

@@ -3,7 +3,7 @@ import { formatCount } from '../format.ts'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 
-/** What is wrong now, the oldest first. */
+/** Lists current problems, oldest first. */
 export function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
   return (
     <Panel title={formatCount(problems.length, 'problem')} aside="what the log has reported, and not as over" isWide>

@@ -12,7 +12,7 @@ interface TimeChartProps {
   readonly quantilesOf: (sample: ActivitySample) => Quantiles | null | undefined
 }
 
-/** How long things take: decisions, and what they wait for. */
+/** Shows how long decisions take, and what they wait for. */
 export function TimeCharts({ timeline }: { readonly timeline: Timeline }) {
   const last = timeline.samples.at(-1)
   return (

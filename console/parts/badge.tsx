@@ -2,17 +2,17 @@ import type { ComponentChildren } from 'preact'
 
 export type Tone = 'good' | 'warn' | 'bad' | 'quiet' | 'accent'
 
-/** Beside the colour, for those who do not see it. */
+/** Signs that repeat the meaning of the colour for those who cannot see it. */
 const SIGNS: Readonly<Record<Tone, string>> = { good: '✓', warn: '!', bad: '✕', quiet: '', accent: '' }
 
 interface BadgeProps {
   readonly tone: Tone
-  /** In place of the tone's own. */
+  /** Replaces the tone's own sign. */
   readonly sign?: string
   readonly children: ComponentChildren
 }
 
-/** A state in one or two words. */
+/** Shows a state in one or two words. */
 export function Badge({ tone, sign = SIGNS[tone], children }: BadgeProps) {
   return (
     <span class={`badge ${tone}`}>

@@ -1,7 +1,7 @@
 import type { CallerValues } from '../../src/admin/api/types.ts'
 import { isCredential, shownValue } from '../caller-values.ts'
 
-/** The values that name a caller; credentials are digests. A rule without keys has one counter for everybody. */
+/** Shows the values that name a caller, with credentials as digests. A rule without keys has one counter for everybody. */
 export function Caller({ values }: { readonly values: CallerValues }) {
   const pairs = Object.entries(values)
   if (pairs.length === 0) return <div>everybody</div>

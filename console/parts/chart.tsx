@@ -6,28 +6,28 @@ import { EmptyState } from './empty-state.tsx'
 import { linePlaces } from './line-places.ts'
 import { Plot, type PlotSeries } from './plot.ts'
 
-/** Beside the colour, for those who do not see it. */
+/** Dash patterns that tell lines apart for those who cannot see the colours. */
 const DASHES: readonly (readonly number[])[] = [[], [6, 3], [2, 2], [10, 3, 2, 3], [4, 6], [12, 4], [1, 4]]
 
 interface ChartSeries {
   readonly name: string
-  /** Of what means something by itself, such as `bad`; else one of the palette. */
+  /** Colour with a meaning of its own, such as `bad`; without it, the palette provides one. */
   readonly ink?: string
   readonly values: Values
 }
 
 interface ChartProps {
-  /** What it shows and in which unit, such as `Decisions per second`. */
+  /** A description with its unit, such as `Decisions per second`. */
   readonly label: string
-  /** In unix seconds. */
+  /** Times in seconds since the epoch. */
   readonly times: readonly number[]
   readonly series: readonly ChartSeries[]
   readonly format: (value: number) => string
-  /** Instead of a chart without lines. */
+  /** Text to show instead of a chart without lines. */
   readonly empty: string
 }
 
-/** Lines over time, and below them a table with the same in numbers: those of now, or of the moment under the cursor. */
+/** Shows lines over time, and below them a table with the numbers of now or of the moment under the cursor. */
 export function Chart({ label, times, series, format, empty }: ChartProps) {
   const cursor = useSignal<number | undefined>(undefined)
   const places = useRef<readonly (string | undefined)[]>([])
@@ -99,7 +99,7 @@ function Lines({ label, times, lines, format, onCursor }: LinesProps) {
   useEffect(() => {
     plot.current = new Plot(host.current!, times, lines, { format, onCursor })
     return () => plot.current!.end()
-    // Other lines are another plot, by its key.
+    // A change of lines changes the key, which creates a new plot.
   }, [])
   useEffect(() => plot.current!.update(times, lines), [times, lines])
   return <div ref={host} class="plot" role="img" aria-label={label} />

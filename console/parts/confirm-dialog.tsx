@@ -4,18 +4,18 @@ import { Form } from './form.tsx'
 
 interface ConfirmDialogProps {
   readonly title: string
-  /** Of the button that does it. */
+  /** Label of the button that confirms. */
   readonly action: string
   readonly isDangerous?: boolean
-  /** What will happen, and the fields that it needs. */
+  /** A description of what will happen, and the fields that are needed. */
   readonly children: ComponentChildren
-  /** What it throws is shown, and the dialog stays open. */
+  /** If it throws, the error is shown and the dialog stays open. */
   readonly onConfirm: (values: FormData) => Promise<void>
-  /** Done, cancelled or closed with Escape. */
+  /** Called when the action is done, or the dialog is cancelled or closed with Escape. */
   readonly onClose: () => void
 }
 
-/** Asks before something is changed. Shown for as long as it is rendered. */
+/** Asks before something is changed. The dialog is open for as long as it is rendered. */
 export function ConfirmDialog({ title, action, isDangerous = false, children, onConfirm, onClose }: ConfirmDialogProps) {
   const id = useId()
   const dialog = useRef<HTMLDialogElement>(null)

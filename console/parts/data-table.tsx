@@ -5,23 +5,23 @@ import { EmptyState } from './empty-state.tsx'
 export interface Column<Row> {
   readonly title: string
   readonly cell: (row: Row) => ComponentChildren
-  /** Numbers stand to the right, with digits of the same width. */
+  /** Numbers are aligned to the right, with digits of equal width. */
   readonly isNumber?: boolean
-  /** The row's heading, which screen readers name with its other cells. */
+  /** Whether this is the row's heading, which screen readers announce with the other cells. */
   readonly isHeading?: boolean
-  /** What rows are sorted by; without it the column does not sort. */
+  /** Value by which rows are sorted; without it, the column cannot be sorted. */
   readonly sortBy?: (row: Row) => number | string
-  /** Not shown on a phone. */
+  /** Whether the column is hidden on a phone. */
   readonly isMinor?: boolean
 }
 
 interface DataTableProps<Row> {
-  /** What the table shows; read out, not shown. */
+  /** Describes the table to screen readers; it is not visible. */
   readonly caption: string
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row) => string | number
-  /** Instead of a table without rows. */
+  /** Shown instead of a table without rows. */
   readonly empty: ComponentChildren
 }
 
@@ -30,7 +30,7 @@ interface Order {
   readonly isDescending: boolean
 }
 
-/** A real table with a head that stays in sight. Rows keep their order until somebody clicks a head. */
+/** A table with a head that stays visible. Rows keep their order until somebody clicks a column head. */
 export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTableProps<Row>) {
   const order = useSignal<Order | undefined>(undefined)
   if (rows.length === 0) return <EmptyState>{empty}</EmptyState>
@@ -72,7 +72,7 @@ interface HeadCellProps<Row> {
 function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
   const { title, sortBy, isNumber = false } = column
   const isSorted = order?.title === title
-  // Numbers begin with the largest, texts with the first of the alphabet; the third click gives back the order of the rows.
+  // Numbers are first sorted with the largest on top, texts alphabetically; the third click restores the original order.
   const next = !isSorted
     ? { title, isDescending: isNumber }
     : order.isDescending === isNumber

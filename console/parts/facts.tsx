@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-/** Names and what they stand for, one below the other. */
+/** Lists names and their values, one below the other. */
 export function Facts({ facts }: { readonly facts: readonly (readonly [name: string, value: ComponentChildren])[] }) {
   return (
     <dl class="facts">

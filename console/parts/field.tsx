@@ -4,9 +4,9 @@ import { useId } from 'preact/hooks'
 interface FieldProps {
   readonly label: string
   readonly hint?: ComponentChildren
-  /** What is wrong with its value. */
+  /** Describes what is wrong with the control's value. */
   readonly error?: string | undefined
-  /** Of the control: to be spread onto an input, a select or a textarea. */
+  /** Renders the control. The given properties must be spread onto an input, a select or a textarea. */
   readonly children: (control: ControlProps) => JSX.Element
 }
 
@@ -16,7 +16,7 @@ interface ControlProps {
   readonly 'aria-invalid': 'true' | undefined
 }
 
-/** A control with its label, what to write there, and what is wrong with it. */
+/** A control with its label, a hint what to enter, and its error. */
 export function Field({ label, hint, error, children }: FieldProps) {
   const id = useId()
   const notes = [hint !== undefined && `${id}-hint`, error !== undefined && `${id}-error`].filter(Boolean).join(' ')

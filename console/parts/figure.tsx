@@ -3,11 +3,11 @@ import type { Tone } from './badge.tsx'
 
 interface FigureProps {
   readonly label: string
-  /** Formatted; undefined while it is not known. */
+  /** The formatted value; undefined while it is not known. */
   readonly value: ComponentChildren
   readonly unit?: string
   readonly tone?: Tone
-  /** What it is measured against, or since when. */
+  /** The reference of the value, or since when it is counted. */
   readonly note?: ComponentChildren
 }
 
@@ -16,7 +16,7 @@ export function Figures({ children }: { readonly children: ComponentChildren }) 
   return <dl class="figures">{children}</dl>
 }
 
-/** One number with its unit; stands in `Figures`. */
+/** One number with its unit; must be inside `Figures`. */
 export function Figure({ label, value, unit, tone, note }: FigureProps) {
   return (
     <div class={tone === undefined ? 'figure' : `figure ${tone}`}>

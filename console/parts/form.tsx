@@ -4,18 +4,18 @@ import { messageOf } from '../api.ts'
 import { Notice } from './notice.tsx'
 
 interface FormProps {
-  /** Of the button. */
+  /** Label of the button. */
   readonly action: string
-  /** Of the button, for actions that hurt. */
+  /** Whether the button warns that the action can do harm. */
   readonly isDangerous?: boolean
-  /** Gets what was filled in. What it throws is shown, and the form stays as it is. */
+  /** Called with the values of the form. If it throws, the error is shown and the form stays as it is. */
   readonly onSubmit: (values: FormData, form: HTMLFormElement) => Promise<void>
   readonly children: ComponentChildren
-  /** Beside the button. */
+  /** Shown beside the button. */
   readonly aside?: ComponentChildren
 }
 
-/** Sends once at a time, and shows what went wrong. */
+/** A form that is submitted at most once at a time and shows errors. */
 export function Form({ action, isDangerous = false, onSubmit, children, aside }: FormProps) {
   const problem = useSignal('')
   const isBusy = useSignal(false)

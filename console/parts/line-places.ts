@@ -1,6 +1,6 @@
 /**
- * The names of a chart's lines by their places, and so by their colours. A line keeps its place for as long as it is shown, however the
- * amounts change: a new one takes the first that is free.
+ * Assigns positions, and so colours, to the names of a chart's lines. A line keeps its position for as long as it is shown, however the amounts
+ * change; a new one gets the first position that is free.
  */
 export function linePlaces(before: readonly (string | undefined)[], names: readonly string[]): readonly (string | undefined)[] {
   const places = before.map((name) => (name !== undefined && names.includes(name) ? name : undefined))

@@ -4,11 +4,11 @@ import type { Tone } from './badge.tsx'
 interface NoticeProps {
   readonly tone: Tone
   readonly children: ComponentChildren
-  /** Whether screen readers read it out at once: for what the operator has just caused. */
+  /** Whether screen readers announce it at once, which is for results of the operator's own action. */
   readonly isUrgent?: boolean
 }
 
-/** A sentence that stands out. */
+/** Shows a highlighted sentence. */
 export function Notice({ tone, children, isUrgent = false }: NoticeProps) {
   return (
     <div class={`notice ${tone}`} role={isUrgent ? 'alert' : undefined}>

@@ -3,14 +3,14 @@ import { useId } from 'preact/hooks'
 
 interface PanelProps {
   readonly title: string
-  /** Beside the title: a unit, a link, a filter. */
+  /** Shown beside the title: a unit, a link or a filter. */
   readonly aside?: ComponentChildren
   readonly children: ComponentChildren
-  /** As wide as the view, beside no other panel. */
+  /** Whether the panel takes the full width of the view. */
   readonly isWide?: boolean
 }
 
-/** A part of a view with a heading of its own. Panels stand beside each other in a `div` of class `panels`. */
+/** A part of a view with its own heading. Panels are arranged in a `div` of class `panels`. */
 export function Panel({ title, aside, children, isWide = false }: PanelProps) {
   const id = useId()
   return (

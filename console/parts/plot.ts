@@ -4,14 +4,14 @@ import type { Values } from '../timeline.ts'
 const HEIGHT = 150
 const Y_AXIS = 52
 const X_AXIS = 24
-/** A new instance has little to show: the axis is at least so long. */
+/** The time axis is at least this long, because a new instance has little to show. */
 const MIN_SPAN_S = 120
-/** Charts of a view show the same moment. */
+/** All charts of a view show the same moment under the cursor. */
 const SYNC_KEY = 'edge'
 
 export interface PlotSeries {
   readonly name: string
-  /** A class of chart.css. */
+  /** A class in chart.css. */
   readonly ink: string
   readonly dash: readonly number[]
   readonly values: Values
@@ -19,11 +19,11 @@ export interface PlotSeries {
 
 export interface PlotParts {
   readonly format: (value: number) => string
-  /** The place in the data that the cursor is at. */
+  /** Called with the index of the data under the cursor. */
   readonly onCursor: (place: number | undefined) => void
 }
 
-/** Lines over time on a canvas. Its colours are those of the style sheet, whichever theme holds. */
+/** Draws lines over time on a canvas, with the style sheet's colours of the current theme. */
 export class Plot {
   readonly #host: HTMLElement
   readonly #plot: uPlot
@@ -39,7 +39,7 @@ export class Plot {
     this.#theme.addEventListener('change', this.#changeTheme)
   }
 
-  /** Of the same series. */
+  /** Replaces the data. The series must be the same ones as before. */
   update(times: readonly number[], series: readonly PlotSeries[]): void {
     this.#plot.setData(dataOf(times, series))
   }
@@ -85,7 +85,7 @@ export class Plot {
     }
   }
 
-  /** A canvas does not know the variables of a style sheet. */
+  /** Resolves a colour of the style sheet, because a canvas cannot use its variables. */
   #colour(ink: string): string {
     let colour = this.#colours.get(ink)
     if (colour === undefined) {
@@ -103,7 +103,7 @@ function dataOf(times: readonly number[], series: readonly PlotSeries[]): uPlot.
   return [[...times], ...series.map(({ values }) => [...values])]
 }
 
-/** Where nothing happened the axis ends at 1, lest noise fill the chart. */
+/** If nothing happened, the axis ends at 1, so that noise does not fill the chart. */
 function topOf(max: number | null): number {
   return max === null || max <= 0 ? 1 : max * 1.1
 }

@@ -1,7 +1,7 @@
 import { nowMs } from '../clock.ts'
 import { formatDateTime, formatDuration } from '../format.ts'
 
-/** `12 s ago`, with the moment itself as its title. */
+/** Shows an age such as `12 s ago`, with the exact time as its title. */
 export function Ago({ at }: { readonly at: string }) {
   const seconds = Math.max(0, Math.floor((nowMs.value - Date.parse(at)) / 1000))
   return (
@@ -11,7 +11,7 @@ export function Ago({ at }: { readonly at: string }) {
   )
 }
 
-/** `1 h 12 min`, until a moment that comes; `ended` when it has come. */
+/** Shows the time left until a moment, such as `1 h 12 min`, and then `ended`. */
 export function Countdown({ until }: { readonly until: string }) {
   const seconds = Math.ceil((Date.parse(until) - nowMs.value) / 1000)
   return (

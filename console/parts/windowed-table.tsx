@@ -2,9 +2,9 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { type Column, cellClass } from './data-table.tsx'
 
-/** As windowed-table.css has it. */
+/** Must match the row height in windowed-table.css. */
 const ROW_PX = 32
-/** Rows beyond both ends of what is seen, so that a quick scroll finds some. */
+/** Rows that are rendered beyond both ends of the visible part, so that a quick scroll does not show a gap. */
 const SPARE_ROWS = 12
 
 interface WindowedTableProps<Row> {
@@ -13,18 +13,18 @@ interface WindowedTableProps<Row> {
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row) => string | number
   readonly isSelected?: (row: Row) => boolean
-  /** How many rows there are in all, those that are not loaded yet included; undefined where nobody knows. */
+  /** Total number of rows, including those that are not loaded yet; undefined if it is unknown. */
   readonly total: number | undefined
-  /** Called when other rows are seen. `last` is the place behind the last one. */
+  /** Called when other rows become visible. `last` is the index after the last visible row. */
   readonly onWindow?: (first: number, last: number) => void
 }
 
-/** A table of any length: only the rows in sight, and some around them, are in the page. All rows are of one height. */
+/** A table of any length. Only the visible rows and some around them are in the page, and all rows must have the same height. */
 export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected, total, onWindow }: WindowedTableProps<Row>) {
   const frame = useRef<HTMLDivElement>(null)
   const seen = useSignal({ top: 0, height: 0 })
   const look = (): void => {
-    // The observer may report once more when the table is gone.
+    // The observer may report once more after the table is gone.
     if (frame.current === null) return
     const { scrollTop: top, clientHeight: height } = frame.current
     if (top !== seen.value.top || height !== seen.value.height) seen.value = { top, height }
@@ -77,7 +77,7 @@ export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected,
   )
 }
 
-/** In place of rows that are not in the page. */
+/** Fills the space of the rows that are not in the page. */
 function Gap({ rows }: { readonly rows: number }) {
   if (rows <= 0) return null
   return (

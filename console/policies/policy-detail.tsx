@@ -11,7 +11,7 @@ import { Panel } from '../parts/panel.tsx'
 import { policiesPath } from '../policies.ts'
 import { ruleWords, selectorWords } from '../policy-words.ts'
 
-/** One policy with all its rules. */
+/** Shows one policy with all its rules. */
 export function PolicyDetail({ id }: { readonly id: string }) {
   const { data, failure } = usePoll<PolicyPage>(policiesPath({ policy: id }))
   const search = address.value.parameters.get('search')

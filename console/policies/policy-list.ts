@@ -5,19 +5,19 @@ import { policiesPath } from '../policies.ts'
 
 const PAGE_ROWS = 500
 
-/** The policies that contain a text, in the order of the bundle, loaded as far as somebody has scrolled. */
+/** The policies that contain a text, in bundle order, loaded as far as the operator has scrolled. */
 export class PolicyList {
   readonly rows = signal<readonly PolicyJson[]>([])
   readonly isComplete = signal(false)
   readonly isLoading = signal(false)
-  /** Why there are not more. */
+  /** Why no more policies could be loaded. */
   readonly failure = signal<string | undefined>(undefined)
   #search = ''
   #next: string | undefined
-  /** Rises with each new list: what comes for an earlier one is dropped. */
+  /** Incremented with each new list, so that responses for an earlier one are dropped. */
   #turn = 0
 
-  /** Begins again, with as many rows as there were where the text is the same. */
+  /** Starts over. If the text is the same, it loads as many rows as there were. */
   async load(search: string): Promise<void> {
     const turn = ++this.#turn
     const wanted = search === this.#search ? this.rows.peek().length : 0
@@ -49,12 +49,12 @@ export class PolicyList {
     }
   }
 
-  /** The path for rows from a place on, as they are now. */
+  /** Returns the path for the rows from an index on, as they are now. */
   pathFrom(place: number, limit: number): string {
     return policiesPath({ search: this.#search, after: this.rows.peek()[place - 1]?.id, limit: String(limit) })
   }
 
-  /** Newer figures of rows from a place on, if they are still the same policies. */
+  /** Replaces rows from an index on by newer versions, if they are still the same policies. */
   update(place: number, policies: readonly PolicyJson[]): void {
     const rows = this.rows.peek()
     if (policies.length === 0 || policies.some(({ id }, i) => rows[place + i]?.id !== id)) return
@@ -78,7 +78,7 @@ export class PolicyList {
   #fail(error: unknown): void {
     batch(() => {
       this.isLoading.value = false
-      // While edge is unreachable the header says so.
+      // The header already shows that edge is unreachable.
       if (error instanceof ApiFailure) this.failure.value = messageOf(error)
     })
   }

@@ -5,14 +5,14 @@ import { Field } from '../parts/field.tsx'
 interface CallerFieldsProps {
   /** The rule's limit keys. */
   readonly keys: readonly string[]
-  /** What is filled in already. */
+  /** Values that are already filled in. */
   readonly values: CallerValues
-  /** What to write for a credential. */
+  /** Hint for the fields of credentials. */
   readonly credentialHint: string
   readonly error: string | undefined
 }
 
-/** A field for each value that names a caller of a rule. */
+/** Shows a field for each value that names a caller of a rule. */
 export function CallerFields({ keys, values, credentialHint, error }: CallerFieldsProps) {
   return (
     <>
@@ -40,13 +40,13 @@ export function CallerFields({ keys, values, credentialHint, error }: CallerFiel
   )
 }
 
-/** The first key that the API's message complains about; the last one where it names none. */
+/** Returns the first key that the API's message complains about, or the last key if it names none. */
 function keyOfProblem(keys: readonly string[], error: string | undefined): string | undefined {
   if (error === undefined) return undefined
   return keys.find((key) => error.includes(`${key} is `)) ?? keys.at(-1)
 }
 
-/** What was filled in, for the API. What nobody touched stays as it came, byte for byte. */
+/** Returns the values of the form for the API. A value that was not edited is sent exactly as it was received. */
 export function readCaller(keys: readonly string[], form: FormData, initial: CallerValues): CallerValues {
   const read = (key: string): string => {
     const text = String(form.get(fieldName(key)) ?? '')

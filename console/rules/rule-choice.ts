@@ -7,15 +7,15 @@ import { policiesPath } from '../policies.ts'
 import { csrfToken } from '../session.ts'
 import { status } from '../status.ts'
 
-/** A rule that an operator is choosing, by names. */
+/** A rule that an operator is choosing by its names. */
 export interface RuleChoice {
   readonly policy: Signal<string>
   readonly rule: Signal<string>
-  /** The policy of that name, once it was looked up; undefined where the active bundle has none. */
+  /** The policy with that name, once it has been looked up; undefined if the active bundle has none. */
   readonly found: Signal<PolicyJson | undefined>
   /** The name that was last looked up. */
   readonly lookedUp: Signal<string | undefined>
-  /** Policies whose names are like what was typed. */
+  /** Names of policies that match what was typed. */
   readonly suggestions: Signal<readonly string[]>
 }
 
@@ -24,12 +24,12 @@ export interface ChoiceProblems {
   readonly rule?: string
 }
 
-/** After the last key, before the API is asked. */
+/** Delay after the last keystroke before the API is asked. */
 const TYPING_MS = 150
-/** As many as anybody reads. */
+/** Nobody reads more suggestions than this. */
 const SUGGESTIONS = '50'
 
-/** Asks the API for what is typed, however many policies there are, and again when the bundle has changed. */
+/** Asks the API for what is typed, however many policies there are, and again when the bundle changes. */
 export function useRuleChoice(policyId: string, ruleName: string): RuleChoice {
   const [policy, rule, found] = [useSignal(policyId), useSignal(ruleName), useSignal<PolicyJson | undefined>(undefined)]
   const [lookedUp, suggestions] = [useSignal<string | undefined>(undefined), useSignal<readonly string[]>([])]
@@ -45,7 +45,7 @@ export function useRuleChoice(policyId: string, ruleName: string): RuleChoice {
   return choice
 }
 
-/** Asks the API at once, for a choice that is to be used. */
+/** Asks the API at once, for a choice that is about to be used. */
 export async function lookUp({ policy, found, lookedUp, suggestions }: RuleChoice): Promise<void> {
   const typed = policy.value
   const [exact, similar] = await Promise.all([policiesBy({ policy: typed }), policiesBy({ search: typed, limit: SUGGESTIONS })])
@@ -57,14 +57,14 @@ export async function lookUp({ policy, found, lookedUp, suggestions }: RuleChoic
   })
 }
 
-/** The rule that is chosen, if the active bundle has it. One that is alone needs no choice. */
+/** Returns the chosen rule if the active bundle has it. The only rule of a policy need not be chosen. */
 export function chosenRule({ policy, found, lookedUp, rule }: RuleChoice): RuleJson | undefined {
   if (lookedUp.value !== policy.value) return undefined
   const rules = found.value?.rules ?? []
   return rules.find(({ name }) => name === rule.value) ?? (rules.length === 1 ? rules[0] : undefined)
 }
 
-/** Why there is no rule yet. */
+/** Says why there is no rule yet. */
 export function choiceProblems({ policy, found }: RuleChoice): ChoiceProblems {
   if (policy.value === '') return { policy: 'Choose a policy.' }
   return found.value === undefined ? { policy: 'The active bundle has no such policy.' } : { rule: 'Choose a rule.' }
@@ -79,5 +79,5 @@ async function policiesBy(parameters: Readonly<Record<string, string>>): Promise
   }
 }
 
-/** What is lost is asked again when the connection is back. */
+/** A lookup that fails is repeated when the connection is back. */
 function ignoreLost(): void {}

@@ -8,11 +8,11 @@ import { type ChoiceProblems, chosenRule, type RuleChoice } from './rule-choice.
 interface RuleFieldsProps {
   readonly choice: RuleChoice
   readonly problems: ChoiceProblems
-  /** Whether no policy, or none of its rules, is a choice too. */
+  /** Whether the operator may also choose no policy, or none of its rules. */
   readonly isFilter?: boolean
 }
 
-/** A field for a policy, with suggestions while one types, and one for a rule of it. */
+/** A field for a policy, with suggestions while typing, and a field for one of its rules. */
 export function RuleFields({ choice, problems, isFilter = false }: RuleFieldsProps) {
   const { policy, rule, found, suggestions } = choice
   const id = useId()

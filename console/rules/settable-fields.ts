@@ -1,6 +1,6 @@
 import type { RuleJson } from '../../src/admin/api/types.ts'
 
-/** The members of `algorithm_config` that an override may set. The API says so too, where this page does not know better. */
+/** Members of `algorithm_config` that an override may set. The API checks them again, in case this page is wrong. */
 const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   token_bucket: ['rate', 'tokens_per_second', 'burst'],
   fixed_window: ['limit'],
@@ -9,7 +9,7 @@ const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
   concurrency: ['max_in_flight'],
 }
 
-/** Those of this rule: a rate in the way in which the bundle writes it, and only limits that the rule has. */
+/** Returns the settable fields of this rule: its rate as the bundle writes it, and only limits that the rule has. */
 export function settableFields({ algorithm, algorithm_config: config }: RuleJson): readonly string[] {
   const fields = SETTABLE_FIELDS[algorithm] ?? []
   return fields.filter((field) => {

@@ -9,7 +9,10 @@ import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
 import { status } from '../status.ts'
 
-/** It changes seldom, and may be long: asked for at once when the status has another bundle or problem. */
+/**
+ * The bundle seldom changes and its report may be long, so it is polled rarely. It is also requested at once if the status shows another bundle or
+ * problem.
+ */
 const EVERY_MS = 10_000
 
 export function BundleView() {
@@ -75,7 +78,7 @@ function Place({ source: { path, url, cached } }: { readonly source: BundleSourc
   )
 }
 
-/** What is wrong with the bundle that the source has now: the active one stays. */
+/** Shows what is wrong with the bundle that the source has now, while the active one stays. */
 function SourceProblem({ source, active }: { readonly source: BundleSourceJson; readonly active: BundleJson | null }) {
   const { path, url, problem, refused } = source
   if (problem === null) return null

@@ -11,7 +11,7 @@ import { EmptyState } from '../parts/empty-state.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 
-/** Who is rejected, who is near a limit, and what one caller has left. */
+/** Shows who is rejected, who is near a limit, and what one caller has left. */
 export function CallersView() {
   const filter = topFilter()
   const { data, failure } = usePoll<TopJson>(topPath(filter))
@@ -25,7 +25,7 @@ export function CallersView() {
       return
     }
     begun.value = caller
-    // The fields are there after the next render.
+    // The fields exist only after the next render.
     requestAnimationFrame(() => lookup.current?.querySelector<HTMLInputElement>('input.code')?.focus())
   }
   return (

@@ -8,13 +8,13 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Field } from '../parts/field.tsx'
 import { printable } from '../printable.ts'
 
-/** Rows on the page, however many events there are. */
+/** Number of rows on the page, however many events there are. */
 const MAX_ROWS = 200
 const TONES: Readonly<Record<string, Tone>> = { warn: 'warn', error: 'bad', fatal: 'bad' }
-/** They have a place of their own, or say nothing here. */
+/** These fields are shown elsewhere in the row, or would add nothing here. */
 const COLUMN_FIELDS = new Set(['event', 'time', 'level', 'msg', 'policy', 'rule', 'unlogged'])
 
-/** Their message says what their name says. */
+/** The message of these events says no more than their name. */
 const SAY_NO_MORE = new Set(['reject', 'would_reject'])
 
 const COLUMNS: readonly Column<SeenEvent>[] = [
@@ -45,7 +45,7 @@ const COLUMNS: readonly Column<SeenEvent>[] = [
   },
 ]
 
-/** What happens, as it happens: the newest first. */
+/** Shows events as they happen, newest first. */
 export function EventsView() {
   const kind = useSignal<string | undefined>(undefined)
   const filter = useSignal(address.value.parameters.get('policy') ?? '')
@@ -119,7 +119,7 @@ interface KindsProps {
   readonly onChoose: (name: string | undefined) => void
 }
 
-/** How often each kind has come; a click shows only those. */
+/** Shows how often each kind has occurred; a click shows only that kind. */
 function Kinds({ chosen, onChoose }: KindsProps) {
   const all = { name: undefined, title: 'all', count: eventLog.total }
   const kinds = [all, ...eventLog.counts().map(({ name, count }) => ({ name, title: name, count }))]

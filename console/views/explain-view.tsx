@@ -16,10 +16,10 @@ interface Explained {
   readonly explanation: ExplanationJson
 }
 
-/** A form for a request, and what it would get now. Asking takes nothing. */
+/** A form for a request, and what it would get now. Asking takes nothing from any counter. */
 export function ExplainView() {
   const { parameters } = address.value
-  // Another link to this view fills in another request.
+  // The key makes another link to this view fill in its own request.
   return <Explain key={parameters.toString()} initial={requestIn(parameters)} />
 }
 
@@ -97,7 +97,7 @@ function Explain({ initial }: { readonly initial: AskedRequest }) {
   )
 }
 
-/** The field that an error is about, by what the API's message begins with. Throws what is about none. */
+/** Finds the field that an error is about by the beginning of the API's message. Rethrows an error that is about none. */
 function fieldError(error: unknown): { field: keyof AskedRequest; message: string } {
   if (error instanceof FieldError) return error
   const [, field, rest] = (error instanceof ApiFailure && /^(method|uri|host|headers|body)\b[^:]*: (.*)$/s.exec(error.message)) || []

@@ -9,7 +9,7 @@ import { Notice } from '../parts/notice.tsx'
 import { timelineOf } from '../timeline.ts'
 import { useUsage } from '../usage.ts'
 
-/** Tokens and money: what is spent, and what is left. */
+/** Shows tokens and money: what is spent, and what is left. */
 export function LlmView() {
   const [usagePoll, activityPoll] = [useUsage(), useActivity()]
   const [usage, activity] = [usagePoll.data.value, activityPoll.data.value]

@@ -12,7 +12,7 @@ import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { status, statusPoll } from '../status.ts'
 
-/** What operators have changed for a while: made and ended here. */
+/** Shows what operators have changed temporarily, and lets them create and end overrides. */
 export function OverridesView() {
   const poll = usePoll<Overrides>('overrides')
   const begun = useSignal(useMemo(takeDraft, []))
@@ -75,7 +75,7 @@ function notSaved(): string {
 
 const NOTHING: OverrideDraft = { policy: '', rule: '', values: undefined }
 
-/** What another view asked for, once; or the policy and the rule in the address. */
+/** Returns what another view asked for, only once, or the policy and the rule in the address. */
 function takeDraft(): OverrideDraft | undefined {
   const taken = draft.peek()
   if (taken !== undefined) {

@@ -13,7 +13,7 @@ import { printable } from '../printable.ts'
 import { status } from '../status.ts'
 import { timelineOf } from '../timeline.ts'
 
-/** How the instance is, at a glance. */
+/** Shows the state of the instance at a glance. */
 export function OverviewView() {
   const { data, failure } = useActivity()
   const activity = data.value

@@ -17,12 +17,12 @@ import { ruleWords, selectorWords } from '../policy-words.ts'
 import { csrfToken } from '../session.ts'
 import { status } from '../status.ts'
 
-/** After the last key, before the filter is used. */
+/** Delay after the last keystroke before the filter is applied. */
 const TYPING_MS = 150
-/** Figures are asked for by blocks of rows, so that a small scroll asks for nothing new. */
+/** Figures are requested in blocks of rows, so that a small scroll requests nothing new. */
 const BLOCK_ROWS = 50
 const FIGURES_MS = 4000
-/** So far before the end the next page is loaded. */
+/** The next page is loaded when at most this many rows remain. */
 const AHEAD_ROWS = 100
 
 export function PoliciesView() {
@@ -121,7 +121,7 @@ function PolicyRows({ list, selected, search, count }: PolicyRowsProps) {
   )
 }
 
-/** Keeps the figures of the rows in sight up to date. Shows nothing itself. */
+/** Keeps the figures of the visible rows up to date. It renders nothing itself. */
 function Figures({ list, place }: { readonly list: PolicyList; readonly place: number }) {
   const { data } = usePoll<PolicyPage>(list.pathFrom(place, 2 * BLOCK_ROWS), FIGURES_MS)
   useSignalEffect(() => {

@@ -24,12 +24,12 @@ export interface AdminRouteParts extends Health {
   readonly metricMemory: MetricMemory
   readonly shares: ConnectionShares
   readonly debugSessions: DebugSessions | undefined
-  /** Undefined where operators have no token. */
+  /** Undefined if there is no admin token. */
   readonly api: AdminApi | undefined
   readonly wrongSecrets: WrongSecrets
 }
 
-/** Everything that operators can ask. */
+/** Yields all routes for operators. */
 export function* adminRoutes(parts: AdminRouteParts): Generator<Route> {
   const methods = ['GET', 'HEAD']
   const metrics = new MetricsEndpoint(newExposition(parts))
@@ -41,7 +41,7 @@ export function* adminRoutes(parts: AdminRouteParts): Generator<Route> {
     yield { path: API_PATH, methods: undefined, handle: (req, res) => api.handle(req, res) }
     yield* consoleRoutes()
   }
-  // Without a secret there is nothing here to find.
+  // Without a secret there are no debug sessions, so their paths do not exist.
   if (parts.debugSessions === undefined) return
   const { clock, logger, metricMemory, wrongSecrets } = parts
   const logins = new CounterFamily(metricMemory, 'edge_debug_logins_total')
@@ -59,18 +59,18 @@ function newExposition({ metricMemory, bundle, storeStats, shares, mode, hasShar
 interface Health {
   readonly bundle: () => BundleInfo | undefined
   readonly isShuttingDown: () => boolean
-  /** Whether everything that requests come to is open. */
+  /** Whether all listeners for requests are open. */
   readonly isListening: () => boolean
-  /** Whether a shared store can be asked; undefined where counters are this process's own. */
+  /** Whether the shared store is reachable; undefined if this process keeps its own counters. */
   readonly hasSharedStore?: (() => boolean) | undefined
 }
 
-/** GET /livez: the process runs. */
+/** GET /livez: responds as long as the process runs. */
 function handleLivez(_req: IncomingMessage, res: ServerResponse): void {
   respondText(res, 200, 'text/plain; charset=utf-8', 'ok')
 }
 
-/** GET /readyz: requests can be decided. */
+/** GET /readyz: whether requests can be decided. */
 function handleReadyz(health: Health, res: ServerResponse): void {
   const bundle = health.bundle()
   if (health.isShuttingDown()) respondJson(res, 503, { status: 'not_ready', reason: 'shutting_down' })
@@ -79,13 +79,14 @@ function handleReadyz(health: Health, res: ServerResponse): void {
   else {
     const { version, hash, updatedAtS } = bundle
     const body = { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS }
-    // Told, and no reason to fail: the failure mode decides meanwhile, on every instance alike.
+    // An unreachable Redis is reported but does not fail readiness, because the failure mode decides in the meantime, and it does so on every
+    // instance.
     const redis = health.hasSharedStore?.() ? 'connected' : 'unavailable'
     respondJson(res, 200, health.hasSharedStore === undefined ? body : { ...body, redis })
   }
 }
 
-/** Wrong secrets of one peer in a minute. */
+/** Number of wrong secrets from one peer within a minute that are logged and delayed. */
 const MAX_LOGGED = 10
 const FIRST_DELAY_MS = 50
 const MAX_DELAY_MS = 1000
@@ -118,8 +119,8 @@ class DebugEndpoints {
   }
 
   /**
-   * Always 403. The first few of a minute from one peer are logged and delayed, each longer than the one before; what comes beyond them
-   * costs as little as possible. None of it stops guessing: only a long secret does.
+   * Always responds with 403. The first wrong secrets of a minute from one peer are logged and delayed, each longer than the one before; further ones
+   * cost as little as possible. None of this stops guessing: only a long secret does.
    */
   #refuse(req: IncomingMessage, res: ServerResponse): void {
     this.#logins.series('refused').count++

@@ -9,23 +9,26 @@ import { Sampler } from '../telemetry/sampler.ts'
 import type { Clock } from '../time/clock.ts'
 import { TimeShare } from '../time/slices.ts'
 
-/** Of a request's body, whoever reads it or not. */
+/** Largest body of a request, whether or not its route reads it. */
 const MAX_BODY_BYTES = 1024 * 1024
 
-/** About one request: pipelined ones are parsed when there is time for them. */
+/** The size of about one request, so that pipelined requests are parsed only when there is time for them. */
 const PIECE_BYTES = 1024
-/** What parsing may take of a worker's time, beside what the requests themselves may. */
+/** Share of a worker's time that parsing may take, in addition to the share of the requests themselves. */
 const PARSING_SHARE = 0.1
 const PARSING_BURST_MS = 20
 
-/** The listener of operators. `onClosing` ends responses that have no end of their own. */
+/** Creates the listener for operators. `onClosing` must end responses that would otherwise never end. */
 export function newAdminServer(endpoints: AdminEndpoints, options: PortOptions, onClosing = (): void => {}): HttpListener {
   const handle: Handle = (req, res) => endpoints.handle(req, res, () => boundBody(req, endpoints))
   const share = new TimeShare(PARSING_SHARE, PARSING_BURST_MS, performance.now())
   return newPlainListener(options, handle, { parsing: { bytes: PIECE_BYTES, share }, onClosing })
 }
 
-/** To be called in the request's turn: until then nothing of the body is read. One that its route does not read is dropped, and an endless one would keep the worker busy. */
+/**
+ * Bounds the request's body. Must be called when it is the request's turn, because this starts reading the body. A body that its route does not read
+ * is dropped, and without the bound an endless one would keep the worker busy.
+ */
 function boundBody(req: IncomingMessage, endpoints: AdminEndpoints): void {
   let bytes = 0
   req.on('data', (chunk: Buffer) => {
@@ -35,14 +38,14 @@ function boundBody(req: IncomingMessage, endpoints: AdminEndpoints): void {
   })
 }
 
-/** What all requests together may take of a worker's time, each counted with what `node:http` takes to read it and to respond. */
+/** Share of a worker's time that all requests together may take. Each counts with the time that `node:http` needs to read it and to respond. */
 const SHARE = 0.1
 const BURST_MS = 20
 const REQUEST_MS = 0.05
-/** Of a body: at worst, reading it as JSON takes that long. */
+/** Time per byte of a body, which is how long reading it as JSON takes at worst. */
 const BYTE_MS = 0.00006
 
-/** Ours in both modes, whether or not there is something behind them: without a secret there are no debug sessions. */
+/** Paths that are ours in both modes, even if nothing serves them because there is no debug secret. */
 const RESERVED_PATHS: ReadonlySet<string> = new Set(['/v1/debug/session', '/v1/debug/logout'])
 
 export interface AdminParts {
@@ -52,15 +55,15 @@ export interface AdminParts {
 }
 
 /**
- * What operators ask, on a listener of its own or beside the decisions. Nothing here holds up a decision for long: a connection has one
- * request under way, more requests than a worker has time for wait, and a failure is no refused decision.
+ * The endpoints for operators, on a separate listener or beside the decisions. Nothing here delays a decision for long: a connection has one request
+ * under way, requests wait while the worker has no time for them, and a failure does not count as a refused decision.
  */
 export class AdminEndpoints {
   readonly #routes: Routes
   readonly #parts: AdminParts
   readonly #turns = new RequestTurns()
   readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
-  /** In the order in which they came, one for each connection. */
+  /** Requests in the order of their arrival, one for each connection. */
   readonly #waiting: { readonly res: ServerResponse; readonly onBegin: () => void }[] = []
   readonly #failureLog = new Sampler<string>(new Map())
 
@@ -69,12 +72,12 @@ export class AdminEndpoints {
     this.#parts = parts
   }
 
-  /** Whether a path is one of these, on a listener that also serves others. */
+  /** Returns whether a path belongs to these endpoints, on a listener that also serves others. */
   covers(path: string): boolean {
     return this.#routes.has(path) || RESERVED_PATHS.has(path)
   }
 
-  /** `onBegin`: its turn has come, and its route gets it next. */
+  /** Calls `onBegin` when it is the request's turn, just before its route gets it. */
   handle(req: IncomingMessage, res: ServerResponse, onBegin = (): void => {}): void {
     this.#turns.take(req, res, () => {
       this.#waiting.push({ res, onBegin })
@@ -82,12 +85,12 @@ export class AdminEndpoints {
     })
   }
 
-  /** So many bytes of a request's body have come. */
+  /** Accounts for this many bytes of a request's body. */
   noteBody(bytes: number): void {
     this.#time.spend(bytes * BYTE_MS, performance.now())
   }
 
-  /** One timer for all that wait: one for each would cost more than the requests themselves. */
+  /** One timer serves all waiting requests, because a timer for each would cost more than the requests themselves. */
   #beginWaiting(): void {
     let begun = 0
     for (; begun < this.#waiting.length; begun++) {

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { asset } from '../files/package-files.ts'
 import { type Route, respondText } from '../listen/node-http/routes.ts'
 
-/** The page's files, as `npm run build` writes them, and what they are. */
+/** The page's files as `npm run build` writes them, with their paths and media types. */
 const FILES: Readonly<Record<string, readonly [path: string, type: string]>> = {
   'index.html': ['/', 'text/html; charset=utf-8'],
   'console.js': ['/console/console.js', 'text/javascript; charset=utf-8'],
@@ -12,7 +12,7 @@ const FILES: Readonly<Record<string, readonly [path: string, type: string]>> = {
   'icon.svg': ['/console/icon.svg', 'image/svg+xml'],
 }
 
-/** Everything comes from here; nothing is run or styled that a file does not hold; and no text can become HTML or a script. */
+/** Everything must come from this server, scripts and styles must come from files, and no text can become HTML or a script. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -35,7 +35,7 @@ const PROTECTION = [
 const NOT_BUILT =
   'This page was not built: that needs Node 20.19 or later. The API below /admin/v1/ and the commands, such as `edge status`, work without it.\n'
 
-/** The page of operators. It holds nothing secret: what it shows it asks the admin API for. `folder` ends in `/`. */
+/** Yields the routes of the operators' page. It contains nothing secret, because it gets all it shows from the admin API. `folder` must end in `/`. */
 export function* consoleRoutes(folder: URL = asset('../program/console/')): Generator<Route> {
   for (const [name, [path, type]] of Object.entries(FILES)) {
     let file: PageFile | undefined
@@ -52,7 +52,7 @@ export function* consoleRoutes(folder: URL = asset('../program/console/')): Gene
 }
 
 function respond({ headers }: IncomingMessage, res: ServerResponse, type: string, { plain, gzip, tag }: PageFile): void {
-  // A browser asks each time whether its copy is the newest, so that a page and its script are of one build.
+  // A browser checks each time whether its copy is current, so that a page and its script always come from the same build.
   const shared = ['ETag', tag, 'Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding', ...PROTECTION]
   if (hasTag(headers['if-none-match'], tag)) {
     res.writeHead(304, shared)
@@ -69,13 +69,13 @@ function respond({ headers }: IncomingMessage, res: ServerResponse, type: string
   res.end(bytes)
 }
 
-/** Whether If-None-Match names what would be sent (RFC 9110 13.1.2). */
+/** Returns whether If-None-Match names the tag (RFC 9110 13.1.2). */
 export function hasTag(ifNoneMatch: string | undefined, tag: string): boolean {
   if (ifNoneMatch === undefined) return false
   return ifNoneMatch.split(',').some((part) => part.trim() === '*' || strong(part.trim()) === strong(tag))
 }
 
-/** Whether Accept-Encoding names gzip and does not exclude it (RFC 9110 12.5.3). */
+/** Returns whether Accept-Encoding names gzip and does not exclude it (RFC 9110 12.5.3). */
 export function acceptsGzip(acceptEncoding: string | undefined): boolean {
   if (acceptEncoding === undefined) return false
   return acceptEncoding.split(',').some((part) => {
@@ -97,11 +97,11 @@ function isZero(weight: string | undefined): boolean {
 interface PageFile {
   readonly plain: Buffer
   readonly gzip: Buffer
-  /** For ETag: weak, because it is that of both. */
+  /** Value of the ETag field. It is weak, because the plain and the compressed form share it. */
   readonly tag: string
 }
 
-/** The build has compressed it: a worker has decisions to make. Undefined where there is no such file. */
+/** Reads a file and its compressed form, which the build made because workers have decisions to make. Returns undefined if the file is missing. */
 function readPageFile(file: URL): PageFile | undefined {
   try {
     const plain = readFileSync(file)

@@ -3,7 +3,7 @@ import { respondText } from '../listen/node-http/routes.ts'
 import { Exposition } from '../telemetry/metrics/exposition.ts'
 import { runInSlices, TimeShare } from '../time/slices.ts'
 
-/** What scrapes may take of a worker's time. Twenty thousand series take some 40 ms. */
+/** Share of a worker's time that scrapes may take. Twenty thousand series take about 40 ms. */
 const SHARE = 0.1
 const BURST_MS = 20
 
@@ -14,8 +14,8 @@ interface Scrape {
 }
 
 /**
- * GET /metrics. A worker that decides gathers the text, so it does that in slices, and one text at a time: requests that come meanwhile
- * share the next one. No text is older than its request.
+ * GET /metrics. A worker that makes decisions gathers the text, so it works in slices and on one text at a time; requests that arrive in the meantime
+ * share the next text. No text is older than the request it answers.
  */
 export class MetricsEndpoint {
   readonly #exposition: Exposition
@@ -27,7 +27,7 @@ export class MetricsEndpoint {
     this.#exposition = exposition
   }
 
-  /** Done when the response is sent; rejects when there is none. */
+  /** Resolves when the response is sent, and rejects if there is none. */
   handle(res: ServerResponse): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ res, resolve, reject })
@@ -59,7 +59,7 @@ export class MetricsEndpoint {
     })
   }
 
-  /** Whatever it throws, even at once, comes with a step. */
+  /** Whatever the exposition throws, even immediately, is thrown by a step. */
   *#steps(): Generator<void, Buffer> {
     return yield* this.#exposition.steps()
   }

@@ -9,18 +9,18 @@ export interface CacheWriteCounter {
   series(result: 'written' | 'failed'): { count: number }
 }
 
-/** Keeps the last good bundle of a source in a file of this process alone. A disk that hangs blocks nothing else. */
+/** Keeps the last good bundle of a source in a file that only this process uses. A disk that hangs blocks nothing else. */
 export class BundleCache {
   readonly path: string
   readonly #logger: Logger
   readonly #writes: CacheWriteCounter
   readonly #timeoutMs: number
-  /** What the file should contain. */
+  /** The bundle that the file should contain. */
   #bundle: OfferedBundle | undefined
   #isDue = false
-  /** The file as it was when it was last known to be whole. */
+  /** Fingerprint of the file when it was last known to be intact. */
   #seen = ''
-  /** One at a time: each that hangs holds one of the few threads that also look up names of hosts. */
+  /** Only one write runs at a time: a write that hangs occupies one of the few threads that also resolve host names. */
   #working: Promise<void> | undefined
   readonly #late = new Set<Promise<unknown>>()
   #problem: string | undefined
@@ -33,12 +33,12 @@ export class BundleCache {
     for (const result of ['written', 'failed'] as const) writes.series(result)
   }
 
-  /** Whether something waits for the disk, possibly for ever. */
+  /** Whether a disk operation has exceeded its timeout and may never end. */
   get isSlow(): boolean {
     return this.#late.size > 0
   }
 
-  /** Undefined when there is none. Throws when it is damaged, cannot be read, or the disk does not respond. */
+  /** Returns undefined if there is no file. Throws if it is damaged, cannot be read, or the disk does not respond. */
   async read(): Promise<OfferedBundle | undefined> {
     const reading = readWhole(this.path)
     try {
@@ -53,11 +53,11 @@ export class BundleCache {
     }
   }
 
-  /** To be written with the next `save`, unless the file has it. */
+  /** Marks a bundle to be written by the next `save`, unless the file already has it. */
   keep(bundle: OfferedBundle): void {
     const held = this.#bundle
     if (held !== undefined) {
-      // A source that omits the signature does not remove the one from before.
+      // If the source omits the signature of the same bundle, the cached signature stays.
       const signature = bundle.signature ?? held.signature
       if (isSameBundle({ ...bundle, signature }, held)) return
     }
@@ -65,7 +65,7 @@ export class BundleCache {
     this.#isDue = true
   }
 
-  /** Starts to write the bundle if the file lacks it. A failure is logged once for each change of its reason; the next call tries again. */
+  /** Starts to write the bundle if the file lacks it. A failure is logged once for each change of its reason, and the next call tries again. */
   save(): void {
     if (this.#bundle === undefined || this.#working !== undefined) return
     const timer = setTimeout(() => {
@@ -91,9 +91,9 @@ export class BundleCache {
   }
 
   async #work(): Promise<void> {
-    if (!this.#isDue && (await this.#isLost())) this.#isDue = true // not `||=`: another may have become due meanwhile
+    if (!this.#isDue && (await this.#isLost())) this.#isDue = true // `||=` could overwrite what `keep` sets in the meantime
     try {
-      // Another bundle may come while one is written.
+      // Another bundle may arrive while one is written.
       while (this.#isDue) await this.#write(this.#bundle!)
     } catch (error) {
       this.#isDue = true
@@ -101,7 +101,7 @@ export class BundleCache {
     }
   }
 
-  /** Whether it was removed or damaged. A whole one that somebody else put there stays. */
+  /** Returns whether the file was removed or damaged. An intact file that somebody else put there stays. */
   async #isLost(): Promise<boolean> {
     try {
       if ((await fingerprintOf(this.path)) !== this.#seen) this.#seen = (await readWhole(this.path)).fingerprint
@@ -113,7 +113,7 @@ export class BundleCache {
 
   async #write(bundle: OfferedBundle): Promise<void> {
     this.#isDue = false
-    // A fixed name, so that processes that are killed do not leave one file each.
+    // The name is fixed, so that killed processes do not leave one file each.
     await replaceFile(this.path, (handle) => handle.writeFile(encodeCached(bundle)), { besidePath: `${this.path}.new` })
     this.#seen = await fingerprintOf(this.path)
     this.#writes.series('written').count++
@@ -143,13 +143,13 @@ async function readWhole(path: string): Promise<{ bundle: OfferedBundle; fingerp
 async function fingerprintOf(path: string): Promise<string> {
   const found = await stat(path, { bigint: true })
   const { dev, ino, size, mtimeNs, ctimeNs } = found
-  if (!found.isFile()) throw new Error('it is not a regular file') // a pipe would be waited on for ever
+  if (!found.isFile()) throw new Error('it is not a regular file') // reading a pipe could wait for ever
   if (size > MAX_CACHED_BYTES) throw new Error('it is too large for a cached bundle')
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
 }
 
 const MAGIC = 'edge-bundle-cache-1 '
-// A signature can be as long as a header of the source's response, since it is not checked without keys.
+// Without keys, a signature is not checked, so it can be as long as a header field of the source's response.
 const MAX_HEAD_BYTES = 65536
 
 export const MAX_CACHED_BYTES = MAX_HEAD_BYTES + MAX_BUNDLE_BYTES
@@ -161,15 +161,15 @@ interface Head {
 }
 
 /**
- * One file: a line that says what it is, then the bytes as they came. Signature and bytes in two files could be out of step after
- * a crash, and then an instance could not start from them.
+ * Writes one file: a line that describes the bundle, then its bytes as received. With the signature in a second file, a crash could leave the two out
+ * of step, and an instance could not start from them.
  */
 export function encodeCached({ bytes, format, signature }: OfferedBundle): Buffer {
   const head: Head = { format, ...(signature === undefined ? {} : { signature }), sha256: sha256(bytes) }
   return Buffer.concat([Buffer.from(`${MAGIC}${JSON.stringify(head)}\n`), bytes])
 }
 
-/** Throws when it is damaged. */
+/** Throws if the file is damaged. */
 export function decodeCached(file: Buffer): OfferedBundle {
   const end = file.subarray(0, MAX_HEAD_BYTES).indexOf('\n')
   const line = file.toString('utf8', 0, Math.max(end, 0))

@@ -6,10 +6,10 @@ import { type BundleSource, MAX_BUNDLE_BYTES, type SourceStatus } from './bundle
 
 const MAX_SIGNATURE_BYTES = 4096
 
-/** Two files cannot be replaced at once: a bundle and its signature may be out of step for this long before it is reported. */
+/** Two files cannot be replaced at once, so a mismatch of a bundle and its signature is reported only after this time. */
 const SIGNATURE_PATIENCE_MS = 1500
 
-/** Offers a file's content to the intake, at the start and whenever it or its signature (`FILE.sig`) changes. */
+/** Offers a file's content to the intake, at startup and whenever the file or its signature (`FILE.sig`) changes. */
 export class BundleFile implements BundleSource {
   readonly #format: BundleFormat
   readonly #intake: BundleIntake
@@ -19,10 +19,10 @@ export class BundleFile implements BundleSource {
   readonly #patienceMs: number
   #bytes: Buffer | undefined
   #signature: string | undefined
-  /** The bundle was refused for its signature, and the next signature may be right. */
+  /** Whether the bundle was refused for its signature, so that the next signature may be right. */
   #lacksSignature = false
   #patience: NodeJS.Timeout | undefined
-  /** Ends when the last offer does. */
+  /** Resolves when the last offer has ended. */
   #offered: Promise<void> = Promise.resolve()
 
   constructor(path: string, isSigned: boolean, intake: BundleIntake, parts: ReportParts, patienceMs = SIGNATURE_PATIENCE_MS) {
@@ -36,7 +36,7 @@ export class BundleFile implements BundleSource {
         return this.#offer()
       },
       onProblem: (error) => {
-        // A bundle that is gone must not be accepted when its signature comes.
+        // A bundle that has disappeared must not be accepted when its signature arrives.
         this.#lacksSignature = false
         clearTimeout(this.#patience)
         this.#report.unreadable(error)
@@ -51,13 +51,13 @@ export class BundleFile implements BundleSource {
   }
 
   async start(): Promise<void> {
-    // Both settle at the same time, and the bundle is offered when the signature is known.
+    // Both files are read at the same time, and the bundle is offered once the signature is known.
     if (this.#signatureFile !== undefined) this.#offered = this.#signatureFile.start()
     await this.#file.start()
   }
 
   async reload(): Promise<void> {
-    this.#lacksSignature = false // the bundle is offered in any case
+    this.#lacksSignature = false // the bundle is offered anyway
     await this.#signatureFile?.reload()
     await this.#file.reload()
   }
@@ -73,22 +73,22 @@ export class BundleFile implements BundleSource {
     return new WatchedFile(path, MAX_SIGNATURE_BYTES, {
       onContent: (bytes) => {
         this.#signature = bytes.toString('latin1')
-        // A signature that comes before its bundle says nothing about the active one.
+        // A signature that arrives before its bundle says nothing about the active one.
         return this.#lacksSignature ? this.#offer() : undefined
       },
       onProblem: (error) => {
         this.#signature = undefined
-        // A missing signature is reported for the bundle.
+        // A missing signature is reported with the bundle.
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') report.unreadable(error)
       },
     })
   }
 
-  /** One at a time: either file may have changed meanwhile. */
+  /** Offers one bundle at a time; either file may have changed in the meantime. */
   #offer(isPatient = true): Promise<void> {
     clearTimeout(this.#patience)
     const offered = this.#offered.then(() => this.#offerNow(isPatient))
-    // The caller gets the failure; it must not keep the next bundle from being offered.
+    // The failure goes to the caller and must not keep the next bundle from being offered.
     this.#offered = offered.catch(() => {})
     return offered
   }

@@ -16,11 +16,11 @@ export interface RefusedBundle {
   readonly result: 'refused'
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
-  /** It was not parsed: another signature could change that. */
+  /** Whether the bundle was refused unparsed because of its signature, so that another signature could make it acceptable. */
   readonly lacksSignature?: boolean
 }
 
-/** Makes a bundle the active one everywhere. Throws when it cannot, and then nothing has changed. */
+/** Makes a bundle the active one everywhere. If it throws, nothing has changed. */
 export type Activate = (bundle: GoodBundle, info: BundleInfo) => Promise<void>
 
 export interface AppliedBundle extends BundleInfo {
@@ -43,7 +43,7 @@ export class BundleIntake {
   #lastUpdate: BundleUpdate | undefined
   #offered: Promise<unknown> = Promise.resolve()
 
-  /** With public keys, only bundles signed by one of them are accepted. */
+  /** If there are public keys, only bundles signed with one of them are accepted. */
   constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = [], read: ReadBundle = readHere) {
     this.#activate = activate
     this.#wallMs = wallMs
@@ -55,12 +55,12 @@ export class BundleIntake {
     return this.#active?.info
   }
 
-  /** Undefined before a second bundle. */
+  /** Undefined until a second bundle has become active. */
   get lastUpdate(): BundleUpdate | undefined {
     return this.#lastUpdate
   }
 
-  /** Of a bundle that is known to be good otherwise. */
+  /** Checks the signature of a bundle that is otherwise known to be good. */
   hasValidSignature({ bytes, signature }: OfferedBundle): boolean {
     return this.#signatureProblem(bytes, signature) === undefined
   }
@@ -70,7 +70,7 @@ export class BundleIntake {
     return this.#offered
   }
 
-  /** One at a time. */
+  /** Only one bundle may be offered at a time: callers wait for the result before they offer the next one. */
   offer(bundle: OfferedBundle): Promise<IntakeResult> {
     const taken = this.#take(bundle)
     this.#offered = taken
@@ -80,7 +80,7 @@ export class BundleIntake {
   async #take({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
     const hash = createHash('sha256').update(bytes).digest('hex')
     if (hash === this.active?.hash) return { result: 'unchanged' }
-    // First, because unsigned bytes are not worth parsing.
+    // The signature is checked first, because unsigned bytes are not worth parsing.
     const problem = this.#signatureProblem(bytes, signature)
     if (problem !== undefined) return { ...refused(problem), lacksSignature: true }
     const read = await this.#read(bytes, format, this.#active?.bundle)
@@ -110,14 +110,14 @@ export function refused(message: string, path = ''): RefusedBundle {
   return { result: 'refused', problems: [{ path, message }], warnings: [] }
 }
 
-/** On this thread. */
+/** Reads the bundle on this thread. */
 export const readHere: ReadBundle = async (bytes, format, active) => {
-  // The schema library takes a while to load, and by now workers are starting beside us.
+  // The schema library takes a while to load, and by now workers are starting in parallel.
   const { readBundle } = await import('./bundle-reader.ts')
   return readBundle(bytes, format, active)
 }
 
-/** For `reverse_proxy`, where other hosts lead to the same backend. */
+/** Adds the warnings that matter for `reverse_proxy`, where other hosts lead to the same backend. */
 export function withHostGaps(read: ReadBundle = readHere): ReadBundle {
   return async (...given) => {
     const reading = await read(...given)

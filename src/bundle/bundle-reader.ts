@@ -10,14 +10,14 @@ import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-b
 /** A valid bundle, as it is sent between threads. */
 export interface GoodBundle {
   readonly bundle: SharedBundle
-  /** Of its plan's counters, in their order. */
+  /** Limits of the counters in its plan, in the plan's order. */
   readonly limits: readonly NamedLimit[]
   readonly blockExpiries: readonly BlockExpiry[]
-  /** The ids of its policies for the rate limit service. */
+  /** Ids of its policies for the rate limit service. */
   readonly domainPolicies: readonly string[]
-  /** Warnings that hold in `reverse_proxy` alone. */
+  /** Warnings that apply only to `reverse_proxy`. */
   readonly hostGaps: readonly Problem[]
-  /** Since the bundle that was active when it was read; undefined where there was none. */
+  /** Changes since the bundle that was active when this one was read; undefined if there was none. */
   readonly changes: BundleChanges | undefined
 }
 
@@ -28,7 +28,7 @@ export type BundleReading =
 /** `active` is the bundle that the new one is compared with. */
 export type ReadBundle = (bytes: Uint8Array, format: BundleFormat, active?: SharedBundle) => Promise<BundleReading>
 
-/** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle, is dropped. */
+/** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle itself, is dropped. */
 export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): BundleReading {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }

@@ -15,16 +15,16 @@ export interface ReportParts {
   readonly active: () => BundleInfo | undefined
 }
 
-// A bundle can be wrong in ten thousand places; the first ones show what happened, and `edge validate` lists the rest.
+// A bundle can be wrong in ten thousand places. The first ones show what happened, and `edge validate` lists the rest.
 const LOGGED_PROBLEMS = 50
 
-/** Reports to the operator what became of the bundles of one source. Each poll is counted; an unchanged result is not logged again. */
+/** Reports to the operator what became of the bundles of one source. Every poll is counted; an unchanged result is not logged again. */
 export class BundleReport {
   readonly place: Place
   readonly #parts: ReportParts
   /** The problem of the last poll, as a sentence about the source. */
   problem: string | undefined = 'it has not been read yet'
-  /** Of the last poll. */
+  /** Why the last poll's bundle was refused; undefined if it was not. */
   refusal: Refusal | undefined
 
   constructor(place: Place, parts: ReportParts) {

@@ -4,12 +4,12 @@ import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 
 export interface BundleRequest {
   readonly url: URL
-  /** A bearer token, for the URL's own origin alone. */
+  /** A bearer token, which is sent only to the URL's own origin. */
   readonly token: string | undefined
-  /** Of the active bundle. */
+  /** ETag of the active bundle. */
   readonly etag: string | undefined
   readonly userAgent: string
-  /** For the whole request: connecting, redirects and the body. */
+  /** Timeout of the whole request: connecting, redirects and the body. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
@@ -24,7 +24,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** Fetches the bundle once. Throws an Error whose message says what went wrong and contains no secret. */
 export async function requestBundle(request: BundleRequest): Promise<FetchedBundle> {
-  // AbortSignal.any would leave something behind on the long-lived signal each time.
+  // AbortSignal.any would leave an entry behind on the long-lived signal with each request.
   const ending = new AbortController()
   const end = (): void => ending.abort()
   let isLate = false
@@ -55,11 +55,11 @@ interface Followed {
   readonly isTokenSent: boolean
 }
 
-/** Not left to fetch, which would go from https to http. */
+/** Follows redirects itself, because fetch would also follow one from https to http. */
 async function follow({ url, token, etag, userAgent }: BundleRequest, signal: AbortSignal): Promise<Followed> {
   const headers = new Headers({
     Accept: 'application/json, application/yaml, */*;q=0.1',
-    // Signature and hash cover the bytes as they are, and a compressed body does not show whether it was cut.
+    // The signature and the hash cover the bytes as they are, and a compressed body does not show whether it was truncated.
     'Accept-Encoding': 'identity',
     'User-Agent': userAgent,
   })
@@ -71,7 +71,7 @@ async function follow({ url, token, etag, userAgent }: BundleRequest, signal: Ab
     if (!REDIRECTS.has(response.status)) return { response, isTokenSent: headers.has('Authorization') }
     await response.body?.cancel()
     const to = targetOf(response.headers.get('location'), from)
-    if (to.origin !== from.origin) headers.delete('Authorization') // and it does not come back
+    if (to.origin !== from.origin) headers.delete('Authorization') // and no later redirect restores it
     from = to
   }
   throw new Error(`it redirects more than ${MAX_REDIRECTS} times`)
@@ -96,7 +96,7 @@ async function readResponse({ url, etag, token }: BundleRequest, response: Respo
   if (status !== 200) throw new Error(`it returned ${status}`)
   const coding = headers.get('content-encoding') ?? 'identity'
   if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which the request did not accept')
-  // A body that ends with its connection may end anywhere, and half of a YAML file can be a bundle.
+  // A body that ends with its connection may have been truncated anywhere, and half of a YAML file can be a valid bundle.
   if (!showsItsEnd(headers)) throw new Error('its body has neither Content-Length nor chunks, so a truncated one could not be detected')
   const bytes = await readResponseBody(response, MAX_BUNDLE_BYTES)
   const format = formatOfResponse(headers.get('content-type') ?? '', url.pathname, bytes)
@@ -113,7 +113,7 @@ function showsItsEnd(headers: Headers): boolean {
   return codings === null ? headers.has('content-length') : /(?:^|,)\s*chunked\s*$/i.test(codings)
 }
 
-/** By the type, else by the ending of the path, else by the first character. Undefined: an HTML page. */
+/** Determines the format by the media type, else by the path's extension, else by the first character. Returns undefined for an HTML page. */
 function formatOfResponse(contentType: string, path: string, bytes: Buffer): BundleFormat | undefined {
   const type = contentType.split(';')[0]!.trim()
   const start = bytes
@@ -128,7 +128,7 @@ function formatOfResponse(contentType: string, path: string, bytes: Buffer): Bun
   return start.startsWith('{') ? 'json' : 'yaml'
 }
 
-/** Reads a response's body. Throws as soon as it has more bytes than allowed. */
+/** Reads a response's body. Throws as soon as it exceeds `maxBytes`. */
 async function readResponseBody(response: Response, maxBytes: number): Promise<Buffer> {
   const tooLarge = (): Error => new Error(`its body has more than ${maxBytes} bytes`)
   if (Number(response.headers.get('content-length') ?? 0) > maxBytes) throw tooLarge()
@@ -144,7 +144,7 @@ const BROKE_OFF = 'the connection was closed before the response was complete'
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused',
-  // Which of these codes it is depends on timing.
+  // Which of these codes occurs depends on timing.
   ECONNRESET: BROKE_OFF,
   EPIPE: BROKE_OFF,
   UND_ERR_SOCKET: BROKE_OFF,
@@ -158,10 +158,10 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   HPE_INVALID_CONSTANT: 'it does not use HTTP',
 }
 
-// RFC 8446 5.1 and 6: an alert, the response of a TLS server to plain HTTP, if it sends any
+// RFC 8446 5.1 and 6: the first bytes of an alert, with which a TLS server may respond to plain HTTP.
 const TLS_ALERT = '\x15\x03'
 
-/** fetch only reports "fetch failed"; what happened is in the cause. */
+/** fetch reports only "fetch failed"; the real reason is in the cause. */
 export function requestFailure(error: Error): Error {
   const cause = error.cause as (NodeJS.ErrnoException & { readonly data?: unknown }) | undefined
   if (cause === undefined) return error

@@ -4,31 +4,31 @@ import type { BundleFormat } from '../policy/schema/bundle.ts'
 export interface BundleSource {
   /** Polls once, then keeps polling. */
   start(): Promise<void>
-  /** Polls again, changed or not. */
+  /** Polls again, even if nothing seems to have changed. */
   reload(): Promise<void>
-  /** Resolves when nothing is in flight any more, or when what is may never end. */
+  /** Resolves when nothing is in flight any more, or when what is in flight may never end. */
   stop(): void | Promise<void>
   readonly status: SourceStatus
 }
 
 export interface SourceStatus {
   readonly place: Place
-  /** The active bundle came from the cache, and the source has not confirmed it yet. */
+  /** Whether the active bundle came from the cache and the source has not confirmed it yet. */
   readonly isCached: boolean
-  /** The present problem of the source, as a sentence about it. */
+  /** The current problem of the source, as a sentence about it. */
   readonly problem: string | undefined
-  /** What is wrong with the bundle that the source has now. */
+  /** Why the bundle that the source has now was refused; undefined if it was not. */
   readonly refusal: Refusal | undefined
-  /** Waiting for a disk that may never respond. */
+  /** Whether the source is waiting for a disk that may never respond. */
   readonly isDiskSlow: boolean
 }
 
-/** Where a bundle is looked for, as people may see it. */
+/** Where a bundle is looked for, in a form that people may see. */
 export type Place = { readonly path: string } | { readonly url: string }
 
 /** Why a bundle was refused. */
 export interface Refusal {
-  /** The first ones, as sentences. */
+  /** The first problems, as sentences. */
   readonly problems: readonly string[]
   readonly problemsInAll: number
 }
@@ -37,7 +37,7 @@ export interface Refusal {
 export interface OfferedBundle {
   readonly bytes: Uint8Array
   readonly format: BundleFormat
-  /** Base64 text. */
+  /** Base64 text of the signature. */
   readonly signature: string | undefined
 }
 
@@ -45,5 +45,5 @@ export function isSameBundle(one: OfferedBundle, other: OfferedBundle): boolean 
   return one.signature === other.signature && one.format === other.format && Buffer.compare(one.bytes, other.bytes) === 0
 }
 
-// Ten thousand policies are some 4 MB.
+// Ten thousand policies take about 4 MB.
 export const MAX_BUNDLE_BYTES = 16 * 1024 * 1024

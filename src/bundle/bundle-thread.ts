@@ -1,4 +1,4 @@
-/** Where the thread begins that reads one bundle. */
+/** Entry point of the thread that reads one bundle. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { readBundle } from './bundle-reader.ts'

@@ -13,12 +13,12 @@ export interface BundleUrlParts extends ReportParts {
   readonly userAgent: string
   readonly cache: BundleCache | undefined
   readonly intake: BundleIntake
-  /** Called when the source has the active bundle. */
+  /** Called after each poll in which the source had the active bundle. */
   readonly onGoodPoll: () => void
 }
 
 const REQUEST_TIMEOUT_MS = 10_000
-/** A reload during another waits this long for it, so that a burst of signals does not become a burst of requests. */
+/** A reload aborts an earlier reload only after this time, so that a burst of signals does not become a burst of requests. */
 const RELOAD_PATIENCE_MS = 1000
 
 /** Polls a URL for the bundle, and starts from the cache if there is one. */
@@ -27,18 +27,18 @@ export class BundleUrl implements BundleSource {
   readonly #report: BundleReport
   #isStopped = false
   #isCached = false
-  /** Of the active bundle alone, so that a 304 means that the source still has it. */
+  /** ETag of the active bundle and of no other, so that a 304 means that the source still has the active one. */
   #etag: string | undefined
-  /** The problem of the last poll; empty: none. Undefined: the next result is logged in any case. */
+  /** Problem of the last poll; empty if it had none. If undefined, the next result is logged in any case. */
   #problem: string | undefined
   #refused: { readonly bundle: OfferedBundle; readonly taken: RefusedBundle } | undefined
   #failures = 0
   #starting: Promise<void> = Promise.resolve()
   #polling: Promise<void> | undefined
-  /** Of the poll in flight. */
+  /** Aborts the poll in flight. */
   #request = new AbortController()
   #isReload = false
-  /** Waiting for its turn. */
+  /** A reload that is waiting for its turn. */
   #nextReload: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -58,7 +58,7 @@ export class BundleUrl implements BundleSource {
     await this.#poll()
   }
 
-  /** Calls that come before its turn share it. */
+  /** Calls that arrive before a waiting reload begins share it. */
   reload(): Promise<void> {
     this.#nextReload ??= this.#reloadNext()
     return this.#nextReload
@@ -68,11 +68,11 @@ export class BundleUrl implements BundleSource {
     this.#isStopped = true
     this.#request.abort()
     clearTimeout(this.#timer)
-    await withDiskTimeout(this.#polling ?? Promise.resolve()).catch(() => {}) // it may be about to write the cache
+    await withDiskTimeout(this.#polling ?? Promise.resolve()).catch(() => {}) // the poll may be about to write the cache
     await this.#parts.cache?.close()
   }
 
-  /** The request in flight may hang, and is older than the operator's signal. */
+  /** Aborts the request in flight, which may hang and is older than the operator's signal. */
   async #reloadNext(): Promise<void> {
     await this.#starting
     if (this.#polling !== undefined) {
@@ -88,7 +88,7 @@ export class BundleUrl implements BundleSource {
     await this.#poll(true)
   }
 
-  /** The cached bundle passes the same checks; from then on only a newer one is accepted. */
+  /** The cached bundle passes the same checks as any other; after that, only a newer one is accepted. */
   async #startFromCache(): Promise<void> {
     const { cache, intake } = this.#parts
     if (cache === undefined) return
@@ -104,7 +104,7 @@ export class BundleUrl implements BundleSource {
     }
   }
 
-  /** One at a time; calls that come meanwhile share it. */
+  /** Runs one poll at a time; calls that arrive in the meantime share it. */
   #poll(isReload = false): Promise<void> {
     clearTimeout(this.#timer)
     if (this.#polling === undefined) {
@@ -146,7 +146,7 @@ export class BundleUrl implements BundleSource {
     if (taken.result !== 'refused') this.#isCached = false
     if (fetched.kind === 'bundle' && taken.result !== 'refused') {
       this.#etag = fetched.etag
-      // The same bytes may come with another signature, when signing begins or a key changes.
+      // The same bytes may arrive with another signature, when signing is introduced or a key changes.
       if (this.#parts.intake.hasValidSignature(fetched.bundle)) this.#parts.cache?.keep(fetched.bundle)
     }
     const hasChanged = this.#hasChanged(taken.result === 'refused' ? JSON.stringify(taken.problems) : '')
@@ -165,7 +165,7 @@ export class BundleUrl implements BundleSource {
     }
   }
 
-  /** A refused bundle is not tried again: it may have crashed workers. */
+  /** A refused bundle is not offered again, because it may have crashed workers. */
   async #offer(bundle: OfferedBundle): Promise<IntakeResult> {
     if (this.#refused !== undefined && isSameBundle(this.#refused.bundle, bundle)) return this.#refused.taken
     const taken = await this.#parts.intake.offer(bundle)
@@ -187,18 +187,18 @@ export class BundleUrl implements BundleSource {
   }
 }
 
-/** After a failure; doubled with each that follows, up to the usual time between polls. */
+/** Delay after the first failure. It doubles with each further failure, up to the usual interval between polls. */
 const FIRST_RETRY_MS = 1000
-/** Instances that were started together must not poll together for ever. */
+/** Instances that were started together must not keep polling at the same moments. */
 const JITTER = 0.1
 
-/** How long to wait before the next poll, after so many failures in a row. `random` is from 0 to 1. */
+/** Returns the delay before the next poll, after this many failures in a row. `random` is from 0 to 1. */
 export function pollDelayMs(intervalMs: number, failures: number, random: number): number {
   const delayMs = failures === 0 ? intervalMs : backoffMs(FIRST_RETRY_MS, intervalMs, failures)
   return delayMs * (1 + JITTER * (2 * random - 1))
 }
 
-/** As people may see it: a query may hold a secret. */
+/** Returns the URL in a form that people may see; its query may contain a secret. */
 export function shownUrl({ origin, pathname, search }: URL): string {
   return `${origin}${pathname}${search === '' ? '' : '?…'}`
 }

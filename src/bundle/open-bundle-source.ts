@@ -17,15 +17,15 @@ export interface BundleSettings {
 export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
   readonly intake: BundleIntake
   readonly cacheWrites: CacheWriteCounter
-  /** Its series exists, at 0, from the first call. */
+  /** The series exists, with the value 0, from the first call. */
   readonly lastGoodPollS: { series(): { count: number } }
   readonly wallMs: () => number
   readonly userAgent: string
-  /** How long the disk of the cache may take to respond; else as long as any disk. */
+  /** How long the disk of the cache may take to respond; if undefined, the usual disk timeout applies. */
   readonly diskTimeoutMs: number | undefined
 }
 
-/** The source that the settings name. Undefined when they name none. */
+/** Opens the source that the settings name, and returns undefined if they name none. */
 export async function openBundleSource(settings: BundleSettings, parts: BundleSourceParts): Promise<BundleSource | undefined> {
   const { configFile, configUrl, configCacheFile } = settings
   const { intake, logger, reloads } = parts
@@ -33,7 +33,7 @@ export async function openBundleSource(settings: BundleSettings, parts: BundleSo
   const report: ReportParts = { logger, reloads, active: () => intake.active }
   if (configFile !== undefined) return new BundleFile(configFile, settings.configPublicKeys.length > 0, intake, report)
   if (configUrl === undefined) return undefined
-  const lastGoodPollS = parts.lastGoodPollS.series() // there from the start, so that an alert can see an instance without any good poll
+  const lastGoodPollS = parts.lastGoodPollS.series() // created at once, so that an alert can see an instance without any good poll
   const [{ BundleUrl }, { BundleCache }] = await Promise.all([import('./bundle-url.ts'), import('./bundle-cache.ts')])
   return new BundleUrl({
     ...report,

@@ -13,18 +13,17 @@ export interface BundleThreadData {
 
 const ENTRY = new URL('./bundle-thread.js', import.meta.url)
 
-/** Up to here a thread costs more than it saves. What a text stands for takes at most some hundred times its size. */
+/** Up to this size a thread costs more than it saves: parsed text takes at most about a hundred times its size in memory. */
 const SMALL_BYTES = 1024 ** 2
 
 const MAX_HEAP_MIB = 1024
 
 /**
- * Reads a large bundle on a thread of its own, whose memory is free again as soon as it ends: on the main thread the garbage of one
- * reload after another would stay until the heap is large enough for V8 to collect it. And one that takes too much memory ends that
- * thread, not the service.
+ * Reads a large bundle on a thread of its own, whose memory is freed as soon as it ends. On the main thread, the garbage of successive reloads would
+ * stay until the heap is large enough for V8 to collect it. A bundle that takes too much memory ends that thread, not the service.
  */
 export async function readInThread(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): Promise<BundleReading> {
-  // The active one is read once more, to compare them.
+  // The active bundle is deserialised for the comparison, so its size matters too.
   if (Math.max(bytes.length, active === undefined ? 0 : byteLengthOf(active)) <= SMALL_BYTES) return readHere(bytes, format, active)
   const maxOldGenerationSizeMb = Math.min(MAX_HEAP_MIB, Math.floor(getHeapStatistics().heap_size_limit / 1024 ** 2))
   const workerData: BundleThreadData = { bytes, format, active }
@@ -39,7 +38,7 @@ export async function readInThread(bytes: Uint8Array, format: BundleFormat, acti
       const message = `reading it takes more than ${maxOldGenerationSizeMb} MiB of memory`
       resolve({ ok: false, problems: [{ path: '', message }], warnings: [] })
     })
-    // Not before its memory is free: the workers need theirs now.
+    // The result is returned only after the thread has freed its memory, because the workers need theirs now.
     thread.once('exit', (code) => (reading === undefined ? reject(new Error(`its reader ended with ${code}`)) : resolve(reading)))
   })
 }

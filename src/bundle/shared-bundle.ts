@@ -1,14 +1,14 @@
 import { deserialize, serialize } from 'node:v8'
 import type { Bundle, Policy } from '../policy/schema/bundle.ts'
 
-/** Of policies, and of their rules, hosts and methods. */
+/** Number of items at which a piece ends. Policies, rules, hosts and methods count as items. */
 const ITEMS_A_PIECE = 200
 
-/** A valid bundle in memory that threads share, in pieces: none takes long to read. */
+/** A valid bundle in memory that threads share, in pieces that each take little time to read. */
 export interface SharedBundle {
   readonly version: Bundle['bundle_version']
   readonly policyCount: number
-  /** Undefined where it has none. */
+  /** Undefined if the bundle has no prices. */
   readonly prices: SharedArrayBuffer | undefined
   readonly pieces: readonly SharedArrayBuffer[]
 }

@@ -1,8 +1,8 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 
-/** What is wrong with a bundle's signature, as the end of a sentence; undefined: one of the keys made it for these bytes. */
+/** Returns what is wrong with a bundle's signature, as the end of a sentence, or undefined if one of the keys signed these bytes. */
 export function signatureProblem(bytes: Uint8Array, signature: string | undefined, keys: readonly KeyObject[]): string | undefined {
-  // openssl breaks its lines.
+  // openssl breaks its output into lines.
   const text = signature?.replace(/\s+/g, '') ?? ''
   if (text === '') return 'it is not signed, and EDGE_CONFIG_PUBLIC_KEY is set'
   const count = text.split(',').filter((part) => decodeBase64(part) !== undefined).length
@@ -18,8 +18,8 @@ const RAW_KEY_BYTES = 32
 const PEM_BLOCK = /-----BEGIN PUBLIC KEY-----([^-]+)-----END PUBLIC KEY-----/g
 
 /**
- * Reads one Ed25519 key or several: each the base64 text of its 32 bytes or of its DER, with commas or white space between, or PEM.
- * Undefined when any part of the text is something else, a private key for one.
+ * Reads one or more Ed25519 keys. Each is the base64 text of its 32 bytes or of its DER, separated by commas or white space, or a PEM block. Returns
+ * undefined if any part of the text is something else, such as a private key.
  */
 export function readPublicKeys(text: string): KeyObject[] | undefined {
   const words = text.replace(PEM_BLOCK, (_block, der: string) => ` ${der.replace(/\s/g, '')} `).split(/[\s,]+/)
@@ -27,7 +27,7 @@ export function readPublicKeys(text: string): KeyObject[] | undefined {
   return keys.length > 0 && keys.every((key) => key?.asymmetricKeyType === 'ed25519') ? (keys as KeyObject[]) : undefined
 }
 
-/** The form that EDGE_CONFIG_PUBLIC_KEY takes on one line. */
+/** Returns a key in the one-line form that EDGE_CONFIG_PUBLIC_KEY accepts. */
 export function publicKeyText(key: KeyObject): string {
   return Buffer.from(key.export({ format: 'jwk' }).x!, 'base64url').toString('base64')
 }
@@ -45,7 +45,7 @@ function readKey(text: string): KeyObject | undefined {
   }
 }
 
-/** Either alphabet, padded or not. Buffer.from would skip what is neither. */
+/** Accepts either base64 alphabet, padded or not. Buffer.from alone would skip invalid characters. */
 function decodeBase64(text: string): Buffer | undefined {
   return /^(?:[\w+/-]{4})*[\w+/-]{2,4}={0,2}$/.test(text) ? Buffer.from(text, 'base64') : undefined
 }

@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FakeLlmOptions } from './flags.ts'
 
-/** A request as received, and how it ended. */
+/** A received request, and how it ended. */
 export interface ReceivedRequest {
   readonly method: string
   readonly url: string
-  /** Names and values in turn, as they came. */
+  /** Alternating names and values, as they were received. */
   readonly headers: readonly string[]
-  /** Empty until all of it is here. */
+  /** Empty until the whole body has arrived. */
   readonly body: Buffer
-  /** The response was sent, or never will be. */
+  /** Whether the response was sent or never will be. */
   readonly isClosed: boolean
-  /** The client disconnected before the response was complete. */
+  /** Whether the client disconnected before the response was complete. */
   readonly isAborted: boolean
 }
 
@@ -19,9 +19,9 @@ export interface ReceivedRequest {
 export class FakeCall {
   readonly request: { -readonly [Name in keyof ReceivedRequest]: ReceivedRequest[Name] }
   readonly res: ServerResponse
-  /** As they were when the request came in. */
+  /** A copy of the options from when the request arrived. */
   readonly options: Readonly<FakeLlmOptions>
-  /** This side breaks the connection, so its end does not count as an abort by the client. */
+  /** Whether this side breaks the connection, so that its end does not count as an abort by the client. */
   isBreaking = false
   readonly #closed = new AbortController()
 
@@ -36,7 +36,7 @@ export class FakeCall {
     }
     this.res = res
     this.options = { ...options }
-    res.on('error', () => {}) // 'close' follows
+    res.on('error', () => {}) // 'close' follows and is handled below
     res.on('close', () => {
       this.request.isClosed = true
       this.request.isAborted = !res.writableFinished && !this.isBreaking
@@ -50,18 +50,18 @@ export class FakeCall {
   }
 }
 
-/** A request's body, of which anything may be missing or of the wrong kind. */
+/** A request's body, in which anything may be missing or have the wrong type. */
 export type Asked = Readonly<Record<string, unknown>>
 
 const CHARACTERS_PER_TOKEN = 4
 
-/** All text that the model is asked to read, in tokens. Characters are code points. */
+/** Estimates the tokens of all text that the model is asked to read. Characters are code points. */
 export function promptTokens({ messages, system, prompt, input, instructions }: Asked): number {
   const characters = countCharacters([messages, system, prompt, input, instructions])
   return Math.ceil(characters / CHARACTERS_PER_TOKEN)
 }
 
-/** Messages hold `content`, parts of them `text`. A number stands for a whole token: some prompts come tokenized. */
+/** Messages contain `content`, and their parts contain `text`. A number is a whole token, because some prompts are already tokenised. */
 function countCharacters(value: unknown): number {
   if (typeof value === 'string') return codePoints(value)
   if (typeof value === 'number') return CHARACTERS_PER_TOKEN

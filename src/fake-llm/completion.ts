@@ -5,17 +5,17 @@ import type { FakeLlmOptions } from './flags.ts'
 export interface Completion {
   readonly model: string
   readonly promptTokens: number
-  /** Those of them that were read from the cache. */
+  /** The part of the prompt tokens that was read from the cache. */
   readonly cachedTokens: number
-  /** Of each choice. */
+  /** Tokens of each choice. */
   readonly tokens: number
-  /** The request allowed fewer tokens than the model generates. */
+  /** Whether the request allowed fewer tokens than the model generates. */
   readonly isCut: boolean
   readonly hasUsage: boolean
   readonly tokensPerEvent: number
 }
 
-/** The same request gives the same completion. */
+/** Returns the same completion for the same request. */
 export function complete(asked: Asked, { tokens, hasUsage, cachedTokens, tokensPerEvent }: FakeLlmOptions): Completion {
   const max =
     wholeNumberIn(asked['max_completion_tokens']) ?? wholeNumberIn(asked['max_output_tokens']) ?? wholeNumberIn(asked['max_tokens'])
@@ -35,18 +35,18 @@ export function modelOf({ model }: Asked): string {
   return typeof model === 'string' ? model : 'fake-llm'
 }
 
-/** Choices differ, so that a client that mixes them up is noticed. */
+/** Returns the text of a choice. Choices differ, so that a client that mixes them up is noticed. */
 export function choiceText({ tokens }: Completion, choice = 0): string {
   return wordsFrom(choice, tokens)
 }
 
 export interface Piece {
   readonly tokens: number
-  /** The piece's text in one of the choices. */
+  /** Returns the piece's text in one of the choices. */
   textOf(choice: number): string
 }
 
-/** The completion as it is streamed. */
+/** Splits the completion into the pieces in which it is streamed. */
 export function* piecesOf({ tokens, tokensPerEvent }: Completion): Generator<Piece> {
   for (let from = 0; from < tokens; from += tokensPerEvent) {
     const count = Math.min(tokensPerEvent, tokens - from)
@@ -58,11 +58,11 @@ export function wholeNumberIn(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined
 }
 
-// Three letters and a space: each word is one token by the rule of four characters a token.
+// Each word has three letters and a space, so it is one token at four characters per token.
 const WORDS =
   'the old fox saw the red hen sit far off and ran for her but the sly hen had one big dog who did not let any fox get our hen'.split(' ')
 
-/** So many tokens of text from a position on: the same position gives the same word. */
+/** Returns this many tokens of text. The same position always gives the same word. */
 export function wordsFrom(position: number, tokens: number): string {
   let text = ''
   for (let i = position; i < position + tokens; i++) text += `${WORDS[i % WORDS.length]} `

@@ -3,16 +3,16 @@ import type { FakeLlmOptions } from './flags.ts'
 
 /** How one provider's endpoint formats completions. */
 export interface FakeDialect {
-  /** The response in one piece. */
+  /** Returns the response in one piece. */
   whole(asked: Asked, options: FakeLlmOptions): FakeResponse
-  /** An endpoint without streams has none. */
+  /** Undefined for an endpoint without streams. */
   readonly stream?: StreamDialect
   errorBody(kind: ErrorKind, message: string): object
 }
 
 export interface StreamDialect {
   events(asked: Asked, options: FakeLlmOptions): Iterable<StreamEvent>
-  /** The event that reports a failure after this many events. */
+  /** Returns the event that reports a failure after this many events. */
   errorEvent(sequence: number, message: string): StreamEvent
 }
 
@@ -20,14 +20,14 @@ export type ErrorKind = 'bad-request' | 'broken'
 
 export interface FakeResponse {
   readonly body: object
-  /** Completion tokens in it, over all choices. */
+  /** Completion tokens in the response, over all choices. */
   readonly tokens: number
 }
 
 export interface StreamEvent {
   readonly name?: string
   readonly data: object | '[DONE]'
-  /** Completion tokens that it carries. */
+  /** Completion tokens in the event. */
   readonly tokens: number
 }
 

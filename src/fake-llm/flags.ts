@@ -4,25 +4,25 @@ type Failure = (typeof FAILURES)[number]
 export const LINE_ENDS = { lf: '\n', crlf: '\r\n', cr: '\r' } as const
 export type LineEnd = keyof typeof LINE_ENDS
 
-/** How the backend behaves. A request keeps what held when it came in. */
+/** How the backend behaves. A request keeps the options that applied when it arrived. */
 export interface FakeLlmOptions {
-  /** The longest completion of a choice. */
+  /** Length of a choice's completion, unless the request allows fewer tokens. */
   tokens: number
-  /** Before the first byte of a response. */
+  /** Delay before the first byte of a response. */
   delayMs: number
-  /** Between two events of a stream. */
+  /** Delay between two events of a stream. */
   tokenMs: number
   tokensPerEvent: number
-  /** Size of each write of a response; 0: a write for each event. */
+  /** Size of each write of a response; 0 means one write for each event. */
   chunkBytes: number
   hasUsage: boolean
-  /** How many tokens of a prompt usage reports as read from the cache, if the prompt has so many. */
+  /** Number of prompt tokens that usage reports as read from the cache, up to the length of the prompt. */
   cachedTokens: number
-  /** Compresses whatever the client accepts. */
+  /** Whether responses are compressed, even if the client did not ask for it. */
   isGzip: boolean
   lineEnd: LineEnd
   fail: Failure
-  /** At least so many tokens go out before the failure, over all choices. 0: not even the head. */
+  /** Number of tokens, over all choices, that are sent at least before the failure. With 0, not even the headers are sent. */
   failAfterTokens: number
 }
 
@@ -40,7 +40,7 @@ export const DEFAULT_OPTIONS: Readonly<FakeLlmOptions> = {
   failAfterTokens: 0,
 }
 
-/** What the command line can say with a value. The rest of the options are switches. */
+/** The options that take a value on the command line. The other options are switches. */
 type Valued = Omit<FakeLlmOptions, 'hasUsage' | 'isGzip'> & { port: number; host: string }
 
 interface Flag<Value> {
@@ -52,7 +52,7 @@ interface Flag<Value> {
 
 class BadValue extends Error {}
 
-// The longest that setTimeout accepts
+// The longest delay that setTimeout accepts.
 const MAX_DURATION_MS = 2 ** 31 - 1
 const MAX_TOKENS = 100_000
 const LINE_END_NAMES = Object.keys(LINE_ENDS) as LineEnd[]
@@ -82,7 +82,7 @@ type FlagsResult =
   | { readonly ok: true; readonly options: Valued & FakeLlmOptions }
   | { readonly ok: false; readonly problems: readonly string[] }
 
-/** Every bad value is reported. */
+/** Reports every bad value, not only the first. */
 export function readFlags(given: Readonly<Record<string, string | boolean | undefined>>): FlagsResult {
   const problems: string[] = []
   const options: Record<string, unknown> = { ...DEFAULTS, hasUsage: !given['no-usage'], isGzip: given['gzip'] === true }
@@ -99,14 +99,14 @@ export function readFlags(given: Readonly<Record<string, string | boolean | unde
   return problems.length > 0 ? { ok: false, problems } : { ok: true, options: options as unknown as Valued & FakeLlmOptions }
 }
 
-/** As node:util's parseArgs wants them. */
+/** Returns the flags in the form that parseArgs of node:util expects. */
 export function flagTypes(): Record<string, { type: 'string' | 'boolean' }> {
   const valued = Object.values(FLAGS).map(({ name }) => [name, { type: 'string' }])
   const switches = Object.keys(SWITCHES).map((name) => [name, { type: 'boolean' }])
   return Object.fromEntries([...valued, ...switches])
 }
 
-/** Each flag and what it does. */
+/** Returns each flag with its description. */
 export function flagRows(): { readonly flag: string; readonly about: string }[] {
   const valued = (Object.keys(FLAGS) as (keyof Valued)[]).map((option) => ({
     flag: `--${FLAGS[option].name} VALUE`,

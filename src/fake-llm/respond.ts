@@ -10,7 +10,7 @@ import { openAiError } from './dialects/openai.ts'
 import { responses } from './dialects/responses.ts'
 import { FAILURE_MESSAGE, sendStream, sendWhole } from './send.ts'
 
-/** Responds to a call whose body is complete. Throws an AbortError when the client disconnects. */
+/** Responds to a call whose body is complete. Throws an AbortError if the client disconnects. */
 export async function respondTo(call: FakeCall): Promise<void> {
   const { request, res, options, signal } = call
   const path = request.url.split('?', 1)[0]!
@@ -20,7 +20,7 @@ export async function respondTo(call: FakeCall): Promise<void> {
   const asked = readBody(request.body)
   if (asked === undefined) return respond(res, 400, dialect.errorBody('bad-request', 'the body is no JSON object'))
   const stream = asked['stream'] === true ? dialect.stream : undefined
-  // Where there are no events, an error event has to be a status.
+  // A response without events cannot carry an error event, so it fails with a status instead.
   const failsAtOnce = options.fail === 'status' || (options.fail === 'error-event' && stream === undefined)
   if (failsAtOnce) return respond(res, 500, dialect.errorBody('broken', FAILURE_MESSAGE))
   if (options.delayMs > 0) await sleep(options.delayMs, undefined, { signal })

@@ -5,7 +5,7 @@ import type { Asked, FakeCall } from './call.ts'
 import type { FakeResponse, StreamDialect, StreamEvent } from './dialect.ts'
 import { type FakeLlmOptions, LINE_ENDS, type LineEnd } from './flags.ts'
 
-/** Sends event after event, to the last one or to the failure. */
+/** Sends one event after another, up to the last one or to the failure. */
 export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: Asked): Promise<void> {
   const { res, options, signal } = call
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
@@ -27,7 +27,7 @@ export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: 
   }
 }
 
-/** Here the connection breaks. */
+/** Marks the point where the connection breaks. */
 const BREAK = Symbol('break')
 
 function* untilFailure(dialect: StreamDialect, asked: Asked, options: FakeLlmOptions): Generator<StreamEvent | typeof BREAK> {
@@ -58,13 +58,13 @@ export async function sendWhole(call: FakeCall, response: FakeResponse): Promise
     await writer.write(bytes)
     writer.end()
   } else {
-    // Without a length it is chunked, so that garbage can be recognised.
+    // Without a Content-Length the response is chunked, so that the client can recognise garbage.
     if (options.failAfterTokens > 0) await writer.write(bytes.subarray(0, bytes.length / 2))
     await breakDown(call, breakdown)
   }
 }
 
-/** Writes a response's bytes in pieces that are sent one by one. Throws an AbortError when the client disconnects. */
+/** Writes a response's bytes in pieces that are sent one by one. Throws an AbortError if the client disconnects. */
 class ResponseWriter {
   readonly #call: FakeCall
 
@@ -86,12 +86,12 @@ class ResponseWriter {
     const { res, signal } = this.#call
     signal.throwIfAborted()
     if (!res.write(piece)) await once(res, 'drain', { signal })
-    // What is written in one turn of the event loop leaves as one.
+    // Pieces that are written in the same turn of the event loop would be sent as one.
     await nextTurn(undefined, { signal })
   }
 }
 
-/** A server-sent event. JSON has no line ends of its own, so one data line is enough. */
+/** Returns a server-sent event. JSON.stringify writes no line ends, so one data line is enough. */
 function sseEventText({ name, data }: StreamEvent, lineEnd: LineEnd): string {
   const end = LINE_ENDS[lineEnd]
   const lines = [`data: ${typeof data === 'string' ? data : JSON.stringify(data)}`]
@@ -99,7 +99,7 @@ function sseEventText({ name, data }: StreamEvent, lineEnd: LineEnd): string {
   return lines.map((line) => `${line}${end}`).join('') + end
 }
 
-/** Compresses piece by piece: each can be decompressed before the next one is there. */
+/** Compresses piece by piece, so that each piece can be decompressed before the next one arrives. */
 export class PiecewiseGzip {
   readonly #gzip = createGzip()
   #chunks: Buffer[] = []
@@ -122,7 +122,7 @@ export class PiecewiseGzip {
     return this.#take()
   }
 
-  /** For one that does not come to its end. */
+  /** Must be called for a stream that does not reach its end. */
   destroy(): void {
     this.#gzip.destroy()
   }
@@ -134,10 +134,10 @@ export class PiecewiseGzip {
   }
 }
 
-/** The message of failures that have one. */
+/** Message of the failures that have one. */
 export const FAILURE_MESSAGE = 'the fake LLM was told to fail'
 
-/** Failures of the connection, without a message. */
+/** Failures that break the connection without a message. */
 type Breakdown = 'reset' | 'stall' | 'garbage'
 
 function breakdownOf({ fail }: FakeLlmOptions): Breakdown | undefined {
@@ -157,7 +157,7 @@ async function breakDown(call: FakeCall, breakdown: Breakdown): Promise<void> {
     return
   }
   if (!res.headersSent) res.flushHeaders()
-  // A chunk begins with its size in hexadecimal digits.
+  // A valid chunk begins with its size in hexadecimal digits, which this text does not.
   res.socket!.write('this is no chunk\r\n')
   res.socket!.destroySoon()
 }

@@ -7,14 +7,14 @@ import { DEFAULT_OPTIONS, type FakeLlmOptions } from './flags.ts'
 import { respond, respondTo } from './respond.ts'
 
 export interface FakeLlmStart extends Partial<FakeLlmOptions> {
-  /** 0, or none: any free one. */
+  /** Any free port if this is 0 or missing. */
   readonly port?: number
   readonly host?: string
-  /** Whether `requests` is filled. It holds every body, so nothing that runs for long wants it. */
+  /** Whether `requests` is filled. It keeps every body, so a long-running backend should not use it. */
   readonly keepsRequests?: boolean
 }
 
-/** Starts a backend that speaks like an LLM provider. */
+/** Starts a backend that imitates an LLM provider. */
 export async function startFakeLlm(options: FakeLlmStart = {}): Promise<FakeLlm> {
   const { port = 0, host = '127.0.0.1', keepsRequests = true, ...changes } = options
   const fake = new FakeLlm({ ...DEFAULT_OPTIONS, ...changes }, keepsRequests)
@@ -22,13 +22,13 @@ export async function startFakeLlm(options: FakeLlmStart = {}): Promise<FakeLlm>
   return fake
 }
 
-// A gateway keeps connections for later, and must not find them closed the moment it takes one.
+// A gateway keeps idle connections, and must not find one closed at the moment it reuses it.
 const KEEP_ALIVE_MS = 75_000
 
 export class FakeLlm {
-  /** May be changed at any time; requests that came in before go on as they began. */
+  /** May be changed at any time; requests that arrived earlier keep their options. */
   options: FakeLlmOptions
-  /** Everything that came in, oldest first. */
+  /** All received requests, oldest first; empty unless requests are kept. */
   readonly requests: ReceivedRequest[] = []
   readonly #keepsRequests: boolean
   readonly #server: Server
@@ -59,7 +59,7 @@ export class FakeLlm {
     })
   }
 
-  /** Cuts what is open. */
+  /** Stops listening and closes all open connections. */
   async close(): Promise<void> {
     const closed = new Promise((resolve) => {
       this.#server.close(resolve)

@@ -1,10 +1,10 @@
 import { type CountryResponse, Reader } from 'mmdb-lib'
 import { type Address, formatAddress } from '../text/address.ts'
 
-/** Both layouts in use: a flat `country_code`, and MaxMind's `country.iso_code`. */
+/** Covers both layouts in use: a flat `country_code`, and MaxMind's `country.iso_code`. */
 type CountryRecord = CountryResponse & { readonly country_code?: string }
 
-/** A record that cannot be read is no country, and no reason to fail a request; `onDamage` is called for the first one. */
+/** An unreadable record counts as no country and does not fail a request; `onDamage` is called for the first one. */
 export function countryLookup(bytes: Buffer, onDamage: (problem: string) => void): (address: Address) => string | undefined {
   const reader = openReader(bytes)
   const hasV6 = reader.metadata.ipVersion === 6
@@ -22,7 +22,7 @@ export function countryLookup(bytes: Buffer, onDamage: (problem: string) => void
   }
 }
 
-/** Throws when it is no database of countries. */
+/** Throws if the bytes are not an MMDB file. */
 export function checkCountryFile(bytes: Buffer): void {
   openReader(bytes)
 }

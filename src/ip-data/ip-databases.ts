@@ -2,12 +2,12 @@ import type { Plan } from '../policy/plan.ts'
 import { SharedCidrMap, type SharedNetworks, shareNetworks } from '../request/cidr-map.ts'
 import { type IpFacts, type ReadList, torExitSteps, typeListSteps } from '../request/ip-facts.ts'
 
-/** What a database holds, in memory that threads share, as it is looked up in. */
+/** The data of a database, in memory that threads share and in the form that lookups use. */
 export type IpData =
   | { readonly kind: 'geoip'; readonly bytes: SharedArrayBuffer }
   | { readonly kind: IpListKind; readonly networks: SharedNetworks }
 
-/** What a file holds. */
+/** The data of one file. */
 export interface IpFile {
   readonly path: string
   readonly data: IpData
@@ -15,12 +15,12 @@ export interface IpFile {
 
 type CountryReader = typeof import('./country-database.ts')
 
-/** The databases that a worker looks addresses up in. */
+/** The databases in which a worker looks up addresses. */
 export class IpDatabases {
   readonly facts: IpFacts = {}
   readonly #onDamage: (path: string, problem: string) => void
   #countries: { readonly path: string; readonly bytes: SharedArrayBuffer } | undefined
-  /** Loaded with the first plan that has a rule by country: most have none, and it takes a tenth of a worker's start. */
+  /** Loaded with the first plan that has a rule by country: most plans have none, and loading it takes a tenth of a worker's startup time. */
   #countryReader: CountryReader | undefined
 
   /** `onDamage` is called for the first record that turns out to be unreadable. */
@@ -28,7 +28,7 @@ export class IpDatabases {
     this.#onDamage = onDamage
   }
 
-  /** Puts it in the place of what was there. */
+  /** Replaces the previous data of the same kind. */
   use({ path, data }: IpFile): void {
     switch (data.kind) {
       case 'geoip':
@@ -43,7 +43,7 @@ export class IpDatabases {
     }
   }
 
-  /** Loads what the rules of this plan need. To be awaited before it decides. */
+  /** Loads what the rules of this plan need. Must be awaited before the plan decides. */
   async prepareFor({ keys }: Plan): Promise<void> {
     if (this.#countryReader !== undefined || !keys.some((key) => key.kind === 'ip' && key.fact === 'country')) return
     this.#countryReader = await import('./country-database.ts')
@@ -64,7 +64,7 @@ export interface SharedList {
   readonly entryCount: number
 }
 
-/** Reads a list in small steps, into memory that threads share. Throws when a line cannot be read. */
+/** Reads a list in small steps into memory that threads share. Throws if a line cannot be read. */
 export function* shareList(kind: IpListKind, bytes: Buffer): Generator<void, SharedList> {
   const lines = linesOf(bytes)
   const list = yield* kind === 'ipType' ? typeListSteps(lines) : torExitSteps(lines, 'true')

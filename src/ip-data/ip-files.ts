@@ -9,10 +9,10 @@ type IpFileKind = IpData['kind']
 export type IpFilePaths = Readonly<Record<IpFileKind, string | undefined>>
 
 export interface IpFileListener {
-  /** Valid content. */
+  /** Called with valid content only. */
   onContent(file: IpFile): void
   onLoaded(path: string, entryCount: number | undefined): void
-  /** The file is refused; the previous data stays active. */
+  /** Called when a file is refused; the previous data stays active. */
   onProblem(path: string, problem: string): void
 }
 
@@ -25,8 +25,8 @@ export interface FollowedFiles {
 const MAX_IP_FILE_BYTES = 256 * 1024 * 1024
 
 /**
- * Reads the IP databases, and again whenever they change, in small steps, because the main thread has other work. A file that cannot be
- * loaded is never passed on.
+ * Reads the IP databases at startup and whenever they change, in small steps because the main thread has other work. A file that cannot be loaded is
+ * never passed on.
  */
 export function followIpFiles(paths: IpFilePaths, listener: IpFileListener): FollowedFiles {
   const stopping = new AbortController()
@@ -66,7 +66,7 @@ function follow(kind: IpFileKind, path: string, listener: IpFileListener, stoppi
 
 interface ReadFile {
   readonly data: IpData
-  /** Undefined for databases, which do not say. */
+  /** Undefined for country databases, which do not contain their number of entries. */
   readonly entryCount?: number
 }
 
@@ -76,7 +76,7 @@ function* readSteps(kind: IpFileKind, bytes: Buffer): Generator<void, ReadFile> 
   return { data: { kind, networks }, entryCount }
 }
 
-/** Throws when it is no database of countries. Only those who bring their own file need the library that reads them here. */
+/** Throws if the bytes are not an MMDB file. The main thread needs the library that reads such files only if there is a custom one. */
 async function checkCountries(bytes: Buffer): Promise<void> {
   const { checkCountryFile } = await import('./country-database.ts')
   checkCountryFile(bytes)
@@ -95,7 +95,7 @@ function embeddedCountryFile(): string {
   return createRequire(import.meta.url).resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
 }
 
-/** A process that starts many services, as tests do, has the file in memory once. */
+/** Keeps the file in memory only once in a process that starts many services, as tests do. */
 let countriesRead: WeakRef<SharedArrayBuffer> | undefined
 
 async function embeddedCountries(path: string): Promise<SharedArrayBuffer> {
@@ -106,7 +106,7 @@ async function embeddedCountries(path: string): Promise<SharedArrayBuffer> {
   return bytes
 }
 
-/** Straight into memory that threads share: a copy of this file would take as long as the rest of a start's reading. */
+/** Reads straight into memory that threads share, because copying this file would take as long as all other reading at startup. */
 async function readShared(path: string): Promise<SharedArrayBuffer> {
   const file = await open(path)
   try {

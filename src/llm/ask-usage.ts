@@ -1,25 +1,25 @@
 import { asObject, parseJson } from './json.ts'
 
-/** Longer options are left as they are: those that are known have some dozens of bytes. */
+/** Longer `stream_options` are left unchanged; the known options take a few dozen bytes. */
 const MAX_OPTIONS_BYTES = 4096
-/** The value behind a name: null, or an object without others in it. */
+/** Matches the colon after a name and its value: null, or an object that contains no other object. */
 const OPTIONS = /^\s*:\s*(null|\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\})/
 const NAME = 'include_usage'
 
 /**
- * The paths of chat completions and completions, whose streams have a count only where a client asks for it. Model servers take the same bodies at
- * `/invocations`, as SageMaker calls them, and llama.cpp at Ollama's `/api/chat`.
+ * Whether this is a path of chat completions or completions, whose streams contain a count only if the client asks for it. Model servers accept the
+ * same bodies at `/invocations`, as SageMaker calls it, and llama.cpp at Ollama's `/api/chat`.
  */
 export function mayAskForUsage(path: string): boolean {
   return /\/(?:completions|invocations|api\/chat)\/?$/i.test(path)
 }
 
-/** A body that asks for the provider's count, and whether the client does not. 'unchanged': it cannot be made to ask. */
+/** A body that asks for the provider's count, and whether the client asked for it itself; or 'unchanged' if the body cannot be made to ask. */
 export type UsageRequest = { readonly bytes: Buffer; readonly isForClient: boolean } | 'unchanged'
 
 /**
- * Has a request for a stream ask for the provider's count. `optionsAt`: where the name `stream_options` ends in the body, 0 where that is missing,
- * undefined where nobody can tell.
+ * Makes a streaming request ask for the provider's count. `optionsAt` is the position in the body where the name `stream_options` ends, 0 if the body
+ * has no such name, or undefined if the position is unknown.
  */
 export function withUsageRequest(body: Buffer, optionsAt: number | undefined): UsageRequest {
   if (optionsAt === undefined) return 'unchanged'
@@ -27,17 +27,17 @@ export function withUsageRequest(body: Buffer, optionsAt: number | undefined): U
     const start = body.indexOf('{') + 1
     return { bytes: spliced(body, start, start, `"stream_options":{"${NAME}":true},`), isForClient: false }
   }
-  // One letter a byte, so that lengths are those of the body.
+  // A latin1 string has one character per byte, so its lengths are those of the body.
   const [all, value] = OPTIONS.exec(body.toString('latin1', optionsAt, optionsAt + MAX_OPTIONS_BYTES)) ?? []
   if (all === undefined || value === undefined) return 'unchanged'
   const end = optionsAt + all.length
   const start = end - value.length
   const options = asObject(parseJson(body.toString('utf8', start, end))) ?? {}
   const asked = options[NAME] ?? false
-  // Some servers take other values for true, and others refuse them.
+  // Some servers accept other values as true, and others refuse them.
   if (typeof asked !== 'boolean') return 'unchanged'
   const names = Object.keys(options)
-  // In upper case, as Go compares names: to it, `ſ` is an `s`.
+  // Go matches JSON names without regard to case and folds `ſ` to `s`; comparing in upper case does the same.
   const isInOtherCase = (name: string): boolean => name !== NAME && name.toUpperCase() === NAME.toUpperCase()
   if (asked && !names.some(isInOtherCase)) return { bytes: body, isForClient: true }
   const others = Object.fromEntries(names.filter((name) => !isInOtherCase(name)).map((name) => [name, options[name]]))
@@ -48,18 +48,18 @@ function spliced(body: Buffer, from: number, to: number, text: string): Buffer {
   return Buffer.concat([body.subarray(0, from), Buffer.from(text), body.subarray(to)])
 }
 
-/** How usage is put into the JSON text of an event. */
+/** Where and how usage is inserted into the JSON text of an event. */
 export interface UsagePlace {
   readonly at: number
-  /** How many bytes it takes the place of. */
+  /** Number of bytes that the usage replaces. */
   readonly replaced: number
-  /** What comes before it. */
+  /** Text that is written before the usage. */
   readonly before: string
 }
 
 /**
- * Finds the place without writing the JSON again: unknown fields, the spelling of numbers and the order of keys are preserved. `usage` is what
- * the object has now; undefined is returned where that must stay. Works on bytes: the structure of JSON is ASCII.
+ * Finds the position without serialising the JSON again, so unknown fields, the spelling of numbers and the order of keys are preserved. `usage` is
+ * the value that the object has now; returns undefined if that value must stay. Works on bytes, because the structure of JSON is ASCII.
  */
 export function usagePlace(bytes: Buffer, spans: readonly number[], usage: unknown): UsagePlace | undefined {
   if (usage === null) {
@@ -81,7 +81,7 @@ const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const LETTER_N = 0x6e
 
-/** The brace that ends the object: the last one in the data. */
+/** Finds the brace that ends the object: the last one in the data. */
 function lastBrace(bytes: Buffer, spans: readonly number[]): number {
   for (let i = spans.length - 2; i >= 0; i -= 2) {
     for (let at = spans[i + 1]! - 1; at >= spans[i]!; at--) if (bytes[at] === CLOSE_OBJECT) return at
@@ -96,7 +96,7 @@ function previousSign(bytes: Buffer, spans: readonly number[], before: number): 
   return -1
 }
 
-/** Where the `null` of the object's own `usage` is; of several, the last, which JSON.parse takes. */
+/** Finds the `null` of the object's own `usage`. If the name is repeated, the last one is returned, because JSON.parse uses that one. */
 function findUsageNull(bytes: Buffer, spans: readonly number[]): number {
   let depth = 0
   let isInString = false

@@ -1,19 +1,20 @@
 import { LlmRequestReader } from './llm-request.ts'
 
 const [CR, LF, DASH] = [13, 10, 45]
-/** More than the fields before a file ever take. */
+/** The header fields before a file never take this many bytes. */
 const MAX_HEAD_BYTES = 1024
 const NO_HEAD = -1
 
-// RFC 2046 5.1.1: the characters of a boundary, without the space; without quotes, those of a token (RFC 9110 5.6.2). With another parameter beside it, readers could choose another boundary.
+// RFC 2046 5.1.1: a quoted boundary may contain these characters (we do not accept the space); an unquoted one must be a token (RFC 9110 5.6.2). No
+// other parameter is accepted, because readers could then choose different boundaries.
 const FORM = /^multipart\/form-data *; *boundary=(?:"([0-9A-Za-z'()+_,./:=?-]{1,70})"|([0-9A-Za-z'+_.-]{1,70}))$/i
-// RFC 7578 4.2: exactly as HTTP clients write it, so that no reader takes such a part for a text field.
+// RFC 7578 4.2: the field must be exactly as HTTP clients write it, so that no reader takes the part for a text field.
 const FILE = /^content-disposition: *form-data; *name="[^"\\]*"; *filename="(?:[^"\\]|\\.)+"(?:; *filename\*=[^\s;"]*'[^\s;"']+)?$/i
 const NAMES_DISPOSITION = /content-disposition/i
 
 /**
- * The boundary of an upload: of a body that is labelled as multipart/form-data, and begins and ends as its label says. Undefined for any other
- * body, so that a label makes nothing cheaper. No JSON begins like this.
+ * Returns the boundary of an upload: a body that is labelled as multipart/form-data and begins and ends as its label says. Returns undefined for any
+ * other body, so that a false label makes nothing cheaper. No JSON text begins like an upload.
  */
 export function boundaryOf(contentType: string | undefined, body: Uint8Array): string | undefined {
   const [, quoted, boundary = quoted] = FORM.exec(contentType ?? '') ?? []
@@ -30,13 +31,13 @@ function isAt(bytes: Uint8Array, at: number, text: string): boolean {
 }
 
 /**
- * Reads an upload while its bytes arrive. The files in it are no prompt; everything else counts as text, as in any other body that is not JSON.
- * Where readers could disagree about what is a file, it is none.
+ * Reads an upload while its bytes arrive. The files in it are not part of the prompt; everything else counts as text, as in any other body that is
+ * not JSON. A part that readers could interpret differently does not count as a file.
  */
 export class FormRequestReader {
   readonly #rest = new LlmRequestReader()
   readonly #delimiter: DelimiterSearch
-  /** What came behind a delimiter, while it may be the fields of a part. */
+  /** Bytes after a delimiter, while they may still be the header fields of a part. */
   readonly #head = new Uint8Array(MAX_HEAD_BYTES)
   #headBytes = NO_HEAD
   #isInFile = false
@@ -50,7 +51,7 @@ export class FormRequestReader {
     for (let at = from; at < to; at++) {
       const byte = bytes[at]!
       if (this.#delimiter.endsWith(byte)) {
-        // Some readers need no line end before it, so it ends a file wherever it stands.
+        // Some readers need no line end before the delimiter, so it ends a file wherever it occurs.
         if (this.#isInFile) start = at + 1
         this.#isInFile = false
         this.#headBytes = 0
@@ -71,7 +72,7 @@ export class FormRequestReader {
     return typeof rest === 'string' ? rest : { ...rest, isUpload: true }
   }
 
-  /** Whether what follows is a file's content. */
+  /** Returns whether this byte ends the header fields of a file, so that the file's content follows. */
   #endsFileHead(byte: number): boolean {
     const head = this.#head
     head[this.#headBytes++] = byte
@@ -88,10 +89,10 @@ function isFileHead(head: string): boolean {
   return before === '' && named.length === 1 && FILE.test(named[0]!) && !lines.some((line) => /^\s|[\r\n]/.test(line))
 }
 
-/** Finds a text in bytes that come one by one, in time linear in their number (Knuth, Morris and Pratt). */
+/** Finds a text in bytes that arrive one by one, in time linear in their number (Knuth, Morris and Pratt). */
 class DelimiterSearch {
   readonly #text: Uint8Array
-  /** For each length of a match: the next shorter one that ends in the same bytes. */
+  /** For each length of a match, the next shorter length whose bytes end the same way. */
   readonly #shorter: Uint8Array
   #matched = 0
 
@@ -105,7 +106,7 @@ class DelimiterSearch {
     this.#matched = 0
   }
 
-  /** Whether the text ends with this byte. */
+  /** Returns whether this byte completes the text. */
   endsWith(byte: number): boolean {
     if (this.#matched === 0 && byte !== DASH) return false
     this.#matched = this.#next(byte)

@@ -1,9 +1,9 @@
 import { type Charset, JsonString } from './json-string.ts'
 
 /**
- * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is a byte for each level of
- * nesting. Accepts exactly what JSON.parse accepts, within its limits and with numbers of up to 256 characters. It never
- * throws: text that is not JSON is still counted in characters, and beyond a limit nothing more is read.
+ * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is one byte per level of nesting. It accepts exactly
+ * what JSON.parse accepts, within its limits and with numbers of up to 256 characters. It never throws: text that is not JSON is still counted in
+ * characters, and beyond a limit nothing more is read.
  */
 export class JsonScanner {
   readonly #events: JsonEvents
@@ -16,9 +16,9 @@ export class JsonScanner {
   #depth = 0
   #values = 0
   #bytes = 0
-  /** White space before the value and behind it. */
+  /** Bytes of white space before and after the value. */
   paddingBytes = 0
-  /** Of a `\u` escape: how many digits were read, and their value. */
+  /** Digits read so far of a `\u` escape, and their value. */
   #hexDigits = 0
   #unit = 0
   #numberState = 0
@@ -31,12 +31,12 @@ export class JsonScanner {
     this.#string = new JsonString(charset)
   }
 
-  /** There were more or deeper values, or longer numbers, than the limits allow. */
+  /** Whether there were more values, deeper nesting or longer numbers than the limits allow. */
   get isBeyondLimits(): boolean {
     return this.#state === BEYOND
   }
 
-  /** Code points of the whole text so far, JSON or not, escapes not decoded. */
+  /** Code points of the whole text so far, whether or not it is JSON, with escapes not decoded. */
   get spelledCharacters(): number {
     return this.#bytes - this.#string.continuationBytes
   }
@@ -72,13 +72,13 @@ export class JsonScanner {
     }
   }
 
-  /** The text ends here. Returns whether it was one JSON value. */
+  /** Ends the text. Returns whether it was exactly one JSON value. */
   end(): boolean {
     if (this.#state === NUMBER && this.#depth === 0) this.#endNumber()
     return this.#state === WHOLE
   }
 
-  /** The text was cut off: ends everything that is open, a string with the part that was read. */
+  /** Ends a text that was cut off: closes everything that is open, and reports a string with the part that was read. */
   breakOff(): void {
     if (this.#state === NO_JSON || this.#state === BEYOND) return
     const isInString = this.#state === STRING || this.#state === ESCAPE || this.#state === UNICODE
@@ -131,7 +131,7 @@ export class JsonScanner {
     return to
   }
 
-  /** A number, or true, false or null. */
+  /** Begins a number, true, false or null. */
   #beginScalar(byte: number, at: number, to: number): number {
     const isNumber = byte === MINUS || (byte >= DIGIT_0 && byte <= DIGIT_9)
     const literal = isNumber ? undefined : LITERALS.find(({ bytes }) => bytes[0] === byte)
@@ -255,14 +255,15 @@ export class JsonScanner {
     this.#state = this.#depth === 0 ? WHOLE : AFTER
   }
 
-  /** From this byte on, characters are only counted. */
+  /** Stops parsing at this byte; from here on, characters are only counted. */
   #fail(at: number): number {
     this.#state = NO_JSON
     return at
   }
 }
 
-// What may come next, or what is being read. Constants are here, not imported: V8 folds those of the same module into the loops.
+// States of the scanner: what may come next, or what is being read. These constants are not imported because V8 folds constants of the same module
+// into the loops.
 const VALUE = 0
 const VALUE_OR_END = 1
 const NAME = 2
@@ -291,7 +292,7 @@ const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const LETTER_U = 0x75
 
-/** RFC 8259 6: the states of a reader within a number. */
+/** States within a number (RFC 8259 6). */
 const BEFORE_NUMBER = 1
 const AFTER_MINUS = 2
 const ZERO = 3
@@ -305,7 +306,7 @@ const EXPONENT = 9
 const PLUS = 0x2b
 const POINT = 0x2e
 
-/** The state after this byte; 0 where the byte does not belong to the number. */
+/** Returns the state after this byte, or 0 if the byte does not belong to the number. */
 function nextInNumber(state: number, byte: number): number {
   if (byte >= DIGIT_0 && byte <= DIGIT_9) {
     if (state === INTEGER || state === FRACTION || state === EXPONENT) return state
@@ -319,7 +320,7 @@ function nextInNumber(state: number, byte: number): number {
   return byte === PLUS && state === AFTER_E ? AFTER_SIGN : 0
 }
 
-/** Whether a number may end in this state. */
+/** Returns whether a number may end in this state. */
 function endsNumber(state: number): boolean {
   return state === INTEGER || state === ZERO || state === FRACTION || state === EXPONENT
 }
@@ -334,24 +335,24 @@ const LITERALS: readonly JsonLiteral[] = [true, false, null].map((value) => ({
   value,
 }))
 
-/** RFC 8259 7: the UTF-16 unit that a letter after a backslash stands for; 0 for `u` and for letters that may not follow. */
+/** RFC 8259 7: the UTF-16 unit that a letter after a backslash stands for; 0 for `u` and for letters that may not follow a backslash. */
 const ESCAPED_UNITS = new Uint16Array(256)
 for (const [letter, unit] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
   ESCAPED_UNITS[letter!.charCodeAt(0)] = unit!.charCodeAt(0)
 }
 
-/** The value of a hexadecimal digit, or -1. */
+/** Returns the value of a hexadecimal digit, or -1. */
 function hexValue(byte: number): number {
   if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
   const lower = byte | 0x20
   return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
 }
 
-/** Called by a scanner, in the order of the text. The string is valid only during the call. */
+/** Callbacks that a scanner makes in the order of the text. A JsonString is valid only during the call. */
 export interface JsonEvents {
-  /** A name in the current object; `end`: how many bytes of the text came up to its closing quote. */
+  /** Reports a name in the current object. `end` is the number of bytes of the text up to and including its closing quote. */
   name(name: JsonString, end: number): void
-  /** `isWhole` is false where the text broke off inside the string. */
+  /** Reports a string value. `isWhole` is false if the text broke off inside the string. */
   string(string: JsonString, isWhole: boolean): void
   number(number: JsonString): void
   literal(value: boolean | null): void
@@ -360,14 +361,14 @@ export interface JsonEvents {
 }
 
 interface ScanLimits {
-  /** How deep objects and lists may be nested. */
+  /** Greatest depth to which objects and lists may be nested. */
   readonly depth: number
-  /** How many values there may be in total: strings, numbers, literals, objects and lists. */
+  /** Greatest total number of values: strings, numbers, literals, objects and lists. */
   readonly values: number
 }
 
 /**
- * For requests and complete responses. Deeper than the parsers of most backends go, and more numbers than any prompt of token ids or
- * 16 MiB of embeddings has. Two million values take a fraction of a second to read.
+ * Limits for requests and complete responses. The depth exceeds what the parsers of most backends accept, and the number of values exceeds that of
+ * any prompt of token ids or of 16 MiB of embeddings. Reading two million values takes a fraction of a second.
  */
 export const SCAN_LIMITS: ScanLimits = { depth: 1000, values: 2_000_000 }

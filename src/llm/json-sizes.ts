@@ -1,32 +1,32 @@
 import type { JsonEvents } from './json-scanner.ts'
 import { type JsonString, unitsOf } from './json-string.ts'
 
-/** How a value counts. Other kinds of values count 0, or NO_COUNT where a number's value is read; null is always absent. */
+/** How a value counts. Kinds of values that are not listed here count 0, or NO_COUNT if a number's value is expected; null always counts as absent. */
 export interface Reading {
-  /** A string: its characters; or it is kept as `keptText`; or for the first of these words 1, for the second 2 …, else 0. */
+  /** A string counts its characters, or is kept as `keptText`, or counts 1 if it is the first of these words, 2 if the second, and so on, else 0. */
   readonly text?: 'characters' | 'kept' | { readonly words: readonly Uint16Array[] }
-  /** A number: this size, or its own value if that is an integer of at least 0. */
+  /** A number counts this size, or its own value if that is an integer of at least 0. */
   readonly number?: number | 'value'
-  /** Counts 1, except for `false` and null: lenient readers accept `1`, `"true"` and more as true. */
+  /** Any value counts 1 except `false` and null, because lenient readers accept `1`, `"true"` and more as true. */
   readonly isFlag?: boolean
-  /** A list: the sum of its values, each read like this. */
+  /** A list counts the sum of its values, each of them read like this. */
   readonly list?: Reading
   readonly fields?: Fields
-  /** An object, or also a list, that is not empty: its length as JSON.stringify would write it, except that a repeated name counts each time. */
+  /** A non-empty object (or list, if included) counts its length as JSON.stringify would write it, except that a repeated name counts each time. */
   readonly written?: 'objects' | 'objects and lists'
   /** A text, an object or a list adds one to `marked`, whatever its size. */
   readonly isMarked?: boolean
 }
 
-/** What is read of an object. Of a repeated name the last value counts, as in JSON.parse. */
+/** The fields that are read from an object. The last value of a repeated name counts, as in JSON.parse. */
 export interface Fields {
   readonly names: readonly string[]
   readonly byLength: readonly (readonly Field[])[]
-  /** The size of the object, from those of its fields; ABSENT for each that is missing. */
+  /** Computes the size of the object from those of its fields, which are ABSENT if missing. */
   readonly size: (sizes: Float64Array, from: number) => number
-  /** The sizes of the last such object are kept, as this one of the `keptSizes`; undefined: they are not. */
+  /** Index in `keptSizes` at which the field sizes of the last such object are kept; undefined if they are not kept. */
   readonly keptAs: number | undefined
-  /** How its other fields count, with those of all objects together as `otherSize`; undefined: they do not. */
+  /** How the object's other fields count; `otherSize` is their sum over all objects. They do not count if this is undefined. */
   readonly others: Reading | undefined
 }
 
@@ -38,15 +38,15 @@ interface Field {
 
 const ABSENT = -1
 const NO_NAME_YET = -2
-/** Something else than an integer of at least 0, where that is read. */
+/** Size of a value that is not an integer of at least 0, where one is expected. */
 export const NO_COUNT = -3
-/** The field of a value that belongs to the others. */
+/** Field index of a value that belongs to none of the known fields. */
 const OTHER = -3
-// Above the number of fields of any object that is read, and its depth.
+// These exceed the number of fields, and the depth, of any object that is read.
 const MAX_FIELDS = 32
 const MAX_FRAMES = 12
 
-/** The fields get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
+/** Builds the table of an object's fields, which get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
 export function fieldsOf(
   readings: Readonly<Record<string, Reading>>,
   options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others'>> = {},
@@ -66,28 +66,28 @@ export function sum(sizes: Float64Array, from: number, count: number): number {
   return total
 }
 
-/** Adds up the sizes in a scanned object, by a table of what counts. Memory: a few numbers for each level that is read. */
+/** Adds up the sizes in a scanned object according to a table of what counts. Memory is a few numbers for each level that is read. */
 export class JsonSizes implements JsonEvents {
   readonly keptSizes: Float64Array[] = []
   keptText: string | undefined
   otherSize = 0
   marked = 0
-  /** Of the fields of the outermost object: how many bytes came up to the end of their names. */
+  /** For each field of the outermost object: the number of bytes up to the end of its name. */
   readonly nameEnds = new Float64Array(MAX_FIELDS)
-  /** A field of the outermost object was repeated. */
+  /** Whether a field of the outermost object was repeated. */
   hasRepeatedName = false
-  /** A name of the outermost object differs from a field only in case. */
+  /** Whether a name in the outermost object differs from a field only in case. */
   hasNameInOtherCase = false
-  /** The readings of open objects and lists, and MAX_FIELDS sizes for each of them. */
+  /** Readings of the open objects and lists; each of them has MAX_FIELDS sizes. */
   readonly #frames: Reading[] = []
   readonly #isList: boolean[] = []
   readonly #sizes = new Float64Array(MAX_FRAMES * MAX_FIELDS)
-  /** By frame: the field that the next value belongs to. */
+  /** For each frame: the index of the field that the next value belongs to. */
   readonly #field = new Int8Array(MAX_FRAMES)
   #next: Reading | undefined
-  /** A bit for each field of the outermost object that was found. */
+  /** One bit for each field of the outermost object that was found. */
   #seen = 0
-  /** The depth inside a value that is not read. */
+  /** Nesting depth inside a value that is not read; 0 outside of one. */
   #unreadDepth = 0
   #writtenDepth = 0
   #written = 0
@@ -96,7 +96,7 @@ export class JsonSizes implements JsonEvents {
     this.#next = { fields }
   }
 
-  /** Of a field of the outermost object. */
+  /** Size of a field of the outermost object, or ABSENT. */
   size(index: number): number {
     return this.has(index) ? this.#sizes[index]! : ABSENT
   }
@@ -124,7 +124,10 @@ export class JsonSizes implements JsonEvents {
     this.#seen |= 1 << field.index
   }
 
-  /** Some readers take a name in another case for the field. Further inside, what it has counts besides, like an unknown one. */
+  /**
+   * Handles a name that is not a known field. Some readers treat a name in another case as the field: in the outermost object this is noted, and
+   * inside it the value counts in addition to the field, like the value of an unknown name.
+   */
   #nameOther(fields: Fields, name: JsonString, top: number): void {
     const field = findInOtherCase(fields, name)
     const isOutermost = top === 0
@@ -212,13 +215,13 @@ export class JsonSizes implements JsonEvents {
     if (top > 0) this.#complete(fields!.size(this.#sizes, from))
   }
 
-  /** The current value is of a kind that does not count. */
+  /** Completes the current value, which is of a kind that does not count. */
   #completeUncounted(): void {
     if (this.#next?.isFlag) this.#complete(1)
     else this.#complete(this.#next?.number === 'value' ? NO_COUNT : 0)
   }
 
-  /** The current value has this size. */
+  /** Completes the current value with this size. */
   #complete(size: number): void {
     const top = this.#frames.length - 1
     if (top < 0) return
@@ -232,13 +235,13 @@ export class JsonSizes implements JsonEvents {
     this.#next = undefined
   }
 
-  /** A value inside an object that counts as written, and the comma after it. */
+  /** Counts a value inside an object that counts as written, and the comma after it. */
   #write(characters: number): void {
     this.#written += characters + 1
   }
 
   #endWritten(isEmpty: boolean): void {
-    // There is no comma after the last value.
+    // No comma follows the last value.
     this.#written += isEmpty ? BRACKETS : BRACKETS - 1
     if (--this.#writtenDepth > 0) this.#written++
     else this.#complete(isEmpty ? 0 : this.#written)

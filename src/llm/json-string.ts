@@ -1,23 +1,23 @@
 export type Charset = 'utf8' | 'latin1'
 
-/** How many UTF-16 units of a string are kept; no number may be longer. */
+/** Number of UTF-16 units of a string that are kept. A longer number is not accepted. */
 const CAPTURED_UNITS = 256
 
-/** The name, string or number that a scanner reads: its size, its start, and a character that the end of a piece cut off. */
+/** The name, string or number that a scanner is reading: its size, its first units, and a character that was cut off at the end of a piece. */
 export class JsonString {
-  /** Code points, escapes decoded. The low half of a pair is not counted, as in `text-size.ts`. */
+  /** Code points after decoding escapes. The low half of a surrogate pair is not counted, as in `characters` of `dialects/dialect.ts`. */
   characters = 0
-  /** The same as JSON.stringify would write it, without its quotes. */
+  /** Number of characters that JSON.stringify would write, without the quotes. */
   writtenCharacters = 0
-  /** Bytes of the whole text so far that do not begin a character. */
+  /** Bytes of the whole text so far that continue a character instead of beginning one. */
   continuationBytes = 0
   readonly #plain: Uint8Array
   readonly #captured = new Uint16Array(CAPTURED_UNITS)
-  /** In UTF-16 units; above CAPTURED_UNITS it may be too low. */
+  /** Length in UTF-16 units; above CAPTURED_UNITS it may be too low. */
   #length = 0
-  /** The last unit was the escape of a surrogate pair's first half. */
+  /** Whether the last unit was an escaped first half of a surrogate pair. */
   #isAfterHigh = false
-  /** Of a character beyond ASCII: how many bytes are missing, the range of the next, and the value so far. */
+  /** State within a character beyond ASCII: how many bytes are missing, the range of the next byte, and the value so far. */
   #missing = 0
   #lowest = 0
   #highest = 0
@@ -48,7 +48,7 @@ export class JsonString {
     return at
   }
 
-  /** Reads text that is not JSON: only counts characters. */
+  /** Reads text that is not JSON and only counts its characters. */
   skipText(bytes: Uint8Array, from: number, to: number): number {
     if (this.#plain === PLAIN_LATIN1) return to
     let at = this.#missing > 0 ? this.#readCharacter(bytes, from, to) : from
@@ -59,7 +59,7 @@ export class JsonString {
     return to
   }
 
-  /** Returns false where the number is too long. */
+  /** Returns false if the number is too long. */
   addNumber(bytes: Uint8Array, from: number, to: number): boolean {
     this.#capture(bytes, from, to)
     return this.#length <= CAPTURED_UNITS
@@ -68,18 +68,18 @@ export class JsonString {
   addEscaped(unit: number): void {
     const isLow = (unit & 0xfc00) === 0xdc00
     if (!isLow) this.characters++
-    // Both halves are written as one character; the first alone was counted as an escape of six.
+    // JSON.stringify writes both halves as one character, but the first half was counted as an escape of six.
     this.writtenCharacters += isLow && this.#isAfterHigh ? 1 - ESCAPE_CHARACTERS : writtenUnit(unit)
     this.#isAfterHigh = (unit & 0xfc00) === 0xd800
     this.#captureUnit(unit)
   }
 
-  /** In UTF-16 units. */
+  /** Length in UTF-16 units. */
   get length(): number {
     return this.#length
   }
 
-  /** Undefined above 256 UTF-16 units. */
+  /** Returns the text, or undefined if it is longer than 256 UTF-16 units. */
   text(): string | undefined {
     return this.#length > CAPTURED_UNITS ? undefined : String.fromCharCode(...this.#captured.subarray(0, this.#length))
   }
@@ -94,7 +94,7 @@ export class JsonString {
     return true
   }
 
-  /** Ignores case, as Go's JSON reader does for names. `units` are in lower case. */
+  /** Compares without regard to case, as Go's JSON reader does for names. `units` must be in lower case. */
   equalsInAnyCase(units: Uint16Array): boolean {
     if (units.length !== this.#length) return false
     for (let i = 0; i < units.length; i++) if (units[i] !== inLowerCase(this.#captured[i]!)) return false
@@ -108,7 +108,7 @@ export class JsonString {
     if (this.#length <= CAPTURED_UNITS) this.#capture(bytes, from, to)
   }
 
-  /** A character beyond ASCII. Invalid UTF-8 counts as U+FFFD by the rules of the WHATWG decoder, as in `Buffer.toString`. */
+  /** Reads a character beyond ASCII. Invalid UTF-8 counts as U+FFFD by the rules of the WHATWG decoder, as in `Buffer.toString`. */
   #readCharacter(bytes: Uint8Array, from: number, to: number): number {
     let at = from
     if (this.#missing === 0) {
@@ -173,7 +173,7 @@ export class JsonString {
   }
 }
 
-/** A name or word to compare with. */
+/** Returns the UTF-16 units of a name or word, to compare strings with. */
 export function unitsOf(text: string): Uint16Array {
   return Uint16Array.from(text, (letter) => letter.charCodeAt(0))
 }
@@ -182,17 +182,17 @@ const REPLACEMENT = 0xfffd
 const ESCAPE_CHARACTERS = 6
 const SHORT_ESCAPES = [0x08, 0x09, 0x0a, 0x0c, 0x0d, 0x22, 0x5c]
 
-/** The length of a single unit as JSON.stringify writes it. */
+/** Length of a single unit as JSON.stringify writes it. */
 function writtenUnit(unit: number): number {
   if (SHORT_ESCAPES.includes(unit)) return 2
   return unit < 0x20 || (unit & 0xf800) === 0xd800 ? ESCAPE_CHARACTERS : 1
 }
 
-/** Bytes that stand for themselves in a string: all but controls, the quote and the backslash; in UTF-8, only ASCII. */
+/** Bytes that represent themselves in a string: all but controls, the quote and the backslash; in UTF-8, only ASCII. */
 const PLAIN_LATIN1 = Uint8Array.from({ length: 256 }, (_, byte) => (byte < 0x20 || byte === 0x22 || byte === 0x5c ? 0 : 1))
 const PLAIN_UTF8 = PLAIN_LATIN1.map((isPlain, byte) => (byte < 0x80 ? isPlain : 0))
 
-/** ASCII, and the two letters beyond it that Unicode folds to ASCII: the long s and the Kelvin sign. */
+/** Converts ASCII letters, and the two others that Unicode folds to ASCII: the long s and the Kelvin sign. */
 function inLowerCase(unit: number): number {
   if (unit >= 0x41 && unit <= 0x5a) return unit | 0x20
   if (unit === 0x17f) return 0x73

@@ -1,4 +1,4 @@
-/** Parsed JSON of unknown shape: each access checks the type. */
+/** Parsed JSON of unknown shape, so every access must check the type. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 export function asObject(value: unknown): JsonObject | undefined {
@@ -13,7 +13,7 @@ export function asText(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** A number of tokens: an integer that can be added exactly. */
+/** Returns a number of tokens if the value is a non-negative integer that can be added exactly. */
 export function asCount(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined
 }
@@ -26,7 +26,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Undefined for what is nested so deeply that it can be parsed but not written. */
+/** Returns undefined for a value that is nested so deeply that it can be parsed but not written. */
 export function writeJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)

@@ -3,60 +3,66 @@ import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.t
 import { type Charset, unitsOf } from './json-string.ts'
 import { estimatedTokens, MAX_TOKENS } from './usage.ts'
 
-/** What a request's body says about its cost. */
+/** Facts in a request's body that determine its cost. */
 export interface LlmRequest {
   readonly promptTokens: number
-  /** The most that it requests, over all choices; undefined where it sets no limit. */
+  /** The most completion tokens that the request asks for, over all choices; undefined if it sets no limit. */
   readonly requestedTokens: number | undefined
-  /** How many choices it requests, for all of its prompts together. */
+  /** Number of choices that it asks for, over all of its prompts. */
   readonly choices: number
-  /** The body has a `stream` that is neither `false` nor null; or it is not JSON for us, and a more lenient backend may find one. */
+  /**
+   * Whether the body has a `stream` that is neither `false` nor null. Also true if we cannot read a non-empty body as JSON, because a more lenient backend
+   * may find one.
+   */
   readonly isStream: boolean
-  /** Undefined where it is not a string, or longer than 256 UTF-16 units. */
+  /** Undefined if the model is missing, is not a string, or is longer than 256 UTF-16 units. */
   readonly model: string | undefined
-  /** It is not JSON for us, and a more lenient backend may find any model in it. */
+  /** Whether we cannot read the body as JSON, so that a more lenient backend may find any model in it. */
   readonly isUnreadable?: boolean
-  /** Where in its bytes the name `stream_options` ends; 0 where it has none, undefined where its bytes are not UTF-8. */
+  /** Position in the body's bytes where the name `stream_options` ends; 0 if there is no such name, undefined if the bytes are not UTF-8. */
   readonly streamOptionsAt?: number | undefined
-  /** What it asks for goes on when its response has ended. */
+  /** Whether the requested work continues after the response has ended. */
   readonly isBackground?: boolean
-  /** It has a field for a prompt, though perhaps no text that we find there. */
+  /** Whether the body has a field for a prompt, even if we find no text there. */
   readonly hasPrompt?: boolean
-  /** It is a form. */
+  /** Whether the body is a form. */
   readonly isUpload?: boolean
-  /** It has messages or a prompt, which no request for embeddings has. */
+  /** Whether the body has messages or a prompt, which no request for embeddings has. */
   readonly isForText?: boolean
 }
 
-/** Whether a response to it should have a count or a text: other requests list, upload or look something up. */
+/** Returns whether a response to this request should contain a count or a text. Other requests list, upload or look something up. */
 export function asksForTokens({ promptTokens, requestedTokens, hasPrompt, isUpload }: LlmRequest): boolean {
   return isUpload !== true && (promptTokens > 0 || hasPrompt === true || requestedTokens !== undefined)
 }
 
 const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
-/** What the model reads too, as it is written. */
+/** Fields that the model also reads, exactly as they are written. */
 const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
-/** Of chat and completions (two), of Responses, then of llama.cpp, Ollama and TGI. */
+/** Bounds of a completion. The first two belong to chat and completions, the third to Responses, and the rest to llama.cpp, Ollama and TGI. */
 const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
-/** For each of several choices the bound counts again; of `best_of` completions, the provider shows some and bills all. llama.cpp prefers `n_cmpl`. */
+/**
+ * Numbers of choices; the bound applies to each choice. With `best_of`, the provider returns some completions and bills all of them. llama.cpp
+ * prefers `n_cmpl`.
+ */
 const CHOICES_FIELDS = ['n', 'n_cmpl', 'best_of']
-/** Objects that may have bounds too: of Ollama, TGI, SGLang, and LiteLLM, which has them replace those beside it. */
+/** Objects that may also contain bounds, in Ollama, TGI, SGLang and LiteLLM. In LiteLLM, such a bound replaces the one outside the object. */
 const NESTING_FIELDS = ['options', 'parameters', 'sampling_params', 'extra_body']
-/** However long they are, no model reads their text. */
+/** No model reads the text of these fields, however long it is. */
 const UNREAD_FIELDS = ['metadata', 'logit_bias', 'image', 'images']
-/** Other fields together: less is no prompt, but names and switches that we do not know. */
+/** Unknown fields count only if together they exceed this: shorter ones are names and switches that we do not know, not a prompt. */
 const FREE_CHARACTERS = 256
-/** White space around the JSON costs no tokens, and takes memory. */
+/** White space around the JSON costs no tokens but takes memory. */
 const MAX_PADDING_BYTES = 64 * 1024
 const CHARACTERS_PER_TOKEN = 4
-// The fields of a message, or of a part of it, that hold text, and those that hold further parts.
+// Fields that contain text, and fields that contain further parts, in a message or in a part of one.
 const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
 const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
-/** Of items of the Responses API that go back to the model: what its tools were, did and found. */
+/** Fields of Responses API items that go back to the model: the tools, what they did and what they found. */
 const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr']
-/** Of content inside content, such as a tool's result inside a message. Deeper than any API nests it. */
+/** Bound for content inside content, such as a tool's result inside a message. No API nests as deeply as this. */
 const MAX_DEPTH = 8
-/** The arguments of a call are an object in some APIs. */
+/** In some APIs, the arguments of a call are an object. */
 const OBJECT_FIELDS = ['input', 'arguments']
 
 const TEXT: Reading = { text: 'characters' }
@@ -65,7 +71,7 @@ const NUMBER: Reading = { number: 'value' }
 const WRITTEN: Reading = { text: 'characters', written: 'objects and lists' }
 const BOUND_READINGS = { ...readings(MAX_FIELDS, NUMBER), ...readings(CHOICES_FIELDS, NUMBER) }
 const PROMPT = promptPart(0)
-/** Each text, and each list of token ids, is a prompt of its own. */
+/** Each text, and each list of token ids, is a separate prompt. */
 const PROMPTS: Reading = { ...PROMPT, list: { ...PROMPT.list, isMarked: true } }
 const REQUEST = fieldsOf(
   {
@@ -86,10 +92,7 @@ const [MESSAGES, PROMPT_TEXT, INPUT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREA
   ...['messages', 'prompt', 'input', 'tools', 'max_tokens', 'n', 'stream', 'stream_options', 'background'],
 ].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number, number, number]
 
-/**
- * Reads chat, completions, embeddings, Responses and Anthropic requests by the fields that are present, while their bytes
- * arrive.
- */
+/** Reads chat, completions, embeddings, Responses and Anthropic requests while their bytes arrive. It recognises them by the fields that are present. */
 export class LlmRequestReader {
   readonly #sizes = new JsonSizes(REQUEST)
   readonly #scanner: JsonScanner
@@ -103,7 +106,7 @@ export class LlmRequestReader {
     this.#encoding.push(bytes, from, to)
   }
 
-  /** No further bytes will be read. */
+  /** Whether a limit was exceeded, so that no further bytes will be read. */
   get isBeyondLimits(): boolean {
     return this.#scanner.isBeyondLimits
   }
@@ -115,9 +118,9 @@ export class LlmRequestReader {
     const sizes = this.#sizes
     if (!isJson) return unreadable(this.#scanner.spelledCharacters)
     if (this.#scanner.paddingBytes > MAX_PADDING_BYTES) return 'body_too_large'
-    // Of two values, one reader takes the first and another the last.
+    // If a name is repeated, one reader uses the first value and another the last.
     if (sizes.hasRepeatedName) return 'repeated_descriptor'
-    // Most readers ignore `Max_Tokens`, and some read it as max_tokens.
+    // Most readers ignore `Max_Tokens`, but some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
     const stated = this.#stated(CHOICES, CHOICES_FIELDS.length)
     const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
@@ -141,7 +144,7 @@ export class LlmRequestReader {
     return skipped + this.#sizes.nameEnds[STREAM_OPTIONS]!
   }
 
-  /** Of the known fields and of what else is written beside them; without any known one, of the whole body. */
+  /** Counts the known fields and the text in unknown ones. A body without any known prompt field counts as a whole. */
   #promptCharacters(): number {
     const sizes = this.#sizes
     let isKnown = false
@@ -153,14 +156,20 @@ export class LlmRequestReader {
     return isKnown ? characters : this.#scanner.spelledCharacters
   }
 
-  /** Backends differ in which bound they obey, so the largest counts; and in what they make of one that is no positive number, so it counts as none. */
+  /**
+   * Backends differ in which bound they obey, so the largest counts. They also differ in how they treat a bound that is not a positive number, so the
+   * request then counts as unbounded.
+   */
   #requestedTokens(choices: number): number | undefined {
     const stated = this.#stated(BOUNDS, MAX_FIELDS.length)
     const largest = Math.max(...stated)
     return largest < 0 || stated.some(isNoCount) || !this.#hasOwnBound() ? undefined : Math.min(largest * choices, MAX_TOKENS)
   }
 
-  /** Most servers ignore what their API does not have, so each that may read this body must find its own bound. Without a known prompt, any may. */
+  /**
+   * Most servers ignore fields that their API does not define, so a body with messages or a prompt must have a chat bound, and one with `input` a
+   * Responses bound. A body with none of these may have any bound.
+   */
   #hasOwnBound(): boolean {
     const sizes = this.#sizes
     const isForText = sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT)
@@ -168,7 +177,7 @@ export class LlmRequestReader {
     return !sizes.has(INPUT) || sizes.size(BOUNDS + 2) > 0
   }
 
-  /** What fields in a row say, wherever they are. */
+  /** Returns the values of consecutive fields, in the outermost object and in the nested ones. */
   #stated(from: number, count: number): number[] {
     const stated: number[] = []
     for (let i = from; i < from + count; i++) {
@@ -179,23 +188,26 @@ export class LlmRequestReader {
   }
 }
 
-/** Whether a bound, or a number of choices, is there and no positive number. */
+/** Whether a bound or a number of choices is present but is not a positive number. */
 function isNoCount(size: number): boolean {
   return size === NO_COUNT || size === 0
 }
 
-/** In UTF-32, with `NaN`, in an unknown content coding: some backends accept each of them. */
+/**
+ * Describes a body that we cannot read as JSON. It may be in UTF-32, contain `NaN` or have an unknown content coding, and some backends accept each
+ * of these.
+ */
 function unreadable(characters: number): LlmRequest {
   const promptTokens = estimatedTokens(characters)
   const isUnreadable = characters > 0
   return { promptTokens, requestedTokens: undefined, choices: 1, isStream: isUnreadable, model: undefined, isUnreadable }
 }
 
-/** A text, a list of texts, messages and their parts. A number in a list is a token id. */
+/** Returns how a text, a list of texts, a message or a part of one counts. A number in a list is a token id. */
 function promptPart(depth: number): Reading {
   if (depth > MAX_DEPTH) return TEXT
   const inner = promptPart(depth + 1)
-  // A prompt that the provider keeps has texts, pictures and files put into it, under names of its own.
+  // Texts, images and files are inserted into a prompt that the provider stores, under names that its author chose.
   const variables = { fields: fieldsOf({}, { others: promptPart(depth + 2) }) }
   const parts = TEXT_FIELDS.length + PART_FIELDS.length + WRITTEN_FIELDS.length
   const fields = fieldsOf(
@@ -221,23 +233,23 @@ function readings(names: readonly string[], reading: Reading): Record<string, Re
   return Object.fromEntries(names.map((name) => [name, reading]))
 }
 
-/** How many bytes tell the encoding of JSON, of which the first character is ASCII. */
+/** Number of bytes that identify the encoding of JSON, whose first character is ASCII. */
 const TELLING_BYTES = 4
 const NOTHING = new Uint8Array(0)
 
 type Decoder = InstanceType<typeof TextDecoder>
-/** Who takes UTF-8. */
+/** Receives UTF-8. */
 type Sink = (bytes: Uint8Array, from: number, to: number) => void
 
 /**
- * Hands JSON on as UTF-8, without a byte order mark. Some servers read UTF-16 too, told by its byte order mark or by the zeros in the first two
- * characters, as Python's `json.loads` does. UTF-32 stays as it is, and so is no JSON.
+ * Passes JSON on as UTF-8, without a byte order mark. Some servers also read UTF-16, which they recognise, like Python's `json.loads`, by its byte
+ * order mark or by the zeros in the first two characters. UTF-32 is passed on unchanged and therefore is not JSON.
  */
 export class JsonEncoding {
-  /** How many bytes came before what was handed on as it came; undefined: it was decoded. */
+  /** Number of bytes that were skipped before passing the rest on unchanged; undefined if the text was decoded. */
   skipped: number | undefined = 0
   readonly #sink: Sink
-  /** Bytes that came before the encoding was known. */
+  /** Bytes that arrived before the encoding was known; undefined afterwards. */
   #first: Uint8Array | undefined = NOTHING
   #decoder: Decoder | undefined
 
@@ -251,13 +263,13 @@ export class JsonEncoding {
     else this.#decode(this.#decoder, bytes.subarray(from, to))
   }
 
-  /** The last byte has come. */
+  /** Must be called after the last byte. */
   end(): void {
     if (this.#first !== undefined) this.#tell(this.#first)
   }
 
   #begin(bytes: Uint8Array): void {
-    // What is kept is copied: these bytes are the caller's.
+    // Bytes that are kept are copied, because the caller may reuse its buffer.
     const isEnough = this.#first === NOTHING && bytes.length >= TELLING_BYTES
     this.#first = isEnough ? bytes : Buffer.concat([this.#first!, bytes])
     if (this.#first.length >= TELLING_BYTES) this.#tell(this.#first)
@@ -285,19 +297,19 @@ function hasUtf8Mark([a, b, c]: Uint8Array): boolean {
 function utf16Of([a, b, c, d]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
   if (a === undefined || b === undefined) return undefined
   if (a === 0xfe && b === 0xff) return 'utf-16be'
-  // With two zeros behind it, it is the mark of UTF-32.
+  // The same two bytes followed by two zeros are the byte order mark of UTF-32.
   if (a === 0xff && b === 0xfe) return c === 0 && d === 0 ? undefined : 'utf-16le'
   if (a === 0) return b === 0 ? undefined : 'utf-16be'
   if (b === 0) return c === 0 && d === 0 ? undefined : 'utf-16le'
   return undefined
 }
 
-/** What counts where a provider's count is missing: our estimate, or at least what was reserved. */
+/** The amount charged if the provider's count is missing: our estimate, or at least the reserved amount. */
 export type WithoutUsage = 'estimate' | 'keep'
 
-/** The settings of an LLM rule besides its limits. */
+/** Settings of an LLM rule besides its limits. */
 export interface LlmSettings {
-  /** Upper bound of one completion; undefined: none. */
+  /** Upper bound of one completion; undefined if there is none. */
   readonly maxCompletionTokens: number | undefined
   readonly withoutUsage: WithoutUsage
   readonly streaming: StreamingSettings
@@ -306,7 +318,7 @@ export interface LlmSettings {
 interface StreamingSettings {
   readonly enabled: boolean
   readonly enforceMidStream: boolean
-  /** How many tokens pass between two checks. */
+  /** Number of tokens that pass between two checks. */
   readonly bufferTokens: number
   readonly onLimitExceeded: 'graceful_close' | 'error_chunk'
   readonly includePartialUsage: boolean

@@ -10,7 +10,7 @@ const ARGUMENTS: Reading = { fields: fieldsOf({ arguments: TEXT }) }
 const CUSTOM: Reading = { fields: fieldsOf({ input: TEXT }) }
 const CALL: Reading = { fields: fieldsOf({ function: ARGUMENTS, custom: CUSTOM }) }
 
-/** The message of a chat choice. Reasoning under both of its names is one text. */
+/** The message of a chat choice. Only one of the two names of reasoning counts, because they hold the same text. */
 const MESSAGE: Reading = {
   fields: fieldsOf(
     {
@@ -26,7 +26,7 @@ const MESSAGE: Reading = {
 }
 const CHOICE: Reading = { fields: fieldsOf({ message: MESSAGE, text: TEXT }) }
 
-/** An output item of the Responses API: a message, a call, or reasoning. */
+/** An output item of the Responses API: a message, a call or reasoning. */
 const ITEM_PARTS: Reading = { list: { fields: fieldsOf({ text: TEXT, refusal: TEXT }) } }
 const ITEM: Reading = { fields: fieldsOf({ arguments: TEXT, input: TEXT, content: ITEM_PARTS, summary: ITEM_PARTS }) }
 
@@ -60,12 +60,12 @@ export class LlmResponseReader {
     return this.#scanner.isBeyondLimits
   }
 
-  /** The response says that its work goes on in the background: what it will have used is not known yet. */
+  /** Whether the response reports that its work continues in the background, so that its usage is not known yet. */
   get isUnderWay(): boolean {
     return this.#sizes.size(STATUS) > 0
   }
 
-  /** The response is complete. */
+  /** Returns the tally of a complete response. */
   end(): Tally {
     const tally = newTally()
     if (!this.#scanner.end()) return tally
@@ -75,12 +75,12 @@ export class LlmResponseReader {
     return tally
   }
 
-  /** The response was cut off: what came so far counts. Without its type, it may still be an Anthropic message. */
+  /** Returns the tally of a response that was cut off; everything received so far counts. Without a type, it may still be an Anthropic message. */
   breakOff(): Tally {
     this.#scanner.breakOff()
     const tally = { ...newTally(), model: this.#sizes.keptText }
     if (this.#sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
-    // Behind the count, so that the larger of the two applies.
+    // This is set after the count is read, so that the larger of the two applies.
     tally.characters = this.#characters(this.#sizes.size(TYPE) !== 0)
     return tally
   }
@@ -102,7 +102,7 @@ function numbers(names: readonly string[]): Record<string, Reading> {
   return Object.fromEntries(names.map((name) => [name, { number: 'value' }]))
 }
 
-/** An object of which all sizes are kept; its own is 1. */
+/** An object whose field sizes are all kept and whose own size is 1. */
 function keptObject(readings: Record<string, Reading>, keptAs: number): Reading {
   return { fields: fieldsOf(readings, { size: () => 1, keptAs }) }
 }

@@ -1,12 +1,11 @@
 import { type JsonEvents, JsonScanner } from './json-scanner.ts'
 
 /**
- * Splits a stream of bytes into server-sent events, with any line ends (LF, CRLF, CR, mixed) and any chunks.
- * Every byte is in exactly one piece, in order. An event is a piece as soon as its blank line has arrived; a CR ends that
- * line at once, and an LF that follows is a piece of its own.
+ * Splits a stream of bytes into server-sent events, with any line ends (LF, CRLF, CR, mixed) and any chunks. Every byte is in exactly one piece, in
+ * order. An event becomes a piece as soon as its blank line has arrived; a CR ends that line at once, and an LF that follows is a piece of its own.
  *
- * After `push`, `next` finds one piece after the other, and the framing itself describes the last one found. Chunks are not kept: an
- * incomplete event is copied. A piece is in the chunk, or in such a copy, which is never written to again.
+ * After `push`, `next` finds one piece after the other, and the framing itself describes the last one found. Chunks are not kept: an incomplete event
+ * is copied. A piece lies in the chunk or in such a copy, which is never written to again.
  */
 export class SseFraming implements SsePiece {
   bytes: Buffer = EMPTY
@@ -20,22 +19,22 @@ export class SseFraming implements SsePiece {
 
   readonly #maxEventBytes: number
   #chunk: Buffer = EMPTY
-  /** Where the bytes of the current event begin in the chunk. */
+  /** Position in the chunk where the bytes of the current event begin. */
   #at = 0
-  /** How far the chunk was scanned: no byte is scanned twice, or chunks of one byte would cost quadratic time. */
+  /** How far the chunk has been scanned. No byte is scanned twice, or else chunks of one byte would cost quadratic time. */
   #scanned = 0
-  /** The next line ends of each kind that were found in the chunk; its length: there are none. */
+  /** Positions of the next LF and CR in the chunk, or the chunk's length if there are no more. */
   #lf = -1
   #cr = -1
-  /** The bytes of the current event from earlier chunks. */
+  /** Bytes of the current event from earlier chunks. */
   #held: Buffer = EMPTY
   #heldBytes = 0
-  /** Where the current line begins, counted from the start of the event. */
+  /** Position where the current line begins, counted from the start of the event. */
   #lineStart = 0
   #lineCount = 0
-  /** The last byte was a CR: an LF now belongs to that line end. */
+  /** Whether the last byte was a CR, so that an LF now belongs to the same line end. */
   #isAfterCr = false
-  /** Bytes of an oversized event that were passed on already. */
+  /** Bytes of an oversized event that have already been passed on. */
   #passedBytes = 0
   #isBeforeFirst = true
 
@@ -43,7 +42,7 @@ export class SseFraming implements SsePiece {
     this.#maxEventBytes = maxEventBytes
   }
 
-  /** To be called when `next` has returned false. */
+  /** May be called only after `next` has returned false. */
   push(chunk: Buffer): void {
     this.#chunk = chunk
     this.#at = 0
@@ -52,7 +51,7 @@ export class SseFraming implements SsePiece {
     this.#cr = -1
   }
 
-  /** A part of an oversized event was passed on, but not its end. */
+  /** Whether a part of an oversized event has been passed on, but not its end. */
   get isInsideOversize(): boolean {
     return this.#passedBytes > 0
   }
@@ -64,7 +63,7 @@ export class SseFraming implements SsePiece {
     let i = this.#scanned
     while (i < end) {
       const from = i
-      // Native searches, each repeated only when its result was passed: streams use one kind or the other.
+      // Each native search is repeated only after its last result was passed, because streams use one kind of line end or the other.
       if (this.#lf < i) this.#lf = indexOf(chunk, LF, i)
       if (this.#cr < i) this.#cr = indexOf(chunk, CR, i)
       i = Math.min(this.#lf, this.#cr)
@@ -87,7 +86,7 @@ export class SseFraming implements SsePiece {
     return this.#keep()
   }
 
-  /** The rest at the end of the stream: clients also read an event without a blank line. Returns false when there is none. */
+  /** Describes the rest at the end of the stream, because clients also read an event without a blank line. Returns false if there is none. */
   finish(): boolean {
     this.push(EMPTY)
     if (this.#heldBytes === 0 && this.#passedBytes === 0) return false
@@ -103,7 +102,7 @@ export class SseFraming implements SsePiece {
     this.#isAfterCr = isCr
   }
 
-  /** The LF of a line end whose CR was handled already. It is a piece of its own if that ended an event. */
+  /** Handles the LF of a line end whose CR was handled already. It is a piece of its own if the CR ended an event. */
   #endCrLf(i: number, at: number): boolean {
     this.#isAfterCr = false
     this.#lineStart = at + 1
@@ -134,7 +133,7 @@ export class SseFraming implements SsePiece {
     this.#isBeforeFirst = false
   }
 
-  /** The chunk ends within an event: what is here of it is copied or, if that is too much, passed on. */
+  /** Handles a chunk that ends within an event: the event's bytes are copied or, if there are too many, passed on. */
   #keep(): boolean {
     const end = this.#chunk.length
     if (this.#at === end) return this.#rest()
@@ -147,14 +146,14 @@ export class SseFraming implements SsePiece {
     if (this.#heldBytes > 0) this.#describe('part', this.#held, 0, size, false)
     this.#held = EMPTY
     this.#passedBytes += size
-    // Whether the current line is empty must be kept; where it began need not be.
+    // Only whether the current line is empty still matters, not where it began.
     this.#lineStart = this.#lineStart === size ? 0 : -1
     this.#lineCount = 0
     this.#heldBytes = 0
     return true
   }
 
-  /** Keeps nothing but the copy of an incomplete event. */
+  /** Drops everything except the copy of an incomplete event. */
   #rest(): false {
     this.#chunk = EMPTY
     this.#at = 0
@@ -164,7 +163,7 @@ export class SseFraming implements SsePiece {
     return false
   }
 
-  /** Copies the chunk from the event's bytes in it up to here. */
+  /** Copies the event's bytes in the chunk, up to `to`. */
   #hold(to: number): void {
     const size = this.#heldBytes + to - this.#at
     if (size > this.#held.length) {
@@ -187,43 +186,43 @@ export class SseFraming implements SsePiece {
   }
 }
 
-/** The next index of the byte, or the length. */
+/** Returns the next index of the byte, or the buffer's length. */
 function indexOf(buffer: Buffer, byte: number, from: number): number {
   const at = buffer.indexOf(byte, from)
   return at < 0 ? buffer.length : at
 }
 
 export interface SsePiece {
-  /** The piece is in here, from `start` up to `end`. */
+  /** The piece lies in these bytes, from `start` up to `end`. */
   readonly bytes: Buffer
   readonly start: number
   readonly end: number
-  /** An event; an oversized one, or its last part; another part of an oversized one; the LF after an event that a CR ended. */
+  /** A complete event; an oversized event or its last part; an earlier part of an oversized event; or the LF after an event that a CR ended. */
   readonly kind: 'event' | 'oversize' | 'part' | 'line_end'
-  /** Starts and ends of the lines of an event that are not empty, counted from `start`; as many as `lineCount` says. */
+  /** Starts and ends of the event's lines that are not empty, counted from `start`. Only the first `lineCount` numbers are valid. */
   readonly lines: readonly number[]
   readonly lineCount: number
-  /** It may start with a byte order mark. */
+  /** Whether this is the first event, which may start with a byte order mark. */
   readonly isFirst: boolean
-  /** It ends with its blank line. */
+  /** Whether the piece ends with a blank line. */
   readonly isEnded: boolean
 }
 
 const EMPTY = Buffer.alloc(0)
 const MIN_HELD_BYTES = 1024
-/** Memory for the lines of an event with more of them is not kept. */
+/** The array of line positions is dropped after an event that made it longer than this. */
 const MAX_IDLE_LINES = 64
 const LF = 0x0a
 const CR = 0x0d
 
-/** The data of an event, and where it is among the bytes that the event is in. */
+/** The data of an event, and its position in the bytes that contain the event. */
 export interface EventData {
   readonly text: string
   /** Start and end of the value of each `data` line. */
   readonly spans: readonly number[]
 }
 
-/** Joins the `data` lines of an event; undefined when it has none. Comments and other fields are ignored. */
+/** Joins the `data` lines of an event, and returns undefined if it has none. Comments and other fields are ignored. */
 export function readEventData({ bytes, start, lines, lineCount, isFirst }: SsePiece): EventData | undefined {
   const spans: number[] = []
   for (let i = 0; i < lineCount; i += 2) {
@@ -240,10 +239,10 @@ export function readEventData({ bytes, start, lines, lineCount, isFirst }: SsePi
 
 /** An event up to this size is parsed within two or three milliseconds, whatever it contains. */
 const SMALL_EVENT_BYTES = 64 * 1024
-/** For a larger one. A mebibyte of log probabilities stays below this, a mebibyte of `{},` has twice as many values. */
+/** Limits for larger events. A mebibyte of log probabilities stays below this; a mebibyte of `{},` has twice as many values. */
 const LARGE_EVENT_LIMITS = { depth: 1000, values: 150_000 }
 
-/** Whether the data of an event can be parsed without blocking the event loop for long. */
+/** Returns whether the data of an event can be parsed without blocking the event loop for long. */
 export function canBeParsed({ bytes, start, end }: SsePiece, { spans }: EventData): boolean {
   if (end - start <= SMALL_EVENT_BYTES) return true
   const scanner = new JsonScanner(NO_EVENTS, LARGE_EVENT_LIMITS)
@@ -260,7 +259,7 @@ function hasByteOrderMark(bytes: Buffer, at: number): boolean {
   return bytes[at] === 0xef && bytes[at + 1] === 0xbb && bytes[at + 2] === 0xbf
 }
 
-/** Where the value of a `data` line begins, or -1 for another line. One space after the colon is skipped. */
+/** Returns where the value of a `data` line begins, or -1 for any other line. One space after the colon is skipped. */
 function dataStart(bytes: Buffer, start: number, end: number): number {
   if (bytes[start] !== 0x64 || bytes[start + 1] !== 0x61 || bytes[start + 2] !== 0x74 || bytes[start + 3] !== 0x61) return -1
   const colon = start + 4

@@ -6,7 +6,7 @@ import type { LlmSettings } from './llm-request.ts'
 import { canBeParsed, readEventData, SseFraming } from './sse-framing.ts'
 import { chatUsageText, countTokens, estimatedTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
 
-/** A larger event passes unread, like one with too many values: no model's text arrives in pieces this large. */
+/** A larger event passes unread, like one with too many values, because no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
 /** The part of a rule that the filter uses. */
@@ -20,11 +20,11 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   /** The LLM rules that apply to this request and have streaming enabled, in bundle order. */
   readonly rules: readonly Rule[]
   readonly promptEstimate: number
-  /** The client asked for a stream. One that it did not ask for is counted and never changed. */
+  /** Whether the client asked for a stream. A stream that it did not ask for is counted but never changed. */
   readonly isActivated: boolean
-  /** The provider's count was asked for in place of the client: the event that has nothing else does not pass. */
+  /** Whether the provider's count was requested although the client did not ask for it. An event that contains nothing else is then not passed on. */
   readonly hidesUsage?: boolean
-  /** Whether all rules are as in shadow mode, at the moment: then a stream is not cut. */
+  /** Returns whether all rules are currently in shadow mode, so that the stream is not cut. */
   readonly isShadowed?: () => boolean
   readonly maxEventBytes?: number
 }
@@ -36,11 +36,11 @@ export interface StreamExcess<Rule extends StreamRule = StreamRule> {
 }
 
 /**
- * Reads an SSE response while it passes: counts what is generated, adds usage to events where a rule asks for it, and
- * cuts the stream where the first enforcing rule is exceeded.
+ * Reads an SSE response while it passes: counts what is generated, adds usage to events if a rule asks for it, and cuts the stream once an enforcing
+ * rule is exceeded.
  *
- * A chunk is the caller's again when `push` returns: what is kept is copied. What is returned is a view of the chunk, and valid as long as that is, or
- * a text with one letter a byte.
+ * The caller may reuse a chunk when `push` returns, because what is kept is copied. The result is either a view of the chunk, valid only as long as
+ * the chunk is, or a latin1 string.
  */
 export class StreamFilter<Rule extends StreamRule> {
   readonly #options: StreamFilterOptions<Rule>
@@ -52,11 +52,11 @@ export class StreamFilter<Rule extends StreamRule> {
   #dialect: Dialect | undefined
   #hasEvents = false
   #hasError = false
-  /** The stream has sent its end marker: no more text will follow. */
+  /** Whether the stream has sent its end marker, so that no more text will follow. */
   hasEnded = false
-  /** The rule that cut the stream. Nothing more passes. */
+  /** The rule that cut the stream; once this is set, nothing more passes. */
   cut: StreamExcess<Rule> | undefined
-  /** Rules of shadow policies that would have cut it; each once. */
+  /** Rules in shadow mode that would have cut the stream, each of them once. */
   readonly wouldCut: StreamExcess<Rule>[] = []
 
   constructor(options: StreamFilterOptions<Rule>) {
@@ -80,7 +80,7 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.#out.take()
   }
 
-  /** Ends a stream whose caller is blocked, in the way of its first enforcing rule. Returns the bytes that end it. */
+  /** Ends a stream whose caller is blocked, in the way that its first enforcing rule prescribes. Returns the bytes that end it. */
   close(): Buffer {
     const rule = this.#options.rules.find(({ policy }) => !policy.isShadow)
     if (rule === undefined || this.hasEnded) return EMPTY
@@ -88,22 +88,22 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.isBetweenEvents ? closing : Buffer.concat([Buffer.from(BLANK_LINE), closing])
   }
 
-  /** The bytes so far end with a complete event. */
+  /** Whether the bytes passed on so far end with a complete event. */
   get isBetweenEvents(): boolean {
     return !this.#framing.isInsideOversize
   }
 
-  /** The cost of the response so far. */
+  /** Cost of the response so far. */
   get counts(): TokenCounts {
     return countTokens(this.#tally, this.#options.promptEstimate)
   }
 
-  /** By our own estimate, ignoring the provider's count. */
+  /** Completion tokens by our own estimate, ignoring the provider's count. */
   get estimatedCompletionTokens(): number {
     return estimatedTokens(this.#tally.characters)
   }
 
-  /** The provider sent its own count of the completion. */
+  /** Whether the provider sent its own count of the completion. */
   get hasProviderCount(): boolean {
     return this.#tally.completionTokens !== undefined
   }
@@ -112,17 +112,17 @@ export class StreamFilter<Rule extends StreamRule> {
     return hasUsage(this.#tally)
   }
 
-  /** It had usage, or text that we know. */
+  /** Whether the response had usage, or text that we know how to read. */
   get isUnderstood(): boolean {
     return this.hasUsage || this.#tally.characters > 0
   }
 
-  /** Its events are of an API that we do not know. */
+  /** Whether the events belong to an API that we do not know. */
   get isForeign(): boolean {
     return this.#hasEvents && this.#dialect === undefined
   }
 
-  /** The response was an error and nothing else. */
+  /** Whether the response was an error and nothing else. */
   get hasFailed(): boolean {
     return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
   }
@@ -136,7 +136,7 @@ export class StreamFilter<Rule extends StreamRule> {
     if (kind === 'oversize') this.#checkAfter()
   }
 
-  /** It has passed already, at least in part, and was counted by its size: a cut comes after it. */
+  /** Checks after an event that has already passed, at least in part, and was counted by its size: a cut comes after it. */
   #checkAfter(): void {
     this.#check()
     if (this.cut === undefined) return
@@ -167,7 +167,7 @@ export class StreamFilter<Rule extends StreamRule> {
     else this.#passWithUsage(bytes, start, end, place)
   }
 
-  /** Counts an event. Returns false where the stream is cut in its place. */
+  /** Counts an event. Returns false if the stream is cut instead of passing it. */
   #passes(event: JsonObject): boolean {
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
@@ -178,7 +178,7 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.cut === undefined
   }
 
-  /** Checks each rule for which enough tokens have passed since its last check. */
+  /** Checks each rule that has let enough tokens pass since its last check. */
   #check(): void {
     const completionTokens = this.estimatedCompletionTokens
     for (const watch of this.#watches) {
@@ -211,7 +211,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 }
 
-/** The last event of a chat stream that was asked for usage. */
+/** Recognises the last event of a chat stream for which usage was requested. */
 function hasUsageOnly(event: JsonObject): boolean {
   const { choices, usage } = event
   return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined && !isErrorEvent(event)
@@ -229,11 +229,11 @@ interface Watch<Rule> {
 }
 
 /**
- * Collects the bytes to send on. Those that lie side by side and are not changed need no copy. Others are joined as a text with one letter a byte:
- * that costs half as much as a Buffer, and is what is written to a socket in the end.
+ * Collects the bytes to send on. Adjacent bytes that are not changed need no copy. Others are joined as a latin1 string, which costs half as much as
+ * a Buffer and is what is finally written to a socket.
  */
 export class PassedBytes {
-  /** What came before the run. */
+  /** Text collected before the current run of adjacent bytes. */
   #text = ''
   #bytes: Buffer = EMPTY
   #start = 0
@@ -248,13 +248,13 @@ export class PassedBytes {
     this.#end = end
   }
 
-  /** Adds text in ASCII. */
+  /** Adds text, which must be ASCII. */
   add(text: string): void {
     this.#endRun()
     this.#text += text
   }
 
-  /** Returns what was collected and starts anew. It may be a view of the bytes that were passed. */
+  /** Returns what was collected and starts over. The result may be a view of the bytes that were passed. */
   take(): Buffer | string {
     const taken = this.#text === '' ? this.#run() : this.#joined()
     this.#text = ''

@@ -1,39 +1,39 @@
 import { asCount, asObject, type JsonObject } from './json.ts'
 
-/** What is known of a response's cost so far. */
+/** Facts known so far about the cost of a response. */
 export interface Tally {
-  /** Of all generated text, in all choices. */
+  /** Characters of all generated text, in all choices. */
   characters: number
-  /** The provider's counts; undefined until it sends them. */
+  /** Counts from the provider; undefined until it sends them. */
   promptTokens: number | undefined
   completionTokens: number | undefined
-  /** `characters` at the provider's last count of the completion. */
+  /** Value of `characters` when the provider last counted the completion. */
   countedCharacters: number
   /** The provider's count of prompt tokens in its cache; undefined until it sends one. */
   cache: CacheCounts | undefined
-  /** The model that the response names first; undefined until it names one. */
+  /** The first model that the response names; undefined until it names one. */
   model: string | undefined
 }
 
 export interface TokenCounts {
-  /** As the API at hand reports it: without the cache's tokens where they come on top. */
+  /** Prompt tokens as the API reports them: cached tokens are not included if the API counts them separately. */
   readonly prompt: number
   readonly completion: number
-  /** Prompt tokens that providers price apart; undefined: there are none. */
+  /** Prompt tokens that providers price separately; undefined if there are none. */
   readonly cache?: CacheCounts | undefined
-  /** The model that used them, where the response names it. */
+  /** The model that used the tokens, if the response names it. */
   readonly model?: string | undefined
 }
 
-/** Prompt tokens that were read from the provider's cache, and those written to it. */
+/** Prompt tokens that were read from the provider's cache, and those that were written to it. */
 export interface CacheCounts {
   readonly read: number
   readonly written: number
-  /** Whether they are part of `prompt`, as with OpenAI, or come on top of it, as with Anthropic. */
+  /** Whether these tokens are part of `prompt`, as with OpenAI, or are added to it, as with Anthropic. */
   readonly isInPrompt: boolean
 }
 
-/** The names that `readUsage` looks for. */
+/** Names of the numbers that `readUsage` looks for. */
 export const USAGE_FIELDS = [
   'total_tokens',
   'prompt_tokens',
@@ -43,7 +43,7 @@ export const USAGE_FIELDS = [
   'cache_read_input_tokens',
   'cache_creation_input_tokens',
 ]
-/** Objects in the same place, and the names in them. */
+/** Names of the objects beside them, and of the numbers in those objects. */
 export const USAGE_DETAILS = ['prompt_tokens_details', 'input_tokens_details']
 export const DETAIL_FIELDS = ['cached_tokens', 'cache_write_tokens']
 
@@ -52,8 +52,8 @@ export function newTally(): Tally {
 }
 
 /**
- * The provider's counts where there are any, zero included; else the estimate. A count that came before the end of the text does not
- * include the rest: then the larger of the two applies.
+ * Uses the provider's counts if there are any, zero included, and otherwise the estimate. A count that came before the end of the text does not
+ * include the rest, so the larger of the two applies then.
  */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
   const { promptTokens, completionTokens, characters, countedCharacters, cache, model } = tally
@@ -62,12 +62,12 @@ export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
   return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)), cache, model }
 }
 
-/** All tokens of a prompt, wherever the provider found them: a caller chooses what is cached, so no budget leaves those out. */
+/** Returns all tokens of a prompt, whether or not they were cached. The caller chooses what is cached, so every budget includes cached tokens. */
 export function inputTokens({ prompt, cache }: TokenCounts): number {
   return cache === undefined || cache.isInPrompt ? prompt : addTokens(prompt, addTokens(cache.read, cache.written))
 }
 
-/** What token budgets charge. */
+/** Returns the number of tokens that token budgets charge. */
 export function chargedTokens(counts: TokenCounts): number {
   return addTokens(inputTokens(counts), counts.completion)
 }
@@ -77,9 +77,8 @@ export function hasUsage(tally: Tally): boolean {
 }
 
 /**
- * Reads a `usage` object of any dialect. All are cumulative: new values replace old ones. Details such as
- * OpenAI's cached or reasoning tokens are included in these sums; Anthropic's cache reads and
- * writes are counted apart from `input_tokens`.
+ * Reads a `usage` object of any dialect. All counts are cumulative, so new values replace old ones. Details such as OpenAI's cached or reasoning
+ * tokens are included in these sums; Anthropic's cache reads and writes are counted separately from `input_tokens`.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
@@ -87,7 +86,7 @@ export function readUsage(value: unknown, tally: Tally): void {
   const total = asCount(usage['total_tokens'])
   let prompt = asCount(usage['prompt_tokens']) ?? asCount(usage['input_tokens'])
   let completion = asCount(usage['completion_tokens']) ?? asCount(usage['output_tokens'])
-  // The rest of the total is the missing part.
+  // The missing part is the rest of the total.
   if (total !== undefined) {
     completion ??= Math.max(0, total - (prompt ?? 0))
     prompt ??= Math.max(0, total - completion)
@@ -99,7 +98,7 @@ export function readUsage(value: unknown, tally: Tally): void {
   tally.countedCharacters = tally.characters
 }
 
-/** The same for the prompt alone. */
+/** Like `readUsage`, for the prompt alone. */
 export function readPromptUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
   if (usage === undefined) return
@@ -108,8 +107,8 @@ export function readPromptUsage(value: unknown, tally: Tally): void {
 }
 
 /**
- * OpenAI reports details of the prompt, Anthropic fields beside `input_tokens`. Gateways that translate Anthropic's responses add its fields
- * to a `prompt_tokens` that includes them.
+ * OpenAI reports details of the prompt, Anthropic reports fields beside `input_tokens`. Gateways that translate Anthropic's responses add its fields
+ * beside a `prompt_tokens` that includes them.
  */
 function cacheCounts(usage: JsonObject, before: CacheCounts | undefined): CacheCounts | undefined {
   const details = asObject(usage['prompt_tokens_details']) ?? asObject(usage['input_tokens_details'])
@@ -122,28 +121,28 @@ function cacheCounts(usage: JsonObject, before: CacheCounts | undefined): CacheC
   return counts.read + counts.written === 0 ? undefined : counts
 }
 
-/** Remembers the model that a response names; `value` may be anything. */
+/** Remembers the first model that a response names; `value` may be anything. */
 export function readModel(value: unknown, tally: Tally): void {
   if (tally.model === undefined && typeof value === 'string' && value !== '') tally.model = value
 }
 
-/** The usage object of the OpenAI chat API. */
+/** Returns the usage object of the OpenAI chat API. */
 export function chatUsage({ prompt, completion }: TokenCounts): object {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion }
 }
 
-/** The same as JSON text, for every event of a stream: JSON.stringify takes seven times as long. */
+/** Returns the same object as JSON text. It is written for every event of a stream, and JSON.stringify takes seven times as long. */
 export function chatUsageText({ prompt, completion }: TokenCounts): string {
   return `{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}}`
 }
 
-/** Reserved for each choice when neither the request nor the rule limits it. */
+/** Number of tokens reserved for each choice if neither the request nor the rule limits it. */
 const DEFAULT_COMPLETION_TOKENS = 1000
 
-/** Above any budget, and still exact: sums and products of untrusted numbers are capped here. */
+/** A number above any budget that is still exact; sums and products of untrusted numbers are capped here. */
 export const MAX_TOKENS = Number.MAX_SAFE_INTEGER
 
-/** The completion tokens to reserve: the smaller of the requested and the configured limit; without either, a default for each choice. */
+/** Returns the completion tokens to reserve: the smaller of the requested and the configured limit, or a default for each choice if neither is set. */
 export function maxCompletionTokens(requested: number | undefined, configured: number | undefined, choices = 1): number {
   if (requested === undefined) return configured ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
   return configured === undefined ? requested : Math.min(requested, configured)
@@ -153,7 +152,7 @@ export function addTokens(some: number, more: number): number {
   return Math.min(some + more, MAX_TOKENS)
 }
 
-/** The estimate for prompts and completions alike: four characters per token. */
+/** Estimates four characters per token, for prompts and completions alike. */
 export function estimatedTokens(characters: number): number {
   return Math.ceil(characters / 4)
 }

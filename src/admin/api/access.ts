@@ -8,7 +8,7 @@ import type { WrongSecrets } from '../../sessions/wrong-secrets.ts'
 import { parseAddress } from '../../text/address.ts'
 import { ApiError } from './api-error.ts'
 
-/** Wrong tokens of one peer in a minute: beyond them nothing is logged. */
+/** Number of wrong tokens from one peer within a minute beyond which nothing is logged. */
 const MAX_WRONG_TOKENS = 10
 
 export interface AccessParts {
@@ -20,7 +20,7 @@ export interface AccessParts {
   readonly nowMs: () => number
 }
 
-/** Who may use the admin API: whoever sends the token in the header field, or the cookie of a session; never in a URL. */
+/** Decides who may use the admin API: whoever sends the token in the header field, or the cookie of a session. A token in a URL is never accepted. */
 export class Access {
   readonly #parts: AccessParts
 
@@ -28,7 +28,7 @@ export class Access {
     this.#parts = parts
   }
 
-  /** Returns who asks. Throws where they may not. Requests without a token guess nothing, and are neither counted nor logged. */
+  /** Returns who asks, and throws if they have no access. A request without a token is not a guess, so it is neither counted nor logged. */
   check(req: IncomingMessage): string {
     const authorization = fieldValue(req.rawHeaders, 'authorization')
     if (authorization === undefined) return this.#checkSession(req)
@@ -36,12 +36,12 @@ export class Access {
     return actorOf(req)
   }
 
-  /** Whether a request that was allowed would still be: its session may have ended. */
+  /** Returns whether a request that was allowed would still be allowed, because its session may have ended. */
   isLasting({ rawHeaders }: IncomingMessage): boolean {
     return fieldValue(rawHeaders, 'authorization') !== undefined || this.#parts.sessions.find(cookieHeader(rawHeaders)) !== undefined
   }
 
-  /** A token that came in a body. The right one always passes, however many wrong ones came before. */
+  /** Checks a token from a body. The right one always passes, however many wrong ones came before. */
   checkToken(req: IncomingMessage, token: string): void {
     if (!this.#parts.token.is(token)) throw this.#wrong(req)
   }
@@ -73,23 +73,23 @@ export class Access {
 }
 
 const MAX_CHARACTERS = 128
-/** Of a header field, whose characters are bytes. */
+/** Decodes header fields, which Node provides as latin1 strings. */
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
-/** Who asks, by the field `X-Edge-Actor`; `unknown` without it. */
+/** Returns who asks according to the `X-Edge-Actor` field, or `unknown` without one. */
 export function actorOf({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string {
   const value = fieldValue(rawHeaders, 'x-edge-actor')
   if (typeof value === 'symbol') throw new ApiError('bad_request', 'X-Edge-Actor comes more than once')
   return actorName(value === undefined ? '' : decoded(value))
 }
 
-/** A name that logs, terminals and pages can show: without control characters and marks that hide or reorder others, and not too long. */
+/** Returns a name that logs, terminals and pages can show: one without control characters or characters that hide or reorder others, and not too long. */
 export function actorName(text: string): string {
   const shown = text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '?').trim()
   return [...shown.slice(0, 2 * MAX_CHARACTERS)].slice(0, MAX_CHARACTERS).join('') || 'unknown'
 }
 
-/** Bytes that are no UTF-8 are Latin-1, as Node reads them. */
+/** Decodes UTF-8, and leaves other bytes as the latin1 string that Node provides. */
 function decoded(value: string): string {
   try {
     return UTF_8.decode(Buffer.from(value, 'latin1'))
@@ -98,7 +98,7 @@ function decoded(value: string): string {
   }
 }
 
-/** The bearer token of operators, compared in constant time. */
+/** The operators' bearer token, compared in constant time. */
 export class AdminToken {
   readonly #digest: Buffer
 
@@ -106,7 +106,7 @@ export class AdminToken {
     this.#digest = digestOf(token)
   }
 
-  /** `authorization`: the value of the header field. */
+  /** Returns whether the token is in the value of the Authorization field. */
   isIn(authorization: string): boolean {
     const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
     return token !== undefined && this.is(token)
@@ -121,12 +121,12 @@ function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-/** Whether the browser's request came by https, as a trusted proxy says. */
+/** Returns whether a trusted proxy reports that the browser's request came over https. */
 export function isHttps(req: IncomingMessage, trustedProxies: TrustedProxies): boolean {
   return forwarded(req, 'x-forwarded-proto', trustedProxies)?.toLowerCase() === 'https'
 }
 
-/** Whether a request comes from a page of this host. One without an Origin does not come from another site's page. */
+/** Returns whether a request comes from a page of this host. A request without an Origin does not come from another site's page. */
 function isSameOrigin(req: IncomingMessage, trustedProxies: TrustedProxies): boolean {
   const origin = fieldValue(req.rawHeaders, 'origin')
   if (origin === undefined) return true
@@ -134,14 +134,14 @@ function isSameOrigin(req: IncomingMessage, trustedProxies: TrustedProxies): boo
   if (typeof origin !== 'string' || host === undefined) return false
   try {
     const { protocol, host: named } = new URL(origin)
-    // The scheme decides which port goes without saying.
+    // Parsing the host with the origin's scheme drops that scheme's default port.
     return named !== '' && new URL(`${protocol}//${host}`).host === named
   } catch {
     return false
   }
 }
 
-/** What a trusted proxy says of the request that it got; the first of several. */
+/** Returns what a trusted proxy reports about the request that it received. Only the first of several values counts. */
 function forwarded(req: IncomingMessage, name: string, trustedProxies: TrustedProxies): string | undefined {
   const peer = parseAddress(req.socket.remoteAddress ?? '')
   if (peer === undefined || !trustedProxies.includes(peer)) return undefined

@@ -13,21 +13,21 @@ const SHOWN_POLICIES = 20
 export interface ActivityParts {
   readonly plan: () => Plan | undefined
   readonly recent: (since: string | undefined) => Promise<InstanceActivity>
-  /** What each of these policies has decided in the last minute, in their order. */
+  /** Returns what each of these policies has decided in the last minute, in the given order. */
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
 }
 
-/** What all threads of the instance have done lately. */
+/** Recent activity of all threads of the instance. */
 export interface InstanceActivity {
   readonly interval_s: number
-  /** Each as JSON, the oldest first. */
+  /** Samples as JSON, oldest first. */
   readonly samples: readonly string[]
   readonly workers: readonly WorkerActivity[]
-  /** Policies that decided much in the last minute, in no order. */
+  /** Policies with the most decisions in the last minute, in no particular order. */
   readonly busiest: readonly string[]
 }
 
-/** GET activity: the last quarter of an hour, and the busiest policies, named even where nothing happened. */
+/** GET activity: the last quarter of an hour, and the busiest policies, even if they decided nothing. */
 export function activityEndpoint({ plan, recent, activity }: ActivityParts): ApiRoute {
   return {
     method: 'GET',
@@ -42,7 +42,7 @@ export function activityEndpoint({ plan, recent, activity }: ActivityParts): Api
   }
 }
 
-/** As samples have it. */
+/** Returns the time in the format that samples use. */
 function readSince(text: string | undefined): string | undefined {
   if (text === undefined) return undefined
   const ms = dateTimeMs(text)
@@ -50,7 +50,7 @@ function readSince(text: string | undefined): string | undefined {
   return new Date(ms).toISOString()
 }
 
-/** Policies of the active bundle, the busiest first, and then in the order of the bundle. */
+/** Returns policies of the active bundle: the busiest first, then others in bundle order. */
 async function busiestPolicies(
   plan: Plan | undefined,
   busiest: readonly string[],
@@ -83,7 +83,7 @@ function decisionsOf({ allowed, rejected, would_reject }: ShownCounts): number {
   return Math.max(allowed + rejected, would_reject)
 }
 
-/** What is asked of all workers: callers of all policies, of one, or of one rule, and so many of each list. */
+/** A question to all workers about the callers of all policies, of one policy or of one rule. Each list has at most `limit` entries. */
 export interface TopAsk {
   readonly policy: string | undefined
   readonly rule: string | undefined
@@ -91,7 +91,7 @@ export interface TopAsk {
 }
 
 export interface TopParts {
-  /** Undefined where EDGE_TOP is off. */
+  /** Undefined if EDGE_TOP is off. */
   readonly ask: ((ask: TopAsk) => Promise<TopJson>) | undefined
   readonly plan: () => Plan | undefined
 }

@@ -8,10 +8,10 @@ import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 
 export const API_PATH = '/admin/v1/'
 
-/** Of a body that anybody may send. */
+/** Largest body of a request that needs no token. */
 const MAX_OPEN_BYTES = 4 * 1024
 
-/** What operators see and change while the service runs: JSON below `/admin/v1/`, for those who have the token. */
+/** The API through which operators observe and change the running service: JSON below `/admin/v1/`, for those who have the token. */
 export class AdminApi {
   readonly routes: readonly ApiRoute[]
   readonly #access: Access
@@ -21,7 +21,7 @@ export class AdminApi {
     this.routes = [...routes]
   }
 
-  /** Nobody without the token learns which paths there are. Rejects where our own code fails, and has responded then too. */
+  /** Nobody learns without the token which paths exist. If our own code fails, this responds and then rejects. */
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     try {
       const path = pathOf(req.url!).slice(API_PATH.length)
@@ -77,7 +77,7 @@ function respond(res: ServerResponse, response: ApiResponse): void {
 function respondError(res: ServerResponse, error: ApiError): void {
   const headers: HeaderList = []
   if (error instanceof MethodNotAllowed) headers.push('Allow', error.allow)
-  // RFC 9110 15.5.2 requires it. Browsers show no dialog for this scheme.
+  // RFC 9110 15.5.2 requires this field. Browsers show no dialog for this scheme.
   if (error.code === 'unauthorized') headers.push('WWW-Authenticate', 'Bearer')
   if (error.code === 'too_many_attempts') headers.push('Retry-After', '60')
   write(res, error.status, JSON.stringify(errorBody(error)), headers)

@@ -1,6 +1,6 @@
 import type { ErrorCode, Error as ErrorJson, ErrorType } from './types.ts'
 
-/** The status of each code. */
+/** The HTTP status of each code. */
 export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {
   bad_request: 400,
   missing_reason: 400,
@@ -21,7 +21,7 @@ export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {
   internal_error: 500,
 }
 
-/** What an operator asked cannot be done; the message says why. Nothing was changed. */
+/** The operator's request cannot be fulfilled, for the reason in the message. Nothing was changed. */
 export class ApiError extends Error {
   readonly code: ErrorCode
 

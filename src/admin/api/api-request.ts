@@ -5,10 +5,10 @@ import { readRequestJson } from '../../text/json-document.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from './api-error.ts'
 
-/** More than any request needs: a value for each key of a rule, and some names. */
+/** No request needs this many: they have a value for each key of a rule, and a few names. */
 const MAX_PARAMETERS = 100
 
-/** The query of a target, with or without its `?`. Thousands of parameters would hold up the thread. */
+/** Parses the query of a target, with or without its `?`. Thousands of parameters would block the thread, so their number is bounded. */
 export function parseQuery(text: string): URLSearchParams {
   let count = 1
   for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1))
@@ -16,7 +16,7 @@ export function parseQuery(text: string): URLSearchParams {
   return new URLSearchParams(text)
 }
 
-/** The parameters of a URL by name, of which each may come once. Refuses those that nobody would read. */
+/** Returns the parameters of a URL by name. Throws if one is repeated or unknown. */
 export function readQuery<Name extends string>(query: URLSearchParams, known: readonly Name[]): Partial<Record<Name, string>> {
   const read: Partial<Record<Name, string>> = {}
   for (const [name, value] of query) {
@@ -30,7 +30,7 @@ export function readQuery<Name extends string>(query: URLSearchParams, known: re
   return read
 }
 
-/** A whole number from 1 to `max`; `byDefault` where it is absent. */
+/** Reads a whole number from 1 to `max`. Returns `byDefault` if it is absent. */
 export function readCount(name: string, text: string | undefined, byDefault: number, max: number): number {
   if (text === undefined) return byDefault
   const count = /^\d{1,9}$/.test(text) ? Number(text) : 0
@@ -38,15 +38,15 @@ export function readCount(name: string, text: string | undefined, byDefault: num
   return count
 }
 
-/** Smaller than what closes the connection, so that the response arrives. */
+/** This is below the size at which the connection is closed, so that the response still arrives. */
 const MAX_BYTES = 64 * 1024
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The members of a request's JSON body, which must be an object. Its Content-Type does not matter. */
+/** Returns the members of a request's JSON body, which must be an object. Its Content-Type does not matter. */
 export async function readJsonBody(req: IncomingMessage, maxBytes = MAX_BYTES): Promise<Readonly<Record<string, unknown>>> {
   const { 'content-encoding': coding = 'identity', 'content-length': length = '0' } = req.headers
   if (coding.toLowerCase() !== 'identity') throw badBody('must not be compressed: leave Content-Encoding out')
-  // Before it is sent, where the client says so.
+  // If Content-Length says that the body is too large, it is refused without being read.
   const body = Number(length) > maxBytes ? 'too_large' : await readWholeBody(req, maxBytes)
   if (body === 'too_large') throw badBody(`must not be larger than ${maxBytes / 1024} KiB`)
   if (body === 'gone') throw badBody('ended too early')
@@ -56,7 +56,7 @@ export async function readJsonBody(req: IncomingMessage, maxBytes = MAX_BYTES): 
   return value as Readonly<Record<string, unknown>>
 }
 
-/** Refuses members that nobody would read: a misspelt one would silently change nothing. */
+/** Refuses unknown members, because a misspelt one would silently change nothing. */
 export function refuseUnknown<Body>(body: Readonly<Record<string, unknown>>, known: readonly (keyof Body & string)[]): void {
   const unknown = Object.keys(body).filter((name) => !known.includes(name as keyof Body & string))
   if (unknown.length === 0) return
@@ -77,7 +77,7 @@ function parse(bytes: Buffer): unknown {
   return read.value
 }
 
-/** What follows may copy members by name. */
+/** Code that runs later may copy members by name. */
 function refuseProto(value: unknown): void {
   if (typeof value !== 'object' || value === null) return
   for (const [name, member] of Object.entries(value)) {
@@ -92,7 +92,7 @@ function badBody(problem: string): ApiError {
 
 const MAX_CHARACTERS = 1000
 
-/** Why an operator changes something: every change is logged with it. */
+/** Reads an operator's reason for a change. Every change is logged with its reason. */
 export function readReason(value: unknown): string {
   if (value === undefined || value === null || value === '') throw new ApiError('missing_reason', 'reason: missing. Say why, for the log.')
   if (typeof value !== 'string') throw new ApiError('missing_reason', 'reason: expected a text')
@@ -103,14 +103,14 @@ export function readReason(value: unknown): string {
   return reason
 }
 
-/** The rule that is asked about. */
+/** Returns the rule with this name, and throws if the active bundle has none. */
 export function findRule(plan: Plan | undefined, { policy, rule: name }: { readonly policy: string; readonly rule: string }): PlanRule {
   const rule = findPolicy(plan, policy).rules.find((each) => each.name === name)
   if (rule === undefined) throw new ApiError('unknown_rule', `policy ${show(policy)} has no rule ${show(name)}`)
   return rule
 }
 
-/** The policy that is asked about. */
+/** Returns the policy with this id, and throws if the active bundle has none. */
 export function findPolicy(plan: Plan | undefined, id: string): PlanPolicy {
   if (plan === undefined) throw new ApiError('unknown_policy', `there is no policy ${show(id)}: no bundle is active`)
   const policy = plan.policiesById.get(id)

@@ -4,22 +4,22 @@ import { runInSlices, TimeShare } from '../../time/slices.ts'
 import type { Status, UsageJson } from './instance-types.ts'
 import type { CountersJson, NewSession, OverrideJson, SessionJson, TopJson } from './types.ts'
 
-/** What an operator asks, read and authenticated. */
+/** An operator's request, parsed and authenticated. */
 export interface ApiRequest {
-  /** What follows the route's path, where that ends in `/`; else empty. */
+  /** The rest of the path after the route's path, if that ends in `/`; otherwise empty. */
   readonly rest: string
   readonly query: URLSearchParams
-  /** The members of the JSON body; empty where the method has none. */
+  /** Members of the JSON body; empty if the method has none. */
   readonly body: Readonly<Record<string, unknown>>
-  /** Who asks: `X-Edge-Actor`, or `unknown`. */
+  /** Who asks: the value of `X-Edge-Actor`, the name given at login, or `unknown`. */
   readonly actor: string
-  /** For what only one route reads. Its body is read already. */
+  /** The HTTP request, for details that only one route reads. Its body has already been read. */
   readonly http: IncomingMessage
 }
 
 type ResponseJson = Status | UsageJson | CountersJson | OverrideJson | TopJson | SessionJson | NewSession
 
-/** What is responded: JSON, as a value or as text, nothing but a status, or a stream that its route writes. */
+/** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =
   | { readonly status: number; readonly json: ResponseJson; readonly headers?: HeaderList }
   | { readonly status: number; readonly text: string | Buffer; readonly headers?: HeaderList }
@@ -29,22 +29,22 @@ export type ApiResponse =
 /** One method of one path below `/admin/v1/`. */
 export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Such as `status`. One that ends in `/` stands for everything below it. */
+  /** A path such as `status`. One that ends in `/` covers everything below it. */
   readonly path: string
-  /** It checks for itself who asks. */
+  /** Whether the route is open to requests without a token, so that it must check access itself. */
   readonly isOpen?: true
-  /** Throws, or rejects with, an ApiError where it cannot be done. */
+  /** Throws or rejects with an ApiError if the request cannot be fulfilled. */
   handle(request: ApiRequest): ApiResponse | Promise<ApiResponse>
 }
 
-/** What long responses may take of a worker's time. */
+/** Share of a worker's time that long responses may take. */
 const SHARE = 0.1
 const BURST_MS = 20
 
-/** Makes long texts, and finds what is in them, a slice at a time, one text after the other: a worker that decides is never held up. */
+/** Builds or searches long texts one after the other, a slice at a time, so that a worker's decisions are never delayed for long. */
 export class SlicedTexts {
   readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
-  /** The first is being made. */
+  /** The first one is in progress. */
   readonly #waiting: SlicedText[] = []
 
   make<Result>(steps: Generator<void, Result>): Promise<Result> {
@@ -88,7 +88,7 @@ interface SlicedText {
 
 const COMMA = Buffer.from(',')
 
-/** An object in JSON whose last member is a long list: the texts of its items are put together as bytes, which takes next to no time. */
+/** Returns a JSON object whose last member is a long list. The texts of its items are joined as bytes, which takes hardly any time. */
 export function jsonWithList(members: object, name: string, items: readonly Buffer[]): Buffer {
   const head = JSON.stringify({ ...members, [name]: [] })
   const parts: Buffer[] = [Buffer.from(head.slice(0, -2))]

@@ -5,21 +5,21 @@ import { addressForm } from '../../policy/rule-match.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from './api-error.ts'
 
-/** A rule, and the values of one caller by key, as they were given: a key may come more than once. */
+/** A rule, and the values of one caller by key, as they were given. A key may be repeated. */
 export interface AskedCounters {
   readonly policy: string
   readonly rule: string
   readonly values: readonly (readonly [string, unknown])[]
 }
 
-/** The members of a body. */
+/** Reads the rule and the values from a body. */
 export function askedByBody({ policy, rule, values = {} }: Readonly<Record<string, unknown>>): AskedCounters {
   if (typeof values !== 'object' || values === null || Array.isArray(values))
     throw new ApiError('wrong_values', 'values: expected an object of keys and values, such as {"header:x-key":"alice"}')
   return { policy: nameOf('policy', policy), rule: nameOf('rule', rule), values: Object.entries(values) }
 }
 
-/** The parameters of a URL: all but `policy` and `rule` are values. */
+/** Reads the rule and the values from a URL: all parameters except `policy` and `rule` are values. */
 export function askedByQuery(query: URLSearchParams): AskedCounters {
   for (const name of ['policy', 'rule'])
     if (query.getAll(name).length > 1) throw new ApiError('bad_request', `${name}: comes more than once`)
@@ -37,10 +37,10 @@ function nameOf(field: string, value: unknown): string {
   return value
 }
 
-/** More than a rule can have keys. */
+/** No rule can have this many keys. */
 const MAX_VALUES = 100
 
-/** Exactly a text for each of the rule's limit keys. Names every problem, and no value. */
+/** Requires exactly one text for each of the rule's limit keys. The error message names the problems but never a value. */
 export function counterName({ limitKeys }: PlanRule, { policy, rule, values }: AskedCounters): CounterName {
   if (values.length > MAX_VALUES) throw new ApiError('wrong_values', valuesMessage(limitKeys, [`got ${values.length} values`]))
   const problems: string[] = []
@@ -59,7 +59,7 @@ export function counterName({ limitKeys }: PlanRule, { policy, rule, values }: A
   return { policy, rule, values: Object.fromEntries(given) }
 }
 
-/** A URL is logged on its way: it may not have credentials. */
+/** Refuses credentials in a URL, because URLs are logged on their way. */
 export function refuseCredentials({ limitKeys }: PlanRule, { values }: AskedCounters): void {
   const keys = [...limitKeys, ...values.map(([key]) => parseDescriptorKey(key)?.text ?? key)]
   const credential = keys.find(isCredential)

@@ -17,11 +17,11 @@ import type { CounterJson, CountersJson, CountersRequest, ResetRequest } from '.
 interface CountersParts {
   readonly plan: () => Plan | undefined
   readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
-  /** Digests credentials. */
+  /** Converts credentials to digests. */
   readonly callerDigest: CallerDigest
 }
 
-/** GET counters and POST counters: what a caller has left of one rule. The second is for credentials, which no URL may have. */
+/** GET counters and POST counters: what a caller has left of one rule. POST is for credentials, which must not be in a URL. */
 export function* countersEndpoints({ plan, inspect, callerDigest }: CountersParts): Generator<ApiRoute> {
   const respond = async (asked: AskedCounters): Promise<ApiResponse> => {
     return inspectionResponse(await inspect(counterName(findRule(plan(), asked), asked)), callerDigest)
@@ -46,19 +46,19 @@ export function* countersEndpoints({ plan, inspect, callerDigest }: CountersPart
 }
 
 export interface ResetParts extends Pick<CountersParts, 'plan' | 'callerDigest'> {
-  /** Returns their state after it. Rejects with an ApiError where it was not done. */
+  /** Returns the counters' state after the reset. Rejects with an ApiError if nothing was reset. */
   readonly reset: (name: CounterName) => Promise<Inspection | UnknownReset>
-  /** Returns false where it could not be saved that they were reset. */
+  /** Returns false if the reset could not be saved. */
   readonly save: () => Promise<boolean>
   readonly logger: Logger
 }
 
-/** Why nobody knows whether it was done. */
+/** Why the outcome of a reset is unknown. */
 export interface UnknownReset {
   readonly unknown: string
 }
 
-/** POST counters/reset: makes a rule's counters full for one caller, as if nothing had ever been taken. */
+/** POST counters/reset: resets a rule's counters for one caller to full, as if nothing had ever been taken. */
 export function resetEndpoint({ plan, reset, save, callerDigest, logger }: ResetParts): ApiRoute {
   return {
     method: 'POST',
@@ -87,7 +87,7 @@ export function resetEndpoint({ plan, reset, save, callerDigest, logger }: Reset
   }
 }
 
-/** The state of a rule's counters for one caller. `callerDigest` digests credentials. */
+/** Responds with the state of a rule's counters for one caller. `callerDigest` converts credentials to digests. */
 function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest): ApiResponse {
   if (!inspection.ok) throw new ApiError(inspection.error, MESSAGES[inspection.error])
   const { rule, values, counters, override } = inspection
@@ -104,7 +104,7 @@ function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest):
   return { status: 200, json }
 }
 
-/** All but the last: another bundle became active since the question was read. */
+/** All but the last occur only if another bundle became active after the request was read. */
 const MESSAGES: Readonly<Record<InspectionError, string>> = {
   unknown_policy: 'there is no such policy in the active bundle',
   unknown_rule: 'there is no such rule in the active bundle',
@@ -112,12 +112,12 @@ const MESSAGES: Readonly<Record<InspectionError, string>> = {
   store_unavailable: 'Redis is unreachable, so the counters are not known',
 }
 
-/** A counter as all endpoints show it. */
+/** Returns a counter in the form that all endpoints use. */
 export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): CounterJson {
   return { kind, level, limit, remaining, reset_s: wholeSeconds(resetMs) }
 }
 
-/** Rounded up, as in RateLimit-Reset and Retry-After: what was waited for is there. */
+/** Rounds up, as in RateLimit-Reset and Retry-After, so that a client which waits this long does not come too early. */
 export function wholeSeconds(ms: number): number {
   return Math.ceil(ms / 1000)
 }

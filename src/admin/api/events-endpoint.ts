@@ -8,7 +8,7 @@ import { ApiError } from './api-error.ts'
 import { readQuery } from './api-request.ts'
 import type { ApiRoute } from './api-route.ts'
 
-/** GET events: what happens, as it happens (server-sent events). `?event=reject,bundle_applied` chooses some. */
+/** GET events: events as they happen (server-sent events). `?event=reject,bundle_applied` selects some of them. */
 export function eventsEndpoint(streams: EventStreams, access: Access): ApiRoute {
   return {
     method: 'GET',
@@ -28,13 +28,13 @@ function namesIn(query: URLSearchParams): readonly string[] | undefined {
   return names
 }
 
-/** What sending events may take of a worker's time. */
+/** Share of a worker's time that sending events may take. */
 const SHARE = 0.05
 const BURST_MS = 10
 const BEAT_MS = 15_000
 
 export interface EventStreamsParts {
-  /** Asks for a place. Rejects where there is none; else events come from now on. */
+  /** Claims a slot for one more reader, and rejects if there is none. After that, events are delivered. */
   readonly claim: () => Promise<void>
   readonly giveBack: () => void
   readonly dropped: Series
@@ -49,8 +49,8 @@ interface Delivery {
 }
 
 /**
- * Those who watch events at this worker. Each batch goes to all of them in slices, within a share of the worker's time; until then the next
- * one is not asked for.
+ * The readers of events at this worker. Each batch is sent to all of them in slices, within a share of the worker's time, and the next one is
+ * requested only after that.
  */
 export class EventStreams {
   readonly #parts: EventStreamsParts
@@ -65,15 +65,15 @@ export class EventStreams {
     this.#parts = parts
   }
 
-  /** To be called before a response is added. */
+  /** Must be called before a response is added. */
   claim(): Promise<void> {
     return this.#parts.claim()
   }
 
-  /** `names`: of the events it wants; undefined: all. `isAllowed`: whether it still may read, asked at every beat. */
+  /** Adds a reader. `names` are the events it wants, or undefined for all. `isAllowed` returns whether it may still read, and is called at every beat. */
   add(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean): void {
     const { socket } = res.req
-    // Who has closed its own side is taken for gone: else that would be noticed only by what is sent next.
+    // A client that has closed its own side is treated as gone; otherwise that would be noticed only at the next write.
     if (res.closed || socket.readableEnded) {
       this.#parts.giveBack()
       return void socket.destroy()
@@ -86,7 +86,7 @@ export class EventStreams {
     res.once('close', () => this.#remove(reader))
   }
 
-  /** Sends events to all who want them. `onTaken` is called when there is time for more. */
+  /** Sends events to all readers that want them. `onTaken` is called when there is time for more. */
   deliver(events: readonly PublishedEvent[], onTaken: () => void): void {
     if (this.#isEnded) return
     this.#deliveries.push({ events, onTaken })
@@ -101,7 +101,7 @@ export class EventStreams {
     })
   }
 
-  /** Ends all streams, behind everything that was to be sent. */
+  /** Sends everything that is pending, then ends all streams. */
   end(): void {
     this.#isEnded = true
     while (this.#delivering?.next().done === false);
@@ -118,7 +118,7 @@ export class EventStreams {
     this.#delivering = undefined
   }
 
-  /** Readers connect again. */
+  /** Closes all connections; the readers will reconnect. */
   #fail(error: unknown): void {
     this.#delivering = undefined
     for (const reader of this.#readers) reader.cut()
@@ -160,16 +160,16 @@ export class EventStreams {
   }
 }
 
-/** With more than this unsent, a reader gets no further events. What the system's own buffers hold comes on top. */
+/** A reader with more unsent bytes than this gets no further events. The system's own buffers may hold more. */
 const MAX_UNSENT_BYTES = 128 * 1024
-/** After a lost connection, an EventSource connects again after this. */
+/** Delay after which an EventSource reconnects when it has lost its connection. */
 const RETRY_MS = 3000
-/** A reader that took nothing of what waits for it in so many beats is cut off. */
+/** A reader that accepts none of its pending bytes for this many beats is cut off. */
 const MAX_IDLE_BEATS = 2
 
-/** One who watches events: a response that has no end of its own. */
+/** One reader of events: a response that never ends by itself. */
 class EventReader {
-  /** The events it wants, in a text that is the same for the same events; undefined: all. */
+  /** The wanted events as a text, which is the same for the same events; undefined for all. */
   readonly filter: string | undefined
   readonly #res: ServerResponse
   readonly #names: ReadonlySet<string> | undefined
@@ -185,7 +185,7 @@ class EventReader {
     this.filter = names && [...this.#names!].sort().join()
     res.writeHead(200, [
       ...['Content-Type', 'text/event-stream', 'Cache-Control', 'no-store', 'Connection', 'close'],
-      ...['X-Accel-Buffering', 'no'], // nginx would keep events back
+      ...['X-Accel-Buffering', 'no'], // otherwise nginx would buffer events
     ])
     this.#write(`retry: ${RETRY_MS}\n\n`)
   }
@@ -194,7 +194,7 @@ class EventReader {
     return this.#names?.has(name) ?? true
   }
 
-  /** Returns how many were dropped: all, where it has not taken what it got before. */
+  /** Returns how many events were dropped: all of them if the reader is too far behind. */
   send(text: Buffer, events: number, wallMs: number): number {
     if (this.#isBehind) {
       this.#dropped += events
@@ -205,7 +205,7 @@ class EventReader {
     return 0
   }
 
-  /** Shows that the connection is alive. Returns false for a reader that takes nothing any more, or may not read any more. */
+  /** Shows that the connection is alive. Returns false if the reader accepts nothing any more or may no longer read. */
   beat(wallMs: number): boolean {
     if (!this.#isAllowed()) return false
     const isWaiting = this.#res.writableLength > 0

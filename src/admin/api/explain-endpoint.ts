@@ -9,7 +9,7 @@ import { type ApiRoute, SlicedTexts } from './api-route.ts'
 import { explanationSteps } from './explanation-json.ts'
 import type { ExplainRequestJson } from './types.ts'
 
-/** POST explain: what a request would get now, and why. `callerDigest` digests credentials. */
+/** POST explain: what a request would get now, and why. `callerDigest` converts credentials to digests. */
 export function explainEndpoint(explain: ExplainRequest, callerDigest: CallerDigest): ApiRoute {
   const texts = new SlicedTexts()
   return {
@@ -22,15 +22,15 @@ export function explainEndpoint(explain: ExplainRequest, callerDigest: CallerDig
   }
 }
 
-/** Each key of a rule looks at all of them. */
+/** Each key of a rule searches all fields, so their number is bounded. */
 const MAX_FIELDS = 1000
 
-/** Neither a space nor a control character. */
+/** Matches a target without spaces and control characters. */
 const TARGET = /^[^\s\p{Cc}]+$/u
-/** RFC 9110 5.5: a character stands for a byte. */
+/** RFC 9110 5.5: each character represents one byte. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** The request in the body of an `explain`. Refuses what no client can send. */
+/** Reads the request from the body of an `explain`. Throws if no client could send such a request. */
 export function readAskedRequest(body: Readonly<Record<string, unknown>>): AskedRequest {
   refuseUnknown<ExplainRequestJson>(body, ['method', 'uri', 'host', 'headers', 'body'])
   const method = requiredText(body, 'method')
@@ -57,7 +57,7 @@ function optionalText(body: Readonly<Record<string, unknown>>, name: string): st
   return value
 }
 
-/** Names and values in turn. A Host field is the request's host: gateways send theirs in another field. */
+/** Returns alternating names and values. A Host field gives the request's host, because gateways send their own in another field. */
 function readFields(headers: unknown): { fields: string[]; hosts: string[] } {
   const fields: string[] = []
   const hosts: string[] = []
@@ -76,12 +76,12 @@ function readFields(headers: unknown): { fields: string[]; hosts: string[] } {
 
 function fieldText(name: string, line: unknown): string {
   if (typeof line !== 'string') throw badField(`headers.${name}`, 'expected a text or a list of texts')
-  // A value in UTF-8 is one character for each of its bytes, as in all values that this API shows.
+  // A value in UTF-8 has one character for each of its bytes, as in all values that this API shows.
   if (!FIELD_VALUE.test(line)) throw badField(`headers.${name}`, 'expected no control characters, and none beyond U+00FF')
   return withoutOuterSpace(line)
 }
 
-/** RFC 9110 5.5: spaces and tabs around a value are no part of it. */
+/** RFC 9110 5.5: spaces and tabs around a value are not part of it. */
 function withoutOuterSpace(text: string): string {
   let from = 0
   let to = text.length

@@ -8,7 +8,7 @@ import { jsonWithList } from './api-route.ts'
 import { counterJson, wholeSeconds } from './counters-endpoints.ts'
 import type * as json from './types.ts'
 
-/** The response, a policy at a time: there may be thousands. `callerDigest` digests credentials. */
+/** Builds the response one policy at a time, because there may be thousands. `callerDigest` converts credentials to digests. */
 export function* explanationSteps({ answer, headers, policies }: RequestExplanation, callerDigest: CallerDigest): Generator<void, Buffer> {
   const texts: Buffer[] = []
   for (const policy of policies) {
@@ -31,7 +31,7 @@ function headersJson(headers: HeaderList): json.ExplanationJson['headers'] {
   return Object.fromEntries(Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i], headers[2 * i + 1]]))
 }
 
-/** `callerDigest` digests credentials. */
+/** `callerDigest` converts credentials to digests. */
 export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy, callerDigest: CallerDigest): json.ExplainedPolicyJson {
   return { id, mode, matched: why === undefined, why: why ?? null, rules: rules.map((rule) => ruleJson(rule, callerDigest)) }
 }
@@ -56,7 +56,7 @@ function descriptorJson({ key, value }: ExplainedDescriptor, callerDigest: Calle
   return { key, value: isCredential(key) ? callerDigest([value]) : value }
 }
 
-/** No wait is long enough for a request that costs more than the limit ever has: null. */
+/** The wait is null if the request costs more than the limit can ever hold, because no wait would be long enough. */
 function explainedCounterJson(counter: ExplainedCounter): json.ExplainedCounterJson {
   const { waitMs } = counter
   return { ...counterJson(counter), wait_s: Number.isFinite(waitMs) ? wholeSeconds(waitMs) : null }

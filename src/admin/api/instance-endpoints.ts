@@ -4,19 +4,19 @@ import { readQuery } from './api-request.ts'
 import type { ApiRoute } from './api-route.ts'
 import type { Status } from './instance-types.ts'
 
-/** What the main thread knows of the whole instance. */
+/** The part of the status that the main thread knows about the whole instance. */
 export type InstanceStatus = Pick<Status, 'uptime_s' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
 
 export interface StatusParts {
   readonly version: string
   readonly mode: Status['mode']
   readonly storeStats: () => StoreStats
-  /** Undefined where counters are in this process alone. */
+  /** Undefined if this process keeps its own counters. */
   readonly redis: { readonly mode: NonNullable<Status['redis']>['mode']; readonly isConnected: () => boolean } | undefined
   readonly instance: () => Promise<InstanceStatus>
 }
 
-/** GET status */
+/** GET status. */
 export function statusEndpoint({ version, mode, storeStats, redis, instance }: StatusParts): ApiRoute {
   return {
     method: 'GET',
@@ -42,7 +42,7 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
   }
 }
 
-/** GET bundle: where the active bundle came from, and what it changed. `response` is its JSON, made where no request waits for it. */
+/** GET bundle: where the active bundle came from, and what it changed. `response` returns its JSON, which is built where no request waits for it. */
 export function bundleEndpoint(response: () => Promise<string>): ApiRoute {
   return {
     method: 'GET',

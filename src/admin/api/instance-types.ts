@@ -1,4 +1,4 @@
-/** The JSON of the admin API about the instance itself: its status, its bundle, what it did lately and what was spent. See `types.ts`. */
+/** The JSON of the admin API about the instance itself: its status, its bundle, its recent activity and its spending. See `types.ts`. */
 
 import type { CounterJson, OverrideJson, PolicyMode, Time } from './types.ts'
 
@@ -9,17 +9,17 @@ export interface Status {
   readonly workers: { readonly configured: number; readonly alive: number }
   readonly bundle: BundleJson | null
   readonly store: { readonly kind: 'embedded' | 'redis'; readonly slots: number; readonly occupied: number }
-  /** Null where counters are in this process alone. */
+  /** Null if this process keeps its own counters. */
   readonly redis: { readonly mode: 'exact' | 'leased'; readonly connected: boolean } | null
   readonly state_file: { readonly path: string; readonly saved_at: Time | null } | null
-  /** The override that stops all enforcement. */
+  /** The override that suspends all enforcement; null if there is none. */
   readonly shadow_all: OverrideJson | null
   readonly problems: readonly ProblemJson[]
 }
 
-/** What is wrong now. */
+/** A current problem. */
 export interface ProblemJson {
-  /** The log event that reported it. */
+  /** Name of the log event that reported it. */
   readonly code: string
   readonly message: string
   readonly since: Time
@@ -93,41 +93,41 @@ export interface FieldChangeJson {
   readonly after: string | null
 }
 
-/** The last quarter of an hour. */
+/** Activity in the last quarter of an hour. */
 export interface Activity {
   readonly interval_s: number
-  /** How many the bundle has. */
+  /** Number of policies in the bundle. */
   readonly policies: number
   readonly busiest: readonly BusyPolicy[]
   readonly workers: readonly WorkerActivity[]
-  /** The oldest first. */
+  /** Oldest first. */
   readonly samples: readonly ActivitySample[]
 }
 
-/** What a policy decided in the last minute. */
+/** Decisions of one policy in the last minute. */
 export interface BusyPolicy extends PolicySample {
   readonly mode: PolicyMode
 }
 
-/** What the instance did between two looks at its metrics. Counts are of `seconds`, not of a second. */
+/** Activity of the instance between two readings of its metrics. Counts are totals over `seconds`, not per second. */
 export interface ActivitySample {
-  /** Of its end. */
+  /** End of the sample. */
   readonly time: Time
   readonly seconds: number
   readonly allowed: number
   readonly rejected: number
   readonly would_reject: number
   readonly refused: number
-  /** Rejects and refusals, each by reason. */
+  /** Numbers of rejects and of refusals, each by reason. */
   readonly reasons: { readonly rejected: CountsByName; readonly refused: CountsByName }
-  /** Of those that decided anything, the busiest, and those that rejected most. */
+  /** The busiest policies, and those that rejected or would have rejected most. A policy that decided nothing is left out. */
   readonly policies: readonly PolicySample[]
   readonly latency: Quantiles | null
   readonly spending: SpendingSample
   readonly store: { readonly occupied: number; readonly evicted: number }
-  /** Null in `decision_service`. */
+  /** Null in `decision_service` mode. */
   readonly backend: BackendSample | null
-  /** Null where counters are in this process alone. */
+  /** Null if this process keeps its own counters. */
   readonly redis: RedisSample | null
 }
 
@@ -145,11 +145,11 @@ export interface Quantiles {
   readonly p99_ms: number
 }
 
-/** As rules count it: a request that two rules cover counts twice. */
+/** Spending as the rules count it: a request that two rules cover counts twice. */
 export interface SpendingSample {
   readonly tokens: number
   readonly money: number
-  /** Those that spent most. */
+  /** The rules that spent most. */
   readonly rules: readonly RuleSpending[]
 }
 
@@ -173,14 +173,14 @@ export interface BackendSample {
 export interface RedisSample {
   readonly round_trips: number
   readonly latency: Quantiles | null
-  /** Counter checks by what decided them. */
+  /** Number of counter checks by what decided them. */
   readonly checks: CountsByName
   readonly errors: CountsByName
-  /** Threads that do not call a node at present. */
+  /** Number of threads that currently do not call a node, added up over all nodes. */
   readonly open_circuits: number
 }
 
-/** A worker at present. Decisions are those of the last sample. */
+/** Current state of a worker. Decisions are those of the last sample. */
 export interface WorkerActivity {
   readonly worker: number
   readonly decisions: number
@@ -189,11 +189,11 @@ export interface WorkerActivity {
   readonly connections: number
 }
 
-/** Rules that count tokens or money, what they have counted, and what is left. */
+/** Rules that count tokens or money, with what they have counted and what is left. */
 export interface UsageJson {
   /** When counting began. */
   readonly since: Time
-  /** How many such rules the bundle has. */
+  /** Number of such rules in the bundle. */
   readonly total: number
   readonly rules: readonly SpendingRule[]
 }
@@ -206,13 +206,13 @@ export interface SpendingRule {
   readonly limit_keys: readonly string[]
   readonly algorithm: string
   readonly algorithm_config: Readonly<Record<string, unknown>>
-  /** Null where responses are not seen. */
+  /** Null in `decision_service` mode, which sees no responses. */
   readonly used: UsedAmounts | null
-  /** Null where each caller has its own, and where Redis cannot be asked. */
+  /** Null if each caller has its own counters, or if Redis is unreachable. */
   readonly counters: readonly CounterJson[] | null
 }
 
-/** Tokens, or money in units of its currency, that responses came to. */
+/** Tokens, or money in units of its currency, that responses have used. */
 export interface UsedAmounts {
   readonly last_minute: number
   readonly last_15_minutes: number

@@ -16,14 +16,14 @@ import type * as json from './types.ts'
 
 export interface OverrideParts {
   readonly plan: () => Plan | undefined
-  /** Digests credentials. */
+  /** Converts credentials to digests. */
   readonly callerDigest: CallerDigest
   readonly list: () => Promise<Iterable<ListedOverride>>
   readonly create: (order: OverrideOrder) => Promise<ListedOverride>
   readonly end: (order: EndOrder) => Promise<void>
 }
 
-/** GET, POST and DELETE overrides: what operators change for a while. */
+/** GET, POST and DELETE overrides: temporary changes by operators. */
 export function* overrideEndpoints({ plan, callerDigest, list, create, end }: OverrideParts): Generator<ApiRoute> {
   const texts = new SlicedTexts()
   yield {
@@ -53,7 +53,7 @@ export function* overrideEndpoints({ plan, callerDigest, list, create, end }: Ov
   }
 }
 
-/** There may be many, and each has to be read and fitted to its rule. */
+/** Works in steps, because there may be many overrides, and each has to be parsed and fitted to its rule. */
 function* listSteps(overrides: Iterable<ListedOverride>, plan: Plan | undefined): Generator<void, Buffer> {
   const texts: Buffer[] = []
   for (const listed of overrides) {
@@ -75,11 +75,11 @@ type Body = Readonly<Record<string, unknown>>
 
 interface OverrideRequest {
   readonly order: OverrideOrder
-  /** The rule that it changes; undefined: all policies. */
+  /** The rule that it changes; undefined if it changes all policies. */
   readonly rule: PlanRule | undefined
 }
 
-/** What an operator wants, as far as it can be checked without knowing whether the change fits the rule. `callerDigest` digests credentials. */
+/** Reads an operator's request. Whether the change fits the rule is not checked here. `callerDigest` converts credentials to digests. */
 function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, callerDigest: CallerDigest): OverrideRequest {
   refuseUnknown<json.OverrideRequestJson>(body, FIELDS)
   const reason = readReason(body['reason'])
@@ -94,7 +94,7 @@ function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, 
   }
   const asked = askedByBody(body)
   const rule = findRule(plan, asked)
-  // Without limit keys, one caller is all callers.
+  // A rule without limit keys has the same counter for all callers.
   const isForAll = body['values'] === undefined || (rule.limitKeys.length === 0 && asked.values.length === 0)
   const values = isForAll ? undefined : keptValues(counterName(rule, asked).values, callerDigest)
   return { order: { subject: { policy: asked.policy, rule: asked.rule, values }, ...common }, rule }
@@ -128,7 +128,7 @@ function readReplace(value: unknown): string | undefined {
 
 const DIGEST = /^[0-9a-f]{16}$/
 
-/** As the counters have them. Credentials are kept as digests, and may be given as such. */
+/** Returns the values in the form that counters have. Credentials are kept as digests, and may also be given as digests. */
 function keptValues(values: Readonly<Record<string, string>>, callerDigest: CallerDigest): RuleSubject['values'] {
   const kept = (key: string, value: string): string => {
     if (key === 'ip:address') return addressForm(value)!
@@ -141,7 +141,7 @@ const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600
 const DURATION = /^(\d{1,9})([smhd])$/
 const UTC = /(?:Z|[+-]00:00)$/i
 
-/** A time, or a duration from now. Whether it is in the past is for the clock of the store to say. */
+/** Reads a time, or a duration from now. The clock of the store determines whether a time is in the past. */
 function readUntil(value: unknown): Until {
   const [, count, unit] = typeof value === 'string' ? (DURATION.exec(value) ?? []) : []
   if (unit !== undefined) return { inMs: Number(count) * UNIT_MS[unit]! }

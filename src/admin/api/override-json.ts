@@ -3,7 +3,7 @@ import { fitOverride } from '../../policy/overridden-rule.ts'
 import type { Plan } from '../../policy/plan.ts'
 import type * as json from './types.ts'
 
-/** An override as operators see it. `plan`: the active one. */
+/** Returns an override as operators see it, given the active plan. */
 export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.OverrideJson {
   const { id, subject, change, untilMs, createdMs, actor, reason } = override
   const about = subject === 'all_policies' ? {} : { policy: subject.policy, rule: subject.rule, values: subject.values ?? null }
@@ -35,7 +35,7 @@ function changeJson(change: OverrideChange): Partial<json.OverrideJson> {
   }
 }
 
-/** Whether the active bundle has the rule, and the change fits it as it is there. */
+/** Returns whether the active bundle has the rule and the change fits it. */
 function isInForce(override: Override, plan: Plan | undefined): boolean {
   return override.subject === 'all_policies' || (plan !== undefined && typeof fitOverride(plan, override) !== 'string')
 }

@@ -12,18 +12,18 @@ import type { PolicyJson, PolicyPage, RuleJson } from './types.ts'
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
 const MAX_SEARCH_CHARACTERS = 256
-/** A page ends early where its policies are large. */
+/** A page ends early once its policies exceed this size. */
 const MAX_BYTES = 1024 * 1024
 
 export interface PoliciesParts {
   readonly plan: () => Plan | undefined
-  /** What each of these policies has decided lately, in their order. */
+  /** Returns what each of these policies has decided in the last minute, in the given order. */
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
-  /** Digests credentials. */
+  /** Converts credentials to digests. */
   readonly callerDigest: CallerDigest
 }
 
-/** GET policies: the active plan, a page at a time, in the order of the bundle; or those with a text in them; or one. */
+/** GET policies: the active plan in bundle order, a page at a time; or only the policies that contain a text; or one policy. */
 export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts): ApiRoute {
   const texts = new SlicedTexts()
   return {
@@ -38,7 +38,7 @@ export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts
       const count = readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT)
       const active = plan()
       const searched = policy === undefined ? policiesBehind(active, after) : [findPolicy(active, policy)]
-      // One more shows whether there is a next page.
+      // One policy more than the page holds shows whether there is a next page.
       const found = await texts.make(searchSteps(searched, search, count + 1))
       const policies = found.slice(0, count)
       const lately = await activity(policies.map(({ id }) => id))
@@ -59,7 +59,7 @@ function policiesBehind(plan: Plan | undefined, id: string | undefined): readonl
 interface Page {
   readonly version: string | null
   readonly policies: readonly PlanPolicy[]
-  /** What each of them decided. */
+  /** Recent decisions of each of these policies. */
   readonly lately: readonly PolicyActivity[]
   readonly hasMore: boolean
 }
@@ -81,7 +81,7 @@ function* pageSteps({ version, policies, lately, hasMore }: Page, callerDigest: 
 
 const NOTHING: RuleActivity = { rejected: 0, would_reject: 0 }
 
-/** A policy as the bundle has it, credentials as digests, and what it has decided lately. */
+/** Builds the JSON of a policy as the bundle defines it, with credentials as digests, and with its recent decisions. */
 function* policySteps(
   { id, mode, selector, rules }: PlanPolicy,
   lately: PolicyActivity,
@@ -103,10 +103,13 @@ function* ruleSteps(
   return { name, limit_keys, ...(match !== undefined && { match }), algorithm, algorithm_config, last_minute: { rejected, would_reject } }
 }
 
-/** A rule may match a hundred thousand tokens. */
+/** Digests are computed in steps, because a rule may match a hundred thousand tokens. */
 const DIGESTS_A_STEP = 200
 
-/** A rule's `match` as operators may see it: of a credential the digest, which `explain` and `top` show, too; of a prefix of one that of the prefix. */
+/**
+ * Builds a rule's `match` as operators may see it. A credential becomes the same digest that `explain` and `top` show, and a prefix of a credential
+ * becomes the digest of that prefix.
+ */
 function* matchSteps(match: Rule['match'], callerDigest: CallerDigest): Generator<void, Rule['match']> {
   if (match === undefined || match === 'else') return match
   const shown: Record<string, string | string[]> = {}
@@ -124,18 +127,16 @@ function* digestSteps(patterns: readonly string[], callerDigest: CallerDigest): 
   return digests
 }
 
-/** `*` alone covers every value and tells nothing of one. */
+/** `*` alone covers every value and reveals nothing about any of them. */
 function digestOf(pattern: string, callerDigest: CallerDigest): string {
   if (pattern === '*') return pattern
   return isPrefixPattern(pattern) ? `${callerDigest([pattern.slice(0, -1)])}*` : callerDigest([pattern])
 }
 
-/** After so many texts others get their turn: a policy can name a hundred thousand hosts. */
+/** After this many texts, other work gets its turn, because a policy can name a hundred thousand hosts. */
 const TEXTS_A_STEP = 200
 
-/**
- * The first `count` policies whose id, mode, selector or rules contain the text, in any case. Undefined finds all of them.
- */
+/** Finds the first `count` policies whose id, mode, selector or rules contain the text, in any case. Finds all policies if the text is undefined. */
 function* searchSteps(policies: Iterable<PlanPolicy>, text: string | undefined, count: number): Generator<void, PlanPolicy[]> {
   const found: PlanPolicy[] = []
   const wanted = text?.toLowerCase()
@@ -172,12 +173,12 @@ function* textsOf({ id, mode, selector, rules }: PlanPolicy): Generator<string> 
   }
 }
 
-/** What a policy has decided lately. */
+/** Decisions of a policy in the last minute. */
 export interface PolicyActivity {
   readonly allowed: number
   readonly rejected: number
   readonly would_reject: number
-  /** By name. Rules that decided nothing are left out. */
+  /** Rules by name. Rules that decided nothing are left out. */
   readonly rules: ReadonlyMap<string, RuleActivity>
 }
 

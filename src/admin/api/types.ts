@@ -1,17 +1,17 @@
 /**
- * The JSON of the admin API about requests, rules and callers, for the server, the commands and the operators' page alike; `instance-types.ts` has the
- * rest. Each type is described in `assets/openapi/admin.json` by the schema of its name, and a test compares the two.
+ * The JSON of the admin API about requests, rules and callers, for the server, the commands and the operators' page; `instance-types.ts` has the
+ * rest. Each type is described in `assets/openapi/admin.json` by the schema of the same name, and a test compares the two.
  */
 
-/** In UTC, such as `2026-01-31T12:00:00.000Z`. */
+/** A time in UTC, such as `2026-01-31T12:00:00.000Z`. */
 export type Time = string
 
 export type PolicyMode = 'enforce' | 'shadow'
 
-/** What a counter of a rule limits. */
+/** Kinds of limits that a rule's counters enforce. */
 export type CounterKind = 'bucket' | 'minute' | 'day' | 'window' | 'budget' | 'in_flight'
 
-/** A caller's values by a rule's `limit_keys`. Credentials are digests. */
+/** A caller's values by the rule's `limit_keys`. Credentials are digests. */
 export type CallerValues = Readonly<Record<string, string>>
 
 export interface Error {
@@ -54,7 +54,7 @@ export interface PolicyJson {
   readonly rules: readonly RuleJson[]
 }
 
-/** As the bundle has it. */
+/** A selector as the bundle defines it. */
 export interface SelectorJson {
   readonly pathPrefix?: string | undefined
   readonly pathExact?: string | undefined
@@ -65,7 +65,7 @@ export interface SelectorJson {
   readonly descriptors?: PatternsJson | undefined
 }
 
-/** Descriptor keys, and the values that each may have. */
+/** Descriptor keys, and the values that each of them may have. */
 export type PatternsJson = Readonly<Record<string, string | readonly string[]>>
 
 export interface RuleJson {
@@ -87,7 +87,7 @@ export interface ExplainRequestJson {
   readonly body?: string | null | undefined
 }
 
-/** What a request would get now, and why. */
+/** Outcome that a request would get now, and the reasons for it. */
 export interface ExplanationJson {
   readonly action: 'allow' | 'reject' | 'refuse'
   readonly status: number
@@ -95,7 +95,7 @@ export interface ExplanationJson {
   readonly policy: string | null
   readonly rule: string | null
   readonly headers: Readonly<Record<string, string>>
-  /** All of the bundle; empty where the request was refused before one was looked at. */
+  /** All policies of the bundle; empty if the request was refused before any policy was checked. */
   readonly policies: readonly ExplainedPolicyJson[]
 }
 
@@ -103,45 +103,45 @@ export interface ExplainedPolicyJson {
   readonly id: string
   readonly mode: PolicyMode
   readonly matched: boolean
-  /** Why it does not cover the request; null where it does. */
+  /** Why the policy does not cover the request; null if it does. */
   readonly why: 'path' | 'method' | 'host' | 'except_path' | 'domain' | null
-  /** Empty where it does not cover the request. */
+  /** Empty if the policy does not cover the request. */
   readonly rules: readonly ExplainedRuleJson[]
 }
 
 export interface ExplainedRuleJson {
   readonly name: string
   readonly applied: boolean
-  /** Such as `missing_descriptor`, `repeated_descriptor` or `no_match`; null where it applies. */
+  /** A code such as `missing_descriptor`, `repeated_descriptor` or `no_match`; null if the rule applies. */
   readonly why: string | null
-  /** What the request would take from each counter; null where that is not known, because two readers could understand the request differently. */
+  /** Amount that the request would take from each counter; null if it is unknown, because two readers could understand the request differently. */
   readonly cost: number | null
   readonly descriptors: readonly ExplainedDescriptorJson[]
   readonly counters: readonly ExplainedCounterJson[]
-  /** The id of the override that is in force for this caller. */
+  /** Id of the override that is in force for this caller. */
   readonly override: string | null
 }
 
 export interface ExplainedDescriptorJson {
   readonly key: string
-  /** Null where it is missing or repeated. Credentials are digests. */
+  /** Null if the descriptor is missing or repeated. Credentials are digests. */
   readonly value: string | null
 }
 
-/** In tokens; that of a budget in hundredths of a unit of its currency. */
+/** A counter in tokens or, for a budget, in hundredths of its currency's unit. */
 export interface CounterJson {
   readonly kind: CounterKind
-  /** What is left, with fractions; negative where settlements left a debt. */
+  /** Amount left, with fractions; negative if settlements left a debt. */
   readonly level: number
   readonly limit: number
-  /** What is left, rounded down, and never negative. */
+  /** Amount left, rounded down and never negative. */
   readonly remaining: number
-  /** Until it is full again. */
+  /** Seconds until the counter is full again. */
   readonly reset_s: number
 }
 
 export interface ExplainedCounterJson extends CounterJson {
-  /** Until the request would fit; null: never. */
+  /** Seconds until the request would fit; null if it never would. */
   readonly wait_s: number | null
 }
 
@@ -155,20 +155,20 @@ export interface ResetRequest extends CountersRequest {
   readonly reason: string
 }
 
-/** What a caller has left of one rule. */
+/** Counters of one rule for one caller. */
 export interface CountersJson {
   readonly policy: string
   readonly rule: string
   readonly mode: PolicyMode
   readonly values: CallerValues
   readonly counters: readonly CounterJson[]
-  /** Requests in flight; null where the rule does not count them. */
+  /** Number of requests in flight; null if the rule does not count them. */
   readonly holds: number | null
-  /** The id of the override that is in force for this caller. */
+  /** Id of the override that is in force for this caller. */
   readonly override: string | null
 }
 
-/** What an override does: a request has exactly one of these members. */
+/** Effect of an override. A request has exactly one of these members. */
 interface OverrideChange {
   readonly multiply?: number
   /** New values of members of the rule's `algorithm_config`. */
@@ -181,28 +181,28 @@ interface OverrideChange {
 export interface OverrideRequestJson extends OverrideChange {
   readonly policy?: string
   readonly rule?: string
-  /** Absent: all callers. */
+  /** If absent, the override applies to all callers. */
   readonly values?: CallerValues
   /** A time in UTC, or a duration such as `2h`. */
   readonly until: string
   readonly reason: string
-  /** The id of the override that this one replaces. */
+  /** Id of the override that this one replaces. */
   readonly replace?: string
 }
 
-/** An operator's change. It has a policy, a rule and values unless it is `shadow_all`. */
+/** An operator's override. It has a policy, a rule and values unless it is `shadow_all`. */
 export interface OverrideJson extends OverrideChange {
   readonly id: string
   readonly policy?: string
   readonly rule?: string
-  /** Null: all callers. */
+  /** Null if the override applies to all callers. */
   readonly values?: CallerValues | null
   readonly until: Time
   readonly reason: string
   readonly actor: string
   readonly created_at: Time
   readonly durable: boolean
-  /** False while its rule is not in the active bundle, or the change does not fit it. */
+  /** False while the active bundle does not have the rule, or the change does not fit it. */
   readonly in_force: boolean
 }
 
@@ -212,9 +212,9 @@ export interface Overrides {
 
 export interface TopJson {
   readonly since: Time
-  /** By how much a count may be too high. */
+  /** Largest amount by which a count may be too high. */
   readonly max_error: number
-  /** False: a worker's counts are missing, so that others may be too low. */
+  /** False if a worker's counts are missing, so that the counts shown may be too low. */
   readonly complete: boolean
   readonly rejected: readonly RejectedCaller[]
   readonly nearest: readonly NearCallerJson[]
@@ -232,7 +232,7 @@ export interface RejectedCaller extends RuleCaller {
 }
 
 export interface NearCallerJson extends RuleCaller {
-  /** Which of the rule's limits is the nearest. */
+  /** The limit of the rule that is nearest. */
   readonly kind: CounterKind
   readonly remaining: number
   readonly limit: number

@@ -11,14 +11,14 @@ const MAX_LIMIT = 100
 
 export interface UsageParts {
   readonly plan: () => Plan | undefined
-  /** Whether responses are seen, so that what they used is known. */
+  /** Whether responses pass through this instance, so that their usage is known. */
   readonly isCounted: boolean
-  /** Of these rules, and of those that used most. */
+  /** Reports the usage of these rules, and of the rules that used most. */
   readonly usage: (rules: readonly UsageRuleName[]) => Promise<UsageReport>
   readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
 }
 
-/** GET usage: rules that count tokens or money, what they have counted, and what is left where a rule is the same for all callers. */
+/** GET usage: rules that count tokens or money, what they have counted, and what is left if all callers share a rule's counters. */
 export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): ApiRoute {
   const spendingRules = new SpendingRules()
   return {
@@ -41,7 +41,10 @@ export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): 
   }
 }
 
-/** Those of a plan are found once: a page asks every few seconds, and a bundle may have a hundred thousand rules. Keeps no plan in memory. */
+/**
+ * Finds the rules of a plan only once, because a page asks every few seconds and a bundle may have a hundred thousand rules. The weak map keeps no
+ * plan in memory.
+ */
 class SpendingRules {
   readonly #rules = new WeakMap<Plan, readonly PlanRule[]>()
 
@@ -64,7 +67,7 @@ function nameOf({ policy, name, llm }: PlanRule): UsageRuleName {
   return { policy: policy.id, rule: name, unit: llm === undefined ? 'money' : 'tokens' }
 }
 
-/** Rules of the plan: those that used most, and then those that were asked about. */
+/** Returns rules of the plan: first those that used most, then those that were asked about. */
 function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule: PlanRule; used: UsedAmounts }[] {
   const found = new Map<PlanRule, UsedAmounts>()
   for (const { used, ...name } of [...most, ...asked]) {
@@ -74,12 +77,12 @@ function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule
   return Array.from(found, ([rule, used]) => ({ rule, used }))
 }
 
-/** Undefined where an earlier bundle had it. */
+/** Returns undefined if only an earlier bundle had the rule. */
 function ruleOf(plan: Plan | undefined, { policy, rule: name, unit }: UsageRuleName): PlanRule | undefined {
   return plan?.policiesById.get(policy)?.rules.find((rule) => rule.name === name && isSpending(rule) && nameOf(rule).unit === unit)
 }
 
-/** Null where each caller has counters of its own, and where Redis cannot be asked. */
+/** Returns null if each caller has its own counters, or if Redis is unreachable. */
 async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageParts['inspect']): Promise<CounterJson[] | null> {
   if (limitKeys.length > 0) return null
   const inspection = await inspect({ policy: policy.id, rule: name, values: {} })
@@ -91,19 +94,19 @@ function ruleJson(rule: PlanRule): Omit<SpendingRule, 'used' | 'counters'> {
   return { ...nameOf(rule), mode: rule.policy.mode, limit_keys, algorithm, algorithm_config }
 }
 
-/** A rule that counts tokens or money. One that did the other in an earlier bundle is another one. */
+/** A rule that counts tokens or money. If it counted the other unit in an earlier bundle, that was a different rule. */
 export type UsageRuleName = Pick<SpendingRule, 'policy' | 'rule' | 'unit'>
 
 export interface RuleUsage extends UsageRuleName {
   readonly used: UsedAmounts
 }
 
-/** By the metrics of all threads. */
+/** Usage according to the metrics of all threads. */
 export interface UsageReport {
   /** When counting began. */
   readonly since: string
-  /** Of the rules that were asked about, in their order. */
+  /** Usage of the rules that were asked about, in the given order. */
   readonly asked: readonly RuleUsage[]
-  /** The rules that used most lately: the first of those that count tokens, of those that count money, and so on. */
+  /** The rules that used most in recent time, alternating between those that count tokens and those that count money. */
   readonly most: readonly RuleUsage[]
 }

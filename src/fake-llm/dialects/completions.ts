@@ -28,7 +28,7 @@ export const completions: FakeDialect = {
   errorBody: openAiError,
 }
 
-/** Each of several prompts gets `n` completions; a list of numbers is one prompt. */
+/** Counts the choices: each prompt gets `n` completions, and a list of numbers is one prompt. */
 function countChoices(asked: Asked): number {
   const { prompt } = asked
   const prompts = Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== 'number' ? prompt.length : 1

@@ -13,7 +13,7 @@ export const embeddings: FakeDialect = {
     const dimensions = Math.min(MAX_DIMENSIONS, wholeNumberIn(asked['dimensions']) || DEFAULT_DIMENSIONS)
     const data = textsOf(input).map((text, index) => {
       const vector = embed(text, dimensions)
-      // OpenAI's own client asks for this form, which is a quarter of the size.
+      // OpenAI's own client asks for base64, which takes a quarter of the size.
       const embedding = encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : [...vector]
       return { object: 'embedding', index, embedding }
     })
@@ -25,13 +25,13 @@ export const embeddings: FakeDialect = {
   errorBody: openAiError,
 }
 
-/** One text, several, one list of token numbers, or several of these. */
+/** Accepts one text, several texts, one list of token numbers, or several of these. */
 function textsOf(input: unknown): string[] {
   const isList = Array.isArray(input) && typeof input[0] !== 'number'
   return (isList ? input : [input ?? '']).map(String)
 }
 
-/** A vector of length 1 that depends on nothing but the text. */
+/** Returns a vector of length 1 that depends only on the text. */
 function embed(text: string, dimensions: number): Float32Array {
   const vector = new Float32Array(dimensions).fill(1)
   for (let i = 0; i < text.length; i++) vector[i % dimensions]! += text.charCodeAt(i) % 61

@@ -12,7 +12,7 @@ export const messages: FakeDialect = {
   stream: {
     *events(asked, options) {
       const completion = complete(asked, options)
-      // Like the real API, it has counted a little output when it starts. Later numbers include earlier ones.
+      // Like the real API, the first event already counts a little output. Later counts include earlier ones.
       const started = message(completion, [], null, Math.min(1, completion.tokens))
       yield event({ type: 'message_start', message: started })
       yield event({ type: 'content_block_start', index: 0, content_block: textBlock('') })
@@ -42,7 +42,7 @@ function event(data: EventData, tokens = 0): StreamEvent {
   return { name: data.type, data, tokens }
 }
 
-/** Without `citations`: the real API leaves them out of a text that has none, and the Vercel AI SDK does not read null. */
+/** `citations` is left out, because the real API omits it for a text without citations, and the Vercel AI SDK does not accept null. */
 function textBlock(text: string): object {
   return { type: 'text', text }
 }
@@ -72,7 +72,7 @@ function finalUsage(completion: Completion): object {
   return completion.hasUsage ? { usage: usageFields(completion, completion.tokens) } : {}
 }
 
-/** Cached tokens are not part of input_tokens here. */
+/** In this API, cached tokens are not part of input_tokens. */
 function usageFields({ promptTokens, cachedTokens }: Completion, tokens: number): object {
   return {
     input_tokens: promptTokens - cachedTokens,

@@ -2,16 +2,16 @@ import type { Asked } from '../call.ts'
 import { type Completion, piecesOf, wholeNumberIn } from '../completion.ts'
 import type { ErrorKind, StreamDialect, StreamEvent } from '../dialect.ts'
 
-/** What chunks of the two completion endpoints do not share. */
+/** The parts of a chunk in which the two completion endpoints differ. */
 export interface ChunkForm {
   readonly head: object
-  /** A choice's first chunk, before any text. */
+  /** Returns a choice's first chunk, before any text. */
   open?(index: number): object
   say(index: number, text: string): object
   close(index: number, reason: string): object
 }
 
-/** Choices take turns. Usage comes last, to those who asked for it. */
+/** Yields the chunks of all choices in turn. Usage comes last, if the request asked for it. */
 export function* chunkEvents(form: ChunkForm, asked: Asked, completion: Completion, choices: number): Generator<StreamEvent> {
   const showsUsage = completion.hasUsage && asksForUsage(asked)
   const chunk = (choice: object, tokens = 0): StreamEvent => {
@@ -27,7 +27,7 @@ export function* chunkEvents(form: ChunkForm, asked: Asked, completion: Completi
   yield { data: '[DONE]', tokens: 0 }
 }
 
-/** No more chunks follow it, not even the end mark. */
+/** No more chunks follow an error, not even the end marker. */
 export const errorChunk: StreamDialect['errorEvent'] = (_sequence, message) => ({
   data: openAiError('broken', message),
   tokens: 0,
@@ -43,7 +43,7 @@ export function openAiError(kind: ErrorKind, message: string, code: string | nul
   return { error: { message, type: TYPES[kind], param: null, code } }
 }
 
-/** Usage as a field to spread; nothing when there is to be none. */
+/** Returns an object to spread into a response: a `usage` field, or nothing if usage is switched off. */
 export function openAiUsage({ hasUsage, promptTokens, cachedTokens, tokens }: Completion, choices: number): object {
   if (!hasUsage) return {}
   const completionTokens = tokens * choices
@@ -62,10 +62,10 @@ export function finishReason({ isCut }: Completion): 'length' | 'stop' {
   return isCut ? 'length' : 'stop'
 }
 
-// OpenAI gives no more either
+// OpenAI does not allow more either.
 const MAX_CHOICES = 128
 
-/** How many completions of one prompt. */
+/** Returns the number of completions per prompt. */
 export function choicesOf({ n }: Asked): number {
   return Math.min(MAX_CHOICES, wholeNumberIn(n) || 1)
 }

@@ -11,7 +11,7 @@ import {
   sseText,
 } from './dialect.ts'
 
-/** More than any message has. Further blocks are not tracked. */
+/** No message has this many blocks. Further blocks are not tracked. */
 const MAX_BLOCKS = 1024
 
 /** Anthropic messages. */
@@ -23,7 +23,7 @@ export class AnthropicDialect implements Dialect {
       case 'message_start': {
         const message = asObject(event['message'])
         readModel(message?.['model'], tally)
-        // Its output_tokens is a placeholder: the count comes with message_delta.
+        // The output_tokens here is a placeholder; the real count comes with message_delta.
         readPromptUsage(message?.['usage'], tally)
         return 'content'
       }
@@ -59,7 +59,7 @@ export class AnthropicDialect implements Dialect {
       return sseText({ type: 'error', error: { type, message, code }, ...usage }, 'error')
     }
     const stops = [...this.#openBlocks].map((index) => sseText({ type: 'content_block_stop', index }, 'content_block_stop'))
-    // Clients expect output_tokens in any case.
+    // Clients expect output_tokens even if the rule does not report usage.
     const usage = hasUsage ? { input_tokens: prompt, output_tokens: completion } : { output_tokens: completion }
     const delta = { type: 'message_delta', delta: { stop_reason: 'max_tokens', stop_sequence: null }, usage }
     return `${stops.join('')}${sseText(delta, 'message_delta')}${sseText({ type: 'message_stop' }, 'message_stop')}`

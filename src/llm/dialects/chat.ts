@@ -12,7 +12,7 @@ import {
 } from './dialect.ts'
 
 const REPEATED_FIELDS = ['id', 'object', 'created', 'model'] as const
-/** More than any API returns. Further choices are not tracked. */
+/** No API returns this many choices. Further choices are not tracked. */
 const MAX_CHOICES = 1024
 
 /** OpenAI chat completions, and legacy completions. */
@@ -20,7 +20,7 @@ export class ChatDialect implements Dialect {
   /** Fields of earlier chunks that the closing chunk repeats. */
   readonly #repeated: Record<string, unknown> = {}
   #missingFields: readonly string[] = REPEATED_FIELDS
-  /** Choices by index, and whether they have ended. */
+  /** Whether each choice, by its index, has ended. */
   readonly #hasEnded = new Map<number, boolean>()
   #isText = false
 
@@ -29,7 +29,7 @@ export class ChatDialect implements Dialect {
     readModel(event['model'], tally)
     const choices = event['choices']
     if (Array.isArray(choices)) for (const choice of choices) this.#readChoice(asObject(choice), tally)
-    // The count includes the text of the same event.
+    // This must come after the choices: the provider's count includes the text of the same event.
     readUsage(event['usage'], tally)
     return isErrorEvent(event) ? 'error' : 'content'
   }

@@ -4,7 +4,7 @@ import { ChatDialect } from './chat.ts'
 import type { Dialect } from './dialect.ts'
 import { ResponsesDialect } from './responses.ts'
 
-/** The dialect of an event, or undefined where it could be any. */
+/** Returns the dialect that an event belongs to, or undefined if it could belong to any. */
 export function dialectOf(event: JsonObject): Dialect | undefined {
   if (Array.isArray(event['choices'])) return new ChatDialect()
   const type = event['type']
@@ -13,7 +13,7 @@ export function dialectOf(event: JsonObject): Dialect | undefined {
   return ANTHROPIC_TYPES.has(type) ? new AnthropicDialect() : undefined
 }
 
-/** For a stream of unknown dialect: the chat API's ending, which the specification prescribes. */
+/** Returns the dialect for a stream whose dialect is unknown: the specification prescribes the ending of the chat API. */
 export function defaultDialect(): Dialect {
   return new ChatDialect()
 }

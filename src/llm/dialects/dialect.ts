@@ -3,35 +3,35 @@ import type { Tally, TokenCounts } from '../usage.ts'
 
 /** The stream format of one provider's API. */
 export interface Dialect {
-  /** Adds what an event says to the tally. */
+  /** Adds what an event reports to the tally. */
   read(event: JsonObject, tally: Tally): EventMeaning
-  /** The event is sent to the client: a closing must take it into account. */
+  /** Records an event that is sent to the client, because a closing depends on what the client has received. */
   remember(event: JsonObject): void
-  /** The events that end a stream that is cut here. */
+  /** Returns the events that end a stream which is cut at this point. */
   closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string
 }
 
 export type EventMeaning = 'content' | 'end' | 'error'
-/** As if the model were done; or with an error: its budget is exceeded, or its caller is blocked. */
+/** How a stream is ended: as if the model were done, or with an error because its budget is exceeded or its caller is blocked. */
 export type Closing = 'graceful_close' | 'error_chunk' | 'blocked'
 
-/** An error in any dialect: OpenAI's, Anthropic's, and their imitations. */
+/** Recognises an error in any dialect: OpenAI's, Anthropic's, and their imitations. */
 export function isErrorEvent(event: JsonObject): boolean {
   return event['type'] === 'error' || (event['error'] !== undefined && event['error'] !== null)
 }
 
-/** An event as it is sent. */
+/** Returns an event as it is sent. */
 export function sseText(data: object, event?: string): string {
   return `${event === undefined ? '' : `event: ${event}\n`}data: ${JSON.stringify(data)}\n\n`
 }
 
-/** What a stream that is cut with an error says. */
+/** Error details of a stream that is cut with an error. */
 export const CLOSING_ERRORS = {
   error_chunk: { message: 'max completion tokens exceeded', type: 'rate_limit_error', code: 'completion_tokens_exceeded' },
   blocked: { message: 'access is blocked', type: 'permission_error', code: 'blocked' },
 } as const
 
-/** Characters generated in a chat choice: a complete message, or a delta. */
+/** Counts the characters generated in a chat choice, which is a complete message or a delta. */
 export function chatCharacters(value: unknown): number {
   const message = asObject(value)
   if (message === undefined) return 0
@@ -42,7 +42,7 @@ export function chatCharacters(value: unknown): number {
   return message['function_call'] === undefined ? sum : sum + argumentCharacters(message['function_call'])
 }
 
-/** A block of an Anthropic message. */
+/** Counts the characters in a block of an Anthropic message. */
 export function blockCharacters(value: unknown): number {
   const block = asObject(value)
   if (block === undefined) return 0
@@ -67,14 +67,14 @@ function argumentCharacters(call: unknown): number {
   return charactersIn(asObject(call)?.['arguments'])
 }
 
-/** Code points in a text. A surrogate pair that is split between two texts counts once. */
+/** Counts the code points in a text. A surrogate pair that is split between two texts counts once. */
 export function characters(text: string): number {
   let count = text.length
   for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xfc00) === 0xdc00) count--
   return count
 }
 
-/** The same for a value that may not be a string. */
+/** Like `characters`, for a value that may not be a string. */
 export function charactersIn(value: unknown): number {
   return typeof value === 'string' ? characters(value) : 0
 }

@@ -2,11 +2,11 @@ import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
 import { readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
 import { CLOSING_ERRORS, type Closing, charactersIn, type Dialect, type EventMeaning, isErrorEvent, sseText } from './dialect.ts'
 
-/** Deltas that are not text: audio in base64. */
+/** Deltas that contain base64 audio instead of text. */
 const BINARY_DELTAS = new Set(['response.audio.delta', 'response.output_audio.delta'])
 const ENDS = new Set(['response.completed', 'response.incomplete', 'response.failed', 'transcript.text.done'])
 
-/** OpenAI Responses, and transcriptions, whose events are like them but have no response inside. */
+/** OpenAI Responses, and transcriptions, whose events have the same form but contain no response object. */
 export class ResponsesDialect implements Dialect {
   #response: JsonObject | undefined
   #sequence: number | undefined
