@@ -130,7 +130,7 @@ export class Fleet {
     return this.#link.firstUse(FIRST_USE_MS)
   }
 
-  /** Applies overrides and resets that were announced in the fleet. */
+  /** Notes which changes of overrides this instance knows, and the resets that were announced. */
   note({ changes, resets }: FleetNews): void {
     this.#overrides.use(changes)
     this.store.noteResets(resets)
