@@ -22,7 +22,7 @@ if (isMainThread) stopWhenWritten()
 else channel.onmessage = ({ data }) => data === 'write' && write() && channel.postMessage('written')
 channel.unref()
 
-/** The greeting, which is the first output, is printed when everything is open. */
+/** The first text on stdout is the greeting, which is printed when everything is open. */
 function stopWhenWritten() {
   channel.onmessage = ({ data }) => data === 'written' && process.kill(process.pid, 'SIGTERM')
   process.stdout.write = () => write() && setImmediate(() => channel.postMessage('write'))

@@ -89,7 +89,7 @@ function stopOnSignals(running: Promise<Service>, interrupt: AbortController): v
 /** A failed start is reported where it is awaited. */
 function ignore(): void {}
 
-/** A thread that waits for a disk would block process.exit, too, so the process is killed then. */
+/** A thread that waits for a disk would block even process.exit, so the process kills itself then. */
 function exit(status: number, service: Service | undefined): never {
   if (service?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
   process.exit(status)

@@ -14,7 +14,7 @@ interface MainServerParts extends ServerParts {
   readonly pipeline: DecisionPipeline
   /** Admin endpoints to serve here; undefined if operators have a listener of their own. */
   readonly admin: AdminEndpoints | undefined
-  /** What settles reservations for gateways, and what counts the settlements. */
+  /** The reservations that gateways settle, and the recorder that counts the settlements. */
   readonly settling: readonly [Reservations, SettlementRecorder]
 }
 

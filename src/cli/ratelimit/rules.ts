@@ -34,7 +34,7 @@ export function exemptionOf(levels: readonly Level[], level: Level, values: read
   return { match: { ...anyValueOf(levels), [level.key]: values }, algorithm: 'unlimited' }
 }
 
-/** A rule covers a descriptor only if it names all of its keys, so keys with arbitrary values are named, too. */
+/** A rule covers a descriptor only if it names every key of the descriptor, so keys with arbitrary values are named, too. */
 function anyValueOf(levels: readonly Level[]): Record<string, string> {
   return Object.fromEntries(levels.filter(({ entry }) => entry.value === undefined).map(({ key }) => [key, '*']))
 }

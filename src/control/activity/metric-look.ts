@@ -144,7 +144,7 @@ export class MetricLook {
     return growth.steps(onGrowth)
   }
 
-  /** For counters with one label that has few values. */
+  /** Reads the growth of a counter that has one label with few values. */
   *#countsByName(name: MetricName): Generator<void, CountsByName> {
     const counts = new Map<string, number>()
     yield* this.#grown(name, ([value], by) => add(counts, value!, by))

@@ -19,7 +19,7 @@ import { logEnded, tooManyOverrides } from './override-control.ts'
 /** How long all threads have to learn of an override before it comes into force, so that they switch at the same moment. */
 const MIN_NOTICE_MS = 100
 const MAX_NOTICE_MS = 700
-/** The same notice as a multiple of the current reply time of the slowest thread. */
+/** Within those bounds, the notice is this multiple of the slowest thread's current reply time. */
 const NOTICE_REPLIES = 4
 /** Length at which the text of a section is cut off and another one begins. */
 const SECTION_CHARACTERS = 256 * 1024

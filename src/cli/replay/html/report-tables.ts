@@ -195,7 +195,7 @@ export class Html {
 
 type Content = Html | string | number | readonly Content[] | undefined | false
 
-/** A template tag that escapes its values, unless they were made by this function, too. */
+/** A template tag that escapes its values, except those that it made itself. */
 export function html(strings: TemplateStringsArray, ...values: readonly Content[]): Html {
   return new Html(strings.reduce((text, part, i) => text + contentText(values[i - 1]) + part))
 }
