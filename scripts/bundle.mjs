@@ -1,5 +1,5 @@
-// The second half of `npm run build`: dist/ becomes the program, in program/. A thread that loads one file starts in half the time that it
-// needs for more than a hundred. What is imported dynamically stays a file of its own. Packages are part of these files.
+// The second half of `npm run build`: bundles dist/ into the program, in program/. A thread that loads one file starts in half the time that it
+// needs for more than a hundred. Dynamically imported modules stay separate files. Packages are bundled, too.
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -10,10 +10,10 @@ const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('../program/', import.meta.url))
 const LOADER = fileURLToPath(new URL('program-loader.cjs', import.meta.url))
 
-/** Where each process and thread begins. They share no code at run time, so each has its own copy, and one file is all it must load. */
+/** Entry points of processes and threads. They share no code at run time, so each has its own copy and has to load only one file. */
 const ENTRIES = {
   edge: 'cli/main.js',
-  // By itself, because what it has in common with other commands would be files of their own.
+  // `serve` is an entry of its own, because code that it shares with other commands would otherwise become further files.
   serve: 'cli/serve.js',
   'worker-thread': 'runtime/threads/worker-thread.js',
   'bundle-thread': 'bundle/bundle-thread.js',
@@ -26,7 +26,7 @@ if (bundler instanceof Error) leaveApart(bundler)
 else {
   const packages = new Set()
   for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file, packages)
-  // Unlike the rest of the package these files are CommonJS, which Node loads faster.
+  // Unlike the rest of the package, these files are CommonJS, which Node loads faster.
   writeFileSync(`${PROGRAM}package.json`, '{ "type": "commonjs" }\n')
   copyFileSync(LOADER, `${PROGRAM}load.js`)
   await bundleConsole(bundler.rolldown, packages)
@@ -54,17 +54,17 @@ async function bundle(rolldown, name, file, packages) {
   writeFileSync(`${PROGRAM}${name}.js`, `#!/usr/bin/env node\nmodule.exports = require('./load.js').load('./${name}-main.js')\n`)
 }
 
-/** The file of the command `serve` is an entry. */
+/** Keeps the command `serve` out of the bundle, because it is an entry of its own. */
 function apart(id, importer) {
   return id === './serve.js' && importer !== undefined ? { id: './serve-main.js', external: true } : undefined
 }
 
-/** Outside of comments these are in strings, templates and regular expressions, where an escape means the same. */
+/** Escapes non-ASCII characters. Outside of comments, they occur in strings, templates and regular expressions, where the escape is equivalent. */
 function inAscii(code) {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** The operators' page: one script, with the packages that it uses, beside its other files. */
+/** Bundles the operators' page into one script, with the packages that it uses, beside its other files. */
 async function bundleConsole(rolldown, packages) {
   const dir = `${PROGRAM}console/`
   const bundle = await rolldown({ input: { console: `${CONSOLE}main.tsx` }, platform: 'browser', tsconfig: `${CONSOLE}tsconfig.json` })
@@ -82,7 +82,7 @@ async function bundleConsole(rolldown, packages) {
   for (const name of readdirSync(dir)) writeFileSync(`${dir}${name}.gz`, gzipSync(readFileSync(`${dir}${name}`), { level: 9 }))
 }
 
-/** One file of all style sheets, from the general to the particular: a part's or a view's own stands beside it. */
+/** Joins all style sheets into one file, from the general to the particular: parts and views have theirs beside them. */
 function styles() {
   const chart = fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css'))
   const own = ['', 'parts/', 'views/'].flatMap((folder) => sheetsIn(`${CONSOLE}${folder}`))
@@ -94,7 +94,7 @@ function sheetsIn(folder) {
   return names.sort().map((name) => `${folder}${name}`)
 }
 
-/** It needs Node 20.19 or 22.12. An older one runs the program all the same. */
+/** Makes a program without the bundler, which needs Node 20.19 or 22.12. An older Node can run the program all the same. */
 function leaveApart({ message }) {
   process.stderr.write(
     `edge: built, but not bundled, so that startup takes longer and the operators' page is missing: ${message.split('\n', 1)[0]}\n`,

@@ -1,5 +1,5 @@
-// What `npm run build` loads into each thread of the program before all else (scripts/code-cache.mjs): when the program serves, each thread
-// writes the code of the files that it has loaded, and then the program is stopped.
+// `npm run build` loads this into each thread of the program before everything else (scripts/code-cache.mjs): once the program serves, each thread
+// writes the compiled code of the files that it has loaded, and then the program is stopped.
 'use strict'
 const { writeFileSync } = require('node:fs')
 const { basename, join } = require('node:path')
@@ -14,7 +14,7 @@ vm.Script = class extends vm.Script {
     scripts.set(basename(options.filename), this)
   }
 }
-// The program sets one when it has started, and V8 would take the code for that of a start with this flag.
+// The program sets a flag when it has started, and V8 would then take the code for that of a program started with this flag.
 v8.setFlagsFromString = () => {}
 
 const channel = new BroadcastChannel('code cache')
@@ -22,7 +22,7 @@ if (isMainThread) stopWhenWritten()
 else channel.onmessage = ({ data }) => data === 'write' && write() && channel.postMessage('written')
 channel.unref()
 
-/** The greeting is printed when everything is open. */
+/** The first text on stdout is the greeting, which is printed when everything is open. */
 function stopWhenWritten() {
   channel.onmessage = ({ data }) => data === 'written' && process.kill(process.pid, 'SIGTERM')
   process.stdout.write = () => write() && setImmediate(() => channel.postMessage('write'))

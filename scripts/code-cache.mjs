@@ -1,5 +1,5 @@
 // The last step of `npm run build`: starts the program in its modes and keeps the code that V8 has compiled by the time they serve, in
-// program/cache/. A start that finds it compiles next to nothing. It is of use to the same version of Node alone; any other compiles.
+// program/cache/. A start that finds it compiles next to nothing. Only the same version of Node can use it; any other compiles as usual.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, rmSync } from 'node:fs'
@@ -10,18 +10,18 @@ import { fileURLToPath } from 'node:url'
 const WRITER = fileURLToPath(new URL('code-cache-writer.cjs', import.meta.url))
 const BUNDLE = fileURLToPath(new URL('../examples/quickstart.json', import.meta.url))
 const TOKEN = 'only-while-the-program-is-built-0123456789'
-/** Where nobody listens: the start of a fleet goes on without Redis, and a proxy without its backend. */
+/** An address where nobody listens: a fleet starts without Redis, and a proxy without its backend. */
 const NOBODY = '127.0.0.1:9'
 
-/** Each start adds to the code of those before. What they do not load is compiled when it is needed. */
+/** Each start adds the code that it loads. Everything else is compiled when it is needed. */
 const STARTS = [
   { EDGE_ADMIN_PORT: '0', EDGE_ADMIN_TOKEN: TOKEN, EDGE_GRPC_PORT: '0' },
   { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: `http://${NOBODY}`, EDGE_REDIS_URL: `redis://${NOBODY}` },
 ]
-/** A start takes a second at most; a machine that cannot run the program is no reason not to build it. */
+/** A start takes a second at most. A machine that cannot run the program can still build it. */
 const TOO_LONG_MS = 60_000
 
-/** Without code a start takes longer, and everything else is the same: a failure is told, and does not fail the build. */
+/** A failure is reported but does not fail the build: without the code, only startup takes longer. */
 export async function writeCodeCache(program) {
   const { CACHE } = createRequire(import.meta.url)(join(program, 'load.js'))
   mkdirSync(CACHE, { recursive: true })
@@ -34,7 +34,7 @@ export async function writeCodeCache(program) {
 }
 
 async function start(entry, settings) {
-  // V8's flags are part of the code, so those of this build must not be.
+  // V8 stores its flags with the code, so the flags of this build are not passed on.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:NODE_|EDGE_)/.test(name)))
   const child = spawn(process.execPath, ['--require', WRITER, entry, 'serve'], {
     env: {

@@ -1,5 +1,5 @@
-// `npm run pictures`: docs/pictures/console-*.png, of a service with traffic of some minutes. Needs Debian's
-// chromium-headless-shell; with its fonts-inter the pictures look as in the repository.
+// `npm run pictures`: takes docs/pictures/console-*.png from a service with a few minutes of traffic. Needs Debian's
+// chromium-headless-shell; with the package fonts-inter, the pictures look as they do in the repository.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

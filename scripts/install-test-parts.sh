@@ -1,10 +1,10 @@
 #!/bin/sh
-# What tests use beside npm packages; each part has a file in test-parts/. Installs what is missing where it may, and says what it
-# could not install. Tests that lack a part are skipped; in CI they fail. Exit status: 0 if every part is there in the end.
+# Installs what tests need beside npm packages, as far as it may, and names what it could not install; each part has a file in test-parts/.
+# Tests that lack a part are skipped; in CI they fail. Exit status: 0 if every part is installed in the end.
 set -u
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts
 mkdir -p "$cache" || exit 1
-# One run at a time: a second one waits, and finds what it needs. Scratch directories that are there now were left by one that was killed.
+# Only one run works at a time: a second one waits and then finds what it needs. Any scratch directory that exists now was left by a killed run.
 if command -v flock >/dev/null; then
   exec 9>"$cache/lock"
   flock 9

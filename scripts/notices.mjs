@@ -1,20 +1,20 @@
-// The notices that the licences of other people's work ask for: what `npm run build` puts into program/licenses.txt, and `npm run notices`
-// from there into THIRD-PARTY-NOTICES.
+// Collects the notices that licences of third-party work require. `npm run build` writes them to program/licenses.txt, and `npm run notices`
+// copies them from there to THIRD-PARTY-NOTICES.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 const { resolve } = createRequire(import.meta.url)
 
-/** Adds the folder of the package that a module of the bundler belongs to, if it is not one of ours. */
+/** Adds the folder of the package that a bundled module belongs to, unless the module is ours. */
 export function notePackage(folders, moduleId) {
-  // Functions of the bundler's own, which it adds to what it writes.
+  // These are helper functions that the bundler itself adds to its output.
   const id = moduleId.startsWith('\0rolldown/') ? resolve('rolldown') : moduleId
   const [folder] = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id) ?? []
   if (folder !== undefined) folders.add(folder)
 }
 
-/** Packages with the same text share it. */
+/** Returns all notices. Packages with the same text share it. */
 export function noticesOf(folders) {
   const byText = new Map()
   for (const { name, text } of [...folders].map(licenceOf).sort((a, b) => (a.name < b.name ? -1 : 1)))
@@ -29,7 +29,7 @@ page, program/console/, and the country database that is installed beside them.
 
 function licenceOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-  // Apache-2.0 4d: a NOTICE goes where the code goes, too.
+  // Apache-2.0 section 4d: a NOTICE file must accompany the code.
   const files = [/^licen[cs]e(?:\.|$)/i, /^notice(?:\.|$)/i].flatMap((pattern) => readdirSync(folder).filter((file) => pattern.test(file)))
   const texts = files.sort().map((file) => textOf(join(folder, file)))
   return { name: `${name} ${version} (${license})`, text: texts.join('\n\n') || 'This package has no text of its licence.' }

@@ -1,4 +1,4 @@
-// `npm ci`, `npm install`, `npm pack` and an installation from git run this: dist/ and program/ are built wherever they can be.
+// `npm ci`, `npm install`, `npm pack` and installations from git run this: it builds dist/ and program/ wherever that is possible.
 import { spawnSync } from 'node:child_process'
 import { existsSync, rmSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -7,11 +7,11 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)))
 
 const PACKING = ['pack', 'publish']
 const BUILT = ['dist', 'program']
-// Of this folder alone: a `tsc` of the system or of a folder above may be of another version.
+// Only the compiler in this folder is used: a global `tsc`, or one in a folder above, may have another version.
 const COMPILER = 'node_modules/typescript/bin/tsc'
 
 if (!existsSync('src')) {
-  // What npm has unpacked is built already, and has no source.
+  // A package that npm has unpacked is already built and has no source.
 } else if (existsSync(COMPILER)) {
   build()
 } else if (BUILT.every((folder) => existsSync(folder))) {
@@ -21,12 +21,12 @@ if (!existsSync('src')) {
     'edge: not built: TypeScript is not installed, and dist/ or program/ is missing.\n' +
       'To build, then drop what only development needs: npm ci && npm prune --omit=dev\n',
   )
-  // A package without them could be installed and never run.
+  // A package without them could be installed but never run.
   if (PACKING.includes(process.env.npm_command)) process.exitCode = 1
 }
 
 function build() {
-  // What a deleted source file has left there would be packed.
+  // Leftovers of deleted source files would be packed.
   for (const folder of BUILT) rmSync(folder, { recursive: true, force: true })
   run(COMPILER, '-p', 'tsconfig.build.json')
   run('scripts/bundle.mjs')

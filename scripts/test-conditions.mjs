@@ -1,5 +1,5 @@
-// `node scripts/test-conditions.mjs`: the test command again and again under conditions that other people's machines have, and a table of
-// what came of it. Each run has a copy of the last commit to itself, and its log is kept. --help says more.
+// `node scripts/test-conditions.mjs`: runs the test command repeatedly under conditions as on other people's machines, and prints a table of the
+// outcomes. Each run has its own copy of the last commit, and its log is kept. --help says more.
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -42,7 +42,7 @@ const conditions = names.map((name) => conditionNamed(name) ?? refuse(`${name}: 
 const logs = options.logs ?? mkdtempSync(join(tmpdir(), 'edge-test-logs-'))
 mkdirSync(logs, { recursive: true })
 const work = mkdtempSync(join(tmpdir(), 'edge-copies-'))
-chmodSync(work, 0o755) // another user works below it
+chmodSync(work, 0o755) // other users must be able to enter it
 ending(() => rmSync(work, { recursive: true, force: true, maxRetries: 3 }))
 
 const changes = git('status', '--porcelain')
@@ -67,7 +67,7 @@ const ended = runs.filter(({ isPassed }) => isPassed !== undefined)
 if (ended.length === 0) process.exitCode = 2
 else process.exitCode = ended.every(({ isPassed }) => isPassed) ? 0 : 1
 
-/** Most conditions are one run at a time. */
+/** Runs one copy for most conditions, or several at once. */
 async function runOnce(name, given, place) {
   const stopLoops = startLoops(given.loops ?? 0, given.wrapper)
   const copies = given.copies ?? 1
@@ -81,7 +81,7 @@ async function runOnce(name, given, place) {
   stopLoops()
 }
 
-/** What `git clone` and `npm ci` give to somebody new. */
+/** Makes the copy that `git clone` and `npm ci` give a new contributor. */
 function freshCopy() {
   const copy = join(work, 'original')
   git('clone', '--quiet', '--no-hardlinks', ROOT, copy)

@@ -1,9 +1,9 @@
-// `npm test`, after the build: types and style are checked beside the tests, which wait often enough to leave a core for that. What the
-// check has to say comes last, where it is seen.
+// `npm test`, after the build: types and style are checked beside the tests, which wait often enough to leave a core for that. The output of the
+// check comes last, where it is seen.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-// The terminal sends Ctrl+C to all of them, and each clears up before it ends.
+// The terminal sends Ctrl+C to all child processes, and each cleans up before it ends.
 process.on('SIGINT', () => {})
 const check = spawn('npm', ['run', '--silent', 'check'], { stdio: ['ignore', 'pipe', 'pipe'] })
 const said = []

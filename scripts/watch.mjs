@@ -1,5 +1,5 @@
-// `npm run watch`: whenever a file is saved, the tests that it touches, the nearest first; those that run the built program after a build.
-// `npm run watch -- --near` leaves it at tests that import what has changed. A test that was saved runs itself, slow ones and campaigns, too.
+// `npm run watch`: runs the tests that a saved file affects, the nearest first; those that run the built program follow after a build.
+// `npm run watch -- --near` runs only tests that import what has changed. A saved test is always run itself, even a slow one or a campaign.
 import { spawn } from 'node:child_process'
 import { readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { createVitest } from 'vitest/node'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const WATCHED = ['assets', 'console', 'deploy', 'docs', 'examples', 'schema', 'scripts', 'src', 'test']
-/** An editor may write a file in several steps, and several files at once. */
+/** An editor may write a file in several steps, or several files at once. */
 const SETTLE_MS = 50
 const NEAR = 1
 
@@ -24,7 +24,7 @@ const startedMs = Date.now()
 let isBuilt = true
 let isRunning = false
 let timer
-// Folder by folder: Node 20 loses files that an editor puts in the place of others where it watches all below a folder.
+// Each folder is watched by itself: with a recursive watch, Node 20 loses files that an editor replaces.
 for (const folder of WATCHED.flatMap(foldersIn)) watch(join(ROOT, folder), (_, name) => onEvent(`${folder}/${name}`))
 process.once('SIGINT', async () => {
   await vitest.close()
@@ -39,7 +39,7 @@ function foldersIn(folder) {
 
 function onEvent(file) {
   const info = statSync(join(ROOT, file), { throwIfNoEntry: false })
-  // Reading a file may be told as well.
+  // Reading a file may cause an event, too.
   if (!info?.isFile() || info.mtimeMs < startedMs || /[~#]$|\.sw.$/.test(file)) return
   changed.add(file)
   clearTimeout(timer)
@@ -51,7 +51,7 @@ function onChange() {
   else void runTouched()
 }
 
-/** Until nothing has changed meanwhile. What a run that was cut short had to do is done with the next change. */
+/** Runs until nothing has changed meanwhile. If a run was cut short, its tests are run with those of the next change. */
 async function runTouched() {
   isRunning = true
   let pending = []
@@ -75,7 +75,7 @@ async function runTouched() {
   isRunning = false
 }
 
-/** Nothing where something has changed since: it would be cut short. */
+/** Runs nothing if something has changed since, because the run would be cut short. */
 async function run(tests) {
   if (tests.length === 0 || changed.size > 0) return true
   const { testModules } = await vitest.runTestSpecifications(tests.map(({ file }) => project.createSpecification(join(ROOT, file))))

@@ -1,6 +1,6 @@
 const PER_KEY = ['header:x-api-key']
 
-/** The bundle of the pictures; `version` 42 has something that 41 did not have. */
+/** Returns the bundle of the pictures. From `version` 42 on, it differs from 41, so that there are changes to show. */
 export function picturedBundle(version) {
   const isNew = version > 41
   return {

@@ -7,7 +7,7 @@ import { picturedBundle } from './pictured-bundle.mjs'
 const PROGRAM = fileURLToPath(new URL('../../program/edge.js', import.meta.url))
 export const TOKEN = 'only-for-pictures-of-the-operators-page'
 
-/** A reverse proxy in front of a made-up LLM, with an admin port. */
+/** Starts a reverse proxy with an admin port in front of a fake LLM. */
 export async function startPicturedService(folder) {
   const bundleFile = join(folder, 'limits.json')
   const publish = (version) => {
@@ -32,7 +32,7 @@ export async function startPicturedService(folder) {
   return {
     port: edge.port,
     adminPort: edge.adminPort,
-    /** What operators do: a new bundle, and exceptions for some callers. */
+    /** Does what operators do: publishes a new bundle, sets overrides for some callers and resets counters. */
     async operate() {
       publish(42)
       const values = (key) => ({ 'header:x-api-key': key })
@@ -73,7 +73,7 @@ export async function startPicturedService(folder) {
   }
 }
 
-/** `pattern`: where its startup message names the ports. */
+/** `pattern` finds the ports in the startup message. */
 function start(args, env, pattern) {
   const child = spawn(process.execPath, [PROGRAM, ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'ignore'] })
   return new Promise((resolve, reject) => {

@@ -7,7 +7,7 @@ import { TOKEN } from './pictured-service.mjs'
 const PICTURES = fileURLToPath(new URL('../../docs/pictures/', import.meta.url))
 const DESK = { viewport: { width: 1200, height: 780 }, deviceScaleFactor: 1.25 }
 const PHONE = { viewport: { width: 390, height: 780 }, deviceScaleFactor: 1.5, isMobile: true, hasTouch: true }
-/** The file's name, the view, how it is looked at, and what is done there first. */
+/** For each picture: its name, the view, the device, the colour scheme, and perhaps what to do there first. */
 const SHOTS = [
   ['overview', 'overview', DESK, 'light'],
   ['overview-dark', 'overview', DESK, 'dark'],
@@ -21,7 +21,7 @@ const SHOTS = [
   ['explain', 'explain', DESK, 'light', explain],
   ['events', 'events', DESK, 'light'],
 ]
-/** Until live figures and charts have come more than once. */
+/** Long enough for live figures and charts to be updated more than once. */
 const LOOK_MS = 3500
 
 export async function takePictures({ adminPort }, folder) {
@@ -59,7 +59,7 @@ async function explain(page) {
   await page.waitForTimeout(1000)
 }
 
-/** Another sans-serif than DejaVu, where there is one. */
+/** Prefers Inter to DejaVu Sans, if it is installed. */
 const FONTS = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>

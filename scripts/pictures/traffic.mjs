@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 
-/** How many requests a second each caller sends to each path, on average. */
+/** Average number of requests per second that each caller sends to each path. */
 const CALLERS = [
   ['acme', '/search', 9],
   ['initech', '/search', 18],
@@ -19,7 +19,7 @@ const CALLERS = [
 ]
 const TICK_MS = 100
 
-/** Callers who come and go in waves, as people do. */
+/** Starts traffic that comes in waves, as that of real users does. */
 export function beginTraffic(port) {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 })
   const startedMs = Date.now()

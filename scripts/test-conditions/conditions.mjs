@@ -6,8 +6,8 @@ import { delimiter, join } from 'node:path'
 const { PATH } = process.env
 
 /**
- * `arrange` says what a condition takes: a `wrapper` (a command that runs the one after it), `env`, `user`, busy `loops`, `copies` that run
- * at once; or why it has to be left out (`skip`). `fault` looks at the facts that a process sees there, and says what is not as promised.
+ * `arrange` returns what a condition needs: a `wrapper` (a command that runs the one after it), `env`, `user`, busy `loops`, or `copies` that run at
+ * once; or `skip`, the reason why it cannot be run. `fault` checks the facts that a process sees there, and returns what is not as promised.
  */
 export const CONDITIONS = [
   { name: 'quiet', what: 'with no extra load', arrange: () => ({}) },
@@ -54,7 +54,7 @@ function noNetwork() {
   return { wrapper: ['unshare', '--net', 'sh', '-c', `${startLoopback} && exec "$@"`, 'sh'], fault }
 }
 
-/** As long a path as that of a user's TMPDIR on macOS: names of sockets below it may have 107 bytes. */
+/** Uses a path as long as a user's TMPDIR on macOS, because paths of sockets below it may have at most 107 bytes. */
 function otherTemporaryFolder({ work }) {
   const { dev } = statSync(work)
   const base = ['/dev/shm', `/run/user/${process.getuid()}`, '/var/tmp'].find(
@@ -66,7 +66,7 @@ function otherTemporaryFolder({ work }) {
   return { env: { TMPDIR: folder }, fault, end: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Debian's essential packages, git, and what Node brings. Other programs that tests use are optional parts. */
+/** Programs of Debian's essential packages, git, and Node. Other programs that tests use are optional parts. */
 const ESSENTIAL =
   `node npm npx git sh bash dash [ basename cat chgrp chmod chown cp cut date dd df dirname du echo env expr false find grep head
   hostname id install kill link ln ls mkdir mkfifo mknod mktemp more mount mv nice nohup nproc od paste pathchk pr printf prlimit pwd readlink
@@ -83,7 +83,7 @@ function bare({ work }) {
   return { env, fault: ({ redis }) => redis !== undefined && `it finds ${redis}` }
 }
 
-/** The npm packages `node-<system>-<processor>` carry Node's binary. They stay where other parts of the tests do. */
+/** Takes Node's binary from the npm package `node-<system>-<processor>`. It is installed beside the other test parts. */
 function otherNode(major) {
   const folder = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'edge-test-parts', `node-${major}`)
   const carrier = `node-${process.platform}-${process.arch}`

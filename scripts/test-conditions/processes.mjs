@@ -20,12 +20,12 @@ process.on('exit', () => {
   for (const action of atEnd) action()
 })
 
-/** `action` is done when the script ends, whether by itself, by a signal or by an error. */
+/** Registers an action for the end of the script, whether it ends normally, by a signal or by an error. */
 export function ending(action) {
   atEnd.push(action)
 }
 
-/** A process in a group of its own, which ends with the script. */
+/** Starts a process in a group of its own, which ends with the script. */
 export function startGroup([command, ...args], options) {
   const child = spawn(command, args, { stdio: 'ignore', ...options, detached: true })
   running.add(child)
@@ -35,8 +35,8 @@ export function startGroup([command, ...args], options) {
 }
 
 /**
- * So many threads that do nothing but run. They are one program, as other work on a machine is: Linux shares its time among sessions first, and
- * loops with a session each would take more than their number. They end by themselves when the script is gone. Returns how to stop them.
+ * Starts `count` threads that run endless loops. They are in one process, like other work on a machine: Linux divides CPU time among sessions first,
+ * so loops with a session each would take more than their share. They end by themselves when the script is gone. Returns a function that stops them.
  */
 export function startLoops(count, wrapper = []) {
   if (count === 0) return () => {}
@@ -48,7 +48,7 @@ export function startLoops(count, wrapper = []) {
   return () => endGroup(loops, 'SIGKILL')
 }
 
-/** Exit status, or the signal's name. */
+/** Resolves to the exit status, or to the signal's name. */
 export function ended(child) {
   return new Promise((resolve, reject) => {
     child.on('error', reject)

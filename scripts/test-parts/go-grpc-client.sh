@@ -1,9 +1,9 @@
 #!/bin/sh
-# A gRPC client of others' code, built from test/support/grpc/go-client with the modules that its go.sum pins. A minute of CPU, once.
-# Exit status: 0 if it is there in the end.
+# Builds a gRPC client on third-party code from test/support/grpc/go-client, with the modules that its go.sum pins. Takes a minute of CPU time, once.
+# Exit status: 0 if it is installed in the end.
 set -eu
 cd "$(dirname "$0")/../../test/support/grpc/go-client"
-# Another source is another program: its name is a digest of what it is built from.
+# The name is a digest of the source, so that a changed source is built again.
 digest=$(cat main.go go.mod go.sum | sha256sum | cut -c 1-16)
 directory=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts/go-grpc-client-$digest
 [ ! -x "$directory/go-grpc-client" ] || exit 0

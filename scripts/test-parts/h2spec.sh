@@ -1,6 +1,6 @@
 #!/bin/sh
-# h2spec, which tests HTTP/2 servers, built from its Go module. It names no versions of what it needs, so they are named here; Go checks
-# all of them against its checksum database. Exit status: 0 if it is there in the end.
+# Builds h2spec, which tests HTTP/2 servers, from its Go module. That pins no versions of its dependencies, so they are pinned here; Go verifies
+# all of them against its checksum database. Exit status: 0 if it is installed in the end.
 set -eu
 version=v2.2.1
 directory=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts/h2spec-$version

@@ -1,6 +1,6 @@
 #!/bin/sh
-# envoyproxy/ratelimit, built from its Go module, which also has the configurations that it publishes. Go checks it and all that it
-# needs against its checksum database. Minutes of CPU, once. Exit status: 0 if it is there in the end.
+# Builds envoyproxy/ratelimit from its Go module, which also contains the configurations that it publishes. Go verifies it and all its
+# dependencies against its checksum database. Takes minutes of CPU time, once. Exit status: 0 if it is installed in the end.
 set -eu
 module=github.com/envoyproxy/ratelimit
 version=v1.4.1-0.20260122083618-3fb702589d36

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Traefik, built from its Go module. Go checks it and all that it needs against its checksum database. Minutes of CPU, once.
-# Exit status: 0 if it is there in the end.
+# Builds Traefik from its Go module. Go verifies it and all its dependencies against its checksum database. Takes minutes of CPU time, once.
+# Exit status: 0 if it is installed in the end.
 set -eu
 module=github.com/traefik/traefik/v3
 version=v3.6.12
@@ -19,9 +19,9 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 {
   printf 'Building Traefik %s. This takes some minutes.\n' "$version"
-  # `go install` refuses a module whose go.mod replaces others, so it is built in a copy, which has to be writable.
+  # `go install` refuses a module whose go.mod has replace directives, so it is built in a copy, which has to be writable.
   if ! go mod download -json "$module@$version" >"$scratch/module.json"; then
-    # The reason is in there.
+    # The output contains the reason.
     cat "$scratch/module.json"
     exit 1
   fi

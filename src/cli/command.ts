@@ -5,7 +5,7 @@ export async function runCommand(args: string[]): Promise<number> {
   const [command, ...rest] = args
   switch (command) {
     case 'serve':
-      process.on('SIGHUP', () => {}) // before there is a bundle to reload, it must not end the process either
+      process.on('SIGHUP', () => {}) // until there is a bundle to reload, the signal must not end the process
       return (await import('./serve.ts')).serve(rest)
     case 'validate':
       return (await import('./validate.ts')).validate(rest)

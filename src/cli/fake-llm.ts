@@ -7,14 +7,14 @@ import { listenProblem } from './start-problem.ts'
 
 const COMMAND = 'edge fake-llm'
 
-/** Starts the stand-in backend and returns; the listening socket keeps the process alive. */
+/** Starts the fake backend and returns; the listening socket keeps the process alive. */
 export async function fakeLlm(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
   const flags = readFlags(given)
   if (!flags.ok) return printStartProblems(COMMAND, flags.problems)
   const { options } = flags
-  // Nothing needs to be saved or drained.
+  // There is nothing to save or to drain.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => process.exit(0))
   try {
     const { port } = await startFakeLlm({ ...options, keepsRequests: false })

@@ -14,12 +14,12 @@ const WRITING: Readonly<Record<string, string>> = {
   ENOSPC: 'its disk is full',
 }
 
-/** Why a file could not be read, as a sentence about it. */
+/** Says why a file could not be read, as a sentence about the file. */
 export function readingProblem(error: unknown): string {
   return inWords(error as NodeJS.ErrnoException, READING)
 }
 
-/** Why a file could not be written, as a sentence about it. */
+/** Says why a file could not be written, as a sentence about the file. */
 export function writingProblem(error: unknown): string {
   return inWords(error as NodeJS.ErrnoException, WRITING)
 }
@@ -35,7 +35,7 @@ export function printStartProblems(command: string, problems: readonly string[])
   return 1
 }
 
-/** For errors of standard output: a reader such as `head` has seen enough. */
+/** Handles errors of standard output: EPIPE only means that a reader such as `head` has seen enough. */
 export function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }

@@ -12,11 +12,11 @@ export interface BundleOfFile {
   readonly bytes: Buffer
   readonly bundle: SharedBundle
   readonly limits: readonly NamedLimit[]
-  /** Warnings that hold in `reverse_proxy` alone; not printed yet. */
+  /** Warnings that apply only in `reverse_proxy`; they have not been printed yet. */
   readonly hostGaps: readonly Problem[]
 }
 
-/** Reads a bundle as the service does, and prints every problem and warning. Undefined when it cannot be loaded. */
+/** Reads a bundle as the service does, and prints every problem and warning. Returns undefined if it cannot be loaded. */
 export async function readBundleFile(file: string): Promise<BundleOfFile | undefined> {
   if (file === '-') {
     process.stderr.write('-: standard input is not supported; for a file of this name write ./-\n')

@@ -44,7 +44,7 @@ export async function serve(args: string[]): Promise<number> {
     const problem = startProblem(config, error as Error)
     if (problem === undefined) throw error
     printStartProblems('edge', [problem])
-    // Files may be watched already.
+    // Files may already be watched, which keeps the process alive.
     process.exit(1)
   }
 }
@@ -62,10 +62,10 @@ async function readFlags(args: string[]): Promise<Record<string, string | undefi
   }
 }
 
-// Under `npm start` one Ctrl-C arrives twice: from the terminal, and passed on by npm.
+// Under `npm start`, one Ctrl-C arrives twice: from the terminal, and forwarded by npm.
 const ECHO_MS = 100
 
-/** The first signal drains and stops, a second one stops at once. */
+/** The first signal drains and stops; a second one stops at once. */
 function stopOnSignals(running: Promise<Service>, interrupt: AbortController): void {
   let first: { readonly signal: string; readonly atMs: number } | undefined
   let started: Service | undefined
@@ -89,7 +89,7 @@ function stopOnSignals(running: Promise<Service>, interrupt: AbortController): v
 /** A failed start is reported where it is awaited. */
 function ignore(): void {}
 
-/** A thread that waits for a disk would hold up process.exit too. */
+/** A thread that waits for a disk would block even process.exit, so the process kills itself then. */
 function exit(status: number, service: Service | undefined): never {
   if (service?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
   process.exit(status)
@@ -105,13 +105,13 @@ ${lines.join('')}${describeBackend(config)}${describeRedis(config)}  bundle  ${d
 ${describeTrial(config, service)}`
 }
 
-/** A unix socket as gRPC clients and many others write it. */
+/** Writes a unix socket as gRPC clients and many others do. */
 function urlOf(address: ListenAddress, { host = 'localhost' }: ServerConfig): string {
   if (isUnixSocket(address)) return `unix:${address.path}`
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
 }
 
-/** curl speaks HTTP alone: where only gRPC is served there is nothing to show. */
+/** The example uses curl, which does not speak gRPC, so there is none if only gRPC is served. */
 function describeTrial(config: ServerConfig, { addresses }: Service): string {
   const port = addresses.get('main')
   if (port !== undefined) return `  try     ${exampleCommand(config, urlOf(port, config))}\n`
@@ -150,14 +150,14 @@ function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig
   return `version ${bundle.version} from the cache, ${configCacheFile}\n          ${place}: ${status.problem}`
 }
 
-/** How much a heap may grow beyond what was in use after the last collection, before the next one begins. */
+/** How far the heap may grow beyond what was in use after the last collection before the next one starts. */
 const GROWTH_PERCENT = 30
 
 /**
- * Each bundle leaves the plan of the one before it behind, in each worker. Where memory is plenty, V8 lets a heap grow to four times what
- * is in use before it collects the old generation: a service that needs 300 MB went up to 2 GB and back. Collecting earlier costs little:
- * it is done beside the thread that serves, which makes hardly anything that lives long. It holds for all threads from then on. Not to be called
- * before the start is over: what a start loads stays, and collecting again and again on the way took a tenth of its time.
+ * Each new bundle leaves the previous plan behind as garbage, in each worker. If memory is plentiful, V8 lets a heap grow to four times what is in
+ * use before it collects the old generation: a service that needs 300 MB went up to 2 GB and back. Collecting earlier costs little, because it runs
+ * beside the serving thread, which creates few long-lived objects. The flag applies to all threads from then on. It must not be set before the start
+ * is over: what a start loads stays in use, and repeated collections took a tenth of its time.
  */
 export function boundHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`)

@@ -7,7 +7,7 @@ import { readingProblem, writingProblem } from './file-problem.ts'
 import { KEYGEN_HELP, SIGN_HELP } from './help.ts'
 import { readBundleFile } from './read-bundle.ts'
 
-/** Signs bundles. One that no instance would load is not signed: the mistake shows here, not in a fleet. */
+/** Signs bundles. A bundle that no instance would load is not signed, so that the mistake shows here and not in a fleet. */
 export async function sign(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
@@ -75,7 +75,7 @@ async function signFile(file: string, key: KeyObject, isToStdout: boolean): Prom
   return true
 }
 
-/** Makes a key pair in two files that were not there. */
+/** Creates a key pair in two new files. */
 export async function keygen(args: string[]): Promise<number> {
   const name = readName(args)
   if (typeof name === 'number') return name
@@ -87,7 +87,7 @@ export async function keygen(args: string[]): Promise<number> {
   const publicText = publicKeyText(publicKey)
   if (!(await writeNew(`${name}.key`, privateKey.export({ format: 'pem', type: 'pkcs8' }), 0o600))) return 1
   if (!(await writeNew(`${name}.pub`, `${publicText}\n`, 0o644))) {
-    await rm(`${name}.key`) // half a pair is of no use, and would stand in the way of the next try
+    await rm(`${name}.key`) // half a pair is useless and would block the next attempt
     return 1
   }
   process.stdout.write(`private key  ${name}.key   sign with it: edge sign --key ${name}.key BUNDLE; keep it secret
@@ -113,7 +113,7 @@ function readName(args: string[]): string | number {
   return 1
 }
 
-/** `keys/.key` would be a hidden file, and `keys.key` not where it was meant to be. */
+/** A directory is refused: `keys/.key` would be a hidden file, and `keys.key` would not be in the directory. */
 async function isDirectory(name: string): Promise<boolean> {
   return name.endsWith('/') || ((await stat(name).catch(() => undefined))?.isDirectory() ?? false)
 }

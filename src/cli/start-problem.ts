@@ -7,7 +7,7 @@ import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
 import { writingProblem } from './file-problem.ts'
 
-/** Why `edge serve` cannot start, as a sentence about the setting at fault. Undefined: the program is at fault. */
+/** Says why `edge serve` cannot start, as a sentence about the setting at fault. Returns undefined if the program is at fault. */
 export function startProblem(config: ServerConfig, error: Error): string | undefined {
   if (error instanceof StateInUse || error instanceof StateFault) return `EDGE_STATE_FILE: ${error.message}`
   if (error instanceof DecisionLogFault) return `EDGE_DECISION_LOG: cannot write ${error.path}: ${writingProblem(error.cause)}`
@@ -20,16 +20,16 @@ export function startProblem(config: ServerConfig, error: Error): string | undef
   return listenProblem(error, { setting, address: describeAddress(address(config)!), hostSetting: 'EDGE_HOST', host: config.host })
 }
 
-/** What is to be changed when a listener cannot be opened, and what it was set to. */
+/** The settings to change if a listener cannot be opened, and their values. */
 export interface ListenSettings {
   readonly setting: string
-  /** As in "port 8080". */
+  /** Description of the address, such as "port 8080". */
   readonly address: string
   readonly hostSetting: string
   readonly host: string | undefined
 }
 
-/** Why a listener cannot be opened, as a sentence about the setting at fault. Undefined: that is not what is wrong. */
+/** Says why a listener cannot be opened, as a sentence about the setting at fault. Returns undefined for any other error. */
 export function listenProblem(error: Error, settings: ListenSettings): string | undefined {
   const { setting, address, hostSetting, host } = settings
   const { code, syscall } = error as NodeJS.ErrnoException

@@ -20,7 +20,7 @@ const MODES: readonly (string | undefined)[] = ['decision_service', 'reverse_pro
 
 interface ValidateArguments {
   readonly files: readonly string[]
-  /** Undefined: only what holds in every mode is said. */
+  /** If undefined, notes about decision_service are printed as for that mode, which they name. */
   readonly mode: string | undefined
 }
 
@@ -42,7 +42,7 @@ function readArguments(args: string[]): ValidateArguments | number {
   return 1
 }
 
-/** `storeBytes`: undefined if the setting is not valid. */
+/** `storeBytes` is undefined if the setting is invalid. */
 async function validateFile(file: string, mode: string | undefined, storeBytes: number | undefined): Promise<boolean> {
   const read = await readBundleFile(file)
   if (read === undefined) return false

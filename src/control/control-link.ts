@@ -1,10 +1,10 @@
 import { ApiError } from '../admin/api/api-error.ts'
 import { type CallResult, type ControlCallName, type ControlCalls, resultAnswer } from './control-calls.ts'
 
-/** A main thread that takes longer than this waits for a disk or a network that does not answer. */
+/** A main thread that takes longer than this is waiting for a disk or a network that does not respond. */
 const TIMEOUT_MS = 10_000
 
-/** A worker's side of what it asks the main thread for operators. */
+/** A worker's side of the calls that it makes to the main thread on behalf of operators. */
 export class ControlLink {
   readonly #send: (call: number, name: ControlCallName, ask: unknown) => void
   readonly #open = new Map<number, { resolve: (answer: unknown) => void; reject: (error: unknown) => void; timer: NodeJS.Timeout }>()
@@ -26,7 +26,7 @@ export class ControlLink {
     })
   }
 
-  /** The main thread's answer has come. */
+  /** The main thread has answered a call. */
   note(call: number, result: CallResult): void {
     const open = this.#open.get(call)
     if (open === undefined) return

@@ -25,29 +25,29 @@ import { FleetOverrides } from './overrides/fleet-overrides.ts'
 
 export interface FleetControlParts {
   readonly link: Pick<RedisLink, 'run' | 'firstUse' | 'close'>
-  /** Of all keys. */
+  /** Prefix of all keys in Redis. */
   readonly prefix: string
   readonly map: OverrideMap
   readonly clock: Clock
   readonly logger: Logger
-  /** `all`: for workers that start later. */
+  /** `all` is for workers that start later. */
   readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 
-/** How often Redis is asked. An override or a reset of another instance is known here after that time and a round trip. */
+/** Interval of polls. Another instance's override or reset is known here after this time and a round trip. */
 const POLL_MS = 400
-/** How long a start waits for Redis. */
+/** How long the start waits for Redis. */
 const FIRST_USE_MS = 2000
-/** Entries of one call: few enough that decisions on the same Redis do not slow down. */
+/** Entries per call, few enough not to slow down decisions on the same Redis. */
 const BATCH = 200
 
-/** The main thread's part in a fleet: what operators have changed at any instance. Nothing that requests wait for. */
+/** The main thread's part in a fleet: changes that operators made on any instance. Requests never wait for it. */
 export class FleetControl implements OverrideStorage {
   readonly #parts: FleetControlParts
   readonly #script: ControlScript
   readonly #clock = new RedisClock()
   readonly #overrides: FleetOverrides
-  /** By key, as many as Redis keeps: the oldest first. */
+  /** Resets by key, the oldest first, as many as Redis keeps. */
   readonly #resets = new Map<string, AnnouncedReset>()
   #epoch = newEpoch()
   #latestMs = 0
@@ -56,7 +56,7 @@ export class FleetControl implements OverrideStorage {
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   #refusal: string | undefined
-  /** What workers know, as text. */
+  /** The last announcement to the workers, as text. */
   #announced = ''
 
   constructor(parts: FleetControlParts) {
@@ -65,7 +65,7 @@ export class FleetControl implements OverrideStorage {
     this.#overrides = new FleetOverrides({ ...parts, script: this.#script, redisClock: this.#clock })
   }
 
-  /** Done when what operators have changed before is known, or when Redis has been waited for long enough. */
+  /** Resolves when earlier changes by operators are known, or after waiting FIRST_USE_MS for Redis. */
   async start(): Promise<void> {
     await this.#parts.link.firstUse(FIRST_USE_MS)
     await this.#poll()
@@ -81,7 +81,7 @@ export class FleetControl implements OverrideStorage {
     return result
   }
 
-  /** This instance made them. They are known from now on, and written back if Redis loses them. */
+  /** Notes resets that were made at this instance; they are written back if Redis loses them. */
   noteResets(resets: readonly AnnouncedReset[]): undefined {
     const fresh = this.#noteResets(resets, this.wallMs())
     if (fresh.length > 0) this.#announce(fresh)
@@ -95,7 +95,7 @@ export class FleetControl implements OverrideStorage {
     return this.#overrides.wallMs()
   }
 
-  /** Redis has it, and every instance writes it back if Redis loses it. */
+  /** An override in Redis is durable: every instance writes it back if Redis loses it. */
   isDurable(): boolean {
     return true
   }
@@ -133,19 +133,19 @@ export class FleetControl implements OverrideStorage {
     this.#epoch = news.epoch
     this.#lastChanges = { overrides: news.overrides.lastChange, resets: news.resets.lastChange }
     const found = resetsOf(news.resets)
-    // Another instance has written back what Redis lost, and had not heard of all.
+    // Another instance has written back what Redis lost, without knowing everything that this instance knows.
     const hasLaterReset = found.some(({ key, momentMs }) => (this.#resets.get(key)?.momentMs ?? 0) > momentMs)
     const hasLaterOverride = this.#overrides.merge(news.overrides.entries)
     const resets = this.#noteResets(found, news.wallMs)
     const hasMore = [news.overrides, news.resets].some(({ entries }) => entries.length >= POLL_COUNT)
-    // Until all is read, an override may be missing that is older than the latest one.
+    // Until everything is read, an override older than the latest one may be missing.
     if (!hasMore) this.#latestMs = Math.max(this.#latestMs, news.latestMs)
     this.#announce(resets)
     if (isLost || hasLaterReset || hasLaterOverride) await this.#writeBack()
     return hasMore
   }
 
-  /** Whether Redis lacks what this instance knows: it was flushed, restarted, or failed over to a replica that was behind. */
+  /** Whether Redis lacks something that this instance knows, because it was flushed, restarted, or failed over to a stale replica. */
   #isLost({ epoch, latestMs, overrides, resets }: ControlNews): boolean {
     const hasKnown = this.#lastChanges.overrides !== '0' || this.#lastChanges.resets !== '0'
     if (hasKnown && epoch !== this.#epoch) return true
@@ -161,7 +161,7 @@ export class FleetControl implements OverrideStorage {
     }
   }
 
-  /** Returns those that were not known. */
+  /** Returns the resets that were not known before. */
   #noteResets(resets: readonly AnnouncedReset[], wallMs: number): AnnouncedReset[] {
     for (const [key, { forgetMs }] of this.#resets) if (forgetMs <= wallMs) this.#resets.delete(key)
     const fresh: AnnouncedReset[] = []
@@ -195,7 +195,7 @@ export class FleetControl implements OverrideStorage {
     this.#parts.logger.info({ event: 'desk_shared' }, 'overrides and resets are shared with other instances again')
   }
 
-  /** Logs once that Redis refuses. That it is unreachable, the workers log. */
+  /** Logs once per reason that Redis refuses. Workers log that it is unreachable. */
   #noteFailure(error: unknown): void {
     if (error instanceof LinkError && error.outcome !== 'refused') return
     const reason = error instanceof Error ? error.message : String(error)
@@ -206,12 +206,12 @@ export class FleetControl implements OverrideStorage {
   }
 }
 
-/** Those that are ours. */
+/** Entries that are not in our format are left out. */
 function resetsOf({ entries }: ControlChanges): AnnouncedReset[] {
   return entries.map(([key, text]) => resetOf(key, text)).filter((reset) => reset !== undefined)
 }
 
-/** Of `since key`. Undefined while it is not in Redis, or not one of ours. */
+/** Parses `since key`. Returns undefined while the key is not in Redis yet, or if it is not in our format. */
 function keyWords(text: string): readonly [number, number] | undefined {
   const [, since, high, low] = /^(\S+) ([0-9a-f]{8})([0-9a-f]{8})$/.exec(text) ?? []
   return since === undefined || since === '0' ? undefined : [Number.parseInt(high!, 16) | 0, Number.parseInt(low!, 16) | 0]
@@ -222,15 +222,15 @@ export interface OpenFleetControlParts {
   readonly map: OverrideMap
   readonly clock: Clock
   readonly logger: Logger
-  /** Real time unless a test holds it. */
+  /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly deadlines?: Deadlines | undefined
   readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 
-/** How long an operator waits for Redis. No request of a client does. */
+/** The least time that an operator waits for Redis. Requests of clients never wait for this connection. */
 const TIMEOUT_MS = 1000
 
-/** The main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
+/** Opens the main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
 export function openFleetControl(address: RedisAddress, { config, deadlines, ...parts }: OpenFleetControlParts): FleetControl {
   const { redisPrefix: prefix, redisTimeoutMs } = config
   const script = counterScript()

@@ -15,12 +15,12 @@ export interface InstanceParts {
   readonly workers: { readonly configured: number; readonly alive: number }
   readonly bundle: AppliedBundle | undefined
   readonly stateFile: { readonly path: string; readonly savedAtMs: number | undefined } | undefined
-  /** The override, if one stops all enforcement. */
+  /** The override that stops all enforcement, if there is one. */
   readonly shadowAll: OverrideJson | undefined
   readonly problems: Problems
 }
 
-/** What the main thread knows of the instance, for operators. */
+/** Describes the instance for operators, as far as the main thread knows it. */
 export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, shadowAll, problems }: InstanceParts): InstanceStatus {
   return {
     uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
@@ -39,11 +39,11 @@ function timeText(ms: number | undefined): string | null {
 export interface BundleParts {
   readonly active: AppliedBundle | undefined
   readonly lastUpdate: BundleUpdate | undefined
-  /** Undefined where no source was named. */
+  /** Undefined if no source was named. */
   readonly source: SourceStatus | undefined
 }
 
-/** The active bundle, the one before it and what changed between them, and the source that is asked for the next one. */
+/** Describes the active bundle, the one before it, what changed between them, and the source of the next one. */
 export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleReportJson {
   return {
     bundle: active === undefined ? null : appliedJson(active),
@@ -53,7 +53,7 @@ export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleR
   }
 }
 
-/** As the status has it, too. */
+/** The status shows the bundle in this form, too. */
 function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedBundle): BundleJson {
   return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
 }
@@ -72,13 +72,13 @@ export interface TopControlParts {
   readonly clock: Clock
   readonly startedMs: number
   readonly workers: number
-  /** Returns the reports of those that answer in time. */
+  /** Returns the reports of the workers that answer in time. */
   readonly askWorkers: (filter: TopFilter) => Promise<readonly TopReport[]>
-  /** A worker that dies takes its counts along. */
+  /** When a worker last died, on the monotonic clock: its counts were lost with it. */
   readonly lastDeathMs: () => number
 }
 
-/** Asks all workers, and merges what those know that answer in time. */
+/** Asks all workers and merges the reports of those that answer in time. */
 export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<TopJson> {
   const { clock, startedMs } = parts
   const reports = await parts.askWorkers(filter)

@@ -1,23 +1,23 @@
 import type { ProblemJson } from '../admin/api/instance-types.ts'
 
-/** A line of the log: its event, its `msg`, and its other fields. */
+/** A line of the log: its event, its `msg` and its other fields. */
 export interface LogEvent {
   readonly event: string
   readonly [field: string]: unknown
 }
 
 interface ProblemKind {
-  /** The field that tells problems of one kind apart; undefined where there is only one. */
+  /** The field that tells problems of one kind apart; undefined if there can be only one. */
   readonly by?: string
-  /** The event that ends it. Undefined: nothing says when it is over, and it passes if it is not reported again for a while. */
+  /** Events that end the problem. If undefined, no event does, and it passes if it is not reported again for a while. */
   readonly endedBy?: readonly string[]
-  /** Each worker reports it for itself, in the field `worker`. */
+  /** Whether each worker reports the problem for itself, with its number in the field `worker`. */
   readonly isOfWorker?: true
 }
 
 const BUNDLE_GOOD = ['bundle_applied', 'bundle_unchanged']
 
-/** Events that report a problem. Those that give advice, or report what is done and over, are not among them. */
+/** Events that report a problem. Those that give advice or report something finished are not among them. */
 const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
   Object.entries<ProblemKind>({
     bundle_refused: { endedBy: [...BUNDLE_GOOD, 'bundle_unreadable'] },
@@ -56,26 +56,26 @@ for (const [code, { endedBy = [] }] of KINDS) {
 /** The events that report a problem. */
 export const PROBLEM_CODES: ReadonlySet<string> = new Set(KINDS.keys())
 
-/** The events that `Problems` must see. */
+/** The events that `Problems` must see: those that report problems and those that end them. */
 export const PROBLEM_EVENTS: ReadonlySet<string> = new Set([...PROBLEM_CODES, ...ENDED_BY.keys()])
 
-/** How long a problem without an end is shown after the last report. Longer than the pause between two reports of any event. */
+/** How long a problem without an ending event is shown after its last report. It exceeds the pause between two reports of any event. */
 const PASSES_MS = 2 * 60_000
-/** More than a service can have; what comes beyond is not shown. */
+/** More than a service can have; problems beyond this are not shown. */
 const MAX_REPORTS = 200
 const MAX_MESSAGE_CHARACTERS = 500
 
 interface Report {
   readonly code: string
   readonly subject: string
-  /** Of a worker's own report; else 0. */
+  /** The reporting worker if `isOfWorker`; else 0. */
   readonly worker: number
   readonly sinceMs: number
   lastMs: number
   message: string
 }
 
-/** What is wrong now, gathered from the events of the log of all threads. */
+/** Current problems, gathered from the log events of all threads. */
 export class Problems {
   readonly #reports = new Map<string, Report>()
 
@@ -94,7 +94,7 @@ export class Problems {
     this.#reports.set(key, { code: line.event, subject, worker, sinceMs, lastMs: wallMs, message: messageOf(line) })
   }
 
-  /** The oldest first. What several workers report is one problem, since the first report. */
+  /** Lists problems, the oldest first. If several workers report the same one, it is listed once, since its first report. */
   list(wallMs: number): ProblemJson[] {
     this.#removePassed(wallMs)
     const first = new Map<string, Report>()
@@ -108,7 +108,7 @@ export class Problems {
       .map(({ code, message, sinceMs }) => ({ code, message, since: new Date(sinceMs).toISOString() }))
   }
 
-  /** Its connections and what it knew are gone with it. */
+  /** The worker's own reports end with it, because its connections are gone. */
   #forgetWorker(worker: unknown): void {
     for (const [key, report] of this.#reports) if (report.worker === worker) this.#reports.delete(key)
   }
@@ -133,7 +133,7 @@ function identityOf(code: string, line: LogEvent): { subject: string; worker: nu
   return { subject: by === undefined ? '' : String(line[by]), worker }
 }
 
-/** What the line says, and why. */
+/** Returns the line's message and its reason. */
 function messageOf(line: LogEvent): string {
   const { msg = line.event, reason, problem, problems, error, err } = line
   const [firstProblem] = Array.isArray(problems) ? (problems as unknown[]) : []

@@ -6,7 +6,7 @@ import { CounterFamily, type Series } from '../telemetry/metrics/metric-families
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Clock } from '../time/clock.ts'
 
-/** As `--help` and the documentation have it. */
+/** `--help` and the documentation state this interval, too. */
 const INTERVAL_MS = 5000
 const SLOW_MS = 2000
 const PATIENCE_MS = 5000
@@ -17,13 +17,13 @@ export interface StateKeeperParts {
   readonly metrics: MetricMemory
   readonly logger: Logger
   readonly clock: Clock
-  /** How long after each save the next one begins. */
+  /** Pause between the end of a save and the next one. */
   readonly intervalMs?: number
-  /** How long an operator waits for a disk. */
+  /** How long an operator waits for the disk. */
   readonly patienceMs?: number
 }
 
-/** Saves the counters every few seconds and at the end. A save that fails changes nothing, is logged, and is tried again. */
+/** Saves the counters every few seconds and at shutdown. A save that fails leaves the file as it was, is logged, and is retried. */
 export class StateKeeper {
   readonly #parts: StateKeeperParts
   readonly #saved: Series
@@ -49,7 +49,7 @@ export class StateKeeper {
     this.#lastSaveCounters = new CounterFamily(parts.metrics, 'edge_state_last_save_counters').series()
   }
 
-  /** Saves at once, so that a disk that takes nothing shows, and then again and again, a while after each save ended. */
+  /** Saves at once, so that an unusable disk shows early, and then repeatedly, with a pause after each save. */
   start(): void {
     void this.#saveAndRest()
   }
@@ -58,23 +58,23 @@ export class StateKeeper {
     return this.#parts.file.path
   }
 
-  /** When the last save ended well; undefined before the first. */
+  /** When the last successful save ended, on the wall clock; undefined before the first. */
   get savedAtMs(): number | undefined {
     return this.#savedAtMs
   }
 
-  /** Whether a save takes so long that the disk may never answer. */
+  /** Whether a save has taken so long that the disk may never respond. */
   get isSlow(): boolean {
     const nowMs = this.#parts.clock.nowMs()
     return [...this.#open].some(({ beganMs }) => nowMs - beganMs > SLOW_MS)
   }
 
-  /** What was there before this moment of the monotonic clock is in the file. */
+  /** Everything up to this time of the monotonic clock is in the file. */
   get savedUpToMs(): number {
     return this.#savedUpToMs
   }
 
-  /** Saves what is there at the time of the call. Returns whether it is in the file; why not is in the log. Does not wait for a disk that hangs. */
+  /** Saves the current state. Returns whether it is in the file; the log has the reason if not. Gives up waiting for a hung disk. */
   async saveNow(): Promise<boolean> {
     if (this.#isClosed) return false
     const timer = new AbortController()
@@ -84,7 +84,7 @@ export class StateKeeper {
     return isSaved
   }
 
-  /** The last save, when nothing is taken any more. */
+  /** Makes the last save, once nothing is taken from counters any more. */
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
@@ -92,7 +92,7 @@ export class StateKeeper {
     await this.#lock.release()
   }
 
-  /** One look for all saves that are under way: the second to lock again would meet the first. */
+  /** All saves under way share one check of the lock: if two of them locked again, the second would run into the first one's lock. */
   #keepLock(): Promise<void> {
     this.#locking ??= this.#lockAgainIfLost().finally(() => {
       this.#locking = undefined
@@ -113,7 +113,7 @@ export class StateKeeper {
     this.#timer = setTimeout(() => void this.#saveAndRest(), this.#parts.intervalMs ?? INTERVAL_MS).unref()
   }
 
-  /** Returns whether it succeeded. */
+  /** Returns whether the save succeeded. */
   async #save(isLast = false): Promise<boolean> {
     const { file, logger, clock } = this.#parts
     const save = { beganMs: clock.nowMs() }
@@ -132,7 +132,7 @@ export class StateKeeper {
     } catch (error) {
       this.#failed.count++
       const { message } = error as Error
-      // Once for each change of the reason, and once more in the end
+      // A failure is logged once for each change of the reason, and once more at shutdown.
       if (message !== this.#problem || isLast) {
         logger.error(
           { event: 'state_not_saved', path: file.path, reason: message },

@@ -6,7 +6,7 @@ import type { BundleInfo } from '../policy/plan.ts'
 import type { PublishedEvent } from '../telemetry/events/published-events.ts'
 import type { CallResult, ControlCallName, FleetNews, WorkerCallName } from './control-calls.ts'
 
-/** What the supervisor sends to a worker. */
+/** Messages from the supervisor to a worker. */
 export type ToWorker =
   | { readonly type: 'ip_file'; readonly file: IpFile }
   | {
@@ -14,41 +14,41 @@ export type ToWorker =
       readonly generation: number
       readonly bundle: SharedBundle
       readonly info: BundleInfo
-      /** Since when each counter's limit holds. */
+      /** Since when each counter's limit applies, on the monotonic clock. */
       readonly sincesMs: Float64Array
     }
-  /** The bundle that was prepared last is active in all workers. */
+  /** The bundle that was prepared last is now active in all workers. */
   | { readonly type: 'plan_active' }
-  /** The worker replies 'up' at once, and 'ready' when everything sent before is done. */
+  /** The worker replies 'up' at once, and 'ready' when it has handled everything that was sent before. */
   | { readonly type: 'get_ready' }
   | { readonly type: 'listen'; readonly listener: ListenerName; readonly target: ListenTarget }
-  /** Of the overrides that are in force, or will be. */
+  /** A change of the overrides that are in force or will be. */
   | { readonly type: 'overrides'; readonly change: OverridesChange }
-  /** What other instances of the fleet have changed. */
+  /** Changes that were made anywhere in the fleet. */
   | { readonly type: 'fleet'; readonly news: FleetNews }
   | { readonly type: 'control_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
-  /** For those who watch events here. The worker replies 'events_taken'. */
+  /** Events for those who watch at this worker. The worker replies 'events_taken'. */
   | EventsMessage
   | { readonly type: 'events_taken' }
   | { readonly type: 'decision_lines_taken' }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
-/** What a worker sends to the supervisor. */
+/** Messages from a worker to the supervisor. */
 export type FromWorker =
   | { readonly type: 'prepared'; readonly generation: number; readonly problem: string | undefined }
   | { readonly type: 'up' }
   | { readonly type: 'ready' }
   | { readonly type: 'listening'; readonly listener: ListenerName; readonly address: ListenAddress }
   | { readonly type: 'cannot_listen'; readonly listener: ListenerName; readonly error: ListenError }
-  /** For an operator, see `control/control-calls`. */
+  /** A call on behalf of an operator, see `control/control-calls`. */
   | { readonly type: 'control_call'; readonly call: number; readonly name: ControlCallName; readonly ask: unknown }
   | { readonly type: 'worker_answer'; readonly call: number; readonly result: CallResult }
-  /** What happened here. The supervisor replies 'events_taken'. */
+  /** Events of this worker. The supervisor replies 'events_taken'. */
   | EventsMessage
   | { readonly type: 'events_taken' }
-  /** For EDGE_DECISION_LOG; `dropped` more did not fit. The supervisor replies 'decision_lines_taken'. */
+  /** Lines for EDGE_DECISION_LOG; `dropped` more did not fit. The supervisor replies 'decision_lines_taken'. */
   | { readonly type: 'decision_lines'; readonly lines: string; readonly dropped: number }
   | { readonly type: 'closed' }
 
@@ -57,7 +57,7 @@ interface EventsMessage {
   readonly events: readonly PublishedEvent[]
 }
 
-/** As much of an error as gets from one thread to another. */
+/** The parts of an error that can be sent between threads. */
 export interface ListenError {
   readonly message: string
   readonly code: string | undefined

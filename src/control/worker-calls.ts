@@ -1,14 +1,14 @@
 import type { CallResult, WorkerCallName, WorkerCalls } from './control-calls.ts'
 
-/** A worker that is busier than this is left out. */
+/** A worker that takes longer than this to answer is left out. */
 const TIMEOUT_MS = 1000
 
-/** The main thread's side of what it asks all workers. */
+/** The main thread's side of the calls that it makes to all workers. */
 export class OpenWorkerCalls {
   readonly #open = new Map<number, OpenCall>()
   #calls = 0
 
-  /** Returns the answers of those workers that gave one in time. */
+  /** Returns the answers of the workers that gave one in time. */
   askAll<Name extends WorkerCallName>(
     name: Name,
     ask: WorkerCalls[Name]['ask'],
@@ -23,7 +23,7 @@ export class OpenWorkerCalls {
         clearTimeout(timer)
         resolve(answers as WorkerCalls[Name]['answer'][])
       }
-      // If this thread stood still, answers may be there that were not read yet.
+      // If this thread was blocked, answers may have arrived that it has not read yet.
       const timer = setTimeout(() => setImmediate(() => setImmediate(end)), TIMEOUT_MS).unref()
       this.#open.set(call, { missing: new Set(workers), answers, end })
       for (const worker of workers) send(worker, call, name, ask)
@@ -38,7 +38,7 @@ export class OpenWorkerCalls {
     if (open.missing.size === 0) open.end()
   }
 
-  /** A worker is gone: nobody waits for it. */
+  /** A worker has ended, so its answers are no longer waited for. */
   leave(worker: number): void {
     for (const open of [...this.#open.values()]) if (open.missing.delete(worker) && open.missing.size === 0) open.end()
   }

@@ -21,7 +21,7 @@ import { AdminSessions } from '../sessions/admin-sessions.ts'
 import { LinkError } from '../store/redis/link/call.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
-/** The admin API of a worker. `config` has a token. `explain`: as its mode responds. */
+/** Creates the admin API of a worker. `config` must have an admin token; `explain` must answer as the current mode does. */
 export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
   const { wrongTokens, adminLogouts, logger, clock } = parts
   const { adminToken, trustedProxies } = config
@@ -35,7 +35,7 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
   ])
 }
 
-/** Everything below `/admin/v1/` that need not know who asks. */
+/** Routes below `/admin/v1/` that need not know who asks. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
   const { engine, control, reservations } = parts
   yield statusRoute(config, parts)
@@ -84,7 +84,7 @@ function* readListed(texts: readonly string[]): Generator<ListedOverride> {
   for (const text of texts) yield JSON.parse(text)
 }
 
-/** For operators. If the outcome is unknown, returns why; if Redis did not do it, rejects with an ApiError. */
+/** Resets counters for an operator. If the outcome is unknown, returns why; if Redis did not do it, rejects with an ApiError. */
 export async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
   try {
     return await engine.reset(name)

@@ -33,23 +33,23 @@ export interface FleetParts {
   readonly reservations: ReservationMemory
   readonly clock: Clock
   readonly logger: Logger
-  /** Real time unless a test holds it. */
+  /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly deadlines?: Deadlines | undefined
 }
 
-/** How long a start waits for Redis. */
+/** How long a starting worker waits for Redis. */
 const FIRST_USE_MS = 2000
 
-/** How often settlements are tried that could not be sent. */
+/** Interval at which settlements that could not be sent are retried. */
 const RESEND_MS = 500
 
-/** How often an instance corrects its own counts by what others have settled. */
+/** Interval at which an instance corrects its own counts by what other instances have settled. */
 const CORRECT_MS = 1000
 
-/** A worker's part in a fleet: its connection to Redis, the store on it, and what the operator hears of them. */
+/** A worker's part in a fleet: its connection to Redis, the store on it, and their metrics and log lines. */
 export class Fleet {
   readonly store: FleetStore
-  /** Which reservations are settled, for all instances. */
+  /** Marks of settled reservations, shared by all instances. */
   readonly marks: SharedMarks
   readonly #link: RedisLink
   readonly #shared: SharedCounters
@@ -63,7 +63,7 @@ export class Fleet {
   readonly #sending: NodeJS.Timeout
   readonly #correcting: NodeJS.Timeout | undefined
   readonly #logouts: SharedLogouts[] = []
-  /** When each open circuit opened. */
+  /** When each open circuit opened, by node, on the monotonic clock. */
   readonly #openSinceMs = new Map<string, number>()
 
   constructor(address: RedisAddress, { config, worker, local, metricMemory, control, reservations, clock, logger, deadlines }: FleetParts) {
@@ -74,7 +74,7 @@ export class Fleet {
     this.#prefix = prefix
     this.#failureMode = failureMode
     this.#clock = clock
-    // Each worker has a connection of its own.
+    // Each worker has its own connection, so its log lines name the worker.
     this.#logger = logger.child({ worker })
     this.#link = new RedisLink({
       address,
@@ -118,40 +118,40 @@ export class Fleet {
     }
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, announce, failureMode, clock, listener })
     this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
-    // One worker is enough: all count in the same memory.
+    // One worker is enough, because all workers count in the same memory.
     const isCorrecting = config.mode === 'decision_service' && worker === 1
     this.#correcting = isCorrecting
       ? setInterval(() => corrections.isExpected() && void corrections.apply(), CORRECT_MS).unref()
       : undefined
   }
 
-  /** Done when Redis can be asked for the first time, or has been waited for long enough. */
+  /** Resolves when Redis can be used for the first time, or after FIRST_USE_MS. */
   firstUse(): Promise<void> {
     return this.#link.firstUse(FIRST_USE_MS)
   }
 
-  /** What other instances have changed. */
+  /** Notes which changes of overrides this instance knows, and the resets that were announced. */
   note({ changes, resets }: FleetNews): void {
     this.#overrides.use(changes)
     this.store.noteResets(resets)
   }
 
-  /** Of all threads. */
+  /** Whether no thread of this process has an open circuit. */
   isConnected(): boolean {
     return !this.#metrics.hasOpenCircuits()
   }
 
-  /** Logouts of debug sessions on all instances, where this process knows of its own. */
+  /** Shares logouts from debug sessions with all instances. `own` holds those that this process knows. */
   shareLogouts(own: Logouts): Logouts {
     return this.#share(own, 'logouts', DEBUG_SESSION_S)
   }
 
-  /** The same of operators' sessions. */
+  /** Shares logouts from operators' sessions with all instances. `own` holds those that this process knows. */
   shareAdminLogouts(own: Logouts): Logouts {
     return this.#share(own, 'admin-logouts', ADMIN_SESSION_S)
   }
 
-  /** What is leased and not used goes back first. */
+  /** Gives back unused leased tokens before the connection is closed. */
   async close(): Promise<void> {
     clearInterval(this.#sending)
     clearInterval(this.#correcting)
@@ -199,10 +199,10 @@ export class Fleet {
   }
 }
 
-/** Longer than a reservation can be settled, by clocks that differ a little. From a clock that is ahead of ours, it can for longer. */
+/** Longer than the two hours in which a reservation can be settled, for clocks that differ a little. It is extended if the issuer's clock is ahead of ours. */
 const KEPT_MS = 130 * 60 * 1000
 
-/** Marks in Redis, for all instances: a bitmap for each worker and hour. */
+/** Settlement marks in Redis, shared by all instances: one bitmap for each worker and hour. */
 export class SharedMarks implements SettledMarks {
   readonly #script: ReservationScript
   readonly #prefix: string

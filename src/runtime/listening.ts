@@ -7,15 +7,15 @@ import type { BoundListeners } from './threads/shared-listeners.ts'
 import type { Supervisor } from './threads/supervisor.ts'
 import type { SharedSocket, WorkerHost } from './threads/worker-host.ts'
 
-/** How long request listeners stay closed for a bundle from a slow URL, where no other listener shows that the process is alive. */
+/** How long request listeners stay closed for a bundle from a slow URL if no other listener shows that the process is alive. */
 const FIRST_BUNDLE_UNSEEN_MS = 1000
 /** A wait for the first bundle that takes longer than this is logged. */
 const LOG_WAIT_MS = 3000
 
-/** A start that was told to end before its port was open; everything is closed again. The message is the reason. */
+/** A start that was interrupted before its ports were open; everything is closed by the time `startService` throws this. The message is the reason. */
 export class StartInterrupted extends Error {}
 
-/** Binds all listeners, or none: an error says which one it is about. Nothing is accepted yet. */
+/** Binds all listeners or none; an error has the name of the listener that failed. Connections are not accepted yet. */
 export async function bindListeners(config: ServerConfig, host: WorkerHost): Promise<BoundListeners> {
   const sockets = new Map<ListenerName, SharedSocket>()
   for (const name of openListeners(config)) {
@@ -40,8 +40,8 @@ export interface ListeningParts {
 }
 
 /**
- * Opens the listeners: what operators look at comes first, what requests come to when there is nothing more to wait for. Throws when workers die
- * again and again before that, and StartInterrupted when the start is to end.
+ * Opens the listeners: those for operators first, those for requests once there is nothing more to wait for. Throws if workers die repeatedly
+ * before that, and a StartInterrupted if the start is interrupted.
  */
 export async function listenWhenReady(context: StartContext, parts: ListeningParts): Promise<Map<ListenerName, ListenAddress>> {
   const { supervisor } = parts
@@ -55,7 +55,7 @@ export async function listenWhenReady(context: StartContext, parts: ListeningPar
   return new Map([...early, ...(await step(supervisor.open('ready')))])
 }
 
-/** Ends early when the start fails or is interrupted. */
+/** Waits for `work`, but rejects as soon as the start fails or is interrupted. */
 type Step = <Result>(work: Promise<Result>) => Promise<Result>
 
 /** Waits until the first bundle is active, or known to be missing, and the overrides are loaded. */
@@ -71,7 +71,7 @@ async function readiness(context: StartContext, { control, sources }: ListeningP
   try {
     await step(Promise.race([sources.firstLook, pause(waitMs)]))
     await step(control.started)
-    // One that has come is waited for, however long a busy machine takes to compile it.
+    // A bundle that has arrived is waited for, however long a busy machine takes to compile it.
     await step(sources.intake.offered)
   } finally {
     clearTimeout(logWait)
@@ -84,6 +84,6 @@ function rejectionOf(signal: AbortSignal): Promise<never> {
     if (signal.aborted) interrupt()
     else signal.addEventListener('abort', interrupt, { once: true })
   })
-  rejection.catch(() => {}) // it may come when the start is over
+  rejection.catch(() => {}) // it may reject after the start is over
   return rejection
 }

@@ -14,12 +14,12 @@ import type { StartContext } from './start-context.ts'
 import type { Supervisor } from './threads/supervisor.ts'
 import type { WorkerSlots } from './threads/worker-host.ts'
 
-/** What operators change while the service runs. */
+/** The parts of the control that operators use while the service runs. */
 export interface OpenControl {
   readonly overrides: OverrideControl
   /** Undefined without Redis. */
   readonly fleet: FleetControl | undefined
-  /** Resolves when the workers have been sent the overrides from before the start. */
+  /** Resolves when the overrides from before the start have been sent to the workers. */
   readonly started: Promise<void>
 }
 
@@ -31,7 +31,7 @@ export interface ControlParts {
   readonly stateKeeper: StateKeeper | undefined
 }
 
-/** The owner of the overrides, before the workers that it announces them to. There are none until `openControl` has loaded them. */
+/** Creates the owner of the overrides, before there are workers to announce them to. It is empty until `openControl` loads the overrides. */
 export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots): OverrideControl {
   return new OverrideControl({
     clock,
@@ -41,7 +41,7 @@ export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots
   })
 }
 
-/** Loads the overrides, and does not wait for them: Redis may be away, and what operators look at opens without it. */
+/** Starts to load the overrides without waiting for them: Redis may be unreachable, and the admin listener opens without it. */
 export async function openControl(context: StartContext, parts: ControlParts): Promise<OpenControl> {
   const { overrides } = parts
   const fleet = await openFleet(context, parts)
@@ -55,7 +55,7 @@ async function openFleet(
 ): Promise<FleetControl | undefined> {
   if (config.redis === undefined) return undefined
   const { openFleetControl } = await import('../control/fleet-control.ts')
-  /** After the overrides: a worker that says that it knows one must have it. */
+  /** Waits until the overrides have been announced: this news makes a worker claim that it knows them, so it must have them first. */
   const announceFleet = async (news: FleetNews, all: FleetNews): Promise<void> => {
     await overrides.allAnnounced()
     supervisor.announceFleet(news, all)
@@ -80,7 +80,7 @@ export interface ControlCallsParts {
   readonly sources: OpenSources
 }
 
-/** What the main thread answers when workers ask it on behalf of operators. */
+/** Handlers of the calls that workers make to the main thread on behalf of operators. */
 export function controlCalls({ config, clock }: StartContext, parts: ControlCallsParts): ControlHandlers {
   const { slots, supervisor, reports, stateKeeper, control, sources } = parts
   const { workers } = config

@@ -8,27 +8,27 @@ import { SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
 import type { WorkerSlots } from './threads/worker-host.ts'
 
-/** Where the main thread collects what the threads report. */
+/** The main thread's collectors of what the threads report. */
 export interface OpenReports {
   readonly problems: Problems
-  /** Undefined where there is no admin token, and so nobody who asks. */
+  /** Undefined if there is no admin token, and so nobody to ask for it. */
   readonly activity: ActivityControl | undefined
-  /** Undefined where nobody can watch events. */
+  /** Undefined if nobody can watch events. */
   readonly events: EventHub | undefined
-  /** Undefined where EDGE_DECISION_LOG is not set. */
+  /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: DecisionLogFile | undefined
-  /** When the instance began to collect, on the monotonic clock. */
+  /** When the instance started to collect, on the monotonic clock. */
   readonly sinceMs: number
-  /** When the start fails. */
+  /** Closes everything here after a failed start. */
   abandon(): Promise<void>
 }
 
-/** Before anything else is opened: throws a DecisionLogFault where the decision log cannot be written. */
+/** Runs before anything else is opened. Throws a DecisionLogFault if the decision log cannot be written. */
 export async function checkReports({ config, diskTimeoutMs }: StartContext): Promise<void> {
   if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog, diskTimeoutMs)
 }
 
-/** From now on the main thread's own events are published. `slots`: the workers, which are told what was taken. */
+/** Opens the collectors; the main thread's own events are published from now on. Workers learn through `slots` that their batches were taken. */
 export async function openReports(context: StartContext, state: OpenState, slots: WorkerSlots): Promise<OpenReports> {
   const { config, logger, clock, tap } = context
   const { memory, metrics } = state

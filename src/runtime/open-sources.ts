@@ -10,17 +10,17 @@ import type { OpenState } from './open-state.ts'
 import type { StartContext } from './start-context.ts'
 import type { Supervisor } from './threads/supervisor.ts'
 
-/** Where bundles and IP data come from. */
+/** The sources of bundles and IP data. */
 export interface OpenSources {
   readonly intake: BundleIntake
-  /** Undefined where the settings name no source of bundles. */
+  /** Undefined if the settings name no source of bundles. */
   readonly bundle: BundleSource | undefined
-  /** Resolves when every source was looked at once. A bundle from the cache is active before its URL has answered. */
+  /** Resolves once the IP files were read and the bundle source was tried, or has made a bundle active: a cached one can be before its URL responds. */
   readonly firstLook: Promise<unknown>
   close(): Promise<void>
 }
 
-/** Begins to look at the sources; what they bring goes to the workers. The code for it is loaded while the workers load theirs. */
+/** Starts to watch the sources and sends what they bring to the workers. Its code is loaded while the workers load theirs. */
 export async function openSources(context: StartContext, state: OpenState, supervisor: Supervisor): Promise<OpenSources> {
   const { config, clock, logger } = context
   const [{ BundleIntake, withHostGaps }, { openBundleSource }, { followIpFiles }] = await Promise.all([
@@ -85,7 +85,7 @@ function newSignal(): Signal {
 
 const LOOK_MS = 1000
 
-/** Says so once for each block of the active bundle that has expired, at load or later. */
+/** Logs each block of the active bundle once when it has expired, at load or later. */
 class BlockExpiryWatch {
   readonly #logger: Logger
   readonly #wallMs: () => number
@@ -97,12 +97,12 @@ class BlockExpiryWatch {
     this.#wallMs = wallMs
   }
 
-  /** Those of the bundle that is active from now on. */
+  /** Watches the blocks of the bundle that has become active instead of the previous ones. */
   watch(expiries: readonly BlockExpiry[]): void {
     this.stop()
     this.#pending = expiries
     this.#look()
-    // Not one timer until the next: the wall clock may be set.
+    // It polls instead of setting a timer for the next expiry, because the wall clock may be set.
     if (this.#pending.length > 0) this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
@@ -123,20 +123,20 @@ class BlockExpiryWatch {
   }
 }
 
-/** Enough to show what happens; `edge validate` lists all. */
+/** Enough to show the problem; `edge validate` lists all rules. */
 const LOGGED_RULES = 50
 
-/** Says which rules of a bundle count requests for as long as a hold lasts, where nobody need report the end of a request. */
+/** Logs which concurrency rules may count a request for the whole of `hold_seconds`, because no gateway has to report its end. */
 function logHeldRules(limits: readonly NamedLimit[], logger: Logger): void {
   const rules = heldRules(limits).slice(0, LOGGED_RULES).map(heldRuleNote)
   if (rules.length === 0) return
   logger.warn({ event: 'holds_expire', rules }, 'concurrency rules count each request for hold_seconds, unless the gateway reports its end')
 }
 
-/** Enough to show what happens. */
+/** Enough to show the problem. */
 const LOGGED_POLICIES = 50
 
-/** Says which policies of a bundle cover nothing, because no listener carries calls of the rate limit service. */
+/** Logs which policies of a bundle cover nothing, because no listener serves the rate limit service. */
 function logUnservedDomains(policies: readonly string[], logger: Logger): void {
   if (policies.length === 0) return
   logger.warn(

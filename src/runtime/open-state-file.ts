@@ -7,16 +7,16 @@ import { readState, restoreInto, type SavedState, StateTooLarge, setAside } from
 import type { SharedTable } from '../store/table/shared-table.ts'
 import type { Clock } from '../time/clock.ts'
 
-/** As many as may be lost where the parts of the table are unevenly full. One that loses more is too small. */
+/** Share of the saved counters that may be lost because sets of the table fill unevenly. If more are lost, the table is too small. */
 const MAX_EVICTED_SHARE = 0.001
 
 export interface OpenedState {
   readonly lock: StateLock
   readonly file: StateFile
-  /** The saved one; where nothing was saved, the new one. */
+  /** The saved key, or the new one if nothing was saved. */
   readonly hashKey: readonly [number, number]
   readonly reservations: SavedReservations | undefined
-  /** Payloads of what was saved of overrides. */
+  /** Payloads of the saved override sections. */
   readonly overrides: readonly Buffer[]
 }
 

@@ -19,23 +19,23 @@ import type { Clock } from '../time/clock.ts'
 import { newSharedMemory, ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
 
-/** The memory that all threads share, filled with what the state file kept of the last run. */
+/** The memory that all threads share, with the counters of the last run if a state file kept them. */
 export interface OpenState {
   readonly memory: SharedMemory
   /** The main thread's view of the counters in that memory. */
   readonly table: SharedTable
   /** The main thread's lane of the metrics. */
   readonly metrics: MetricMemory
-  /** The state file and its lock; undefined where EDGE_STATE_FILE is not set. */
+  /** The state file and its lock; undefined if EDGE_STATE_FILE is not set. */
   readonly kept: Counters['kept']
-  /** Overrides as the state file has them. */
+  /** Overrides as payloads of the state file. */
   readonly savedOverrides: readonly Buffer[]
   readonly evictionWatch: EvictionWatch
-  /** Lets go of the state file without saving, when the start fails. */
+  /** Releases the state file without saving it, after a failed start. */
   abandon(): Promise<void>
 }
 
-/** Throws where the state file cannot be used, or the table is too large for this machine. */
+/** Throws if the state file cannot be used or the table is too large for this machine. */
 export async function openState({ config, clock, logger }: StartContext): Promise<OpenState> {
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
   const { buffer, hashKey, table, kept } = counters
@@ -50,7 +50,7 @@ export async function openState({ config, clock, logger }: StartContext): Promis
   return { memory, table, metrics, kept, savedOverrides: counters.overrides, evictionWatch, abandon }
 }
 
-/** Saves the state while the service runs, from `start` on. Undefined where there is no state file. Its code is loaded while the workers load theirs. */
+/** Creates what saves the state while the service runs, from `start` on; undefined without a state file. Its code is loaded while the workers load theirs. */
 export async function openStateKeeper({ logger, clock }: StartContext, { kept, metrics }: OpenState): Promise<StateKeeper | undefined> {
   if (kept === undefined) return undefined
   const { StateKeeper } = await import('../control/state-keeper.ts')
@@ -61,20 +61,20 @@ interface Counters {
   readonly buffer: SharedArrayBuffer
   readonly hashKey: readonly [number, number]
   readonly table: SharedTable
-  /** Where they are kept over a restart, and the right to do so. */
+  /** The state file, which keeps the counters over a restart, and its lock. */
   readonly kept: { readonly file: StateFile; readonly lock: StateLock } | undefined
-  /** What was saved of reservations. */
+  /** The saved reservation data. */
   readonly reservations: SavedReservations | undefined
-  /** Payloads of what was saved of overrides. */
+  /** Payloads of the saved override sections. */
   readonly overrides: readonly Buffer[]
 }
 
-/** The table that all threads share, with what was saved of it last time. Throws where the state file cannot be used. */
+/** Creates the table that all threads share, and restores what was saved of it. Throws if the state file cannot be used. */
 async function openCounters(bytes: number, statePath: string | undefined, clock: Clock, logger: Logger): Promise<Counters> {
   const buffer = newTableBuffer(bytes)
   const table = new SharedTable(buffer, ownerNumber(SUPERVISOR))
   if (statePath === undefined) return { buffer, table, hashKey: newHashKey(), kept: undefined, reservations: undefined, overrides: [] }
-  // Twenty modules that a start without a state file does not wait for.
+  // A start without a state file is spared these twenty modules.
   const { openStateFile } = await import('./open-state-file.ts')
   const { lock, file, ...saved } = await openStateFile(statePath, { table, hashKey: newHashKey() }, clock, logger)
   return { buffer, table, ...saved, kept: { lock, file } }
@@ -85,7 +85,7 @@ function newHashKey(): [number, number] {
   return [key.readInt32LE(0), key.readInt32LE(4)]
 }
 
-/** What the threads share of reservations that gateways settle, with what was saved of them. From now on it is saved with the counters. */
+/** Creates the threads' shared memory for reservations that gateways settle, restores what was saved, and has it saved with the counters from now on. */
 function openReservations(config: ServerConfig, { reservations: saved, kept }: Counters, clock: Clock, logger: Logger): ReservationMemory {
   const isDecisionService = config.mode === 'decision_service'
   const memory = newReservationMemory({
@@ -113,7 +113,7 @@ function* sectionsOf(memory: ReservationMemory, savedMs: number): Generator<read
 const LOOK_MS = 5000
 const MIN_PAUSE_LOOKS = 12
 
-/** Says so when the table is too small for its callers: each counter that is evicted early is a limit that starts anew, and each that finds no room one that is not enforced. */
+/** Warns when the table is too small for its callers: a counter that is evicted early starts its limit anew, and one that finds no room is not enforced. */
 class EvictionWatch {
   readonly #table: SharedTable
   readonly #logger: Logger
@@ -133,7 +133,7 @@ class EvictionWatch {
     this.#report()
   }
 
-  /** At most once a minute. */
+  /** Reports at most once a minute. */
   #look(): void {
     if (++this.#looksSinceReport >= MIN_PAUSE_LOOKS) this.#report()
   }

@@ -6,7 +6,7 @@ import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import type { Clock } from '../time/clock.ts'
 
-/** How long a worker that ends may take to send the spans that it has. */
+/** How long a closing worker may take to send its remaining spans. */
 export const TRACES_CLOSE_MS = 1000
 
 interface TracingParts {
@@ -16,7 +16,7 @@ interface TracingParts {
   readonly metricMemory: MetricMemory
 }
 
-/** Loads OpenTelemetry's SDK if EDGE_OTLP_URL asks for traces, and never else. */
+/** Loads OpenTelemetry's SDK, but only if EDGE_OTLP_URL is set. */
 export async function openTracing({ otlpUrl, otlpSample }: ServerConfig, parts: TracingParts): Promise<Tracing | undefined> {
   if (otlpUrl === undefined) return undefined
   const { Tracing } = await import('../telemetry/tracing/tracing.ts')

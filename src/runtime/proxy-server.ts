@@ -3,7 +3,7 @@ import type { ListenerServer } from '../listen/listener-servers.ts'
 import type { ListenTarget, PortAddress } from '../listen/listeners.ts'
 import type { ProxyFront } from '../proxy/proxy-front.ts'
 
-/** The listener of `reverse_proxy`, and what stands behind it. */
+/** A listener of `reverse_proxy` and the proxy front behind it. */
 export class ProxyServer implements ListenerServer {
   readonly #front: ProxyFront
   readonly #listener: HttpListener

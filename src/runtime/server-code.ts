@@ -12,27 +12,27 @@ import type { ServerOptions, ServerParts } from './server-parts.ts'
 interface MainServerParts extends ServerParts {
   readonly config: ServerOptions
   readonly pipeline: DecisionPipeline
-  /** What operators ask here; undefined where they have a listener of their own. */
+  /** Admin endpoints to serve here; undefined if operators have a listener of their own. */
   readonly admin: AdminEndpoints | undefined
-  /** What gateways settle, and who counts it. */
+  /** The reservations that gateways settle, and the recorder that counts the settlements. */
   readonly settling: readonly [Reservations, SettlementRecorder]
 }
 
-/** Makes the server of each listener that requests come to, the port and the unix socket, on what they have in common. */
+/** Creates the servers of the listeners for requests, which are the port and the unix socket, on the parts that they share. */
 type MainServers = (parts: MainServerParts) => (options: PortOptions) => ListenerServer
 
 type NewAdminApi = (config: ServerOptions, parts: ServerParts) => AdminApi
 
-/** The code of the servers that the settings open. */
+/** Code of the servers that the settings open. */
 export interface ServerCode {
   readonly mainServers: MainServers
-  /** Undefined where operators have no token. */
+  /** Undefined if no admin token is set. */
   readonly newAdminApi: NewAdminApi | undefined
-  /** Undefined where no gRPC is served. */
+  /** Undefined if gRPC is not served. */
   readonly newGrpcServer: typeof import('../doors/grpc/grpc-server.ts').newGrpcServer | undefined
 }
 
-/** Loads what is needed and no more. The code of both modes would take a third of a worker's startup. */
+/** Loads only the code that the settings need: the code of both modes would take a third of a worker's startup. */
 export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }: ServerConfig): Promise<ServerCode> {
   const [mainServers, grpc, newAdminApi] = await Promise.all([
     mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer(),
@@ -42,7 +42,7 @@ export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }:
   return { mainServers, newGrpcServer: grpc?.newGrpcServer, newAdminApi }
 }
 
-/** Explanations use the code of the mode, and no other. */
+/** Loads explanations only for the current mode. */
 async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
   const { newAdminApi } = await import('./admin-api-parts.ts')
   if (mode === 'reverse_proxy') {

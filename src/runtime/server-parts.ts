@@ -13,23 +13,23 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 
-/** What a worker's servers are made of. */
+/** The parts that a worker's servers are built from. */
 export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bundle' | 'storeStats' | 'hasSharedStore' | 'wrongSecrets'> {
   readonly engine: Engine
-  /** Of operators. They are counted apart from the secrets of debug sessions. */
+  /** Wrong admin tokens, counted apart from wrong secrets of debug sessions. */
   readonly wrongTokens: WrongSecrets
   readonly logouts: Logouts
-  /** Of operators' sessions. */
+  /** Logouts from operators' sessions; `logouts` has those from debug sessions. */
   readonly adminLogouts: Logouts
   readonly bodyMemory: BodyMemory
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'callerDigest' | 'sharedMarks'>
   readonly control: ControlLink
-  /** Undefined where EDGE_DECISION_LOG is not set. */
+  /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly noteDecided?: NoteDecided | undefined
-  /** Undefined where nobody can watch events. */
+  /** Undefined if nobody can watch events. */
   readonly eventStreams?: EventStreams | undefined
-  /** Undefined where nothing is traced. */
+  /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined
-  /** Calls back each time that a plan has become active. */
+  /** Registers a callback for each time that a plan becomes active. */
   readonly onPlanActive: (listener: () => void) => void
 }

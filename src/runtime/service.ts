@@ -20,41 +20,41 @@ import type { BoundListeners } from './threads/shared-listeners.ts'
 import { Supervisor } from './threads/supervisor.ts'
 import { type WorkerHost, WorkerSlots } from './threads/worker-host.ts'
 
-/** The composition root: the only place that knows which store, which source and which workers there are. */
+/** The composition root of the process: the only file that knows which store, which sources and which workers there are. */
 
 export interface Service {
   /** Where each open listener accepts connections. */
   readonly addresses: ReadonlyMap<ListenerName, ListenAddress>
   bundle(): BundleInfo | undefined
-  /** Undefined: no source of bundles was named. */
+  /** Undefined if the settings name no source of bundles. */
   source(): SourceStatus | undefined
-  /** Looks at the bundle again, changed or not. */
+  /** Reads the bundle again, whether or not it has changed. */
   reload(): Promise<void>
-  /** Whether the disk is waited for, and may be for ever: that holds up even the end of a process. */
+  /** Whether a disk operation has passed its timeout and may never end; while one is pending, the process cannot exit normally. */
   waitsForDisk(): boolean
-  /** Drains, closes, and is done when nothing is left open. */
+  /** Drains and closes. Resolves when nothing is left open. */
   stop(reason: string): Promise<void>
 }
 
-/** A worker that does not end by itself is given this much beyond the time that it may take. */
+/** Grace beyond the time that workers may take to close; after it they are terminated. */
 const CLOSE_SLACK_MS = 2000
 /** Redis calls that may still be made during shutdown: one renewal, one give-back, one QUIT. */
 const LAST_REDIS_CALLS = 3
-/** The longest that a failed start takes to close what it has opened. */
+/** The longest that a failed start may take to close what it has opened. */
 const ABANDON_MS = 2000
 
-/** What is open while the service runs. */
+/** The parts that are open while the service runs. */
 interface OpenService {
   readonly state: OpenState
   readonly reports: OpenReports
   readonly supervisor: Supervisor
-  /** Undefined where EDGE_STATE_FILE is not set. */
+  /** Undefined if EDGE_STATE_FILE is not set. */
   readonly stateKeeper: StateKeeper | undefined
   readonly control: OpenControl
   readonly sources: OpenSources
 }
 
-/** Starts the service phase by phase. A phase that fails closes what those before it have opened; `shutDown` ends a service that runs. */
+/** Starts the service phase by phase. If a phase fails, what earlier phases opened is closed; `shutDown` ends a running service. */
 export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, options: StartOptions = {}): Promise<Service> {
   const context = newStartContext(config, logger, options)
   const undo = new Undo()
@@ -73,7 +73,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
 
     const overrides = newOverrides(context, slots)
     const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides })
-    undo.remove(closeBound) // the supervisor closes them from here on
+    undo.remove(closeBound) // the supervisor closes them from now on
     undo.add(() => supervisor.close(0))
 
     const stateKeeper = await openStateKeeper(context, state)
@@ -107,7 +107,7 @@ interface WorkersParts {
   readonly overrides: OverrideControl
 }
 
-/** The workers load their code while the phases that follow go on. */
+/** Starts the workers, which load their code while the next phases run. */
 function startWorkers(
   { logger, clock, pause }: StartContext,
   host: WorkerHost,
@@ -132,7 +132,7 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
   }
 }
 
-/** Requests end first, then what fed and watched the workers, then what is kept of them. Events are last, for they say that all this has ended. */
+/** Requests end first, then what fed and watched the workers; then the state is saved. The event hub is closed last, so that it can still publish the end. */
 async function shutDown({ config, logger, pause }: StartContext, open: OpenService, reason: string, drainMs: number): Promise<void> {
   const { state, reports, supervisor, stateKeeper, control, sources } = open
   const closeMs = workersCloseMs(config)
@@ -161,7 +161,7 @@ function workersCloseMs(config: ServerConfig): number {
 
 type UndoStep = () => void | Promise<void>
 
-/** How to close what a start has opened so far. */
+/** The steps that close what a start has opened so far. */
 class Undo {
   readonly #steps = new Set<UndoStep>()
 
@@ -174,7 +174,7 @@ class Undo {
     this.#steps.delete(step)
   }
 
-  /** The last opened is closed first. What cannot be closed, or not in time, must not hide why the start failed. */
+  /** Runs the steps in reverse order. One that fails or takes too long must not hide why the start failed. */
   async run(): Promise<void> {
     const timer = new AbortController()
     await Promise.race([this.#runAll(), sleep(ABANDON_MS, undefined, { signal: timer.signal }).catch(() => {})])
@@ -189,12 +189,12 @@ class Undo {
   }
 }
 
-/** Of the debug secret: shorter ones are warned of. */
+/** Length of the debug secret below which a warning is logged. */
 const SAFE_SECRET_CHARACTERS = 16
 
 type Addresses = ReadonlyMap<ListenerName, ListenAddress>
 
-/** Says that the service accepts requests and where, and what of its settings an operator should think about. */
+/** Logs that the service accepts requests and where, and warns about risky settings. */
 function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger): void {
   const { mode, workers, debugSessionSecret } = config
   const redis = config.redis && { redis: describeRedisAddress(config.redis), redis_mode: config.redisMode }
@@ -208,7 +208,7 @@ function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger):
       'clients can reach /livez, /readyz, /metrics and the debug endpoints; set EDGE_ADMIN_PORT to move them to another port',
     )
   }
-  // By what people count as characters, not by bytes.
+  // Code points are counted, which are closer to what people call characters than bytes are.
   if (debugSessionSecret !== undefined && [...debugSessionSecret].length < SAFE_SECRET_CHARACTERS) {
     logger.warn(
       { event: 'debug_secret_short', at_least: SAFE_SECRET_CHARACTERS },
@@ -217,7 +217,7 @@ function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger):
   }
 }
 
-/** `port` is the main listener's. */
+/** Names each address by its listener; the field `port` is the main listener's. */
 function addressFields(addresses: Addresses): Record<string, number | string> {
   const nameOf = (name: ListenerName, address: ListenAddress): string => {
     if (isUnixSocket(address)) return name

@@ -5,28 +5,28 @@ import type { RedisLink } from '../store/redis/link/redis-link.ts'
 
 export interface SharedLogoutsParts {
   readonly link: Pick<RedisLink, 'command'>
-  /** Where they are in Redis. */
+  /** Key of the sorted set of logouts in Redis. */
   readonly key: string
-  /** How long the longest session lasts. */
+  /** The longest lifetime of a session. */
   readonly keptMs: number
-  /** Of this process. */
+  /** Logouts that this process knows. */
   readonly own: Logouts
   readonly wallMs: () => number
   readonly logger: Logger
 }
 
-/** How long it takes until all instances know of a logout. */
+/** Interval of polls, and so roughly how long it takes until all instances know of a logout. */
 const POLL_MS = 1000
 
-/** Sessions that log out here or on any other instance: each logout lies in Redis until the session would have ended. */
+/** Logouts on this and every other instance. Each is kept in Redis until its session would have expired. */
 export class SharedLogouts implements Logouts {
   readonly #parts: SharedLogoutsParts
   readonly #key: string
-  /** Sessions by when they end. Sending one twice does no harm, so each is sent until Redis has confirmed it. */
+  /** Expiry of each session whose logout is unsent, in epoch seconds, by id in hex. A logout may be sent twice, so it stays here until Redis confirms it. */
   readonly #unsent = new Map<string, number>()
   readonly #timer: NodeJS.Timeout
   #isPolling = false
-  /** Why Redis refuses, since it did. */
+  /** Why Redis refuses to share logouts, while it does. */
   #refusal: string | undefined
 
   constructor(parts: SharedLogoutsParts) {
@@ -49,7 +49,7 @@ export class SharedLogouts implements Logouts {
     clearInterval(this.#timer)
   }
 
-  /** A Redis that is unreachable or refuses is asked again with the next poll. */
+  /** If Redis is unreachable or refuses, the next poll tries again. */
   async #poll(): Promise<void> {
     if (this.#isPolling) return
     this.#isPolling = true
@@ -71,7 +71,7 @@ export class SharedLogouts implements Logouts {
   }
 
   #noteFailure(error: unknown): void {
-    // Unreachable: the circuit logs that.
+    // The circuit already logs that Redis is unreachable.
     if (error instanceof LinkError && error.outcome !== 'refused') return
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return

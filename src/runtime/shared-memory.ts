@@ -11,23 +11,23 @@ import { type MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-
 /** Everything that the threads of one process have in common. */
 export interface SharedMemory {
   readonly table: SharedArrayBuffer
-  /** Of the hash that names counters: unknown to callers, so that they cannot aim at one another's. */
+  /** Key of the hash that identifies counters. Callers do not know it, so they cannot craft values that collide with another caller's counter. */
   readonly hashKey: readonly [number, number]
-  /** The one word that says which plan holds. */
+  /** One 32-bit integer: the generation of the active plan. */
   readonly plan: SharedArrayBuffer
   readonly metrics: SharedArrayBuffer
   readonly connections: SharedArrayBuffer
-  /** What request bodies hold, by worker. */
+  /** Bytes that request bodies occupy, by worker. */
   readonly bodies: SharedArrayBuffer
-  /** What requests in flight have reserved, by worker. */
+  /** Amounts that requests in flight have reserved, by worker. */
   readonly openReservations: SharedArrayBuffer
   readonly connectionSlots: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
-  /** Of operators. Apart from debug sessions, which end much sooner. */
+  /** Operators' sessions, kept apart from debug sessions, which end much sooner. */
   readonly revokedAdminSessions: SharedArrayBuffer
   readonly wrongSecrets: SharedArrayBuffer
   readonly wrongTokens: SharedArrayBuffer
-  /** The one word that says whether anybody watches events. */
+  /** One 32-bit integer: whether anybody watches events. */
   readonly eventWatch: SharedArrayBuffer
   readonly reservations: ReservationMemory
 }
@@ -56,7 +56,7 @@ export function newSharedMemory(
   }
 }
 
-/** The thread that supervises counts as worker 0. In locks, 0 means that nobody holds them. */
+/** The supervising thread counts as worker 0. Lock words store the number plus one, because 0 there means that the lock is free. */
 export const SUPERVISOR = 0
 
 export function ownerNumber(worker: number): number {
@@ -65,7 +65,7 @@ export function ownerNumber(worker: number): number {
 
 const GAUGES = METRIC_NAMES.filter((name) => CATALOGUE[name].type === 'gauge')
 
-/** Puts the shared memory in order after a thread died in the middle of something. What it counted stays counted. */
+/** Repairs the shared memory after a thread died in mid-operation. Counts that it made stay. */
 export class WorkerCleanup {
   readonly #table: SharedTable
   readonly #metrics: MetricMemory
@@ -83,7 +83,7 @@ export class WorkerCleanup {
     this.#memory = memory
   }
 
-  /** Returns how many counters' locks it held. */
+  /** Returns how many counter locks the worker still held. */
   cleanUp(worker: number): number {
     this.#metrics.forgetWorker(worker, GAUGES)
     for (const sessions of this.#revokedSessions) sessions.forgetWorker(ownerNumber(worker))

@@ -6,28 +6,28 @@ import type { Deadlines } from '../store/redis/link/call.ts'
 import type { EventTap } from '../telemetry/events/published-events.ts'
 import { type Clock, systemClock } from '../time/clock.ts'
 
-/** How long request listeners stay closed while nothing is known about the first bundle: its file is on a disk that hangs, or its URL is slow. */
+/** How long request listeners stay closed while nothing is known about the first bundle, because its file is on a hung disk or its URL is slow. */
 const FIRST_BUNDLE_MS = 10_000
 
 export interface StartOptions {
   readonly clock?: Clock
-  /** Ends a start that still waits for its first bundle; the reason is logged. */
+  /** Interrupts a start that still waits for its first bundle; the signal's reason is logged. */
   readonly interrupt?: AbortSignal
-  /** Passes the time of the drain, of the wait for the first bundle, and before a worker is replaced. */
+  /** Waits out the drain, the wait for the first bundle, and the pause before a worker is replaced. */
   readonly pause?: (ms: number) => Promise<unknown>
-  /** Deadlines of calls to Redis; real time unless a test holds it. */
+  /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly redisDeadlines?: Deadlines | undefined
-  /** How long the disk may take to respond to the cache of bundles and to the decision log. */
+  /** How long the disk may take to respond to accesses of the bundle cache and the decision log. */
   readonly diskTimeoutMs?: number
-  /** How long the start waits for a bundle of which nothing is known. */
+  /** How long the start waits for a first bundle about which nothing is known yet. */
   readonly firstBundleMs?: number
-  /** Reads bundles; else they are read on this thread. */
+  /** Reads bundles; by default this thread does. */
   readonly readBundle?: ReadBundle
-  /** Taps the logger, for those who watch events. */
+  /** Taps the logger for those who watch events. */
   readonly tap?: EventTap | undefined
 }
 
-/** What every phase of a start may use: the settings, and what stands between the service and the machine. */
+/** The parts that every phase of a start may use: the settings and the service's access to the machine. */
 export interface StartContext {
   readonly config: ServerConfig
   readonly logger: Logger
@@ -56,7 +56,7 @@ export function newStartContext(config: ServerConfig, logger: Logger, options: S
   }
 }
 
-/** Workers keep the process alive, not its pauses. */
+/** Pauses do not keep the process alive; workers do. */
 function unobtrusively(ms: number): Promise<void> {
   return sleep(ms, undefined, { ref: false })
 }

@@ -26,39 +26,39 @@ import { TopCallers } from '../top/top-callers.ts'
 import type { Fleet } from './fleet.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
 
-/** Where a worker counts. */
+/** The counters that a worker uses. */
 export interface WorkerStore {
   readonly store: CounterStore
   /** Undefined without Redis. */
   readonly fleet: Fleet | undefined
 }
 
-/** The counters in the memory that all threads share, or those in Redis with these behind them. */
+/** Opens the counters in the memory that all threads share, or those in Redis, which fall back on the former. */
 export async function openWorkerStore(context: WorkerContext): Promise<WorkerStore> {
   const { config, memory, worker } = context
   const local = new EmbeddedStore(new SharedTable(memory.table, ownerNumber(worker)), memory.hashKey)
   if (config.redis === undefined) return { store: local, fleet: undefined }
-  // The client for Redis takes longer to load than all else that a worker needs.
+  // The Redis client takes longer to load than everything else that a worker needs.
   const { Fleet } = await import('./fleet.ts')
   const fleet = new Fleet(config.redis, { ...context, local, reservations: memory.reservations })
   return { store: fleet.store, fleet }
 }
 
-/** What decides, and what it decides by. */
+/** A worker's engine and what it decides by. */
 export interface WorkerEngine {
   readonly engine: Engine
-  /** The plans that are ready in this worker; all workers turn to the next one together. */
+  /** Plans that are ready in this worker. All workers switch to the next one together. */
   readonly plans: PlanSwitch
   readonly ipDatabases: IpDatabases
-  /** Names callers without showing their values. A fleet has one key for it. */
+  /** Names callers without showing their values. All instances of a fleet use the same key. */
   readonly digest: CallerDigester
   readonly callerDigest: CallerDigest
-  /** Undefined where operators cannot ask who is rejected most. */
+  /** Undefined if operators cannot ask who is rejected most. */
   readonly top: TopCallers | undefined
   stop(): void
 }
 
-/** How often what is kept of callers is looked through for what is too old. */
+/** Interval at which outdated entries about callers are removed. */
 const SWEEP_MS = 60_000
 
 export function newWorkerEngine(context: WorkerContext, store: CounterStore): WorkerEngine {
@@ -87,7 +87,7 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
   return { engine, plans, ipDatabases, digest, callerDigest, top, stop: () => clearInterval(sweep) }
 }
 
-/** In decision_service reservations are settled by others, or never. */
+/** Open reservations are tracked only in reverse_proxy. In decision_service, gateways settle them, or nobody does. */
 function newOpenReservations({ config, memory, worker, clock }: WorkerContext): OpenReservations | undefined {
   if (config.mode !== 'reverse_proxy') return undefined
   return new OpenReservations({ memory: memory.openReservations, worker, hashKey: memory.hashKey, clock })
@@ -95,13 +95,13 @@ function newOpenReservations({ config, memory, worker, clock }: WorkerContext): 
 
 type PrepareMessage = ToWorker & { readonly type: 'prepare' }
 
-/** Makes bundles ready in a worker's engine: each is compiled beside the active one, and reported to the supervisor, which turns to it. */
+/** Prepares bundles in a worker's engine: each is compiled beside the active one and reported to the supervisor, which makes it active. */
 export class WorkerPlans {
   readonly #decider: WorkerEngine
   readonly #send: (message: FromWorker) => void
   readonly #bundles = new Map<number, BundleInfo>()
   readonly #listeners: (() => void)[] = []
-  /** One bundle after the other. */
+  /** Chains the preparations, so that bundles are compiled one after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
   constructor(decider: WorkerEngine, send: (message: FromWorker) => void) {
@@ -109,17 +109,17 @@ export class WorkerPlans {
     this.#send = send
   }
 
-  /** The bundle that is active. */
+  /** The active bundle. */
   get bundle(): BundleInfo | undefined {
     return this.#bundles.get(this.#decider.plans.generation)
   }
 
-  /** Resolves when the bundles that have come so far are ready. */
+  /** Resolves when all bundles that have arrived so far are ready. */
   get prepared(): Promise<void> {
     return this.#preparing
   }
 
-  /** Calls back each time that a plan has become active. */
+  /** Registers a callback for each time that a plan becomes active. */
   onActive(listener: () => void): void {
     this.#listeners.push(listener)
   }
@@ -134,7 +134,7 @@ export class WorkerPlans {
   }
 
   noteActive(): void {
-    // It lets go of the plan before it: where no request comes, nothing else would.
+    // Reading the plan releases the previous one. Until a request comes, nothing else would read it.
     void this.#decider.engine.plan
     for (const listener of this.#listeners) listener()
   }
@@ -165,22 +165,22 @@ export class WorkerPlans {
   }
 }
 
-/** What a worker is started with. */
+/** The parts that a worker is started with. */
 export interface WorkerParts {
   readonly config: ServerConfig
   readonly memory: SharedMemory
-  /** From 1. */
+  /** Number of the worker, from 1. */
   readonly worker: number
   readonly clock: Clock
   readonly logger: Logger
-  /** Taps the logger; undefined where the main thread hears what it logs, or nobody can watch. */
+  /** Taps the logger. Undefined if the main thread already hears this logger, or if nobody can watch events. */
   readonly tap?: EventTap | undefined
   readonly send: (message: FromWorker) => void
-  /** Deadlines of calls to Redis; real time unless a test holds it. */
+  /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly deadlines?: Deadlines | undefined
 }
 
-/** What every phase of a worker's start may use. */
+/** The parts that every phase of a worker's start may use. */
 export interface WorkerContext extends WorkerParts {
   /** This worker's lane of the metrics. */
   readonly metricMemory: MetricMemory

@@ -33,7 +33,7 @@ export interface WorkerServersParts {
   readonly decisionLog: WorkerDecisionLog | undefined
 }
 
-/** A worker's servers, on what it shares with the other threads. Nothing listens yet. */
+/** Creates a worker's servers on the memory that it shares with the other threads. They do not listen yet. */
 export function newWorkerServers(context: WorkerContext, parts: WorkerServersParts): ListenerServers {
   const { config, memory, worker, clock, logger, metricMemory, control } = context
   const { code, counters, decider, plans, tracing, events, decisionLog } = parts
@@ -61,7 +61,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
   })
 }
 
-/** Who logs out here is logged out in all threads, and in a fleet on all instances. */
+/** A logout here is effective in all threads, and in a fleet on all instances. */
 function logoutsOf({ config, memory, worker }: WorkerContext, { fleet }: WorkerStore) {
   const owner = ownerNumber(worker)
   const revoked = new RevokedSessions(memory.revokedSessions, owner)
@@ -72,7 +72,7 @@ function logoutsOf({ config, memory, worker }: WorkerContext, { fleet }: WorkerS
   }
 }
 
-/** A server for each listener that the settings open. Where operators have none of their own, they are served beside the requests. */
+/** Creates a server for each listener that the settings open. Without an admin listener, the listeners for requests serve the admin endpoints too. */
 export function newServers(config: ServerOptions, code: ServerCode, parts: ServerParts): ListenerServers {
   const { engine, clock, logger, metricMemory, logouts } = parts
   const { debugSessionSecret: secret } = config

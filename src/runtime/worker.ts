@@ -25,28 +25,28 @@ import {
 } from './worker-engine.ts'
 import { newWorkerServers } from './worker-servers.ts'
 
-/** The composition root of a worker, phase by phase, and what it does on the supervisor's messages. */
+/** The composition root of a worker: how it starts, phase by phase, and how it handles the supervisor's messages. */
 
-/** How long counters of callers are waited for when an operator asks. The main thread waits a bit longer. */
+/** How long `top` may wait for callers' counters. The main thread waits a little longer for the worker's answer. */
 const LOOK_MS = 500
 
-/** What is open while a worker runs. */
+/** The parts that are open while a worker runs. */
 interface OpenWorker {
   readonly context: WorkerContext
-  /** Undefined where nothing is traced. */
+  /** Undefined if tracing is off. */
   readonly tracing: Tracing | undefined
   readonly counters: WorkerStore
-  /** Undefined where nobody can watch events. */
+  /** Undefined if nobody can watch events. */
   readonly events: WorkerEvents | undefined
   readonly decider: WorkerEngine
   readonly plans: WorkerPlans
-  /** Undefined where EDGE_DECISION_LOG is not set. */
+  /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: WorkerDecisionLog | undefined
   readonly servers: ListenerServers
   readonly vitals: Vitals
 }
 
-/** A thread that serves: an engine and its sockets, on the memory that all threads share. Acts on the supervisor's messages. */
+/** A serving thread: an engine and its listeners, on the memory that all threads share. It is driven by the supervisor's messages. */
 export class Worker {
   readonly #open: OpenWorker
   readonly #calls: WorkerHandlers
@@ -105,7 +105,7 @@ export class Worker {
     }
   }
 
-  /** Requests end first; what they have left to say is sent last. */
+  /** Requests end first, so that the spans, events and log lines they leave behind are part of what is sent last. */
   async #close(): Promise<void> {
     const { context, tracing, counters, events, decider, decisionLog, servers, vitals } = this.#open
     vitals.stop()
@@ -157,7 +157,7 @@ function newDecisionLog(context: WorkerContext, { engine, callerDigest }: Worker
   return new WorkerDecisionLog({ ...context, engine, lines: new DecisionLines({ trustedProxies: config.trustedProxies, callerDigest }) })
 }
 
-/** What the main thread asks all workers. */
+/** Handlers of the calls that the main thread makes to all workers. */
 function workerCalls({ context: { clock }, decider: { engine, top } }: OpenWorker): WorkerHandlers {
   return {
     top: (filter) => top!.report(filter, engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
@@ -167,7 +167,7 @@ function workerCalls({ context: { clock }, decider: { engine, top } }: OpenWorke
 
 const INTERVAL_MS = 1000
 
-/** What a worker measures of itself, in shared memory, so that a scrape of any worker shows all of them. */
+/** Writes a worker's own measurements to shared memory, so that a scrape of any worker shows those of all. */
 class Vitals {
   readonly #busyRatio: Series
   readonly #heapBytes: Series

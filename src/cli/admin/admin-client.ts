@@ -4,23 +4,23 @@ import { urlToHttpOptions } from 'node:url'
 import { printableText } from '../../text/formats.ts'
 import { AdminProblem, fieldBytes } from '../text/caller-values.ts'
 
-/** For connecting, asking and reading together. */
+/** Time limit for connecting, asking and reading together. */
 const TIMEOUT_MS = 10_000
-/** Far above what an explanation of 10,000 policies takes. */
+/** Far more than an explanation of 10,000 policies takes. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 export interface AdminRequest {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Below `/admin/v1/`. */
+  /** Path below `/admin/v1/`. */
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
   readonly body?: unknown
 }
 
 export interface AdminResponse {
-  /** As it came; empty where there is no body. */
+  /** The body as it was received; empty if there is none. */
   readonly text: string
-  /** The same, read; undefined where there is no body. */
+  /** The parsed body; undefined if there is none. */
   readonly json: unknown
 }
 
@@ -34,7 +34,7 @@ export class AdminClient {
     this.#timeoutMs = timeoutMs
   }
 
-  /** The response of an instance that did what was asked; otherwise throws an AdminProblem. */
+  /** Returns the response if the instance did what was asked; throws an AdminProblem otherwise. */
   async ask(request: AdminRequest, signal?: AbortSignal): Promise<AdminResponse> {
     const timeout = AbortSignal.timeout(this.#timeoutMs)
     let status: number
@@ -136,9 +136,9 @@ function errorOf(json: unknown): { readonly code?: string; readonly message?: st
   return { ...(typeof code === 'string' && { code }), ...(typeof message === 'string' && { message }) }
 }
 
-/** Where the admin API is, and who asks. */
+/** Address of the admin API, with the credentials of the operator. */
 interface AdminAddress {
-  /** Ends in `/`; `/admin/v1/` follows it. */
+  /** Ends in `/`, so that `admin/v1/` can follow. */
   readonly base: URL
   readonly token: string
   readonly actor: string | undefined
@@ -160,7 +160,7 @@ function readBase(text: string | undefined, port: string | undefined): URL {
   return new URL(`http://127.0.0.1:${port}/`)
 }
 
-/** The URL of the API itself is understood too. The message does not quote the URL: it may contain a password. */
+/** Accepts the URL of the API itself, too. Messages do not quote the URL, because it may contain a password. */
 function readUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
@@ -172,7 +172,7 @@ function readUrl(text: string): URL {
   return url
 }
 
-/** As the value of a header field, which cannot carry control characters. */
+/** Returns the user as the value of a header field, which cannot carry control characters. */
 function actorOf(user: string | undefined): string | undefined {
   return user ? fieldBytes(user.replace(/\p{Cc}/gu, '?')) : undefined
 }

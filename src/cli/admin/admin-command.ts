@@ -4,14 +4,14 @@ import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
 import { printable } from '../text/text-table.ts'
 import { AdminClient, type AdminRequest, type AdminResponse, readAdminAddress } from './admin-client.ts'
 
-/** An option of every command that asks the admin API; --help is seen to here. */
+/** Option of every command that asks the admin API. --help is handled by `runAdminCommand`. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
-/** What a command asks, and how it shows the response. */
+/** A command's question, and how it shows the response. */
 export interface AdminQuestion {
   readonly request: AdminRequest
   readonly isJson: boolean
-  /** The response in words. Its texts are printable. */
+  /** Describes the response in words. All texts in the response are printable. */
   describe(response: never): string
 }
 
@@ -20,7 +20,7 @@ export interface AdminCommand {
   readonly help: string
   /** Throws a UsageProblem, or what parseArgs throws. */
   readonly read: (args: string[]) => AdminQuestion
-  /** Shows the response; once, where it is not given. */
+  /** Shows the response. By default, it is printed once. */
   readonly show?: (client: AdminClient, question: AdminQuestion) => Promise<void>
 }
 
@@ -43,7 +43,7 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
   }
 }
 
-/** What the command prints for the response to its question. */
+/** Returns what the command prints for the response to its question. */
 export async function ask(client: AdminClient, question: AdminQuestion, signal?: AbortSignal): Promise<string> {
   const response = await client.ask(question.request, signal)
   return question.isJson ? jsonOf(response) : describe(response, question)
@@ -57,7 +57,7 @@ function jsonOf({ text, json }: AdminResponse): string {
   return json === undefined ? '' : `${printableJson(text).trimEnd()}\n`
 }
 
-/** An instance of another version may respond with something else. */
+/** An instance of another version may respond in another format. */
 function describe({ json }: AdminResponse, question: AdminQuestion): string {
   try {
     return question.describe(printable(json) as never)
@@ -76,11 +76,11 @@ function problemOf(error: unknown, name: string): string | undefined {
   const { code = '', message } = error as NodeJS.ErrnoException
   const isParsing = code.startsWith('ERR_PARSE_ARGS_')
   if (!isParsing && !(error instanceof UsageProblem)) return undefined
-  const problem = isParsing ? message.replace(/\.?\n.*/s, '') : message // the lines that may follow are advice
+  const problem = isParsing ? message.replace(/\.?\n.*/s, '') : message // any further lines are advice
   return `${printableText(problem)}; see edge ${name} --help`
 }
 
-/** Why an operator changes something: the log keeps it. */
+/** Every change by an operator needs a reason, which is logged. */
 export function reasonFlag(reason: string | undefined): string {
   if (!reason?.trim()) throw new UsageProblem('expected --reason TEXT: the log says why something was changed')
   return reason

@@ -7,7 +7,7 @@ import { top } from './top.ts'
 
 const COMMANDS: readonly AdminCommand[] = [status, top, explain, counters, reset, override]
 
-/** Runs the command of this name. */
+/** Runs the command of this name and returns its exit status. */
 export function runAdmin(name: string, args: string[]): Promise<number> {
   return runAdminCommand(COMMANDS.find((command) => command.name === name)!, args)
 }

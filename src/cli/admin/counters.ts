@@ -5,7 +5,7 @@ import { countText, durationText, listText, moneyText, numberText } from '../tex
 import { type AdminCommand, JSON_OPTION, reasonFlag } from './admin-command.ts'
 import { COUNTERS_HELP, RESET_HELP } from './help.ts'
 
-/** The values go into a body: a URL is logged by everything on its way, and they may be credentials. */
+/** Values go into the body, because they may be credentials, and URLs are logged everywhere on their way. */
 export const counters: AdminCommand = {
   name: 'counters',
   help: COUNTERS_HELP,
@@ -30,7 +30,7 @@ export const reset: AdminCommand = {
   },
 }
 
-/** What a caller has left of one rule. `given`: the values by which the operator named the caller. */
+/** Describes what a caller has left of one rule. `given` has the values by which the operator named the caller. */
 function countersText(response: CountersJson, given: CallerValues): string {
   const { policy, rule, mode, values, counters, holds, override } = response
   const rows: [string, string][] = [
@@ -46,7 +46,7 @@ function countersText(response: CountersJson, given: CallerValues): string {
   return listText(rows, '')
 }
 
-/** What a number of each kind of counter is about. */
+/** Meaning of the remaining number for each kind of counter. */
 const LEFT: Readonly<Record<string, string>> = {
   bucket: 'left',
   minute: 'tokens left by the limit per minute',
@@ -56,20 +56,20 @@ const LEFT: Readonly<Record<string, string>> = {
   in_flight: 'places free for requests in flight',
 }
 
-/** `0 of 5 left`. */
+/** Formats a counter's level, such as `0 of 5 left`. */
 export function levelText({ kind, remaining, limit, level }: CounterJson): string {
   const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
   return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${LEFT[kind] ?? kind}${debt}`
 }
 
-/** When it is full again. */
+/** Says when the counter is full again. */
 export function resetText({ kind, reset_s: seconds, remaining, limit }: CounterJson): string {
   if (remaining >= limit) return 'full'
   if (kind === 'in_flight') return 'each is free again when its request ends'
   return `full again in ${durationText(seconds)}`
 }
 
-/** In the counter's unit: that of a budget is a hundredth of its currency. */
+/** Formats an amount in the counter's unit, which for a budget is a hundredth of its currency. */
 export function amountText(amount: number, kind: string | undefined): string {
   return kind === 'budget' ? moneyText(amount / 100) : numberText(amount)
 }

@@ -2,10 +2,10 @@ import type { CounterKind, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJs
 import { countText, durationText, listText } from '../text/text-table.ts'
 import { amountText, levelText, resetText } from './counters.ts'
 
-/** Policies that do not cover the request are named up to this number. */
+/** How many of the policies that do not cover the request are named. */
 const MAX_NAMED = 20
 
-/** What would happen to a request, in words: the verdict first, then who decides it, then everything that was looked at. */
+/** Describes what would happen to a request: first the verdict, then what decides it, then everything that was evaluated. */
 export function explainText(request: string, explained: ExplanationJson): string {
   const { headers, policies } = explained
   const fields = Object.entries(headers).map(([name, value]) => `  ${name}: ${value}\n`)
@@ -25,7 +25,7 @@ function verdictText({ action, status, reason }: ExplanationJson): string {
   return `${action === 'reject' ? 'rejected' : 'refused'} with ${status} ${reason}`
 }
 
-/** Who decides, and why: sentences for somebody who has not read the bundle. */
+/** Says what decides and why, in sentences for somebody who has not read the bundle. */
 function decidingText({ action, reason, policy, rule, policies }: ExplanationJson): string[] {
   if (action === 'refuse') return [REFUSALS[reason] ?? 'The request itself is the problem, not a limit.']
   if (!policy || !rule) return ['No rule limits it.']
@@ -38,7 +38,7 @@ function decidingText({ action, reason, policy, rule, policies }: ExplanationJso
   return [`Rule ${rule} of policy ${policy} would reject it, but ${but}.`, ...why]
 }
 
-/** The reason of an allowed request that no policy would reject, in shadow mode neither. */
+/** Reason of an allowed request that no policy would reject, not even one in shadow mode. */
 const PASSED = 'all_rules_passed'
 
 const REFUSALS: Readonly<Record<string, string>> = {
@@ -54,7 +54,7 @@ function closestText(policy: string, rule: string, found: ExplainedRuleJson | un
   return `Closest to its limit is rule ${rule} of policy ${policy}${left}.`
 }
 
-/** Why a rule rejects. */
+/** Says why a rule rejects. */
 export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleJson): string {
   const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
@@ -83,12 +83,12 @@ function ruleText({ name, applied, why, cost, descriptors, counters, override }:
   return `    ${name}: ${takes}\n${listText(rows, '      ')}`
 }
 
-/** Null where it is not known. */
+/** `cost` is null if it is unknown. */
 function costText(cost: number | null, kind: CounterKind | undefined): string {
   return cost === null ? 'an unknown amount' : amountText(cost, kind)
 }
 
-/** Why a rule does not apply. */
+/** Says why a rule does not apply. */
 export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['descriptors']): string {
   const absent = descriptors.filter(({ value }) => value === null).map(({ key }) => key)
   const keys = absent.join(', ')
@@ -100,7 +100,7 @@ export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['d
   return why === 'no_match' ? 'its match is for other requests' : (why ?? 'no reason is given')
 }
 
-/** Why a policy does not cover a request. */
+/** Reasons why a policy does not cover a request. */
 export const MISMATCHES: Readonly<Record<string, string>> = {
   path: 'its path does not match',
   method: 'its method does not match',

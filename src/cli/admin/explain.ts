@@ -36,7 +36,7 @@ export const explain: AdminCommand = {
   },
 }
 
-/** A URL as it is in a browser names its host too. */
+/** A complete URL, as copied from a browser, names the host, too. */
 function splitTarget(target: string): { uri: string; host: string | undefined } {
   const [, authority, path] = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target) ?? []
   if (authority === undefined) return { uri: target, host: undefined }
@@ -44,7 +44,7 @@ function splitTarget(target: string): { uri: string; host: string | undefined } 
   return { uri, host: authority.slice(authority.lastIndexOf('@') + 1) }
 }
 
-/** A name that is given several times has a list of values, in their order. */
+/** A name that is given several times gets a list of its values, in order. */
 function readHeaders(lines: readonly string[]): Record<string, string | string[]> {
   const headers = new Map<string, string[]>()
   for (const line of lines) {

@@ -1,4 +1,4 @@
-/** This file is apart from the other help texts, which load all settings: these commands start quickly. */
+/** These help texts are apart from the others, which load all settings, so that these commands start quickly. */
 
 const SERVER = `EDGE_ADMIN_URL is the URL of the admin port, such as https://edge.example/ops; without it the command asks 127.0.0.1 on
 EDGE_ADMIN_PORT. EDGE_ADMIN_TOKEN is the token that edge serve was started with; there is no option for it, because other users

@@ -19,10 +19,10 @@ const OPTIONS = {
   end: { type: 'string' },
 } as const
 
-/** What the command does; each excludes the others. */
+/** Actions of the command, which exclude each other. */
 const ACTIONS = ['multiply', 'set', 'unlimited', 'block', 'shadow-all', 'list', 'end'] as const
 
-/** Options that an action has beside itself. */
+/** Options that --list and --end allow; the first is the action itself. */
 const LISTING = ['list', 'json']
 const ENDING = ['end', 'reason', 'json']
 
@@ -82,7 +82,7 @@ function shadowAll(positionals: readonly string[]): Pick<OverrideRequestJson, 's
   return { shadow_all: true }
 }
 
-/** Without values it is for all callers of the rule. */
+/** Without values, the override is for all callers of the rule. */
 function ruleOf(positionals: readonly string[]): Pick<OverrideRequestJson, 'policy' | 'rule' | 'values'> {
   const { policy, rule, values } = readSubject(positionals)
   return positionals.length > 2 ? { policy, rule, values } : { policy, rule }
@@ -109,7 +109,7 @@ function readFields(texts: readonly string[]): Readonly<Record<string, number | 
   return Object.fromEntries(fields)
 }
 
-/** What is not a number goes as a text: the API says which fields there are, and what they expect. */
+/** A value that is not a number is sent as text: the API knows the fields and reports what they expect. */
 function readField(text: string): [string, number | string] {
   const [, field, value] = /^([^=]+)=(.+)$/s.exec(text) ?? []
   if (field === undefined || value === undefined)
@@ -117,7 +117,7 @@ function readField(text: string): [string, number | string] {
   return [field, Number.isFinite(Number(value)) ? Number(value) : value]
 }
 
-/** An override in some lines. */
+/** Describes an override in several lines. */
 function overrideText(override: OverrideJson): string {
   const { id, until, actor, reason, created_at: createdAt } = override
   const rows: [string, string][] = [
@@ -131,7 +131,7 @@ function overrideText(override: OverrideJson): string {
   return `${id}\n${listText(rows)}`
 }
 
-/** What it changes, in a few words. */
+/** Describes the change in a few words. */
 function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `${multiply} times the limit`

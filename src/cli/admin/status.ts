@@ -13,7 +13,7 @@ export const status: AdminCommand = {
   },
 }
 
-/** The state of an instance. */
+/** Describes the state of an instance. */
 function statusText(status: Status): string {
   const { version, mode, uptime_s: uptimeS, workers, store } = status
   const rows: [string, string][] = [
@@ -34,7 +34,7 @@ function bundleText({ bundle }: Status): string {
   return `version ${version}, ${countText(policies, 'policy', 'policies')}, since ${appliedAt}, sha256 ${hash.slice(0, 12)}`
 }
 
-/** A message may be long: it has a line of its own. */
+/** Each message gets a line of its own, because it may be long. */
 function problemsText({ problems }: Status): string {
   if (problems.length === 0) return 'No problems.\n'
   const texts = problems.map(({ code, since, message }) => `  ${code} since ${since}\n    ${message}\n`)

@@ -8,7 +8,7 @@ import { type AdminCommand, type AdminQuestion, ask, JSON_OPTION, showOnce } fro
 import { amountText } from './counters.ts'
 import { TOP_HELP } from './help.ts'
 
-/** Who is rejected most, and who is nearest to a limit. */
+/** Describes who is rejected most and who is nearest to a limit. */
 function topText({ since, max_error: maxError, complete, rejected, nearest }: TopJson): string {
   const error = maxError > 0 ? `; counts may be up to ${numberText(maxError)} too high` : ''
   const missing = complete ? '' : '; a worker died or did not answer, so counts may be too low'
@@ -37,7 +37,7 @@ function nearestText(callers: readonly NearCallerJson[]): string {
 
 const INTERVAL_MS = 2000
 
-/** The terminal's second screen, without a cursor, and back to the first. */
+/** Escape sequences that switch to the terminal's alternate screen without a cursor, and back. */
 const ENTER = '\x1b[?1049h\x1b[?25l'
 const LEAVE = '\x1b[?25h\x1b[?1049l'
 const TOP_LEFT = '\x1b[H'
@@ -52,7 +52,7 @@ export interface Terminal {
   readonly stdout: Pick<WriteStream, 'isTTY' | 'write' | 'rows' | 'columns'>
 }
 
-/** Asks again every two seconds and shows the newest response, until q or Ctrl-C; once where the output is not a terminal. */
+/** Shows the newest response every two seconds, until q or Ctrl-C; only once if the output is not a terminal. */
 export async function showRepeatedly(
   client: AdminClient,
   question: AdminQuestion,
@@ -60,7 +60,7 @@ export async function showRepeatedly(
   intervalMs = INTERVAL_MS,
 ): Promise<void> {
   if (question.isJson || !terminal.stdout.isTTY) return showOnce(client, question)
-  let text = await ask(client, question) // what is wrong at first is wrong for good: a token, a policy
+  let text = await ask(client, question) // if the first attempt fails, a token or a policy is wrong, and retrying would not help
   const screen = new Screen(terminal)
   try {
     screen.draw(text, 'q quits')
@@ -79,7 +79,7 @@ export async function showRepeatedly(
   }
 }
 
-/** The whole terminal, for as long as it is open. */
+/** Takes over the whole terminal until it is closed. */
 class Screen {
   readonly #terminal: Terminal
   readonly #closing = new AbortController()
@@ -100,15 +100,15 @@ class Screen {
     stdout.write(ENTER)
   }
 
-  /** Aborted when the operator is done. */
+  /** Aborted when the operator quits. */
   get closing(): AbortSignal {
     return this.#closing.signal
   }
 
-  /** What does not fit is cut off; the note has the last line. */
+  /** Draws the text, cut to the size of the terminal, and the note in the last line. */
   draw(text: string, note: string): void {
     if (this.closing.aborted) return
-    // A terminal that does not know its size says 0.
+    // A terminal that does not know its size reports 0.
     const rows = this.#terminal.stdout.rows || 24
     const columns = this.#terminal.stdout.columns || 80
     const lines = text.split('\n').slice(0, rows - 1)
@@ -117,7 +117,7 @@ class Screen {
     this.#terminal.stdout.write(`${TOP_LEFT}${shown.join('\r\n')}${CLEAR_BELOW}`)
   }
 
-  /** Whether the time passed before the operator was done. */
+  /** Resolves to true when the time has passed, and to false as soon as the operator quits. */
   pause(ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const end = (): void => {

@@ -11,10 +11,10 @@ export interface Configuration {
   readonly descriptors: readonly Entry[]
 }
 
-/** One of its descriptors. */
+/** A descriptor of the configuration. */
 export interface Entry {
   readonly key: string
-  /** Without one, all values that no other entry of the key has. */
+  /** If undefined, the entry is for all values that no other entry of the key has. */
   readonly value: string | undefined
   readonly limit: ConfiguredLimit | undefined
   readonly isShadow: boolean
@@ -22,12 +22,12 @@ export interface Entry {
   readonly isShared: boolean
   readonly hasOwnMetric: boolean
   readonly entries: readonly Entry[]
-  /** Where it stands in the file. */
+  /** Position in the file. */
   readonly path: Path
 }
 
 export interface ConfiguredLimit {
-  /** Undefined: unlimited. */
+  /** Undefined if unlimited. */
   readonly unit: Unit | undefined
   readonly requests: number
   readonly name: string | undefined
@@ -39,7 +39,7 @@ export type Unit = (typeof UNITS)[number]
 
 export type ReadConfiguration = { readonly configuration: Configuration } | { readonly problems: readonly Problem[] }
 
-/** Some 100,000 descriptors. Aliases count each time they are used. */
+/** Enough for about 100,000 descriptors. An alias counts each time it is used. */
 const MAX_VALUES = 1_000_000
 const MAX_PROBLEMS = 100
 
@@ -56,7 +56,7 @@ export function readConfiguration(text: string): ReadConfiguration {
   return problems.length > 0 ? { problems } : { configuration }
 }
 
-/** Numbers are texts: the value 007 is these three characters. */
+/** Reads numbers as text, so that the value 007 keeps its three characters. */
 const AS_WRITTEN = new Schema([...FAILSAFE_SCHEMA.tags, nullCoreTag, boolCoreTag, mergeTag])
 
 const TEXT = 'a text'

@@ -9,7 +9,7 @@ import { CONVERT_HELP } from '../help.ts'
 import { type Configuration, readConfiguration } from './configuration.ts'
 import { NameList, translate } from './translation.ts'
 
-/** Prints the bundle that says what configuration files of another limiter say. */
+/** Prints the bundle that corresponds to the configuration files of another limiter. */
 export async function convert(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
@@ -51,7 +51,7 @@ interface NamedConfiguration extends Configuration {
   readonly file: string
 }
 
-/** Undefined where one of them cannot be read; all problems are printed. */
+/** Prints all problems. Returns undefined if a file cannot be used. */
 async function readAll(files: readonly string[]): Promise<readonly NamedConfiguration[] | undefined> {
   const read = new Map<string, NamedConfiguration>()
   let isGood = true
@@ -81,10 +81,10 @@ async function readOne(file: string, problems: Problem[]): Promise<Configuration
   return undefined
 }
 
-/** What is inside a rule stands on one line. */
+/** Depth from which the YAML is written on one line: the members of a rule. */
 const FLOW_LEVEL = 6
 
-/** What cannot be said is named, and the rest is printed: the operator decides what to do without it. */
+/** Names what cannot be expressed and prints the rest; the operator decides whether that is enough. */
 function printBundle(version: number | string, configurations: readonly NamedConfiguration[]): number {
   const ids = new NameList()
   const policies: object[] = []

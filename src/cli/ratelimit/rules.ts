@@ -5,7 +5,7 @@ export type NamelessRule = Readonly<Record<string, unknown>>
 
 type Match = 'else' | Readonly<Record<string, string | readonly string[]>>
 
-/** The rule of the limit at the end of `levels`. `match` names no key that has any value. */
+/** Returns the rule for the limit at the end of `levels`. `match` names no key whose value is arbitrary. */
 export function ruleOf(limit: ConfiguredLimit, levels: readonly Level[], match: Match | undefined): NamelessRule {
   if (limit.unit === undefined || limit.requests === 0) {
     const algorithm = limit.unit === undefined ? 'unlimited' : 'block'
@@ -29,12 +29,12 @@ const PERIODS: Readonly<Record<Exclude<Unit, 'second'>, string>> = {
   year: '1y',
 }
 
-/** Limits nothing. An `else` beside it does not apply to these values of a level. */
+/** Returns a rule that limits nothing, so that an `else` beside it does not apply to these values of a level. */
 export function exemptionOf(levels: readonly Level[], level: Level, values: readonly string[]): NamelessRule {
   return { match: { ...anyValueOf(levels), [level.key]: values }, algorithm: 'unlimited' }
 }
 
-/** A rule covers only descriptors whose keys it names, all of them. */
+/** A rule covers a descriptor only if it names every key of the descriptor, so keys with arbitrary values are named, too. */
 function anyValueOf(levels: readonly Level[]): Record<string, string> {
   return Object.fromEntries(levels.filter(({ entry }) => entry.value === undefined).map(({ key }) => [key, '*']))
 }
@@ -44,21 +44,21 @@ function hasCounterPerValue({ value, isShared }: Entry): boolean {
 }
 
 /*
- * For each entry of a descriptor, envoyproxy/ratelimit takes at each level the entry with this very value, else the first whose value is a
- * prefix with `*`, else the one without a value. It never goes back.
+ * For each entry of a descriptor, envoyproxy/ratelimit takes at each level the entry with exactly this value, else the first whose value is a
+ * matching prefix with `*`, else the one without a value. It never backtracks.
  */
 
-/** One step of the way from the top of a configuration to a limit. */
+/** One level on the way from the top of a configuration to a limit. */
 export interface Level {
   readonly entry: Entry
-  /** As bundles have it. */
+  /** The key as bundles write it. */
   readonly key: string
-  /** Patterns of other entries of the key that take precedence, none covered by another. */
+  /** Patterns of the key's other entries that take precedence; none of them covers another. */
   readonly except: readonly string[]
   readonly siblings: KeyEntries
 }
 
-/** Entries of one key, at one level. */
+/** Entries of one key at one level. */
 export class KeyEntries {
   readonly #texts: string[] = []
   readonly #prefixes: string[] = []
@@ -71,7 +71,7 @@ export class KeyEntries {
     else this.#texts.push(entry.value)
   }
 
-  /** Those for certain values. */
+  /** Entries for certain values, whole or as a prefix. */
   get valued(): readonly Entry[] {
     return this.#valued
   }
@@ -80,7 +80,7 @@ export class KeyEntries {
     return this.#prefixes.length
   }
 
-  /** Patterns of the values that others take from an entry. Undefined: all of its values. */
+  /** Returns patterns of the values for which other entries take precedence; undefined if that is so for all of its values. */
   exceptionsOf({ value }: Entry): readonly string[] | undefined {
     if (value !== undefined && !isPrefix(value)) return []
     const own = value?.slice(0, -1) ?? ''
@@ -92,7 +92,7 @@ export class KeyEntries {
   }
 }
 
-/** Entries by their key. */
+/** Groups entries by their key. */
 export function byKey(entries: readonly Entry[]): ReadonlyMap<string, KeyEntries> {
   const found = new Map<string, KeyEntries>()
   for (const entry of entries) {
@@ -107,7 +107,7 @@ function isPrefix(value: string): boolean {
   return value.endsWith('*')
 }
 
-/** Those that no other one begins. */
+/** Returns the prefixes that do not start with another one. */
 function shortest(prefixes: readonly string[]): string[] {
   return prefixes.filter((prefix) => !prefixes.some((other) => other !== prefix && prefix.startsWith(other)))
 }

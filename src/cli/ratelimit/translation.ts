@@ -3,21 +3,21 @@ import { formatPath, type Path, type Problem, show } from '../../text/problem.ts
 import type { Configuration, ConfiguredLimit, Entry } from './configuration.ts'
 import { byKey, exemptionOf, type Level, type NamelessRule, ruleOf } from './rules.ts'
 
-/** What a configuration of envoyproxy/ratelimit becomes. */
+/** The result of converting a configuration of envoyproxy/ratelimit. */
 export interface Translation {
   readonly policies: readonly object[]
-  /** What a bundle cannot express. */
+  /** Settings that a bundle cannot express. */
   readonly gaps: readonly Problem[]
-  /** What changes nothing for callers. */
+  /** Settings that make no difference to callers. */
   readonly notes: readonly Problem[]
 }
 
-/** As many as one key of a rule may have. */
+/** As many prefixes as a bundle allows for one key of a rule. */
 const MAX_PREFIXES = 100
-/** A bundle may have more, but exceptions are repeated, and this bounds the work. */
+/** A bundle may have more values, but exceptions are repeated in many rules, and this bounds the work. */
 const MAX_VALUES = 2_000_000
 
-/** Undefined: it comes to more than a bundle can hold. `ids` are those of the bundle's policies. */
+/** Returns undefined if the result has too many values. `ids` holds the policy ids of the whole bundle. */
 export function translate(configuration: Configuration, ids: NameList): Translation | undefined {
   const translator = new Translator(configuration.domain, ids)
   translator.addEntries(configuration.descriptors, [])
@@ -37,7 +37,7 @@ class Translator implements Translation {
   readonly notes: Problem[] = []
   readonly #domain: string
   readonly #ids: NameList
-  /** The first limit for each set of keys. */
+  /** The first limit for each set of keys, to find those with the same keys in another order. */
   readonly #orders = new Map<string, { readonly keys: readonly string[]; readonly path: Path }>()
   #valueCount = 0
 
@@ -66,7 +66,7 @@ class Translator implements Translation {
     }
   }
 
-  /** Undefined, and reported, if nothing below the entry can be converted. */
+  /** Returns undefined, and reports why, if the entry and everything below it cannot be converted. */
   #levelOf(entry: Entry, groups: ReturnType<typeof byKey>, above: readonly Level[]): Level | undefined {
     const siblings = groups.get(entry.key)!
     const key = keyFor(entry.key, above)
@@ -83,7 +83,7 @@ class Translator implements Translation {
     return except && { entry, key, except, siblings }
   }
 
-  /** A rule covers the keys that it names in any order: limits for two orders would be two rules for each. */
+  /** A rule covers its keys in any order, so limits for two orders of the same keys would both apply to each. */
   #isSayable(entry: Entry, levels: readonly Level[]): boolean {
     const keys = levels.map(({ key }) => key)
     const id = JSON.stringify([...keys].sort())
@@ -108,7 +108,7 @@ class Translator implements Translation {
     if (entry.hasOwnMetric) this.#note(entry, 'detailed_metric and value_to_metric have no effect: metrics have no values of descriptors')
   }
 
-  /** Where exceptions are made for the whole entry alone, `else` says so; other exceptions need a policy for the limit. */
+  /** If only the last entry has exceptions and it is for arbitrary values, `else` expresses them. Otherwise the limit needs a policy of its own. */
   #addLimit(entry: Entry, limit: ConfiguredLimit, levels: readonly Level[], shared: Map<string, Policy>): void {
     const last = levels.at(-1)!
     const excepting = levels.filter(({ except }) => except.length > 0)
@@ -131,7 +131,7 @@ class Translator implements Translation {
     }
   }
 
-  /** For descriptors with the values of `selecting`. */
+  /** Adds a policy for descriptors with the values of the levels in `selecting`. */
   #addPolicy(selecting: readonly Level[], levels: readonly Level[], mode: Mode): Policy {
     const valued = selecting.filter(({ entry }) => entry.value !== undefined)
     const descriptors = Object.fromEntries(valued.map(({ key, entry }) => [key, entry.value]))
@@ -159,7 +159,7 @@ class Translator implements Translation {
   }
 }
 
-/** The second entry of one key in a descriptor is a key of its own. */
+/** In a bundle, the second occurrence of a key in a descriptor is a key of its own. */
 function keyFor(key: string, above: readonly Level[]): string {
   const count = above.filter(({ entry }) => entry.key === key).length + 1
   return `descriptor:${key}${count === 1 ? '' : `#${count}`}`
@@ -184,12 +184,12 @@ function stepOf({ key, value }: Entry): string {
 
 const MAX_CHARACTERS = 240
 
-/** Names that are unique, and as bundles allow them: printable ASCII, and not long. */
+/** Makes names unique and valid in a bundle: printable ASCII, and not too long. */
 export class NameList {
   readonly #used = new Set<string>()
   readonly #repeats = new Map<string, number>()
 
-  /** The name, with a number if it is taken. */
+  /** Returns the name, with a number if it is taken. */
   add(name: string): string {
     const base = name.slice(0, MAX_CHARACTERS).replace(/[^\x20-\x7e]/g, '?')
     let text = base

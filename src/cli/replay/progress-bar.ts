@@ -6,12 +6,12 @@ const BAR_WIDTH = 24
 const CLEAR_LINE = '\r\x1b[K'
 
 export interface Progress {
-  /** As on disk. */
+  /** Bytes as on disk, that is, before decompression. */
   readonly bytesRead: number
   readonly requests: number
 }
 
-/** A line on a terminal that says how far a replay is. Draws nothing elsewhere. `totalBytes`: undefined where nobody knows. */
+/** Shows the progress of a replay in one line of a terminal, and draws nothing elsewhere. `totalBytes` is undefined if it is unknown. */
 export class ProgressBar {
   readonly #terminal: Pick<WriteStream, 'isTTY' | 'write' | 'columns'>
   readonly #totalBytes: number | undefined
@@ -29,7 +29,7 @@ export class ProgressBar {
     if (this.#terminal.isTTY) this.#timer = setInterval(() => this.#draw(), intervalMs)
   }
 
-  /** Leaves an empty line. */
+  /** Clears the line. */
   stop(): void {
     if (this.#timer === undefined) return
     clearInterval(this.#timer)

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-/** Each has a file open, and a window of requests. */
+/** Each log has an open file and a window of requests in memory. */
 const MAX_LOGS = 500
 const MODES = ['decision_service', 'reverse_proxy'] as const
 
@@ -41,7 +41,7 @@ export function readReplayArguments(args: string[]): ReplayArguments {
   return { isHelp, bundles, logs: positionals, isJson, htmlFile, mode }
 }
 
-/** This file is apart from the other help texts, which load all settings. */
+/** This text is apart from the other help texts, which load all settings. */
 export const REPLAY_HELP = `Usage: edge replay --bundle FILE [--bundle FILE] [options] LOG...
 
 Decides recorded requests by one or two policy bundles, with a clock that the times in the logs move, and reports who would be
@@ -60,7 +60,7 @@ EDGE_TOR_EXITS_FILE) count as for edge serve.
 Exit status: 0 if requests were replayed; 1 and a sentence on standard error otherwise. Lines that cannot be read are counted.
 `
 
-/** Why nothing can be replayed, as a sentence, perhaps with lines below it. */
+/** Nothing can be replayed; the message says why in a sentence, perhaps with details in further lines. */
 export class ReplayProblem extends Error {
   readonly details: readonly string[]
 

@@ -17,15 +17,15 @@ import { ProgressBar } from './progress-bar.ts'
 import { REPLAY_HELP, type ReplayArguments, ReplayProblem, readReplayArguments } from './replay-arguments.ts'
 import { replayNotes, summaryText, unreadableNotes } from './summary-text.ts'
 
-/** Kept to put requests in order, of all logs together and of each. */
+/** Bounds on the requests kept in memory to put them in order: for all logs together, for each log, and in characters for all. */
 const WINDOW_REQUESTS = 200_000
 const MAX_WINDOW_REQUESTS = 10_000
 const WINDOW_CHARACTERS = 64 * 1024 ** 2
 
-/** As a shell says it of a program that Ctrl-C ends. */
+/** Exit status that a shell reports for a program that Ctrl-C ends. */
 const INTERRUPTED = 130
 
-/** Decides the requests of logs by one or two bundles, and reports what became of them. Returns the exit status. */
+/** Decides the requests of logs by one or two bundles and reports the outcome. Returns the exit status. */
 export async function replay(args: string[]): Promise<number> {
   process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
@@ -43,7 +43,7 @@ export async function replay(args: string[]): Promise<number> {
   }
 }
 
-/** A reader such as `head` has seen enough. */
+/** EPIPE only means that a reader such as `head` has seen enough. */
 function ignoreClosed(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error
 }
@@ -58,7 +58,7 @@ async function replayLogs(given: ReplayArguments): Promise<number> {
   if (!('identification' in settings)) return printStartProblems('edge replay', settings)
   await checkOutput(given)
   const totalBytes = await sizeOf(given.logs)
-  // What a log says about a body is what a server knew of it.
+  // Hints about bodies are used, because a log says what the server knew about them.
   const replay = new Replay(bundles, { mode: given.mode, settings: { ...settings, hasHints: true } })
   const unreadable = new UnreadableLines()
   await readAll(given.logs, totalBytes, replay, unreadable)
@@ -69,7 +69,7 @@ async function replayLogs(given: ReplayArguments): Promise<number> {
   return print(given, replay, unreadable)
 }
 
-/** Undefined where one cannot be loaded; its problems are printed. */
+/** Prints all problems. Returns undefined if a bundle cannot be loaded. */
 async function readBundles(files: readonly string[]): Promise<ReplayedBundle[] | undefined> {
   const bundles: ReplayedBundle[] = []
   for (const file of files) {
@@ -79,7 +79,7 @@ async function readBundles(files: readonly string[]): Promise<ReplayedBundle[] |
   return bundles.length === files.length ? bundles : undefined
 }
 
-/** Before the work, not after it. */
+/** Runs before the replay, which may take long. */
 async function checkOutput({ htmlFile, bundles, logs }: ReplayArguments): Promise<void> {
   if (htmlFile === undefined) return
   const path = resolve(htmlFile)
@@ -87,7 +87,7 @@ async function checkOutput({ htmlFile, bundles, logs }: ReplayArguments): Promis
     throw new ReplayProblem(`--html: ${htmlFile} is one of the files to read`)
   try {
     await access(dirname(path), constants.W_OK)
-    // A device or a pipe would be replaced by the file.
+    // A device or a pipe would be replaced by a regular file.
     if (await isOtherThanFile(path)) throw new Error('it is not a regular file')
   } catch (error) {
     throw new ReplayProblem(`--html: ${htmlFile}: ${writingProblem(error)}`)
@@ -103,7 +103,7 @@ async function isOtherThanFile(path: string): Promise<boolean> {
   }
 }
 
-/** Undefined where one is a pipe. */
+/** Returns undefined if a log is not a regular file, so that the total is unknown. */
 async function sizeOf(logs: readonly string[]): Promise<number | undefined> {
   let total: number | undefined = 0
   for (const log of logs) {

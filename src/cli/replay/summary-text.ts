@@ -6,11 +6,11 @@ import { printableText } from '../../text/formats.ts'
 import { callerText } from '../text/caller-values.ts'
 import { countText, durationText, numberText, printable, tableText } from '../text/text-table.ts'
 
-/** Rows of a table; --json has the rest. */
+/** Bounds on the rows of a table; --json lists all. */
 const MAX_RULES = 20
 const MAX_CALLERS = 10
 
-/** The report for people: requests, bundles, rules, callers, the difference, and what must be known about all that. */
+/** Formats the report for people: requests, bundles, rules, callers, the difference, and notes. */
 export function summaryText(report: ReplayReport, notes: readonly string[]): string {
   const { requests, unreadable, from, to, bundles, difference } = printable(report) as ReplayReport
   const seconds = (Date.parse(to) - Date.parse(from)) / 1000
@@ -115,10 +115,10 @@ function moreText(count: number, one: string): string {
   return count > 0 ? `  … and ${countText(count, one)} more: --json lists all\n` : ''
 }
 
-/** Rules that are named in a note. */
+/** How many rules are named in a note. */
 const MAX_NAMED = 3
 
-/** What a reader must know to trust the numbers: what the logs do not say, and what a replay cannot. */
+/** Notes that a reader needs to judge the numbers: gaps in the logs, and limits of a replay. */
 export function replayNotes(report: ReplayReport, bundles: readonly ReplayedBundle[], unreadable: UnreadableLines): string[] {
   const outOfOrder = report.out_of_order ?? 0
   return [
@@ -152,7 +152,7 @@ function bundleNotes(bundle: ReplayedBundleReport, { plan }: ReplayedBundle, req
   return isOneOfTwo ? notes.map((note) => `${bundle.file}: ${note}`) : notes
 }
 
-/** Algorithms whose costs are known at the end of a request. */
+/** Algorithms whose costs are known only at the end of a request. */
 const SETTLED = new Set(['token_bucket_llm', 'cost_budget', 'concurrency'])
 
 function missingNote(key: string, count: number, requests: number, rules: readonly PlanRule[]): string {

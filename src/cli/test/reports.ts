@@ -12,7 +12,7 @@ import { countText, listText, printable } from '../text/text-table.ts'
 const GREEN = 32
 const RED = 31
 
-/** For people: a line for each case, and below each that fails what came instead and why. */
+/** A report for people: a line for each case and, below each that fails, what came instead and why. */
 export class ReadableReport implements Reporter {
   readonly #hasColours: boolean
   #file: string | undefined
@@ -77,7 +77,7 @@ function failureText({ file, found, failure }: TestOutcome): string {
   return `${INDENT}${head}\n${table}${why.map((line) => `${INDENT}  ${line}\n`).join('')}`
 }
 
-/** TAP 14 (testanything.org), for programs. */
+/** A report for programs, in TAP 14 (testanything.org). */
 export class TapReport implements Reporter {
   #count = 0
 
@@ -100,12 +100,12 @@ export class TapReport implements Reporter {
   }
 }
 
-/** `#` would begin a directive, and a line has no control characters. */
+/** Escapes `#`, which would begin a directive, and control characters, which would break the line. */
 function description(text: string): string {
   return oneLine(text).replace(/[\\#]/g, '\\$&')
 }
 
-/** A block of YAML, in its JSON form, which needs no thought about what a text looks like. */
+/** Returns a YAML block whose values are JSON, so that no text needs YAML's quoting rules. */
 function diagnostics({ file, found, failure }: TestOutcome): string {
   const { step, request, times, asked, atMs, mismatches, response } = failure!
   const { status, reason, policy, rule } = response
@@ -122,15 +122,15 @@ function diagnostics({ file, found, failure }: TestOutcome): string {
   return `  ---\n${lines.join('')}  ...\n`
 }
 
-/** Line ends that JSON leaves as they are would end a line of TAP too early. */
+/** Escapes line ends that JSON leaves as they are, because they would end a line of TAP early. */
 function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\u2028\u2029]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** Of the rules and policies that did nothing, so many are named. */
+/** How many of the rules and policies that had no effect are named. */
 const MAX_NAMED = 5
 
-/** What came in place of what was expected, and why: sentences for somebody who looks for the mistake in the bundle or in the case. */
+/** Says what came instead of what was expected and why, for somebody who looks for the mistake in the bundle or in the case. */
 function explainFailure(failure: CaseFailure): string[] {
   const { response } = failure
   const { decision } = response.answer
@@ -149,20 +149,20 @@ function whyRejected(reason: string, rule: ExplainedRuleJson | undefined): strin
   return rule === undefined ? [] : [rejectedText(reason, rule)]
 }
 
-/** The policies that cover the request, the one that was expected to decide, and a few others of both kinds. */
+/** Returns the policies that cover the request, the one that was expected to decide, and a few of the others, near and far. */
 function lookedAt({ explanation, expected }: CaseFailure): ExplainedPolicyJson[] {
   const kept: ExplainedPolicyJson[] = []
   const others = { far: 0, near: 0 }
   for (const explained of explanation.policies) {
     const isOther = explained.why !== undefined && explained.policy.id !== expected.policy
     if (isOther && others[isFar(explained.why) ? 'far' : 'near']++ >= MAX_NAMED) continue
-    // The values are those of the case itself.
+    // Values are not replaced by digests, because they are those of the case itself.
     kept.push(printable(policyJson(explained, ([value]) => value!)) as ExplainedPolicyJson)
   }
   return kept
 }
 
-/** It has nothing to do with requests of this path. */
+/** Whether the policy has nothing to do with requests for this path. */
 function isFar(why: ExplainedPolicyJson['why'] | undefined): boolean {
   return why === 'path' || why === 'domain'
 }
@@ -176,8 +176,8 @@ function closestText({ limit }: Allowed): string {
 }
 
 /**
- * Why rules that could have rejected it did not: those of policies that cover it first, then the policies that nearly do. `expected`: the
- * policy that should have.
+ * Says why rules that could have rejected the request did not: first the rules of policies that cover it, then the policies that nearly do.
+ * `expected` is the policy that should have rejected it.
  */
 function idleText(policies: readonly ExplainedPolicyJson[], expected: string | undefined): string[] {
   const named = policies.filter(({ id }) => id === expected)
@@ -192,19 +192,19 @@ function idleText(policies: readonly ExplainedPolicyJson[], expected: string | u
   return [...idle, ...uncovered].slice(0, MAX_NAMED)
 }
 
-/** A case that was run. */
+/** The outcome of one case. */
 interface TestOutcome {
   readonly file: string
   readonly found: FoundCase
-  /** Undefined: it holds. */
+  /** Undefined if the case holds. */
   readonly failure: CaseFailure | undefined
 }
 
-/** Prints outcomes as they come. */
+/** Formats outcomes as they come. */
 export interface Reporter {
   begin(count: number): string
   describe(outcome: TestOutcome): string
   end(): string
-  /** Nothing could be run. */
+  /** Returns what to print if no case could be run. */
   giveUp(): string
 }

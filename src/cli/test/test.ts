@@ -11,10 +11,10 @@ import { ignoreClosed, printStartProblems, readingProblem } from '../file-proble
 import { readBundleFile } from '../read-bundle.ts'
 import { ReadableReport, type Reporter, TapReport } from './reports.ts'
 
-/** For a million callers, whatever the size of the service's store: only what a case uses takes memory. */
+/** Enough for a million callers, whatever the size of the service's store: memory is only allocated as far as a case uses it. */
 const STORE_BYTES = 64 * 1024 ** 2
 
-/** Runs cases on a bundle and says which hold. */
+/** Runs cases on a bundle and reports which hold. Returns the exit status. */
 export async function test(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
@@ -83,12 +83,12 @@ function giveUp(report: Reporter): number {
   return 1
 }
 
-/** https://no-color.org: whatever its value, unless it is empty. */
+/** https://no-color.org: any value of NO_COLOR but the empty one disables colours. */
 function hasColours(): boolean {
   return process.stdout.isTTY === true && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb'
 }
 
-/** Calls of the rate limit service are no requests. */
+/** Notes that cases do not cover policies for the rate limit service, because its calls are not requests. */
 function noteDomains(file: string, { policies }: Plan): void {
   const count = policies.filter(({ selector }) => selector.domain !== undefined).length
   if (count === 0) return
@@ -96,7 +96,7 @@ function noteDomains(file: string, { policies }: Plan): void {
   process.stderr.write(`${file}: note: ${which} for the rate limit service, which cases do not call\n`)
 }
 
-/** Rules that depend on bodies decide without them in this mode. */
+/** Notes that rules that depend on bodies decide without them in this mode. */
 function noteBodies(files: readonly CaseFile[]): void {
   for (const { file, cases } of files) {
     if (!cases.some(({ steps }) => steps.some(({ request }) => request.body))) continue
@@ -137,7 +137,7 @@ export interface CaseFile {
   readonly cases: readonly FoundCase[]
 }
 
-/** Reads all of them, and prints every problem. Undefined when one cannot be used. */
+/** Reads all files and prints every problem. Returns undefined if one of them cannot be used. */
 export async function readCaseFiles(files: readonly string[]): Promise<CaseFile[] | undefined> {
   const read: CaseFile[] = []
   for (const file of files) {

@@ -1,27 +1,27 @@
 import type { CallerValues, CountersRequest } from '../../admin/api/types.ts'
 
-/** A policy, a rule and a caller, as `POLICY RULE KEY=VALUE…` names them. */
+/** Reads a policy, a rule and a caller from `POLICY RULE KEY=VALUE…`. */
 export function readSubject([policy, rule, ...rest]: readonly string[]): Required<CountersRequest> {
   if (!policy || !rule) throw new UsageProblem('expected a policy and a rule')
   return { policy, rule, values: readCallerValues(rest) }
 }
 
-/** `header:x-api-key=alice`, as the commands read it; a rule without keys has one counter for everybody. */
+/** Formats a caller as the commands read it, such as `header:x-api-key=alice`. A rule without keys has one counter for everybody. */
 export function callerText(values: CallerValues): string {
   const pairs = Object.entries(values).map(([key, value]) => `${key}=${value}`)
   return pairs.length === 0 ? 'everybody' : pairs.join(' ')
 }
 
 /**
- * Keys whose values were given as digests, by their look: overrides take those, but a counter is found by the credential alone.
- * `shown`: the same caller as the API shows it, where each credential has become a digest.
+ * Returns the keys whose values look as if they were given as digests: overrides accept those, but a counter is found only by the credential.
+ * `shown` is the same caller as the API shows it, where each credential has become a digest.
  */
 export function keysWithDigests(given: CallerValues, shown: CallerValues): string[] {
   const all = Object.values(shown)
   return Object.keys(given).filter((key) => /^[0-9a-f]{16}$/.test(given[key]!) && !all.includes(given[key]!))
 }
 
-/** `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
+/** Reads `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
 function readCallerValues(args: readonly string[]): CallerValues {
   const values = new Map<string, string>()
   for (const arg of args) {
@@ -34,28 +34,28 @@ function readCallerValues(args: readonly string[]): CallerValues {
   return Object.fromEntries(values)
 }
 
-/** Keys whose values the API has as the client sent them: one character for each byte. */
+/** Keys whose values are latin1 strings in the API: one character for each byte that the client sent. */
 const BYTE_KEYS = /^(?:header:|cookie:|bearer$)/i
 
-/** A value of this key, as the API expects it: clients send text in UTF-8. */
+/** Converts a value of this key to what the API expects. Clients are assumed to send text in UTF-8. */
 function valueBytes(key: string, text: string): string {
   return BYTE_KEYS.test(key) ? fieldBytes(text) : text
 }
 
-/** The value of a header field, one character for each byte. */
+/** Returns the UTF-8 bytes of a header field's value as a latin1 string. */
 export function fieldBytes(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** What the API shows, as text again: where its characters are bytes of UTF-8, what they mean. */
+/** Converts what the API shows back to text: a latin1 string that is valid UTF-8 is decoded. */
 export function textOfBytes(shown: string): string {
   if (/[\u0100-\uffff]/.test(shown)) return shown
   const text = Buffer.from(shown, 'latin1').toString()
   return text.includes('\ufffd') ? shown : text
 }
 
-/** Why the admin API could not do what was asked, as a sentence. */
+/** The admin API could not do what was asked; the message says why, in a sentence. */
 export class AdminProblem extends Error {}
 
-/** What is wrong with a command's arguments, as a sentence. */
+/** A command's arguments are wrong; the message says how, in a sentence. */
 export class UsageProblem extends Error {}

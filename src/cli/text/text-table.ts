@@ -1,13 +1,13 @@
 import { printableText } from '../../text/formats.ts'
 import { textOfBytes } from './caller-values.ts'
 
-/** A column of a table: its head, and how its cells are aligned. */
+/** A column of a table: its heading, and how its cells are aligned. */
 export interface Column {
   readonly head: string
   readonly isNumber?: boolean
 }
 
-/** Aligned columns, indented by two spaces. The last column is not padded: one caller may have a long name. */
+/** Formats aligned columns, indented by two spaces. The last column is not padded, because one caller may have a long name. */
 export function tableText(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
   const all = [columns.map(({ head }) => head), ...rows]
   const last = columns.length - 1
@@ -16,7 +16,7 @@ export function tableText(columns: readonly Column[], rows: readonly (readonly s
   return all.map((row) => `  ${row.map(cellText).join('  ')}`.trimEnd().concat('\n')).join('')
 }
 
-/** Names and what they have, one to a line, indented. */
+/** Formats names and their values, one pair to a line, indented. */
 export function listText(rows: readonly (readonly [name: string, value: string])[], indent = '  '): string {
   const width = widest(rows.map(([name]) => name))
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)}  ${value}\n`).join('')
@@ -26,7 +26,7 @@ function widest(texts: readonly string[]): number {
   return texts.reduce((width, text) => Math.max(width, text.length), 0)
 }
 
-/** A response with every text in it printable, names included. */
+/** Returns a copy of a response in which all texts are printable, names included. */
 export function printable(value: unknown): unknown {
   if (typeof value === 'string') return printableText(textOfBytes(value))
   if (Array.isArray(value)) return value.map(printable)
@@ -41,7 +41,7 @@ const UNITS = [
   ['s', 1],
 ] as const
 
-/** A time in its two largest units, rounded up to whole seconds: `2 h 5 min`. */
+/** Formats a duration in its two largest units, rounded up to whole seconds, such as `2 h 5 min`. */
 export function durationText(seconds: number): string {
   let rest = Math.ceil(seconds)
   const parts: string[] = []
@@ -54,17 +54,17 @@ export function durationText(seconds: number): string {
   return parts.slice(0, 2).join(' ') || '0 s'
 }
 
-/** `1,048,576`; fractions have up to two digits. */
+/** Formats a number such as `1,048,576`, with up to two fraction digits. */
 export function numberText(value: number): string {
   return value.toLocaleString('en-US', { maximumFractionDigits: 2 })
 }
 
-/** `1 policy`, `2 policies`. */
+/** Formats a count with its noun, such as `1 policy` or `2 policies`. */
 export function countText(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`
 }
 
-/** At least two digits of a fraction, and as many as a single request costs. */
+/** Formats an amount of money with two to six fraction digits, enough for the cost of a single request. */
 export function moneyText(value: number): string {
   return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
 }

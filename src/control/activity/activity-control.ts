@@ -11,7 +11,7 @@ import { MetricLook, WorkerFigures } from './metric-look.ts'
 import { RecentActivity } from './recent-activity.ts'
 import { RecentUsage } from './recent-usage.ts'
 
-/** What the instance has done lately, noted for operators. */
+/** Records the instance's recent activity for operators. */
 export class ActivityControl {
   readonly recent: RecentActivity
   readonly sampler: ActivitySampler
@@ -31,7 +31,7 @@ export class ActivityControl {
   }
 }
 
-/** What workers ask the main thread about it. Undefined without an admin token: then nobody asks. */
+/** Handlers of workers' calls about activity. `control` is undefined without an admin token; then nobody calls them. */
 export function activityCalls(control: ActivityControl | undefined): Pick<ControlHandlers, 'activity' | 'recent_samples' | 'usage'> {
   return {
     activity: (policies) => control!.recent.of(policies),
@@ -41,7 +41,7 @@ export function activityCalls(control: ActivityControl | undefined): Pick<Contro
 }
 
 const INTERVAL_MS = 2000
-/** A timer may be this much early. */
+/** How early a timer may fire. */
 const SLACK_MS = 100
 
 interface ActivitySamplerParts {
@@ -55,7 +55,7 @@ interface ActivitySamplerParts {
   readonly logger: Logger
 }
 
-/** Notes every two seconds what the instance has done since, from the metrics of all threads. Those who count notice nothing of it. */
+/** Samples the instance's activity every two seconds from the metrics of all threads, at no cost to the threads that count. */
 class ActivitySampler {
   readonly #parts: ActivitySamplerParts
   readonly #look: MetricLook
@@ -76,7 +76,7 @@ class ActivitySampler {
     this.#wait()
   }
 
-  /** Samples after the one of this time, or all. One that is due is taken first. */
+  /** Returns the samples after the one of this time, or all of them. If a sample is due, it is taken first. */
   async since(time: string | undefined): Promise<InstanceActivity> {
     await this.#sampleIfDue()
     const interval_s = INTERVAL_MS / 1000
@@ -124,11 +124,11 @@ class ActivitySampler {
   }
 }
 
-/** A quarter of an hour, at one every two seconds. */
+/** A quarter of an hour, at one sample every two seconds. */
 const MAX_SAMPLES = 450
-/** Of all texts together: names of policies and rules may be long. The oldest samples go first. */
+/** Bound on all texts together, because names of policies and rules may be long. The oldest samples are dropped first. */
 const MAX_CHARACTERS = 1024 * 1024
-/** A minute, and a little more. */
+/** The samples of a minute and a few seconds. */
 const BUSIEST_OF = 33
 
 interface KeptSample {
@@ -140,7 +140,7 @@ interface KeptSample {
 
 /** The samples of the last quarter of an hour, in bounded memory. */
 export class RecentSamples {
-  /** The oldest first. */
+  /** Ordered from the oldest to the newest. */
   readonly #samples: KeptSample[] = []
   #characters = 0
 
@@ -151,7 +151,7 @@ export class RecentSamples {
       this.#characters -= this.#samples.shift()!.text.length
   }
 
-  /** Those after the sample of this time; where there is none, those of a later time. A clock that was set back hides nothing from those who ask on. */
+  /** Returns the samples after the one of this time, by position, so that a clock set back hides none; if it is unknown, those with a later time. */
   since(time: string | undefined): string[] {
     if (time === undefined) return this.#samples.map(({ text }) => text)
     const known = this.#samples.findLastIndex((sample) => sample.time === time)
@@ -159,7 +159,7 @@ export class RecentSamples {
     return later.map(({ text }) => text)
   }
 
-  /** Whatever decided anything in the last minute is among them, or there are more than a table shows. */
+  /** Returns every policy that decided anything in the last minute, unless there were more than a table shows. */
   busiest(): string[] {
     return [...new Set(this.#samples.slice(-BUSIEST_OF).flatMap((sample) => sample.busiest))]
   }

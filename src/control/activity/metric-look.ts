@@ -14,21 +14,21 @@ import { CATALOGUE, type MetricName } from '../../telemetry/metrics/catalogue.ts
 import { CounterGrowth, HistogramGrowth } from '../../telemetry/metrics/metric-growth.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 
-/** Of each of two lists: the busiest policies, and those that rejected most. */
+/** Length of each of three lists: the busiest policies, those that rejected most, and those that would have rejected most. */
 const SHOWN_POLICIES = 6
 const SHOWN_RULES = 6
-/** As many as a table of the busiest needs. */
+/** Enough rows for a table of the busiest policies. */
 const BUSIEST_POLICIES = 20
 
-/** What all threads have counted since the look before. */
+/** Counts of all threads since the previous look. */
 export type MetricReading = Pick<
   ActivitySample,
   'allowed' | 'rejected' | 'would_reject' | 'refused' | 'reasons' | 'policies' | 'latency' | 'spending'
 >
 
 /**
- * Looks at the metrics that all threads share, again and again. It keeps a number for each series, and for a look an object for each policy that
- * decided anything; what it returns is of a fixed size, whatever the number of policies.
+ * Looks repeatedly at the metrics that all threads share. It keeps one number for each series and, during a look, one object for each policy that
+ * decided anything. Its results have a fixed size, whatever the number of policies.
  */
 export class MetricLook {
   /** The policies that decided most between the last two looks. */
@@ -46,7 +46,7 @@ export class MetricLook {
     this.#roundTrips = new HistogramGrowth(memory, 'edge_redis_round_trip_seconds')
   }
 
-  /** A part at a time: there may be a hundred thousand series. */
+  /** Works a part at a time, because there may be a hundred thousand series. */
   *steps(): Generator<void, MetricReading> {
     yield* this.#memory.readSteps()
     const policies = new ByPolicy()
@@ -60,7 +60,7 @@ export class MetricLook {
         rejected += by
         add(byReason, reason!, by)
       }
-      // Where no policy decided, both labels say so.
+      // If no policy decided, both labels are 'none'. A policy may have that name, too.
       if (policy !== 'none' || route !== 'none') policies.of(policy!)[isAllowed ? 'allowed' : 'rejected'] += by
     })
     let wouldReject = 0
@@ -144,7 +144,7 @@ export class MetricLook {
     return growth.steps(onGrowth)
   }
 
-  /** Of a counter with one label, whose values are few. */
+  /** Reads the growth of a counter that has one label with few values. */
   *#countsByName(name: MetricName): Generator<void, CountsByName> {
     const counts = new Map<string, number>()
     yield* this.#grown(name, ([value], by) => add(counts, value!, by))
@@ -183,7 +183,7 @@ function shownPolicies(policies: Iterable<PolicySample>): PolicySample[] {
   return [...shown]
 }
 
-/** A shadow policy may have decided nothing by itself. */
+/** A shadow policy may have decided nothing, so requests that it would have rejected count too. */
 function decisionsOf({ allowed, rejected, would_reject }: PolicySample): number {
   return Math.max(allowed + rejected, would_reject)
 }
@@ -198,18 +198,18 @@ function quantiles(times: HistogramGrowth): Quantiles | null {
   return p50 === null || p99 === null ? null : { p50_ms: milliseconds(p50), p99_ms: milliseconds(p99) }
 }
 
-/** Of more digits nothing is known. */
+/** Histograms do not justify more than four digits. */
 function milliseconds(seconds: number): number {
   return Number((seconds * 1000).toPrecision(4))
 }
 
 const DECISION_TIMES = 'edge_decision_duration_seconds'
 
-/** What each worker does, from its own part of the metric memory. */
+/** Figures of each worker, from its own lane of the metric memory. */
 export class WorkerFigures {
   readonly #memory: MetricMemory
   readonly #shares: ConnectionShares
-  /** By worker: decisions up to the last look, and since the one before. */
+  /** Decisions by worker: the total at the last look, and the growth since the one before. */
   readonly #counted = new Map<number, { total: number; grown: number }>()
 
   constructor(memory: MetricMemory, shares: ConnectionShares) {
@@ -234,7 +234,7 @@ export class WorkerFigures {
     }))
   }
 
-  /** All that it has ever measured the time of. The worker that takes its place counts on. */
+  /** Counts all decisions that the worker has ever timed. Its replacement goes on from there. */
   #decisions(worker: number): number {
     const cell = this.#memory.entriesOf(DECISION_TIMES)[0]?.cell
     if (cell === undefined) return 0
@@ -249,7 +249,7 @@ export class WorkerFigures {
   }
 }
 
-/** The `count` items with the highest scores above 0, the highest first, in one pass over all of them. */
+/** Returns the `count` items with the highest scores above 0, the highest first, in one pass over all items. */
 export function busiest<Item>(items: Iterable<Item>, count: number, scoreOf: (item: Item) => number): Item[] {
   const found: { readonly item: Item; readonly score: number }[] = []
   for (const item of items) {

@@ -14,7 +14,7 @@ export interface RecentActivityParts {
   readonly intervalMs?: number
 }
 
-/** What policies and rules have decided in the last minute, by the metrics of all threads. */
+/** Decisions of policies and rules in the last minute, from the metrics of all threads. */
 export class RecentActivity {
   readonly #parts: RecentActivityParts
   readonly #counts: RecentCounts
@@ -27,7 +27,7 @@ export class RecentActivity {
     const { memory, logger, nowMs, intervalMs = INTERVAL_MS } = parts
     this.#parts = parts
     this.#counts = new RecentCounts(memory, ['edge_decisions_total', 'edge_rejects_total', 'edge_would_reject_total'])
-    // Where the policy is among the labels.
+    // The last argument is the index of the policy among the metric's labels.
     this.#decisions = new SeriesOfPolicies(memory, 'edge_decisions_total', 2)
     this.#rejects = new SeriesOfPolicies(memory, 'edge_rejects_total', 0)
     this.#wouldRejects = new SeriesOfPolicies(memory, 'edge_would_reject_total', 0)
@@ -39,7 +39,7 @@ export class RecentActivity {
     })
   }
 
-  /** Of each policy, in their order. */
+  /** Returns the activity of each policy, in the order of the argument. */
   of(policies: readonly string[]): PolicyActivity[] {
     const nowMs = this.#parts.nowMs()
     const decisions = this.#decisions.read(this.#counts, nowMs)
@@ -79,7 +79,7 @@ class Activity {
   }
 }
 
-/** Which series of a metric belong to which policy. Their directory only ever grows. */
+/** Finds the series of a metric that belong to a policy. The directory of series only ever grows. */
 class SeriesOfPolicies {
   readonly #memory: MetricMemory
   readonly #name: MetricName
@@ -93,7 +93,7 @@ class SeriesOfPolicies {
     this.#label = label
   }
 
-  /** Returns the label values of a policy's series, each with what it has counted lately. */
+  /** Returns a lookup of a policy's series: their label values and what each has counted lately. */
   read(counts: RecentCounts, nowMs: number): (policy: string) => { readonly values: readonly string[]; readonly count: number }[] {
     const entries = this.#memory.entriesOf(this.#name)
     for (; this.#seen < entries.length; this.#seen++) {
@@ -108,15 +108,15 @@ class SeriesOfPolicies {
 }
 
 export interface RepeatedNotesParts {
-  /** One note, a part at a time. */
+  /** Makes one note, a part at a time. */
   readonly steps: () => Generator<void>
   readonly intervalMs: number
   readonly logger: Logger
-  /** Logged where a note fails. */
+  /** Log message for a note that fails. */
   readonly problem: string
 }
 
-/** Notes something again and again, never twice at once. What fails is logged, and tried again in its turn. */
+/** Makes a note at an interval, never two at once. A failure is logged, and the next interval tries again. */
 export class RepeatedNotes {
   readonly #parts: RepeatedNotesParts
   readonly #timer: NodeJS.Timeout

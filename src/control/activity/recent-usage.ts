@@ -7,11 +7,11 @@ import type { Clock } from '../../time/clock.ts'
 import { busiest } from './metric-look.ts'
 import { RepeatedNotes } from './recent-activity.ts'
 
-/** A rule counts in one of them. */
+/** A rule counts in only one of these. */
 const METRICS = { tokens: 'edge_llm_tokens_used_total', money: 'edge_cost_spent_total' } as const satisfies Record<string, MetricName>
 const INTERVAL_MS = 5000
 const QUARTER_HOUR_MS = 15 * 60_000
-/** How many notes apart those are that the longer span needs: a minute, so that there are few of them. */
+/** Only every twelfth note, one a minute, is kept for the longer span, so that there are few of them. */
 const NOTES_A_MINUTE = 12
 const MOST = 100
 
@@ -22,7 +22,7 @@ export interface RecentUsageParts {
   readonly intervalMs?: number
 }
 
-/** What rules that count tokens or money have counted lately, by the metrics of all threads. */
+/** Recent counts of rules for tokens or money, from the metrics of all threads. */
 export class RecentUsage {
   readonly #parts: RecentUsageParts
   readonly #since: string
@@ -85,7 +85,7 @@ function usedLately({ used }: RuleUsage): number {
   return used.last_15_minutes
 }
 
-/** The first of both, the second of both, and so on. */
+/** Interleaves two lists: the first items of both, then the second items, and so on. */
 function inTurn<Item>(some: readonly Item[], others: readonly Item[]): Item[] {
   const count = Math.max(some.length, others.length)
   return Array.from({ length: count }, (_, i) => [...some.slice(i, i + 1), ...others.slice(i, i + 1)]).flat()

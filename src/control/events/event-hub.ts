@@ -14,28 +14,28 @@ import type { ToWorker } from '../thread-messages.ts'
 import type { Webhook } from './webhook.ts'
 
 export interface EventHubParts {
-  /** Tells all threads whether anybody watches. */
+  /** Shows all threads whether anybody watches events. */
   readonly eventWatch: SharedArrayBuffer
   readonly problems: Problems
-  /** Of all workers together. */
+  /** Bound on the readers of all workers together. */
   readonly maxReaders: number
   readonly metrics: MetricMemory
   readonly wallMs: () => number
   readonly send: (worker: number, message: ToWorker) => void
-  /** Undefined where EDGE_EVENTS_URL is not set. */
+  /** Undefined if EDGE_EVENTS_URL is not set. */
   readonly webhook: Webhook | undefined
 }
 
-/** At shutdown, for events that still have to be posted. */
+/** Time at shutdown for posting the remaining events. */
 const LAST_POST_MS = 1000
 
-/** A worker with readers. */
+/** A worker at which somebody reads events. */
 interface ReadingWorker {
   readonly outbox: EventOutbox
   readers: number
 }
 
-/** Where the events of all threads come together: in the main thread, which passes them on to all who watch. */
+/** Collects the events of all threads on the main thread, and passes them on to everybody who watches. */
 export class EventHub {
   readonly #parts: EventHubParts
   readonly #watch: EventWatch
@@ -62,7 +62,7 @@ export class EventHub {
     this.#parts.send(worker, { type: 'events_taken' })
   }
 
-  /** One more watches at this worker. */
+  /** Adds a reader at this worker. */
   openStream(worker: number): undefined {
     const { maxReaders } = this.#parts
     const readers = [...this.#reading.values()].reduce((sum, reading) => sum + reading.readers, 0)
@@ -83,19 +83,19 @@ export class EventHub {
     this.#reading.get(worker)?.outbox.noteTaken()
   }
 
-  /** Nobody watches at this worker any more: it may be gone. */
+  /** Removes all readers at this worker, which may have ended. */
   leave(worker: number): void {
     this.#reading.get(worker)?.outbox.close()
     this.#reading.delete(worker)
     this.#noteWatchers()
   }
 
-  /** Sends what has not been sent yet. */
+  /** Sends all events that have not been sent yet. */
   flush(): void {
     for (const { outbox } of this.#reading.values()) outbox.flush()
   }
 
-  /** How long closing takes, at most. */
+  /** The longest that closing takes. */
   get closeMs(): number {
     return this.#parts.webhook === undefined ? 0 : LAST_POST_MS
   }
@@ -121,7 +121,7 @@ export class EventHub {
   }
 }
 
-/** Whether anybody watches events, in memory that all threads share: where nobody does, none is sent from thread to thread. */
+/** Whether anybody watches events, in memory that all threads share. If nobody does, no events are sent between threads. */
 export class EventWatch {
   readonly #word: Int32Array
 
@@ -147,10 +147,10 @@ interface OpenParts {
   readonly send: (worker: number, message: ToWorker) => void
 }
 
-/** Of all workers together. */
+/** Bound on the readers of all workers together. */
 const MAX_READERS = 128
 
-/** Where events of all threads come together; undefined where nobody can watch them. */
+/** Opens the hub; returns undefined if nobody can watch events. */
 export async function openEventHub(config: ServerConfig, parts: OpenParts): Promise<EventHub | undefined> {
   if (!hasEvents(config)) return undefined
   const webhook = await openWebhook(config, parts)
@@ -165,7 +165,7 @@ async function openWebhook(config: ServerConfig, { metrics, logger, clock }: Ope
   return new Webhook({ url, key: eventsSecret!, logger, dropped, wallMs: () => clock.wallMs(), userAgent: `edge/${VERSION}` })
 }
 
-/** Each has a connection, and operators need some for other things. */
+/** Each reader occupies a connection, so half of the admin connections are left for other uses. */
 function maxReaders(config: ServerConfig): number {
   return Math.min(MAX_READERS, Math.floor(connectionLimits(descriptorLimit(), config).admin / 2))
 }

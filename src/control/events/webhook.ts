@@ -7,7 +7,7 @@ import { Backoff } from '../../time/clock.ts'
 
 export interface WebhookParts {
   readonly url: URL
-  /** That requests are signed with. */
+  /** Key that requests are signed with. */
   readonly key: Buffer
   readonly logger: Logger
   readonly dropped: Series
@@ -19,44 +19,44 @@ export interface WebhookParts {
 interface WebhookTiming {
   /** How long events are gathered before they are posted together. */
   readonly gatherMs: number
-  /** Until a response begins. */
+  /** How long to wait for the response to begin. */
   readonly timeoutMs: number
   readonly firstRetryMs: number
   readonly longestRetryMs: number
-  /** A batch that was not accepted for so long is given up. */
+  /** A batch that has not been accepted for this long is dropped. */
   readonly giveUpMs: number
 }
 
 const TIMING: WebhookTiming = { gatherMs: 1000, timeoutMs: 10_000, firstRetryMs: 1000, longestRetryMs: 60_000, giveUpMs: 3_600_000 }
 
-/** Of one request. */
+/** Bounds on one request. */
 const MAX_EVENTS = 500
 const MAX_CHARACTERS = 128 * 1024
-/** With more waiting, the oldest is dropped: about 10,000 events, or 2.5 MB. */
+/** If more batches wait, the oldest is dropped. This is about 10,000 events, or 2.5 MB. */
 const MAX_BATCHES = 20
 
 interface Batch {
   readonly id: string
   readonly lines: string[]
   characters: number
-  /** Events that were dropped. */
+  /** Number of dropped events before this batch. */
   missingBefore: number
-  /** When it was posted first. */
+  /** When it was first posted, on the wall clock. */
   triedAtMs: number | undefined
 }
 
-/** Posts events to EDGE_EVENTS_URL: in order, in batches, one at a time, each until it is accepted. What cannot wait any longer is dropped. */
+/** Posts events to EDGE_EVENTS_URL in order, in batches, one at a time, each until it is accepted. Batches that have waited too long are dropped. */
 export class Webhook {
   readonly #parts: WebhookParts
   readonly #timing: WebhookTiming
   readonly #backoff: Backoff
-  /** The oldest first. Events are added to the last one until it is full or has been posted. */
+  /** Ordered from the oldest to the newest. Events are added to the last batch until it is full or has been posted. */
   readonly #batches: Batch[] = []
   readonly #lastPost = new AbortController()
   #underWay: Batch | undefined
   #running: Promise<void> | undefined
   #endPause = (): void => {}
-  /** How many events were dropped and not announced yet. */
+  /** Number of dropped events that no batch has announced yet. */
   #unannounced = 0
   #isClosing = false
   #isClosed = false
@@ -78,7 +78,7 @@ export class Webhook {
     this.#running ??= this.#run()
   }
 
-  /** Posts what is left, once, as far as there is time. */
+  /** Posts the remaining batches once, as far as there is time. */
   async close(withinMs: number): Promise<void> {
     this.#isClosing = true
     this.#endPause()
@@ -94,16 +94,16 @@ export class Webhook {
   async #run(): Promise<void> {
     while (this.#batches.length > 0) {
       if (this.#batches.length === 1 && this.#batches[0]!.triedAtMs === undefined) await this.#pause(this.#timing.gatherMs)
-      // It may be another one: in a flood the first is dropped while it waits.
+      // This may be another batch than before the pause: in a flood, the first one is dropped while it waits.
       if (await this.#post(this.#batches[0]!)) continue
       if (this.#isClosing) break
       await this.#pause(this.#backoff.nextMs())
     }
-    // At once, and not when the promise is looked at: until then an event may come.
+    // This is set here and not when the promise settles, because an event may come in between.
     this.#running = undefined
   }
 
-  /** Returns whether the next one may be posted. */
+  /** Returns whether the next batch may be posted. */
   async #post(batch: Batch): Promise<boolean> {
     const { wallMs } = this.#parts
     const { timeoutMs, giveUpMs } = this.#timing
@@ -128,14 +128,14 @@ export class Webhook {
     const last = this.#batches.at(-1)
     const isOpen = last !== undefined && last.triedAtMs === undefined
     if (isOpen && last.lines.length < MAX_EVENTS && last.characters + characters <= MAX_CHARACTERS) return last
-    // It is being gathered, and full.
+    // The batch that is being gathered is full, so it is posted without further delay.
     if (isOpen && this.#batches.length === 1) this.#endPause()
     const batch: Batch = { id: `msg_${randomUUID()}`, lines: [], characters: 0, missingBefore: 0, triedAtMs: undefined }
     this.#batches.push(batch)
     return batch
   }
 
-  /** Nothing is added to it from now on. Whatever was dropped came before its events. */
+  /** Closes the batch to further events. All events dropped so far came before its own. */
   #seal(batch: Batch): void {
     batch.triedAtMs = this.#parts.wallMs()
     batch.missingBefore = this.#unannounced
@@ -156,13 +156,13 @@ export class Webhook {
     logger.info({ event: 'events_posted_again', url: url.origin }, 'EDGE_EVENTS_URL accepts events again')
   }
 
-  /** Once for each change of the reason. */
+  /** Logs a failure once for each change of the reason. */
   #noteFailure(reason: string): void {
     if (reason !== this.#problem && !this.#isClosing) this.#logFailure(reason, 0)
     this.#problem = reason
   }
 
-  /** The path of the URL may be a secret, too. */
+  /** Logs only the origin of the URL, because its path may be a secret, too. */
   #logFailure(reason: string, lost: number): void {
     const { logger, url } = this.#parts
     const message = lost > 0 ? 'events were not posted to EDGE_EVENTS_URL and are lost' : 'events could not be posted to EDGE_EVENTS_URL'
@@ -181,7 +181,7 @@ export class Webhook {
   }
 }
 
-/** The same for each attempt. */
+/** Every attempt sends the same body. */
 function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
   const announced = missingBefore > 0 ? [droppedEvent(missingBefore, triedAtMs!).line] : []
   return `{"events":[${[...announced, ...lines].join(',')}]}`
@@ -190,22 +190,22 @@ function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
 export interface WebhookRequest {
   readonly url: URL
   readonly key: Buffer
-  /** The same for each attempt. */
+  /** The same id for each attempt. */
   readonly id: string
   readonly body: string
-  /** Of this attempt. */
+  /** Time of this attempt. */
   readonly wallMs: number
   readonly userAgent: string
-  /** Until the response begins. */
+  /** How long to wait for the response to begin. */
   readonly timeoutMs: number
   readonly signal: AbortSignal
 }
 
-/** A connection is kept for the next request where the rest of a response is no longer than this, and here soon. */
+/** The connection is kept for the next request if the rest of a response is no longer than this and arrives within BODY_MS. */
 const MAX_BODY_BYTES = 16 * 1024
 const BODY_MS = 1000
 
-/** Posts once, signed as Standard Webhooks says. Throws an Error whose message says why it was not accepted and contains no secret. */
+/** Posts once, signed as Standard Webhooks specifies. Throws an Error whose message says why it was not accepted and contains no secret. */
 export async function postWebhook(request: WebhookRequest): Promise<void> {
   const { url, body, timeoutMs } = request
   const ending = new AbortController()
@@ -247,17 +247,17 @@ function headersOf({ key, id, body, wallMs, userAgent }: WebhookRequest): Record
   }
 }
 
-/** Its status has come, so nothing that happens to the rest matters. */
+/** Reads the rest of a response. Its status is known, so errors in the rest do not matter. */
 async function readRest({ body }: Response, end: () => void): Promise<void> {
   const timer = setTimeout(end, BODY_MS).unref()
   let bytes = 0
   try {
     for await (const chunk of body ?? []) {
       bytes += (chunk as Uint8Array).length
-      if (bytes > MAX_BODY_BYTES) break // which closes the connection
+      if (bytes > MAX_BODY_BYTES) break // this closes the connection
     }
   } catch {
-    // broken off
+    // The status is known, so a broken connection does not matter.
   } finally {
     clearTimeout(timer)
   }

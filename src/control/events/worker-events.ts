@@ -12,9 +12,9 @@ import { EventWatch } from './event-hub.ts'
 
 export interface WorkerEventsParts {
   readonly worker: number
-  /** Says whether anybody watches. */
+  /** Shows whether anybody watches events. */
   readonly eventWatch: SharedArrayBuffer
-  /** What this worker logs; undefined where the main thread hears that itself. */
+  /** Taps this worker's log; undefined if the main thread hears that itself. */
   readonly tap?: EventTap | undefined
   readonly control: ControlLink
   readonly send: (message: FromWorker) => void
@@ -23,7 +23,7 @@ export interface WorkerEventsParts {
   readonly wallMs: () => number
 }
 
-/** A worker's part in events: what happens here goes to the main thread, and what happens anywhere to those who watch here. */
+/** A worker's part in events: its own events go to the main thread, and events from anywhere go to those who watch here. */
 export class WorkerEvents {
   readonly streams: EventStreams
   readonly #outbox: EventOutbox
@@ -45,7 +45,7 @@ export class WorkerEvents {
       const isProblem = PROBLEM_EVENTS.has(event.name)
       if (isProblem || watch.isOn) this.#outbox.add(event, isProblem)
     })
-    const giveBack = (): void => void control.ask('close_events', { worker }).catch(() => {}) // the main thread is slow, and gets it later
+    const giveBack = (): void => void control.ask('close_events', { worker }).catch(() => {}) // a slow main thread handles it later
     this.streams = new EventStreams({
       claim: () =>
         control.ask('open_events', { worker }).catch((error: unknown) => {
@@ -59,7 +59,7 @@ export class WorkerEvents {
     })
   }
 
-  /** From anywhere, for those who watch here. */
+  /** Delivers events from anywhere to those who watch at this worker. */
   deliver(events: readonly PublishedEvent[]): void {
     this.streams.deliver(events, () => this.#send({ type: 'events_taken' }))
   }
@@ -68,7 +68,7 @@ export class WorkerEvents {
     this.#outbox.noteTaken()
   }
 
-  /** Sends what has not been sent yet. */
+  /** Sends all events that have not been sent yet. */
   flush(): void {
     this.#outbox.flush()
   }

@@ -16,37 +16,37 @@ import type { Clock } from '../../time/clock.ts'
 import type { StateKeeper } from '../state-keeper.ts'
 import { logEnded, tooManyOverrides } from './override-control.ts'
 
-/** How long all threads have to learn of an override before it is in force, so that they change over at the same moment. */
+/** How long all threads have to learn of an override before it comes into force, so that they switch at the same moment. */
 const MIN_NOTICE_MS = 100
 const MAX_NOTICE_MS = 700
-/** The same as a multiple of the time in which the slowest of them replies now. */
+/** Within those bounds, the notice is this multiple of the slowest thread's current reply time. */
 const NOTICE_REPLIES = 4
-/** Of a section: larger ones are split. */
+/** Length at which the text of a section is cut off and another one begins. */
 const SECTION_CHARACTERS = 256 * 1024
 
 export interface FileOverrideStorageParts {
   readonly map: OverrideMap
   readonly clock: Clock
   readonly logger: Logger
-  /** Asks all threads, and returns when all have replied or one takes too long. */
+  /** Asks all threads. Resolves when all have replied or the timeout has passed. */
   readonly askThreads: () => Promise<unknown>
-  /** Undefined: there is no state file, and overrides end with the process. */
+  /** Undefined if there is no state file; overrides then end with the process. */
   readonly kept: KeptOverrides | undefined
 }
 
 export interface KeptOverrides {
-  /** Payloads of the sections that were saved last time. */
+  /** Payloads of the sections that the last run saved. */
   readonly saved: readonly Buffer[]
   readonly file: Pick<StateFile, 'saveWith'>
   readonly keeper: Pick<StateKeeper, 'saveNow' | 'savedUpToMs'>
 }
 
-/** Overrides of a single instance: in memory, and in the state file where there is one. */
+/** Overrides of a single instance: in memory, and in the state file if there is one. */
 export class FileOverrideStorage implements OverrideStorage {
   readonly #parts: FileOverrideStorageParts
   readonly #times = new WeakMap<Override, { readonly fromMs: number; readonly putMs: number }>()
 
-  /** Lines that a newer program has saved, for it to read again. */
+  /** Lines that a newer program saved; they are written again, so that it can still read them. */
   #newer: readonly string[] = []
 
   constructor(parts: FileOverrideStorageParts) {
@@ -61,7 +61,7 @@ export class FileOverrideStorage implements OverrideStorage {
     this.#newer = newer
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     for (const { override } of entries) {
-      // It was put before this start, even if the wall clock says that this is earlier: machines boot with clocks that are not set yet.
+      // The override was put before this start, even if the wall clock says otherwise: machines boot with clocks that are not set yet.
       const fromMs = Math.min(nowMs + override.sinceMs - wallMs, nowMs)
       this.#times.set(override, { fromMs, putMs: Number.NEGATIVE_INFINITY })
       if (override.untilMs <= wallMs) logEnded(logger, override, 'over', override)
@@ -80,7 +80,7 @@ export class FileOverrideStorage implements OverrideStorage {
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     const current = map.overrideOf(subject, wallMs)
     if (current?.id !== expected) return { kind: 'exists', id: current?.id }
-    // Others that were put since this one was checked count.
+    // Overrides that were put since this one was checked count, too.
     if (current === undefined && map.list(wallMs).length >= MAX_OVERRIDES) throw tooManyOverrides()
     const momentMs = Math.max(wallMs, (map.entryOf(subject)?.momentMs ?? 0) + 1)
     const put: OverrideEntry =
@@ -127,7 +127,7 @@ export class FileOverrideStorage implements OverrideStorage {
     let text = this.#newer.map((line) => `${line}\n`).join('')
     for (const entry of this.#parts.map.entries()) {
       if (entry.kind === 'ended') continue
-      // The wall clock may have been set since: what counts is where it is between the counters' records.
+      // The wall clock may have been set since. The saved start must keep its position relative to the times of the counters' records.
       const { fromMs } = this.#times.get(entry.override)!
       text += `${encodeEntry({ ...entry, override: { ...entry.override, sinceMs: fromMs + wallMs - nowMs } })}\n`
       if (text.length < SECTION_CHARACTERS) continue
@@ -141,7 +141,7 @@ export class FileOverrideStorage implements OverrideStorage {
 interface ReadSections {
   readonly entries: readonly SetEntry[]
   readonly newer: readonly string[]
-  /** How many lines are neither. */
+  /** Number of lines that are neither. */
   readonly unreadable: number
 }
 

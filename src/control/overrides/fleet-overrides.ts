@@ -14,9 +14,9 @@ import {
 import { LinkError } from '../../store/redis/link/call.ts'
 import type { Clock } from '../../time/clock.ts'
 
-/** From when an override is in Redis until it is in force: all instances ask more often than that. */
+/** Time between an override's arrival in Redis and its coming into force. Instances poll more often than that, so all of them know it by then. */
 const NOTICE_MS = 1000
-/** The same for the threads of an instance that learns of it later. */
+/** Minimum time until an override comes into force on an instance that learns of it late, so that all its threads know it by then. */
 const LATE_NOTICE_MS = 50
 const TOO_MANY = `Redis has room for ${CONTROL_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
 const TOO_SOON = 'until: expected a time more than 1 s from now: on a fleet, an override takes effect 1 s after it is set'
@@ -29,10 +29,10 @@ export interface FleetOverridesParts {
   readonly logger: Logger
 }
 
-/** The overrides of a fleet: the override map of this instance, and the same map in Redis. */
+/** The overrides of a fleet: this instance's override map, and the same map in Redis. */
 export class FleetOverrides {
   readonly #parts: FleetOverridesParts
-  /** On the monotonic clock. Fixed, so that a raise is added to the own counts of this instance once. */
+  /** When each override comes into force here, on the monotonic clock. It never changes, so that a raise is added to this instance's own counts only once. */
   readonly #fromMs = new WeakMap<Override, number>()
   #isServing = false
 
@@ -40,12 +40,12 @@ export class FleetOverrides {
     this.#parts = parts
   }
 
-  /** From now on, decisions are made without the overrides that are not known yet. */
+  /** From now on, requests are decided by the overrides known so far, so those that arrive later get LATE_NOTICE_MS. */
   noteServing(): void {
     this.#isServing = true
   }
 
-  /** Unix time by the clock of Redis. */
+  /** Unix time by Redis's clock or, until that is known, by this machine's. */
   wallMs(): number {
     const { redisClock, clock } = this.#parts
     return redisClock.isKnown ? clock.nowMs() + redisClock.aheadMs : clock.wallMs()
@@ -57,7 +57,7 @@ export class FleetOverrides {
     return { override, fromMs: this.#fromMs.get(override) ?? override.sinceMs + toNowMs, toMs: override.untilMs + toNowMs }
   }
 
-  /** Merges what Redis has into the map. Returns whether the map had a later entry of one of the subjects. */
+  /** Merges entries from Redis into the map. Returns whether the map had a later entry for one of the subjects. */
   merge(entries: readonly (readonly [subject: string, entry: string])[]): boolean {
     const read = entries.map(([subject, text]) => entryOf(subject, text)).filter((entry) => entry !== undefined)
     const unreadable = entries.length - read.length
@@ -90,12 +90,12 @@ export class FleetOverrides {
     return { kind: 'put', entry: entryPut }
   }
 
-  /** All entries of the map, as Redis keeps them. */
+  /** Returns all entries of the map in the form that Redis stores. */
   kept(): (readonly [subject: string, entry: string])[] {
     return Array.from(this.#parts.map.entries(), (entry) => [subjectKey(subjectOf(entry)), keptText(entry)] as const)
   }
 
-  /** Those that are not in force yet. */
+  /** Returns the overrides that are not in force yet, by rising moments. */
   upcoming(nowMs: number): UpcomingOverride[] {
     const upcoming: UpcomingOverride[] = []
     for (const entry of this.#parts.map.entries()) {
@@ -112,7 +112,7 @@ export class FleetOverrides {
     const nowMs = clock.nowMs()
     for (const { kind, ...entry } of entries as readonly (OverrideEntry & { override?: Override })[]) {
       if (kind !== 'set') continue
-      // Further away, it is from before Redis's clock was set back: moments rise all the same.
+      // A time further ahead is from before Redis's clock was set back: moments rise even then.
       const inTimeMs = nowMs + Math.min(entry.override!.sinceMs - wallMs, NOTICE_MS)
       const fromMs = this.#isServing ? Math.max(inTimeMs, nowMs + LATE_NOTICE_MS) : inTimeMs
       this.#fromMs.set(entry.override!, fromMs)
@@ -136,7 +136,7 @@ function failureText({ outcome, message }: LinkError): string {
   return `it is unknown whether Redis has it: ${message}. List the overrides before you try again`
 }
 
-/** Undefined where it is damaged, or a newer program has written it. */
+/** Returns undefined if the entry is damaged or was written by a newer program. */
 function entryOf(subject: string, text: string): OverrideEntry | undefined {
   const kept = readControlEntry(text)
   const entry = kept && decodeEntry(kept.text)
@@ -149,7 +149,7 @@ function keptText(entry: OverrideEntry): string {
   return controlEntryText({ momentMs, forgetMs, untilMs, id, text: encodeEntry(entry) })
 }
 
-/** Redis gives it its moments. */
+/** Returns an entry without moments, which Redis assigns. */
 function unput(entry: NewEntry, createdMs: number): OverrideEntry {
   const moments = { momentMs: 0, forgetMs: 0 }
   if (entry.kind === 'ended') return { kind: 'ended', ...moments, ...entry.end }

@@ -28,19 +28,19 @@ import { show } from '../../text/problem.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { ControlHandlers } from '../control-calls.ts'
 
-/** The longest that an override may last: what is to stay belongs in the bundle. */
+/** The longest that an override may last; longer changes belong in the bundle. */
 const MAX_DAYS = 3653
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
-/** Changes that come so soon after each other are announced together. */
+/** Changes within this time of each other are announced together. */
 const GATHER_MS = 10
-/** Workers take in so many at once, and serve in between. */
+/** Workers take in this many overrides at once, and serve requests in between. */
 const ANNOUNCED_AT_ONCE = 50
 const PAUSE_MS = 1
-/** How often the clocks are compared while there are overrides: their ends are times of the wall clock, which may be set. */
+/** How often the clocks are compared while there are overrides: these end at times of the wall clock, which may be set. */
 const LOOK_MS = 250
-/** Clocks that differ by less than this from what they did are not worth an announcement to the workers. */
+/** A smaller change in the difference between the clocks is not announced to the workers. */
 const TOLERATED_STEP_MS = 20
-/** The longest that a response waits for its override to be in force. */
+/** The longest that a response waits for its override to come into force. */
 const MAX_FORCE_MS = 2000
 
 export interface OverrideControlParts {
@@ -48,26 +48,26 @@ export interface OverrideControlParts {
   readonly logger: Logger
   /** Announces a change to all workers that run. */
   readonly announce: (change: OverridesChange) => void
-  /** Resolves when the workers know what was announced. */
+  /** Resolves when the workers know everything that was announced. */
   readonly known: () => Promise<unknown>
 }
 
-/** The one owner of an instance's overrides: what operators set and end, what others of a fleet have changed, and what is over. */
+/** The one owner of an instance's overrides: those that operators set and end here, those changed elsewhere in the fleet, and those that expire. */
 export class OverrideControl {
   readonly map: OverrideMap
   readonly #parts: OverrideControlParts
   #storage: OverrideStorage | undefined
-  /** Those that are neither over nor ended, by id. */
+  /** Overrides that have neither expired nor been ended, by id. */
   readonly #open = new Map<string, Override>()
-  /** Those that were replaced, by subject: they hold until the next one does. */
+  /** Replaced overrides, by subject; each stays in force until its successor is. */
   readonly #replaced = new Map<string, TimedOverride>()
-  /** What has been announced to the workers, by id. There is no other such set on this thread: a worker that starts is sent this one. */
+  /** Overrides that were announced to the workers, by id. This is the only such set on the main thread, and a starting worker is sent it. */
   readonly #announced = new Map<string, TimedOverride>()
   #isLoading = true
   #timer: NodeJS.Timeout | undefined
-  /** Resolves when the changes so far have been announced. */
+  /** Resolves when all changes so far have been announced. */
   #announcing: Promise<void> | undefined
-  /** Between the two clocks, at the last announcement to the workers. */
+  /** Difference between the wall clock and the monotonic clock at the last announcement to the workers. */
   #clockOffsetMs = 0
 
   constructor(parts: OverrideControlParts) {
@@ -75,12 +75,12 @@ export class OverrideControl {
     this.map = new OverrideMap((changes) => this.#note(changes))
   }
 
-  /** Done when what is in the storage has been announced. */
+  /** Resolves when the overrides from the storage have been announced. */
   async start(storage: OverrideStorage): Promise<void> {
     this.#storage = storage
     await storage.start()
     this.#isLoading = false
-    // Nobody is served yet.
+    // No requests are served yet, so all overrides can be announced at once.
     this.#announce(Number.POSITIVE_INFINITY)
     if (this.#open.size > 0) {
       this.#parts.logger.info(
@@ -101,7 +101,7 @@ export class OverrideControl {
     return shadow && this.#listed(shadow)
   }
 
-  /** Done when it is kept, if it can be, and in force in all workers of this instance. */
+  /** Resolves when the override is stored durably, if it can be, and in force in all workers of this instance. */
   async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
     const storage = this.#loadedStorage()
     const createdMs = storage.wallMs()
@@ -114,7 +114,7 @@ export class OverrideControl {
     return this.#listed(put)
   }
 
-  /** Done when it is no longer in force in any worker of this instance. */
+  /** Resolves when the override is no longer in force in any worker of this instance. */
   async end({ id, actor, reason }: EndOrder): Promise<void> {
     const storage = this.#loadedStorage()
     const override = this.map.find(id, storage.wallMs())
@@ -124,12 +124,12 @@ export class OverrideControl {
     await this.#known()
   }
 
-  /** All overrides that have been announced to the workers, for one that starts: they are in force, or will be. */
+  /** All overrides that were announced to the workers and are in force or will be, for a worker that starts. */
   announced(): readonly TimedOverride[] {
     return [...this.#announced.values()]
   }
 
-  /** Resolves when the changes so far have been announced. */
+  /** Resolves when all changes so far have been announced. */
   async allAnnounced(): Promise<void> {
     await this.#announcing
   }
@@ -207,7 +207,7 @@ export class OverrideControl {
     this.#announcing = undefined
   }
 
-  /** Announces what the workers do not know yet, at most so many. Returns whether there was anything. */
+  /** Announces what the workers do not know yet, at most `atMost` overrides. Returns whether there was anything to announce. */
   #announce(atMost: number): boolean {
     const { clock, announce } = this.#parts
     this.#clockOffsetMs = this.#storage!.wallMs() - clock.nowMs()
@@ -222,7 +222,7 @@ export class OverrideControl {
     return true
   }
 
-  /** By id; those that the workers know well enough are as they were announced. */
+  /** Returns the overrides by id. Those that workers know closely enough are the objects that were announced. */
   #current(): Map<string, TimedOverride> {
     const current = new Map<string, TimedOverride>()
     for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asAnnounced(timed, 0))
@@ -236,7 +236,7 @@ export class OverrideControl {
     return known?.fromMs === timed.fromMs && Math.abs(known.toMs - timed.toMs) <= toleratedMs ? known : timed
   }
 
-  /** The next look at what is over, and at the clocks. */
+  /** Schedules the next check for expired overrides and clock steps. */
   #schedule(): void {
     clearTimeout(this.#timer)
     if (this.map.size === 0 && this.#open.size === 0) return
@@ -265,7 +265,7 @@ export function tooManyOverrides(): ApiError {
   return new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
 }
 
-/** As long as any time is as text. */
+/** The largest time value in JavaScript: no time is longer as text. */
 const LAST_MS = 8.64e15
 
 function untilMsOf(until: Until, wallMs: number): number {
@@ -286,7 +286,7 @@ function noSuch(id: string): ApiError {
   return new ApiError('unknown_override', `there is no override ${show(id)}: it has expired, was ended or replaced, or never existed`)
 }
 
-/** What workers ask the main thread about overrides. */
+/** Handlers of workers' calls about overrides. */
 export function overrideCalls(control: OverrideControl): Pick<ControlHandlers, 'list_overrides' | 'create_override' | 'end_override'> {
   return {
     list_overrides: () => control.list().map((listed) => JSON.stringify(listed)),
@@ -304,7 +304,7 @@ const END_WORDS: Readonly<Record<EndOfOverride, string>> = {
   over: 'an override has expired',
 }
 
-/** Values stay out of the log: they are personal data. */
+/** Callers' values stay out of the log, because they are personal data. */
 function logSet(logger: Logger, { id, subject, change, untilMs, actor, reason }: Override): void {
   const until = new Date(untilMs).toISOString()
   logger.info(
@@ -313,7 +313,7 @@ function logSet(logger: Logger, { id, subject, change, untilMs, actor, reason }:
   )
 }
 
-/** `by`: who ended it and why; where it ended by itself, who set it. */
+/** The last argument says who ended it and why or, if it expired, who had set it and why. */
 export function logEnded(
   logger: Logger,
   { id, subject }: Pick<Override, 'id' | 'subject'>,

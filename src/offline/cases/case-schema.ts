@@ -7,14 +7,14 @@ const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h
 
 const DURATION = /^(\d{1,6}(?:\.\d{1,3})?|\d{1,15})(ms|s|m|h|d)$/
 
-/** Undefined where the text is no duration. */
+/** Returns undefined if the text is not a duration. */
 export function durationMs(text: string): number | undefined {
   const [, count, unit] = DURATION.exec(text) ?? []
   return unit === undefined ? undefined : Number(count) * UNIT_MS[unit]!
 }
 
 /**
- * The one description of a file of cases: its types, its validation and `schema/cases.schema.json` all come from here. Each `error`
+ * The only description of a file of cases: its types, its validation and `schema/cases.schema.json` are all derived from it. Each `error`
  * completes the sentence "expected …".
  */
 
@@ -37,7 +37,7 @@ const MAX_COST = 9_000_000
 const COST = `a number from 0 to ${MAX_COST}`
 const USAGE = 'an object with prompt_tokens, completion_tokens or cost'
 
-/** Those that a simulation can come to: it has no network, and always a bundle and a store. */
+/** Reasons that a simulation can produce: it has no network, and always has a bundle and a store. */
 const REASON_NAMES = [
   'all_rules_passed',
   'token_bucket_exceeded',
@@ -56,7 +56,7 @@ const REASON_NAMES = [
   'body_too_large',
 ] as const satisfies readonly Reason[]
 
-// Without \p{Cc}, which editors may not understand in a JSON Schema.
+// \p{Cc} is avoided, because editors may not understand it in a JSON Schema.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
 const LINE = /^[^\x00-\x1f\x7f-\x9f]*$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
@@ -66,7 +66,7 @@ const name = z.string({ error: ONE_LINE }).min(1, { error: ONE_LINE }).max(200, 
 const fieldName = z.string().regex(TOKEN, { error: 'the name of a header field' })
 const fieldText = z.string({ error: VALUE }).regex(LINE, { error: VALUE })
 const safeNumber = z.number().min(Number.MIN_SAFE_INTEGER, { error: LONG_NUMBER }).max(Number.MAX_SAFE_INTEGER, { error: LONG_NUMBER })
-/** As YAML has them without quotes. */
+/** Scalars that YAML allows without quotes. */
 const fieldScalar = z.union([fieldText, safeNumber, z.boolean()])
 
 const requestSchema = z
@@ -189,13 +189,13 @@ export type Case = z.output<typeof caseSchema>
 export type Step = z.output<typeof stepSchema>
 export type Expectation = z.output<typeof expectSchema>
 
-/** The JSON Schema for editors. */
+/** Returns the JSON Schema for editors. */
 export function casesJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(z.array(caseSchema).min(1), { target: 'draft-7', io: 'input' })
   return { ...schema, title: 'edge test cases', description: 'What a policy bundle is expected to do, for edge test.' }
 }
 
-/** How many requests a step sends. */
+/** Returns how many requests a step sends. */
 export function timesOf({ times, expect }: Pick<Step, 'times' | 'expect'>): number {
   if (times !== undefined) return times
   return Array.isArray(expect?.status) ? expect.status.length : 1

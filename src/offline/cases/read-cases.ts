@@ -8,11 +8,11 @@ import { type Excess, readYaml, ValueCounter, YAML_MAX_DEPTH } from '../../text/
 import { type Case, caseSchema, durationMs, timesOf } from './case-schema.ts'
 
 interface CaseProblem extends Problem {
-  /** From 1; undefined where the message says it, or nothing does. */
+  /** Line number from 1; undefined if the message has it, or if it is unknown. */
   readonly line: number | undefined
 }
 
-/** A case and where it begins. */
+/** A case and the line where it begins. */
 export interface FoundCase extends Case {
   readonly line: number | undefined
 }
@@ -20,7 +20,7 @@ export interface FoundCase extends Case {
 export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly problems: readonly CaseProblem[] }
 
 export const MAX_CASES_BYTES = 16 * 1024 ** 2
-/** Of all steps of a file together. A million take some seconds. */
+/** Bound on the requests of all steps of a file together. A million take a few seconds. */
 const MAX_REQUESTS = 10_000_000
 const MAX_VALUES = 1_000_000
 const MAX_PROBLEMS = 100
@@ -32,7 +32,7 @@ const EXCESS: Record<Excess, string> = {
   endless: 'it contains itself through an alias',
 }
 
-/** Reads a file of cases, in YAML or JSON, and names everything that is wrong with it. Never throws, whatever the text. */
+/** Reads a file of cases, in YAML or JSON, and reports everything that is wrong with it. Never throws, whatever the text. */
 export function readCases(text: string): ReadCases {
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   if (source.trim() === '') return refuse('it is empty: expected a list of cases')
@@ -74,7 +74,7 @@ function addFew(list: Problem[], more: Iterable<Problem>): void {
   for (const problem of more) if (list.push(problem) >= MAX_PROBLEMS) return
 }
 
-/** RFC 3339 has no later times. */
+/** RFC 3339 cannot express later times. */
 const END_MS = Date.UTC(10_000, 0)
 
 function* lateSteps(found: Case | undefined, path: Path): Generator<Problem> {
@@ -97,7 +97,7 @@ function* problemsOf(issue: z.core.$ZodIssue, data: unknown): Generator<Problem>
   }
 }
 
-/** The fields of the object at this path of a list of cases. */
+/** Returns the fields of the object at this path in a list of cases. */
 function knownFields(path: Path): readonly string[] {
   const step = caseSchema.shape.steps.element.shape
   switch (path.at(-1)) {
@@ -112,7 +112,7 @@ function knownFields(path: Path): readonly string[] {
   }
 }
 
-/** The schema checks all names but this one, which it drops. */
+/** The schema reports all unknown names but this one, which it drops silently. */
 function* reservedNames(value: unknown, path: Path): Generator<Problem> {
   if (typeof value !== 'object' || value === null) return
   for (const name of Object.keys(value)) {
@@ -121,12 +121,12 @@ function* reservedNames(value: unknown, path: Path): Generator<Problem> {
   }
 }
 
-/** A name in it may be as long as the file. */
+/** Shortens a path, because a name in it may be as long as the file. */
 function shortened(path: string): string {
   return path.length > MAX_PATH_CHARACTERS ? `${path.slice(0, MAX_PATH_CHARACTERS)}…` : path
 }
 
-/** Of the nearest value around it that has a line. */
+/** Returns the line of the value at this path, or of the nearest value around it that has one. */
 function lineOf(path: string, lines: ReadonlyMap<string, number>): number | undefined {
   for (let text = path; text !== ''; ) {
     const line = lines.get(text)
@@ -142,7 +142,7 @@ function refuse(message: string): ReadCases {
   return { problems: [{ path: '', message, line: undefined }] }
 }
 
-/** The line of each value in a valid YAML document, from 1, by its path of up to `maxSteps`. What an alias stands for has none. */
+/** Maps the path of each value in a valid YAML document, up to `maxSteps` long, to its line, from 1. Values inside an alias have none. */
 function yamlLines(text: string, maxDepth: number, maxSteps = Number.POSITIVE_INFINITY): Map<string, number> {
   const lines = new Map<string, number>()
   const lineAt = lineCounter(text)
@@ -158,7 +158,7 @@ function yamlLines(text: string, maxDepth: number, maxSteps = Number.POSITIVE_IN
     }
     const level = open.at(-1)
     if (level !== undefined && !level.isList && level.key === undefined) {
-      // What is no text has no path, but takes its place.
+      // A key that is not a text has no path, so an empty name stands for it.
       level.key = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : ''
       note([...level.path, level.key], event)
       if (!isCollection(event)) continue
@@ -174,9 +174,9 @@ function yamlLines(text: string, maxDepth: number, maxSteps = Number.POSITIVE_IN
 interface Level {
   readonly path: readonly (string | number)[]
   readonly isList: boolean
-  /** Of a list. */
+  /** Next index, in a list. */
   next: number
-  /** Of an object, between a key and its value. */
+  /** Key of an object whose value has not come yet. */
   key: string | undefined
 }
 
@@ -191,7 +191,7 @@ function startOf(event: NodeEvent): number {
   return event.type === EVENT_ID.ALIAS ? event.anchorStart : event.start
 }
 
-/** For offsets that mostly grow, and never fall by much: looks at each character about once. */
+/** Works for offsets that mostly grow and never fall by much, and so visits each character about once. */
 function lineCounter(text: string): (offset: number) => number {
   let at = 0
   let line = 1

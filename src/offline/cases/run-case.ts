@@ -8,11 +8,11 @@ import type { SimulatedRequest } from '../simulation/simulated-doors.ts'
 import type { SimulatedResponse, Simulation } from '../simulation/simulation.ts'
 import { type Case, durationMs, type Expectation, type Step, timesOf } from './case-schema.ts'
 
-/** The first step of a case whose responses are not as expected. What comes after it follows from it. */
+/** The first step of a case whose responses are not as expected. Later steps are not run, because they would depend on it. */
 export interface CaseFailure {
-  /** From 1. */
+  /** Number of the step, from 1. */
   readonly step: number
-  /** Which of the step's requests, from 1, and how many there are. */
+  /** Number of the request within the step, from 1; `times` is how many there are. */
   readonly request: number
   readonly times: number
   readonly asked: SimulatedRequest
@@ -20,11 +20,11 @@ export interface CaseFailure {
   readonly response: SimulatedResponse
   readonly expected: Expectation
   readonly mismatches: readonly CaseMismatch[]
-  /** Made right after the response: an allowed request has taken by then. */
+  /** Explanation made right after the response, when an allowed request has already taken from its counters. */
   readonly explanation: RequestExplanation
 }
 
-/** Runs the steps one after the other. `newSimulation` has full counters, and its clock is at the time that it is given. */
+/** Runs the steps one after the other. `newSimulation` returns one with full counters and its clock at the given time. */
 export async function runCase({ at, steps }: Case, newSimulation: (startMs: number) => Simulation): Promise<CaseFailure | undefined> {
   const simulation = newSimulation(dateTimeMs(at))
   for (const [i, step] of steps.entries()) {
@@ -61,14 +61,14 @@ function expectedStatus({ status }: Expectation, request: number): number | unde
   return Array.isArray(status) ? status[request - 1] : status
 }
 
-/** The request of a step as a client sends it. A Host field is the request's host. */
+/** Returns the request of a step as a client sends it. A Host field becomes the request's host. */
 function askedRequest({ request, usage }: Pick<Step, 'request' | 'usage'>): SimulatedRequest {
   const { method, uri, body } = request
   let { host } = request
   const fields: string[] = []
   for (const [name, value] of Object.entries(request.headers)) {
     for (const line of [value].flat()) {
-      // As clients send it: one character for each byte of UTF-8.
+      // Clients send UTF-8, which the engine sees as a latin1 string.
       const text = Buffer.from(String(line).trim()).toString('latin1')
       if (name.toLowerCase() === 'host' && host === undefined) host = text
       else fields.push(name, text)
@@ -83,7 +83,7 @@ function usageOf({ prompt_tokens: prompt, completion_tokens: completion, cached_
   return { tokens: { prompt: prompt ?? 0, completion: completion ?? 0, cache }, cost, isStreamed: false }
 }
 
-/** Something that is not as expected. */
+/** A difference between a response and what was expected. */
 interface CaseMismatch {
   /** `status`, `reason`, `policy`, `rule`, or the name of a header field. */
   readonly what: string
@@ -98,7 +98,7 @@ function statusMismatch(expected: number | readonly number[], got: readonly numb
   return { what: 'status', expected: runsText(all), got: runsText(typeof expected === 'number' && isUniform(got) ? got.slice(0, 1) : got) }
 }
 
-/** What of the last response is not as expected, beside its status. */
+/** Compares the last response with what was expected, apart from its status. */
 function lastMismatches({ reason, policy, rule, headers = {} }: Expectation, response: SimulatedResponse, plan: Plan): CaseMismatch[] {
   const found: CaseMismatch[] = []
   const compare = (what: string, expected: string | undefined, got: string | undefined, note = ''): void => {
@@ -121,7 +121,7 @@ function lastMismatches({ reason, policy, rule, headers = {} }: Expectation, res
   return found
 }
 
-/** `200 ×5, 429`. */
+/** Formats statuses such as `200 ×5, 429`. */
 function runsText(statuses: readonly number[]): string {
   const runs: string[] = []
   for (let from = 0; from < statuses.length; ) {

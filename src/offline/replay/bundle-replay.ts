@@ -14,12 +14,12 @@ export interface ReplayedBundle {
   readonly plan: Plan
 }
 
-/** One bundle, and what it makes of the requests. It is the verdict of the request that it decided last. */
+/** Decides requests by one bundle and counts the outcomes. It also holds the verdict on the last request. */
 export class BundleReplay implements ReplayVerdict {
   readonly bundle: ReplayedBundle
   readonly counts: BundleCounts
   action: ReplayVerdict['action'] = 'allow'
-  /** Whether a shadow policy would reject it. */
+  /** Whether a shadow policy would reject the last request. */
   isWouldReject = false
   rule: PlanRule | undefined
   values: readonly string[] = []
@@ -36,12 +36,12 @@ export class BundleReplay implements ReplayVerdict {
     this.#ruleValues = new RuleValues(plan, options.identification)
   }
 
-  /** Callers whose counters were dropped, because the store was full. */
+  /** Number of callers whose counters were dropped because the store was full. */
   get forcedEvictions(): number {
     return this.#simulation.forcedEvictions
   }
 
-  /** Returns at once unless a body must be read. */
+  /** Returns a promise only if a body must be read. */
   decide(request: LoggedRequest, atMs: number): void | Promise<void> {
     if (this.#readsBodies) return this.#decideWithBody(request, atMs)
     this.#conclude(this.#simulation.decideView(request, atMs), undefined, request, atMs)
@@ -70,7 +70,7 @@ export class BundleReplay implements ReplayVerdict {
   }
 }
 
-/** Reads the values of a rule's limit keys from a request once more: the engine tells those of the rule that rejects alone. */
+/** Reads the values of a rule's limit keys from a request again, because the engine reports them only for the rule that rejects. */
 class RuleValues {
   readonly #plan: Plan
   readonly #descriptors: Descriptors

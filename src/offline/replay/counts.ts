@@ -5,7 +5,7 @@ import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { CallerIds, type KnownRule, type ShownCaller, ValueTexts, valuesAt } from '../../top/caller-ids.ts'
 import { StreamSummary } from '../../top/stream-summary.ts'
 
-/** What a rule did. */
+/** Outcomes of one rule. The times are NaN until it rejects, or would. */
 export interface RuleCounts {
   rejected: number
   wouldReject: number
@@ -13,15 +13,15 @@ export interface RuleCounts {
   lastMs: number
 }
 
-/** What one bundle made of the requests. */
+/** Outcomes of the requests by one bundle. */
 export class BundleCounts {
   allowed = 0
   rejected = 0
-  /** Requests that a shadow policy would reject; they are allowed. */
+  /** Requests that a shadow policy would reject; they also count as allowed. */
   wouldReject = 0
-  /** By reason: requests that get a 400, because they cannot be decided. */
+  /** Requests that cannot be decided, by reason; the service answers most of them with 400. */
   readonly refused = new Map<Reason, number>()
-  /** By key: requests without a value for it, where a rule needs one. */
+  /** Requests without a value that a rule needs, by key. */
   readonly missing = new Map<string, number>()
   readonly rules: ReadonlyMap<PlanRule, RuleCounts>
   readonly callers: CallerCounts
@@ -34,7 +34,7 @@ export class BundleCounts {
     this.wouldBeCallers = new CallerCounts(hashKey, callerDigest)
   }
 
-  /** `rejectedValues`: of the limit keys of the rule that rejects. `valuesOf` reads those of another rule. */
+  /** `rejectedValues` are those of the limit keys of the rule that rejects. `valuesOf` reads those of another rule. */
   add(
     decision: Exclude<Decision, Refused>,
     timeMs: number,
@@ -75,10 +75,10 @@ function increment<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-/** A request's verdict by one bundle. */
+/** The verdict of one bundle on a request. */
 export interface ReplayVerdict {
   readonly action: 'allow' | 'reject' | 'refuse'
-  /** The one that rejected, and the values of its limit keys. */
+  /** The rule that rejected, and the values of its limit keys in `values`. */
   readonly rule: PlanRule | undefined
   readonly values: readonly string[]
 }
@@ -105,7 +105,7 @@ export class Difference {
     this.#rejected.add(rule!, values)
   }
 
-  /** The verdict of the bundle that rejects. */
+  /** `rule` and `values` are those of the bundle that rejects. */
   newlyAllow({ rule, values }: ReplayVerdict): void {
     this.newlyAllowed++
     this.#allowed.add(rule!, values)
@@ -115,7 +115,7 @@ export class Difference {
     return Math.max(this.#rejected.maxError, this.#allowed.maxError)
   }
 
-  /** By the rule that rejected, in either bundle; those with the largest change first. */
+  /** Returns callers of the rules that rejected, in either bundle, those with the largest change first. */
   callers(): ChangedCaller[] {
     const byId = new Map<string, ChangedCaller>()
     for (const { id, count, ...caller } of this.#rejected.list()) byId.set(id, { ...caller, newlyRejected: count, newlyAllowed: 0 })
@@ -128,11 +128,11 @@ export class Difference {
   }
 }
 
-/** Callers of all rules together. Up to here all counts are exact. */
+/** Bound on callers of all rules together. Up to this number, all counts are exact. */
 const MAX_CALLERS = 16_384
 
 export interface CallerCount extends ShownCaller {
-  /** The same for the same caller of a rule of this name, in every count with the same key. */
+  /** Equal for the same caller of a rule with the same name, in all counts with the same hash key. */
   readonly id: string
   readonly count: number
 }
@@ -142,7 +142,7 @@ class CallerCounts {
   readonly #ids: CallerIds
   readonly #summary = new StreamSummary(MAX_CALLERS)
   readonly #texts: ValueTexts
-  /** By slot. */
+  /** Rules by slot of the summary. */
   readonly #rules: KnownRule[] = []
 
   constructor(hashKey: readonly [number, number], callerDigest: CallerDigest) {
@@ -158,12 +158,12 @@ class CallerCounts {
     this.#texts.write(slot, known, values, 0)
   }
 
-  /** No count is too high by more than this, and none is too low. */
+  /** The most by which a count may be too high; none is too low. */
   get maxError(): number {
     return this.#summary.leastCount
   }
 
-  /** Worst first; in the order of their first appearance on ties. */
+  /** Returns callers by count, the highest first; equal ones by slot, that is by first appearance while all counts are exact. */
   list(): CallerCount[] {
     const summary = this.#summary
     const texts = this.#texts.packed(summary.length)

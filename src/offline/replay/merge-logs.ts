@@ -2,7 +2,7 @@ import type { LogFile } from './logs/log-file.ts'
 import { type LogListener, LogText } from './logs/log-text.ts'
 import { END_OF_LINE, type LoggedRequest, type UnreadableLines } from './logs/logged-request.ts'
 
-/** Passes on the requests of all logs in the order of their times, and of the logs where times are equal. Waits for those that take longer. */
+/** Passes on the requests of all logs by time and, if times are equal, in the order of the logs. Waits for calls that return a promise. */
 export async function mergeLogs(sources: readonly LogSource[], onRequest: (request: LoggedRequest) => void | Promise<void>): Promise<void> {
   const heap = new TimeHeap<LogSource>()
   for (const source of sources) {
@@ -19,32 +19,32 @@ export async function mergeLogs(sources: readonly LogSource[], onRequest: (reque
   }
 }
 
-/** How many requests, and characters of them, are kept to put them in order. */
+/** Bounds on the requests that are kept to put them in order. */
 export interface WindowBounds {
   readonly requests: number
   readonly characters: number
 }
 
 /**
- * A megabyte of gzip may unpack to a gigabyte of line ends. How much of what a compressed log unpacks to may be no request: so many characters,
- * or so many times its size. Requests have no limit: a log in which all lines are alike compresses as well as that.
+ * A megabyte of gzip may unpack to a gigabyte of line ends. These bound the unpacked text of a compressed log that is not part of a request, in
+ * characters and as a multiple of its size. Requests have no such bound, because a log in which all lines are alike compresses just as well.
  */
 const MAX_IDLE_CHARACTERS = 16 * 1024 ** 2
 const MAX_IDLE_RATIO = 32
-/** A short line that cannot be read is more work than its length says. */
+/** Extra cost of a line that cannot be read: a short one is more work than its length suggests. */
 const UNREADABLE_CHARACTERS = 64
 const INFLATED = `it unpacks to more than ${MAX_IDLE_RATIO} times its size of text that is no request, so the rest is not read; if it is a log, unpack it first: zcat FILE | edge replay … -`
 
-/** The requests of one log, in the order of their times as far as its window reaches. */
+/** The requests of one log, sorted by time as far as its window reaches. */
 export class LogSource implements LogListener {
   readonly file: LogFile
-  /** Its place among the logs. */
+  /** Position among the logs. */
   readonly order: number
   readonly #bounds: WindowBounds
   readonly #unreadable: UnreadableLines
   readonly #text: LogText
   readonly #window = new ReorderWindow()
-  /** Text that is no request. */
+  /** Characters of text that is not part of a request. */
   #idleCharacters = 0
   #isEnded = false
 
@@ -56,7 +56,7 @@ export class LogSource implements LogListener {
     this.#text = new LogText(this)
   }
 
-  /** Of the next request; Infinity where there is none. */
+  /** Time of the next request; Infinity if there is none. */
   get timeMs(): number {
     return this.#window.earliest?.timeMs ?? Number.POSITIVE_INFINITY
   }
@@ -69,7 +69,7 @@ export class LogSource implements LogListener {
     this.#window.removeEarliest()
   }
 
-  /** Whether the window is full, or has all that is left. */
+  /** Whether the window is full or contains everything that is left. */
   get isReady(): boolean {
     const { length, size } = this.#window
     return this.#isEnded || length > this.#bounds.requests || (size > this.#bounds.characters && length > 0)
@@ -114,16 +114,16 @@ export class LogSource implements LogListener {
   }
 }
 
-/** Requests before this place in the queue are gone; from here on the queue is cut. */
+/** Removed requests at the start of the queue are only cut off once there are this many. */
 const CUT_AT = 4096
 
 interface Late extends Timed {
   readonly request: LoggedRequest
 }
 
-/** The newest requests of a log, in the order of their times, and of their places where times are equal. Logs are nearly sorted: only those that come late cost more than a place in a queue. */
+/** The newest requests of a log, sorted by time and then by position. Logs are nearly sorted, so only late requests cost more than an append to a queue. */
 export class ReorderWindow {
-  /** Of their texts in the log. */
+  /** Size of the requests in characters. */
   size = 0
   #queue: LoggedRequest[] = []
   #first = 0
@@ -162,11 +162,11 @@ export class ReorderWindow {
 
 interface Timed {
   readonly timeMs: number
-  /** Of two with the same time, the lower one comes first. */
+  /** Decides between equal times: the lower one comes first. */
   readonly order: number
 }
 
-/** A binary heap: the earliest item is at its root. */
+/** A binary heap with the earliest item at its root. */
 class TimeHeap<T extends Timed> {
   readonly #items: T[] = []
 
@@ -198,7 +198,7 @@ class TimeHeap<T extends Timed> {
     this.settleRoot()
   }
 
-  /** To be called when the root's time is a later one. */
+  /** To be called after the root's time has become later. */
   settleRoot(): void {
     const items = this.#items
     const item = items[0]!

@@ -5,11 +5,11 @@ import type { Replay } from './replay.ts'
 
 type Values = Readonly<Record<string, string>>
 
-/** What `--json` prints. */
+/** The report that `--json` prints. */
 export interface ReplayReport {
   readonly requests: number
   readonly unreadable: number
-  /** Only where there are some. */
+  /** Absent if 0. */
   readonly out_of_order?: number
   readonly from: string
   readonly to: string
@@ -23,15 +23,15 @@ export interface ReplayedBundleReport {
   readonly allowed: number
   readonly rejected: number
   readonly would_reject: number
-  /** By reason; only where there are some. */
+  /** Counts by reason; absent if there are none. */
   readonly refused?: Readonly<Record<string, number>>
-  /** By key. */
+  /** Requests that lack a value which a rule needs, by key. */
   readonly missing: Readonly<Record<string, number>>
-  /** Only where the counts of callers are not exact: the most that one is too high by. */
+  /** Most by which a caller's count may be too high; absent if all counts are exact. */
   readonly max_error?: number
-  /** Only where the store was too small: callers whose counters were dropped. */
+  /** Callers whose counters were dropped because the store was too small; absent if 0. */
   readonly forced_evictions?: number
-  /** Worst first. */
+  /** Ordered by rejects, the most first. */
   readonly rules: readonly RuleReport[]
 }
 
@@ -40,7 +40,7 @@ export interface RuleReport {
   readonly rule: string
   readonly rejected: number
   readonly would_reject: number
-  /** Of what it rejects, or would; null where that is nothing. */
+  /** Times of the first and the last request that the rule rejects or would reject; null if there is none. */
   readonly first_at: string | null
   readonly last_at: string | null
   readonly callers: readonly CallerReport[]
@@ -49,7 +49,7 @@ export interface RuleReport {
 export interface CallerReport {
   readonly values: Values
   readonly rejected: number
-  /** Of rules in shadow policies only. */
+  /** Present only for rules of shadow policies. */
   readonly would_reject?: number
 }
 
@@ -68,7 +68,7 @@ export interface ChangedCallerReport {
   readonly newly_allowed: number
 }
 
-/** There must have been a request. */
+/** Must be called after at least one request. */
 export function replayReport(replay: Replay, unreadable: number): ReplayReport {
   const { requests, outOfOrder, firstMs, lastMs, replays, difference } = replay
   return {

@@ -11,26 +11,26 @@ export interface ReplayOptions {
   readonly settings: SimulatedSettings
 }
 
-/** Places in the time series: all requests, and what each bundle rejects, or would. */
+/** Indexes into the time series: all requests, and those that each bundle rejects or would reject. */
 export const REQUESTS = 0
 export const rejectedSeries = (bundle: number): number => 1 + 2 * bundle
 export const wouldRejectSeries = (bundle: number): number => 2 + 2 * bundle
 
-/** Requests through one or two bundles side by side, by a clock that their own times move. */
+/** Decides requests by one or two bundles side by side, with a clock that the requests' own times move. */
 export class Replay {
   readonly bundles: readonly ReplayedBundle[]
   requests = 0
-  /** Requests that are older than the one before them. They are decided at the time of that one. */
+  /** Requests that are older than one before them. They are decided at the time of the latest one so far. */
   outOfOrder = 0
   firstMs = Number.POSITIVE_INFINITY
   lastMs = Number.NEGATIVE_INFINITY
-  /** One for each bundle; none before the first request, which sets the clock. */
+  /** One for each bundle; empty before the first request, which sets the clock. */
   replays: readonly BundleReplay[] = []
-  /** Undefined with one bundle. */
+  /** Undefined if there is only one bundle. */
   readonly difference: Difference | undefined
   readonly series: TimeSeries
   readonly #options: ReplayOptions
-  /** Of this run alone: nobody can try credentials to find out whose digest is in a report. */
+  /** A key for this run only, so that nobody can find out whose digest is in a report by trying credentials. */
   readonly #hashKey: readonly [number, number]
   readonly #digest: CallerDigester
 
@@ -44,7 +44,7 @@ export class Replay {
     this.series = new TimeSeries(1 + 2 * bundles.length)
   }
 
-  /** Returns at once unless a body must be read. */
+  /** Returns a promise only if a body must be read. */
   add(request: LoggedRequest): void | Promise<void> {
     if (this.requests === 0) this.#begin(request.timeMs)
     this.requests++

@@ -1,13 +1,13 @@
-/** Intervals that are kept. */
+/** Bound on the intervals that are kept. */
 const MAX_INTERVALS = 720
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
-/** Each is a multiple of the one before; the last one is doubled as often as need be. */
+/** Each length is a multiple of the one before; beyond the last, lengths are doubled. */
 const LENGTHS = [1000, 5000, 15_000, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY]
 
-/** Counts over time for a chart, of a span that is known only at its end: when there are too many intervals, they are made longer. */
+/** Counts over time for a chart whose span is known only at the end: when there are too many intervals, they are made longer. */
 export class TimeSeries {
   intervalMs = LENGTHS[0]!
   #firstIndex = 0
@@ -18,12 +18,12 @@ export class TimeSeries {
     this.#series = Array.from({ length: seriesCount }, () => new Float64Array(MAX_INTERVALS))
   }
 
-  /** Times never go back. */
+  /** Times must not decrease. */
   add(series: number, timeMs: number): void {
     this.#series[series]![this.#placeOf(timeMs)]!++
   }
 
-  /** When the first interval begins, in Unix time. */
+  /** Start of the first interval, in Unix time. */
   get startMs(): number {
     return this.#firstIndex * this.intervalMs
   }
@@ -43,7 +43,7 @@ export class TimeSeries {
     return place
   }
 
-  /** Intervals stay aligned, so that hours and days begin with one. */
+  /** Intervals stay aligned, so that hours and days begin with a new one. */
   #lengthen(): void {
     const longerMs = LENGTHS.find((ms) => ms > this.intervalMs) ?? 2 * this.intervalMs
     const factor = longerMs / this.intervalMs

@@ -16,34 +16,34 @@ import type { TrustedProxies } from '../../request/client-address.ts'
 import type { RequestView } from '../../request/view.ts'
 
 export interface SimulatedRequest extends AskedRequest {
-  /** The address that its connection comes from: the last hop behind X-Forwarded-For. */
+  /** Address of the connection's other end: the last hop, after those in X-Forwarded-For. */
   readonly client?: string | undefined
-  /** What it has used at its end, for what is settled. Undefined: nobody says. */
+  /** What the request used in the end, for settling it; undefined if it is unknown. */
   readonly usage?: Usage | undefined
 }
 
-/** How a mode reads requests and responds to them, without a socket. */
+/** Reads requests and responds to them as a mode does, without a socket. */
 export interface SimulatedDoor {
-  /** Returns at once unless a body must be read. */
+  /** Returns a promise only if a body must be read. */
   decide(request: SimulatedRequest): DecisionAnswer | Promise<DecisionAnswer>
-  /** Decides what needs no reading. */
+  /** Decides a request whose head has been read and whose body is not needed. */
   decideView(view: RequestView): Decision
-  /** As the client, or the gateway that asks, gets them. */
+  /** Returns the header fields as the client, or the gateway that asks, gets them. */
   headersOf(answer: DecisionAnswer): HeaderList
-  /** What `decide` would return. Takes nothing. */
+  /** Explains what `decide` would return. Takes nothing. */
   explain(request: SimulatedRequest): Promise<RequestExplanation>
-  /** Whether what is in flight ends by itself, whoever settles. */
+  /** Whether requests in flight end by themselves, without being settled. */
   readonly endsRequests: boolean
 }
 
-/** `decision_service`: a gateway asks `/v1/decision` about each request. Bodies are not read; what is taken stands unless it is settled. */
+/** `decision_service`: a gateway asks `/v1/decision` about each request. Bodies are not read, and what is taken stays taken unless it is settled. */
 export class GatewayDoor implements SimulatedDoor {
   readonly endsRequests = false
   readonly #engine: Engine
   readonly #hasHints: boolean
   readonly #explain: (request: SimulatedRequest) => Promise<RequestExplanation>
 
-  /** `hasHints`: what gateways say about bodies counts. */
+  /** `hasHints` is whether the gateways' hints about bodies are used. */
   constructor(engine: Engine, hasHints: boolean) {
     this.#engine = engine
     this.#hasHints = hasHints
@@ -75,13 +75,13 @@ export class GatewayDoor implements SimulatedDoor {
   }
 }
 
-/** A gateway adds its client as the last hop. */
+/** A gateway appends its client to X-Forwarded-For as the last hop. */
 function forwarded(request: SimulatedRequest): SimulatedRequest {
   const { client, fields } = request
   return client === undefined ? request : { ...request, fields: [...fields, 'X-Forwarded-For', client] }
 }
 
-/** `reverse_proxy`: requests come from clients, and bodies are read where a rule needs them. There is no backend: what is allowed gets 200. */
+/** `reverse_proxy`: requests come from clients, and bodies are read if a rule needs them. There is no backend; allowed requests get 200. */
 export class ProxyDoor implements SimulatedDoor {
   readonly endsRequests = true
   readonly #engine: Engine

@@ -7,14 +7,14 @@ import type { Plan } from '../../policy/plan.ts'
 import type { Identification } from '../../request/descriptors.ts'
 import type { SimulationOptions } from './simulation.ts'
 
-/** What the environment says about how requests are read: a simulation uses the same settings as the service. */
+/** Settings for reading requests. A simulation takes them from the environment, as the service does. */
 const NAMES = ['trustedProxies', 'geoipFile', 'ipTypeFile', 'torExitsFile', 'gatewayHints', 'maxBodyBytes', 'storeBytes'] as const
 
 type SimulatedConfig = ReturnType<typeof readSettings<(typeof NAMES)[number]>>['config']
 
 export type SimulatedSettings = Omit<SimulationOptions, 'mode' | 'startMs'>
 
-/** Reads them, and the IP files where a rule of a plan needs them. Returns what is wrong in sentences, where something is. */
+/** Reads the settings and, if a rule of a plan needs them, the IP files. Returns a list of sentences if something is wrong. */
 export async function readSimulatedSettings(
   env: Readonly<Record<string, string | undefined>>,
   plans: readonly Plan[],

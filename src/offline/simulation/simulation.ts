@@ -18,39 +18,39 @@ import { GatewayDoor, ProxyDoor, type SimulatedDoor, type SimulatedRequest } fro
 
 export interface SimulationOptions {
   readonly mode: 'decision_service' | 'reverse_proxy'
-  /** Unix time. */
+  /** Start in Unix time. */
   readonly startMs: number
   /** Memory for counters, fixed from the start. 64 MiB hold a million callers. */
   readonly storeBytes: number
   readonly identification: Identification
-  /** Whether what gateways say about bodies counts. */
+  /** Whether the gateways' hints about bodies are used. */
   readonly hasHints: boolean
   readonly maxBodyBytes: number
 }
 
-/** A response as its caller gets it, and who decided it. */
+/** A response as its caller gets it, and what decided it. */
 export interface SimulatedResponse {
   readonly status: number
-  /** As in X-Edge-Reason; of an allowed request `all_rules_passed`, or the reason of a would-reject. */
+  /** The value of X-Edge-Reason; for an allowed request, `all_rules_passed` or the reason for which a shadow policy would reject it. */
   readonly reason: Reason
-  /** The one that rejected, else a would-reject's, else the most constrained. */
+  /** The policy that rejected; else one that would reject; else the most constrained. */
   readonly policy: string | undefined
   readonly rule: string | undefined
-  /** Names and values in turn, without those that every response has. */
+  /** Names and values in turn, without fields that every response has. */
   readonly headers: HeaderList
   readonly answer: DecisionAnswer
 }
 
-/** Every simulation of a bundle gives the same results, even those of a store that is full. */
+/** A fixed key, so that every simulation of a bundle has the same results, even if the store is full. */
 const HASH_KEY = [0x65646765, 0x73696d31] as const
 
 /**
- * A bundle on the engine and the store that serve requests, with a clock that only moves when it is told to. No socket, no thread. Requests
- * of the same moment are in flight together; they end when the clock moves on.
+ * Runs a bundle on the engine and the store that serve requests, with a clock that moves only on command, without sockets or threads. Requests
+ * at the same moment are in flight together; they end when the clock moves on.
  */
 export class Simulation {
   readonly plan: Plan
-  /** The limit keys' values of the caller that was rejected last. */
+  /** The limit keys' values of the caller that was last rejected. */
   rejectedValues: readonly string[] = []
   readonly #clock: VirtualClock
   readonly #store: EmbeddedStore
@@ -77,17 +77,17 @@ export class Simulation {
         : new ProxyDoor(this.#engine, maxBodyBytes, identification.trustedProxies)
   }
 
-  /** Unix time. */
+  /** The simulated time, in Unix time. */
   get nowMs(): number {
     return this.#clock.nowMs()
   }
 
-  /** Callers whose counters were dropped, because the store was full: from then on they may get more than their limits. */
+  /** Number of callers whose counters were dropped because the store was full; they may get more than their limits from then on. */
   get forcedEvictions(): number {
     return this.#store.stats().forcedEvictions
   }
 
-  /** Decides a request as the server's door would. A time in the past counts as the present one. */
+  /** Decides a request as the server's door would. A time in the past is taken as the present. */
   async decide(request: SimulatedRequest, atMs: number): Promise<SimulatedResponse> {
     this.moveTo(atMs)
     const answer = await this.#door.decide(request)
@@ -103,7 +103,7 @@ export class Simulation {
     }
   }
 
-  /** The same, fast, for requests whose heads were read already: no body is read, and no header field written. */
+  /** A faster `decide` for requests whose heads have been read: it neither reads a body nor writes header fields. */
   decideView(view: RequestView, atMs: number): Decision {
     this.moveTo(atMs)
     const decision = this.#door.decideView(view)
@@ -111,7 +111,7 @@ export class Simulation {
     return decision
   }
 
-  /** What the request would get now, and why. Takes nothing. */
+  /** Explains what the request would get now. Takes nothing. */
   explain(request: SimulatedRequest): Promise<RequestExplanation> {
     return this.#door.explain(request)
   }
@@ -129,7 +129,7 @@ export class Simulation {
     if (usage !== undefined || this.#door.endsRequests) this.#inFlight.push({ reservation: decision.reservation, usage })
   }
 
-  /** Without a usage, what was taken of tokens and money stays taken: nobody knows what the response would have cost. */
+  /** Without a usage, tokens and money stay taken, because nobody knows what the response would have cost. */
   #end({ charges, holds }: Reservation, usage: Usage | undefined): void {
     if (usage !== undefined) for (const charge of charges) void this.#engine.settle(charge, settledAmount(charge, usage))
     for (const hold of holds) void this.#engine.settle(hold, 0)

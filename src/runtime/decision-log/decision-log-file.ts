@@ -12,7 +12,7 @@ export interface DecisionLogFileParts {
   readonly logger: Logger
   readonly nowMs: () => number
   readonly diskTimeoutMs?: number | undefined
-  /** Its batch was written, or lost: the worker may send the next. */
+  /** Called once a worker's batch is written or lost; the worker may then send the next. */
   readonly onTaken: (worker: number) => void
 }
 
@@ -22,8 +22,8 @@ interface Batch {
 }
 
 /**
- * The file of EDGE_DECISION_LOG, which the main thread writes for all workers: one write at a time, each of whole batches. What cannot be written is
- * lost and counted; it is tried again with the next batch. A file that was renamed or removed is replaced by a new one.
+ * The file of EDGE_DECISION_LOG, which the main thread writes for all workers: one write at a time, each of whole batches. Lines that cannot be
+ * written are lost and counted, and the next batch tries again. If the file was renamed or removed, a new one is created.
  */
 export class DecisionLogFile {
   readonly #parts: DecisionLogFileParts
@@ -45,7 +45,7 @@ export class DecisionLogFile {
     this.#failed = lines.series('failed')
   }
 
-  /** Throws a DecisionLogFault where it cannot be written. Creates it where it is not there. */
+  /** Creates the file if it is missing. Throws a DecisionLogFault if it cannot be written. */
   static async check(path: string, timeoutMs = DISK_TIMEOUT_MS): Promise<void> {
     try {
       const handle = await withDiskTimeout(LogHandle.open(path), timeoutMs)
@@ -55,7 +55,7 @@ export class DecisionLogFile {
     }
   }
 
-  /** `dropped`: lines that the worker had no room for. */
+  /** Queues a worker's batch. `dropped` is how many lines the worker had no room for. */
   write(worker: number, lines: string, dropped: number): void {
     if (dropped > 0) this.#reportDropped(dropped)
     this.#waiting.push({ worker, lines })
@@ -64,12 +64,12 @@ export class DecisionLogFile {
     })
   }
 
-  /** Whether a write takes so long that the disk may never answer. */
+  /** Whether a write has taken so long that the disk may never respond. */
   get isSlow(): boolean {
     return this.#writing !== undefined && this.#parts.nowMs() - this.#beganMs > this.#timeoutMs
   }
 
-  /** When workers send nothing any more. Does not wait for a disk that hangs. */
+  /** To be called once workers send nothing more. Gives up on a hung disk after the timeout. */
   async close(): Promise<void> {
     try {
       await withDiskTimeout(this.#finish(), this.#timeoutMs)
@@ -92,7 +92,7 @@ export class DecisionLogFile {
     }
   }
 
-  /** Never throws. A disk that hangs is reported, and waited for: only then is it known what is in the file. */
+  /** Never throws. A hung disk is reported but still waited for, because only then is it known how much is in the file. */
   async #write(text: string): Promise<void> {
     const bytes = Buffer.from(text)
     const count = linesIn(bytes)
@@ -122,7 +122,7 @@ export class DecisionLogFile {
     return this.#handle
   }
 
-  /** Once for each change of the reason. */
+  /** Logs a failure once for each change of the reason. */
   #report(reason: string): void {
     if (reason === this.#problem) return
     this.#problem = reason
@@ -156,12 +156,12 @@ export class DecisionLogFault extends Error {
   }
 }
 
-/** An open file to which lines are added. It is for its owner alone if it is new: it has the callers' values. */
+/** A file opened for appending. A new one gets mode 0600, because it contains callers' values. */
 class LogHandle {
   readonly #file: FileHandle
-  /** Tells it from another that has its name by now. */
+  /** Device and inode, which tell this file from another that has its name by now. */
   readonly #identity: string
-  /** Whether its last line has no end: the next one must not continue it. */
+  /** Whether the last line has no line end, so that the next one must not continue it. */
   #isLineOpen: boolean
 
   private constructor(file: FileHandle, identity: string, isLineOpen: boolean) {
@@ -185,12 +185,12 @@ class LogHandle {
     }
   }
 
-  /** Whether the path still leads to this file: one that was rotated is let go of. */
+  /** Whether the path still leads to this file; it does not after a log rotation. */
   async isAt(path: string): Promise<boolean> {
     return (await identityOf(path)) === this.#identity
   }
 
-  /** Throws a PartlyWritten where not all of it could be written. */
+  /** Throws a PartlyWritten if not everything could be written. */
   async append(lines: Buffer): Promise<void> {
     const bytes = this.#isLineOpen ? Buffer.concat([LINE_END, lines]) : lines
     let written = 0
@@ -209,7 +209,7 @@ class LogHandle {
 }
 
 class PartlyWritten extends Error {
-  /** That were not written, or not to their ends. */
+  /** Lines that were not written, or not completely. */
   readonly lostLines: number
 
   constructor(lostLines: number, cause: unknown) {
@@ -227,7 +227,7 @@ function linesIn(bytes: Uint8Array): number {
 const NOT_A_FILE = ''
 const LINE_END = Buffer.from('\n')
 
-/** Undefined where there is nothing. */
+/** Returns undefined if nothing exists at the path. */
 async function identityOf(path: string): Promise<string | undefined> {
   try {
     const found = await stat(path)

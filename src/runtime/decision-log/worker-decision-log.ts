@@ -8,11 +8,11 @@ import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../../telemetry/sampler.ts'
 import type { Clock } from '../../time/clock.ts'
 
-/** Between one batch and the next, and before the first. */
+/** Pause before each batch, the first included. */
 const BATCH_MS = 100
-/** Of one line; paths may be longer. */
+/** Longest line; those with longer paths are skipped and counted. */
 const MAX_LINE_CHARACTERS = 16 * 1024
-/** Of the lines that wait for the batch before them to be written. */
+/** Bound on the lines that wait while the previous batch is being written. */
 const MAX_CHARACTERS = 2 * 1024 * 1024
 
 export interface WorkerDecisionLogParts {
@@ -25,7 +25,7 @@ export interface WorkerDecisionLogParts {
 }
 
 /**
- * A worker's part in EDGE_DECISION_LOG: gathers lines and sends them to the main thread, one batch at a time. Lines that do not fit are
+ * A worker's part of EDGE_DECISION_LOG: gathers lines and sends them to the main thread, one batch at a time. Lines that do not fit are
  * dropped and counted, so a slow disk costs neither time nor memory here.
  */
 export class WorkerDecisionLog {
@@ -48,7 +48,7 @@ export class WorkerDecisionLog {
     this.#failed = lines.series('failed')
   }
 
-  /** The request was decided: whatever happens here must not reach it. */
+  /** Never throws: the request has been decided, and a failure to log it must not affect it. */
   readonly note: NoteDecided = (view, body) => {
     const { engine, clock, lines, logger } = this.#parts
     try {
@@ -61,13 +61,13 @@ export class WorkerDecisionLog {
     }
   }
 
-  /** The last batch was written, or could not be. */
+  /** The last batch was written, or was lost. */
   noteTaken(): void {
     this.#isUnderWay = false
     if (this.#count > 0) this.#schedule()
   }
 
-  /** Sends what is there now, whatever is under way. */
+  /** Sends all waiting lines now, even if a batch is still under way. */
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined

@@ -4,14 +4,14 @@ type Prepare = ToWorker & { readonly type: 'prepare' }
 
 type BundleContent = Omit<Prepare, 'type' | 'generation'>
 
-/** One that has not compiled a bundle by then does nothing else either. */
+/** A worker that has not compiled a bundle within this time is considered stuck and is terminated. */
 const STUCK_MS = 30_000
-/** One or two may have died of something else. */
+/** A bundle is refused once this many workers have died while compiling it; one or two deaths may have another cause. */
 const MAX_DEATHS_OF_PLAN = 3
 
 /**
- * How a bundle comes to hold in all workers as one: each makes it ready and reports, then one shared word is turned,
- * which every decision reads. One bundle at a time.
+ * Makes a bundle active in all workers at once: each prepares it and reports, then its generation is stored in a shared integer, which every
+ * decision reads. Only one bundle is prepared at a time.
  */
 export class Activation {
   readonly #word: Int32Array
@@ -36,20 +36,20 @@ export class Activation {
     })
   }
 
-  /** What a worker that starts now has to make ready. */
+  /** Returns what a worker that starts now has to prepare. */
   join(worker: number): Prepare[] {
     this.#next?.missing.add(worker)
     return [this.#holding, this.#next?.message].filter((message) => message !== undefined)
   }
 
-  /** A worker is gone. If it has not reported, whoever takes its place has to, for it may be the bundle that ended it. */
+  /** A worker has ended. If it had not reported, its replacement still has to, because the bundle may be what ended it. */
   leave(worker: number): void {
     const next = this.#next
     if (next === undefined || !next.missing.has(worker)) return
     if (++next.deaths === MAX_DEATHS_OF_PLAN) this.#giveUp(next, 'workers end while they compile it')
   }
 
-  /** A worker reports. Returns false when it cannot serve: it lacks the plan that holds. */
+  /** Notes a worker's report. Returns false if the worker cannot serve because it lacks the active plan. */
   note(worker: number, generation: number, problem: string | undefined): boolean {
     if (problem !== undefined && generation === this.#holding?.generation) return false
     const next = this.#next
@@ -86,21 +86,21 @@ interface Next {
   readonly message: Prepare
   /** Workers that have not reported yet. */
   readonly missing: Set<number>
-  /** Of workers that had not reported. */
+  /** Deaths of workers that had not reported. */
   deaths: number
   readonly timer: NodeJS.Timeout
   resolve(): void
   reject(error: Error): void
 }
 
-/** So many workers may die before the service is open: a bundle that ends those who compile it is refused before that. */
+/** A start fails at this many deaths. It is above MAX_DEATHS_OF_PLAN, so that a bundle that crashes workers is refused first. */
 const MAX_DEATHS_AT_START = 10
 
-/** The start: the first workers come up, all of them, and stay alive until every listener is open, or there is no service. */
+/** Decides whether a start fails: all first workers must come up, and few may die before every listener is open. */
 export class FirstStart {
-  /** Rejects with `failed`. */
+  /** Resolves when all first workers are up; rejects when `failed` does. */
   readonly up: Promise<void>
-  /** Never resolves. */
+  /** Rejects when the start fails; never resolves. */
   readonly failed: Promise<never>
   #isUp = false
   #isOver = false
@@ -127,12 +127,12 @@ export class FirstStart {
     this.#noteUp()
   }
 
-  /** Every listener is open. */
+  /** Every listener is open, so the start can no longer fail. */
   noteOpen(): void {
     this.#isOver = true
   }
 
-  /** Returns whether it may be replaced. */
+  /** Returns whether the dead worker may be replaced. */
   noteDeath(error: Error): boolean {
     if (this.#isOver || (this.#isUp && ++this.#deaths < MAX_DEATHS_AT_START)) return true
     this.#fail(error)

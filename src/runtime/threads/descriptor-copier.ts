@@ -1,8 +1,8 @@
-/** A child process that lives for a moment: it sends the socket that it is given back, so many times. */
+/** A short-lived child process that sends the socket it receives back to its parent as many times as its argument says. */
 
 const copies = Number(process.argv[2])
 
-// Without a listener the channel would close before the last copy is on its way.
+// Without a listener the channel would close before the last copy is sent.
 process.on('message', (_message, socket) => {
   let unsent = copies
   for (let i = 0; i < copies; i++) {

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BoundHandle } from './bound-handle.ts'
 
-/** Node's own object for a unix socket. `net` shows one only as a stream, which cannot carry descriptors. */
+/** Node's internal object for a unix socket. `net` shows one only as a stream, which cannot carry descriptors. */
 interface Pipe {
   readonly fd: number
   onconnection: (status: number, accepted: Pipe) => void
-  /** Without bytes: the connection has broken. */
+  /** Called without bytes when the connection has broken. */
   onread: (bytes: ArrayBuffer | undefined) => void
   /** The descriptor that came with what was just read. */
   pendingHandle: BoundHandle | undefined
@@ -31,16 +31,16 @@ interface Bindings {
 }
 
 /**
- * A connection of this process to itself. A descriptor that is sent over it arrives under a new number, as one does that a child process is
- * sent (`SCM_RIGHTS`, unix(7)). It stays open as long as the process: two objects have the number of one of its ends, and closing both would close
- * a number that belongs to somebody else by then.
+ * A connection of this process to itself. A descriptor sent over it arrives under a new number, as it does in a child process (`SCM_RIGHTS`,
+ * unix(7)). It stays open as long as the process: two objects have the descriptor number of one of its ends, and closing both would close a
+ * number that may belong to something else by then.
  */
 export class DescriptorPipe {
   readonly #sender: Pipe
   readonly #receiver: Pipe
-  /** It must stay: when it is collected, it closes its number. */
+  /** Must be kept: when it is garbage-collected, it closes its descriptor. */
   readonly #accepted: Pipe
-  /** One at a time. */
+  /** The last copy under way; copies are made one at a time. */
   #copied: Promise<unknown> = Promise.resolve()
 
   private constructor(sender: Pipe, receiver: Pipe, accepted: Pipe) {
@@ -50,10 +50,10 @@ export class DescriptorPipe {
     for (const end of [this.#sender, this.#receiver, this.#accepted]) end.unref()
   }
 
-  /** Rejects where this Node, or the folder for temporary files, does not allow it. */
+  /** Rejects if this version of Node or the directory for temporary files does not allow it. */
   static async open(): Promise<DescriptorPipe> {
     const { Pipe, PipeConnectWrap, constants } = binding('pipe_wrap')
-    // Nobody else can connect to what is in this folder.
+    // mkdtemp creates the directory with mode 0700, so no other user can connect.
     const folder = mkdtempSync(join(tmpdir(), 'edge-'))
     const server = new Pipe(constants.SERVER)
     try {
@@ -67,7 +67,7 @@ export class DescriptorPipe {
         connecting.oncomplete = (status) => status < 0 && reject(new Error(`connect: ${status}`))
         check('connect', sender.connect(connecting, path))
       })
-      // What is accepted cannot receive descriptors; another object on its number can.
+      // The accepted object cannot receive descriptors, but an IPC pipe on the same descriptor number can.
       const receiver = new Pipe(constants.IPC)
       check('open', receiver.open(accepted.fd))
       check('read', receiver.readStart())

@@ -6,23 +6,23 @@ import { DescriptorPipe } from './descriptor-pipe.ts'
 import type { SocketFile } from './socket-file.ts'
 import type { SharedSocket } from './worker-host.ts'
 
-/** A spare one, so that a worker that dies is replaced without waiting. */
+/** One spare descriptor, so that a dead worker is replaced without waiting. */
 const SPARES = 1
 
-/** Of all ports. Once it could not be opened, it is not tried again. */
+/** Shared by all ports. If it could not be opened, it is not tried again. */
 let pipe: Promise<DescriptorPipe> | undefined
 
 /**
- * A port or a unix socket that several threads of this process accept on. Each needs a descriptor of its own: the system closes it with the
- * thread, and a number that two of them use would be closed for both. Node cannot duplicate a descriptor, but one that is sent over a unix
- * socket arrives under a new number: one of this process to itself, or, where there is none, that of a child process, which sends it back.
+ * A port or a unix socket that several threads of this process accept on. Each thread needs a descriptor of its own, because the system closes it
+ * with the thread, and a number that two threads share would be closed for both. Node cannot duplicate a descriptor, but one sent over a unix socket
+ * arrives under a new number: over a connection of this process to itself or, if that fails, through a child process, which sends it back.
  */
 export class DescriptorPort implements SharedSocket {
   readonly #handle: BoundHandle
-  /** Of a unix socket. */
+  /** Undefined for a TCP port. */
   readonly #file: SocketFile | undefined
   readonly #stock: BoundHandle[] = []
-  /** Given to threads, which close them. These objects must stay: when one is collected, it closes a number not its own. */
+  /** Handles of descriptors given to threads, which close them. They must be kept: a garbage-collected one would close a number that is no longer its own. */
   readonly #given = new Map<number, BoundHandle>()
   #restocking: Promise<void> | undefined
   #isClosed = false
@@ -30,7 +30,7 @@ export class DescriptorPort implements SharedSocket {
   private constructor(handle: BoundHandle, file: SocketFile | undefined, threads: number) {
     this.#handle = handle
     this.#file = file
-    // Whoever asks for a share gets the error.
+    // The error reaches whoever asks for a share.
     this.#restock(threads + SPARES).catch(() => {})
   }
 
@@ -69,7 +69,7 @@ export class DescriptorPort implements SharedSocket {
     for (const handle of [this.#handle, ...this.#stock.splice(0)]) handle.close()
   }
 
-  /** One at a time. */
+  /** Makes copies, one batch at a time. */
   #restock(copies: number): Promise<void> {
     this.#restocking ??= this.#copy(copies).finally(() => {
       this.#restocking = undefined
@@ -84,15 +84,15 @@ export class DescriptorPort implements SharedSocket {
       const copier = await pipe
       for (; missing > 0 && !this.#isClosed; missing--) this.#add(await copier.copy(this.#handle))
     } catch {
-      // Starting a program costs more CPU time than all the rest here.
+      // The child process is the fallback, because starting one costs more CPU time than everything else here.
       if (!this.#isClosed) await this.#copyInChild(missing)
     }
   }
 
   #copyInChild(copies: number): Promise<void> {
-    const { fork } = process.getBuiltinModule('node:child_process') // not loaded where it is not needed
+    const { fork } = process.getBuiltinModule('node:child_process') // loaded only if it is needed
     return new Promise((resolve, reject) => {
-      // In a group of its own: a Ctrl-C that is meant for us must not end it halfway.
+      // Detached from our process group, it survives a Ctrl-C that would otherwise end it halfway.
       const options: ForkOptions = { execArgv: [], stdio: 'ignore', detached: true }
       const child = fork(new URL('./descriptor-copier.js', import.meta.url), [String(copies)], options)
       child.on('message', (_message, handle) => this.#add(handle as unknown as BoundHandle))
@@ -101,7 +101,7 @@ export class DescriptorPort implements SharedSocket {
         if (code === 0) resolve()
         else reject(new Error(`the listening socket could not be shared among threads (exit ${code})`))
       })
-      // One that could not be started has no channel, and its 'error' follows.
+      // A child that could not be started has no channel, and its 'error' follows.
       if (child.connected) child.send({}, this.#handle as unknown as Server)
     })
   }

@@ -3,14 +3,14 @@ import type { ListenError, ToWorker } from '../../control/thread-messages.ts'
 import { type ListenAddress, type ListenerName, listener, type OpeningPhase } from '../../listen/listeners.ts'
 import type { SharedSocket, WorkerSlot } from './worker-host.ts'
 
-/** What was bound for each listener that is to be opened. */
+/** The bound socket of each listener that is to be opened. */
 export type BoundListeners = ReadonlyMap<ListenerName, SharedSocket>
 
 export interface SharedListenersParts {
   readonly sockets: BoundListeners
   readonly workers: number
   readonly logger: Logger
-  /** Before something is tried again. */
+  /** Waits before a retry. */
   readonly pause: (ms: number) => Promise<unknown>
 }
 
@@ -18,12 +18,12 @@ interface SharedListener {
   readonly name: ListenerName
   readonly opens: OpeningPhase
   readonly socket: SharedSocket
-  /** Those that accept on it. */
+  /** Numbers of the workers that accept on it. */
   readonly workers: Set<number>
   state: 'bound' | Opening | 'open'
 }
 
-/** Until all of the first workers accept, as they must. */
+/** Settles the wait until all first workers accept on the listener. */
 interface Opening {
   resolve(address: ListenAddress): void
   reject(error: Error): void
@@ -31,10 +31,10 @@ interface Opening {
 
 type ListenMessage = ToWorker & { readonly type: 'listen' }
 
-/** A share of a socket that could not be obtained is asked for again after this. */
+/** Pause before a share of a socket that could not be obtained is asked for again. */
 const RETRY_MS = 5000
 
-/** The listeners that all workers accept on, and which of the workers do already. */
+/** The listeners that all workers accept on, and which workers already do. */
 export class SharedListeners {
   readonly #parts: SharedListenersParts
   readonly #listeners: ReadonlyMap<ListenerName, SharedListener>
@@ -48,7 +48,7 @@ export class SharedListeners {
     this.#listeners = new Map(list)
   }
 
-  /** Done when all workers accept on every listener of this phase. Returns where: the system may have chosen the port. */
+  /** Resolves when all workers accept on every listener of this phase. Returns the addresses, since the system may have chosen a port. */
   async open(phase: OpeningPhase, slots: readonly WorkerSlot[]): Promise<Map<ListenerName, ListenAddress>> {
     const opening = this.#of(phase).map(async (shared): Promise<[ListenerName, ListenAddress]> => {
       const opened = new Promise<ListenAddress>((resolve, reject) => {
@@ -60,7 +60,7 @@ export class SharedListeners {
     return new Map(await Promise.all(opening))
   }
 
-  /** To be called when a worker has become `up`, for those that open early, and `ready`, for the others. */
+  /** To be called when a worker is `up`, for listeners that open early, and when it is `ready`, for the others. */
   join(phase: OpeningPhase, slot: WorkerSlot): void {
     for (const shared of this.#of(phase)) if (shared.state !== 'bound') void this.#listen(shared, slot)
   }
@@ -87,7 +87,7 @@ export class SharedListeners {
     link?.terminate()
   }
 
-  /** How many workers accept requests, on all listeners that requests come to. */
+  /** How many workers accept on all listeners for requests. */
   get servingCount(): number {
     return Math.min(...this.#of('ready').map(({ workers }) => workers.size))
   }
@@ -101,7 +101,7 @@ export class SharedListeners {
     return [...this.#listeners.values()].filter(({ opens }) => opens === phase)
   }
 
-  /** A share of a socket is for a worker that is sure to take it: one that dies before would keep it open for ever. */
+  /** Hands a share of the socket only to a worker that still runs: one that ends before it takes the share would leave it open for ever. */
   async #listen(shared: SharedListener, slot: WorkerSlot): Promise<void> {
     const { link, worker } = slot
     const { logger, pause } = this.#parts
@@ -118,7 +118,7 @@ export class SharedListeners {
     }
   }
 
-  /** Returns whether this was the end of opening it. Later on, a worker alone has failed. */
+  /** Returns whether the listener was still opening, which fails the opening. After that, only the worker has failed. */
   #failOpening({ name, state }: SharedListener, error: Error): boolean {
     if (typeof state !== 'object') return false
     state.reject(Object.assign(error, { listener: name }))
@@ -126,7 +126,7 @@ export class SharedListeners {
   }
 }
 
-/** What operators look at is there before the service is ready, for example while Redis is still being connected to. */
+/** Listeners for operators open before the service is ready, for example while it still connects to Redis. */
 function canListen({ state }: WorkerSlot, phase: OpeningPhase): boolean {
   return state === 'ready' || (state === 'up' && phase === 'early')
 }

@@ -11,11 +11,10 @@ import { type BoundHandle, bindHandle } from './bound-handle.ts'
 export class SocketFault extends Error {}
 
 /**
- * The file of a unix socket. It is bound under another name, gets its permissions, and only then its own name; a file that is there
- * is replaced only if it is a socket on which no process listens.
+ * The file of a unix socket. The socket is bound under a temporary name, gets its permissions, and only then its own name. An existing file is
+ * replaced only if it is a socket on which no process listens.
  *
- * Between binding and listening a socket looks like an abandoned one. For that time a lock beside it shows other instances
- * that the path is taken.
+ * Between binding and listening, a socket looks abandoned. During that time, a lock beside it shows other instances that the path is taken.
  */
 export class SocketFile {
   readonly handle: BoundHandle
@@ -45,13 +44,13 @@ export class SocketFile {
     }
   }
 
-  /** From now on whoever tries to connect sees that the path is taken. */
+  /** Releases the lock: from now on, whoever tries to connect sees that the path is taken. */
   noteListening(): void {
     this.#lock?.releaseNow()
     this.#lock = undefined
   }
 
-  /** Leaves the file of another process alone. To be called before the handle is closed: until then the system gives nobody else its inode. */
+  /** Removes the file only if it is still ours. Must be called before the handle is closed, because until then no other file can get its inode. */
   remove(): void {
     process.off('exit', this.#removeAtExit)
     this.noteListening()
@@ -59,7 +58,7 @@ export class SocketFile {
       const found = lstatSync(this.#path)
       if (found.ino === this.#own.ino && found.dev === this.#own.dev) unlinkSync(this.#path)
     } catch {
-      // It is gone already, or stays behind and is replaced by the next start.
+      // The file is already gone, or it stays behind and the next start replaces it.
     }
   }
 }
@@ -105,7 +104,7 @@ function isListenedOn(path: string): Promise<boolean> {
     socket.on('error', ({ code }: NodeJS.ErrnoException) => {
       if (code === 'ECONNREFUSED' || code === 'ENOENT') resolve(false)
       else if (code === 'EACCES') reject(ofAnother(path))
-      // Its backlog is full, or it is a socket of another type.
+      // The backlog is full, or it is a socket of another type.
       else resolve(true)
     })
   })
@@ -117,7 +116,7 @@ async function bind(path: string, mode: number): Promise<BoundHandle> {
   try {
     handle = await withAddress(temporary, async (address) => bindHandle(address, -1, -1))
     chmodSync(temporary, mode)
-    // Unlike a rename it replaces nothing.
+    // Unlike rename(), link() replaces nothing.
     linkSync(temporary, path)
     unlinkSync(temporary)
     return handle
@@ -127,7 +126,7 @@ async function bind(path: string, mode: number): Promise<BoundHandle> {
   }
 }
 
-/** So that the temporary name fits into a file's name. */
+/** Keeps the temporary name within the length limit of file names. */
 const MAX_NAME = 40
 
 function inUse(path: string): SocketFault {

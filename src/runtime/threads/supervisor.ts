@@ -21,7 +21,7 @@ export interface SupervisorParts {
   readonly host: WorkerHost
   /** One for each worker; the supervisor starts and replaces their threads. */
   readonly slots: WorkerSlots
-  /** Bound, not open yet; the supervisor closes them. */
+  /** These are bound but not open yet; the supervisor closes them. */
   readonly sockets: BoundListeners
   readonly memory: SharedMemory
   readonly metrics: MetricMemory
@@ -29,15 +29,15 @@ export interface SupervisorParts {
   readonly nowMs: () => number
   /** All overrides that have been announced to running workers. */
   readonly overrides: () => readonly TimedOverride[]
-  /** Undefined where nobody can watch events. */
+  /** Undefined if nobody can watch events. */
   readonly events?: EventHub | undefined
-  /** Undefined where EDGE_DECISION_LOG is not set. */
+  /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog?: DecisionLogFile | undefined
-  /** Before something is tried again. */
+  /** Waits before a retry. */
   readonly pause: (ms: number) => Promise<unknown>
 }
 
-/** Starts the workers, sends them what they need to know, and replaces those that die. Serves nothing itself. */
+/** Starts the workers, sends them what they need to know, and replaces those that die. It serves nothing itself. */
 export class Supervisor {
   readonly #parts: SupervisorParts
   readonly #slots: WorkerSlots
@@ -47,7 +47,7 @@ export class Supervisor {
   readonly #servingWorkers: Series
   readonly #deaths: CounterFamily
   readonly #ipFiles = new Map<string, IpFile>()
-  /** Of the bundle that holds. A worker that comes later cannot know what was before it. */
+  /** Ages of the active bundle's limits. They are kept here, because a worker that starts later cannot know the bundles before it. */
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
   #handlers: ControlHandlers | undefined
@@ -73,7 +73,7 @@ export class Supervisor {
     this.#slots.sendAll({ type: 'ip_file', file })
   }
 
-  /** Done when the bundle holds in all workers. Throws when it cannot, and the one before still holds in all. */
+  /** Resolves when the bundle is active in all workers. Throws if it cannot be; the previous one then stays active in all of them. */
   async activate({ bundle, limits }: GoodBundle, info: BundleInfo): Promise<void> {
     const ages = limitAges(limits, this.#parts.nowMs(), this.#ages)
     const { living } = this.#slots
@@ -83,51 +83,51 @@ export class Supervisor {
     this.#slots.sendAll({ type: 'plan_active' })
   }
 
-  /** Sends all workers the news of the fleet, and `all` to those that come later. */
+  /** Sends the news of the fleet to all workers, and `all` to those that start later. */
   announceFleet(news: FleetNews, all: FleetNews): void {
     this.#fleet = all
     this.#slots.sendAll({ type: 'fleet', news })
   }
 
-  /** How workers are answered that ask for operators; to be said before anything is open, so that nobody asks earlier. */
+  /** Sets the handlers of workers' calls. Must be called before any listener opens, so that no call comes earlier. */
   answerWith(handlers: ControlHandlers): void {
     this.#handlers = handlers
   }
 
-  /** When a worker died last, on the monotonic clock; -Infinity where none has. */
+  /** When a worker last died, on the monotonic clock; -Infinity if none has. */
   get lastDeathMs(): number {
     return this.#lastDeathMs
   }
 
-  /** How many workers run, whether or not they accept requests yet. */
+  /** How many workers are up, whether or not they accept requests yet. */
   get livingCount(): number {
     return this.#slots.all.filter(({ state }) => state === 'up' || state === 'ready').length
   }
 
-  /** Done when the first workers are up; until then nothing can become active. Rejects when one dies before. */
+  /** Resolves when the first workers are up; until then no bundle can become active. Rejects if one dies before. */
   up(): Promise<void> {
     return this.#start.up
   }
 
-  /** Rejects when workers die again and again before everything is open. */
+  /** Rejects if workers die repeatedly before everything is open. */
   failed(): Promise<never> {
     return this.#start.failed
   }
 
-  /** Done when all workers accept connections on every listener of this phase. Returns where. */
+  /** Resolves when all workers accept connections on every listener of this phase. Returns the addresses. */
   async open(phase: OpeningPhase): Promise<Map<ListenerName, ListenAddress>> {
     const addresses = await this.#listeners.open(phase, this.#slots.all)
     if (phase === 'ready') this.#start.noteOpen()
     return addresses
   }
 
-  /** Every response is the last on its connection from now on. */
+  /** From now on, each response is the last on its connection. */
   drain(): void {
     this.#isDraining = true
     this.#slots.sendAll({ type: 'drain' })
   }
 
-  /** Done when open requests are answered, or the time is over. */
+  /** Resolves when open requests have been answered, or when the time is over. */
   async close(graceMs: number): Promise<void> {
     this.#listeners.close()
     const closed = new Promise<void>((resolve) => {
@@ -145,7 +145,7 @@ export class Supervisor {
     }
   }
 
-  /** The thread is sent all that the others know. */
+  /** Starts a thread and sends it everything that the other workers know. */
   #startThread(slot: WorkerSlot): void {
     const { host, memory, nowMs, overrides } = this.#parts
     slot.state = 'starting'
@@ -226,7 +226,7 @@ export class Supervisor {
     if (this.#start.noteDeath(error ?? new Error(`worker ${slot.worker} ended while it started`))) void this.#replace(slot, pauseMs)
   }
 
-  /** Returns how long to wait before another one is started. */
+  /** Returns how long to wait before the replacement is started. */
   #noteDeath(slot: WorkerSlot, error: Error | undefined, freedLocks: number): number {
     const { logger, nowMs } = this.#parts
     slot.state = 'dead'
@@ -246,7 +246,7 @@ export class Supervisor {
     if (this.#onClosed === undefined) this.#startThread(slot)
   }
 
-  /** If it served, it would answer 500 to everything: it lacks the active plan. */
+  /** Ends a worker that lacks the active plan; if it served, it would answer every request with a 500. */
   #endUnfit(slot: WorkerSlot, problem: string | undefined): void {
     const what = { event: 'worker_unfit', worker: slot.worker, problem }
     this.#parts.logger.error(what, `worker ${slot.worker} could not load the active bundle and is ended`)

@@ -4,24 +4,24 @@ import type { SharedMemory } from '../shared-memory.ts'
 import { DescriptorPort } from './descriptor-port.ts'
 import type { WorkerHost, WorkerLink, WorkerListener } from './worker-host.ts'
 
-/** What settings are read from. */
+/** The raw settings, from which the configuration is read. */
 export interface Settings {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly flags: Readonly<Record<string, string | undefined>>
 }
 
 export interface ThreadData {
-  /** Read again by each thread: what is read from them cannot cross over. */
+  /** Each thread reads its configuration from these again, because the parsed configuration cannot be cloned to another thread. */
   readonly settings: Settings
   readonly memory: SharedMemory
-  /** Whether the last log line was cut off in the middle: threads write to one descriptor. */
+  /** Whether the last log line was cut off, shared because all threads write to one descriptor. */
   readonly partialLine: SharedArrayBuffer
   readonly worker: number
 }
 
 const ENTRY = new URL('./worker-thread.js', import.meta.url)
 
-/** Each worker is a thread of this process. */
+/** Runs each worker as a thread of this process. */
 export class ThreadHost implements WorkerHost {
   readonly #settings: Settings
   readonly #partialLine: SharedArrayBuffer

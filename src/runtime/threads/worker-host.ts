@@ -5,47 +5,47 @@ import type { ListenAddress, ListenTarget } from '../../listen/listeners.ts'
 import { backoffMs } from '../../time/clock.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 
-/** Where workers run, and how they come to listen on one address together. */
+/** Runs workers and lets them listen together on one address. */
 export interface WorkerHost {
-  /** Binds the address for so many workers; nothing is accepted yet. One that somebody listens on is refused. */
+  /** Binds the address for so many workers, without accepting yet. Rejects if another process listens on it. */
   bind(address: ListenAddress, workers: number): Promise<SharedSocket>
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink
 }
 
 /** A bound socket that several workers accept connections on. */
 export interface SharedSocket {
-  /** What one more worker may listen on. */
+  /** Returns what one more worker may listen on. */
   share(): Promise<ListenTarget>
-  /** A share that nobody listens on. */
+  /** Takes back a share that nobody listens on. */
   giveBack(share: ListenTarget): void
-  /** Every worker listens. */
+  /** To be called when every worker listens. */
   noteListening(): void
-  /** From now on the system refuses connections as soon as no worker listens. */
+  /** From now on, the system refuses connections as soon as no worker listens. */
   close(): void
 }
 
 export interface WorkerLink {
   send(message: ToWorker): void
-  /** Ends it whatever it does. */
+  /** Ends the worker, whatever it is doing. */
   terminate(): void
 }
 
 export interface WorkerListener {
   onMessage(message: FromWorker): void
-  /** It has ended, and nothing of it runs any more. `error`: why, where the reason is known. */
+  /** The worker has ended and runs no more code. `error` is the reason, if it is known. */
   onExit(error: Error | undefined): void
 }
 
 /** One of the `EDGE_WORKERS` workers. Its thread is replaced when it dies; the slot, with the worker's number, stays. */
 export class WorkerSlot {
-  /** From 1. */
+  /** Number of the worker, from 1. */
   readonly worker: number
   readonly shortLives = new ShortLives()
   link: WorkerLink | undefined
   startedAtMs = 0
-  /** `unfit`: cannot serve, and is being ended. */
+  /** `unfit` means that the worker cannot serve and is being ended. */
   state: 'starting' | 'up' | 'ready' | 'unfit' | 'dead' | 'closed' = 'starting'
-  /** Its thread replaces one that died, and does not serve yet. */
+  /** Whether its thread replaces a dead one and does not serve yet. */
   isBeingReplaced = false
 
   constructor(worker: number) {
@@ -53,7 +53,7 @@ export class WorkerSlot {
   }
 }
 
-/** All workers of the service: whoever has a message or a question for them has it sent, before and after their threads run. */
+/** All workers of the service, as recipients of messages and calls. Slots exist before their threads run and after these have ended. */
 export class WorkerSlots {
   readonly all: readonly WorkerSlot[]
   readonly #calls = new OpenWorkerCalls()
@@ -66,7 +66,7 @@ export class WorkerSlots {
     return this.all.length
   }
 
-  /** The numbers of those whose thread runs. */
+  /** Numbers of the workers whose threads run. */
   get living(): number[] {
     return this.all.filter(({ link }) => link !== undefined).map(({ worker }) => worker)
   }
@@ -75,7 +75,7 @@ export class WorkerSlots {
     return this.all[worker - 1]!
   }
 
-  /** Nothing is sent to a worker whose thread does not run. */
+  /** Does nothing if the worker's thread does not run. */
   send(worker: number, message: ToWorker): void {
     this.of(worker).link?.send(message)
   }
@@ -93,13 +93,13 @@ export class WorkerSlots {
     this.#calls.note(worker, call, result)
   }
 
-  /** The thread has ended, and answers nothing any more. */
+  /** The worker's thread has ended and will answer nothing more. */
   leaveCalls(worker: number): void {
     this.#calls.leave(worker)
   }
 }
 
-/** What a worker died of, as the log and the metrics name it. */
+/** Cause of a worker's death, as the log and the metrics name it. */
 export type Cause = 'exception' | 'out_of_memory' | 'exit'
 
 export const CAUSES: readonly Cause[] = ['exception', 'out_of_memory', 'exit']
@@ -119,11 +119,11 @@ const SHORT_LIFE_MS = 1000
 const FIRST_PAUSE_MS = 100
 const MAX_PAUSE_MS = 5000
 
-/** Lives in a row that were too short to be worth replacing at once. */
+/** Counts consecutive lives that were too short for a replacement without delay. */
 export class ShortLives {
   #count = 0
 
-  /** Returns how long to wait before the next one starts. */
+  /** Returns how long to wait before the next thread starts. */
   note(livedMs: number): number {
     this.#count = livedMs < SHORT_LIFE_MS ? this.#count + 1 : 0
     return this.#count === 0 ? 0 : backoffMs(FIRST_PAUSE_MS, MAX_PAUSE_MS, this.#count)

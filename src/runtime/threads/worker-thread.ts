@@ -1,4 +1,4 @@
-/** Where a worker's thread begins. */
+/** Entry point of a worker's thread. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { hasEvents, readConfig } from '../../config/config.ts'
@@ -14,7 +14,7 @@ const result = readConfig(settings.env, settings.flags)
 if (!result.ok) throw new Error(result.problems.join('\n'))
 const { config } = result
 const { logger, tap } = openLog(config.logLevel, hasEvents(config), partialLine)
-// No `await` up here: what the start loads may import from this file, and would wait for it.
+// No top-level `await`: modules that the start loads may import from this file, and would wait for it for ever.
 const started = Worker.start({
   config,
   memory,
@@ -24,5 +24,5 @@ const started = Worker.start({
   tap,
   send: (message) => port.postMessage(message),
 })
-// Whatever it throws ends this thread, and the supervisor starts another.
+// An error from here ends this thread, and the supervisor starts another.
 port.on('message', (message: ToWorker) => void started.then((self) => self.onMessage(message)))

@@ -16,7 +16,7 @@ import {
   timeChart,
 } from './report-tables.ts'
 
-/** The only style of the report; its page allows no other. */
+/** The only style sheet of the page; its Content-Security-Policy allows no other. */
 const STYLE = `
 :root {
   color-scheme: light dark;
@@ -78,10 +78,10 @@ td.bar svg { height: 1.1rem; }
 `
 
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64')
-/** Nothing is loaded or run, even if a value could be mistaken for HTML. */
+/** Nothing is loaded or executed, even if a value could be mistaken for HTML. */
 const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'`
 
-/** The report as a page in one file: no script, nothing from elsewhere. */
+/** Returns the report as a page in one file, without scripts or external resources. */
 export function htmlReport(report: ReplayReport, series: TimeSeries, notes: readonly string[]): string {
   const shown = printable(report) as ReplayReport
   const { requests, unreadable, from, to, bundles, difference } = shown

@@ -2,7 +2,7 @@ import type { CallerReport, ChangedCallerReport, ReplayedBundleReport, RuleRepor
 import { callerText } from '../../text/caller-values.ts'
 import { countText, numberText } from '../../text/text-table.ts'
 
-/** Rows of a table. */
+/** Bound on the rows of a table; --json lists all. */
 const MAX_ROWS = 100
 
 type Side = 'a' | 'b'
@@ -66,7 +66,7 @@ export function changedCallersTable(callers: readonly ChangedCallerReport[]): Ht
   )
 }
 
-/** How a bundle's lines and bars look. */
+/** Draws the line style of a bundle, for legends. */
 export function sideKey(side: Side, isWould = false): Html {
   return html`<svg class="key" viewBox="0 0 28 14" aria-hidden="true"><line class="${side}${isWould ? ' would' : ''}" x1="0" x2="28" y1="7" y2="7"/></svg>`
 }
@@ -100,7 +100,7 @@ ${more > 0 && html`<p class="quiet">… and ${countText(more, 'row')} more: --js
 
 const WIDTH = 960
 const HEIGHT = 200
-/** Around the plot: for the numbers at its left, and the times below it. */
+/** Margins of the plot: on the left for the counts, below for the times. */
 const LEFT = 64
 const RIGHT = 16
 const TOP = 12
@@ -111,13 +111,13 @@ const MOST_TICKS = 8
 
 export interface ChartSeries {
   readonly name: string
-  /** How it is drawn: a filled area, or a line of the first or the second bundle. */
+  /** Drawn as a filled area (`all`), or as a line of the first or the second bundle. */
   readonly look: 'all' | 'a' | 'b' | 'a would' | 'b would'
-  /** Of each interval. */
+  /** One count for each interval. */
   readonly counts: readonly number[]
 }
 
-/** Counts over time as steps, with the numbers of an interval where the pointer is. */
+/** Draws counts over time as steps, with a tooltip for each interval. */
 export function timeChart(title: string, startMs: number, intervalMs: number, series: readonly ChartSeries[]): Html {
   const length = Math.max(...series.map(({ counts }) => counts.length))
   const most = niceCeiling(Math.max(1, ...series.flatMap(({ counts }) => counts)))
@@ -149,7 +149,7 @@ function pathOf(
   return look === 'all' ? `M${xOf(0)} ${yOf(0)}${steps}V${yOf(0)}Z` : `M${xOf(0)} ${yOf(counts[0] ?? 0)}${steps}`
 }
 
-/** A round number, whose half is one too. */
+/** Returns a round number whose half is round, too. */
 function niceCeiling(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value))
   return [1, 1.2, 1.6, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((nice) => nice >= value)!
@@ -184,7 +184,7 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** Text that is HTML already. */
+/** Text that is already HTML. */
 export class Html {
   readonly text: string
 
@@ -195,7 +195,7 @@ export class Html {
 
 type Content = Html | string | number | readonly Content[] | undefined | false
 
-/** A template whose values are shown as text, never read as HTML, unless they are made by this function too. */
+/** A template tag that escapes its values, except those that it made itself. */
 export function html(strings: TemplateStringsArray, ...values: readonly Content[]): Html {
   return new Html(strings.reduce((text, part, i) => text + contentText(values[i - 1]) + part))
 }

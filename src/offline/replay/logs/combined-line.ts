@@ -5,37 +5,37 @@ import { TOKEN } from '../../../text/formats.ts'
 import { textMs } from './log-time.ts'
 import type { LoggedRequest } from './logged-request.ts'
 
-/** `02/Jan/2026:15:04:05 +0100` */
+/** Length of `02/Jan/2026:15:04:05 +0100`. */
 const TIME_LENGTH = 26
 
 /**
- * A line of nginx's or Apache's combined format, or of the shorter common format:
- * `address - user [time] "request line" status bytes "referer" "user agent"`. nginx's own `main` adds `"X-Forwarded-For"`. Returns why
- * it cannot be read. Takes time in proportion to the line.
+ * Reads a line of nginx's or Apache's combined format, or of the shorter common format:
+ * `address - user [time] "request line" status bytes "referer" "user agent"`. nginx's own `main` adds `"X-Forwarded-For"`. If the line
+ * cannot be read, returns why. Takes time linear in its length.
  */
 export function readCombinedLine(line: string): LoggedRequest | string {
   const requestAt = line.indexOf('"') + 1
-  // The user's name may have spaces and brackets, but no quote: so the time is found from behind.
+  // The user's name may contain spaces and brackets but no quote, so the time is located backwards from the first quote.
   const timeAt = requestAt - 3 - TIME_LENGTH
   if (timeAt < 2 || line[timeAt - 1] !== '[' || line[requestAt - 3] !== ']') return 'neither the combined format nor JSON'
   const timeMs = textMs(line.slice(timeAt, timeAt + TIME_LENGTH))
   if (Number.isNaN(timeMs)) return 'its time cannot be read'
   const requestEnd = closingQuote(line, requestAt)
   if (requestEnd < 0) return 'it ends in the middle of the request'
-  // Requests that were no HTTP at all are logged too.
+  // Servers also log requests that were not HTTP at all.
   const uriAt = line.indexOf(' ', requestAt) + 1
   if (uriAt === 0 || uriAt > requestEnd || !TOKEN.test(line.slice(requestAt, uriAt - 1))) return 'it names no request'
   const uriEnd = targetEnd(line, uriAt, requestEnd)
   return uriEnd > uriAt ? new CombinedRequest(line, timeMs, requestAt, uriAt, uriEnd, requestEnd) : 'it names no request'
 }
 
-/** Up to the protocol, which HTTP/0.9 has not. Clients may send spaces in targets. */
+/** The target ends at the protocol, which HTTP/0.9 lacks. Some clients send spaces in targets. */
 function targetEnd(line: string, uriAt: number, requestEnd: number): number {
   const protocolAt = line.lastIndexOf(' HTTP/', requestEnd)
   return protocolAt >= uriAt ? protocolAt : requestEnd
 }
 
-/** The line, and the places of its parts: they are read when the request is decided. */
+/** Keeps the line and the positions of its parts, which are read when the request is decided. */
 class CombinedRequest implements LoggedRequest {
   readonly timeMs: number
   readonly host = ''
@@ -67,7 +67,7 @@ class CombinedRequest implements LoggedRequest {
     return unescaped(this.#line.slice(this.#uriAt, this.#uriEnd))
   }
 
-  /** Undefined for `unix:`, and for a name, where Apache looks names up. */
+  /** Undefined for `unix:`, and for a host name, which Apache logs if it looks names up. */
   get peer(): string | undefined {
     const client = this.#line.slice(0, this.#line.indexOf(' '))
     return parseAddress(client) === undefined ? undefined : client
@@ -100,14 +100,14 @@ function fieldsAfter(line: string, requestEnd: number): string[] {
   return fields
 }
 
-/** A field behind the user agent may be anything. */
+/** A field after the user agent may contain anything, so it counts only if it is a list of addresses. */
 function isAddressList(value: string): boolean {
   return value.split(',').every((entry) => parseAddress(entry) !== undefined)
 }
 
 const BACKSLASH = 0x5c
 
-/** Where the text ends that begins at `from`; -1 where it does not. */
+/** Returns where the quoted text that begins at `from` ends; -1 if it does not. */
 function closingQuote(line: string, from: number): number {
   for (let at = line.indexOf('"', from); at >= 0; at = line.indexOf('"', at + 1)) {
     let backslashes = 0
@@ -120,7 +120,7 @@ function closingQuote(line: string, from: number): number {
 const ESCAPE = /\\(?:x([0-9A-Fa-f]{2})|(["\\bnrtv]))/g
 const CONTROLS: Readonly<Record<string, string>> = { b: '\b', n: '\n', r: '\r', t: '\t', v: '\v' }
 
-/** nginx escapes as `\xHH`, Apache in the ways of C too. */
+/** nginx escapes characters as `\xHH`; Apache also uses C escapes. */
 function unescaped(text: string): string {
   if (!text.includes('\\')) return text
   return text.replace(ESCAPE, (_, hex: string | undefined, char: string) =>

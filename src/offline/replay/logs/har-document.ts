@@ -1,7 +1,7 @@
 import { textMs } from './log-time.ts'
 import { type LoggedRequest, WholeRequest } from './logged-request.ts'
 
-/** Of one entry, with the bodies of its request and response. */
+/** Bound on one entry, with the bodies of its request and its response. */
 const MAX_ENTRY_CHARACTERS = 16 * 1024 ** 2
 const MAX_NAME_CHARACTERS = 32
 
@@ -9,21 +9,21 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /**
- * A HAR 1.2 document, in pieces of any size: the members of `log.entries`, one after the other. Only the one being read is in memory, up to a
- * bound. Text has one character for each byte.
+ * Reads a HAR 1.2 document, in pieces of any size, as latin1 strings: the members of `log.entries`, one after the other. Only the entry being read
+ * is in memory, up to a bound.
  */
 export class HarDocument {
-  /** Entries that began. */
+  /** Entries that have begun. */
   entryCount = 0
   readonly #onEntry: (request: LoggedRequest | string) => void
   #depth = 0
   #isInText = false
   #isEscaped = false
-  /** The member of `log` whose value comes next. */
+  /** Name of the member of `log` whose value comes next. */
   #name = ''
   #isNamed = false
   #isInEntries = false
-  /** What came of the current entry in earlier pieces. */
+  /** The part of the current entry that earlier pieces had. */
   #earlier = ''
   #isTooLong = false
 
@@ -61,7 +61,7 @@ export class HarDocument {
     if (entryAt >= 0) this.#keep(piece.slice(entryAt))
   }
 
-  /** Whether the document is whole. */
+  /** Whether the document was complete. */
   get isWhole(): boolean {
     return this.#depth === 0 && !this.#isInText
   }
@@ -70,7 +70,7 @@ export class HarDocument {
     return this.#isInEntries && this.#depth > 3
   }
 
-  /** Returns where the text ends, or the piece. */
+  /** Returns the index after the string, or the length of the piece if the string goes on. */
   #skipText(piece: string, from: number): number {
     let at = this.#isEscaped ? from + 1 : from
     this.#isEscaped = false
@@ -145,20 +145,20 @@ function readEntry(bytes: string): LoggedRequest | string {
   })
 }
 
-/** A fragment is not sent. */
+/** The fragment of a URL is not sent to servers. */
 const HTTP_URL = /^(?:https?|wss?):\/\/(?:[^/?#@]*@)?([^/?#]+)([^#]*)/i
 
-/** The entry's response is not kept. */
+/** The entry's response does not count, because it is not kept. */
 function sizeOf(uri: string, fields: readonly string[], body = ''): number {
   return fields.reduce((sum, text) => sum + text.length, uri.length + body.length)
 }
 
-/** One character for each byte, as servers see it. */
+/** Returns the UTF-8 bytes as a latin1 string, which is what servers see. */
 function byteText(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
-/** Without the pseudo-fields of HTTP/2. */
+/** Leaves out the pseudo-fields of HTTP/2. */
 function fieldsOf(headers: unknown): string[] {
   const fields: string[] = []
   if (!Array.isArray(headers)) return fields

@@ -5,8 +5,8 @@ import { type LoggedRequest, WholeRequest } from './logged-request.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * A line of JSON: `{time,method,uri,host?,client?,headers?,context?,body?}`, or with nginx's names (`time_iso8601`, `request_method`, `request_uri`,
- * `remote_addr`, `http_<name>`). Other members are ignored. `line` has one character for each byte. Returns why it cannot be read.
+ * Reads a line of JSON: `{time,method,uri,host?,client?,headers?,context?,body?}`, or with nginx's names (`time_iso8601`, `request_method`,
+ * `request_uri`, `remote_addr`, `http_<name>`). Other members are ignored. `line` is a latin1 string. If the line cannot be read, returns why.
  */
 export function readJsonLine(line: string): LoggedRequest | string {
   const members = parsed(line)
@@ -30,8 +30,8 @@ export function readJsonLine(line: string): LoggedRequest | string {
 }
 
 /**
- * nginx writes the bytes of a value as they came: one character for each is what a server sees of them. Lines of our own say it in
- * characters already.
+ * nginx writes the bytes of a value as they came, so the latin1 string already has what a server sees. Our own lines encode such strings in
+ * UTF-8, which is decoded first.
  */
 function parsed(line: string): Members | undefined {
   const members = jsonMembers(line)
@@ -57,14 +57,14 @@ function jsonValue(text: string): unknown {
   }
 }
 
-/** Without `escape=json`, nginx writes escapes that JSON does not know. There, a backslash of the value is `\x5C`. */
+/** Without `escape=json`, nginx writes escapes that JSON does not know, and a backslash in a value becomes `\x5C`. */
 const NGINX_ESCAPE = /\\x([0-9A-Fa-f]{2})/g
 
 function hasNginxEscapes(line: string): boolean {
   return line.includes('\\x') && !line.includes('\\\\')
 }
 
-/** The most exact one. */
+/** Returns the most precise of the times that the line has. */
 function timeOf(members: Members): number {
   const value = members['msec'] ?? members['time'] ?? members['time_iso8601'] ?? members['time_local']
   if (typeof value === 'number') return numberMs(value)
@@ -75,7 +75,7 @@ function text(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** nginx writes a dash for what is absent. */
+/** nginx writes a dash for an absent value. */
 function nginxText(value: unknown): string | undefined {
   return value === '-' ? undefined : text(value)
 }

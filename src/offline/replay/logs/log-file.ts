@@ -2,21 +2,21 @@ import { createReadStream } from 'node:fs'
 import { Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
-/** Of a file, or of what it decompresses to. */
+/** Size of the pieces, of a file or of what it decompresses to. */
 const PIECE_BYTES = 128 * 1024
 
-/** A log that cannot be read at all, in words. */
+/** A log cannot be read at all; the message says why. */
 export class LogProblem extends Error {}
 
-/** A file, or `-` for standard input, in pieces; what is compressed by gzip is decompressed. Nothing is read ahead of need but a piece or two. */
+/** Reads a file, or `-` for standard input, in pieces, and decompresses gzip. It reads ahead by no more than a piece or two. */
 export class LogFile {
   readonly name: string
-  /** As on disk. */
+  /** Bytes as on disk, that is, before decompression. */
   bytesRead = 0
   isCompressed = false
-  /** Why the rest was not read. */
+  /** Why the rest was not read; undefined if there was nothing wrong. */
   damage: string | undefined
-  /** What `next` has thrown. */
+  /** The error that `next` has thrown. */
   failure: unknown
   #stream: Readable | undefined
   #pieces: AsyncIterator<Buffer> | undefined
@@ -25,7 +25,7 @@ export class LogFile {
     this.name = name
   }
 
-  /** Its next piece, one character for each byte. Undefined at the end. Throws what the file system throws, and a LogProblem. */
+  /** Returns the next piece as a latin1 string; undefined at the end. Throws errors of the file system, or a LogProblem. */
   async next(): Promise<string | undefined> {
     try {
       this.#pieces ??= await this.#open()

@@ -4,19 +4,19 @@ import { HarDocument } from './har-document.ts'
 import { readJsonLine } from './json-line.ts'
 import { END_OF_LINE, type LoggedRequest } from './logged-request.ts'
 
-/** Is told of each request of a log, and where one cannot be read. */
+/** Receives each request of a log, and each position where none could be read. */
 export interface LogListener {
   onRequest(request: LoggedRequest): void
-  /** `place`: the line's number, `entry 3`, or END. */
+  /** `place` is the number of the line, `entry 3`, or END_OF_LINE. */
   onUnreadable(place: string, why: string): void
 }
 
 const BYTE_ORDER_MARK = '\xef\xbb\xbf'
 const HAR = /^\s*\{\s*"log"\s*:\s*\{/
-/** How much of a log is looked at to find out what it is. */
+/** How much of a log is examined to find out its format. */
 const LOOKED_AT = 512
 
-/** The text of a log in pieces of any size; by its look it is a HAR document, or lines. One character is one byte. */
+/** Reads the text of a log in pieces of any size, as latin1 strings, and detects whether it is a HAR document or lines. */
 export class LogText {
   readonly #listener: LogListener
   #start = ''
@@ -56,14 +56,14 @@ export class LogText {
 
 const MAX_LINE_CHARACTERS = 1024 ** 2
 
-/** Lines in the combined format or of JSON, in pieces of any size. One character is one byte. A line that is too long is not kept. */
+/** Reads lines in the combined format or of JSON, in pieces of any size, as latin1 strings. A line that is too long is skipped. */
 export class LogLines {
   lineCount = 0
   readonly #onLine: (request: LoggedRequest | string, line: number) => void
-  /** What came of the current line in earlier pieces. */
+  /** The part of the current line that earlier pieces had. */
   #earlier = ''
   #isTooLong = false
-  /** Characters that were skipped, less those that were copied since. */
+  /** Characters that were skipped, minus those that have been copied since. */
   #skipped = 0
 
   constructor(onLine: (request: LoggedRequest | string, line: number) => void) {
@@ -81,7 +81,7 @@ export class LogLines {
     this.#earlier = this.#isTooLong ? '' : this.#earlier + piece.slice(from)
   }
 
-  /** The last line may have no end. */
+  /** The last line may lack a line end. */
   end(): void {
     if (this.#earlier !== '' || this.#isTooLong) this.#endLine(this.#earlier)
   }
@@ -96,14 +96,14 @@ export class LogLines {
     if (read !== undefined) this.#onLine(read, this.lineCount)
   }
 
-  /** Undefined for a line of white space. */
+  /** Returns undefined for a line of white space. */
   #read(line: string): LoggedRequest | string | undefined {
     const first = firstCharacter(line)
     if (first === line.length) return undefined
     return line[first] === '{' ? readJsonLine(line) : readCombinedLine(this.#ownText(line))
   }
 
-  /** A line keeps its whole piece in memory: where much of that is no request, it is copied. */
+  /** A line keeps its whole piece in memory, so it is copied if much of that is not part of a request. */
   #ownText(line: string): string {
     if (this.#skipped === 0) return line
     this.#skipped = Math.max(0, this.#skipped - line.length)
@@ -111,7 +111,7 @@ export class LogLines {
   }
 }
 
-/** After white space. */
+/** Returns the index of the first character after white space. */
 function firstCharacter(line: string): number {
   let at = 0
   while (at < line.length && (line.charCodeAt(at) === 0x20 || line.charCodeAt(at) === 0x09 || line.charCodeAt(at) === 0x0d)) at++

@@ -1,20 +1,20 @@
 import { dateTimeMs } from '../../../text/formats.ts'
 
-/** Of the times that are read; what is outside is a mistake, and a clock that jumped there would never come back. */
+/** Bounds on valid times. Others are mistakes, and a clock that jumped there could never come back. */
 const MIN_MS = Date.UTC(1970, 0, 1)
 const MAX_MS = Date.UTC(2200, 0, 1)
 
-/** From here on a number counts milliseconds: as seconds it would be a time after the year 5000. */
+/** From here on, a number counts milliseconds: as seconds, it would be a time after the year 5000. */
 const LEAST_MILLISECONDS = 1e11
 
-/** Unix time in seconds or milliseconds. NaN where it is neither. */
+/** Reads Unix time in seconds or milliseconds. Returns NaN if it is out of bounds. */
 export function numberMs(value: number): number {
   return bounded(value < LEAST_MILLISECONDS ? value * 1000 : value)
 }
 
 const NUMBER = /^\d{1,16}(?:\.\d{1,9})?$/
 
-/** A time as logs write it: RFC 3339, nginx's time_local, or a number. NaN for anything else. */
+/** Reads a time as logs write it: RFC 3339, nginx's time_local, or a number. Returns NaN for anything else. */
 export function textMs(text: string): number {
   if (text.charCodeAt(4) === DASH) return rfc3339Ms(text)
   if (text.charCodeAt(2) === SLASH) return localTimeMs(text)
@@ -28,14 +28,14 @@ const DOT = 0x2e
 
 const CAPITAL_T = 0x54
 const CAPITAL_Z = 0x5a
-/** `2026-01-02T15:04:05`, and with a fraction of nine digits and `Z`. */
+/** Length of `2026-01-02T15:04:05`, and of the same with a nine-digit fraction and `Z`. */
 const SECONDS_END = 19
 const LONGEST = 30
 
 let date = ''
 let dateMs = Number.NaN
 
-/** Most lines are in UTC and have the date of the line before. What is spelled in another way takes longer. */
+/** Is fast for times in UTC with the same date as in the line before, which most lines have. Other spellings take longer. */
 function rfc3339Ms(text: string): number {
   const last = text.length - 1
   const isUtc = text.charCodeAt(10) === CAPITAL_T && text.charCodeAt(last) === CAPITAL_Z && text.length <= LONGEST
@@ -49,7 +49,7 @@ function rfc3339Ms(text: string): number {
   return bounded(dateMs + seconds * 1000 + millis)
 }
 
-/** Of `.123456` at `at`; what is smaller is dropped, as Date does. NaN for anything else. */
+/** Reads `.123456` at `at` as milliseconds, and drops further digits, as Date does. Returns NaN for anything else. */
 function millisecondsAt(text: string, at: number, end: number): number {
   if (text.charCodeAt(at) !== DOT || end - at < 2) return Number.NaN
   let millis = 0
@@ -69,7 +69,7 @@ const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'
 let localTime = ''
 let localMs = Number.NaN
 
-/** `02/Jan/2026:15:04:05 +0100`. Many lines have the second of the line before. */
+/** Reads `02/Jan/2026:15:04:05 +0100`. The last result is kept, because many lines have the same second as the line before. */
 function localTimeMs(text: string): number {
   if (text === localTime) return localMs
   const [, day, month, year, time, hours, minutes] = LOCAL_TIME.exec(text) ?? []
@@ -80,7 +80,7 @@ function localTimeMs(text: string): number {
   return localMs
 }
 
-/** Of `15:04:05` at `at`. NaN for anything else. */
+/** Reads `15:04:05` at `at` as seconds of the day. Returns NaN for anything else. */
 function daySeconds(text: string, at: number): number {
   if (text.charCodeAt(at + 2) !== COLON || text.charCodeAt(at + 5) !== COLON) return Number.NaN
   const hours = twoDigits(text, at)

@@ -1,13 +1,13 @@
 import { fieldValue } from '../../../http1/header-fields.ts'
 import type { FieldValue, RequestView } from '../../../request/view.ts'
 
-/** A request of a log, as the engine may see it. Thousands of them wait to be put in order, so they are few objects each. */
+/** A request of a log, as the engine may see it. Thousands of them wait to be put in order, so each consists of few objects. */
 export interface LoggedRequest extends RequestView {
   readonly timeMs: number
-  /** Names and values in turn. */
+  /** Names and values of header fields, in turn. */
   readonly fields: readonly string[]
   readonly body: string | undefined
-  /** In characters, of what it keeps in memory. */
+  /** Characters that it keeps in memory. */
   readonly size: number
 }
 
@@ -15,19 +15,19 @@ interface RequestParts extends Pick<WholeRequest, 'timeMs' | 'method' | 'uri' | 
   readonly contexts?: Readonly<Record<string, unknown>> | undefined
 }
 
-/** One that was read as a whole. */
+/** A request all of whose parts were read at once. */
 export class WholeRequest implements LoggedRequest {
   readonly timeMs: number
   readonly method: string
   readonly uri: string
-  /** Empty where the log names none. */
+  /** Empty if the log names none. */
   readonly host: string
   /** The client's address. */
   readonly peer: string | undefined
   readonly fields: readonly string[]
   readonly body: string | undefined
   readonly size: number
-  /** What a gateway's configuration sent along, by name. */
+  /** Values that a gateway's configuration sent along, by name. */
   readonly #contexts: Readonly<Record<string, unknown>> | undefined
 
   constructor(parts: RequestParts) {
@@ -54,18 +54,18 @@ export class WholeRequest implements LoggedRequest {
 
 const MAX_SHOWN = 5
 
-/** Where something cannot be read, and why. */
+/** A position that could not be read, and why. */
 export interface UnreadablePlace {
   readonly file: string
-  /** A line's number, `entry 3`, or END. */
+  /** Number of the line, `entry 3`, or END_OF_LINE. */
   readonly place: string
   readonly why: string
 }
 
-/** Where reading a log ended early. */
+/** The position of what is missing if a log was not read to its end. */
 export const END_OF_LINE = 'end'
 
-/** Counts the lines and entries that cannot be read, and keeps the first ones, and every log that was not read to its end. */
+/** Counts the lines and entries that cannot be read. Keeps the first few, and every log that was not read to its end. */
 export class UnreadableLines {
   count = 0
   readonly shown: UnreadablePlace[] = []
