@@ -88,7 +88,8 @@ export class BundleIntake {
     const { bundle, warnings } = read
     const versionNumber = BigInt(bundle.version)
     if (this.#active !== undefined && versionNumber <= this.#active.versionNumber) {
-      return refused(`expected a version above the active one (${this.#active.info.version}), got ${versionNumber}`, 'bundle_version')
+      const expected = `expected a version above the active one (${this.#active.info.version}), got ${versionNumber}`
+      return refused(`${expected}. To go back, publish the old policies under a higher version: edge rollback`, 'bundle_version')
     }
     const info = { version: versionNumber.toString(), hash, updatedAtS: Math.floor(this.#wallMs() / 1000) }
     try {

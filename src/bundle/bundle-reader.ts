@@ -1,6 +1,7 @@
 import { type BundleChanges, bundleChanges } from '../policy/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
-import { parseBundle } from '../policy/parse.ts'
+import { locateProblems } from '../policy/locate-problems.ts'
+import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
@@ -23,7 +24,12 @@ export interface GoodBundle {
 
 export type BundleReading =
   | (GoodBundle & { readonly ok: true; readonly warnings: readonly Problem[] })
-  | { readonly ok: false; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+  | (BundleProblems & { readonly ok: false })
+
+interface BundleProblems {
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
 
 /** `active` is the bundle that the new one is compared with. */
 export type ReadBundle = (bytes: Uint8Array, format: BundleFormat, active?: SharedBundle) => Promise<BundleReading>
@@ -33,7 +39,7 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }
   const parsed = parseBundle(text, format)
-  if (!parsed.ok) return parsed
+  if (!parsed.ok) return { ok: false, ...located(parsed, text, format) }
   const { bundle, warnings } = parsed
   const domainPolicies = bundle.policies.filter(({ spec }) => spec.selector?.domain !== undefined).map(({ id }) => id)
   return {
@@ -46,6 +52,12 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
     warnings,
   }
+}
+
+/** With their places in the text. Warnings of a good bundle have none here: commands look for those. */
+function located({ problems, warnings }: Extract<ParsedBundle, { ok: false }>, text: string, format: BundleFormat): BundleProblems {
+  const all = locateProblems([...problems, ...warnings], text, format)
+  return { problems: all.slice(0, problems.length), warnings: all.slice(problems.length) }
 }
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

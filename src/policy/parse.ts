@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { readJson } from '../text/json-document.ts'
+import { type Read, readJson } from '../text/json-document.ts'
 import { formatPath, type Path, type Problem } from '../text/problem.ts'
 import { type Excess, readYaml, ValueCounter } from '../text/yaml-document.ts'
 import { foundValue } from './limit-fields.ts'
@@ -16,7 +16,20 @@ export function parseBundle(text: string, format: BundleFormat = 'json'): Parsed
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   if (source.trim() === '') return refuse('it is empty')
   const data = format === 'json' ? readJson(source) : readYaml(source)
-  return 'syntax' in data ? refuse(data.syntax) : checkBundle(data.value)
+  if ('syntax' in data) return { ok: false, problems: [syntaxProblem(data, source, format)], warnings: [] }
+  return checkBundle(data.value)
+}
+
+/** What is wrong with a text that cannot be parsed, and, if it is YAML under another name, what to do. */
+function syntaxProblem({ syntax, ...place }: Extract<Read, { syntax: string }>, text: string, format: BundleFormat): Problem {
+  const hint = format === 'json' && looksLikeYaml(text) ? ' (is it YAML? That needs a name that ends in .yaml or .yml)' : ''
+  return { path: '', message: `${syntax}${hint}`, ...place }
+}
+
+/** By its first line that is not blank: a comment, the start of a document, an item of a list, or a name and a colon. */
+function looksLikeYaml(text: string): boolean {
+  const start = text.slice(text.search(/\S/)).slice(0, 200)
+  return /^(?:#|---|%YAML|- |[\w.$-]+[ \t]*:(?:\s|$))/.test(start)
 }
 
 // A file can have a million errors, and aliases can expand a small file to a huge one. Ten thousand policies of
@@ -96,6 +109,7 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
       {
         path: formatPath(issue.path.slice(0, -1)),
         message: `expected each key to be ${expected}, ${foundValue(issue.path.at(-1), expected)}`,
+        at: formatPath(issue.path),
       },
     ]
   }

@@ -26,10 +26,18 @@ describe('the program edge validate on bundles that cannot be loaded', () => {
   })
 
   test.each(cases)('$what: names file, path and problem', ({ name, problems }) => {
-    const prefix = `${join(directory, name)}: `
-    const said = cli.stderr.split('\n').filter((line) => line.startsWith(prefix) && !line.startsWith(`${prefix}warning: `))
+    const file = join(directory, name)
+    const isSaid = (line: string): boolean => /^(?::\d+:\d+)?: (?!warning: )/.test(line.slice(file.length))
+    const said = cli.stderr.split('\n').filter((line) => line.startsWith(`${file}:`) && isSaid(line))
     for (const problem of problems)
-      expect(said.filter((line) => line.replace(prefix, '').replace('error: ', '').startsWith(problem))).toHaveLength(1)
+      expect(
+        said.filter((line) =>
+          line
+            .slice(file.length)
+            .replace(/^(?::\d+:\d+)?: (?:error: )?/, '')
+            .startsWith(problem),
+        ),
+      ).toHaveLength(1)
     expect(said).toHaveLength(problems.length)
   })
 })
