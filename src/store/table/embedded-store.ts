@@ -3,7 +3,7 @@ import { canOverdraw } from '../../limiter/limit.ts'
 import { ChargeResults, type Charges, type Taken } from '../charges.ts'
 import { type CounterLocator, identityDigest, tagText } from '../counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../counter-store.ts'
-import { type CounterPlace, EmbeddedCounter, Resets } from './embedded-counter.ts'
+import { type SubjectLookup, EmbeddedCounter, Resets } from './embedded-counter.ts'
 import { checkAsItIs, checkRow, checkRows, forgetSlices, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
 import { newTableBuffer, worthMs } from './table-layout.ts'
@@ -41,7 +41,7 @@ export class EmbeddedStore implements CounterStore {
     return new EmbeddedCounter(spec, this.placeOf(spec.identity))
   }
 
-  placeOf(identity: readonly string[]): CounterPlace {
+  placeOf(identity: readonly string[]): SubjectLookup {
     return this.#rows.placeOf(identity)
   }
 

@@ -2,7 +2,7 @@ import { type CounterRecord, newRecord } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
 import { type CounterLocator, tagWords } from '../counter-locator.ts'
 import { HalfSipHash, SubjectWords } from '../subject.ts'
-import type { CounterPlace, EmbeddedCounter } from './embedded-counter.ts'
+import type { SubjectLookup, EmbeddedCounter } from './embedded-counter.ts'
 import type { SharedTable } from './shared-table.ts'
 import { wayOf } from './table-layout.ts'
 
@@ -41,7 +41,7 @@ export class TableRows {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  placeOf(identity: readonly string[]): CounterPlace {
+  placeOf(identity: readonly string[]): SubjectLookup {
     const subject = this.#subject
     subject.clear()
     subject.addIdentity(identity.slice(0, RULE_TEXTS))
