@@ -7,8 +7,8 @@ import type { LlmResponse } from './llm/llm-response.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /**
- * The backend's response on its way to the client. Its head waits for the first bytes after it, or for a pause: until then a failure can
- * still be reported instead. Bytes wait for those that follow, so that a response that arrived in one piece is sent in one piece.
+ * The backend's response on its way to the client. Its head waits for the first bytes after it, or for a pause: until then a failure can still be
+ * reported instead. Bytes wait for those that follow, so that a response that arrived in one piece is sent in one piece.
  */
 export class ClientResponse {
   #downstream!: Downstream
@@ -49,8 +49,8 @@ export class ClientResponse {
   }
 
   /**
-   * Returns whether the client gets the backend's chunks with their framing, as received. To
-   * be called when the first chunks have arrived, because it sends the head.
+   * Returns whether the client gets the backend's chunks with their framing, as received. To be called when the first chunks have arrived, because
+   * it sends the head.
    */
   relaysChunks(): boolean {
     if (this.#llmResponse !== undefined) return false
@@ -59,7 +59,8 @@ export class ClientResponse {
   }
 
   /**
-   * Adds bytes, which must stay valid until `flush`, `keep` or `end`; a string is a latin1 string. Returns false if the client takes no more as of this call.
+   * Adds bytes, which must stay valid until `flush`, `keep` or `end`; a string is a latin1 string. Returns false if the client takes no more as of
+   * this call.
    */
   add(bytes: Buffer | string): boolean {
     const held = this.#held

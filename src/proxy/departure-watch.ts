@@ -8,9 +8,10 @@ const QUIET_MS = 2500
 const COMMENT = ':\n\n'
 
 /**
- * Finds out whether a client that has ended its side of the connection is still there. The end alone does not tell: a client that only half-closed waits
- * for its response, but one that is gone looks the same, and its backend call must not go on. So the client is probed with bytes that mean nothing (100
- * Continue before the response, a comment in an event stream): a client that is gone replies with a reset, and the bytes after that fail.
+ * Finds out whether a client that has ended its side of the connection is still there. The end alone does not tell: a client that only half-closed
+ * waits for its response, but one that is gone looks the same, and its backend call must not go on. So the client is probed with bytes that mean
+ * nothing (100 Continue before the response, a comment in an event stream): a client that is gone replies with a reset, and the bytes after that
+ * fail.
  */
 export class DepartureWatch {
   readonly #downstream: Downstream

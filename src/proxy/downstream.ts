@@ -5,8 +5,8 @@ import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import { parseAddress } from '../text/address.ts'
 
 /**
- * The client of one request, whatever carries its bytes. The proxy sends the response through
- * it and knows nothing else about it. Writes to a client that is gone are ignored.
+ * The client of one request, whatever carries its bytes. The proxy sends the response through it and knows nothing else about it. Writes to a
+ * client that is gone are ignored.
  */
 export interface Downstream {
   readonly received: ReceivedHead
@@ -36,13 +36,13 @@ export interface Downstream {
   /** Sets the head, which is sent with the first write, even an empty one, or with the end. If `reason` is undefined, the status has its usual one. */
   head(status: number, reason: string | undefined, fields: FieldLines): void
   /**
-   * To be called between the head of a chunked response and its body. From then on, `write` and `end` take the chunks with their
-   * framing, as received, all but the last chunk. Returns false if that is impossible; then they take the body without framing.
+   * To be called between the head of a chunked response and its body. From then on, `write` and `end` take the chunks with their framing, as
+   * received, all but the last chunk. Returns false if that is impossible; then they take the body without framing.
    */
   relayChunks(): boolean
   /**
-   * Returns false if the client takes no more for now; onClientDrained follows. The caller may reuse the bytes
-   * when this returns, because what has not been sent by then is copied. A string is a latin1 string.
+   * Returns false if the client takes no more for now; onClientDrained follows. The caller may reuse the bytes when this returns, because what has
+   * not been sent by then is copied. A string is a latin1 string.
    */
   write(bytes: Buffer | string): boolean
   /** Ends the response. `last` is treated like the bytes of a `write`. Trailers are names and values in turn. */
@@ -54,8 +54,8 @@ export interface Downstream {
   /** Limits how long a client may take nothing while bytes wait for it, even after the end of the response, before it is cut; 0 means no limit. */
   limitStall(ms: number): void
   /**
-   * To be called when the response is sent before the whole request has arrived: the rest is read and discarded
-   * for a while. `stallMs` bounds a client that does not take the response either; 0 means no bound.
+   * To be called when the response is sent before the whole request has arrived: the rest is read and discarded for a while. `stallMs` bounds a
+   * client that does not take the response either; 0 means no bound.
    */
   dropBody(stallMs: number): void
   /** Resets the connection, so that nobody takes half a response for a whole one. */

@@ -81,8 +81,8 @@ function retryAfterS(limit: RateLimit): number {
 }
 
 /**
- * Tells how much of the body is unread. A small body is already on its way, and the connection can
- * be reused after it. One that waits for `100 Continue` never comes, so it counts as large.
+ * Tells how much of the body is unread. A small body is already on its way, and the connection can be reused after it. One that waits for `100
+ * Continue` never comes, so it counts as large.
  */
 function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
   const { fields } = downstream.received

@@ -26,8 +26,8 @@ export interface ExchangeParts {
 }
 
 /**
- * One allowed request on its way to the backend, and the response on its way back. It is over when the whole response was handed to the
- * client, when another response is sent instead, or when the client is gone. The first of these counts; whatever comes later is ignored.
+ * One allowed request on its way to the backend, and the response on its way back. It is over when the whole response was handed to the client,
+ * when another response is sent instead, or when the client is gone. The first of these counts; whatever comes later is ignored.
  */
 export class Exchange implements BackendHandler, ResponseFlow, DownstreamListener {
   readonly #parts: ExchangeParts
@@ -38,7 +38,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   #startMs = 0
   /** Set when the backend's head has arrived, if the response costs tokens. */
   #llmResponse: LlmResponse | undefined
-  /** The part of the body that was read for an estimate, until it cannot be needed for a retry. */
+  /** What was read of the body for an estimate, until no retry can need it. */
   #readBody: ReadBody | undefined
   /** Set once the rest of the body is passed on. */
   #upload: Upload | undefined
@@ -57,7 +57,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#call = new BackendCall(parts.backend, this)
   }
 
-  /** `body` is the part of the body that was read for an estimate. The exchange releases it. */
+  /** `body` is what was read of the body for an estimate. The exchange releases it. */
   begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
     const { request, downstream, fields } = allowed
     const { backend, metrics, nowMs } = this.#parts

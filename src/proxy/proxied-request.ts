@@ -45,8 +45,8 @@ export class ProxiedRequest {
   }
 
   /**
-   * Reads a head strictly: wherever two readers could disagree about a request, returns what
-   * is wrong with it, in words. `canUpgrade`: the connection could carry a WebSocket.
+   * Reads a head strictly: wherever two readers could disagree about a request, returns what is wrong with it, in words. `canUpgrade`: the
+   * connection could carry a WebSocket.
    */
   static read(received: ReceivedHead, canUpgrade: boolean): ProxiedRequest | string {
     const { method, version, fields } = received

@@ -259,8 +259,9 @@ export class BackendConnection {
   }
 
   /**
-   * libuv reports a reset that arrives with the last bytes as an ordinary end. A write reveals it: the write fails with ECONNRESET if the connection was
-   * reset, and with EPIPE if it was reset after an orderly end. The write is an empty line, which servers skip before a request (RFC 9112 2.2).
+   * libuv reports a reset that arrives with the last bytes as an ordinary end. A write reveals it: the write fails with ECONNRESET if the
+   * connection was reset, and with EPIPE if it was reset after an orderly end. The write is an empty line, which servers skip before a request (RFC
+   * 9112 2.2).
    */
   #askHowItEnded(user: ConnectionUser): void {
     if (user.isSent) this.#socket.write('\r\n')
@@ -342,8 +343,8 @@ const MAX_COPIED_BYTES = 64 * 1024
 const READ_BUFFER = newReadBuffer(64 * 1024)
 
 /**
- * Connects to the backend. `onRead` gets each read in a buffer that all connections share, which saves a
- * buffer, a stream event and a copy per read. With TLS, or without `onRead`, reads arrive as 'data' events.
+ * Connects to the backend. `onRead` gets each read in a buffer that all connections share, which saves a buffer, a stream event and a copy per
+ * read. With TLS, or without `onRead`, reads arrive as 'data' events.
  */
 function openSocket(url: URL, onRead: ((bytes: Buffer, length: number) => void) | undefined): Socket {
   const host = url.hostname.replace(/^\[|\]$/g, '')

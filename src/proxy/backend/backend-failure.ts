@@ -34,8 +34,8 @@ function describe(error: NodeJS.ErrnoException): string {
 type Written = (error?: Error | null) => void
 
 /**
- * Keeps a socket readable after a write fails because the peer is gone. Node would destroy the socket and lose what the peer sent before it
- * closed, such as a 413 in the middle of an upload. The remaining bytes are followed by an end or an error, so nobody waits in vain.
+ * Keeps a socket readable after a write fails because the peer is gone. Node would destroy the socket and lose what the peer sent before it closed,
+ * such as a 413 in the middle of an upload. The remaining bytes are followed by an end or an error, so nobody waits in vain.
  */
 export class RefusedWrites {
   /** Error of the first write that failed. ECONNRESET means that the connection was reset, EPIPE that the peer had closed its side in order before. */

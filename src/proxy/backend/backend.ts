@@ -39,8 +39,8 @@ export interface ConnectionSeeker extends ConnectionUser {
 }
 
 /**
- * The connections to the backend. The one that was used last is reused first, so that surplus ones
- * expire. Idle connections and WebSockets occupy slots too; when all slots are taken, requests wait.
+ * The connections to the backend. The one that was used last is reused first, so that surplus ones expire. Idle connections and WebSockets occupy
+ * slots too; when all slots are taken, requests wait.
  */
 export class Backend {
   readonly options: BackendOptions

@@ -8,8 +8,8 @@ export interface ResponseSink {
   onInterim(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
-   * Returns whether `onData` should get the chunks with their framing, as received, all but
-   * the last one. Called once, when the first chunks of a response have arrived.
+   * Returns whether `onData` should get the chunks with their framing, as received, all but the last one. Called once, when the first chunks of a
+   * response have arrived.
    */
   relaysChunks(): boolean
   /** The bytes may lie in a buffer that the next read overwrites, so whatever is needed after the call must be copied. */
@@ -71,8 +71,8 @@ export class ResponseReader {
   }
 
   /**
-   * Reads as much of these bytes as it can. Returns how many of them follow the end of the
-   * response: 0, unless the backend sends out of turn or the connection was upgraded.
+   * Reads as much of these bytes as it can. Returns how many of them follow the end of the response: 0, unless the backend sends out of turn or the
+   * connection was upgraded.
    */
   push(bytes: Buffer, from: number, to: number): number {
     if (this.#heldBytes === 0) return this.#readAll(bytes, from, to)
@@ -142,8 +142,8 @@ export class ResponseReader {
   }
 
   /**
-   * Asks the sink how it wants the chunks, once those that arrived first have been checked, and reads
-   * them again in that way. So nothing of a response is sent if its first chunks are malformed.
+   * Asks the sink how it wants the chunks, once those that arrived first have been checked, and reads them again in that way. So nothing of a
+   * response is sent if its first chunks are malformed.
    */
   #decide(bytes: Buffer, to: number): number {
     this.#relaysChunks = this.#sink!.relaysChunks()

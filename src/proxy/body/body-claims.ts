@@ -37,8 +37,8 @@ interface Waiting {
 }
 
 /**
- * The memory for bodies that this worker holds. If memory is short, slow uploads are ended, the slowest of all workers first; if a
- * holder's share is short, slow uploads of that holder. Freed memory goes to whoever needs the least and has not used up its share.
+ * The memory for bodies that this worker holds. If memory is short, slow uploads are ended, the slowest of all workers first; if a holder's share
+ * is short, slow uploads of that holder. Freed memory goes to whoever needs the least and has not used up its share.
  */
 export class BodyClaims {
   readonly #parts: BodyClaimsParts

@@ -2,7 +2,7 @@ import { acquire, ownerOf, release } from '../../memory/shared-lock.ts'
 
 /** Claims are counted in whole KiB, so that a 32-bit word can count two TiB. */
 const UNIT_BYTES = 1024
-/** Size of a cache line. The first line has the lock. */
+/** Words in a cache line. The first line has the lock. */
 const LINE_WORDS = 16
 const LOCK = 0
 const HELD = 0
@@ -11,9 +11,9 @@ const WANTED = 1
 const SLOWEST = 2
 const MAX_WORD = 2 ** 31 - 1
 /**
- * Two rows of cells count what holders have, and two more what they wait for (a count-min sketch). A holder's keyed hash selects its cell in
- * each row, and the smaller of the two sums is at least what the holder has, so a share is never exceeded. Two holders may have one cell in
- * common, but hardly ever both. At most four cells of a row can be full at a time, because a share is at least a quarter of the part.
+ * Two rows of cells count what holders have, and two more what they wait for (a count-min sketch). A holder's keyed hash selects its cell in each
+ * row, and the smaller of the two sums is at least what the holder has, so a share is never exceeded. Two holders may have one cell in common, but
+ * hardly ever both. At most four cells of a row can be full at a time, because a share is at least a quarter of the part.
  */
 const CELL_BITS = 10
 const ROW_WORDS = 2 ** CELL_BITS

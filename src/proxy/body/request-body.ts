@@ -26,8 +26,8 @@ export interface ReadOptions extends CollectOptions {
 }
 
 /**
- * Reads the body for the estimate, as soon as there is memory for it. Returns undefined if the client left before the
- * body was complete. If nothing is enforced, the request does not wait for memory, and its body passes unread.
+ * Reads the body for the estimate, as soon as there is memory for it. Returns undefined if the client left before the body was complete. If nothing
+ * is enforced, the request does not wait for memory, and its body passes unread.
  */
 export async function readBody(
   request: ProxiedRequest,
@@ -154,8 +154,9 @@ const FIRST_STEP_BYTES = 64 * 1024
 type Refusal = 'body_too_large' | 'upload_too_slow'
 
 /**
- * Reads a body into the memory that is claimed for it. Returns undefined if the client left, or the reason why the body was not read to its end; then the
- * claim is released. Pieces are copied, not kept: a body may come in pieces of one byte, each of which would be an object of a hundred bytes or more.
+ * Reads a body into the memory that is claimed for it. Returns undefined if the client left, or the reason why the body was not read to its end;
+ * then the claim is released. Pieces are copied, not kept: a body may come in pieces of one byte, each of which would be an object of a hundred
+ * bytes or more.
  */
 export function collect(body: BodySource, claim: BodyClaim, options: CollectOptions): Promise<Collected | Refusal | undefined> {
   const collection = new Collection(body, claim, options)

@@ -8,8 +8,8 @@ export interface BodyWork {
 const SLICE_MS = 2
 
 /**
- * Does work in slices: at most one slice in each turn of the event loop, however many pieces of work there
- * are. They take turns, step by step; a small piece is done at once if this turn's slice has time left.
+ * Does work in slices: at most one slice in each turn of the event loop, however many pieces of work there are. They take turns, step by step; a
+ * small piece is done at once if this turn's slice has time left.
  */
 export class WorkSlices {
   readonly #nowMs: () => number

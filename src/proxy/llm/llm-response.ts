@@ -18,8 +18,8 @@ export interface LlmResponse {
   readonly isBetweenEvents: boolean
   read(chunk: Buffer): void
   /**
-   * To be called when the backend has sent everything. Calls back when all of it is delivered; by
-   * then it is settled, unless a stream that passes unchanged is still being decoded.
+   * To be called when the backend has sent everything. Calls back when all of it is delivered; by then it is settled, unless a stream that passes
+   * unchanged is still being decoded.
    */
   end(onEnded: () => void): void
   clientGone(): void

@@ -9,8 +9,8 @@ import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
 import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
 
 /**
- * An SSE response. Its bytes go through the filter if an enforcing rule watches a stream that the client
- * asked for, or if usage must be hidden; otherwise they pass unchanged, and the filter only counts.
+ * An SSE response. Its bytes go through the filter if an enforcing rule watches a stream that the client asked for, or if usage must be hidden;
+ * otherwise they pass unchanged, and the filter only counts.
  */
 export class StreamedResponse implements LlmResponse {
   readonly isFiltered: boolean
@@ -18,7 +18,7 @@ export class StreamedResponse implements LlmResponse {
   readonly #parts: LlmResponseParts
   readonly #flow: ResponseFlow
   readonly #status: number
-  /** Undefined if no rule counts streams, or if the bytes cannot be read; then the reservation stays as it was taken. */
+  /** Undefined if no rule counts streams, or if the bytes cannot be read; then the stream is settled as unread. */
   #filter: StreamFilter<PlanRule> | undefined
   readonly #coding: Coding | undefined
   #decoder: Transform | undefined

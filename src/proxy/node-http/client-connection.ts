@@ -70,8 +70,8 @@ export class ClientConnection {
   }
 
   /**
-   * To be called while the connection is busy. `begin` is called when all earlier responses have been sent, or never if
-   * the connection ends first. If too many requests wait already, this closes the connection and returns false.
+   * To be called while the connection is busy. `begin` is called when all earlier responses have been sent, or never if the connection ends first.
+   * If too many requests wait already, this closes the connection and returns false.
    */
   wait(req: IncomingMessage | undefined, begin: () => void): boolean {
     if (this.#waiting.length >= READ_AHEAD && this.#pipelines.waiting >= MAX_WAITING) {
@@ -154,8 +154,8 @@ export class ClientConnections {
 const MAX_EARLY_BYTES = 64 * 1024
 
 /**
- * Keeps reading while a WebSocket is being decided and opened. What arrives is kept for the backend, and
- * a client that leaves is noticed, which would never happen on a connection that nobody reads.
+ * Keeps reading while a WebSocket is being decided and opened. What arrives is kept for the backend, and a client that leaves is noticed, which
+ * would never happen on a connection that nobody reads.
  */
 export class EarlyBytes {
   readonly #socket: Socket

@@ -71,9 +71,9 @@ export class NodeBody implements BodySource {
 }
 
 /**
- * To be called when a response is sent before the whole request has arrived. The rest of the request comes before the next
- * one, and closing the connection on it would reset the client before it has read the response (RFC 9112 9.6), so it is read
- * and discarded for a while. `stallMs` bounds a client that does not take the response either; 0 means no bound.
+ * To be called when a response is sent before the whole request has arrived. The rest of the request comes before the next one, and closing the
+ * connection on it would reset the client before it has read the response (RFC 9112 9.6), so it is read and discarded for a while. `stallMs` bounds
+ * a client that does not take the response either; 0 means no bound.
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse, stallMs: number): void {
   if (req.complete) return

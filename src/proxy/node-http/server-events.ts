@@ -17,8 +17,8 @@ interface ServerEventsParts {
 }
 
 /**
- * Handles what Node's server emits besides ordinary requests: upgrades, CONNECT and
- * bytes that it cannot parse. Remembers the connections that Node has detached.
+ * Handles what Node's server emits besides ordinary requests: upgrades, CONNECT and bytes that it cannot parse. Remembers the connections that Node
+ * has detached.
  */
 export class ServerEvents {
   readonly #parts: ServerEventsParts
@@ -91,7 +91,7 @@ export class ServerEvents {
     this.#linger(socket)
   }
 
-  /** Once there is a listener, Node emits this for every request with an Upgrade field. */
+  /** Once it has a listener, Node emits 'upgrade' for every request with an Upgrade field. */
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)

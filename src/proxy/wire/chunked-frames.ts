@@ -15,7 +15,7 @@ const DELETE = 0x7f
 /** Limits of `node:http` for the extensions of one chunk, and for the trailers. */
 const MAX_EXTENSION_BYTES = 16 * 1024
 const MAX_TRAILER_BYTES = 64 * 1024
-/** Limit for hexadecimal digits after leading zeros, which is 64 bits. */
+/** Limit for the hexadecimal digits after leading zeros: 64 bits. */
 const MAX_SIZE_DIGITS = 16
 const LONGEST_KNOWN_NAME = 'transfer-encoding'.length
 
@@ -50,8 +50,8 @@ export class MalformedChunks extends Error {
 }
 
 /**
- * Reads the frames of a chunked body (RFC 9112 7.1) by the grammar of Node's parser: extensions and trailers are read and
- * dropped, and whatever that parser refuses is refused here too. Each byte is read once, wherever the pieces end.
+ * Reads the frames of a chunked body (RFC 9112 7.1) by the grammar of Node's parser: extensions and trailers are read and dropped, and whatever
+ * that parser refuses is refused here too. Each byte is read once, wherever the pieces end.
  */
 export class ChunkedFrames {
   #state = DONE
@@ -90,7 +90,7 @@ export class ChunkedFrames {
     return this.#state === DATA
   }
 
-  /** To be called while `isInData`. Returns where the chunk's data ends, or these bytes. */
+  /** To be called while `isInData`. Returns where the chunk's data or these bytes end. */
   skipData(from: number, end: number): number {
     const taken = Math.min(this.#size, end - from)
     this.#size -= taken
@@ -257,7 +257,7 @@ export class ChunkedFrames {
   }
 }
 
-/** RFC 9110 5.5: whether a value may contain this byte, which may be white space. */
+/** RFC 9110 5.5: whether a field value may contain this byte, white space included. */
 function isText(byte: number): boolean {
   return byte === TAB || (byte >= SPACE && byte !== DELETE)
 }

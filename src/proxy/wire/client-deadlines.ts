@@ -28,8 +28,8 @@ export class ClientDeadlines {
   }
 
   /**
-   * To be called when part of a head has arrived. `wasIdle`: it is the first part. The
-   * time for a connection's first head runs from the start of the connection.
+   * To be called when part of a head has arrived. `wasIdle`: it is the first part. The time for a connection's first head runs from the start of
+   * the connection.
    */
   onPartOfHead(wasIdle: boolean, roughMs: number): void {
     this.#lastPieceMs = roughMs

@@ -103,8 +103,8 @@ export class WireBody implements BodySource {
   }
 
   /**
-   * To be called while the body is flowing and not read to its end. Gives the available
-   * part to the reader, and returns where that ends. Throws MalformedChunks.
+   * To be called while the body is flowing and not read to its end. Gives the available part to the reader, and returns where that ends. Throws
+   * MalformedChunks.
    */
   read(bytes: Buffer, from: number, end: number): number {
     const next = this.#isChunked ? this.#readChunks(bytes, from, end) : this.#readLength(bytes, from, end)
