@@ -61,19 +61,19 @@ export function bundleChanges(
 
 /** Returns whether those that both have are in another order. */
 function comparePolicies(before: Iterable<Policy>, after: readonly Policy[], list: ChangeList<Omit<PolicyChange, 'kind'>>): boolean {
-  const places = new Map(after.map(({ id }, place) => [id, place]))
+  const indexes = new Map(after.map(({ id }, index) => [id, index]))
   let isReordered = false
   let last = -1
   for (const policy of before) {
-    const place = places.get(policy.id)
-    if (place !== undefined) {
-      isReordered ||= place < last
-      last = place
-      places.delete(policy.id)
+    const index = indexes.get(policy.id)
+    if (index !== undefined) {
+      isReordered ||= index < last
+      last = index
+      indexes.delete(policy.id)
     }
-    notePolicy(policy, place === undefined ? undefined : after[place], list)
+    notePolicy(policy, index === undefined ? undefined : after[index], list)
   }
-  for (const place of places.values()) notePolicy(undefined, after[place], list)
+  for (const index of indexes.values()) notePolicy(undefined, after[index], list)
   return isReordered
 }
 
@@ -154,7 +154,7 @@ interface FieldChange {
 }
 
 const MAX_CHARACTERS = 200
-/** Shown before the place where two long texts begin to differ. */
+/** Shown before the position at which two long texts begin to differ. */
 const CONTEXT_CHARACTERS = 40
 const MATCH = 'match.'
 
