@@ -117,7 +117,7 @@ export function blockExpiriesOf({ policies }: Bundle): BlockExpiry[] {
   )
 }
 
-/** Returns the blocks that have expired by now, as warnings of `edge validate`. */
+/** Returns the blocks that have expired by now, as warnings of `edge validate` and `edge sign`. */
 export function expiredBlocks(expiries: readonly BlockExpiry[], wallMs: number): Problem[] {
   return expiries
     .filter(({ expiresAtMs }) => expiresAtMs <= wallMs)
