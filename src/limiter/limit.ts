@@ -2,7 +2,7 @@ import { type Calendar, calendarOf, PERIODS, type Period } from './calendar.ts'
 
 /*
  * The kinds of limits. The numbers are written to state files and sent to Redis, so that a number is never reused for another
- * kind. Those from 128 on are records that are not limits (`store/record-kinds.ts`).
+ * kind. Those from 128 on are records that are not limits (`store/table/table-layout.ts`).
  */
 export const BUCKET = 1
 export const WINDOW = 2

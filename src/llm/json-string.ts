@@ -5,7 +5,7 @@ const CAPTURED_UNITS = 256
 
 /** The name, string or number that a scanner reads: its size, its start, and a character that the end of a piece cut off. */
 export class JsonString {
-  /** Code points, escapes decoded. The low half of a pair is not counted, as in `text-size.ts`. */
+  /** Code points, escapes decoded. The low half of a pair is not counted, as in `dialects/dialect.ts`. */
   characters = 0
   /** The same as JSON.stringify would write it, without its quotes. */
   writtenCharacters = 0

@@ -34,7 +34,7 @@ export interface StreamingCall extends GrpcCall {
 }
 
 export interface GrpcReply {
-  /** Of `grpc-status.ts`. */
+  /** One of the statuses below. */
   readonly status: number
   /** For people; empty where all is well. */
   readonly statusMessage: string

@@ -42,7 +42,7 @@ const MAX_PROBES = 32
  *     record kind (4 bits), rule (11), the tag's other 49 bits | level (f64) | at (f64) | size (f32) | rate (f32)
  *
  * A lookup scans the marks: two cache lines, and then nearly always the one record that it wants. What the numbers of a record mean
- * depends on its kind (`limiter/algorithms/`, `record-kinds.ts`).
+ * depends on its kind (`limiter/algorithms/`, `table-layout.ts`).
  */
 export class SharedTable {
   readonly setCount: number

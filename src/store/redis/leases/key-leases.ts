@@ -5,7 +5,7 @@ const LEASE_KINDS: ReadonlySet<number> = new Set([LEASE_BLOCK, LEASE_NOTE, LEASE
 
 type Note = 'none' | 'asked' | 'refused'
 
-// The last two bits of a record's tag (`lease-blocks.ts`). The others are those of the key's own counter, changed by the counter's salt.
+// The last two bits of a record's tag. The others are those of the key's own counter, changed by the counter's salt.
 const BLOCK_A = 1
 const BLOCK_B = 2
 const NOTE = 3
