@@ -5,7 +5,7 @@ import { readInThread } from '../bundle/read-in-thread.ts'
 import { hasEvents, readConfig, type ServerConfig } from '../config/config.ts'
 import { SETTINGS, type Setting } from '../config/settings.ts'
 import { VERSION } from '../files/package-files.ts'
-import { isUnixSocket, type ListenAddress, listener, openListeners, placeOf } from '../listen/listeners.ts'
+import { isUnixSocket, type ListenAddress, listener, openListeners, portOrPath } from '../listen/listeners.ts'
 import { StartInterrupted } from '../runtime/listening.ts'
 import { type Service, startService } from '../runtime/service.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
@@ -117,7 +117,7 @@ function describeTrial(config: ServerConfig, { addresses }: Service): string {
   if (port !== undefined) return `  try     ${exampleCommand(config, urlOf(port, config))}\n`
   const socket = addresses.get('socket')
   if (socket === undefined) return ''
-  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(placeOf(socket)))} http://localhost`)}\n`
+  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(portOrPath(socket)))} http://localhost`)}\n`
 }
 
 function inShell(word: string): string {

@@ -31,9 +31,9 @@ import {
 
 export interface Setting<Value> {
   readonly env: string
-  /** Secrets have none: command lines are public. */
+  /** Secrets have no flag, because command lines are public. */
   readonly flag?: string
-  /** Read when nothing is set. Undefined: the setting is optional. */
+  /** The text that is read if nothing is set; undefined if the setting is optional. */
   readonly fallback?: string
   readonly about: string
   /** Throws a BadValue that completes the sentence "EDGE_X: expected …". */
