@@ -6,6 +6,7 @@ import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 import type { Problem } from '../text/problem.ts'
+import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
 import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
 
 /** A valid bundle, as it is sent between threads. */
@@ -20,6 +21,10 @@ export interface GoodBundle {
   readonly hostGaps: readonly Problem[]
   /** Changes since the bundle that was active when this one was read; undefined if there was none. */
   readonly changes: BundleChanges | undefined
+  /** Whether its rules match credentials. */
+  readonly hasCredentials: boolean
+  /** Where its text has these credentials; undefined unless that was asked for. */
+  readonly credentials: readonly CredentialSpan[] | undefined
 }
 
 export type BundleReading =
@@ -27,15 +32,17 @@ export type BundleReading =
   | (BundleProblems & { readonly ok: false })
 
 interface BundleProblems {
+  /** Its version, as far as it could be read. */
+  readonly version?: string | undefined
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
 }
 
-/** `active` is the bundle that the new one is compared with. */
-export type ReadBundle = (bytes: Uint8Array, format: BundleFormat, active?: SharedBundle) => Promise<BundleReading>
+/** `active` is the bundle that the new one is compared with. `wanted`: what is looked for in the text, too. */
+export type ReadBundle = (...given: Parameters<typeof readBundle>) => Promise<BundleReading>
 
 /** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle itself, is dropped. */
-export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): BundleReading {
+export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle, wanted?: 'credentials'): BundleReading {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }
   const parsed = parseBundle(text, format)
@@ -50,14 +57,20 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
     domainPolicies,
     hostGaps: hostGaps(bundle),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
+    hasCredentials: hasCredentials(bundle),
+    credentials: wanted && credentialsIn(text, format),
     warnings,
   }
 }
 
 /** With their places in the text. Warnings of a good bundle have none here: commands look for those. */
-function located({ problems, warnings }: Extract<ParsedBundle, { ok: false }>, text: string, format: BundleFormat): BundleProblems {
+function located(
+  { version, problems, warnings }: Extract<ParsedBundle, { ok: false }>,
+  text: string,
+  format: BundleFormat,
+): BundleProblems {
   const all = locateProblems([...problems, ...warnings], text, format)
-  return { problems: all.slice(0, problems.length), warnings: all.slice(problems.length) }
+  return { version, problems: all.slice(0, problems.length), warnings: all.slice(problems.length) }
 }
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

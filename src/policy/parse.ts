@@ -9,7 +9,13 @@ import { type Bundle, type BundleFormat, envelopeSchema, type Policy, policySche
 
 export type ParsedBundle =
   | { readonly ok: true; readonly bundle: Bundle; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+  | {
+      readonly ok: false
+      readonly problems: readonly Problem[]
+      readonly warnings: readonly Problem[]
+      /** Undefined where it could not be read. */
+      readonly version?: string
+    }
 
 /** Reads a bundle and names everything that is wrong with it. Never throws, whatever the text. */
 export function parseBundle(text: string, format: BundleFormat = 'json'): ParsedBundle {
@@ -71,7 +77,8 @@ function checkBundle(data: unknown): ParsedBundle {
   }
   addFew(problems, findContradictions(looked, (data as { prices?: unknown } | null | undefined)?.prices))
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: `there may be more; these are the first ${MAX_PROBLEMS}` })
-  if (!envelope.success || problems.length > 0) return { ok: false, problems, warnings }
+  if (!envelope.success) return { ok: false, problems, warnings }
+  if (problems.length > 0) return { ok: false, problems, warnings, version: BigInt(envelope.data.bundle_version).toString() }
   const bundle = { ...envelope.data, policies }
   addFew(warnings, findSurprises(bundle))
   return { ok: true, bundle, warnings }
