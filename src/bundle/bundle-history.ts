@@ -151,12 +151,10 @@ class KeptBundle {
     return this.#compressed?.length ?? 0
   }
 
+  /** Never rejects. Where there is no memory for it, the text is not kept, and the list says so. */
   async compress(): Promise<void> {
-    try {
-      this.#compressed = await compressed(this.#bytes!)
-    } finally {
-      this.#bytes = undefined
-    }
+    this.#compressed = await compressed(this.#bytes!).catch(() => undefined)
+    this.#bytes = undefined
   }
 
   async bytes(): Promise<Uint8Array | undefined> {
