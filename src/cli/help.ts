@@ -26,6 +26,9 @@ Usage:
                            change a limit, for a caller or for all, until a time
   edge reset POLICY RULE KEY=VALUE... --reason TEXT
                            make a caller's counters full again
+  edge bundle [VERSION]    the active bundle, those before it, their texts and what changed
+  edge rollback [--to VERSION] [--publish FILE]
+                           go back to the policies of an earlier bundle
 
   edge --version
   edge --help

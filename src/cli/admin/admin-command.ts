@@ -13,6 +13,8 @@ export interface AdminQuestion {
   readonly isJson: boolean
   /** Describes the response in words. All texts in the response are printable. */
   describe(response: never): string
+  /** Shows it, where one request is not enough. */
+  show?(client: AdminClient): Promise<void>
 }
 
 export interface AdminCommand {
@@ -33,7 +35,8 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
   process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
     const question = read(args)
-    await show(new AdminClient(readAdminAddress(process.env)), question)
+    const client = new AdminClient(readAdminAddress(process.env))
+    await (question.show === undefined ? show(client, question) : question.show(client))
     return 0
   } catch (error) {
     const problem = problemOf(error, name)
