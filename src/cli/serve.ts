@@ -3,9 +3,18 @@ import { setFlagsFromString } from 'node:v8'
 import { shownUrl } from '../bundle/bundle-url.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import { hasEvents, readConfig, type ServerConfig } from '../config/config.ts'
-import { SETTINGS, type Setting } from '../config/settings.ts'
+import type { Setting } from '../config/config-values.ts'
+import { SETTINGS, unknownVariables, unknownVariableText } from '../config/settings.ts'
 import { VERSION } from '../files/package-files.ts'
-import { isUnixSocket, type ListenAddress, listener, openListeners, placeOf } from '../listen/listeners.ts'
+import {
+  isUnixSocket,
+  type ListenAddress,
+  type ListenerName,
+  listener,
+  openListeners,
+  type PortAddress,
+  placeOf,
+} from '../listen/listeners.ts'
 import { StartInterrupted } from '../runtime/listening.ts'
 import { type Service, startService } from '../runtime/service.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
@@ -18,7 +27,8 @@ export async function serve(args: string[]): Promise<number> {
   const flags = await readFlags(args)
   if (typeof flags === 'number') return flags
   const result = readConfig(process.env, flags)
-  if (!result.ok) return printStartProblems('edge', result.problems)
+  // A misspelled variable may be why another one is missing.
+  if (!result.ok) return printStartProblems('edge', [...result.problems, ...unknownVariables(process.env).map(unknownVariableText)])
   const { config } = result
   void process.stderr // accessing it makes Node set its descriptor to non-blocking
   const partialLine = newPartialLineFlag()
@@ -96,25 +106,29 @@ function exit(status: number, service: Service | undefined): never {
 }
 
 function greeting(config: ServerConfig, service: Service): string {
-  const lines = openListeners(config).map((name) => {
-    const where = config.host === undefined && name === 'main' ? ' (all interfaces)' : ''
-    return `  ${listener(name).label.padEnd(7)} ${urlOf(service.addresses.get(name)!, config)}${where}\n`
-  })
+  const lines = openListeners(config).map((name) => `  ${listener(name).label.padEnd(7)} ${describePlace(name, config, service)}\n`)
   return `edge ${VERSION}, ${config.mode}
 ${lines.join('')}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
 ${describeTrial(config, service)}`
 }
 
-/** Writes a unix socket as gRPC clients and many others do. */
-function urlOf(address: ListenAddress, { host = 'localhost' }: ServerConfig): string {
+function describePlace(name: ListenerName, config: ServerConfig, { addresses }: Service): string {
+  const asked = listener(name).address(config)!
+  const isEverywhere = !isUnixSocket(asked) && asked.host === undefined
+  return `${urlOf(name, config, addresses.get(name)!)}${isEverywhere ? ' (all interfaces)' : ''}`
+}
+
+/** Writes the host as the settings do, and a unix socket as gRPC clients and many others do. */
+function urlOf(name: ListenerName, config: ServerConfig, address: ListenAddress): string {
   if (isUnixSocket(address)) return `unix:${address.path}`
+  const { host = 'localhost' } = listener(name).address(config) as PortAddress
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
 }
 
 /** The example uses curl, which does not speak gRPC, so there is none if only gRPC is served. */
 function describeTrial(config: ServerConfig, { addresses }: Service): string {
   const port = addresses.get('main')
-  if (port !== undefined) return `  try     ${exampleCommand(config, urlOf(port, config))}\n`
+  if (port !== undefined) return `  try     ${exampleCommand(config, urlOf('main', config, port))}\n`
   const socket = addresses.get('socket')
   if (socket === undefined) return ''
   return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(placeOf(socket)))} http://localhost`)}\n`

@@ -6,6 +6,18 @@ import { readPublicKeys } from '../bundle/signature.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { parseRedisAddress, type RedisAddress } from '../store/redis/link/redis-address.ts'
 
+/** One setting: what it is called, and how its value is read. */
+export interface Setting<Value> {
+  readonly env: string
+  /** Secrets have none: command lines are public. */
+  readonly flag?: string
+  /** Read when nothing is set. Undefined: the setting is optional. */
+  readonly fallback?: string
+  readonly about: string
+  /** Throws a BadValue that completes the sentence "EDGE_X: expected …". */
+  read(text: string | undefined): Value
+}
+
 /** The message completes the sentence "EDGE_X: expected …". */
 export class BadValue extends Error {}
 
@@ -68,6 +80,10 @@ export function readHost(text: string | undefined): string | undefined {
 export function readChoice<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
   if (!(choices as readonly string[]).includes(text)) throw bad(`one of ${choices.join(', ')}`, text)
   return text as Choice
+}
+
+export function readSwitch(text: string): boolean {
+  return readChoice(text, ['on', 'off']) === 'on'
 }
 
 /** The value is not repeated in the message: URLs may carry passwords. */

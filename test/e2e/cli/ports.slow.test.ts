@@ -27,6 +27,26 @@ describe.concurrent('the program', () => {
     expect(await cli.stop()).toBe(0)
   })
 
+  test('listens on EDGE_ADMIN_HOST with its admin port alone, and says so', async (t) => {
+    const cli = await serving({ EDGE_HOST: '127.0.0.1', EDGE_ADMIN_PORT: '0', EDGE_ADMIN_HOST: '127.0.0.2' }, [], t)
+    expect(cli.stdout).toMatch(/listens http:\/\/127\.0\.0\.1:\d+\n {2}admin {3}http:\/\/127\.0\.0\.2:\d+\n/)
+    expect(await cli.stop()).toBe(0)
+  })
+
+  test('says of each port that it is open on all interfaces', async (t) => {
+    const cli = await serving({ EDGE_HOST: '', EDGE_ADMIN_PORT: '0' }, [], t)
+    expect(cli.stdout).toMatch(
+      /listens http:\/\/localhost:\d+ \(all interfaces\)\n {2}admin {3}http:\/\/localhost:\d+ \(all interfaces\)\n/,
+    )
+    expect(await cli.stop()).toBe(0)
+  })
+
+  test('names EDGE_ADMIN_HOST that is no address of this machine: 1', async (t) => {
+    const { status, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_ADMIN_PORT: '0', EDGE_ADMIN_HOST: '192.0.2.1' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toContain('EDGE_ADMIN_HOST: "192.0.2.1" is not an address of this machine')
+  })
+
   // The second is one of a link, and says not of which.
   test.for(['192.0.2.1', 'fe80::1'])('names EDGE_HOST that is no address of this machine: 1: %s', async (host, t) => {
     const { status, stdout, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: host }, t)

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { SETTING_GROUPS } from '../../../src/config/settings.ts'
 import { command } from '../../support/service/command.ts'
 import { finished } from '../../support/service/running.ts'
 
@@ -78,6 +79,13 @@ describe('help', () => {
     }
     expect(stdout).toMatch(/EDGE_PORT .*8080/)
     expect(stdout).toContain('SIGHUP')
+  })
+
+  test('edge serve --help has a heading for each group of settings, and fits into 100 columns', async () => {
+    const { stdout } = await command('serve', '--help')
+    const headings = stdout.match(/^\S.*:$/gm)
+    expect(headings).toEqual(SETTING_GROUPS.map(({ title }) => `${title}:`))
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100)
   })
 
   test.each([
