@@ -13,7 +13,7 @@ import {
   listener,
   openListeners,
   type PortAddress,
-  placeOf,
+  portOrPath,
 } from '../listen/listeners.ts'
 import { StartInterrupted } from '../runtime/listening.ts'
 import { type Service, startService } from '../runtime/service.ts'
@@ -131,7 +131,7 @@ function describeTrial(config: ServerConfig, { addresses }: Service): string {
   if (port !== undefined) return `  try     ${exampleCommand(config, urlOf('main', config, port))}\n`
   const socket = addresses.get('socket')
   if (socket === undefined) return ''
-  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(placeOf(socket)))} http://localhost`)}\n`
+  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(portOrPath(socket)))} http://localhost`)}\n`
 }
 
 function inShell(word: string): string {

@@ -4,7 +4,7 @@ import { SETTINGS, type UnknownVariable, unknownVariables } from './settings.ts'
 
 /** Every setting, read once at startup. */
 export type ServerConfig = Settings & {
-  /** A switch for tests and benchmarks, no setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
+  /** A switch for tests and benchmarks, not a setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
   readonly isProxyOnNodeHttp: boolean
   /** Variables that look like settings and are none. They have no effect, and operators are warned of them. */
   readonly unknownVariables: readonly UnknownVariable[]
@@ -16,7 +16,7 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: ServerConfig }
   | { readonly ok: false; readonly problems: readonly string[] }
 
-/** Reads flags, then the environment. An empty value counts as unset. Every bad value is reported. */
+/** Reads all settings. Flags win over the environment, where an empty value counts as unset. Every bad value is reported. */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
   flags: Readonly<Record<string, string | undefined>>,
@@ -30,7 +30,7 @@ export function readConfig(
 
 type SettingName = keyof typeof SETTINGS
 
-/** Reads some of the settings, each by itself. One with a bad value is missing from `config`. */
+/** Reads some of the settings, each by itself. A setting with a bad value is missing from `config`. */
 export function readSettings<Name extends SettingName>(
   names: readonly Name[],
   env: Readonly<Record<string, string | undefined>>,
@@ -52,13 +52,13 @@ export function readSettings<Name extends SettingName>(
   return { config: Object.freeze(config) as Pick<ServerConfig, Name>, problems }
 }
 
-/** Whether there is anybody who can watch events. */
+/** Whether anybody can receive events. */
 export function hasEvents({ adminToken, eventsUrl }: ServerConfig): boolean {
   return adminToken !== undefined || eventsUrl !== undefined
 }
 
 function* contradictions(config: ServerConfig): Generator<string> {
-  // A bad value has a problem of its own.
+  // A bad value is missing from `config`, and has been reported already.
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
   yield* portContradictions(config)
@@ -84,7 +84,7 @@ function* adminContradictions(config: ServerConfig): Generator<string> {
     yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and what is posted there is signed'
 }
 
-/** Each names a port of its own. */
+/** Settings that must name different ports. */
 const PORTS = ['port', 'adminPort', 'grpcPort'] as const
 
 function* portContradictions(config: ServerConfig): Generator<string> {
@@ -103,7 +103,7 @@ function* listenerContradictions(config: ServerConfig): Generator<string> {
   }
   if (socket !== undefined && grpcSocket !== undefined && resolve(socket) === resolve(grpcSocket))
     yield `EDGE_GRPC_SOCKET: expected a path other than EDGE_SOCKET (${socket})`
-  // A bad value has a problem of its own.
+  // A bad value is missing from `config`, and has been reported already.
   const isRead = 'port' in config && 'socket' in config && 'grpcPort' in config && 'grpcSocket' in config
   if (isRead && [port, socket, grpcPort, grpcSocket].every((value) => value === undefined))
     yield 'EDGE_PORT: expected a port, because there is nothing else to listen on: set EDGE_SOCKET, EDGE_GRPC_PORT or EDGE_GRPC_SOCKET'

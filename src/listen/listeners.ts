@@ -148,7 +148,7 @@ export function isUnixSocket(address: ListenAddress): address is UnixSocketAddre
 }
 
 /** Returns the port number or the path. */
-export function placeOf(address: ListenAddress): number | string {
+export function portOrPath(address: ListenAddress): number | string {
   return isUnixSocket(address) ? address.path : address.port
 }
 

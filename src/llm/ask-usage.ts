@@ -49,7 +49,7 @@ function spliced(body: Buffer, from: number, to: number, text: string): Buffer {
 }
 
 /** Where and how usage is inserted into the JSON text of an event. */
-export interface UsagePlace {
+export interface UsageInsertion {
   readonly at: number
   /** Number of bytes that the usage replaces. */
   readonly replaced: number
@@ -61,7 +61,7 @@ export interface UsagePlace {
  * Finds the position without serialising the JSON again, so unknown fields, the spelling of numbers and the order of keys are preserved. `usage` is
  * the value that the object has now; returns undefined if that value must stay. Works on bytes, because the structure of JSON is ASCII.
  */
-export function usagePlace(bytes: Buffer, spans: readonly number[], usage: unknown): UsagePlace | undefined {
+export function usageInsertion(bytes: Buffer, spans: readonly number[], usage: unknown): UsageInsertion | undefined {
   if (usage === null) {
     const at = findUsageNull(bytes, spans)
     return at < 0 ? undefined : { at, replaced: 4, before: '' }

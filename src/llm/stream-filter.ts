@@ -1,4 +1,4 @@
-import { type UsagePlace, usagePlace } from './ask-usage.ts'
+import { type UsageInsertion, usageInsertion } from './ask-usage.ts'
 import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
@@ -162,9 +162,9 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#dialect ??= dialectOf(event)
     if (!this.#passes(event)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
-    const place = this.#addsUsage && Array.isArray(event['choices']) ? usagePlace(bytes, data.spans, event['usage']) : undefined
-    if (place === undefined) this.#out.pass(bytes, start, end)
-    else this.#passWithUsage(bytes, start, end, place)
+    const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
+    if (insertion === undefined) this.#out.pass(bytes, start, end)
+    else this.#passWithUsage(bytes, start, end, insertion)
   }
 
   /** Counts an event. Returns false if the stream is cut instead of passing it. */
@@ -204,7 +204,7 @@ export class StreamFilter<Rule extends StreamRule> {
     return Buffer.from(dialect.closing(how, this.counts, rule.llm!.streaming.includePartialUsage))
   }
 
-  #passWithUsage(bytes: Buffer, start: number, end: number, { at, replaced, before }: UsagePlace): void {
+  #passWithUsage(bytes: Buffer, start: number, end: number, { at, replaced, before }: UsageInsertion): void {
     this.#out.pass(bytes, start, at)
     this.#out.add(`${before}${chatUsageText(this.counts)}`)
     this.#out.pass(bytes, at + replaced, end)

@@ -7,19 +7,19 @@ import type { LlmResponse } from './llm/llm-response.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 /**
- * The backend's response on its way to the client. Its head waits for the first bytes behind it, or for a pause: until then a failure can
- * still be reported in its place. Bytes wait for those behind them: a response that came in one piece leaves in one.
+ * The backend's response on its way to the client. Its head waits for the first bytes after it, or for a pause: until then a failure can still be
+ * reported instead. Bytes wait for those that follow, so that a response that arrived in one piece is sent in one piece.
  */
 export class ClientResponse {
   #downstream!: Downstream
   #request!: ProxiedRequest
-  /** The lines of the decision's fields. */
+  /** The decision's header fields, as lines. */
   #ours = ''
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
   #isHeadSent = false
   #held: Buffer | string | undefined
-  /** What waits was joined at the start of it, and there is room for more. */
+  /** The buffer that begins with the joined bytes that wait, and has room for more. */
   #room: Buffer | undefined
   /** The client takes no more for now. */
   isBlocked = false
@@ -37,25 +37,31 @@ export class ClientResponse {
     this.isBlocked = false
   }
 
-  /** The backend's head has come. */
+  /** To be called when the backend's head has arrived. */
   begin(head: ResponseHead, llmResponse: LlmResponse | undefined): void {
     this.#head = head
     this.#llmResponse = llmResponse
   }
 
-  /** The client was told how many bytes will come, or will be. */
+  /** The client's response has a Content-Length, whether its head has been sent yet or not. */
   get hasKnownLength(): boolean {
     return this.#head?.contentLength !== undefined && this.#llmResponse?.isFiltered !== true
   }
 
-  /** Whether the client gets the backend's chunks with their frames, as they came. To be asked when the first are here: it sends the head. */
+  /**
+   * Returns whether the client gets the backend's chunks with their framing, as received. To be called when the first chunks have arrived, because
+   * it sends the head.
+   */
   relaysChunks(): boolean {
     if (this.#llmResponse !== undefined) return false
     this.sendHead()
     return this.#downstream.relayChunks()
   }
 
-  /** The bytes are valid until `flush`, `keep` or `end`; a text has one letter a byte. Returns false when with this the client takes no more. */
+  /**
+   * Adds bytes, which must stay valid until `flush`, `keep` or `end`; a string is a latin1 string. Returns false if the client takes no more as of
+   * this call.
+   */
   add(bytes: Buffer | string): boolean {
     const held = this.#held
     if (held !== undefined && held.length + bytes.length <= MAX_JOINED_BYTES) {
@@ -67,13 +73,13 @@ export class ClientResponse {
     return held === undefined || this.#write(held)
   }
 
-  /** What waits does so beyond this read. */
+  /** Makes what waits outlast the current read. */
   keep(): void {
     const held = this.#held
     if (typeof held === 'object' && this.#room === undefined) this.#held = Buffer.from(held)
   }
 
-  /** Sends what waits. Returns false when with this the client takes no more. */
+  /** Sends what waits. Returns false if the client takes no more as of this call. */
   flush(): boolean {
     const held = this.#held
     this.#held = undefined
@@ -82,7 +88,7 @@ export class ClientResponse {
     return this.#head === undefined || this.#isHeadSent || this.#write('')
   }
 
-  /** To be called when the head was sent. */
+  /** To be called when the head has been sent. */
   end(trailers: readonly string[]): void {
     const kept = trailers.length === 0 ? trailers : trailerFields(trailers, this.#head!, this.#ours)
     this.#downstream.end(this.#held, kept)
@@ -99,7 +105,7 @@ export class ClientResponse {
     const fields = responseFields(head, {
       ours: this.#ours,
       isInterim: false,
-      // RFC 9110 8.6: 204 has no length
+      // RFC 9110 8.6: a 204 response has no length
       keepsLength: head.status !== 204 && !isFiltered,
       keepsTrailers: head.isChunked && hasBody(method, head.status) && version === '1.1',
       isDecoded: this.#llmResponse?.isDecoded ?? false,
@@ -107,7 +113,7 @@ export class ClientResponse {
     this.#downstream.head(head.status, head.reason, fields)
   }
 
-  /** A read may bring thousands of pieces: what waits is not copied again for each. */
+  /** A read may bring thousands of pieces, so what waits is not copied again for each of them. */
   #join(held: Buffer | string, bytes: Buffer | string): Buffer | string {
     if (typeof held === 'string' || typeof bytes === 'string') return byteText(held) + byteText(bytes)
     const length = held.length + bytes.length
@@ -129,44 +135,44 @@ export class ClientResponse {
   }
 }
 
-/** Pieces that came together leave together up to here: as much as a client's wire sends in one write. */
+/** Pieces that arrived together are sent together up to this size: as much as a client's wire sends in one write. */
 const MAX_JOINED_BYTES = 16 * 1024
 
-/** What frames or describes a message has no place behind its body (RFC 9110 6.5.1). */
+/** Fields that frame or describe a message must not come after its body (RFC 9110 6.5.1). */
 const NO_TRAILERS = new Set(['content-length', 'host', 'trailer', 'content-encoding', 'content-type', 'content-range', 'set-cookie'])
 
 export interface ResponseFieldOptions {
-  /** The lines of the decision's fields. */
+  /** The decision's header fields, as lines. */
   readonly ours: string
-  /** An interim response: our fields come with the final one. */
+  /** The response is an interim one, and our fields come with the final one. */
   readonly isInterim: boolean
-  /** The body is as long as the backend says. */
+  /** The body is as long as the backend's Content-Length says. */
   readonly keepsLength: boolean
   readonly keepsTrailers: boolean
-  /** The body was compressed and is not any more. */
+  /** The body was compressed and has been decoded. */
   readonly isDecoded: boolean
 }
 
-/** The fields of a head that has no body behind it: an interim response, or the end of HTTP. */
+/** Options for a head without a body: an interim response, or the switch to another protocol. */
 export const WITHOUT_BODY: ResponseFieldOptions = { ours: '', isInterim: false, keepsLength: false, keepsTrailers: false, isDecoded: false }
 
-/** What of a head's fields goes on to the client. */
+/** The fields of a head that are passed on to the client. */
 interface KeptFields {
   readonly head: ResponseHead
   readonly options: ResponseFieldOptions
-  /** Which go on depends on our own. */
+  /** The head has rate limit fields, and our own fields decide whether they are passed on. */
   readonly hasLimits: boolean
-  /** The lines before ours, and behind them. */
+  /** The lines before our own, and those after them. */
   readonly text: string
   readonly lastLines: string
   readonly hasDate: boolean
   readonly hasLength: boolean
 }
 
-/** Of the last head: often the next is the same. */
+/** The result for the last head: the next one is often the same. */
 let recent: KeptFields | undefined
 
-/** What of the backend's fields goes on to the client, and our own. */
+/** Returns the backend's fields that are passed on to the client, and our own. */
 export function responseFields(head: ResponseHead, options: ResponseFieldOptions): FieldLines {
   if (recent?.head !== head || recent.hasLimits || !areAlike(recent.options, options)) recent = keptFields(head, options)
   const { text, lastLines, hasDate, hasLength } = recent
@@ -177,7 +183,7 @@ function areAlike(a: ResponseFieldOptions, b: ResponseFieldOptions): boolean {
   return a.keepsLength === b.keepsLength && a.keepsTrailers === b.keepsTrailers && a.isDecoded === b.isDecoded
 }
 
-/** Neighbours are copied together, where the text of their lines is at hand. */
+/** Adjacent lines are copied together if the text of all lines is available. */
 function keptFields(head: ResponseHead, options: ResponseFieldOptions): KeptFields {
   const { fields, names, lines, version } = head
   const named = connectionNames(head.connection)
@@ -186,7 +192,7 @@ function keptFields(head: ResponseHead, options: ResponseFieldOptions): KeptFiel
   let hasDate = false
   let hasLength = false
   let hasLimits = false
-  /** Where the current line begins, and the first of those that are not copied yet. */
+  /** Where the current line begins, and the first line that has not been copied yet. */
   let at = 0
   let from = 0
   for (let i = 0; i < fields.length; i += 2) {
@@ -196,9 +202,9 @@ function keptFields(head: ResponseHead, options: ResponseFieldOptions): KeptFiel
     let goesOn = (name.isPlainInResponse || passes(name, options)) && named?.has(name.lower) !== true
     if (goesOn && name.lower === 'date') hasDate = true
     else if (goesOn && name.lower === 'content-length') {
-      // It may come twice, and goes on once.
+      // Content-Length may come twice, but is passed on once.
       goesOn = !hasLength && !head.hasDisposition
-      // Behind a length, Node takes the bytes of Content-Disposition for UTF-8: then the length comes last.
+      // If a length comes first, Node decodes the bytes of Content-Disposition as UTF-8, so the length is put last.
       if (!hasLength && head.hasDisposition) lastLines = `Content-Length: ${fields[i + 1]}\r\n`
       hasLength = true
     }
@@ -213,7 +219,7 @@ function keptFields(head: ResponseHead, options: ResponseFieldOptions): KeptFiel
   return { head, options, hasLimits, text: `${kept}Via: ${version} edge\r\n`, lastLines, hasDate, hasLength }
 }
 
-/** Whether a field that needs a closer look goes on. */
+/** Whether a field that is not plain is passed on. */
 function passes({ lower, isHopByHop }: FieldName, { ours, keepsLength, keepsTrailers, isDecoded }: ResponseFieldOptions): boolean {
   if (isHopByHop || givesWay(lower, ours)) return false
   if (lower === 'content-length') return keepsLength
@@ -221,7 +227,7 @@ function passes({ lower, isHopByHop }: FieldName, { ours, keepsLength, keepsTrai
   return lower !== 'trailer' || keepsTrailers
 }
 
-/** X-Edge-* is ours alone: a backend's would be taken for our word. Where we tell a rate limit, nobody else does. */
+/** X-Edge-* is reserved for us, because clients would take a backend's fields for ours. If we send a rate limit, the backend's is dropped. */
 function givesWay(name: string, ours: string): boolean {
   return name.startsWith('x-edge-') || (isLimit(name) && ours.includes('\r\nRateLimit: '))
 }
@@ -230,7 +236,7 @@ function isLimit(name: string): boolean {
   return name.startsWith('ratelimit')
 }
 
-/** What of the backend's trailers goes on to the client: nothing that would not have passed in its head. */
+/** Returns the backend's trailers that are passed on to the client: none that would have been dropped from its head. */
 function trailerFields(trailers: readonly string[], { connection }: ResponseHead, ours: string): HeaderList {
   const named = connectionNames(connection)
   const kept: HeaderList = []

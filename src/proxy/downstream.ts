@@ -5,109 +5,109 @@ import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import { parseAddress } from '../text/address.ts'
 
 /**
- * The client of one request, whatever carries its bytes: the proxy sends the response through it and knows nothing else of it. A client that
- * is gone takes everything in silence.
+ * The client of one request, whatever carries its bytes. The proxy sends the response through it and knows nothing else about it. Writes to a
+ * client that is gone are ignored.
  */
 export interface Downstream {
   readonly received: ReceivedHead
   readonly peer: Peer
-  /** Nothing of it is read before somebody asks. */
+  /** Nothing of the body is read before its first `resume`. */
   readonly body: BodySource
-  /** Whether the connection can be given to another protocol behind this request. */
+  /** Whether the connection can switch to another protocol after this request. */
   readonly canUpgrade: boolean
-  /** Whether it is too late for another response. */
+  /** Whether it is too late for a different response. */
   readonly isHeadSent: boolean
-  /** The client has ended its side. It may still wait for the response. */
+  /** The client has ended its side, but may still wait for the response. */
   readonly hasEnded: boolean
-  /** Nobody is there to read a response. */
+  /** Nobody is left to read a response. */
   readonly isGone: boolean
-  /** Bytes that were written on the connection so far, and those of them that the system has not taken yet. */
+  /** Bytes written to the connection so far, and those of them that the system has not taken yet. */
   readonly writtenBytes: number
   readonly unsentBytes: number
-  /** Notes what becomes of the request, where it is traced. */
+  /** Notes what becomes of the request; undefined if it is not traced. */
   trace: RequestTrace | undefined
-  /** Who hears of the client from now on. */
+  /** Receives the events of the client from now on. */
   listener: DownstreamListener | undefined
 
-  /** RFC 9110 10.1.1: sends 100 Continue, where the client knows it. */
+  /** Sends 100 Continue (RFC 9110 10.1.1), unless the client speaks HTTP/1.0. */
   invite(): void
-  /** Sends an interim response, where the client knows them. */
+  /** Sends an interim response, unless the client speaks HTTP/1.0. */
   interim(status: number, reason: string, fields: FieldLines): void
-  /** Leaves with the first write, which may be empty, or with the end. Without a reason, it has the usual one of its status. */
+  /** Sets the head, which is sent with the first write, even an empty one, or with the end. If `reason` is undefined, the status has its usual one. */
   head(status: number, reason: string | undefined, fields: FieldLines): void
   /**
-   * To be called between the head of a chunked response and its body: from then on `write` and `end` get its chunks with their frames, as they
-   * came, all but the last chunk. Returns false where that cannot be: they get the body without.
+   * To be called between the head of a chunked response and its body. From then on, `write` and `end` take the chunks with their framing, as
+   * received, all but the last chunk. Returns false if that is impossible; then they take the body without framing.
    */
   relayChunks(): boolean
   /**
-   * Returns false when the client takes no more for now: onClientDrained follows. The bytes are the caller's again when this returns: what is not
-   * sent by then is copied. A text has one letter a byte.
+   * Returns false if the client takes no more for now; onClientDrained follows. The caller may reuse the bytes when this returns, because what has
+   * not been sent by then is copied. A string is a latin1 string.
    */
   write(bytes: Buffer | string): boolean
-  /** Trailers are names and values in turn. Of `last`, the same is true as of what is written. */
+  /** Ends the response. `last` is treated like the bytes of a `write`. Trailers are names and values in turn. */
   end(last: Buffer | string | undefined, trailers: readonly string[]): void
-  /** RFC 9110 7.8: sends the last head, and leaves the connection to whoever asks. */
+  /** Sends the last head (RFC 9110 7.8), and leaves the connection to the caller. */
   upgrade(status: number, reason: string, fields: FieldLines): UpgradedClient
-  /** RFC 9112 9.6: this response is the last on its connection. */
+  /** Makes this response the last on its connection (RFC 9112 9.6). */
   closeWhenDone(): void
-  /** A client that takes nothing for so long while bytes wait for it is cut, also behind the end of the response. 0: it never is. */
+  /** Limits how long a client may take nothing while bytes wait for it, even after the end of the response, before it is cut; 0 means no limit. */
   limitStall(ms: number): void
   /**
-   * To be called when the response leaves before its request has come whole: the rest is read and thrown away, for a while. `stallMs`
-   * bounds a client that does not take the response either; 0: no bound.
+   * To be called when the response is sent before the whole request has arrived: the rest is read and discarded for a while. `stallMs` bounds a
+   * client that does not take the response either; 0 means no bound.
    */
   dropBody(stallMs: number): void
-  /** Breaks the connection off, so that nobody takes half a response for a whole one. */
+  /** Resets the connection, so that nobody takes half a response for a whole one. */
   reset(): void
   /** Closes the connection at once. */
   cut(): void
 }
 
-/** A request's head as it came. */
+/** A request's head, as received. */
 export interface ReceivedHead {
   readonly method: string
   readonly target: string
-  /** As in `HTTP/1.1`. */
+  /** Version number, such as `1.1`. */
   readonly version: string
   /** Names and values in turn. */
   readonly fields: readonly string[]
-  /** Their lines, line ends included, where each is written as `Name: value`; undefined where one is not, or nobody looked. */
+  /** The field lines with their line ends; undefined if one is not written as `Name: value`, or if nobody checked. */
   readonly lines?: string | undefined
 }
 
-/** Hears of a client while its request is under way. */
+/** Receives the events of a client while its request is in progress. */
 export interface DownstreamListener {
-  /** The client takes more, after a write that returned false. */
+  /** The client takes more again, after a write that returned false. */
   onClientDrained(): void
-  /** The client has ended its side. It may still be there. */
+  /** The client has ended its side, but may still be there. */
   onClientEnded(): void
   onClientGone(): void
-  /** Gets what any of the others throws: nobody else catches it, and it would end the worker. */
+  /** Gets whatever the other callbacks throw: nobody else catches it, and it would end the worker. */
   abandon(error: unknown): void
 }
 
 export interface UpgradedClient {
   readonly socket: Socket
-  /** What the client has sent behind its request, before it knew whether the protocol is accepted. */
+  /** Bytes that the client sent after its request, before it knew whether the protocol is accepted. */
   readonly early: Buffer
 }
 
-/** Who is at the other end of a client's connection. */
+/** The other end of a client's connection. */
 export interface Peer {
   readonly address: string
-  /** What it says in X-Forwarded-* and the like is believed. */
+  /** Its X-Forwarded-* and similar fields are trusted. */
   readonly isTrusted: boolean
 }
 
 export type PeerOf = (socket: Socket) => Peer
 
-/** On a port: trusted where its address is that of a trusted proxy. */
+/** Returns the peers of a port, which are trusted if they have the address of a trusted proxy. */
 export function remotePeerOf(trustedProxies: TrustedProxies): PeerOf {
   return ({ remoteAddress }) => peerAt(remoteAddress, trustedProxies)
 }
 
-/** On a unix socket: a process of this machine, which has no address. It counts as one that connects over loopback. */
+/** Returns the peer of a unix socket: a process on this machine, which has no address. It counts as connecting over loopback. */
 export function localPeerOf(trustedProxies: TrustedProxies): PeerOf {
   const peer = peerAt('127.0.0.1', trustedProxies)
   return () => peer
@@ -120,57 +120,57 @@ export function peerAt(remoteAddress: string | undefined, trustedProxies: Truste
   return { address, isTrusted: parsed !== undefined && trustedProxies.includes(parsed) }
 }
 
-/** How long a client may go on with a body that nobody reads before its connection is cut. */
+/** How long a client may go on sending a body that nobody wants before its connection is cut. */
 export const LINGER_MS = 5000
 
-/** A request's body while it comes. It is read from the first `resume` on. */
+/** A request's body as it arrives. It is read from the first `resume` on. */
 export interface BodySource {
-  /** The last byte has come, read or not. */
+  /** The last byte has arrived, whether it has been read or not. */
   readonly isComplete: boolean
-  /** It was read to its end. */
+  /** The body has been read to its end. */
   readonly isRead: boolean
-  /** Some of it is here, and is given to its reader as soon as whoever handles the request's head returns. */
+  /** Some of the body has arrived, and its reader gets it as soon as the handler of the request's head returns. */
   readonly comesNext: boolean
-  /** Nothing more will come. */
+  /** The connection is closed, so nothing more will arrive. */
   readonly isGone: boolean
-  /** Gives everything that is read from now on to this reader, or throws it away. A reader that is set after the end is told of the end in a later turn. */
+  /** Gives everything that is read from now on to this reader; without one, it is discarded. A reader that is set after the end gets onEnd in a later turn. */
   giveTo(reader: BodyReader | undefined): void
   pause(): void
   resume(): void
-  /** A client that sends nothing for so long is cut. 0: it never is. */
+  /** Limits how long a client may send nothing before it is cut; 0 means no limit. */
   limitIdle(ms: number): void
 }
 
-/** Who takes a request's body. */
+/** Receives a request's body. */
 export interface BodyReader {
-  /** The bytes may be in a buffer that the next read overwrites: what is needed beyond the call is copied. */
+  /** The bytes may lie in a buffer that the next read overwrites, so whatever is needed after the call must be copied. */
   onData(chunk: Buffer): void
   onEnd(): void
-  /** The client is gone, perhaps before the end. */
+  /** The client is gone, perhaps before the end of the body. */
   onGone(): void
-  /** Gets what any of the others throws: nobody else catches it, and it would end the worker. */
+  /** Gets whatever the other callbacks throw: nobody else catches it, and it would end the worker. */
   abandon(error: unknown): void
 }
 
-/** The fields of a response as the wire carries them: each is `Name: value` and a line end. */
+/** The fields of a response as they are sent: each is `Name: value` and a line end. */
 export interface FieldLines {
   readonly text: string
-  /** Date, or Content-Length, is one of them. */
+  /** Whether Date, and whether Content-Length, is one of the fields. */
   readonly hasDate: boolean
   readonly hasLength: boolean
 }
 
-/** Of what a line has beside its name and its value: a colon, a space and a line end. */
+/** Length of what a line has besides its name and its value: a colon, a space and a line end. */
 export const SEPARATORS_LENGTH = 4
 
-/** The lines of these fields. */
+/** Returns the lines of these fields. */
 export function linesOf(fields: HeaderList): string {
   let text = ''
   for (let i = 0; i < fields.length; i += 2) text += `${fields[i]}: ${fields[i + 1]}\r\n`
   return text
 }
 
-/** The fields of these lines, names and values in turn. */
+/** Returns the fields of these lines, names and values in turn. */
 export function headerLines(lines: string): HeaderList {
   const fields: HeaderList = []
   for (let at = 0; at < lines.length; ) {
@@ -182,22 +182,22 @@ export function headerLines(lines: string): HeaderList {
   return fields
 }
 
-/** A head as the wire carries it. */
+/** Returns a head as it is sent. */
 export function headText(status: number, reason: string, { text }: FieldLines): string {
   return `HTTP/1.1 ${status} ${reason}\r\n${text}\r\n`
 }
 
-/** How long a connection that was refused may take to close. */
+/** How long a refused connection may take to close. */
 export const CLOSE_MS = 1000
 
-/** What a client is told whose bytes are no request: the last response on its connection. */
+/** Returns the response to bytes that are not a request. It is the last one on its connection. */
 export function malformedResponse(status: string, message: string): string {
   const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
   const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
   return `HTTP/1.1 ${status}\r\n${fields}\r\n${body}`
 }
 
-/** Breaks a connection off by a reset, so that nobody takes half a response for a whole one. Unix sockets know no reset: there it is closed. */
+/** Resets a connection, so that nobody takes half a response for a whole one. Unix sockets have no reset, so they are closed. */
 export function breakOff(socket: Socket): void {
   if (socket.remoteAddress === undefined) socket.destroy()
   else socket.resetAndDestroy()

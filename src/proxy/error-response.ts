@@ -6,17 +6,17 @@ import { type Downstream, LINGER_MS, linesOf } from './downstream.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
 
-/** Clients of Anthropic's Messages API read an error only from an object that says it is one. A gateway's prefix may come before the path. */
+/** Clients of Anthropic's Messages API recognise an error only by the type of its object. A gateway's prefix may come before the path. */
 const ANTHROPIC_TARGET = /^[^?#]*\/v1\/messages(?:[/?#]|$)/
 
-/** Responds instead of the backend, with a body in the shape that LLM clients already read. */
+/** Responds instead of the backend, with a body in a shape that LLM clients already understand. */
 export function respondError(downstream: Downstream, code: Reason, message: string, fields: HeaderList = []): void {
   const { status } = REASONS[code]
   const error = { message, type: errorType(status), code }
   const body = Buffer.from(JSON.stringify(ANTHROPIC_TARGET.test(downstream.received.target) ? { type: 'error', error } : { error }))
-  // Where a request is ambiguous, nobody knows where its body ends.
+  // Nobody knows where the body of an ambiguous request ends.
   const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
-  // RFC 9112 9.6: what is left of the request stands between this response and the next
+  // RFC 9112 9.6: the rest of the request comes before the next one, and is too large to wait for
   if (rest === 'large') downstream.closeWhenDone()
   const text = `${linesOf(errorFields(code, fields))}Content-Length: ${body.length}\r\n`
   downstream.head(status, undefined, { text, hasDate: false, hasLength: true })
@@ -25,13 +25,13 @@ export function respondError(downstream: Downstream, code: Reason, message: stri
   downstream.trace?.respond(status, code)
 }
 
-/** The header fields of such a response, without its length. `fields`: the decision's own. */
+/** Returns the header fields of an error response, without its length. `fields` are those of the decision. */
 export function errorFields(code: Reason, fields: HeaderList): HeaderList {
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
   return [...fields, ...own, 'Content-Type', 'application/json']
 }
 
-/** What a rejected client reads. */
+/** Returns the message for a rejected client. */
 export function rejectMessage(decision: Rejected): string {
   return MESSAGES[decision.reason](decision)
 }
@@ -68,7 +68,7 @@ function moneyMessage({ requested, available, canRetry, awaitsSettlement, limit 
   return `The budget can never cover this request: ${needs}, of ${money(Number(limit!.limitText))} at most. Ask for fewer tokens.`
 }
 
-/** Hundredths of a unit as units, with the decimals that they have. */
+/** Formats hundredths of a unit as units, with as many decimals as they have. */
 function money(hundredths: number): string {
   const text = (hundredths / 100).toFixed(9)
   let end = text.length
@@ -80,7 +80,10 @@ function retryAfterS(limit: RateLimit): number {
   return Math.max(1, resetSeconds(limit))
 }
 
-/** A small body is already on its way, and the connection can go on behind it. One that waits for `100 Continue` never comes. */
+/**
+ * Tells how much of the body is unread. A small body is already on its way, and the connection can be reused after it. One that waits for `100
+ * Continue` never comes, so it counts as large.
+ */
 function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
   const { fields } = downstream.received
   const length = Number(headerValue(fields, 'content-length') ?? 0)

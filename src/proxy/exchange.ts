@@ -21,13 +21,13 @@ export interface ExchangeParts {
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
   readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: string) => void
-  /** Our own code failed. Without a downstream, its client has the whole response, and may be in the middle of its next request. */
+  /** Called when our own code threw an error. Without a downstream, the client has the whole response and may be in the middle of its next request. */
   readonly onBroken: (downstream: Downstream | undefined, error: unknown) => void
 }
 
 /**
- * One allowed request on its way to the backend, and the response on its way back. It is over when the response was handed to the client
- * whole, when something else responds instead, or when there is no client any more: whichever is first, and nothing that comes later counts.
+ * One allowed request on its way to the backend, and the response on its way back. It is over when the whole response was handed to the client,
+ * when another response is sent instead, or when the client is gone. The first of these counts; whatever comes later is ignored.
  */
 export class Exchange implements BackendHandler, ResponseFlow, DownstreamListener {
   readonly #parts: ExchangeParts
@@ -36,28 +36,28 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   readonly #response = new ClientResponse()
   #allowed!: AllowedRequest
   #startMs = 0
-  /** From the backend's head on, where the response costs tokens. */
+  /** Set when the backend's head has arrived, if the response costs tokens. */
   #llmResponse: LlmResponse | undefined
-  /** What was read of the body, until it can no longer be sent again. */
+  /** What was read of the body for an estimate, until no retry can need it. */
   #readBody: ReadBody | undefined
-  /** While the rest of the body comes. */
+  /** Set once the rest of the body is passed on. */
   #upload: Upload | undefined
-  /** Since the client has ended its side. */
+  /** Set once the client has ended its side. */
   #departure: DepartureWatch | undefined
-  /** While its response is a stream. */
+  /** Set while the response is a stream, or the connection a tunnel. */
   #openStream: OpenStream | undefined
   #isOver = true
-  /** The client was given the whole response. */
+  /** The whole response has been handed to the client. */
   #hasResponded = false
 
-  /** `onFree`: it may begin again, for nobody knows it any more. */
+  /** `onFree` is called when nobody refers to the exchange any more, so that it may be reused. */
   constructor(parts: ExchangeParts, onFree: (exchange: Exchange) => void) {
     this.#parts = parts
     this.#onFree = onFree
     this.#call = new BackendCall(parts.backend, this)
   }
 
-  /** `body` is what was read of it for an estimate, and is released here. */
+  /** `body` is what was read of the body for an estimate. The exchange releases it. */
   begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
     const { request, downstream, fields } = allowed
     const { backend, metrics, nowMs } = this.#parts
@@ -86,7 +86,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onDrain(): void {
     if (this.#isOver || this.#upload === undefined) return
-    // Of a body that was read in part, that part has gone out, and it is not sent again.
+    // The part of the body that was read has been sent, and cannot be sent again.
     this.#releaseBody()
     this.#upload.goOn()
   }
@@ -102,7 +102,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onInterim(head: ResponseHead): void {
     const { downstream, fields: ours } = this.#allowed
-    // 100 was sent by us.
+    // We send 100 Continue ourselves.
     if (head.status === 100) return
     downstream.interim(head.status, head.reason, responseFields(head, { ...WITHOUT_BODY, ours, isInterim: true }))
   }
@@ -130,9 +130,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.flush()
   }
 
-  /** The call has ended in order, and so has what it brought, unless that is still read. */
+  /** The call has ended in order, so the exchange may be reused, unless something may still call back. */
   onDone(): void {
-    // What reads and settles an LLM response, or watches a client that half-closed, may still come back to this exchange.
+    // The reader of an LLM response, or the watch of a half-closed client, may still call back.
     if (!this.#isOver || this.#allowed.llm !== undefined || this.#departure !== undefined) return
     this.#upload = undefined
     this.#onFree(this)
@@ -146,16 +146,16 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     }
   }
 
-  /** RFC 9110 7.8: the backend speaks WebSocket from here on. */
+  /** The backend speaks WebSocket from here on (RFC 9110 7.8). */
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void {
     const { downstream, fields: ours, llm, held } = this.#allowed
     const { metrics } = this.#parts
     this.#leave()
-    // Nothing of what follows is counted.
+    // Nothing that goes through a tunnel is counted.
     llm?.settlement.keepReservation('done')
     const fields = responseFields(head, { ...WITHOUT_BODY, ours: `${ours}Connection: Upgrade\r\nUpgrade: websocket\r\n` })
     const client = downstream.upgrade(head.status, head.reason, fields)
-    // A tunnel may last for days, and a span is sent when it ends.
+    // A tunnel may last for days, and a span is sent only when it ends.
     downstream.trace?.end()
     if (rest.length > 0) client.socket.write(rest)
     if (client.early.length > 0) socket.write(client.early)
@@ -172,7 +172,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (this.#isOver) return
     const { downstream, fields } = this.#allowed
     if (this.#response.isBlocked && failure.code === 'backend_timeout') {
-      // It was the client that took nothing for so long.
+      // The client was the one that took nothing for so long.
       this.onClientGone()
       return downstream.cut()
     }
@@ -185,7 +185,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (this.#hasResponded) return this.#parts.onBroken(undefined, error)
     if (this.#isOver) downstream.cut()
     else this.#giveBack()
-    // An upgrade that broke has no tunnel that would release it.
+    // An upgrade that failed has no tunnel that would release the holds.
     held?.release()
     this.#parts.onBroken(downstream, error)
   }
@@ -229,7 +229,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const isWhole = !this.#response.hasKnownLength && !this.#call.isInsideRelayedChunk
     this.#call.abort()
     if (isWhole) return this.#finish([])
-    // Fewer bytes than were announced: nobody may take them for the whole.
+    // The response is incomplete, and the client must not take it for the whole.
     this.#end()
     this.#allowed.downstream.trace?.end()
     this.#allowed.downstream.reset()
@@ -253,7 +253,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (!this.#response.isBlocked) this.#call.resume()
   }
 
-  /** From now on a block can end it. */
+  /** Lets a block end the stream from now on. */
   #watchStream(cut: () => void): void {
     const { request, view, body, plan } = this.#allowed
     this.#openStream = { view, body: body ?? (request.hasBody ? 'unread' : undefined), cut }
@@ -271,7 +271,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     else this.cut()
   }
 
-  /** The client takes no more for now. */
+  /** To be called when the client takes no more for now. */
   #pause(): void {
     this.#call.pause()
     this.#llmResponse?.pause()
@@ -305,7 +305,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#allowed.held?.release()
   }
 
-  /** The exchange is over, and the request with it, unless it goes on as a tunnel. */
+  /** Ends the exchange, and the request with it, unless that goes on as a tunnel. */
   #leave(): void {
     this.#isOver = true
     this.#forgetStream()
@@ -317,19 +317,19 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 }
 
-/** How a response is read that costs tokens: event by event, or as a whole. */
+/** Chooses how a response that costs tokens is read: event by event, or as a whole. */
 function newLlmResponse(head: ResponseHead, hasBody: boolean, parts: LlmResponseParts, flow: ResponseFlow): LlmResponse {
   return hasBody && head.isEventStream ? new StreamedResponse(head, parts, flow) : new WholeResponse(head, parts, flow)
 }
 
-/** Joins two sockets until one of them is done. Each side's end is passed on, an error ends both. */
+/** Joins two sockets until one of them is closed. The end of each side is passed on to the other, and an error closes both. */
 function tunnel(client: Socket, backend: Socket, onClosed: () => void): void {
   let open = 2
   const closed = (other: Socket): void => {
     other.destroy()
     if (--open === 0) onClosed()
   }
-  // The 'close' that follows an error does what there is to do.
+  // The 'close' that follows an error does everything that is needed.
   client.on('error', () => {}).on('close', () => closed(backend))
   backend.on('error', () => {}).on('close', () => closed(client))
   client.pipe(backend)

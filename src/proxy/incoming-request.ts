@@ -9,18 +9,18 @@ import type { WorkSlices } from './body/work-slices.ts'
 import type { Peer, ReceivedHead } from './downstream.ts'
 import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
 
-/** A base path may be a tenant, or an API's version. */
+/** A base path may stand for a tenant, or for a version of an API. */
 const CLIMBS = 'the path has a segment that begins with "..", and some backends would leave their base path with it'
 
-/** Whoever forwards the request for its client. Without X-Forwarded-For nobody knows the client's address. */
+/** A trusted peer that forwards a request for its client. Without X-Forwarded-For, the client's address is unknown. */
 export const FORWARDER: Peer = { address: '', isTrusted: true }
 
-/** What all targets are appended to; empty for a backend whose URL has no path. */
+/** Returns the path that all targets are appended to; it is empty if the backend's URL has no path. */
 export function basePathOf({ pathname }: URL): string {
   return pathname.replace(/\/+$/, '')
 }
 
-/** Why a request is refused before anything is decided, though its head can be read. */
+/** Returns why a request is refused before anything is decided, although its head can be read. */
 export function refusalOf({ target }: ProxiedRequest, basePath: string): string | undefined {
   return basePath !== '' && mayClimb(target) ? CLIMBS : undefined
 }
@@ -32,7 +32,7 @@ export interface AskedOptions {
   readonly slices: WorkSlices
 }
 
-/** A request that did not come from a socket, as the proxy would read it. Returns what is wrong with it, in words, where it would be refused. */
+/** Reads a request that did not come from a socket, as the proxy would. Returns what is wrong with it, in words, if it would be refused. */
 export function readAsked(asked: AskedRequest, options: AskedOptions): { readonly view: RequestView; readonly body: AskedBody } | string {
   if (!KNOWN_METHODS.has(asked.method)) return 'the method is not known'
   const bytes = Buffer.from(asked.body ?? '')
@@ -43,7 +43,7 @@ export function readAsked(asked: AskedRequest, options: AskedOptions): { readonl
 }
 
 export class AskedBody implements UnreadBody {
-  /** Once it was read. */
+  /** Set when the body has been read. */
   cost: ReadCost | undefined
   readonly #request: ProxiedRequest
   readonly #bytes: Buffer
@@ -66,7 +66,7 @@ export class AskedBody implements UnreadBody {
   }
 }
 
-/** A client that names no host speaks HTTP/1.0. */
+/** A client that names no host is taken to speak HTTP/1.0. */
 function headOf({ method, uri, host, fields: given, body }: AskedRequest, length: number): ReceivedHead {
   const fields = [...(host === undefined ? [] : ['Host', host]), ...given]
   const hasLength = ['content-length', 'transfer-encoding'].some((name) => headerValue(fields, name) !== undefined)

@@ -3,17 +3,17 @@ import { fieldValue, hasMember, headerValue } from '../http1/header-fields.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
 import type { Peer, ReceivedHead } from './downstream.ts'
 
-/** A request on its way through, its head read once for everybody who asks. */
+/** A request to be proxied, whose head is read once for everybody who needs it. */
 export class ProxiedRequest {
   readonly method: string
   readonly version: string
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, as received. */
   readonly fields: readonly string[]
-  /** What is known of them by their names, one for each. */
+  /** Properties of each field that follow from its name, in the same order. */
   readonly names: readonly FieldName[]
-  /** The lines of all fields, where each is written as `Name: value`. */
+  /** The field lines with their line ends; undefined if one is not written as `Name: value`, or if nobody checked. */
   readonly lines: string | undefined
-  /** The target in origin form (or `*`), the bytes that came. */
+  /** The target in origin form (or `*`), byte for byte as received. */
   readonly target: string
   readonly host: string
   /** The values of Connection, joined by commas. */
@@ -24,7 +24,7 @@ export class ProxiedRequest {
   readonly hasCookie: boolean
   readonly contentLength: number | undefined
   readonly isChunked: boolean
-  /** A WebSocket's first request: the one protocol that we let through. */
+  /** The request opens a WebSocket, which is the one protocol that we let through. */
   readonly isUpgrade: boolean
 
   private constructor({ method, version, target, fields, lines }: ReceivedHead, names: readonly FieldName[]) {
@@ -45,8 +45,8 @@ export class ProxiedRequest {
   }
 
   /**
-   * Strict where two readers could disagree about a request: returns what is wrong with it, in words. `canUpgrade`: its connection
-   * could carry a WebSocket.
+   * Reads a head strictly: wherever two readers could disagree about a request, returns what is wrong with it, in words. `canUpgrade`: the
+   * connection could carry a WebSocket.
    */
   static read(received: ReceivedHead, canUpgrade: boolean): ProxiedRequest | string {
     const { method, version, fields } = received
@@ -106,13 +106,13 @@ export class ProxiedRequest {
     return this.isChunked || (this.contentLength ?? 0) > 0
   }
 
-  /** All lines of a field that is a list, joined by ", ". `name` is in lower case. */
+  /** Returns all lines of a list field, joined by ", ". `name` is in lower case. */
   header(name: string): string | undefined {
     return headerValue(this.fields, name)
   }
 }
 
-/** One whose head is being read. */
+/** A request whose head is being read. */
 type Draft = { -readonly [Name in keyof ProxiedRequest]: ProxiedRequest[Name] }
 
 function withMember(list: string, member: string): string {
@@ -122,13 +122,13 @@ function withMember(list: string, member: string): string {
 // RFC 3986 3.2.2 and 3.2.3: a name or an address, and a port
 const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::\d{0,5})?$/
 
-/** RFC 9110 7.8: Upgrade means nothing where Connection does not name it. */
+/** RFC 9110 7.8: Upgrade has no effect unless Connection names it. */
 function isWebSocket({ method, version }: ReceivedHead, upgrade: string, connection: string): boolean {
   if (upgrade.toLowerCase() !== 'websocket' || method !== 'GET' || version !== '1.1') return false
   return hasMember(connection, 'upgrade')
 }
 
-/** RFC 9112 3.2: an absolute target is accepted when it names the host that Host names. */
+/** RFC 9112 3.2: an absolute target is accepted if it names the same host as Host. */
 function originForm(url: string, method: string, host: string | undefined): string | undefined {
   if (url.startsWith('/')) return url
   if (url === '*') return method === 'OPTIONS' ? url : undefined
@@ -144,7 +144,7 @@ function withoutDefaultPort(authority: string): string {
   return authority.toLowerCase().replace(/:(?:80|443)?$/, '')
 }
 
-/** What the engine sees of a request that came through us: what its peer has no right to say is not there. */
+/** The engine's view of a proxied request, without forwarding fields from a peer that is not trusted. */
 export class ProxiedRequestView implements RequestView {
   readonly #request: ProxiedRequest
   readonly #peer: Peer
@@ -170,12 +170,12 @@ export class ProxiedRequestView implements RequestView {
     const asked = fieldName(name)
     if (!asked.isForwarding) return valueInAnySpelling(this.#request, asked)
     const value = this.#peer.isTrusted ? fieldValue(this.#request.fields, name) : undefined
-    // A peer that forwards for nobody is itself the client.
+    // A peer that does not forward for anybody is the client itself.
     return value === undefined && name === 'x-forwarded-for' ? this.#peer.address : value
   }
 }
 
-/** A CGI-style backend reads X_Api_Key as X-Api-Key, so a limit that is keyed by one must not be slipped by the other. */
+/** A CGI-style backend reads X_Api_Key as X-Api-Key, so a limit that is keyed by one must not be evaded with the other. */
 function valueInAnySpelling({ names, fields }: ProxiedRequest, { lower, folded }: FieldName): FieldValue {
   let value: string | undefined
   for (let i = 0; i < names.length; i++) {

@@ -32,7 +32,7 @@ export type ProxyOptions = Pick<
 
 type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }
 
-/** The listeners of reverse_proxy and all that stands behind them. */
+/** The listeners of reverse_proxy mode, and everything behind them. */
 export class ProxyFront {
   readonly #proxy: ReverseProxy
   readonly #backend: Backend
@@ -80,7 +80,7 @@ export class ProxyFront {
     })
   }
 
-  /** Paths that are `isOwn` are served here, all others by the backend. */
+  /** Paths for which `isOwn` is true are served here, all others by the backend. */
   newListener(options: PortOptions, isOwn: (path: string) => boolean, handleOwn: ListenerOptions['handle']): HttpListener {
     const handlers = {
       peerOf: options.peers === 'local' ? localPeerOf(this.#trustedProxies) : remotePeerOf(this.#trustedProxies),
@@ -102,22 +102,22 @@ export class ProxyFront {
     return server.newListener(options)
   }
 
-  /** To be called when a plan became active. */
+  /** To be called when a plan has become active. Ends the streams that its blocks cover. */
   cutBlockedStreams(): void {
     this.#proxy.cutBlockedStreams()
   }
 
-  /** From now on every response that begins is the last on its connection. */
+  /** Makes every response that begins from now on the last on its connection. */
   drain(): void {
     for (const server of this.#servers) server.drain()
   }
 
-  /** Ends the WebSockets that are still open. */
+  /** Closes the WebSockets that are still open. */
   cutTunnels(): void {
     for (const server of this.#servers) server.cutTunnels()
   }
 
-  /** To be called for each listener, when no request is open on it any more. */
+  /** To be called for each listener when no request is open on it any more. The last one closes the connections to the backend. */
   close(): void {
     if (--this.#openListeners === 0) this.#backend.close()
   }

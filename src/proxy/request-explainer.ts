@@ -8,7 +8,7 @@ import type { HeaderList } from '../http1/header-fields.ts'
 import { errorFields } from './error-response.ts'
 import { type AskedBody, type AskedOptions, readAsked } from './incoming-request.ts'
 
-/** What the proxy would respond, up to the backend's own response. */
+/** Explains what the proxy would respond, up to the backend's own response. */
 export function requestExplainer(engine: Engine, options: AskedOptions): ExplainRequest {
   return async (asked) => {
     const incoming = readAsked(asked, options)
@@ -21,14 +21,14 @@ export function requestExplainer(engine: Engine, options: AskedOptions): Explain
   }
 }
 
-/** The fields of an answer, as the client gets them. */
+/** Returns the fields of an answer, as the client gets them. */
 export function responseFieldsOf(answer: DecisionAnswer): HeaderList {
   const headers = answerHeaders(answer)
   if (answer.decision?.action === 'allow') return headers
   return errorFields(answer.decision?.reason ?? answer.refusal!, headers)
 }
 
-/** Rules that need the body are described with what it says, even where the head alone decides. */
+/** Describes rules that need the body with the facts in it, even if the head alone decides. */
 class DescribedSteps extends UnrecordedSteps {
   readonly #body: AskedBody
 

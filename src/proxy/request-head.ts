@@ -16,15 +16,15 @@ import type { ProxiedRequest } from './proxied-request.ts'
 export interface RequestHeadOptions {
   readonly host: string
   readonly target: string
-  /** The length of a body that we hold; undefined: the body is framed as it came. */
+  /** Length of a body that we hold; if undefined, the body is framed as it arrived. */
   readonly bodyLength: number | undefined
-  /** The response is to be read, so it had better not be compressed. */
+  /** The response will be read, so the backend is asked not to compress it. */
   readonly asksForIdentity: boolean
-  /** In place of the client's own; undefined where the request is not traced, and the client's is passed on. */
+  /** Replaces the client's own trace fields; if the request is not traced, it is undefined and those are passed on. */
   readonly trace: OutgoingTrace | undefined
 }
 
-/** The head of the backend's request: order, spelling and bytes of the client's fields are kept. */
+/** Returns the head of the backend's request. Order, spelling and bytes of the client's fields are kept. */
 export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { trace } = options
   let head = `${request.method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n${keptLines(request, peer, options)}`
@@ -36,12 +36,12 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
   return `${head}${forwardingLines(request, peer)}Via: ${request.version} edge\r\n${bodyFraming(request, options.bodyLength)}\r\n`
 }
 
-/** The client's lines that go on. Neighbours are copied together, where the text of their lines is at hand. */
+/** Returns the client's lines that are passed on. Adjacent lines are copied together if the text of all lines is available. */
 function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { fields, names, lines } = request
   const named = connectionNames(request.connection)
   let kept = ''
-  /** Where the current line begins, and the first of those that are not copied yet. */
+  /** Where the current line begins, and the first line that has not been copied yet. */
   let at = 0
   let from = 0
   for (let i = 0; i < fields.length; i += 2) {
@@ -62,7 +62,7 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
   return lines === undefined || from === at ? kept : kept + lines.slice(from, at)
 }
 
-/** Whether a field that needs a closer look goes on. */
+/** Whether a field that is not plain is passed on. */
 function passes(
   { lower, isHopByHop, isOwn, isForwarding }: FieldName,
   peer: Peer,
@@ -73,7 +73,7 @@ function passes(
   return trace === undefined || (lower !== 'traceparent' && (lower !== 'tracestate' || !trace.isNew))
 }
 
-/** What the backend learns of the client, and what a trusted peer says of those before it. */
+/** Returns the lines that describe the client and, if the peer is trusted, what it says about those before it. */
 function forwardingLines({ fields, names, host }: ProxiedRequest, peer: Peer): string {
   let forwardedHost: string | undefined
   let forwardedProto: string | undefined
@@ -96,25 +96,25 @@ function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: n
   return contentLength === undefined ? '' : `Content-Length: ${contentLength}\r\n`
 }
 
-/** A request that may go on to the backend. */
+/** A request that may be forwarded to the backend. */
 export interface AllowedRequest {
   readonly request: ProxiedRequest
   readonly downstream: Downstream
-  /** The lines of the decision's fields, for the response. */
+  /** The decision's header fields as lines, for the response. */
   readonly fields: string
-  /** What it takes to settle, where tokens were reserved. */
+  /** Parts that read and settle the response; undefined if nothing has to be settled. */
   readonly llm: LlmResponseParts | undefined
-  /** The request as the engine sees it, what was read of its body, and the plan that let it pass. */
+  /** The request as the engine sees it, the facts of its body if that was read, and the plan that allowed it. */
   readonly view: RequestView
   readonly body: LlmRequest | undefined
   readonly plan: Plan | undefined
-  /** What to release at the end, where rules count requests in flight. */
+  /** Holds to release at the end; undefined if no rule counts requests in flight. */
   readonly held: HeldRequest | undefined
   readonly host: string
   readonly target: string
 }
 
-/** The request as the backend gets it. A body of which only a part was read is still to come. */
+/** Returns the request as the backend gets it. A body of which only a part was read is still to come. */
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
   const { request, downstream, llm, host, target } = allowed
   const { method, isUpgrade, isChunked, hasBody } = request
@@ -126,7 +126,7 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   return { method, head, body: whole ?? streamed, isUpgrade }
 }
 
-/** Shadow policies change none. */
+/** Shadow policies never change a response. */
 function mayChangeResponse({ reservation, isShadowed }: Settlement): boolean {
   return !isShadowed && reservation.charges.some(({ rule }) => !rule.policy.isShadow)
 }

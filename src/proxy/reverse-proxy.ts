@@ -55,16 +55,16 @@ export interface ProxyParts {
   readonly bodyMemory: BodyMemory
   readonly bodyClaims: BodyClaims
   readonly trustedProxies: TrustedProxies
-  /** Undefined where nothing is traced. */
+  /** Undefined if nothing is traced. */
   readonly tracing?: Tracing | undefined
 }
 
-/** Stands between clients and the backend: decides on each request first, and lets it through or responds itself. */
+/** Stands between clients and the backend: decides on each request, then forwards it or responds itself. */
 export class ReverseProxy {
   readonly #parts: ProxyParts
   readonly #failures = new Sampler<Reason>(new Map())
   readonly #notUnderstood = new Sampler<string>(new Map(), 1, MINUTE_MS)
-  /** Bodies and responses of all requests share them. */
+  /** Bodies and responses of all requests share these slices. */
   readonly #slices = new WorkSlices()
   readonly #rateLimitText = new RateLimitText('')
   readonly #openStreams: OpenStreams
@@ -86,7 +86,7 @@ export class ReverseProxy {
     this.#basePath = basePathOf(parts.backend.options.url)
   }
 
-  /** Never throws: what breaks becomes a response too. */
+  /** Never throws: an error becomes a response too. */
   handle(request: ProxiedRequest, downstream: Downstream): void {
     try {
       this.#decide(request, downstream)
@@ -101,7 +101,7 @@ export class ReverseProxy {
     if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
     const refusal = refusalOf(request, this.#basePath)
     if (refusal !== undefined) return this.refuse(downstream, 'bad_request', refusal)
-    // Read first: another thread may activate the next one at any moment.
+    // The plan is read first, because another thread may activate the next one at any moment.
     const { plan } = engine
     const pending = pipeline.open('proxy', view, request.hasCookie ? cookieHeader(request.fields) : undefined, downstream.trace)
     if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
@@ -118,12 +118,12 @@ export class ReverseProxy {
     } catch (error) {
       this.#fail(incoming.downstream, error)
     } finally {
-      // Where it is forwarded, it is not released here.
+      // The exchange releases the body of a request that was forwarded.
       incoming.body?.release()
     }
   }
 
-  /** Our own code failed. The client learns that it did, the log learns why. */
+  /** Handles an error of our own code. The client learns that there was one, the log says which. */
   #fail(downstream: Downstream, error: unknown, isDecided = false): void {
     const { pipeline } = this.#parts
     if (downstream.isHeadSent) {
@@ -136,12 +136,12 @@ export class ReverseProxy {
     this.#respondRefused(downstream, refusal)
   }
 
-  /** To be called when a plan became active: ends the streams that its blocks cover. */
+  /** To be called when a plan has become active. Ends the streams that its blocks cover. */
   cutBlockedStreams(): void {
     this.#openStreams.cutBlocked()
   }
 
-  /** A request that could not even be read. */
+  /** Records a request that could not even be read. */
   noteMalformed(detail: string): void {
     this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
   }
@@ -161,7 +161,7 @@ export class ReverseProxy {
     return llm
   }
 
-  /** Undefined: the client is gone, and nothing was taken. */
+  /** An undefined answer means that the client is gone and nothing was taken. */
   #respond(incoming: Incoming, answer: DecisionAnswer | undefined): void {
     const { downstream } = incoming
     if (answer === undefined) return this.#endGone(downstream)
@@ -176,7 +176,7 @@ export class ReverseProxy {
     }
   }
 
-  /** Counts it as in flight first, so that whatever becomes of it releases it. */
+  /** Keeps the holds first, so that they are released whatever becomes of the request. */
   #admit(incoming: Incoming, { reservation }: Allowed, answer: DecisionAnswer): void {
     const held = reservation === undefined || reservation.holds.length === 0 ? undefined : this.#parts.holds.keep(reservation.holds)
     try {
@@ -187,7 +187,7 @@ export class ReverseProxy {
     }
   }
 
-  /** The lines of an answer's fields. */
+  /** Returns the lines of an answer's fields. */
   #linesOf(answer: DecisionAnswer): string {
     const { decision, isDebug } = answer
     const isUsual = !isDebug && decision?.limit !== undefined && decision.action === 'allow'
@@ -202,7 +202,7 @@ export class ReverseProxy {
     const body = typeof asked === 'object' ? { ...incoming.body!, bytes: asked.bytes } : incoming.body
     const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm, asked) : undefined
     if (downstream.isGone) {
-      // It went while its body was read or the store was asked.
+      // The client left while its body was read or the store was asked.
       held?.release()
       llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
       return this.#endGone(downstream)
@@ -214,7 +214,7 @@ export class ReverseProxy {
     incoming.body = undefined
   }
 
-  /** Has the body ask for the provider's count, where a rule wants that; undefined where none does, or its stream has one anyway. */
+  /** Makes the body ask for the provider's count if a rule wants it. Returns undefined if none does, or if the stream has a count anyway. */
   #askForUsage({ request, body, llm }: Incoming, { charges }: Reservation): UsageRequest | undefined {
     const isWanted = charges.some(({ rule }) => rule.asksUsage && !rule.policy.isShadow) && !this.#parts.engine.isShadowed
     if (!isWanted || llm?.isStream !== true || !mayAskForUsage(normalizePath(request.target))) return undefined
@@ -239,7 +239,7 @@ export class ReverseProxy {
     return { settlement, request: llm, isActivated, hidesUsage, isUnasked, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
   }
 
-  /** The backend gave no response, or not the whole of it. Half a response is broken off, not ended as if it were whole. */
+  /** Handles a backend that sent no response, or not the whole of it. Half a response is reset, not ended as if it were whole. */
   #failBackend(downstream: Downstream, failure: BackendFailure, lines: string): void {
     const { backendMetrics, logger, clock } = this.#parts
     const { code, message } = failure
@@ -258,20 +258,20 @@ export class ReverseProxy {
     }
   }
 
-  /** The client went away before its request was forwarded. */
+  /** Ends the trace of a request whose client left before it was forwarded. */
   #endGone({ trace }: Downstream): void {
     trace?.noteGone()
     trace?.end()
   }
 
-  /** A request that cannot be decided. `detail` is for the client and the log. */
+  /** Refuses a request that cannot be decided. `detail` is for the client and the log. */
   refuse(downstream: Downstream, reason: Reason, detail?: string): void {
     this.#parts.pipeline.refuse('proxy', reason, detail)
     this.#respondRefused(downstream, reason, detail)
   }
 
   #respondRefused(downstream: Downstream, reason: Reason, detail?: string): void {
-    // RFC 9110 15.5.9: an upload that was given up is the last on its connection
+    // RFC 9110 15.5.9: after an upload that was given up, the connection is closed
     if (reason === 'bad_request' || reason === 'upload_too_slow') downstream.closeWhenDone()
     const fields = reason === 'body_memory_exhausted' ? ['Retry-After', '1'] : []
     respondError(downstream, reason, detail ?? REASONS[reason].meaning, fields)
@@ -280,17 +280,17 @@ export class ReverseProxy {
 
 type ReadIncoming = (incoming: Incoming, isEnforced: boolean) => Promise<ReadCost>
 
-/** A request on its way to a decision. */
+/** A request that is being decided. */
 class Incoming implements UnreadBody {
   readonly request: ProxiedRequest
   readonly view: RequestView
-  /** It is the one that decides, or an earlier one. */
+  /** The plan that decides, or an earlier one. */
   readonly plan: Plan | undefined
   readonly downstream: Downstream
   readonly pending: PendingDecision
-  /** What the body says of its cost, once it was read. */
+  /** The facts of the body, once it was read. */
   llm: LlmRequest | undefined
-  /** The body where it was read, until it is forwarded. */
+  /** The body, if it was read, until it is forwarded. */
   body: ReadBody | undefined
   readonly #read: ReadIncoming
 
@@ -319,10 +319,10 @@ class Incoming implements UnreadBody {
   }
 }
 
-/** More are rarely under way at a time; each of those that rest keeps its last request in memory. */
+/** More are rarely in progress at a time, and each free exchange keeps its last request in memory. */
 const MAX_FREE = 64
 
-/** The exchanges of a worker. One that has ended in order begins again with the next request. */
+/** The exchanges of a worker. One that has ended in order is reused for another request. */
 class Exchanges {
   readonly #parts: ExchangeParts
   readonly #free: Exchange[] = []

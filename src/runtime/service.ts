@@ -6,7 +6,7 @@ import { unknownVariableText } from '../config/settings.ts'
 import type { OverrideControl } from '../control/overrides/override-control.ts'
 import type { StateKeeper } from '../control/state-keeper.ts'
 import { VERSION } from '../files/package-files.ts'
-import { closingMs, isUnixSocket, type ListenAddress, type ListenerName, placeOf } from '../listen/listeners.ts'
+import { closingMs, isUnixSocket, type ListenAddress, type ListenerName, portOrPath } from '../listen/listeners.ts'
 import type { TimedOverride } from '../overrides/override.ts'
 import type { BundleInfo } from '../policy/plan.ts'
 import { TrustedProxies } from '../request/client-address.ts'
@@ -255,5 +255,5 @@ function addressFields(addresses: Addresses): Record<string, number | string> {
     if (isUnixSocket(address)) return name
     return name === 'main' ? 'port' : `${name}_port`
   }
-  return Object.fromEntries(Array.from(addresses, ([name, address]) => [nameOf(name, address), placeOf(address)]))
+  return Object.fromEntries(Array.from(addresses, ([name, address]) => [nameOf(name, address), portOrPath(address)]))
 }

@@ -1,6 +1,6 @@
 import type { LogFile } from './logs/log-file.ts'
 import { type LogListener, LogText } from './logs/log-text.ts'
-import { END_OF_LINE, type LoggedRequest, type UnreadableLines } from './logs/logged-request.ts'
+import { END_OF_LOG, type LoggedRequest, type UnreadableLines } from './logs/logged-request.ts'
 
 /** Passes on the requests of all logs by time and, if times are equal, in the order of the logs. Waits for calls that return a promise. */
 export async function mergeLogs(sources: readonly LogSource[], onRequest: (request: LoggedRequest) => void | Promise<void>): Promise<void> {
@@ -92,9 +92,9 @@ export class LogSource implements LogListener {
     this.#window.add(request)
   }
 
-  onUnreadable(place: string, why: string): void {
+  onUnreadable(position: string, why: string): void {
     this.#idleCharacters += UNREADABLE_CHARACTERS
-    this.#unreadable.add(this.file.name, place, why)
+    this.#unreadable.add(this.file.name, position, why)
   }
 
   get #isInflated(): boolean {
@@ -110,7 +110,7 @@ export class LogSource implements LogListener {
   #end(): void {
     this.#isEnded = true
     this.#text.end()
-    if (this.file.damage !== undefined) this.onUnreadable(END_OF_LINE, this.file.damage)
+    if (this.file.damage !== undefined) this.onUnreadable(END_OF_LOG, this.file.damage)
   }
 }
 

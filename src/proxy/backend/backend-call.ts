@@ -7,43 +7,43 @@ import type { ResponseSink } from './response-reader.ts'
 
 export interface BackendRequest {
   readonly method: string
-  /** The whole head, its blank line included. */
+  /** The whole head, including its blank line. */
   readonly head: string
-  /** None, all of it at hand, or still to come through `write`, framed by its length or as chunks. */
+  /** The whole body, undefined if there is none, or how a body that is still to come through `write` is framed. */
   readonly body: Buffer | undefined | 'by_length' | 'chunked'
   readonly isUpgrade: boolean
 }
 
 export interface BackendHandler extends ResponseSink {
-  /** The head leaves with the first of the body, or with `sendHeadSoon`: a body that is still to come may be written. */
+  /** A body that is still to come may be written now. The head is sent together with the first part of it, or by `sendHeadSoon`. */
   onReady(): void
   onDrain(): void
-  /** A body that was at hand has been written, and will not be written again. */
+  /** The body that was passed with the request has been written and is not needed for a retry, so its memory may be released. */
   onBodyWritten(): void
   onQuiet(): void
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void
-  /** All of the response was handed over, and nothing more comes: the call may be used again. */
+  /** The whole response has been delivered and no callback follows, so the call may be reused. */
   onDone(): void
-  /** There will be no response, or no more of it. */
+  /** The backend sends no response, or not the rest of it. */
   onFailure(failure: BackendFailure): void
-  /** Our own code failed while the response was read. */
+  /** Our own code threw an error; the backend is not at fault. */
   onBroken(error: unknown): void
-  /** The first try failed in a way that allows a second. */
+  /** The first attempt failed in a way that allows a retry, which follows. */
   onRetry(failure: BackendFailure): void
 }
 
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
-/** A request to the backend, tried a second time where that can do no harm. One at a time, any number one after the other. */
+/** Sends a request to the backend, and retries it once if that is safe. A call carries one request at a time and can be reused. */
 export class BackendCall implements ConnectionSeeker {
   readonly #backend: Backend
   readonly #handler: BackendHandler
   #request!: BackendRequest
   #connection: BackendConnection | undefined
   #isRetry = false
-  /** Everything was written that will be. */
+  /** The whole request has been written to the socket, which may still have some of it in its queue. */
   isSent = false
-  /** The body that was at hand is not needed for this write any more. */
+  /** The socket no longer needs the bytes of a body that was passed with the request. */
   #isWritten = false
   #head: ResponseHead | undefined
 
@@ -52,7 +52,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#handler = handler
   }
 
-  /** Waits for a connection, and writes the request to it. The handler may hear of it before this returns. */
+  /** Waits for a connection and writes the request to it. Callbacks may come before this returns. */
   send(request: BackendRequest): void {
     this.#request = request
     this.#isRetry = false
@@ -62,7 +62,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#backend.connect(this)
   }
 
-  /** It needs a new connection: for an upgrade, and for a retry, because other idle ones may be stale as well. */
+  /** An upgrade needs a new connection, and so does a retry, because other idle connections may be stale as well. */
   get needsFresh(): boolean {
     return this.#request.isUpgrade || this.#isRetry
   }
@@ -71,7 +71,7 @@ export class BackendCall implements ConnectionSeeker {
     return this.#request.isUpgrade
   }
 
-  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  /** Part of a chunk has been relayed, so the client would take anything written now for the rest of that chunk. */
   get isInsideRelayedChunk(): boolean {
     return this.#connection?.isInsideRelayedChunk ?? false
   }
@@ -98,17 +98,17 @@ export class BackendCall implements ConnectionSeeker {
     this.#begin(this.#connection!)
   }
 
-  /** Writes a part of the body. The bytes are the caller's again when this returns. Returns false when it is time to wait for onDrain. */
+  /** Writes a part of the body. The caller may reuse the bytes when this returns. Returns false if the caller should wait for onDrain. */
   write(chunk: Buffer): boolean {
     const connection = this.#connection
     if (connection === undefined) return true
     const hasRoom = this.#request.body === 'chunked' ? connection.writeChunk(chunk) : connection.write(chunk)
-    // If the backend takes nothing, the backend is slow; otherwise the client is.
+    // While the socket's queue is full, we wait for the backend, so its silence is limited; otherwise we wait for the client.
     connection.limitSilence(hasRoom ? 0 : this.#backend.options.idleTimeoutMs)
     return hasRoom
   }
 
-  /** Sends the head without waiting for a body that may take long. */
+  /** Sends the head without waiting for the body, which may take long. */
   sendHeadSoon(): void {
     this.#connection?.sendHeadSoon()
   }
@@ -118,7 +118,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#sent()
   }
 
-  /** Nothing more for now. If that lasts longer than the backend may be silent, the call fails like a silent backend's. */
+  /** Stops reading the response. The limit on silence still applies: a longer pause fails the call with `backend_timeout`. */
   pause(): void {
     this.#connection?.pause()
   }
@@ -127,7 +127,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#connection?.resume()
   }
 
-  /** Ends the call at once, and its connection with it. The handler hears nothing more. */
+  /** Ends the call at once and closes its connection. No callback follows. */
   abort(): void {
     if (this.#connection === undefined) this.#backend.cancel(this)
     else this.#backend.drop(this.#connection)
@@ -146,7 +146,7 @@ export class BackendCall implements ConnectionSeeker {
 
   onHead(head: ResponseHead): void {
     this.#head = head
-    // There is no second try from here on. But a backend may respond before it has taken the whole body.
+    // No retry is possible from here on. But a backend may respond before it has taken the whole body, which is then still needed.
     if (this.#isWritten) this.#dropBody()
     this.#handler.onHead(head)
   }
@@ -179,7 +179,7 @@ export class BackendCall implements ConnectionSeeker {
     if (connection === undefined) return
     this.#connection = undefined
     connection.keepAliveMs = this.#head!.keepAliveMs
-    // After a response that came before the end of the request, the connection cannot be used again.
+    // If the response came before the whole request was sent, the connection cannot be reused.
     const isTaken = this.isSent && !connection.hasUnsent
     if (canBeUsedAgain && this.#head!.keepsAlive && isTaken) this.#backend.giveBack(connection)
     else this.#backend.drop(connection)
@@ -230,23 +230,23 @@ export class BackendCall implements ConnectionSeeker {
     if (this.#connection !== undefined && !this.#isRepeatable(this.#connection)) this.#dropBody()
   }
 
-  /** A response may begin long after its request was written, and last much longer. */
+  /** Releases the body as early as possible: the response may begin long after the request was written, and last much longer. */
   #dropBody(): void {
     if (typeof this.#request.body !== 'object') return
     this.#request = { ...this.#request, body: undefined }
     this.#handler.onBodyWritten()
   }
 
-  /** No byte was sent, or nothing of a response came on a connection that the backend may have closed long before. */
+  /** A retry is safe if no byte was sent, or if an idempotent request got no response on a reused connection, which the backend may have closed long before. */
   #canRetry({ code }: BackendFailure): boolean {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
-    // A timeout leaves no time for a second try.
+    // After a connect timeout, no time is left for a retry.
     if (connection.isConnecting) return code !== 'backend_timeout'
     return code === 'backend_reset' && !connection.hasResponseBegun && this.#isRepeatable(connection)
   }
 
-  /** Whether it may be written a second time although it was written on this connection. */
+  /** Whether the request may be sent again although it was already written to this connection. */
   #isRepeatable({ served }: BackendConnection): boolean {
     const { method, body } = this.#request
     return this.#head === undefined && !this.#isRetry && served > 0 && IDEMPOTENT.has(method) && typeof body !== 'string'

@@ -6,37 +6,37 @@ import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'
 import { type SilenceSweep, SilenceWatch } from './silence-sweep.ts'
 
-/** What a connection tells the call that it serves. Calls know connections; this type keeps connections from knowing calls. */
+/** Callbacks to the call that uses a connection. Calls import connections; this type keeps connections from importing calls. */
 export interface ConnectionUser extends ResponseSink {
-  /** The whole request was written. */
+  /** The whole request has been written. */
   readonly isSent: boolean
-  /** The connection is there: the request may be written. */
+  /** The connection is established, and the request may be written. */
   onConnected(): void
-  /** What was written has gone out. */
+  /** All bytes written so far have been sent. */
   onDrain(): void
-  /** All that has arrived was handed over. */
+  /** Everything that has arrived was delivered, and the response is not complete yet. */
   onQuiet(): void
-  /** The bytes behind the head of a 101 response: from now on the socket is the user's own. */
+  /** A 101 response has arrived: from now on the socket belongs to the user. `rest` holds the bytes after the head. */
   onUpgraded(socket: Socket, rest: Buffer): void
   onFailure(failure: BackendFailure): void
-  /** Our own code failed while the response was read, not the backend. */
+  /** Our own code threw an error; the backend is not at fault. */
   onBroken(error: unknown): void
-  /** The whole response was handed over. */
+  /** The whole response has been delivered. */
   onDone(canBeUsedAgain: boolean): void
 }
 
-/** What the connections of a backend share. */
+/** Settings and helpers that all connections to a backend share. */
 export interface BackendConnectionParts {
   readonly url: URL
   readonly connectTimeoutMs: number
   readonly sweep: SilenceSweep
-  /** A connection that nobody used is closed. */
+  /** An idle connection has been closed, by us or by the backend. */
   onIdleClosed(connection: BackendConnection): void
 }
 
 type State = 'connecting' | 'busy' | 'idle' | 'closed'
 
-/** A connection to the backend: one request at a time, any number one after the other. */
+/** A connection to the backend. It carries one request at a time and can be reused. */
 export class BackendConnection {
   readonly #parts: BackendConnectionParts
   readonly #socket: Socket
@@ -46,11 +46,11 @@ export class BackendConnection {
   #user: ConnectionUser | undefined
   #state: State = 'connecting'
   #isPaused = false
-  /** The head of a request whose body is to come. It leaves with the first of it. */
+  /** Head of a request whose body is still to come. It is sent together with the first part of the body. */
   #waitingHead = ''
-  /** Requests that it has carried before the one at hand. */
+  /** Number of requests that the connection carried before the current one. */
   served = 0
-  /** What the backend says of how long an idle connection lives. */
+  /** How long the backend keeps an idle connection open, as its Keep-Alive field says. */
   keepAliveMs: number | undefined
   readonly #listeners = {
     error: (error: Error) => this.#fail(this.#state === 'connecting' ? connectFailure(error) : exchangeFailure(error)),
@@ -60,7 +60,7 @@ export class BackendConnection {
     close: () => this.#fail(new BackendFailure('backend_reset', 'the connection was closed')),
   }
 
-  /** `isForUpgrade`: the socket may become a tunnel, which reads in its own way. */
+  /** `isForUpgrade`: the socket may become a tunnel, which cannot use the shared read buffer. */
   constructor(parts: BackendConnectionParts, user: ConnectionUser, isForUpgrade: boolean) {
     const { url, connectTimeoutMs, sweep } = parts
     this.#parts = parts
@@ -73,7 +73,7 @@ export class BackendConnection {
     for (const [event, listener] of Object.entries(this.#listeners)) this.#socket.on(event, listener)
   }
 
-  /** No byte of the request at hand has gone out: there was no connection for it. */
+  /** The connection is not established yet, so no byte of the request has been sent. */
   get isConnecting(): boolean {
     return this.#state === 'connecting'
   }
@@ -82,17 +82,17 @@ export class BackendConnection {
     return this.#reader.hasBegun
   }
 
-  /** Some of what was written is still in memory: the backend takes no more for now. */
+  /** Some of the written bytes are still in our memory, because the backend takes no more for now. */
   get hasUnsent(): boolean {
     return this.#socket.writableLength > 0
   }
 
-  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  /** Part of a chunk has been relayed, so the client would take anything written now for the rest of that chunk. */
   get isInsideRelayedChunk(): boolean {
     return this.#reader.isInsideRelayedChunk
   }
 
-  /** Takes an idle connection into use. The user may write at once. */
+  /** Assigns an idle connection to a user, who may write at once. */
   use(user: ConnectionUser): void {
     this.#user = user
     this.#state = 'busy'
@@ -100,7 +100,7 @@ export class BackendConnection {
     this.#silence.limit(0)
   }
 
-  /** Writes the head of a request and its body. Returns false where the body must not change before onDrain. */
+  /** Writes the head and body of a request. Returns false if the body's buffer must not change before onDrain. */
   begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): boolean {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
     this.#silence.heard()
@@ -113,13 +113,13 @@ export class BackendConnection {
     return true
   }
 
-  /** Takes the head of a request whose body is to come. It leaves with the first of it. */
+  /** Takes the head of a request whose body is still to come. It is sent together with the first part of the body. */
   beginHead(method: string, head: string): void {
     this.#reader.begin(method, false, this.#user!)
     this.#waitingHead = head
   }
 
-  /** Such a head waits no longer than this turn. */
+  /** Sends a waiting head right after the current callback, unless a part of the body is written first. */
   sendHeadSoon(): void {
     process.nextTick(sendWaitingHead, this)
   }
@@ -128,12 +128,12 @@ export class BackendConnection {
     if (this.#waitingHead !== '' && this.#state === 'busy') this.#writeBehind('', NO_BYTES, '')
   }
 
-  /** Writes a part of a body. The bytes are the caller's again when this returns. Returns false when it is time to wait for onDrain. */
+  /** Writes a part of a body. The caller may reuse the bytes when this returns. Returns false if the caller should wait for onDrain. */
   write(bytes: Buffer): boolean {
     return this.#writeBehind('', bytes, '')
   }
 
-  /** The same, as a chunk. */
+  /** Writes a part of a body as a chunk, on the same terms as `write`. */
   writeChunk(bytes: Buffer): boolean {
     return this.#writeBehind(`${bytes.length.toString(16)}\r\n`, bytes, '\r\n')
   }
@@ -142,12 +142,12 @@ export class BackendConnection {
     this.#writeBehind('0\r\n\r\n', NO_BYTES, '')
   }
 
-  /** How long the backend may stay silent from now on; 0: as long as it likes. Whatever happens on the socket starts the time anew by itself. */
+  /** Limits how long the backend may stay silent from now on; 0 means no limit. Any activity on the socket restarts the time. */
   limitSilence(ms: number): void {
     this.#silence.limit(ms)
   }
 
-  /** To be called by the sweep. */
+  /** Closes the connection if it has been silent or idle for too long. The sweep calls this. */
   checkSilence(): void {
     if (this.#state === 'idle') {
       if (this.#silence.isRestOver()) this.#closeIdle()
@@ -165,7 +165,7 @@ export class BackendConnection {
     this.#socket.resume()
   }
 
-  /** Makes it idle, for at most this long. */
+  /** Makes the connection idle, for at most this long. */
   rest(ms: number): void {
     this.#user = undefined
     this.#state = 'idle'
@@ -174,7 +174,7 @@ export class BackendConnection {
     this.resume()
   }
 
-  /** Ends it at once. The user hears nothing more. */
+  /** Closes the connection at once. The user gets no further callback. */
   destroy(): void {
     this.#user = undefined
     this.#state = 'closed'
@@ -201,7 +201,7 @@ export class BackendConnection {
     return hasRoom
   }
 
-  /** A large body is in memory that was claimed for it: while a slow backend takes it, there is no second one. */
+  /** A large body lies in memory that was claimed for it. It is not copied, because a slow backend would keep that second copy alive for long. */
   #writeLarge(head: string, body: Buffer): void {
     this.#socket.cork()
     this.#socket.write(head, 'latin1')
@@ -220,20 +220,20 @@ export class BackendConnection {
     }
   }
 
-  /** The bytes are those of one read: what is needed beyond the call is copied. */
+  /** `bytes` may be the shared read buffer, so whatever is needed after this call must be copied. */
   #read(bytes: Buffer, length: number): void {
     if (this.#state === 'connecting' || this.#state === 'closed') return
-    if (this.#state === 'idle') return this.#closeIdle() // a backend that talks before it is asked is out of step
+    if (this.#state === 'idle') return this.#closeIdle() // a backend that sends bytes before it gets a request is out of sync
     const user = this.#user
     if (user === undefined) return
     this.#silence.heard()
     try {
       const unread = this.#reader.push(bytes, 0, length)
-      if (this.#user !== user) return // it gave the connection up meanwhile
+      if (this.#user !== user) return // the user gave up the connection during the call
       if (this.#reader.isDone) this.#done(unread === 0)
       else if (this.#reader.isUpgraded) this.#handOver(Buffer.from(bytes.subarray(length - unread, length)))
       else {
-        // When the backend ends such a response, a write tells how it ended: our side must still be open then.
+        // Only a write can tell how a response that ends with its connection has ended (see #askHowItEnded), so our side must still be open then.
         if (this.#reader.isWholeAtClose) this.#socket.allowHalfOpen = true
         user.onQuiet()
       }
@@ -242,7 +242,7 @@ export class BackendConnection {
     }
   }
 
-  /** Distinguishes malformed bytes of the backend from faults of our own. What a listener throws would end the worker. */
+  /** Tells malformed responses from errors of our own code. Errors are caught here because one that escapes a socket listener would end the worker. */
   #break(user: ConnectionUser, error: unknown): void {
     if (error instanceof InvalidResponse) return this.#fail(exchangeFailure(error))
     this.destroy()
@@ -259,12 +259,13 @@ export class BackendConnection {
   }
 
   /**
-   * Libuv takes a reset that arrives with the last bytes for their end. A write tells: it fails with ECONNRESET on a connection that
-   * was reset, and with EPIPE on one that was reset after its end. Servers skip an empty line before a request (RFC 9112 2.2).
+   * libuv reports a reset that arrives with the last bytes as an ordinary end. A write reveals it: the write fails with ECONNRESET if the
+   * connection was reset, and with EPIPE if it was reset after an orderly end. The write is an empty line, which servers skip before a request (RFC
+   * 9112 2.2).
    */
   #askHowItEnded(user: ConnectionUser): void {
     if (user.isSent) this.#socket.write('\r\n')
-    // By then a write that was under way has failed, if it does.
+    // By then a pending write has failed, if it is going to.
     setImmediate(() => {
       if (this.#user !== user) return
       const { failure } = this.#refusedWrites
@@ -312,7 +313,7 @@ export class BackendConnection {
     if (this.#state === 'closed') return
     if (this.#state === 'idle') return this.#closeIdle()
     const user = this.#user
-    // The state is left for the user to see: whether it was still connecting.
+    // The state changes only after the callback, because the user checks isConnecting to decide on a retry.
     this.#user = undefined
     this.#socket.destroy()
     try {
@@ -335,15 +336,15 @@ function sendWaitingHead(connection: BackendConnection): void {
 }
 
 const NO_BYTES = Buffer.alloc(0)
-/** A body that is larger is not copied to leave in one write with its head. */
+/** A larger body is written separately instead of being copied into one write with its head. */
 const MAX_COPIED_BYTES = 64 * 1024
 
-/** As much as a backend sends at once in the best case. Every read of every connection uses it. */
+/** Buffer for every read of every connection, as large as the most that a backend sends at once. */
 const READ_BUFFER = newReadBuffer(64 * 1024)
 
 /**
- * Connects to the backend. `onRead` gets what is read, in a buffer that all connections share, with no buffer, stream event or copy for each
- * read; with TLS, and without `onRead`, reads come as 'data'.
+ * Connects to the backend. `onRead` gets each read in a buffer that all connections share, which saves a buffer, a stream event and a copy per
+ * read. With TLS, or without `onRead`, reads arrive as 'data' events.
  */
 function openSocket(url: URL, onRead: ((bytes: Buffer, length: number) => void) | undefined): Socket {
   const host = url.hostname.replace(/^\[|\]$/g, '')

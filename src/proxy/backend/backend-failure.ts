@@ -3,7 +3,7 @@ import { InvalidResponse } from './response-head.ts'
 
 export type FailureReason = 'backend_refused' | 'backend_timeout' | 'backend_reset' | 'backend_invalid' | 'backend_busy'
 
-/** Why the backend gave no response, or not a whole one. */
+/** The reason why the backend sent no response, or not a complete one. */
 export class BackendFailure extends Error {
   readonly code: FailureReason
 
@@ -13,19 +13,19 @@ export class BackendFailure extends Error {
   }
 }
 
-/** A failure before the connection was there. */
+/** Describes an error that occurred before the connection was established. */
 export function connectFailure(error: NodeJS.ErrnoException): BackendFailure {
   const isTimeout = error.code === 'ETIMEDOUT' || error.code === 'ERR_SOCKET_CONNECTION_TIMEOUT'
   return new BackendFailure(isTimeout ? 'backend_timeout' : 'backend_refused', `the connection failed: ${describe(error)}`, error)
 }
 
-/** A failure on a connection that was there. */
+/** Describes an error on an established connection. */
 export function exchangeFailure(error: unknown): BackendFailure {
   if (error instanceof InvalidResponse) return new BackendFailure('backend_invalid', error.message, error)
   return new BackendFailure('backend_reset', `the connection broke: ${describe(error as NodeJS.ErrnoException)}`, error)
 }
 
-/** Several addresses may have been tried: each has an error of its own. */
+/** If several addresses were tried, each has an error of its own. */
 function describe(error: NodeJS.ErrnoException): string {
   const { errors } = error as { errors?: readonly Error[] }
   return errors === undefined ? error.message : errors.map(({ message }) => message).join(', ')
@@ -34,15 +34,14 @@ function describe(error: NodeJS.ErrnoException): string {
 type Written = (error?: Error | null) => void
 
 /**
- * Keeps a socket readable after a write that failed because the other side is gone. Node would destroy it, and with it what the other side
- * sent before it closed, such as a 413 in the middle of an upload. What there is to read is followed by an end or an error,
- * so nobody waits in vain.
+ * Keeps a socket readable after a write fails because the peer is gone. Node would destroy the socket and lose what the peer sent before it closed,
+ * such as a 413 in the middle of an upload. The remaining bytes are followed by an end or an error, so nobody waits in vain.
  */
 export class RefusedWrites {
-  /** The first of them. ECONNRESET: the connection was reset. EPIPE: the other side had ended its side in order before. */
+  /** Error of the first write that failed. ECONNRESET means that the connection was reset, EPIPE that the peer had closed its side in order before. */
   failure: NodeJS.ErrnoException | undefined
   readonly #socket: Socket
-  /** What Node last asked to be told of a write, and what is told in its place. It is the same for all writes of a socket. */
+  /** The last write callback that Node passed, and the one that replaces it. Node passes the same one for all writes of a socket. */
   #written: Written | undefined
   #tolerant: Written = () => {}
 
@@ -53,7 +52,7 @@ export class RefusedWrites {
     if (_writev) socket._writev = (chunks, written) => _writev.call(socket, chunks, this.#tolerate(written))
   }
 
-  /** From here on the socket is an ordinary one. */
+  /** Restores the socket's ordinary behaviour. */
   stop(): void {
     Reflect.deleteProperty(this.#socket, '_write')
     Reflect.deleteProperty(this.#socket, '_writev')

@@ -13,34 +13,34 @@ export interface BackendOptions {
 }
 
 export interface BackendListener extends QueueListener {
-  /** So many connections are open; called whenever that changes. */
+  /** Called with the number of open connections whenever it changes. */
   onOpenConnections(count: number): void
 }
 
-/** Backends close idle connections, and a request on its way then is lost: ours go first. */
+/** Backends close idle connections, and a request that is on its way at that moment is lost, so we close ours first. */
 const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
-/** How often a worker looks whether others have given up a connection, or want one. */
+/** How often a worker checks whether others have freed a slot or want one. */
 const LOOK_MS = 50
-/** A slot that is handed over stays free until the other worker checks. */
+/** How long a worker leaves a freed slot to the others: until their next check has surely come. */
 const HAND_OVER_MS = 2 * LOOK_MS
-/** How many turns workers take within the time that a request may wait: often enough for requests of other workers, rarely enough to cost little. */
+/** Number of turns within the time that a request may wait: often enough for requests of other workers, rarely enough to cost little. */
 const TURNS = 4
 
-/** A call on its way to a connection. */
+/** A call that needs a connection. */
 export interface ConnectionSeeker extends ConnectionUser {
-  /** No other request may have used the connection. */
+  /** The connection must be new: no other request may have used it. */
   readonly needsFresh: boolean
-  /** The connection may become a WebSocket's. */
+  /** The connection may become a WebSocket tunnel. */
   readonly isUpgrade: boolean
   onGiven(connection: BackendConnection): void
-  /** No connection became free in time. */
+  /** No connection became free in time, or too many calls wait for one already. */
   onNoRoom(detail: string): void
 }
 
 /**
- * Where allowed requests go. Connections are used again, the youngest first, so that those that are not needed die. Idle ones
- * and WebSockets take slots too; when all slots are taken, requests wait.
+ * The connections to the backend. The one that was used last is reused first, so that surplus ones expire. Idle connections and WebSockets occupy
+ * slots too; when all slots are taken, requests wait.
  */
 export class Backend {
   readonly options: BackendOptions
@@ -52,9 +52,9 @@ export class Backend {
   readonly #sweep: SilenceSweep
   readonly #connectionParts: BackendConnectionParts
   #looking: NodeJS.Timeout | undefined
-  /** Until then the slots that others wait for are left to them. */
+  /** Until this time, the worker takes no slot while other workers wait for one. */
   #abstainUntilMs = 0
-  /** Until then this worker keeps its slots, although another one is owed some. */
+  /** Until this time, the worker keeps its slots even if it owes some to another worker. */
   #turnEndsMs = 0
   #isServingQueue = false
   #isClosed = false
@@ -76,7 +76,7 @@ export class Backend {
     })
   }
 
-  /** Ends all connections. */
+  /** Closes all connections but tunnels. No callbacks follow, not even for waiting calls. */
   close(): void {
     this.#isClosed = true
     clearInterval(this.#looking)
@@ -85,20 +85,20 @@ export class Backend {
     for (const connection of [...this.#open]) this.drop(connection)
   }
 
-  /** Gives the call a connection: now, or when there is one. One that was used before comes ready to be written to. */
+  /** Gives the call a connection, now or as soon as one is free. A reused connection may be written to at once. */
   connect(call: ConnectionSeeker): void {
-    // Whoever waits longer is served first.
+    // Calls that already wait are served first.
     if (this.#queue.first === undefined && this.#give(call)) return
     this.#queue.add(call)
     this.#look()
   }
 
-  /** The call does not wait for a connection any more. */
+  /** Removes a call that no longer wants a connection. */
   cancel(call: ConnectionSeeker): void {
     this.#queue.remove(call)
   }
 
-  /** Keeps a connection for the next request. */
+  /** Keeps a connection for the next request, unless another worker is owed its slot or the backend will soon close it. */
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
     if (this.#isClosed || restMs <= 0) return this.drop(connection)
@@ -109,11 +109,11 @@ export class Backend {
     this.#serveQueueSoon()
   }
 
-  /** The connection is a WebSocket's from now on, and keeps its slot until that closes. */
+  /** Turns the connection into a WebSocket tunnel, which keeps its slot until the socket closes. */
   becomeTunnel(connection: BackendConnection, socket: Socket): void {
     this.#open.delete(connection)
     this.#listener.onOpenConnections(this.#open.size)
-    socket.once('close', () => this.#leavePlace())
+    socket.once('close', () => this.#freeSlot())
   }
 
   drop(connection: BackendConnection): void {
@@ -122,7 +122,7 @@ export class Backend {
     if (at >= 0) this.#idle.splice(at, 1)
     if (!this.#open.delete(connection)) return
     this.#listener.onOpenConnections(this.#open.size)
-    this.#leavePlace()
+    this.#freeSlot()
   }
 
   #give(call: ConnectionSeeker): boolean {
@@ -132,8 +132,8 @@ export class Backend {
       call.onGiven(idle)
       return true
     }
-    if (!this.#takePlace()) return false
-    // A first slot would otherwise be owed to another worker again after one request.
+    if (!this.#takeSlot()) return false
+    // Without a turn, this first slot would be owed to another worker again after one request.
     if (this.#open.size === 0) this.#beginTurn(performance.now())
     this.#sweep.start()
     const connection = new BackendConnection(this.#connectionParts, call, call.isUpgrade)
@@ -143,13 +143,13 @@ export class Backend {
     return true
   }
 
-  /** Returns whether there is a connection. */
+  /** Returns whether any connection is open. */
   #checkSilence(): boolean {
     for (const connection of this.#open) connection.checkSilence()
     return this.#open.size > 0
   }
 
-  /** A worker whose own queue never ends would keep its slots for good, and those who wait in another would get none. */
+  /** Without turns, a worker whose queue never empties would keep its slots forever, and requests that wait in other workers would get none. */
   #isTurnOver(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#turnEndsMs) return false
@@ -162,7 +162,7 @@ export class Backend {
     this.#turnEndsMs = nowMs + Math.max(this.options.queueMs / TURNS, HAND_OVER_MS)
   }
 
-  #takePlace(): boolean {
+  #takeSlot(): boolean {
     if (performance.now() < this.#abstainUntilMs && this.#slots.isWantedElsewhere) return false
     if (this.#slots.take()) return true
     const [oldest] = this.#idle
@@ -171,12 +171,12 @@ export class Backend {
     return this.#slots.take()
   }
 
-  #leavePlace(): void {
+  #freeSlot(): void {
     this.#slots.giveBack()
     this.#serveQueueSoon()
   }
 
-  /** In a turn of its own: whoever gives a connection up is in the middle of something. */
+  /** Serves the queue in a later turn of the event loop, because the caller is in the middle of giving up a connection. */
   #serveQueueSoon(): void {
     if (this.#isServingQueue || this.#queue.first === undefined) return
     this.#isServingQueue = true
@@ -193,7 +193,7 @@ export class Backend {
     }
   }
 
-  /** Workers do not notify each other: this one checks, as long as it matters to it. */
+  /** Workers do not notify each other, so each one polls while it has waiting calls or idle connections. */
   #look(): void {
     this.#looking ??= setInterval(() => {
       this.#serveQueue()
@@ -207,18 +207,17 @@ export class Backend {
   }
 }
 
-/** Beyond this a wait within any useful time is unlikely, and what waits holds memory. */
+/** With more calls in the queue, a new one is unlikely to be served in time, and waiting calls hold memory. */
 const MAX_WAITING = 1000
 
-/** What a queue reports. */
 interface QueueListener {
-  /** So many requests wait for a connection. */
+  /** Called with the number of requests that wait for a connection whenever it changes. */
   onQueueLength(count: number): void
-  /** A request waited so long for the connection that it got. */
+  /** Called with the time that a request waited for the connection it got. */
   onQueueWait(seconds: number): void
 }
 
-interface Place {
+interface QueueEntry {
   readonly timer: NodeJS.Timeout
   readonly sinceMs: number
 }
@@ -227,8 +226,8 @@ interface Place {
 export class ConnectionQueue<Seeker extends { onNoRoom(detail: string): void }> {
   readonly #waitMs: number
   readonly #listener: QueueListener
-  readonly #waiting = new Map<Seeker, Place>()
-  /** Refused already, because the queue is full; they are told in a later turn. */
+  readonly #waiting = new Map<Seeker, QueueEntry>()
+  /** Calls that were refused because the queue is full. They are notified in a later turn of the event loop. */
   readonly #refused = new Map<Seeker, NodeJS.Timeout>()
 
   constructor(waitMs: number, listener: QueueListener) {
@@ -257,19 +256,19 @@ export class ConnectionQueue<Seeker extends { onNoRoom(detail: string): void }> 
     this.#listener.onQueueLength(this.#waiting.size)
   }
 
-  /** It has its connection. */
+  /** To be called when the call got its connection. */
   serve(seeker: Seeker): void {
     this.#listener.onQueueWait((performance.now() - this.#waiting.get(seeker)!.sinceMs) / 1000)
     this.remove(seeker)
   }
 
-  /** It does not need one any more. */
+  /** To be called when the call no longer needs a connection. */
   remove(seeker: Seeker): void {
     clearTimeout(this.#refused.get(seeker))
     this.#refused.delete(seeker)
-    const place = this.#waiting.get(seeker)
-    if (place === undefined) return
-    clearTimeout(place.timer)
+    const entry = this.#waiting.get(seeker)
+    if (entry === undefined) return
+    clearTimeout(entry.timer)
     this.#waiting.delete(seeker)
     this.#listener.onQueueLength(this.#waiting.size)
   }

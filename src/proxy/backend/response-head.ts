@@ -1,7 +1,7 @@
 import { type FieldName, fieldName } from '../../http1/field-name.ts'
 import { hasMember, headerValue } from '../../http1/header-fields.ts'
 
-/** What came is no HTTP/1.1 response. */
+/** The backend sent something that is not a valid HTTP/1 response. */
 export class InvalidResponse extends Error {
   readonly code = 'EDGE_INVALID_RESPONSE'
 }
@@ -10,11 +10,11 @@ export interface ResponseHead {
   readonly version: '1.0' | '1.1'
   readonly status: number
   readonly reason: string
-  /** Names and values in turn, as they came. */
+  /** Names and values in turn, as received. */
   readonly fields: readonly string[]
-  /** What is known of them by their names, one for each. */
+  /** Properties of each field that follow from its name, in the same order. */
   readonly names: readonly FieldName[]
-  /** The lines of all fields, line ends included, where each is written as `Name: value`. */
+  /** All field lines with their line ends; undefined unless each is written as `Name: value`. */
   readonly lines: string | undefined
   /** The values of Connection, joined by commas. */
   readonly connection: string
@@ -22,9 +22,9 @@ export interface ResponseHead {
   readonly contentLength: number | undefined
   readonly hasDisposition: boolean
   readonly isEventStream: boolean
-  /** The connection may be used again. */
+  /** The connection may be reused after this response. */
   readonly keepsAlive: boolean
-  /** How long the backend says that it keeps an idle connection. */
+  /** How long the backend keeps an idle connection open, as its Keep-Alive field says. */
   readonly keepAliveMs: number | undefined
 }
 
@@ -33,16 +33,16 @@ export function hasBody(method: string, status: number): boolean {
   return method !== 'HEAD' && status !== 204 && status !== 304
 }
 
-/** A control character, or half a line end. */
+/** Matches a control character or half a line end. */
 const BAD_TEXT = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
-/** RFC 9110 5.5: characters of a value. */
+/** RFC 9110 5.5: characters that a field value may have. */
 const IS_VALUE = Uint8Array.from({ length: 256 }, (_, code) => Number(code === 0x09 || (code >= 0x20 && code !== 0x7f)))
 
 const CR = 0x0d
 const LF = 0x0a
 const SPACE = 0x20
 
-/** Reads a head, which ends before the blank line. */
+/** Parses a head. `end` is the end of its last line, before the blank line. */
 export function parseHead(text: string, end = text.length): ResponseHead {
   const from = text.indexOf('\n') + 1
   const version = from > 0 ? versionOf(text, from - 2) : undefined
@@ -70,10 +70,10 @@ export function parseHead(text: string, end = text.length): ResponseHead {
   }
 }
 
-/** Behind `HTTP/1.1` and a space. */
+/** Position of the status, after `HTTP/1.1` and a space. */
 const STATUS_AT = 9
 
-/** RFC 9112 4: a version, a status of three digits, and a reason, which may be missing. */
+/** Checks a status line (RFC 9112 4): a version, a status of three digits and an optional reason. Returns undefined if it is malformed. */
 function versionOf(text: string, end: number): '1.0' | '1.1' | undefined {
   const minor = text.charCodeAt(7) - 0x30
   if ((minor !== 0 && minor !== 1) || !text.startsWith('HTTP/1.') || text.charCodeAt(8) !== SPACE) return undefined
@@ -93,7 +93,7 @@ export function parseTrailers(text: string): string[] {
   return parseFields(text, 0, text.length, [])
 }
 
-/** Reads lines of a head or of trailers. Their names are added to `names`. */
+/** Reads the field lines of a head or of trailers, and adds their names to `names`. */
 function parseFields(text: string, from: number, to: number, names: FieldName[]): string[] {
   const fields: string[] = []
   for (let start = from; start < to; ) {
@@ -121,7 +121,7 @@ function endOfValue(text: string, from: number): number {
   return at
 }
 
-/** Whether each line is written as `Name: value`, with this space and no other around the value. */
+/** Whether each line is written as `Name: value`, with exactly this one space around the value. */
 function areSpaced(text: string, from: number, fields: readonly string[]): boolean {
   let at = from
   for (let i = 0; i < fields.length; i += 2) {
@@ -144,7 +144,7 @@ function isSpace(code: number): boolean {
 
 type Framing = Pick<ResponseHead, 'connection' | 'isChunked' | 'contentLength' | 'hasDisposition' | 'keepsAlive' | 'keepAliveMs'>
 
-/** RFC 9112 6.3: where the body ends, and what becomes of the connection. */
+/** Determines where the body ends (RFC 9112 6.3) and whether the connection can be reused. */
 function framing(fields: readonly string[], names: readonly FieldName[], isHttp11: boolean): Framing {
   let connection = ''
   let isChunked = false

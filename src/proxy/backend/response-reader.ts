@@ -2,26 +2,26 @@ import { HEX_VALUES } from '../../http1/characters.ts'
 import { RecentHead } from '../../http1/head-fields.ts'
 import { hasBody, InvalidResponse, parseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
-/** Whoever waits for a response. */
+/** Receives a response as it is read. */
 export interface ResponseSink {
-  /** A 1xx response, which another follows. */
+  /** A 1xx response has arrived; another response follows. */
   onInterim(head: ResponseHead): void
   onHead(head: ResponseHead): void
   /**
-   * Asked once, when the first chunks of a response are here: whether `onData` is to get its chunks with their frames, as they came, all but the
-   * last one.
+   * Returns whether `onData` should get the chunks with their framing, as received, all but the last one. Called once, when the first chunks of a
+   * response have arrived.
    */
   relaysChunks(): boolean
-  /** The bytes may be in a buffer that the next read overwrites: what is needed beyond the call is copied. */
+  /** The bytes may lie in a buffer that the next read overwrites, so whatever is needed after the call must be copied. */
   onData(bytes: Buffer): void
   /** Names and values of the trailers in turn. */
   onEnd(trailers: readonly string[]): void
 }
 
-/** As much as common servers send. */
+/** Enough for the heads that common servers send. */
 const MAX_HEAD_BYTES = 64 * 1024
 const MAX_CHUNK_LINE_BYTES = 4096
-/** A size line that is relayed as it came has no more digits. */
+/** A size line with more digits is not relayed as received. */
 const MAX_BARE_DIGITS = 8
 const MAX_INTERIM_RESPONSES = 100
 const CR = 0x0d
@@ -31,35 +31,32 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const NO_BYTES = Buffer.alloc(0)
 const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
-/** Of all connections: they are those of one backend. */
+/** The last head on any connection: all of them lead to the same backend. */
 const RECENT = new RecentHead<ResponseHead>()
 /** More bytes are needed. */
 const INCOMPLETE = -1
 
 type State = 'idle' | 'head' | 'length' | 'close' | 'chunk_size' | 'chunk_data' | 'chunk_end' | 'trailers' | 'upgraded'
 
-/**
- * Reads one response after the other from the bytes of a connection (RFC 9112). Strict: where two readers could disagree
- * about where a response ends, it throws.
- */
+/** Reads one response after the other from the bytes of a connection (RFC 9112). It throws wherever two readers could disagree about where a response ends. */
 export class ResponseReader {
   #state: State = 'idle'
   #method = ''
   #isUpgradeAsked = false
   #sink: ResponseSink | undefined
   #interimCount = 0
-  /** Bytes of a head, a size or a trailer that is not complete yet: so many of a buffer that has room for more. */
+  /** Start of an incomplete head, chunk frame or trailer section: the first `#heldBytes` bytes of a buffer with room for more. */
   #held: Buffer = NO_BYTES
   #heldBytes = 0
-  /** As many of them were searched for the end: none is copied or searched again for each that comes, or one byte a read would take quadratic time. */
+  /** How many held bytes were already searched for the end. Searching them again at each read would take quadratic time if bytes came one by one. */
   #searched = 0
-  /** Of the body, or of the chunk at hand. */
+  /** Bytes still to come of the body or of the current chunk. */
   #remaining = 0
-  /** Undefined until the first chunks are here. */
+  /** The sink's choice; undefined until the first chunks have arrived. */
   #relaysChunks: boolean | undefined
-  /** Where the frames begin that were checked and not handed over yet. */
+  /** Where the frames begin that were checked but not delivered yet. */
   #runStart = 0
-  /** There are chunks among them. */
+  /** At least one chunk of the response has begun. */
   #hasChunks = false
 
   begin(method: string, isUpgradeAsked: boolean, sink: ResponseSink): void {
@@ -74,8 +71,8 @@ export class ResponseReader {
   }
 
   /**
-   * Reads what it can of these bytes. Returns how many of them are behind the response's end: none, unless the backend sends out of turn or was
-   * upgraded.
+   * Reads as much of these bytes as it can. Returns how many of them follow the end of the response: 0, unless the backend sends out of turn or the
+   * connection was upgraded.
    */
   push(bytes: Buffer, from: number, to: number): number {
     if (this.#heldBytes === 0) return this.#readAll(bytes, from, to)
@@ -84,14 +81,14 @@ export class ResponseReader {
     return next === to || this.#isOver ? unread + to - next : this.push(bytes, next, to)
   }
 
-  /** The connection has ended. Returns whether the response is whole. */
+  /** To be called when the connection has ended. Returns whether the response is complete. */
   finish(): boolean {
     if (this.#state !== 'close') return this.#state === 'idle'
     this.#end(NO_TRAILERS)
     return true
   }
 
-  /** A response began: some of its bytes were read. */
+  /** Some bytes of the response have arrived. */
   get hasBegun(): boolean {
     return this.#state !== 'head' || this.#heldBytes > 0 || this.#interimCount > 0
   }
@@ -101,7 +98,7 @@ export class ResponseReader {
     return this.#state === 'idle'
   }
 
-  /** The response has no end but that of its connection. */
+  /** The response ends only when its connection does. */
   get isWholeAtClose(): boolean {
     return this.#state === 'close'
   }
@@ -110,7 +107,7 @@ export class ResponseReader {
     return this.#state === 'upgraded'
   }
 
-  /** A chunk was relayed in part: what follows would be taken for the rest of it. */
+  /** Part of a chunk has been relayed, so the client would take anything written now for the rest of that chunk. */
   get isInsideRelayedChunk(): boolean {
     return this.#relaysChunks === true && (this.#state === 'chunk_data' || this.#state === 'chunk_end')
   }
@@ -119,7 +116,7 @@ export class ResponseReader {
     return this.#state === 'idle' || this.#state === 'upgraded'
   }
 
-  /** Returns how many bytes are behind the end. */
+  /** Returns how many bytes follow the end of the response. */
   #readAll(bytes: Buffer, from: number, to: number): number {
     let at = from
     this.#runStart = from
@@ -145,8 +142,8 @@ export class ResponseReader {
   }
 
   /**
-   * The first chunks that arrived together were checked, and are read again as their sink wants them. So nothing is
-   * sent of a response whose first chunks are malformed.
+   * Asks the sink how it wants the chunks, once those that arrived first have been checked, and reads them again in that way. So nothing of a
+   * response is sent if its first chunks are malformed.
    */
   #decide(bytes: Buffer, to: number): number {
     this.#relaysChunks = this.#sink!.relaysChunks()
@@ -162,7 +159,7 @@ export class ResponseReader {
     this.#held = held
   }
 
-  /** Adds to what is held, of a size line no more than its end. Returns how many bytes that were. */
+  /** Appends bytes to the held ones, but none beyond the end of a chunk frame. Returns how many were appended. */
   #take(bytes: Buffer, from: number, to: number): number {
     if (this.#state === 'chunk_end') to = from + 1
     else if (this.#state === 'chunk_size') to = Math.min(indexOf(bytes, LF, from, to) + 1, to)
@@ -183,7 +180,7 @@ export class ResponseReader {
     this.#searched = 0
   }
 
-  /** Takes one step from here on. Returns where the next begins, or INCOMPLETE. */
+  /** Reads the next element. Returns where the one after it begins, or INCOMPLETE. */
   #read(bytes: Buffer, at: number, to: number): number {
     switch (this.#state) {
       case 'head':
@@ -219,7 +216,7 @@ export class ResponseReader {
     return this.#takeHead(head, at + text.length)
   }
 
-  /** Returns where the head ends, which is given. */
+  /** Handles a complete head. Returns `end`. */
   #takeHead(head: ResponseHead, end: number): number {
     if (head.status === 101) this.#upgrade(head)
     else if (head.status < 200) {
@@ -230,7 +227,7 @@ export class ResponseReader {
     return end
   }
 
-  /** -1 where it is not there yet. */
+  /** Returns -1 if the end has not arrived yet. */
   #findHeadEnd(bytes: Buffer, at: number, to: number): number {
     const end = part(bytes, 0, to).indexOf(HEAD_END, at + Math.max(0, this.#searched - HEAD_END.length + 1))
     if (end < 0) this.#searched = to - at
@@ -257,7 +254,7 @@ export class ResponseReader {
   #readData(bytes: Buffer, at: number, to: number): number {
     const end = Math.min(to, at + this.#remaining)
     this.#remaining -= end - at
-    // Of chunks that are relayed, this is a part; of the first, nobody knows yet.
+    // Relayed chunks are delivered with their frames (#relay), and the first chunks only when the sink was asked (#decide).
     if (this.#state === 'length' || this.#relaysChunks === false) this.#sink!.onData(part(bytes, at, end))
     if (this.#remaining === 0) {
       if (this.#state === 'chunk_data') this.#state = 'chunk_end'
@@ -279,7 +276,7 @@ export class ResponseReader {
     return isBare ? this.#beginChunk(bytes, at, i + 2, size, true) : this.#readOddSize(bytes, at, to)
   }
 
-  /** A size that is not complete, or has an extension. */
+  /** Reads a size line that is incomplete, has an extension, or has more than MAX_BARE_DIGITS digits. */
   #readOddSize(bytes: Buffer, at: number, to: number): number {
     const end = indexOf(bytes, LF, at + this.#searched, to)
     if (end - at > MAX_CHUNK_LINE_BYTES) throw new InvalidResponse('a chunk size is too long')
@@ -287,7 +284,7 @@ export class ResponseReader {
       this.#searched = to - at
       return INCOMPLETE
     }
-    // RFC 9112 7.1: extensions that nobody knows are ignored
+    // RFC 9112 7.1.1: unrecognised extensions are ignored
     const [, size] = SIZE_LINE.exec(bytes.toString('latin1', at, end)) ?? []
     if (size === undefined) throw new InvalidResponse('a chunk has no valid size')
     return this.#beginChunk(bytes, at, end + 1, Number.parseInt(size, 16), false)
@@ -300,14 +297,14 @@ export class ResponseReader {
     this.#state = size === 0 ? 'trailers' : 'chunk_data'
     if (size > 0) this.#hasChunks = true
     if (!this.#relaysChunks || (isBare && size > 0)) return next
-    // The last chunk is not relayed, and no other spelling of a size than the plain one.
+    // The last chunk is not relayed, and a size in any spelling but the bare one is rewritten.
     this.#relay(bytes, at)
     if (size > 0) this.#sink!.onData(Buffer.from(`${size.toString(16)}\r\n`, 'latin1'))
     this.#runStart = next
     return next
   }
 
-  /** Hands over the frames that were checked, up to this place. */
+  /** Delivers the checked frames up to this position. */
   #relay(bytes: Buffer, to: number): void {
     const from = this.#runStart
     this.#runStart = to
@@ -342,13 +339,13 @@ function part(bytes: Buffer, from: number, to: number): Buffer {
   return from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to)
 }
 
-/** The next place of the byte, or `to`. Bytes from `to` on are old. */
+/** Returns the next position of the byte, or `to`. Bytes from `to` on are left over from earlier reads. */
 function indexOf(bytes: Buffer, byte: number, from: number, to: number): number {
   for (let at = from; at < to; at++) if (bytes[at] === byte) return at
   return to
 }
 
-/** Refuses an incomplete head that cannot become HTTP at once, instead of waiting for the timeout. The first `searched` bytes were checked before. */
+/** Throws at once if an incomplete head can never become valid, instead of waiting for the timeout. The first `searched` bytes were checked before. */
 function refuseEarly(bytes: Buffer, at: number, to: number, searched: number): void {
   const start = bytes.toString('latin1', at, Math.min(to, at + 5))
   if (!'HTTP/'.startsWith(start)) throw new InvalidResponse('it does not begin with HTTP/')

@@ -1,14 +1,11 @@
 import type { Socket } from 'node:net'
 
-/** How often it checks within the shortest limit. */
+/** Number of checks within the shortest limit. */
 const SWEEPS = 10
 const MIN_INTERVAL_MS = 5
 const MAX_INTERVAL_MS = 200
 
-/**
- * Checks all connections at intervals, instead of a timer for each. Its clocks advance only with each check, so noting a time costs
- * nothing.
- */
+/** Checks all connections at intervals, so that they need no timers of their own. Its clocks advance only at each check, so noting a time costs nothing. */
 export class SilenceSweep {
   readonly #intervalMs: number
   readonly #maxStepMs: number
@@ -16,7 +13,7 @@ export class SilenceSweep {
   readonly #look: () => boolean
   #timer: NodeJS.Timeout | undefined
   nowMs = 0
-  /** How long this thread was able to read. While it is blocked it reads nothing, which is no silence of the backend. */
+  /** How long this thread was able to read, in milliseconds. Time in which it was blocked does not count as the backend's silence. */
   listenedMs = 0
 
   constructor(shortestMs: number, look: () => boolean) {
@@ -25,7 +22,7 @@ export class SilenceSweep {
     this.#look = look
   }
 
-  /** To be called when there is something to watch. */
+  /** Starts the checks, which stop by themselves when nothing is left to watch. */
   start(): void {
     if (this.#timer !== undefined) return
     this.nowMs = performance.now()
@@ -37,7 +34,7 @@ export class SilenceSweep {
     this.#timer = undefined
   }
 
-  /** Whether it is at least this long since `listenedMs` was noted. May be true up to three checks late, never early. */
+  /** Whether at least `ms` have passed since `sinceMs`, a value of `listenedMs`. The answer may be up to three checks late, but never early. */
   isOver(sinceMs: number, ms: number): boolean {
     return this.listenedMs - sinceMs >= ms + this.#maxStepMs
   }
@@ -50,14 +47,14 @@ export class SilenceSweep {
   }
 }
 
-/** How long a connection may be silent, and since when it is, by the clocks of the sweep. */
+/** Watches for how long a connection has been silent, by the clocks of the sweep. */
 export class SilenceWatch {
   readonly #sweep: SilenceSweep
   readonly #socket: Socket
-  /** 0: as long as it likes. */
+  /** Limit for the silence; 0 means none. */
   #limitMs: number
   #sinceMs: number
-  /** How many bytes were not sent yet at the last check. */
+  /** Number of bytes that were unsent at the last check. */
   #unsentBytes = 0
 
   constructor(sweep: SilenceSweep, socket: Socket, limitMs: number) {
@@ -67,25 +64,25 @@ export class SilenceWatch {
     this.#sinceMs = sweep.listenedMs
   }
 
-  /** Something happened on the connection. */
+  /** To be called when something happened on the connection. */
   heard(): void {
     this.#sinceMs = this.#sweep.listenedMs
   }
 
-  /** 0: it may be silent for as long as it likes. */
+  /** Limits how long the connection may be silent; 0 means no limit. */
   limit(ms: number): void {
     if (ms === this.#limitMs) return
     this.#limitMs = ms
     this.heard()
   }
 
-  /** It is idle from now on, for no longer than this. */
+  /** Makes the connection idle from now on, for at most this long. */
   rest(ms: number): void {
     this.#limitMs = ms
     this.#sinceMs = this.#sweep.nowMs
   }
 
-  /** Some of what was written has to wait. */
+  /** To be called when some of the written bytes have to wait. */
   onUnsent(): void {
     this.#unsentBytes = unsentBytes(this.#socket)
   }
@@ -95,17 +92,17 @@ export class SilenceWatch {
     this.#unsentBytes = 0
   }
 
-  /** By the true time: the backend counts as well while this thread is held up. */
+  /** Uses the real time, because the backend's own timeout also runs while this thread is blocked. */
   isRestOver(): boolean {
     return this.#sweep.nowMs - this.#sinceMs >= this.#limitMs
   }
 
-  /** Of a connection that is not idle. */
+  /** Whether a connection that is in use has been silent for too long. */
   isTooLong(): boolean {
     return this.#limitMs > 0 && this.#sweep.isOver(this.#sinceMs, this.#limitMs) && !this.#isSending()
   }
 
-  /** Whether less waits to be sent than when that was last looked at: the backend is slow, and not silent. */
+  /** Whether fewer bytes are unsent than at the last check: then the backend is slow, but not silent. */
   #isSending(): boolean {
     const before = this.#unsentBytes
     this.#unsentBytes = unsentBytes(this.#socket)
@@ -115,7 +112,7 @@ export class SilenceWatch {
   }
 }
 
-/** What the system has not taken yet. Node reports the progress of a large write nowhere else. */
+/** Returns how many bytes the system has not taken yet. Node shows the progress of a large write nowhere else. */
 function unsentBytes(socket: Socket): number {
   const { _handle: handle } = socket as { _handle?: { readonly writeQueueSize?: number } | null }
   return handle?.writeQueueSize ?? socket.writableLength

@@ -2,17 +2,17 @@ import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import type { BodyMemory } from './body-memory.ts'
 import type { MemoryHolder, MemoryHolders, MemoryPart, Resized } from './memory-part.ts'
 
-/** How often a worker looks after its uploads, and hears of those that wait in other workers. */
+/** How often a worker checks its own uploads and whether uploads wait in other workers. */
 const LOOK_MS = 100
-/** How long a new upload waits for memory: longer than it takes to tell that one which stopped is slow. */
+/** How long a new upload waits for memory. This is longer than it takes to detect that a stalled upload is slow. */
 const MAX_WAIT_MS = 10_000
-/** More do not wait: each may have sent 64 KiB with its head, which are in memory already. */
+/** New uploads beyond this number do not wait: each may have sent 64 KiB with its head, which are in memory already. */
 const MAX_WAITING = 256
-/** Of one holder, for each of its shares: nobody takes all places from those who have memory left in theirs. */
+/** How many uploads of one holder may wait, per share that it has. So no holder can fill the queue and shut out those with memory left in their shares. */
 const MAX_WAITING_PER_SHARE = MAX_WAITING / 4
-/** No upload is judged before. */
+/** An upload is not judged until this long after it was last granted memory. */
 const FIRST_MS = 1000
-/** At its present pace, an upload that takes longer than this to bring as much as it holds is slow. */
+/** An upload is slow if, at its current pace, it would take longer than this to bring as many bytes as it has claimed. */
 const SLOW_MS = 60_000
 
 export interface BodyClaimsParts {
@@ -22,12 +22,12 @@ export interface BodyClaimsParts {
   readonly waitingUploads: Series
 }
 
-/** Who waits for memory: a new upload, unread, or one that has begun and needs more. */
+/** An upload that waits for memory: a new one, of which nothing was read, or one that has begun and needs more. */
 interface Waiting {
   readonly holders: MemoryHolders
-  /** What it has. */
+  /** The claim of an upload that has begun; undefined for a new one. */
   readonly claim: BodyClaim | undefined
-  /** Where it would be at best. */
+  /** The part of the memory that suits it best. */
   readonly part: MemoryPart
   readonly neededBytes: number
   readonly deadlineMs: number
@@ -37,15 +37,15 @@ interface Waiting {
 }
 
 /**
- * What this worker holds of the memory for bodies. Where memory is short, slow uploads are ended, the slowest of all workers first; where
- * somebody's share of it is, slow uploads of theirs. What becomes free goes to whoever needs least and has not used up its share.
+ * The memory for bodies that this worker holds. If memory is short, slow uploads are ended, the slowest of all workers first; if a holder's share
+ * is short, slow uploads of that holder. Freed memory goes to whoever needs the least and has not used up its share.
  */
 export class BodyClaims {
   readonly #parts: BodyClaimsParts
   readonly #uploads = new Set<BodyClaim>()
-  /** By what they need. */
+  /** Sorted by the bytes they need, the least first. */
   #waiting: Waiting[] = []
-  /** At the last look. */
+  /** Parts of the memory that were short at the last look. */
   readonly #shortParts = new Set<MemoryPart>()
   #timer: NodeJS.Timeout | undefined
 
@@ -53,13 +53,13 @@ export class BodyClaims {
     this.#parts = parts
   }
 
-  /** A claim for an upload that may begin at once. */
+  /** Returns a claim for an upload that may begin at once, or undefined if there is no room for it. */
   open(holders: MemoryHolders, bytes: number): BodyClaim | undefined {
     const claim = new BodyClaim(this, holders, this.#parts.memory.partsFor(bytes)[0]!)
     return this.grow(claim, bytes) === 'done' ? this.#begin(claim) : undefined
   }
 
-  /** A claim for an upload that waits for it; none when that takes too long. Returns how to call the wait off. */
+  /** Waits for a claim. `onDone` gets undefined if that takes too long, or if too many uploads wait already. Returns a function that cancels the wait. */
   wait(holders: MemoryHolders, bytes: number, onDone: (claim: BodyClaim | undefined) => void): () => void {
     if (this.#waiting.length >= MAX_WAITING || this.#hasManyWaiting(holders)) {
       onDone(undefined)
@@ -81,7 +81,7 @@ export class BodyClaims {
     return () => this.#forget((other) => other === waiting)
   }
 
-  /** Until then it brings nothing: one that waits for long is slow. */
+  /** Grows a claim as soon as there is room. Until then the upload brings nothing, so one that waits for long becomes slow. */
   growLater(claim: BodyClaim, toBytes: number, onGranted: () => void): void {
     const [part] = this.#parts.memory.partsFor(toBytes)
     this.#wait({
@@ -96,7 +96,7 @@ export class BodyClaims {
     })
   }
 
-  /** A body that outgrows the part for small ones moves to the rest. */
+  /** Grows a claim if there is room. A body that outgrows the part for small ones moves to the rest. */
   grow(claim: BodyClaim, toBytes: number): Resized {
     const { holders, part: from, bytes } = claim
     let outcome: Resized = 'no_room'
@@ -118,7 +118,7 @@ export class BodyClaims {
     this.#grantWaiting()
   }
 
-  /** It is no upload any more: all of it is there, or nobody wants it. */
+  /** To be called when the upload is over: the body is complete, or nobody wants it. */
   close(claim: BodyClaim): void {
     this.#uploads.delete(claim)
     this.#forget((waiting) => waiting.claim === claim)
@@ -141,8 +141,8 @@ export class BodyClaims {
   }
 
   #wait(waiting: Waiting): void {
-    const place = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
-    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, waiting)
+    const index = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
+    this.#waiting.splice(index < 0 ? this.#waiting.length : index, 0, waiting)
     waiting.part.wait(waiting.holders, waiting.neededBytes)
     this.#parts.waitingUploads.count = this.#waiting.length
     this.#lookOn()
@@ -164,7 +164,7 @@ export class BodyClaims {
     return over
   }
 
-  /** Who cannot have the least of what is needed, of a part that is full or of a share, cannot have more of it. */
+  /** Grants memory to those who need the least first. Where a part or a share has too little left for one upload, it has too little for the later ones. */
   #grantWaiting(): void {
     if (this.#waiting.length === 0) return
     const full = new Set<MemoryPart>()
@@ -178,13 +178,13 @@ export class BodyClaims {
       else {
         this.#forget((waiting) => waiting === next)
         next.onGranted()
-        // Whoever was called may have changed the list.
+        // The callback may have changed the list.
         i = 0
       }
     }
   }
 
-  /** A text for the part and all holders: any of them may be the one that has used up its share. */
+  /** Returns a key for the part and all holders together, because any of the holders may be the one that has used up its share. */
   #shareOf({ holders, part }: Waiting): string {
     return `${part === this.#parts.memory.small} ${holders.map(({ cells }) => cells)}`
   }
@@ -210,7 +210,7 @@ export class BodyClaims {
     for (const part of [small, rest]) part.want(this.#wantedBytes(part))
   }
 
-  /** What they wait for, without what is beyond their shares: nobody else's upload ends for that. */
+  /** Sums what the waiting uploads need, without what exceeds their shares: no upload of another holder is ended for that. */
   #wantedBytes(part: MemoryPart): number {
     const byHolder = new Map<number, number>()
     let wantedBytes = 0
@@ -232,13 +232,13 @@ export class BodyClaims {
     this.#endSlowest(part, others, nowMs)
   }
 
-  /** As many as it takes until there is enough for all that wait. Those of other workers that are slower are left to them. */
+  /** Ends as many uploads as it takes to have enough memory for all that wait. Slower uploads of other workers are left to those workers. */
   #endSlowest(part: MemoryPart, slow: readonly BodyClaim[], nowMs: number): void {
-    // From one look to the next, every worker has told of its slowest.
+    // Between two looks every worker announces its slowest upload, so nothing is ended unless memory was already short at the last look.
     const wasShort = this.#shortParts.has(part)
     if (part.shortBytes > 0) this.#shortParts.add(part)
     else this.#shortParts.delete(part)
-    /** Of uploads that were ended and pass on what they have. */
+    /** Bytes that ended uploads still hold, because what was read of them is passed on. */
     let soonFreeBytes = 0
     for (const claim of slow) {
       if (!part.compareSlowest(claim.broughtBytes(nowMs)) || !wasShort || part.shortBytes <= soonFreeBytes) return
@@ -251,12 +251,12 @@ export class BodyClaims {
   #end(claim: BodyClaim): void {
     this.close(claim)
     claim.onEnd()
-    // Who got what became free wants it no longer, and nobody else has to end for it.
+    // The freed memory may have been granted already, so less is wanted now, and no other upload has to end for it.
     this.#tellWanted()
   }
 }
 
-/** The memory of one body: for as long as it is read, and until it is released. */
+/** The memory of one body, from the start of its upload until it is released. */
 export class BodyClaim {
   readonly #claims: BodyClaims
   readonly #recent: RecentBytes
@@ -265,7 +265,7 @@ export class BodyClaim {
   #bytes = 0
   #grantedAtMs: number
   #lastAtMs: number
-  /** The upload must end: it is slow, and others wait for the memory. */
+  /** Called when the upload must end, because it is slow and others wait for memory. */
   onEnd: () => void = () => {}
 
   constructor(claims: BodyClaims, holders: MemoryHolders, part: MemoryPart) {
@@ -281,18 +281,18 @@ export class BodyClaim {
     return this.#bytes
   }
 
-  /** Where it is. */
+  /** The part of the memory that the claim belongs to. */
   get part(): MemoryPart {
     return this.#part
   }
 
-  /** So many bytes of the body have come. */
+  /** To be called when this many bytes of the body have arrived. */
   note(bytes: number): void {
     this.#lastAtMs = this.#claims.nowMs
     this.#recent.add(bytes, this.#lastAtMs)
   }
 
-  /** Returns whether there was room at once. */
+  /** Grows the claim to this size. Returns false if there is no room at present. */
   grow(bytes: number): boolean {
     return this.#claims.grow(this, bytes) === 'done'
   }
@@ -301,17 +301,17 @@ export class BodyClaim {
     this.#claims.growLater(this, bytes, onGranted)
   }
 
-  /** It has so much from now on. */
+  /** To be called when the claim has got another size. */
   noteResized(part: MemoryPart, bytes: number): void {
     const nowMs = this.#claims.nowMs
-    // A new one may have waited until now.
+    // A new claim may have waited until now.
     if (this.#bytes === 0) this.#lastAtMs = nowMs
     if (bytes > this.#bytes) this.#grantedAtMs = nowMs
     this.#part = part
     this.#bytes = bytes
   }
 
-  /** All of the body that will be read is there: its pace matters no more. */
+  /** To be called when all that will be read of the body has arrived. From then on its pace does not matter. */
   complete(bytes: number): void {
     this.#claims.close(this)
     if (bytes < this.#bytes) this.#claims.shrink(this, bytes)
@@ -336,17 +336,17 @@ export class BodyClaim {
   }
 }
 
-/** Who brought least; of two that brought the same, who has been silent for longer. */
+/** Sorts the slowest first: the upload that brought the fewest bytes lately or, if equal, that has been silent for longer. */
 function slower(a: BodyClaim, b: BodyClaim, nowMs: number): number {
   return a.broughtBytes(nowMs) - b.broughtBytes(nowMs) || a.lastAtMs - b.lastAtMs
 }
 
-/** The window. Of its oldest second all bytes count, so it may be up to a second longer. */
+/** Length of the window. All bytes of its oldest second count, so it may be up to a second longer. */
 export const RECENT_MS = 5000
 const SLOT_MS = 1000
 const SLOTS = RECENT_MS / SLOT_MS + 1
 
-/** How many bytes came in the last five seconds. */
+/** Counts the bytes that arrived in the last five seconds. */
 export class RecentBytes {
   readonly #counts = [0, 0, 0, 0, 0, 0]
   #slot: number

@@ -5,22 +5,22 @@ import { type Address, subjectText } from '../../text/address.ts'
 import type { Peer } from '../downstream.ts'
 import { cellsOf, forgetWorker, type MemoryHolder, type MemoryHolders, MemoryPart, partWords } from './memory-part.ts'
 
-/** Bodies of up to this size have a part of the memory for themselves. */
+/** Bodies of up to this size have a part of the memory to themselves. */
 const SMALL_BODY_BYTES = 64 * 1024
-/** Of all memory. */
+/** Fraction of the memory that is reserved for small bodies. */
 const SMALL_PART = 1 / 8
-/** Of a part. One caller has no more than this, or than one body where that is larger. */
+/** Fraction of a part that one caller may hold. A caller may always hold one body, even if that is larger. */
 const SHARE = 1 / 4
 
 export interface BodyMemoryOptions {
   readonly bodyMemoryBytes: number
-  /** Of one body. It always fits into the part that is not kept for small ones. */
+  /** Limit for one body, which always fits into the part that is not reserved for small ones. */
   readonly maxBodyBytes: number
-  /** Unknown to callers, so that they cannot aim at the cells of others. */
+  /** Hash key that callers do not know, so that they cannot aim at the cells of others. */
   readonly hashKey: readonly [number, number]
 }
 
-/** What the bodies that are read for token budgets hold, in all workers together: a part for small ones, and the rest for all. */
+/** The memory of bodies that are read for token budgets, in all workers together: one part for small bodies, and the rest for all. */
 export class BodyMemory {
   readonly small: MemoryPart
   readonly rest: MemoryPart
@@ -29,7 +29,7 @@ export class BodyMemory {
   readonly #hash: HalfSipHash
   readonly #subject = new SubjectWords()
 
-  /** Workers count from 1. */
+  /** Workers are numbered from 1. */
   constructor(buffer: SharedArrayBuffer, worker: number, options: BodyMemoryOptions) {
     const { bodyMemoryBytes, maxBodyBytes, hashKey } = options
     const smallBytes = smallPartBytes(bodyMemoryBytes, maxBodyBytes)
@@ -42,17 +42,17 @@ export class BodyMemory {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** What this worker holds. */
+  /** Number of bytes that this worker holds. */
   get ownBytes(): number {
     return this.small.ownBytes + this.rest.ownBytes
   }
 
-  /** Where a body of this size may be, the best place first. */
+  /** Returns the parts that a body of this size may be in, the best one first. */
   partsFor(bytes: number): readonly MemoryPart[] {
     return bytes <= SMALL_BODY_BYTES ? this.#smallFirst : this.#restOnly
   }
 
-  /** Whoever has this name, which is a list of texts. */
+  /** Returns the holder with this name, which is a list of strings. */
   holder(name: readonly string[], shares: number): MemoryHolder {
     const subject = this.#subject
     subject.clear()
@@ -66,12 +66,12 @@ export function newBodyMemoryBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer(2 * partWords(workers) * Int32Array.BYTES_PER_ELEMENT)
 }
 
-/** What a dead worker held is free. */
+/** Frees what a dead worker held. */
 export function forgetBodies(buffer: SharedArrayBuffer, worker: number): void {
   for (const words of partsOf(buffer)) forgetWorker(words, worker)
 }
 
-/** None where it would be less than one small body, or leave too little for one large body. */
+/** Returns 0 if the part would be too small for one small body, or would leave too little for one large body. */
 function smallPartBytes(maxBytes: number, maxBodyBytes: number): number {
   const bytes = Math.floor(Math.min(maxBytes * SMALL_PART, maxBytes - maxBodyBytes))
   return bytes < SMALL_BODY_BYTES ? 0 : bytes
@@ -83,13 +83,13 @@ function partsOf(buffer: SharedArrayBuffer): readonly [small: Int32Array, rest: 
   return [words.subarray(0, half), words.subarray(half)]
 }
 
-/** Of one address, whatever keys its requests have. */
+/** Shares of one address, whatever limit keys its requests have. */
 const ADDRESS_SHARES = 2
 
 /**
- * Whom a body's memory is counted for. `caller` has the limit keys of the rules that need the body, with their values; without any, the
- * client's address is the caller. Many keys are what a client says they are, and it may make up as many as it likes: so all bodies of its
- * address are bounded, too. Behind a proxy that does not say for whom it forwards, nobody knows that address.
+ * Returns the holders that a body's memory is counted for. `caller` lists the limit keys of the rules that need the body, with their values; if
+ * there are none, the client's address is the caller. Clients choose the values of many keys themselves and can make up as many as they like, so
+ * all bodies of one address are bounded as well. Behind a proxy that does not say for whom it forwards, that address is unknown.
  */
 export function bodyHolders(
   memory: BodyMemory,

@@ -2,40 +2,40 @@ import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, constants as zlib } from 'node:zlib'
 import type { BodyWork, WorkSlices } from './work-slices.ts'
 
-/** Who takes a body's decoded bytes, piece by piece. */
+/** Receives a body's decoded bytes, piece by piece. */
 export interface BodyScanReader {
   push(bytes: Uint8Array, from: number, to: number): void
-  /** It will read no further. */
+  /** The reader has reached a limit and will read no further. */
   readonly isBeyondLimits: boolean
 }
 
-/** How reading ended: with the last byte, with more of them or of what is in them than may be read, or with bytes that do not decode. */
+/** How reading ended: with the last byte, because the bytes or their content exceed a limit, or because the bytes do not decode. */
 export type ScanOutcome = 'read' | 'too_large' | 'damaged'
 
 export interface BodyScanOptions {
   readonly coding: Coding
-  /** Of the decoded body. */
+  /** Limit for the decoded body. */
   readonly maxBytes: number
   readonly slices: WorkSlices
-  /** What is written is the caller's again when `write` returns: what must wait is copied. */
+  /** The caller reuses the bytes as soon as `write` returns, so those that must wait are copied. */
   readonly isBorrowed: boolean
-  /** What was written has been read, after `write` said to wait. */
+  /** Called when the written bytes have been read, after `write` returned false. */
   readonly onDrain?: () => void
-  /** Our own code failed; the body may be fine. */
+  /** Called when our own code threw an error; the body may be fine. */
   readonly onBroken: (error: unknown) => void
 }
 
-/** Decodes a body and has it read while it comes, a slice at a time. Holds what was written and not yet read, and nothing else. */
+/** Decodes a body as it arrives and passes it to a reader, a slice at a time. It holds only the bytes that were written and not read yet. */
 export class BodyScan implements BodyWork {
   readonly #reader: BodyScanReader
   readonly #options: BodyScanOptions
   readonly #decoder: Transform | undefined
-  /** Decoded bytes that wait to be read, the first of them from #at on. */
+  /** Decoded bytes that wait to be read; the first buffer was read up to #at. */
   #waiting: Buffer[] = []
   #at = 0
   #bytes = 0
   #isQueued = false
-  /** The decoder, or who writes without one, will bring no more. */
+  /** No more decoded bytes will come. */
   #isComplete = false
   #hasToWait = false
   #outcome: ScanOutcome | undefined
@@ -47,7 +47,7 @@ export class BodyScan implements BodyWork {
     if (options.coding !== 'identity') this.#decoder = this.#newDecoder(options.coding)
   }
 
-  /** Returns false when it is time to wait for onDrain. */
+  /** Returns false if the caller should wait for onDrain. */
   write(chunk: Buffer): boolean {
     if (this.#outcome !== undefined || this.#isComplete) return true
     const hasRoom = this.#decoder === undefined ? this.#readOrKeep(chunk) : this.#decoder.write(this.#keepable(chunk))
@@ -55,7 +55,7 @@ export class BodyScan implements BodyWork {
     return hasRoom
   }
 
-  /** All of it was written. Calls back when it is read, at once where that is so already. */
+  /** To be called when the whole body was written. Calls back when it has been read, which may be at once. */
   end(onEnd: (outcome: ScanOutcome) => void): void {
     this.#onEnd = onEnd
     if (this.#outcome !== undefined) return this.#finish(this.#outcome)
@@ -64,12 +64,12 @@ export class BodyScan implements BodyWork {
     this.#finishIfRead()
   }
 
-  /** Reads at once what was written without a coding. */
+  /** Reads all waiting bytes at once. Without a coding, these are all that were written. */
   readWaiting(): void {
     while (this.step());
   }
 
-  /** Nobody wants to know any more. */
+  /** Stops reading, and does not report an outcome. */
   drop(): void {
     this.#onEnd = undefined
     this.#stop('damaged')
@@ -82,7 +82,7 @@ export class BodyScan implements BodyWork {
     return false
   }
 
-  /** Returns whether it was read at once. */
+  /** Returns whether the chunk was read at once. */
   #readOrKeep(chunk: Buffer): boolean {
     this.#take(chunk)
     const last = this.#waiting.length - 1
@@ -107,7 +107,7 @@ export class BodyScan implements BodyWork {
     if (this.#waiting.length === 0) this.#goOn()
   }
 
-  /** All that was there is read. */
+  /** To be called when all waiting bytes have been read. */
   #goOn(): void {
     if (this.#isComplete) return this.#finishIfRead()
     this.#decoder?.resume()
@@ -131,7 +131,7 @@ export class BodyScan implements BodyWork {
       if (this.#waiting.length > 0) decoder.pause()
     })
     decoder.on('drain', () => this.#guard(() => this.#drain()))
-    // Some codings have an end of their own: what comes behind it belongs to nobody.
+    // Some codings mark their own end; bytes after it are ignored.
     decoder.on('end', () => {
       this.#isComplete = true
       this.#guard(() => {
@@ -143,7 +143,7 @@ export class BodyScan implements BodyWork {
     return decoder
   }
 
-  /** A throw in a turn of its own would end the worker. */
+  /** An error that escapes an event or a slice would end the worker. */
   #guard(act: () => void): void {
     try {
       act()
@@ -180,12 +180,12 @@ export class BodyScan implements BodyWork {
   }
 }
 
-/** At the slowest, with nothing but brackets, a few tenths of a millisecond. */
+/** Even the slowest input, nothing but brackets, takes only a few tenths of a millisecond per step. */
 const STEP_BYTES = 16 * 1024
 
 export type Coding = 'identity' | 'gzip' | 'deflate' | 'br'
 
-/** The one coding that a Content-Encoding names, or undefined when we cannot read it. */
+/** Returns the one coding that Content-Encoding names, or undefined if we cannot decode it. */
 export function codingOf(contentEncoding: string | undefined): Coding | undefined {
   const name = contentEncoding?.trim().toLowerCase()
   if (name === undefined || name === '' || name === 'identity') return 'identity'
@@ -193,14 +193,14 @@ export function codingOf(contentEncoding: string | undefined): Coding | undefine
   return name === 'gzip' || name === 'deflate' || name === 'br' ? name : undefined
 }
 
-/** Decodes a body while it comes, and gives out what it has at once. */
+/** Returns a decoder that emits decoded bytes as soon as it has them. */
 export function newDecoder(coding: Exclude<Coding, 'identity'>): Transform {
   if (coding === 'br') return createBrotliDecompress({ flush: zlib.BROTLI_OPERATION_FLUSH })
   const options = { flush: zlib.Z_SYNC_FLUSH }
   return coding === 'gzip' ? createGunzip(options) : createInflate(options)
 }
 
-/** How much of what it has decoded a Brotli decoder keeps: the body's first byte says so (RFC 7932 9.1), and 14 bytes can fill 16 MiB. */
+/** Returns an upper bound for the window that a Brotli decoder keeps. It follows from the body's first byte (RFC 7932 9.1), and 14 bytes can fill 16 MiB. */
 export function brotliWindowBytes(bytes: Buffer): number {
   const first = bytes[0] ?? 0
   const large = (first >> 1) & 7

@@ -1,42 +1,42 @@
 import { acquire, ownerOf, release } from '../../memory/shared-lock.ts'
 
-/** Claims are counted in whole KiB: a 32-bit word counts two TiB of them. */
+/** Claims are counted in whole KiB, so that a 32-bit word can count two TiB. */
 const UNIT_BYTES = 1024
-/** A cache line. The first has the lock. */
+/** Words in a cache line. The first line has the lock. */
 const LINE_WORDS = 16
 const LOCK = 0
 const HELD = 0
 const WANTED = 1
-/** What the worker's slowest upload brought, and 1; 0: it has no upload that may be ended. */
+/** Bytes that the worker's slowest upload brought lately, plus 1; 0 if it has no upload that may be ended. */
 const SLOWEST = 2
 const MAX_WORD = 2 ** 31 - 1
 /**
- * What holders have is counted in two rows of cells, and what they wait for in two more. The keyed hash of a holder is its cell in each row,
- * and the smaller of the two sums is at least what it has: a share is never exceeded. Two holders may meet in one cell, hardly in both. At
- * most four cells of a row can be full at a time, for each has a quarter of the part.
+ * Two rows of cells count what holders have, and two more what they wait for (a count-min sketch). A holder's keyed hash selects its cell in each
+ * row, and the smaller of the two sums is at least what the holder has, so a share is never exceeded. Two holders may have one cell in common, but
+ * hardly ever both. At most four cells of a row can be full at a time, because a share is at least a quarter of the part.
  */
 const CELL_BITS = 10
 const ROW_WORDS = 2 ** CELL_BITS
 const HELD_CELLS = LINE_WORDS
 const WANTED_CELLS = HELD_CELLS + 2 * ROW_WORDS
-/** Each worker has a lane of its own, so that the claims of one that dies can be told and freed. */
+/** Each worker has a lane of its own, so that the claims of a dead worker can be identified and freed. */
 const LANE_WORDS = WANTED_CELLS + 2 * ROW_WORDS
 
-/** Somebody whose bodies are counted together. */
+/** A caller or an address whose bodies are counted together. */
 export interface MemoryHolder {
-  /** Its cell in each of the two rows, `CELL_BITS` for each. */
+  /** Its cells in the two rows, with `CELL_BITS` bits for each. */
   readonly cells: number
   /** How many shares of a part it may hold. */
   readonly shares: number
 }
 
-/** A body counts for each of them. */
+/** A body is counted for each of these holders. */
 export type MemoryHolders = readonly MemoryHolder[]
 
-/** Whether a claim was changed; if not, whether its holder or the part has too little left. */
+/** Whether a claim was changed or, if not, whether a holder's share or the whole part has too little left. */
 export type Resized = 'done' | 'over_share' | 'no_room'
 
-/** A part of the memory for bodies: what they hold, in all workers together, up to a bound for all and one for each holder. */
+/** A part of the memory for bodies, with a bound for what the bodies of all workers hold together and one for each holder. */
 export class MemoryPart {
   readonly #words: Int32Array
   readonly #capacity: number
@@ -44,7 +44,7 @@ export class MemoryPart {
   readonly #owner: number
   readonly #own: number
 
-  /** Workers count from 1. */
+  /** Workers are numbered from 1. */
   constructor(words: Int32Array, worker: number, capacityBytes: number, shareBytes: number) {
     this.#words = words
     this.#capacity = unitsOf(capacityBytes)
@@ -53,12 +53,12 @@ export class MemoryPart {
     this.#own = laneOf(worker)
   }
 
-  /** What this worker holds. */
+  /** Number of bytes that this worker holds. */
   get ownBytes(): number {
     return Atomics.load(this.#words, this.#own + HELD) * UNIT_BYTES
   }
 
-  /** Changes what a body holds; where there is no room for more, nothing. */
+  /** Changes what a body holds, or nothing if there is no room for more. */
   resize(holders: MemoryHolders, fromBytes: number, toBytes: number): Resized {
     const words = this.#words
     const change = unitsOf(toBytes) - unitsOf(fromBytes)
@@ -74,33 +74,33 @@ export class MemoryPart {
     return isDone ? 'done' : hasRoom ? 'over_share' : 'no_room'
   }
 
-  /** Whether the holder may have so much more, if there is room, once it has what it waits for in the workers before this one. */
+  /** Whether the holder's share has room for this many more bytes, besides what the holder waits for in the workers before this one. */
   hasShare({ cells, shares }: MemoryHolder, bytes: number): boolean {
     return this.#inCells(cells, this.#own) + unitsOf(bytes) <= shares * this.#share
   }
 
-  /** Tells the other workers that an upload of these holders waits, or no longer waits, for so much. */
+  /** Announces to the other workers that an upload of these holders waits for this many bytes; a negative number takes that back. */
   wait(holders: MemoryHolders, bytes: number): void {
     for (const { cells } of holders) this.#addToCells(cells, WANTED_CELLS, Math.sign(bytes) * unitsOf(Math.abs(bytes)))
   }
 
-  /** Whether uploads of a holder wait for more than its share has left. */
+  /** Whether the uploads of any of these holders wait for more than its share has left. */
   isShareShort(holders: MemoryHolders): boolean {
     return holders.some(({ cells, shares }) => this.#inCells(cells, this.#words.length) > shares * this.#share)
   }
 
-  /** Tells the other workers what the uploads of this one wait for, as far as their holders' shares allow. */
+  /** Announces to the other workers how much the uploads of this one wait for, as far as their holders' shares allow. */
   want(bytes: number): void {
     Atomics.store(this.#words, this.#own + WANTED, Math.min(unitsOf(bytes), MAX_WORD))
   }
 
-  /** What all workers wait for beyond what is free. */
+  /** Number of bytes that all workers wait for beyond what is free. */
   get shortBytes(): number {
     const wanted = this.#sum(WANTED)
     return wanted === 0 ? 0 : Math.max(0, wanted - (this.#capacity - this.#sum(HELD))) * UNIT_BYTES
   }
 
-  /** Tells the other workers what the slowest upload of this one brought, and returns whether it is the slowest of all. */
+  /** Announces to the other workers how much the slowest upload of this one brought, and returns whether it is the slowest of all. */
   compareSlowest(broughtBytes: number): boolean {
     const words = this.#words
     const own = Math.min(broughtBytes + 1, MAX_WORD)
@@ -112,7 +112,7 @@ export class MemoryPart {
     return true
   }
 
-  /** This worker has no upload that may be ended. */
+  /** Announces that this worker has no upload that may be ended. */
   withdrawSlowest(): void {
     Atomics.store(this.#words, this.#own + SLOWEST, 0)
   }
@@ -131,7 +131,7 @@ export class MemoryPart {
     return true
   }
 
-  /** What a holder has, and waits for in lanes before `wantedEnd`; or a little more, where others meet it in both of its cells. */
+  /** Returns what a holder has and what it waits for in lanes before `wantedEnd`. The sum is too high if other holders share both of its cells. */
   #inCells(cells: number, wantedEnd: number): number {
     const words = this.#words
     let first = 0
@@ -161,18 +161,18 @@ export function partWords(workers: number): number {
   return laneOf(workers + 1)
 }
 
-/** What a dead worker held is free. */
+/** Frees what a dead worker held, including the lock. */
 export function forgetWorker(words: Int32Array, worker: number): void {
   if (ownerOf(words, LOCK) === worker + 1) release(words, LOCK)
   words.fill(0, laneOf(worker), laneOf(worker + 1))
 }
 
-/** The cells of a holder with this hash. */
+/** Returns the cells of a holder with this hash. */
 export function cellsOf(hash: number): number {
   return hash & (2 ** (2 * CELL_BITS) - 1)
 }
 
-/** What a claim of so many bytes counts for. */
+/** Returns how many bytes a claim of this size is counted as. */
 export function countedBytes(bytes: number): number {
   return unitsOf(bytes) * UNIT_BYTES
 }

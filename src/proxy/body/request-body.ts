@@ -7,27 +7,27 @@ import { BodyScan, brotliWindowBytes, codingOf } from './body-scan.ts'
 import { countedBytes, type MemoryHolders } from './memory-part.ts'
 import type { WorkSlices } from './work-slices.ts'
 
-/** A body that was read to see what it may cost. */
+/** A body that was read to estimate its cost. */
 export interface ReadBody {
-  /** The bytes that came, for the backend. */
+  /** The bytes that were received, for the backend. */
   readonly bytes: Buffer
-  /** There is more to come than was read. */
+  /** More of the body is still to come. */
   readonly isPartial: boolean
   readonly llm: BodyCost | 'upload_too_slow' | 'body_memory_exhausted'
-  /** Its bytes are held no longer. May be called any number of times. */
+  /** Releases the memory of the bytes. May be called any number of times. */
   release(): void
 }
 
 export interface ReadOptions extends CollectOptions {
-  /** Whom its memory is counted for. */
+  /** Holders that the body's memory is counted for. */
   readonly holders: MemoryHolders
-  /** Where its cost is read. */
+  /** Slices in which the body's cost is read. */
   readonly slices: WorkSlices
 }
 
 /**
- * Reads the body for the estimate, as soon as there is memory for it. Returns undefined when the client went away before it was whole.
- * Where nothing is enforced, no request waits for memory: its body passes unread.
+ * Reads the body for the estimate, as soon as there is memory for it. Returns undefined if the client left before the body was complete. If nothing
+ * is enforced, the request does not wait for memory, and its body passes unread.
  */
 export async function readBody(
   request: ProxiedRequest,
@@ -83,7 +83,7 @@ async function readClaimed(
   return undefined
 }
 
-/** Claims what the decoder will hold as well. Returns undefined when the client is gone. */
+/** Reads the cost of a body after claiming what its decoder will hold. Returns undefined if the client is gone. */
 async function readDecoded(
   bytes: Buffer,
   request: ProxiedRequest,
@@ -92,7 +92,7 @@ async function readDecoded(
   options: ReadOptions,
 ): Promise<ReadBody['llm'] | undefined> {
   const { maxBytes, slices, holders } = options
-  // Together with the body it is no more than the largest body, for which there is room in everybody's share.
+  // Together with the body, this is no more than the largest body, which every share has room for.
   const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
   if (decoderBytes <= 0) return readCost(bytes, request, maxBytes, slices)
   const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))
@@ -105,7 +105,7 @@ async function readDecoded(
   }
 }
 
-/** Nothing of the body is read meanwhile. Returns undefined when the client is gone. Where nothing is enforced, nobody waits. */
+/** Waits for memory while nothing of the body is read. Returns undefined if the client is gone. If nothing is enforced, there is no wait. */
 function waitForClaim(
   body: BodySource,
   claims: BodyClaims,
@@ -121,7 +121,7 @@ function waitForClaim(
       resolve(undefined)
     }
     body.giveTo({ onData: () => {}, onEnd: () => {}, onGone, abandon: reject })
-    // It may be refused at once.
+    // `wait` may call back at once.
     cancel = claims.wait(holders, bytes, (claim) => {
       body.giveTo(undefined)
       resolve(claim ?? 'body_memory_exhausted')
@@ -137,29 +137,30 @@ interface CollectOptions {
   readonly maxBytes: number
   /** How long the client may pause. */
   readonly idleTimeoutMs: number
-  /** A body of which no more may be held is refused; else it is given out as far as it came. */
+  /** If true, a body is refused as soon as no more of it may be held; otherwise what was read so far is passed on. */
   readonly isEnforced: boolean
 }
 
 export interface Collected {
   readonly bytes: Buffer
-  /** There is more to come than may be read. */
+  /** More of the body is to come than may be read. */
   readonly isPartial: boolean
 }
 
-/** What is in memory before a body's length is known; from there on the claim is doubled. */
+/** First claim for a body of unknown length; from then on the claim is doubled. */
 const FIRST_STEP_BYTES = 64 * 1024
 
-/** Why a body was not read to its end. */
+/** The reason why a body was not read to its end. */
 type Refusal = 'body_too_large' | 'upload_too_slow'
 
 /**
- * Reads a body into the memory that is claimed for it. Returns why it was not read to its end, or undefined when the client went
- * away; then the claim is released. A body may come in pieces of a byte each, and each is an object of a hundred bytes and more: pieces are copied, not kept.
+ * Reads a body into the memory that is claimed for it. Returns undefined if the client left, or the reason why the body was not read to its end;
+ * then the claim is released. Pieces are copied, not kept: a body may come in pieces of one byte, each of which would be an object of a hundred
+ * bytes or more.
  */
 export function collect(body: BodySource, claim: BodyClaim, options: CollectOptions): Promise<Collected | Refusal | undefined> {
   const collection = new Collection(body, claim, options)
-  // A client that has already left is not told of again.
+  // A client that has already left does not cause another onGone.
   if (body.isGone) collection.onGone()
   else collection.start()
   return collection.outcome
@@ -175,7 +176,7 @@ class Collection implements BodyReader {
   readonly #blocks: Blocks
   /** A piece waits for memory. */
   #isWaiting = false
-  /** The end has come while the last piece waited. */
+  /** The end came while the last piece was waiting. */
   #hasEnded = false
 
   constructor(body: BodySource, claim: BodyClaim, options: CollectOptions) {
@@ -208,7 +209,7 @@ class Collection implements BodyReader {
   }
 
   onEnd(): void {
-    // A source may end behind its last piece though it is paused.
+    // A source may reach its end after the last piece even if it is paused.
     if (this.#isWaiting) this.#hasEnded = true
     else this.#finish({ bytes: this.#blocks.join(), isPartial: false })
   }
@@ -240,7 +241,7 @@ class Collection implements BodyReader {
         if (this.#hasEnded) this.onEnd()
         else this.#goOn()
       } catch (error) {
-        // It must not reach whoever gave the memory back.
+        // The error must not reach the code that gave the memory back.
         this.abandon(error)
       }
     })
@@ -258,7 +259,7 @@ class Collection implements BodyReader {
     this.#resolve(outcome)
   }
 
-  /** A reader that stays would keep the blocks for as long as the request is open. */
+  /** Detaches from the body. A reader that stays attached would keep the blocks for as long as the request is open. */
   #leave(): void {
     this.#body.giveTo(undefined)
     this.#body.limitIdle(0)
@@ -266,7 +267,7 @@ class Collection implements BodyReader {
   }
 }
 
-/** As much memory as is claimed, in few blocks, each made when there is something to put into it. */
+/** As much memory as is claimed, in a few blocks, each allocated when there is something to put into it. */
 class Blocks {
   readonly #claim: BodyClaim
   readonly #blocks: Buffer[] = []
@@ -287,7 +288,7 @@ class Blocks {
     }
   }
 
-  /** All that was added, and `last`. */
+  /** Returns everything that was added, followed by `last`. */
   join(last: Buffer = EMPTY): Buffer {
     const blocks = this.#blocks
     if (blocks.length === 1 && last.length === 0 && this.size === this.#capacity) return blocks[0]!
@@ -298,19 +299,19 @@ class Blocks {
 
   #extend(): void {
     const bytes = this.#claim.bytes - this.#capacity
-    // Not from the pool that small buffers share, and that each of them keeps whole.
+    // Small buffers from Node's pool would each keep the whole pool in memory.
     this.#blocks.push(Buffer.allocUnsafeSlow(bytes))
     this.#capacity += bytes
   }
 }
 
-/** What a body says of its cost; or why that cannot be told. */
+/** The facts that a body's cost depends on, or the reason why they are unknown. */
 type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
 
 export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number, slices: WorkSlices): Promise<BodyCost> {
   const coding = codingOf(request.header('content-encoding'))
   const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
-  // What cannot be decoded is counted as it is.
+  // A body that cannot be decoded is counted as it is.
   const reader = boundary === undefined ? new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8') : new FormRequestReader(boundary)
   return new Promise((resolve, reject) => {
     const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
@@ -322,12 +323,12 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: numbe
   })
 }
 
-/** What its decoder may hold besides the body, where that is much. */
+/** Returns how much memory the decoder may hold besides the body; 0 if that is little. */
 function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
   return codingOf(request.header('content-encoding')) === 'br' ? brotliWindowBytes(bytes) : 0
 }
 
-/** Some servers decode a body as its label says, and find other names in it than we do. */
+/** Some servers decode a body by its declared charset, and find other names in it than we do. */
 function hasForeignCharset(contentType: string | undefined): boolean {
   const charsets = (contentType ?? '').matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)/gi)
   return [...charsets].some(([, charset]) => !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i.test(charset!))

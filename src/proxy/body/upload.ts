@@ -2,11 +2,11 @@ import type { BackendCall } from '../backend/backend-call.ts'
 import type { BodyReader, BodySource } from '../downstream.ts'
 import type { ResponseFlow } from '../llm/llm-response.ts'
 
-/** A request's body on its way from the client to the backend. */
+/** Passes a request's body on from the client to the backend. */
 export class Upload implements BodyReader {
   readonly #body: BodySource
   readonly #call: BackendCall
-  /** How long the client may pause in the middle of it. */
+  /** How long the client may pause in the middle of the body. */
   readonly #idleTimeoutMs: number
   readonly #exchange: Pick<ResponseFlow, 'abandon'>
 
@@ -36,7 +36,7 @@ export class Upload implements BodyReader {
     this.#exchange.abandon(error)
   }
 
-  /** Returns false when the backend takes no more for now. */
+  /** Returns false if the backend takes no more for now. */
   write(chunk: Buffer): boolean {
     if (this.#call.write(chunk)) return true
     this.#body.pause()
@@ -45,13 +45,13 @@ export class Upload implements BodyReader {
     return false
   }
 
-  /** The backend takes more. */
+  /** To be called when the backend takes more. */
   goOn(): void {
     if (!this.#body.isComplete) this.#body.limitIdle(this.#idleTimeoutMs)
     this.#body.resume()
   }
 
-  /** Nobody wants the rest: it is read and thrown away, for it stands between this response and the next. */
+  /** Discards the rest of the body, which nobody wants. It must still be read, because the next request on the connection comes after it. */
   drop(): void {
     this.#body.giveTo(undefined)
     this.#body.resume()

@@ -1,15 +1,15 @@
-/** Work that would stop everybody else if it were done in one piece. */
+/** Work that would block everything else if it were done in one piece. */
 export interface BodyWork {
-  /** Does a little of it, far less than a slice. Returns whether there is more to do. */
+  /** Does a small part of the work, far less than a slice. Returns whether there is more to do. */
   step(): boolean
 }
 
-/** How long one turn of the event loop may be spent on all sliced work together. */
+/** Time that all sliced work together may take in one turn of the event loop. */
 const SLICE_MS = 2
 
 /**
- * Does work in slices: of each turn of the event loop at most one slice, however many pieces of work there are. They take turns,
- * step by step, and what is small is done at once while this turn's slice lasts.
+ * Does work in slices: at most one slice in each turn of the event loop, however many pieces of work there are. They take turns, step by step; a
+ * small piece is done at once if this turn's slice has time left.
  */
 export class WorkSlices {
   readonly #nowMs: () => number

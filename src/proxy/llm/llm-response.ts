@@ -9,15 +9,18 @@ import { BodyScan, type Coding, codingOf, type ScanOutcome } from '../body/body-
 import type { WorkSlices } from '../body/work-slices.ts'
 import type { Settlement } from './settlement.ts'
 
-/** A response that costs tokens: it is read on its way, and settled at its first end, whichever that is. */
+/** A response that costs tokens. It is read on its way to the client, and settled when it first ends, for whatever reason. */
 export interface LlmResponse {
-  /** Its bytes may be changed: its length is not the backend's any more, and it goes on decoded. */
+  /** Its bytes may be changed, so the backend's length no longer holds, and a compressed body is passed on decoded. */
   readonly isFiltered: boolean
   readonly isDecoded: boolean
-  /** All that was delivered of a filtered stream ends with a whole event. */
+  /** What was delivered of a filtered stream ends with a complete event. */
   readonly isBetweenEvents: boolean
   read(chunk: Buffer): void
-  /** The backend has sent all of it. Calls back when it is settled and delivered. */
+  /**
+   * To be called when the backend has sent everything. Calls back when all of it is delivered; by then it is settled, unless a stream that passes
+   * unchanged is still being decoded.
+   */
   end(onEnded: () => void): void
   clientGone(): void
   backendFailed(): void
@@ -25,17 +28,17 @@ export interface LlmResponse {
   resume(): void
 }
 
-/** What a response asks of the exchange that it is part of. Exchanges know their responses; this type keeps responses from knowing exchanges. */
+/** Operations that a response needs from its exchange. Exchanges import their responses; this type keeps responses from importing exchanges. */
 export interface ResponseFlow {
-  /** A text has one letter a byte. */
+  /** Passes bytes on to the client. A string is a latin1 string. */
   deliver(bytes: Buffer | string): void
-  /** Nothing more comes for now: what was delivered is sent. */
+  /** Sends what was delivered, because nothing more comes for now. */
   flush(): void
-  /** The stream was cut: what was delivered is all there will be. */
+  /** Ends the response early: nothing follows what was delivered. */
   cut(): void
-  /** The body is not what Content-Encoding says. */
+  /** Fails the response because its body does not decode as Content-Encoding says. */
   failDamaged(error: Error): void
-  /** Our own code failed while the response was read. */
+  /** Ends the exchange because our own code threw an error while the response was being read. */
   abandon(error: unknown): void
   pauseBackend(): void
   resumeBackend(): void
@@ -44,13 +47,13 @@ export interface ResponseFlow {
 export interface LlmResponseParts {
   readonly settlement: Settlement
   readonly request: LlmRequest
-  /** The client asked for a stream, by its body or by Accept. */
+  /** The client asked for a stream, in its body or with Accept. */
   readonly isActivated: boolean
-  /** The proxy has asked for the count of a stream, and the client has not: it does not see it. */
+  /** The proxy asked for the provider's count of a stream and the client did not, so the count is hidden from the client. */
   readonly hidesUsage: boolean
-  /** A rule wants the count of a stream, and the request could not be made to ask for it. */
+  /** A rule wants the provider's count of a stream, but the request could not be made to ask for it. */
   readonly isUnasked: boolean
-  /** Whatever usage it reports was charged to the request that caused it: this one looks that up again. */
+  /** The request only looks up an earlier result: whatever usage it reports was charged to the request that caused it. */
   readonly isLookup: boolean
   readonly maxBodyBytes: number
   readonly slices: WorkSlices
@@ -58,7 +61,7 @@ export interface LlmResponseParts {
   readonly logger: Logger
 }
 
-/** A response that is counted when all of it has come. It passes unchanged, is read on its way, and nothing of it is kept. */
+/** A response that is counted when it is complete. It passes unchanged and is read on its way; nothing of it is kept. */
 export class WholeResponse implements LlmResponse {
   readonly isFiltered = false
   readonly isDecoded = false
@@ -87,7 +90,7 @@ export class WholeResponse implements LlmResponse {
     if (!this.#scan.write(chunk)) this.#flow.pauseBackend()
   }
 
-  /** The last bytes wait until it is settled: whoever has the whole response finds the budget correct. */
+  /** Holds the last bytes back until the response is settled, so that a client that has the whole response finds the budget correct. */
   end(onEnded: () => void): void {
     const onRead = (outcome: ScanOutcome): void => {
       if (outcome === 'read') this.#settle(this.#reader.end())
@@ -99,7 +102,7 @@ export class WholeResponse implements LlmResponse {
     else this.#scan!.end(onRead)
   }
 
-  /** Who leaves one byte before the end has seen the text, and pays for it. */
+  /** A client that leaves one byte before the end has seen the text, and pays for it. */
   clientGone(): void {
     const { settlement, request, isLookup, maxBodyBytes } = this.#parts
     this.#scan?.readWaiting()
@@ -107,7 +110,7 @@ export class WholeResponse implements LlmResponse {
     const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
     if (isLookup) return settlement.giveBack('client_gone')
     const tally = isReadable ? this.#reader.breakOff() : undefined
-    // The backend has begun, so there is something to pay for.
+    // The backend has begun to respond, so there is something to pay for.
     if (tally === undefined || (tally.characters === 0 && !hasUsage(tally) && asksForTokens(request)))
       return settlement.keepReservation('client_gone')
     settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
@@ -148,7 +151,7 @@ export class WholeResponse implements LlmResponse {
     settlement.settle('done', counts)
   }
 
-  /** Nobody can tell what it cost: what was reserved counts as spent, unless the backend says that it failed. */
+  /** The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */
   #settleUnread(): void {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
     else this.#parts.settlement.keepReservation('done')

@@ -11,19 +11,19 @@ export interface HoldParts {
   readonly metrics: HoldMetrics
 }
 
-/** A hold is renewed when a quarter of its time is over. That leaves time for a thread or a store that is busy. */
+/** A hold is renewed after a quarter of its time, which leaves a margin for a busy thread or store. */
 const RENEWED_AFTER = 1 / 4
-/** Due holds are looked for this often, as a share of the same time. */
+/** How often due holds are looked for, as a fraction of the same time. */
 const LOOKED_EVERY = 1 / 8
-/** From this share of its time on, a hold may have ended. */
+/** After this fraction of its time, a hold may have ended. */
 const LATE_AFTER = 7 / 8
-/** Few enough at once that requests do not wait for them. */
+/** Number of holds that are renewed at once: few enough that requests do not have to wait for them. */
 const BATCH = 64
 
-/** The holds of all requests under way in this worker. They are renewed until they are released. */
+/** The holds of all requests in flight in this worker. They are renewed until they are released. */
 export class OpenHolds {
   readonly #parts: HoldParts
-  /** By how long they last: what is due is then at the front of a list. */
+  /** One list for each duration, so that the holds that are due are at the front of their list. */
   readonly #lists = new Map<number, HoldList>()
 
   constructor(parts: HoldParts) {
@@ -35,7 +35,7 @@ export class OpenHolds {
     return new HeldRequest(charges.map((charge) => new Hold(charge, this.#parts, this.#listFor(holdMs(charge)))))
   }
 
-  /** Renews what is due. Resolves when that is done. */
+  /** Renews the holds that are due. Resolves when that is done. */
   async renewDue(): Promise<void> {
     await Promise.all(Array.from(this.#lists.values(), (list) => list.renewDue()))
   }
@@ -49,7 +49,7 @@ export class OpenHolds {
   }
 }
 
-/** The holds of one request. Of all the ends that it can have, the first releases them. */
+/** The holds of one request. A request can end in several ways, and the first end releases them. */
 export class HeldRequest {
   readonly #holds: readonly Hold[]
 
@@ -62,7 +62,7 @@ export class HeldRequest {
   }
 }
 
-/** Open holds that last equally long, the one that was renewed the longest time ago first. One timer for all, and none while there are none. */
+/** Open holds of the same duration, the one that was renewed longest ago first. They share one timer, which runs only while there are any. */
 class HoldList {
   readonly #lastsMs: number
   readonly #clock: Clock
@@ -100,7 +100,7 @@ class HoldList {
     this.#isRenewing = false
   }
 
-  /** Puts them at the end of the list. */
+  /** Returns the next holds that are due, and moves them to the end of the list. */
   #nextDue(): Hold[] {
     const nowMs = this.#clock.nowMs()
     const due: Hold[] = []
@@ -118,10 +118,10 @@ class HoldList {
   }
 }
 
-/** One rule's hold. */
+/** The hold of one rule. */
 class Hold {
   renewedMs = 0
-  /** Its last renewal may have come after its end: then it was taken again. */
+  /** The last renewal may have come after the hold had ended; then it was taken again. */
   isLate = false
   readonly #parts: HoldParts
   readonly #list: HoldList
@@ -137,7 +137,7 @@ class Hold {
     list.add(this)
   }
 
-  /** Never rejects: one that fails is tried again when it is due again. */
+  /** Never rejects: a renewal that fails is retried when the hold is due again. */
   async renew(): Promise<void> {
     const { engine, metrics } = this.#parts
     this.#isRenewing = true
@@ -161,7 +161,7 @@ class Hold {
     this.#isReleased = true
     this.#parts.metrics.open.count--
     this.#list.delete(this)
-    // A renewal that is pending decides what is to be released.
+    // A pending renewal changes what has to be released, so it releases the hold when it is done.
     if (!this.#isRenewing) void this.#settle()
   }
 

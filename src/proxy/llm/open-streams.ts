@@ -6,12 +6,12 @@ import type { RequestView } from '../../request/view.ts'
 import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
 import { runInSlices } from '../../time/slices.ts'
 
-/** An event stream or a WebSocket under way. */
+/** An event stream or a WebSocket in progress. */
 export interface OpenStream {
-  /** Its request as it came, and what its body says. */
+  /** The request as the engine sees it, and the facts of its body. */
   readonly view: RequestView
   readonly body: StreamBody
-  /** Ends it, as a truncation does. */
+  /** Ends the stream early. */
   cut(): void
 }
 
@@ -21,7 +21,7 @@ interface StreamParts {
   readonly logger: Logger
 }
 
-/** The streams of one worker, for blocks that end them. */
+/** The open streams of one worker, which blocks can end. */
 export class OpenStreams {
   readonly #parts: StreamParts
   readonly #streams = new Set<OpenStream>()
@@ -30,7 +30,7 @@ export class OpenStreams {
     this.#parts = parts
   }
 
-  /** `decidedBy`: the plan that let it pass. Where another one is active by now, the stream may be cut before this returns. */
+  /** `decidedBy` is the plan that allowed the request. If another plan is active by now, the stream may be cut before this returns. */
   add(stream: OpenStream, decidedBy: Plan | undefined): void {
     this.#streams.add(stream)
     if (decidedBy === this.#parts.engine.plan) return
@@ -43,7 +43,7 @@ export class OpenStreams {
     this.#streams.delete(stream)
   }
 
-  /** Cuts those that a block of the active plan covers. There may be thousands, so it takes several turns. */
+  /** Cuts the streams that a block of the active plan covers. There may be thousands, so this takes several turns of the event loop. */
   cutBlocked(): void {
     const { engine, logger } = this.#parts
     if (!engine.plan?.cutsStreams) return
@@ -54,7 +54,7 @@ export class OpenStreams {
     })
   }
 
-  /** Those that begin meanwhile are decided by the active plan, or were looked at when they were added. */
+  /** Streams that begin meanwhile were decided by the active plan, or were checked when they were added. */
   *#cutAll(): Generator<void, Map<PlanRule, number>> {
     const cuts = new Map<PlanRule, number>()
     for (const stream of [...this.#streams]) {
@@ -64,7 +64,7 @@ export class OpenStreams {
     return cuts
   }
 
-  /** One that fails leaves the others as they are. */
+  /** A stream that cannot be cut does not keep the others from being cut. */
   #cutIfBlocked(stream: OpenStream, cuts: Map<PlanRule, number>): void {
     const { engine, metrics, logger } = this.#parts
     try {

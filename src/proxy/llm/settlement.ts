@@ -9,7 +9,7 @@ import type { Sampler } from '../../telemetry/sampler.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../../time/clock.ts'
 
-/** What ended a response. */
+/** The way in which a response ended. */
 export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
 
 type Estimate = 'fair' | 'low' | undefined
@@ -20,12 +20,12 @@ export interface SettlementParts {
   readonly costMetrics: CostMetrics
   readonly logger: Logger
   readonly clock: Clock
-  /** Of lines about responses that were not understood, by policy. */
+  /** Limits the log lines about responses that were not understood, by policy. */
   readonly notUnderstood: Sampler<string>
   readonly trace: RequestTrace | undefined
 }
 
-/** A reservation and its one settlement: of all the ends that a response can have, the first counts. */
+/** A reservation and its one settlement. A response can end in several ways, and the first end counts. */
 export class Settlement {
   readonly reservation: Reservation
   readonly #parts: SettlementParts
@@ -37,7 +37,7 @@ export class Settlement {
     for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
   }
 
-  /** Whether all policies are in shadow mode now: then no response is changed. */
+  /** Whether all policies are in shadow mode at the moment; then no response is changed. */
   get isShadowed(): boolean {
     return this.#parts.engine.isShadowed
   }
@@ -46,27 +46,27 @@ export class Settlement {
     return this.#isSettled
   }
 
-  /** Corrects what each rule reserved to what was used, as its cost sees it. `estimate`: of what kind it is, without the provider's count. */
+  /** Settles what each rule reserved to what was used, as the rule's cost sees it. `estimate` says how good our count is if the provider's is missing. */
   settle(end: SettlementEnd, used: TokenCounts, estimate?: Estimate): void {
     this.#settle(end, { tokens: used, isStreamed: false, estimate })
   }
 
-  /** The same after a stream: rules that do not watch streams keep what they took. */
+  /** Settles after a stream. Rules that do not watch streams keep what they took. */
   settleStream(end: SettlementEnd, used: TokenCounts, estimate: Estimate): void {
     this.#settle(end, { tokens: used, isStreamed: true, estimate })
   }
 
-  /** Nothing was used: all of it goes back. */
+  /** Gives everything back, because nothing was used. */
   giveBack(end: SettlementEnd): void {
     this.#settle(end, 'nothing')
   }
 
-  /** The usage is unknown: what was taken stays taken. */
+  /** Keeps everything that was taken, because the usage is unknown. */
   keepReservation(end: SettlementEnd): void {
     this.#settle(end, 'unknown')
   }
 
-  /** The same for a response that has neither usage nor a text that we know: its backend may speak another language, and operators should know. */
+  /** Keeps the reservation after a response with neither usage nor a text that we know, and warns operators: the backend may speak an unknown API. */
   keepNotUnderstood(): void {
     const { metrics, logger, clock, notUnderstood } = this.#parts
     for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
@@ -94,12 +94,12 @@ export class Settlement {
     }
   }
 
-  /** Tokens and money are counted apart. */
+  /** Tokens and money have separate metrics. */
   #metricsOf({ counters }: PlanRule): Pick<LlmMetrics, 'countReserved' | 'countUsed'> {
     return counters[0]!.reason === 'budget_exceeded' ? this.#parts.costMetrics : this.#parts.metrics
   }
 
-  /** One that fails, at once or later, leaves the others as they are. */
+  /** A charge that cannot be settled, at once or later, does not affect the others. */
   async #settleCharge(charge: ReservedCharge, amount: number): Promise<void> {
     const { engine, logger } = this.#parts
     try {

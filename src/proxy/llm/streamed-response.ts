@@ -9,8 +9,8 @@ import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
 import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
 
 /**
- * An SSE response. Where an enforcing rule watches a stream that the client asked for, its bytes go through the filter; else
- * they pass as they are, and the filter counts beside them.
+ * An SSE response. Its bytes go through the filter if an enforcing rule watches a stream that the client asked for, or if usage must be hidden;
+ * otherwise they pass unchanged, and the filter only counts.
  */
 export class StreamedResponse implements LlmResponse {
   readonly isFiltered: boolean
@@ -18,15 +18,15 @@ export class StreamedResponse implements LlmResponse {
   readonly #parts: LlmResponseParts
   readonly #flow: ResponseFlow
   readonly #status: number
-  /** Absent where no rule counts streams, or the bytes cannot be read: then the reservation stands. */
+  /** Undefined if no rule counts streams, or if the bytes cannot be read; then the stream is settled as unread. */
   #filter: StreamFilter<PlanRule> | undefined
   readonly #coding: Coding | undefined
   #decoder: Transform | undefined
   #isDecoderDone = false
-  /** The backend has sent all of it, and waits for the decoder. */
+  /** Set when the backend has sent everything but the decoder is not done yet. */
   #onDecoded: (() => void) | undefined
   #loggedWouldCuts = 0
-  /** It is counted among the open streams. */
+  /** The stream is counted among the open ones. */
   #isOpen = true
 
   constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
@@ -37,7 +37,7 @@ export class StreamedResponse implements LlmResponse {
     const charged = settlement.reservation.charges.map(({ rule }) => rule)
     const rules = charged.filter(({ llm }) => llm?.streaming.enabled)
     const coding = codingOf(headerValue(head.fields, 'content-encoding'))
-    // Budgets of money have no settings for streams: they always count, and never change one.
+    // Budgets of money have no settings for streams: they always count, and never change a stream.
     const isCounted = rules.length > 0 || charged.some(({ llm }) => llm === undefined)
     const isRead = isCounted && coding !== undefined
     const beganShadowed = settlement.isShadowed
@@ -58,7 +58,7 @@ export class StreamedResponse implements LlmResponse {
     if (!this.isFiltered) this.#flow.deliver(chunk)
     if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
     this.#decoder ??= this.#newDecoder(this.#coding)
-    // Some codings have an end of their own: what comes behind it belongs to nobody. A decoder keeps what is written to it for a while.
+    // Some codings mark their own end; bytes after it are ignored. The chunk is copied because a decoder keeps what is written to it for a while.
     if (!this.#isDecoderDone && !this.#decoder.write(Buffer.from(chunk))) this.#flow.pauseBackend()
   }
 
@@ -76,7 +76,7 @@ export class StreamedResponse implements LlmResponse {
     if (!this.isFiltered) onEnded()
   }
 
-  /** Its caller is blocked: it ends here, as a stream that exceeds a limit does. */
+  /** Ends the stream because its caller is blocked, in the same way as a stream that exceeds a limit. */
   cut(): void {
     const filter = this.#filter
     const closing = this.isFiltered ? filter!.close() : undefined
@@ -96,7 +96,7 @@ export class StreamedResponse implements LlmResponse {
     this.#decoder?.destroy()
   }
 
-  /** Where bytes are only counted, the counting goes on. */
+  /** A stream that is only counted is not paused: counting goes on. */
   pause(): void {
     if (this.isFiltered) this.#decoder?.pause()
   }
@@ -105,7 +105,7 @@ export class StreamedResponse implements LlmResponse {
     this.#decoder?.resume()
   }
 
-  /** Takes decoded bytes. */
+  /** Filters or counts decoded bytes. */
   #pass(bytes: Buffer): void {
     try {
       this.#filterBytes(bytes)
@@ -157,7 +157,7 @@ export class StreamedResponse implements LlmResponse {
     return decoder
   }
 
-  /** For what the decoder's events do: nobody else catches it, and it would end the worker. */
+  /** Catches what the decoder's events throw: nobody else would, and it would end the worker. */
   #guard(work: () => void): void {
     try {
       work()
@@ -166,7 +166,7 @@ export class StreamedResponse implements LlmResponse {
     }
   }
 
-  /** Bytes that are not what Content-Encoding says. */
+  /** Handles bytes that do not decode as Content-Encoding says. */
   #onDamaged(error: Error): void {
     if (this.isFiltered) this.#flow.failDamaged(error)
     else this.#stopCounting()
@@ -178,10 +178,10 @@ export class StreamedResponse implements LlmResponse {
     this.#stopCounting()
   }
 
-  /** Bytes that only are counted pass all the same, and the reservation stands. */
+  /** Stops reading a stream that is only counted. Its bytes still pass, and it is settled as if it had not been read. */
   #stopCounting(): void {
     this.#filter = undefined
-    // A decoder that is destroyed takes nothing, and would never ask for more.
+    // A destroyed decoder takes no more bytes and would never emit 'drain'.
     this.#isDecoderDone = true
     this.#decoder?.destroy()
     this.#flow.resumeBackend()
@@ -204,7 +204,7 @@ export class StreamedResponse implements LlmResponse {
     } else if (filter.hasEnded) this.#settleDone(filter)
   }
 
-  /** It ends before its end. */
+  /** Settles a stream that ends early. */
   #settleBroken(end: 'truncated' | 'client_gone', filter: StreamFilter<PlanRule> | undefined): void {
     this.#settle(() => {
       const { settlement, request, isLookup } = this.#parts
@@ -215,7 +215,7 @@ export class StreamedResponse implements LlmResponse {
     })
   }
 
-  /** Work in the background goes on without us, and a stream that could not be asked for its count may hide much. */
+  /** Both estimates are low: background work goes on without us, and a stream that could not be asked for its count may hide much. */
   #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
     const { request, isUnasked } = this.#parts
     if (hasProviderCount) return undefined
@@ -240,7 +240,7 @@ export class StreamedResponse implements LlmResponse {
     else this.#parts.settlement.keepReservation('done')
   }
 
-  /** Of all ends, the first counts. */
+  /** A stream can end in several ways, and only the first end counts. */
   #settle(settle: () => void): void {
     if (this.#parts.settlement.isSettled) return
     if (this.#isOpen) this.#parts.metrics.openStreams.count--

@@ -4,21 +4,21 @@ import { MAX_WAITING, READ_AHEAD, ReadHold } from '../../listen/node-http/reques
 import { GrowingBuffer } from '../../memory/buffers.ts'
 import type { DownstreamListener, Peer, PeerOf } from '../downstream.ts'
 
-/** Must know when the client leaves. */
+/** Gets notified when the client leaves. */
 type ClientWatcher = Pick<DownstreamListener, 'onClientEnded' | 'onClientGone'>
 
-/** What waits on all connections. */
+/** Number of requests that wait on all connections together. */
 interface Pipelines {
   waiting: number
 }
 
 interface WaitingRequest {
-  /** Undefined for malformed bytes, which get a 400 in their turn. */
+  /** Undefined for malformed bytes and for CONNECT, which are refused in their turn. */
   readonly req: IncomingMessage | undefined
   readonly begin: () => void
 }
 
-/** A client's connection. One request on it is under way; what is pipelined after it waits, undecided, for its response. */
+/** A client's connection. One request at a time is in progress; those pipelined after it wait, undecided, for its response. */
 export class ClientConnection {
   readonly peer: Peer
   readonly #socket: Socket
@@ -29,9 +29,9 @@ export class ClientConnection {
   readonly #reading: ReadHold
   readonly #goOn = (): void => this.#beginNext()
   hasEnded: boolean
-  /** Nobody is there any more to read a response. */
+  /** Nobody is left to read a response. */
   isGone = false
-  /** Its last request was refused. Whatever follows may be part of that one, and gets no response. */
+  /** The last request was refused. Whatever follows may be part of it, and gets no response. */
   isRefused = false
 
   constructor(socket: Socket, peer: Peer, pipelines: Pipelines) {
@@ -39,7 +39,7 @@ export class ClientConnection {
     this.#socket = socket
     this.#reading = new ReadHold(socket)
     this.#pipelines = pipelines
-    // One that was handed over may have ended before.
+    // A connection that was handed over may have ended before.
     this.hasEnded = socket.readableEnded
     socket.once('end', () => {
       this.hasEnded = true
@@ -48,30 +48,30 @@ export class ClientConnection {
     socket.once('close', () => this.giveUp())
   }
 
-  /** The response that is under way. */
+  /** The response in progress. */
   get openResponse(): ServerResponse | undefined {
     return this.#current?.closed === false ? this.#current : undefined
   }
 
-  /** Whether a request that comes now has to wait. */
+  /** Whether a request that arrives now has to wait. */
   get isBusy(): boolean {
     return this.openResponse !== undefined || this.#waiting.length > 0
   }
 
-  /** The request that came last, if its response is not sent yet. */
+  /** The request that arrived last, if its response has not been sent yet. */
   get lastOpenRequest(): IncomingMessage | undefined {
     return this.#waiting.length > 0 ? this.#waiting.at(-1)!.req : this.openResponse?.req
   }
 
-  /** From now on this is the response that others wait for. */
+  /** Makes this the response that later requests wait for. */
   begin(res: ServerResponse, watcher: ClientWatcher): void {
     this.#current = res
     this.#watcher = watcher
   }
 
   /**
-   * To be called while it is busy: begins when all responses before it are sent, or never if the connection ends first. Returns
-   * false when too much waits already: the connection is cut.
+   * To be called while the connection is busy. `begin` is called when all earlier responses have been sent, or never if the connection ends first.
+   * If too many requests wait already, this closes the connection and returns false.
    */
   wait(req: IncomingMessage | undefined, begin: () => void): boolean {
     if (this.#waiting.length >= READ_AHEAD && this.#pipelines.waiting >= MAX_WAITING) {
@@ -86,19 +86,19 @@ export class ClientConnection {
     return true
   }
 
-  /** The request that came last turned out to be malformed. Returns false if it is under way already. */
+  /** Removes the request that arrived last, because it turned out to be malformed. Returns false if it is already in progress. */
   forgetLast(): boolean {
     return this.#takeOff('pop') !== undefined
   }
 
-  /** A request was ambiguous: what waits after it may be a part of it. */
+  /** Drops what waits and ignores what follows: after an ambiguous request, it may be part of that request. */
   refuseRest(): void {
     this.isRefused = true
     this.#forgetWaiting()
     this.#reading.release()
   }
 
-  /** Nobody waits for responses here any more. */
+  /** To be called when nobody waits for responses on this connection any more. */
   giveUp(): void {
     this.isGone = true
     this.#forgetWaiting()
@@ -125,7 +125,7 @@ export class ClientConnection {
   }
 }
 
-/** Knows each connection once. */
+/** Keeps one ClientConnection for each socket. */
 export class ClientConnections {
   readonly #peerOf: PeerOf
   readonly #known = new WeakMap<Socket, ClientConnection>()
@@ -144,18 +144,18 @@ export class ClientConnections {
     return connection
   }
 
-  /** Whether there is something on it to be waited for. */
+  /** Whether a request is in progress or waiting on this connection. */
   isServing(socket: Socket): boolean {
     return this.#known.get(socket)?.isBusy ?? false
   }
 }
 
-/** What a client sends before it knows whether its new protocol is accepted: as much as a few frames. */
+/** Reading pauses beyond this. It is enough for the few frames that a client sends before it knows whether its new protocol is accepted. */
 const MAX_EARLY_BYTES = 64 * 1024
 
 /**
- * Reads on while a WebSocket is being decided and asked for: what comes is kept for the backend, and a client that leaves is
- * noticed, for a connection that nobody reads never ends.
+ * Keeps reading while a WebSocket is being decided and opened. What arrives is kept for the backend, and a client that leaves is noticed, which
+ * would never happen on a connection that nobody reads.
  */
 export class EarlyBytes {
   readonly #socket: Socket
@@ -171,13 +171,13 @@ export class EarlyBytes {
     socket.on('data', this.#onData).resume()
   }
 
-  /** Returns what came, and leaves the connection to the caller. */
+  /** Returns what has arrived, and leaves the connection to the caller. */
   take(): Buffer {
     this.#socket.off('data', this.#onData).pause()
     return this.#bytes.bytes
   }
 
-  /** There will be no other protocol: what came and what still comes is thrown away. */
+  /** Discards what has arrived and what still arrives, because the protocol will not change. */
   drop(): void {
     this.#socket.off('data', this.#onData).resume()
   }

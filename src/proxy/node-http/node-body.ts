@@ -24,7 +24,7 @@ export class NodeBody implements BodySource {
 
   giveTo(reader: BodyReader | undefined): void {
     this.#reader = reader
-    // A stream tells of its end once.
+    // A stream emits 'end' only once.
     if (reader !== undefined && this.isRead) process.nextTick(() => this.#tell('onEnd'))
   }
 
@@ -45,7 +45,7 @@ export class NodeBody implements BodySource {
     this.#req.setTimeout(ms)
   }
 
-  /** The connection is closed. */
+  /** To be called when the connection is closed. */
   onGone(): void {
     this.isGone = true
     this.#tell('onGone')
@@ -71,16 +71,16 @@ export class NodeBody implements BodySource {
 }
 
 /**
- * To be called when a response is on its way out before its request has come whole. The rest stands between this response and the next, and
- * closing on it would reset the client before it has read the response (RFC 9112 9.6): so it is read and thrown away, for a while.
- * `stallMs` bounds a client that does not take the response either; 0: no bound.
+ * To be called when a response is sent before the whole request has arrived. The rest of the request comes before the next one, and closing the
+ * connection on it would reset the client before it has read the response (RFC 9112 9.6), so it is read and discarded for a while. `stallMs` bounds
+ * a client that does not take the response either; 0 means no bound.
  */
 export function dropRest(req: IncomingMessage, res: ServerResponse, stallMs: number): void {
   if (req.complete) return
   const { socket } = req
   const cut = (): void => void socket.destroy()
   let timer = stallMs > 0 ? setTimeout(cut, stallMs) : undefined
-  // Behind a response that is the last on its connection Node would close at once: for now only our side ends.
+  // After the last response on a connection, Node would close the socket at once; for now, only our side is ended.
   socket.destroySoon = () => void socket.end()
   const stop = (): void => {
     clearTimeout(timer)

@@ -15,18 +15,18 @@ import {
 import type { ClientConnection, EarlyBytes } from './client-connection.ts'
 import { dropRest, NodeBody } from './node-body.ts'
 
-/** As texts, these leave in one write with the head before them. */
+/** Bodies of up to this size are written as strings, which are sent in one write with the head before them. */
 const MAX_TEXT_BYTES = 16 * 1024
 
 export interface NodeDownstreamParts {
   readonly connection: ClientConnection
   readonly req: IncomingMessage
   readonly res: ServerResponse
-  /** What a client that asks for another protocol has sent after its request. */
+  /** Bytes that the client has sent after a request for another protocol; undefined for any other request. */
   readonly early: EarlyBytes | undefined
-  /** Every response that begins now is the last on its connection. */
+  /** Whether every response that begins now is the last on its connection. */
   readonly isDraining: () => boolean
-  /** How long a client may take nothing of its response; 0: for ever. */
+  /** How long a client may take nothing of its response; 0 means no limit. */
   readonly stallMs: number
 }
 
@@ -42,7 +42,7 @@ export class NodeDownstream implements Downstream {
   #hearsDrain = false
   #stallMs: number
   #stall: NodeJS.Timeout | undefined
-  /** What the client had taken when its time began. */
+  /** Number of bytes that the client had taken when the current wait began. */
   #takenBytes = 0
   trace: RequestTrace | undefined
   listener: DownstreamListener | undefined
@@ -124,7 +124,7 @@ export class NodeDownstream implements Downstream {
     this.watchEnd()
   }
 
-  /** To be called when all of the response was written: a client that never takes the rest of it is cut. */
+  /** To be called when the whole response has been written. A client that never takes the rest of it is cut. */
   watchEnd(): void {
     if (this.unsentBytes > 0) this.#awaitDrain()
   }
@@ -153,7 +153,7 @@ export class NodeDownstream implements Downstream {
     else breakOff(this.#res.socket)
   }
 
-  /** HTTP/1.0 has no chunks, so half a response that ends would look like a whole one. */
+  /** HTTP/1.0 has no chunks, so a response that is cut short would look complete unless the connection is reset. */
   cut(): void {
     if (this.isHeadSent && this.received.version === '1.0') breakOff(this.#req.socket)
     else this.#req.socket.destroy()
@@ -168,7 +168,7 @@ export class NodeDownstream implements Downstream {
     this.#body?.onGone()
   }
 
-  /** HTTP/1.0 knows no interim responses; a client that is gone has no socket. */
+  /** HTTP/1.0 has no interim responses, and the response of a client that is gone has no socket. */
   get #takesInterim(): boolean {
     return this.received.version === '1.1' && this.#res.socket !== null
   }
@@ -187,7 +187,7 @@ export class NodeDownstream implements Downstream {
     return setTimeout(() => this.#checkTaken(), this.#stallMs)
   }
 
-  /** After the end of a response, 'drain' comes only when all of it was taken. A slow client that took a part of it gets more time. */
+  /** After the end of a response, 'drain' comes only when everything was taken. A slow client that has taken a part of it gets more time. */
   #checkTaken(): void {
     if (this.writtenBytes - this.unsentBytes === this.#takenBytes) this.cut()
     else this.#stall = this.#limitWait()
@@ -213,7 +213,7 @@ export function receivedHead({ method, url, httpVersion, rawHeaders }: IncomingM
   return { method: method!, target: url!, version: httpVersion, fields: rawHeaders }
 }
 
-/** Node keeps what it cannot send at once. */
+/** Node keeps what it cannot send at once, so the caller's buffer is copied. */
 function copyOf(bytes: Buffer | string): Buffer | string {
   return typeof bytes === 'string' || bytes.length <= MAX_TEXT_BYTES ? byteText(bytes) : Buffer.from(bytes)
 }

@@ -11,21 +11,21 @@ import { ServerEvents } from './server-events.ts'
 
 export interface NodeServerOptions {
   readonly peerOf: PeerOf
-  /** Paths that this server's own endpoints serve. */
+  /** Whether this server's own endpoints serve the path. */
   readonly isOwn: (path: string) => boolean
   readonly handleOwn: ListenerOptions['handle']
   readonly handle: (request: ProxiedRequest, downstream: Downstream) => void
-  /** A request that can be read in two ways. */
+  /** Refuses a request that can be read in two ways. */
   readonly refuse: (downstream: Downstream, detail: string) => void
-  /** How long a client may take nothing of its response; 0: for ever. */
+  /** How long a client may take nothing of its response; 0 means no limit. */
   readonly stallMs: number
-  /** Something came that is no request, and has its response already. */
+  /** Called when bytes that are not a request are refused, or when a connection is cut for too many pipelined requests. */
   readonly noteMalformed: (detail: string) => void
-  /** Undefined: `node:http` reads everything. */
+  /** If undefined, `node:http` reads everything. */
   readonly newWire?: ((handOver: (socket: Socket) => void) => ProxyWire) | undefined
 }
 
-/** Receives requests through `node:http`: one of a connection at a time, each with a Downstream of its own. */
+/** Receives requests through `node:http`, one at a time on each connection, each with a Downstream of its own. */
 export class NodeServer {
   readonly #options: NodeServerOptions
   readonly #clients: ClientConnections
@@ -53,12 +53,12 @@ export class NodeServer {
     return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
   }
 
-  /** From now on every response that begins is the last on its connection. */
+  /** Makes every response that begins from now on the last on its connection. */
   drain(): void {
     this.#isDraining = true
   }
 
-  /** Ends the WebSockets that are still open. */
+  /** Closes the WebSockets that are still open. */
   cutTunnels(): void {
     this.#events.close()
   }
@@ -81,7 +81,7 @@ export class NodeServer {
       client.refuseRest()
       refuse(downstream, request)
     } else if (isOwn(pathOf(request.target))) {
-      // None of them reads a body.
+      // None of these endpoints reads a body.
       if (request.hasBody) downstream.dropBody(LINGER_MS)
       res.once('prefinish', () => downstream.watchEnd())
       handleOwn(req, res)

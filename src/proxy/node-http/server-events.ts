@@ -12,11 +12,14 @@ type Handle = (req: IncomingMessage, res: ServerResponse, early?: EarlyBytes) =>
 interface ServerEventsParts {
   readonly clients: ClientConnections
   readonly handle: Handle
-  /** A request that could not be read. */
+  /** Called when a request cannot be read, or is a CONNECT. */
   readonly onMalformed: (detail: string) => void
 }
 
-/** What Node's server emits beyond ordinary requests: upgrades, CONNECT and what it cannot parse. Remembers the connections that Node has let go of. */
+/**
+ * Handles what Node's server emits besides ordinary requests: upgrades, CONNECT and bytes that it cannot parse. Remembers the connections that Node
+ * has detached.
+ */
 export class ServerEvents {
   readonly #parts: ServerEventsParts
   readonly #own = new Set<Socket>()
@@ -27,18 +30,18 @@ export class ServerEvents {
   }
 
   configure(server: Server): void {
-    // Uploads take as long as they take; one that stops is cut by its own silence.
+    // Uploads may take as long as they need; one that stalls is cut by its own timeout.
     server.requestTimeout = 0
-    // A client that has sent its request may close its side and wait for the response.
+    // A client that has sent its request may close its side and still wait for the response.
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
-    // RFC 9110 10.1.1: what a client expects beyond 100-continue may be ignored. Without a listener Node would respond with 417 itself.
+    // RFC 9110 10.1.1: expectations other than 100-continue may be ignored. Without a listener, Node would respond with 417 itself.
     server.on('checkExpectation', (req, res) => this.#parts.handle(req, res))
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => this.#refuseMalformed(error, socket))
     server.on('upgrade', (req: IncomingMessage, socket: Socket, early: Buffer) => this.#upgrade(server, req, socket, early))
     server.on('connect', (_req: IncomingMessage, socket: Socket) => this.#refuseConnect(socket))
   }
 
-  /** Cuts the connections that Node does not know any more. */
+  /** Closes the connections that Node has detached. */
   close(): void {
     for (const socket of this.#own) socket.destroy()
   }
@@ -46,7 +49,7 @@ export class ServerEvents {
   #refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const client = this.#parts.clients.of(socket)
     const isBroken = error.code === 'ECONNRESET' || error.code === 'EPIPE'
-    // What was refused closes the connection in its time, whatever else comes on it.
+    // The response to the refused request closes the connection, whatever else arrives on it.
     if (client.isRefused && !isBroken) return
     const isSilent = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0
     if (!socket.writable || isBroken || isSilent) return void socket.destroy()
@@ -56,7 +59,7 @@ export class ServerEvents {
       client.giveUp()
     }
     const last = client.lastOpenRequest
-    // What is malformed may be the body of the request that came last; else it is a request of its own.
+    // The malformed bytes may be the body of the request that arrived last; otherwise they are a request of their own.
     if (last?.complete === false && !client.forgetLast()) {
       if (client.openResponse?.headersSent) return void socket.destroy()
       return refuse()
@@ -88,14 +91,14 @@ export class ServerEvents {
     this.#linger(socket)
   }
 
-  /** Node calls here for every request with an Upgrade field, once somebody listens. */
+  /** Once it has a listener, Node emits 'upgrade' for every request with an Upgrade field. */
   #upgrade(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     const client = this.#parts.clients.of(socket)
     this.#adopt(socket)
     // RFC 9112 9.6: nothing is processed after the response that closes the connection
     if (client.isRefused || !socket.writable) return
     if (!client.isBusy) return this.#switch(server, req, socket, early)
-    // RFC 9110 7.8: it would change the protocol under responses that are still on their way
+    // RFC 9110 7.8: an upgrade must wait, because it would change the protocol under responses that are still being sent
     const bytes = new EarlyBytes(socket, early)
     client.wait(req, () => this.#switch(server, req, socket, bytes.take()))
   }
@@ -115,7 +118,7 @@ export class ServerEvents {
     this.#parts.handle(req, res, earlyBytes)
   }
 
-  /** A protocol that we do not offer (RFC 9110 7.8): the request is read once more, as if it had not asked. */
+  /** Ignores a protocol that we do not offer (RFC 9110 7.8): the request is parsed again, without its Upgrade field. */
   #asOrdinary(server: Server, req: IncomingMessage, socket: Socket, early: Buffer): void {
     let head = `${req.method} ${req.url} HTTP/${req.httpVersion}\r\n`
     for (let i = 0; i < req.rawHeaders.length; i += 2) {
@@ -129,20 +132,20 @@ export class ServerEvents {
     const { hasEnded } = this.#parts.clients.of(socket)
     if (!hasEnded) socket.unshift(bytes)
     server.emit('connection', socket)
-    // One that had to wait was paused.
+    // The socket of a request that had to wait is paused.
     if (!hasEnded) return void socket.resume()
-    // The client ended its side while its request waited. A stream that has ended refuses unshift, so its events are emitted again.
+    // The client ended its side while its request waited. A stream that has ended does not accept unshift, so its events are emitted again.
     socket.emit('data', bytes)
     socket.emit('end')
   }
 
   #adopt(socket: Socket): void {
     this.#own.add(socket)
-    // One that asks for protocols again and again comes here each time.
+    // A client that asks for other protocols again and again gets here each time.
     if (this.#known.has(socket)) return
     this.#known.add(socket)
-    socket.on('error', () => {}) // its 'close' follows
-    // At an upgrade Node takes its listeners off, and a response hears of its socket only through them.
+    socket.on('error', () => {}) // 'close' follows
+    // Node removes its listeners at an upgrade, but a response learns of its socket's 'drain' only through them.
     const client = this.#parts.clients.of(socket)
     socket.on('drain', () => client.openResponse?.emit('drain'))
     socket.once('close', () => this.#own.delete(socket))

@@ -12,10 +12,10 @@ const EQUALS = 0x3d
 const BACKSLASH = 0x5c
 const DELETE = 0x7f
 
-/** As much as `node:http` takes of the extensions of one chunk, and of the trailers. */
+/** Limits of `node:http` for the extensions of one chunk, and for the trailers. */
 const MAX_EXTENSION_BYTES = 16 * 1024
 const MAX_TRAILER_BYTES = 64 * 1024
-/** Without zeros in front: 64 bits. */
+/** Limit for the hexadecimal digits after leading zeros: 64 bits. */
 const MAX_SIZE_DIGITS = 16
 const LONGEST_KNOWN_NAME = 'transfer-encoding'.length
 
@@ -50,19 +50,19 @@ export class MalformedChunks extends Error {
 }
 
 /**
- * The frames of a chunked body (RFC 9112 7.1), in the grammar of Node's parser: extensions and trailers are read and dropped, and what that
- * parser refuses is refused here too. Reads each byte once, wherever its pieces end.
+ * Reads the frames of a chunked body (RFC 9112 7.1) by the grammar of Node's parser: extensions and trailers are read and dropped, and whatever
+ * that parser refuses is refused here too. Each byte is read once, wherever the pieces end.
  */
 export class ChunkedFrames {
   #state = DONE
-  /** Of the chunk: as much as is still to come of its data. */
+  /** The size of the chunk, then the number of its data bytes that are still to come. */
   #size = 0
-  /** Of its size, of its extensions, or of the trailers. */
+  /** Number of digits of the size, or of bytes of the extensions or the trailers, so far. */
   #otherBytes = 0
-  /** The start of a trailer's name; its value, where it is about the connection. */
+  /** Start of the current trailer's name, and the value of a trailer that is about the connection. */
   #name = ''
   #connection: string | undefined
-  /** A trailer says `Connection: close`: nothing may follow this body. */
+  /** A trailer says `Connection: close`, so nothing may follow this body. */
   isLast = false
 
   begin(): void {
@@ -71,7 +71,7 @@ export class ChunkedFrames {
     this.isLast = false
   }
 
-  /** Continues from where the other one is. The other stays there. */
+  /** Continues from the state of the other reader, which stays unchanged. */
   follow(other: ChunkedFrames): void {
     this.#state = other.#state
     this.#size = other.#size
@@ -85,12 +85,12 @@ export class ChunkedFrames {
     return this.#state === DONE
   }
 
-  /** Whether data is next. */
+  /** Whether data comes next. */
   get isInData(): boolean {
     return this.#state === DATA
   }
 
-  /** To be called while it is in data: returns where the chunk's data ends, or these bytes. */
+  /** To be called while `isInData`. Returns where the chunk's data or these bytes end. */
   skipData(from: number, end: number): number {
     const taken = Math.min(this.#size, end - from)
     this.#size -= taken
@@ -98,7 +98,7 @@ export class ChunkedFrames {
     return from + taken
   }
 
-  /** To be called while it is not in data: returns where data begins, or the body or these bytes end. Throws MalformedChunks. */
+  /** To be called while not `isInData`. Returns where data begins, or where the body or these bytes end. Throws MalformedChunks. */
   skipFrame(bytes: Uint8Array, from: number, end: number): number {
     let at = from
     while (at < end && this.#state !== DATA && this.#state !== DONE) this.#step(bytes[at++]!)
@@ -235,7 +235,7 @@ export class ChunkedFrames {
     else throw new MalformedChunks(byte === LF ? 'Invalid header field char' : 'Invalid header token')
   }
 
-  /** Refuses what would change the framing. */
+  /** Refuses fields that would change the framing. */
   #endName(): void {
     const name = this.#name.toLowerCase()
     if (name === 'content-length') throw new MalformedChunks("Content-Length can't be present with Transfer-Encoding")
@@ -257,7 +257,7 @@ export class ChunkedFrames {
   }
 }
 
-/** RFC 9110 5.5: what may be in a value, white space included. */
+/** RFC 9110 5.5: whether a field value may contain this byte, white space included. */
 function isText(byte: number): boolean {
   return byte === TAB || (byte >= SPACE && byte !== DELETE)
 }

@@ -4,20 +4,20 @@ import { CLOSE_MS, LINGER_MS } from '../downstream.ts'
 import type { WireBody } from './wire-body.ts'
 import type { WireDownstream } from './wire-downstream.ts'
 
-/** How long may be waited for a client. One sweep checks all of them: a connection has no timer of its own. */
+/** The time limits for a client. One sweep checks all connections, so that none needs a timer of its own. */
 export class ClientDeadlines {
   readonly #socket: Socket
   readonly #body: WireBody
   readonly #downstream: WireDownstream
   readonly #stall: StallWatch
-  /** When the state began; when a head did. */
+  /** When the current state began, or the current head. */
   #sinceMs = performance.now()
   #isFirstHead = true
-  /** When the last piece came of a head that is here in part. */
+  /** When the last piece of an incomplete head arrived. */
   #lastPieceMs = 0
-  /** The response was sent, and what still comes behind it is thrown away. */
+  /** The response has been sent, and whatever still arrives is discarded. */
   #isLingering = false
-  /** When it is closed even if the client still sends; 0: never. */
+  /** When the connection is closed even if the client still sends; 0 means never. */
   #cutAtMs = 0
 
   constructor(socket: Socket, body: WireBody, downstream: WireDownstream) {
@@ -27,7 +27,10 @@ export class ClientDeadlines {
     this.#stall = new StallWatch(socket)
   }
 
-  /** A part of a head came. `wasIdle`: the first of it. The time of a connection's first head began with the connection. */
+  /**
+   * To be called when part of a head has arrived. `wasIdle`: it is the first part. The time for a connection's first head runs from the start of
+   * the connection.
+   */
   onPartOfHead(wasIdle: boolean, roughMs: number): void {
     this.#lastPieceMs = roughMs
     if (wasIdle) this.#sinceMs = performance.now()
@@ -37,7 +40,7 @@ export class ClientDeadlines {
     this.#isFirstHead = false
   }
 
-  /** The rest of the body is thrown away from now on, for no longer than this; 0: no limit. */
+  /** To be called when the rest of the body is discarded from now on, for at most this long; 0 means no limit. */
   onBodyDropped(stallMs: number): void {
     this.#cutAtMs = stallMs > 0 ? performance.now() + stallMs : 0
   }
@@ -46,14 +49,14 @@ export class ClientDeadlines {
     this.#cutAtMs = performance.now() + CLOSE_MS
   }
 
-  /** The request was read and its response written, both to the end. */
+  /** To be called when the request has been read and its response written, both to the end. */
   onComplete(roughMs: number): void {
     this.#cutAtMs = 0
     this.#isLingering = false
     this.#sinceMs = roughMs
   }
 
-  /** To be called at every sweep. Returns what has taken too long: a head, for which there is a response, or anything else. */
+  /** To be called at every sweep. Returns 'head' if a head took too long, which gets a response, and 'other' if anything else did. */
   overdue(state: ClientState, nowMs: number, { headMs, idleMs, sweepMs }: FrontTimeouts): 'head' | 'other' | undefined {
     const waitedMs = nowMs - this.#sinceMs
     if (this.#cutAtMs > 0 && nowMs > this.#cutAtMs) return 'other'
@@ -81,14 +84,14 @@ export class ClientDeadlines {
     return stallMs > 0 && stalledMs > stallMs + sweepMs ? 'other' : undefined
   }
 
-  /** The client has not sent all of its body yet. */
+  /** Whether the client has paused for too long in the middle of its body. */
   #isSilent(nowMs: number): boolean {
     const { idleMs, idleSinceMs } = this.#body
     // Whether it is complete is checked last, because that may have to look at all waiting bytes.
     return idleMs > 0 && nowMs - idleSinceMs > idleMs && !this.#body.isComplete
   }
 
-  /** To be called while the rest of a body, or of a pipeline, is discarded: how long that may go on after the response. */
+  /** To be called while the rest of a body or of a pipeline is discarded. Limits how long that may go on once the response has been sent. */
   #linger(nowMs: number): void {
     if (this.#isLingering || !this.#downstream.isEnded || this.#socket.writableLength > 0) return
     this.#isLingering = true
@@ -96,24 +99,24 @@ export class ClientDeadlines {
   }
 }
 
-/** What a client's connection is about. */
+/** State of a client's connection. */
 export type ClientState =
-  /** Nothing has come yet. */
+  /** Nothing has arrived yet. */
   | 'silent'
   /** A part of a head has arrived. */
   | 'head'
-  /** A request is under way: its body is not read to the end, or its response not written. */
+  /** A request is in progress: its body has not been read to the end, or its response not written. */
   | 'busy'
   | 'idle'
-  /** Nothing more is served, and what still comes is thrown away. */
+  /** Nothing more is served, and whatever still arrives is discarded. */
   | 'closing'
-  /** It is closed, or `node:http` has it. */
+  /** The connection is closed, or `node:http` has it. */
   | 'gone'
 
-/** Watches whether a client takes what waits for it. */
+/** Watches whether a client takes the bytes that wait for it. */
 class StallWatch {
   readonly #socket: Socket
-  /** How much the client had taken when it last took something, and when that was noticed; undefined while nothing waits for it. */
+  /** How many bytes the client had taken when it last took some, and when that was noticed; undefined while nothing waits for it. */
   #takenBytes: number | undefined
   #takenMs = 0
 
@@ -121,10 +124,10 @@ class StallWatch {
     this.#socket = socket
   }
 
-  /** To be called at every sweep: for how long bytes have waited of which none was taken. */
+  /** To be called at every sweep. Returns for how long bytes have waited without the client taking any. */
   stalledMs(nowMs: number): number {
     const { writableLength } = this.#socket
-    // The same number of bytes may wait although all earlier ones were taken: later ones have followed them.
+    // The number of waiting bytes does not tell: it may be the same although all earlier ones were taken, because others have followed.
     const takenBytes = writableLength === 0 ? undefined : this.#socket.bytesWritten - writableLength
     if (takenBytes === undefined || takenBytes !== this.#takenBytes) this.#takenMs = nowMs
     this.#takenBytes = takenBytes

@@ -4,7 +4,7 @@ import type { WireContext } from './wire-context.ts'
 const NO_BYTES = Buffer.alloc(0)
 const LEAST_BYTES = 256
 
-/** What has come on a connection and waits for its turn, in memory of its own: what is read is in a buffer that all connections share. */
+/** Bytes of a connection that wait for their turn. They have memory of their own, because reads go to a buffer that all connections share. */
 export class UnreadBytes {
   buffer: Buffer = NO_BYTES
   at = 0
@@ -14,7 +14,7 @@ export class UnreadBytes {
     return this.end - this.at
   }
 
-  /** Adds a part of these bytes. Room is doubled: bytes that come one at a time must not take quadratic time. */
+  /** Adds a part of these bytes. Capacity is doubled, because bytes that come one at a time must not take quadratic time. */
   add(bytes: Buffer, from: number, to: number): void {
     const length = to - from
     if (this.end + length > this.buffer.length) this.#makeRoom(length)
@@ -22,7 +22,7 @@ export class UnreadBytes {
     this.end += length
   }
 
-  /** Everything before `at` was read. */
+  /** Marks everything before `at` as read. */
   readTo(at: number): void {
     if (at === this.end) this.clear()
     else this.at = at
@@ -34,7 +34,7 @@ export class UnreadBytes {
     this.end = 0
   }
 
-  /** Returns what waits; from now on nothing does. */
+  /** Returns the waiting bytes, and forgets them. */
   take(): Buffer {
     const bytes = this.buffer.subarray(this.at, this.end)
     this.clear()
@@ -43,7 +43,7 @@ export class UnreadBytes {
 
   #makeRoom(length: number): void {
     const size = this.size
-    // A long pipeline that came at once is not copied into twice its size.
+    // A long pipeline that arrives at once gets no more memory than it needs.
     const capacity = size === 0 ? Math.max(length, LEAST_BYTES) : Math.max(2 * size, size + length)
     const larger = Buffer.allocUnsafeSlow(capacity)
     this.buffer.copy(larger, 0, this.at, this.end)
@@ -53,14 +53,14 @@ export class UnreadBytes {
   }
 }
 
-/** On all connections of a wire together. Beyond this, a connection that must stop reading because of pipelined requests is closed instead. */
+/** Limit for all connections of a wire together. Beyond it, a connection that must stop reading because of pipelined requests is closed instead. */
 const MAX_HELD_BYTES = 16 * 1024 * 1024
 
-/** Stops and resumes reading a connection, and counts the pipelined bytes that wait on it meanwhile. */
+/** Pauses and resumes reading a connection, and counts the pipelined bytes that wait on it meanwhile. */
 export class ReadPause {
   readonly #context: WireContext
   readonly #socket: Socket
-  /** How many bytes this connection has added to the sum of all. */
+  /** Number of bytes that this connection has added to the total of all connections. */
   #heldBytes = 0
   isOn = false
 
@@ -69,7 +69,7 @@ export class ReadPause {
     this.#socket = socket
   }
 
-  /** `pipelinedBytes` wait for the response to a request; 0: the connection waits for a slow backend to take its upload. */
+  /** `pipelinedBytes` wait for the response to a request; 0 means that the connection waits for a slow backend to take its upload. */
   begin(pipelinedBytes: number): void {
     if (this.isOn) return
     this.isOn = true

@@ -3,38 +3,38 @@ import { ChunkedFrames } from './chunked-frames.ts'
 import type { UnreadBytes } from './unread-bytes.ts'
 import type { WireContext } from './wire-context.ts'
 
-/** Shared by all bodies: each look ahead takes one call. */
+/** All bodies share it, because each look ahead is done within one call. */
 const LOOKAHEAD = new ChunkedFrames()
 
-/** The body of the request that is under way on a connection. */
+/** The body of the request in progress on a connection. */
 export class WireBody implements BodySource {
   readonly #context: WireContext
   readonly #unread: UnreadBytes
   readonly #onResumed: () => void
   #reader: BodyReader | undefined
-  /** Undefined: the body is as long as it was said to be. */
+  /** Created for the first chunked body on the connection, and reused. */
   #chunks: ChunkedFrames | undefined
   #isChunked = false
   #remaining = 0
-  /** Somebody reads it, and it is not paused. */
+  /** The body is being read, and is not paused. */
   isFlowing = false
-  /** Nobody wants the rest of it. */
+  /** Nobody wants the rest of the body. */
   isDropped = false
   isGone = false
   comesNext = false
-  /** How long the client may be silent; 0: for ever. */
+  /** How long the client may be silent; 0 means no limit. */
   idleMs = 0
-  /** When that began. */
+  /** When the silence began. */
   idleSinceMs = 0
 
-  /** `onResumed`: what has come may be read on, in a turn of its own. */
+  /** `onResumed` is called when reading may go on, which must happen in a later turn of the event loop. */
   constructor(context: WireContext, unread: UnreadBytes, onResumed: () => void) {
     this.#context = context
     this.#unread = unread
     this.#onResumed = onResumed
   }
 
-  /** The next request's. */
+  /** Begins the body of the next request. */
   begin(contentLength: number, isChunked: boolean): void {
     this.#reader = undefined
     this.#remaining = contentLength
@@ -51,7 +51,7 @@ export class WireBody implements BodySource {
     return this.#isChunked ? this.#chunks!.isDone : this.#remaining === 0
   }
 
-  /** Its trailers say that nothing comes behind it. */
+  /** The trailers say that nothing follows this body. */
   get isLast(): boolean {
     return this.#isChunked && this.#chunks!.isLast
   }
@@ -62,11 +62,11 @@ export class WireBody implements BodySource {
     try {
       return this.endsWithin(buffer, at, end)
     } catch {
-      return false // the reader of the body will report it
+      return false // whoever reads the body will report the error
     }
   }
 
-  /** Whether its end is among these bytes, the next that came; none of them is read. Throws MalformedChunks. */
+  /** Whether the body ends within these bytes, which come next; this does not read them. Throws MalformedChunks. */
   endsWithin(bytes: Buffer, from: number, end: number): boolean {
     if (!this.#isChunked) return end - from >= this.#remaining
     LOOKAHEAD.follow(this.#chunks!)
@@ -90,7 +90,7 @@ export class WireBody implements BodySource {
     if (!this.isRead) this.#onResumed()
   }
 
-  /** What still comes of it is read and thrown away. */
+  /** Reads the rest of the body and discards it. */
   drop(): void {
     this.isDropped = true
     this.giveTo(undefined)
@@ -102,14 +102,17 @@ export class WireBody implements BodySource {
     this.idleSinceMs = this.#context.roughMs
   }
 
-  /** To be called while it is flowing and not read: gives out what is here of it, and returns where that ends. Throws MalformedChunks. */
+  /**
+   * To be called while the body is flowing and not read to its end. Gives the available part to the reader, and returns where that ends. Throws
+   * MalformedChunks.
+   */
   read(bytes: Buffer, from: number, end: number): number {
     const next = this.#isChunked ? this.#readChunks(bytes, from, end) : this.#readLength(bytes, from, end)
     if (this.isRead) this.#tell('onEnd')
     return next
   }
 
-  /** The connection is closed. */
+  /** To be called when the connection is closed. */
   onGone(): void {
     this.isGone = true
     this.#tell('onGone')
@@ -122,7 +125,7 @@ export class WireBody implements BodySource {
     return next
   }
 
-  /** The data of many small chunks is moved together, and given out in one piece. */
+  /** Moves the data of many small chunks together, so that the reader gets it in one piece. */
   #readChunks(bytes: Buffer, from: number, end: number): number {
     const chunks = this.#chunks!
     let at = from

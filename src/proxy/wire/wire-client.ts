@@ -12,19 +12,19 @@ import { WireBody } from './wire-body.ts'
 import { type PlainProxyRequest, plainRequest, WireContext, type WireHandlers } from './wire-context.ts'
 import { WireDownstream } from './wire-downstream.ts'
 
-/** With this much unread, a connection is not read any further. Below that it is, because a client that leaves is noticed only on one that is read. */
+/** With this many unread bytes, a connection is not read any further. Below that it is, because only reading reveals that a client has left. */
 const READ_AHEAD_BYTES = 16 * 1024
 
-/** In the words of Node's parser. */
+/** Error messages as Node's parser words them. */
 const ENDED = 'Parse Error'
 const BEHIND_LAST = 'Parse Error: Data after `Connection: close`'
 
-/** A client's connection for as long as it sends nothing but plain requests. One at a time is under way; what comes behind it waits, undecided. */
+/** A client's connection for as long as it sends only plain requests. One request at a time is in progress; what follows it waits, undecided. */
 class WireClient implements FrontConnection {
   readonly #context: WireContext
   readonly #socket: Socket
   readonly #onGone: (socket: Socket) => void
-  /** Undefined where every read has a buffer of its own. */
+  /** Undefined if every read has a buffer of its own. */
   readonly #unshareReads: (() => void) | undefined
   readonly #unread: UnreadBytes
   readonly #body: WireBody
@@ -33,9 +33,9 @@ class WireClient implements FrontConnection {
   readonly #deadlines: ClientDeadlines
   #state: ClientState = 'silent'
   readonly #recent = new RecentHead<PlainProxyRequest>()
-  /** How much was read for the head that is here in part. */
+  /** Number of bytes that were scanned for the incomplete head, repeated scans included. */
   #rereadBytes = 0
-  /** The unread bytes have waited for the response to an earlier request. */
+  /** The unread bytes had to wait for the response to an earlier request. */
   #isPipelined = false
   #isReading = false
   #isScheduled = false
@@ -45,7 +45,7 @@ class WireClient implements FrontConnection {
   readonly #onClose = (): void => this.#close()
   readonly #goOn = (): void => this.#readOn()
 
-  /** `onGone`: it is closed, or `node:http` has it. */
+  /** `onGone` is called when the connection is closed, or given to `node:http`. */
   constructor(context: WireContext, socket: Socket, onGone: (socket: Socket) => void) {
     this.#context = context
     this.#socket = socket
@@ -62,7 +62,7 @@ class WireClient implements FrontConnection {
     })
     this.#deadlines = new ClientDeadlines(socket, this.#body, this.#downstream)
     this.#unshareReads = shareReads(socket, (length) => this.#read(READ_BUFFER, length))
-    // Where reads are shared, what was put back comes this way.
+    // Even with shared reads, bytes that were put back arrive this way.
     socket.on('data', this.#onData)
     socket.on('end', this.#onEnd)
     socket.on('drain', this.#onDrain)
@@ -70,7 +70,7 @@ class WireClient implements FrontConnection {
     socket.on('close', this.#onClose)
   }
 
-  /** Whether a request is in flight on it, or a part of a response is not sent yet. */
+  /** Whether a request is in flight on the connection, or part of a response has not been sent yet. */
   get isServing(): boolean {
     return (this.#state === 'busy' && !this.#downstream.isEnded) || this.#socket.writableLength > 0
   }
@@ -93,7 +93,7 @@ class WireClient implements FrontConnection {
     this.#socket.destroy()
   }
 
-  /** `chunk` may be shared: what is needed beyond this turn is copied. */
+  /** `chunk` may be the shared read buffer, so whatever is needed later is copied. */
   #read(chunk: Buffer, length: number): void {
     this.#body.idleSinceMs = this.#context.roughMs
     if (this.#state === 'closing') return
@@ -113,7 +113,7 @@ class WireClient implements FrontConnection {
   /** Reads as much of the waiting bytes as is allowed now. */
   #readOn(): void {
     this.#isScheduled = false
-    // One that is broken off is closed only later.
+    // A destroyed socket emits 'close' only later.
     if (this.#socket.destroyed) return
     const { buffer, at, end } = this.#unread
     if (at < end) {
@@ -139,7 +139,7 @@ class WireClient implements FrontConnection {
         if (!this.#body.isFlowing || this.#body.isRead) break
         at = this.#readBody(bytes, at, end)
       } else {
-        // A request a turn: others have theirs between those of a pipeline.
+        // Only one request of a pipeline is read in each turn of the event loop, so that other connections get their turns in between.
         if (at > from || this.#downstream.isBlocked) break
         at = this.#readHead(bytes, at, end)
         if (at === from) break
@@ -149,7 +149,7 @@ class WireClient implements FrontConnection {
     return at
   }
 
-  /** Returns where the head ends, or `from` if it is incomplete or for `node:http`. */
+  /** Returns where the head ends, or `from` if it is incomplete or left to `node:http`. */
   #readHead(bytes: Buffer, from: number, end: number): number {
     if (this.#body.isLast) {
       this.#refuse('400 Bad Request', BEHIND_LAST)
@@ -176,9 +176,9 @@ class WireClient implements FrontConnection {
     if (recent === undefined) this.#recent.keep(reader.text, plain)
     this.#body.begin(request.contentLength ?? 0, request.isChunked)
     this.#downstream.begin(plain.received)
-    // Bytes that have waited may be known to be malformed by now: then the request never begins.
+    // Bytes that have waited may already be known to be malformed; then the request never begins.
     if (isPipelined && !this.#canBeBody(bytes, next, end)) return next
-    // Of a chunked body, only a part of a size line may have arrived.
+    // What has arrived of a chunked body may be only part of a size line.
     this.#body.comesNext = next < end && !request.isChunked
     handlers.handle(request, this.#downstream)
     this.#body.comesNext = false
@@ -201,7 +201,7 @@ class WireClient implements FrontConnection {
     this.#state = 'head'
   }
 
-  /** Returns where what is here of the body ends. */
+  /** Returns where the available part of the body ends. */
   #readBody(bytes: Buffer, from: number, end: number): number {
     try {
       const next = this.#body.read(bytes, from, end)
@@ -218,24 +218,24 @@ class WireClient implements FrontConnection {
     this.#refuseBody(malformedStatus(error), `Parse Error: ${error.message}`)
   }
 
-  /** All of the response was written. */
+  /** To be called when the whole response has been written. */
   #onResponded(): void {
     if (this.#state !== 'busy') return
     if (this.#body.isRead) return this.#complete()
     if (!this.#body.isDropped && this.#downstream.isLast) return this.#closeSoon()
     this.#dropBody()
-    // Behind the last response the rest is still read for a while: else the client might be reset before it has read that (RFC 9112 9.6).
+    // After the last response, the rest is still read for a while: otherwise the client might be reset before it has read the response (RFC 9112 9.6).
     if (this.#downstream.isLast) this.#socket.end()
   }
 
-  /** Nobody wants the rest of the body, which stands between this response and the next. */
+  /** Discards the rest of the body, which nobody wants but which comes before the next request. */
   #dropBody(): void {
     if (this.#body.isRead || this.#body.isDropped) return
     this.#deadlines.onBodyDropped(this.#downstream.dropStallMs)
     this.#body.drop()
   }
 
-  /** The request was read and its response written, both to the end. */
+  /** To be called when the request has been read and its response written, both to the end. */
   #complete(): void {
     this.#deadlines.onComplete(this.#context.roughMs)
     if (this.#downstream.isLast) return this.#closeSoon()
@@ -245,7 +245,7 @@ class WireClient implements FrontConnection {
     else if (this.#downstream.hasEnded) this.#checkEnd()
   }
 
-  /** Goes on with what waits, in a turn of its own. */
+  /** Continues with the waiting bytes in a later turn of the event loop. */
   #schedule(): void {
     if (this.#isReading || this.#isScheduled || this.#downstream.isBlocked || (this.#unread.size === 0 && !this.#pause.isOn)) return
     this.#isScheduled = true
@@ -266,7 +266,7 @@ class WireClient implements FrontConnection {
     if (!this.#isScheduled) this.#checkEnd()
   }
 
-  /** The client has ended its side, and what can be read for now was read. */
+  /** To be called when the client has ended its side and everything that can be read for now was read. */
   #checkEnd(): void {
     if (this.#state === 'head') this.#refuse('400 Bad Request', ENDED)
     else if (this.#state === 'busy') {
@@ -274,10 +274,10 @@ class WireClient implements FrontConnection {
     } else if (this.#isOpen && this.#unread.size === 0) this.#closeSoon()
   }
 
-  /** The body is malformed, or will never be whole. */
+  /** Refuses a body that is malformed, or will never be complete. */
   #refuseBody(status: string, detail: string): void {
     const { isHeadSent, isEnded } = this.#downstream
-    // What begins behind a response that is whole gets one of its own.
+    // A response that has begun cannot be replaced, but one that is complete can be followed by another.
     if ((isHeadSent && !isEnded) || !this.#socket.writable) this.#socket.destroy()
     else this.#refuse(status, detail)
   }
@@ -295,12 +295,12 @@ class WireClient implements FrontConnection {
     const hasMore = this.#pause.isOn
     this.#state = 'closing'
     this.#letGo()
-    // What was left unread is read and thrown away for a while: else the client might be reset before it has read its response (RFC 9112 9.6).
+    // What is left unread is read and discarded for a while: otherwise the client might be reset before it has read its response (RFC 9112 9.6).
     if (hasMore) this.#socket.end()
     else this.#socket.destroySoon()
   }
 
-  /** The waiting bytes are not needed any more. */
+  /** Drops the waiting bytes, which are not needed any more. */
   #letGo(): void {
     this.#unread.clear()
     this.#pause.end()
@@ -331,21 +331,21 @@ class WireClient implements FrontConnection {
 }
 
 function ignore(): void {
-  // a 'close' follows
+  // 'close' follows
 }
 
 export type ProxyWire = WireFront<WireClient>
 
 /**
- * The proxy's own wire.
- * `silenceMs`: how long a client may be silent in the middle of a request, or take nothing of its response; 0: for ever.
+ * Returns the proxy's own wire.
+ * `silenceMs`: how long a client may be silent in the middle of a request, or take nothing of its response; 0 means no limit.
  */
 export function newProxyWire(timeouts: ListenerTimeouts, silenceMs: number, handlers: WireHandlers): ProxyWire {
   const context = new WireContext(timeouts.keepAliveMs, silenceMs, handlers)
   return new WireFront(timeouts, context, (socket, onGone) => new WireClient(context, socket, onGone), silenceMs)
 }
 
-/** Has a socket that is handed over bring what was read of it once more, before all that is still to be read. */
+/** Makes a socket that is handed over emit once more what was read from it, before anything that is still to be read. */
 function giveBack(socket: Socket, bytes: Buffer, hasEnded: boolean): void {
   const own = unshared(bytes)
   if (!hasEnded) {

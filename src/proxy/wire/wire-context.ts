@@ -10,23 +10,23 @@ import { ProxiedRequest } from '../proxied-request.ts'
 
 export interface WireHandlers {
   readonly peerOf: (socket: Socket) => Peer
-  /** Paths that `node:http` serves. */
+  /** Whether `node:http` serves this path. */
   readonly isOwn: (path: string) => boolean
   readonly handle: (request: ProxiedRequest, downstream: Downstream) => void
-  /** Something came that is no request, and has its response already. */
+  /** Called when bytes that are not a request are refused, or when a connection is cut for too many pipelined requests. */
   readonly noteMalformed: (detail: string) => void
-  /** Gives a connection to `node:http`, for good. */
+  /** Gives a connection to `node:http` permanently. */
   readonly handOver: (socket: Socket) => void
 }
 
-/** What all connections of a wire share. */
+/** State that all connections of a wire share. */
 export class WireContext extends FrontState {
   readonly handlers: WireHandlers
-  /** How long a client may take nothing of what waits for it; 0: for ever. */
+  /** How long a client may take nothing of what waits for it; 0 means no limit. */
   readonly stallMs: number
   readonly finalHead: FinalHead
   readonly reader = new RequestHeadReader()
-  /** The bytes that wait on connections which are paused because of them. */
+  /** Total of the pipelined bytes that wait on paused connections. */
   heldBytes = 0
 
   constructor(keepAliveMs: number, stallMs: number, handlers: WireHandlers) {
@@ -41,14 +41,14 @@ const ASTERISK = 0x2a
 const SLASH = 0x2f
 const LINE_END_LENGTH = 2
 
-/** Reads the heads of plain requests with a target in origin form, or `*`. Anything else is OTHER; nothing is repaired. */
+/** Reads the heads of plain requests whose target is in origin form, or `*`. Anything else is OTHER; nothing is repaired. */
 export class RequestHeadReader {
   readonly #fields = new HeadFields()
-  /** Of the head that was read last: all its bytes, and what they say. */
+  /** The head that was read last: all its bytes as a latin1 string, and what they say. */
   text = ''
   received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
 
-  /** Reads the head that begins at `from`; returns where it ends, INCOMPLETE or OTHER. */
+  /** Reads the head that begins at `from`. Returns where it ends, INCOMPLETE or OTHER. */
   read(bytes: Buffer, from: number, end: number): number {
     const limit = Math.min(end, from + MAX_HEAD_BYTES)
     const cut = end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
@@ -72,10 +72,10 @@ export class RequestHeadReader {
   }
 
   #fieldsOf(text: string, from: number): string[] {
-    const { places, used } = this.#fields
+    const { offsets, used } = this.#fields
     const fields: string[] = []
     for (let i = 0; i < used; i += FIELD_INTS) {
-      fields.push(text.slice(places[i]! - from, places[i + 1]! - from), text.slice(places[i + 2]! - from, places[i + 3]! - from))
+      fields.push(text.slice(offsets[i]! - from, offsets[i + 1]! - from), text.slice(offsets[i + 2]! - from, offsets[i + 3]! - from))
     }
     return fields
   }
@@ -84,9 +84,9 @@ export class RequestHeadReader {
 /** Writes the heads of final responses, byte for byte as `node:http` does. */
 export class FinalHead {
   readonly #keepAlive: string
-  /** Until its second is over. */
+  /** The Date line, until its second is over. */
   #date: string | undefined
-  /** Of the head that was written last. */
+  /** Whether the head that was written last announces a chunked body. */
   isChunked = false
 
   constructor(keepAliveMs: number) {
@@ -113,19 +113,19 @@ export class FinalHead {
   }
 }
 
-/** The usual reason phrase of a status. */
+/** Returns the usual reason phrase of a status. */
 function statusReason(status: number): string {
   return STATUS_CODES[status] ?? 'unknown'
 }
 
-/** A request of a connection, from its head. Clients often send the same head again: then one object serves all these requests. */
+/** A request as read from its head. Clients often send the same head again; then one object serves all these requests. */
 export interface PlainProxyRequest {
   readonly received: ReceivedHead
   readonly request: ProxiedRequest
   readonly path: string
 }
 
-/** Returns undefined where something is wrong with the head. */
+/** Returns undefined if something is wrong with the head. */
 export function plainRequest(received: ReceivedHead): PlainProxyRequest | undefined {
   const request = ProxiedRequest.read(received, false)
   return typeof request === 'string' ? undefined : { received, request, path: pathOf(request.target) }

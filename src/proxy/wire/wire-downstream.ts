@@ -23,13 +23,13 @@ interface WireDownstreamParts {
   readonly context: WireContext
   readonly peer: Peer
   readonly body: WireBody
-  /** All of the response was written. */
+  /** Called when the whole response has been written. */
   readonly onEnded: () => void
-  /** The rest of the body is to be thrown away, now. */
+  /** Called when the rest of the body is to be discarded from now on. */
   readonly onDropped: () => void
 }
 
-/** The client of the request that is under way on a connection. It is used again for the next, which begins in a later turn than this one's end. */
+/** The client of the request in progress on a connection. It is reused for the next request, which begins in a later turn than this one ends. */
 export class WireDownstream implements Downstream {
   readonly #socket: Socket
   readonly #parts: WireDownstreamParts
@@ -40,17 +40,17 @@ export class WireDownstream implements Downstream {
   isGone = false
   trace: RequestTrace | undefined
   listener: DownstreamListener | undefined
-  /** The response was written to its end. */
+  /** The response has been written to its end. */
   isEnded = true
-  /** It is the last on its connection. */
+  /** The response is the last on its connection. */
   isLast = false
-  /** A client that takes nothing for so long is cut; 0: never. */
+  /** A client that takes nothing for this long is cut; 0 means never. */
   stallMs = 0
-  /** The same while the rest of its body is discarded; 0: no bound. */
+  /** How long the rest of the body may be discarded before the response has been sent; 0 means no limit. */
   dropStallMs = 0
-  /** The client takes no more for now: a 'drain' follows. */
+  /** The client takes no more for now; 'drain' follows. */
   isBlocked = false
-  /** The head, until something is sent. */
+  /** The head, until it is sent with the first write. */
   #head = ''
   #hasBody = false
   #isChunked = false
@@ -61,7 +61,7 @@ export class WireDownstream implements Downstream {
     this.#parts = parts
   }
 
-  /** The next request. */
+  /** Begins the next request. */
   begin(received: ReceivedHead): void {
     this.received = received
     this.isHeadSent = false
@@ -69,7 +69,7 @@ export class WireDownstream implements Downstream {
     this.isLast = false
     this.trace = undefined
     this.listener = undefined
-    // A rejection waits for its client no longer than a response of the backend.
+    // A rejection waits for its client no longer than a response from the backend does.
     this.stallMs = this.#parts.context.stallMs
     this.dropStallMs = 0
     this.#isRelayed = false
@@ -184,7 +184,7 @@ export class WireDownstream implements Downstream {
     if (before.length + bytes.length + after.length === 0) return
     const socket = this.#socket
     const hasRoom = writeAll(socket, before, bytes, after)
-    // A socket reports a full buffer before it has tried to write: nearly always the system has taken everything by now.
+    // A socket reports a full buffer before it has tried to write; nearly always, the system has taken everything by now.
     if (!hasRoom && socket.writableLength > 0) this.isBlocked = true
     this.body.idleSinceMs = this.#parts.context.roughMs
   }

@@ -12,7 +12,7 @@ import { RESET } from './table-layout.ts'
 const INSTANT_MS = 0.001
 
 /** How a table finds the subjects of a counter. */
-export interface CounterPlace {
+export interface SubjectLookup {
   /** Hash state after the identity, from which the hash of each subject continues. */
   readonly prefix: HashState
   /** The rule's number in the table, which its records carry. */
@@ -20,7 +20,7 @@ export interface CounterPlace {
 }
 
 /** A counter whose subjects are kept in a table. */
-export class EmbeddedCounter implements Counter, CounterPlace {
+export class EmbeddedCounter implements Counter, SubjectLookup {
   readonly identity: readonly string[]
   readonly limit: Limit
   readonly algorithm: Algorithm<Limit>
@@ -37,7 +37,7 @@ export class EmbeddedCounter implements Counter, CounterPlace {
   readonly #ruleSize: number | undefined
 
   /** `lateByMs` is how long takes may still be charged under the limit from before an override. */
-  constructor(spec: CounterSpec, place: CounterPlace, lateByMs = 0) {
+  constructor(spec: CounterSpec, lookup: SubjectLookup, lateByMs = 0) {
     this.identity = spec.identity
     this.limit = spec.limit
     this.algorithm = algorithmOf(spec.limit)
@@ -46,8 +46,8 @@ export class EmbeddedCounter implements Counter, CounterPlace {
     this.#ruleSize = spec.override && Math.fround(spec.override.ruleSize)
     this.warning = warningLimit(spec.limit)
     this.isPlain = !this.algorithm.isSliced && this.warning === undefined
-    this.prefix = place.prefix
-    this.rule = place.rule
+    this.prefix = lookup.prefix
+    this.rule = lookup.rule
   }
 
   /**

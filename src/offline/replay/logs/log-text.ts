@@ -2,13 +2,13 @@ import { flatText } from '../../../memory/buffers.ts'
 import { readCombinedLine } from './combined-line.ts'
 import { HarDocument } from './har-document.ts'
 import { readJsonLine } from './json-line.ts'
-import { END_OF_LINE, type LoggedRequest } from './logged-request.ts'
+import { END_OF_LOG, type LoggedRequest } from './logged-request.ts'
 
 /** Receives each request of a log, and each position where none could be read. */
 export interface LogListener {
   onRequest(request: LoggedRequest): void
-  /** `place` is the number of the line, `entry 3`, or END_OF_LINE. */
-  onUnreadable(place: string, why: string): void
+  /** `position` is the number of the line, `entry 3`, or END_OF_LOG. */
+  onUnreadable(position: string, why: string): void
 }
 
 const BYTE_ORDER_MARK = '\xef\xbb\xbf'
@@ -37,7 +37,7 @@ export class LogText {
   end(): void {
     if (this.#lines === undefined && this.#har === undefined) this.#begin()
     this.#lines?.end()
-    if (this.#har?.isWhole === false) this.#listener.onUnreadable(END_OF_LINE, 'the document ends in the middle')
+    if (this.#har?.isWhole === false) this.#listener.onUnreadable(END_OF_LOG, 'the document ends in the middle')
   }
 
   #begin(): void {

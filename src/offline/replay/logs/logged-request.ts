@@ -55,22 +55,22 @@ export class WholeRequest implements LoggedRequest {
 const MAX_SHOWN = 5
 
 /** A position that could not be read, and why. */
-export interface UnreadablePlace {
+export interface UnreadableEntry {
   readonly file: string
-  /** Number of the line, `entry 3`, or END_OF_LINE. */
-  readonly place: string
+  /** Number of the line, `entry 3`, or END_OF_LOG. */
+  readonly position: string
   readonly why: string
 }
 
 /** The position of what is missing if a log was not read to its end. */
-export const END_OF_LINE = 'end'
+export const END_OF_LOG = 'end'
 
 /** Counts the lines and entries that cannot be read. Keeps the first few, and every log that was not read to its end. */
 export class UnreadableLines {
   count = 0
-  readonly shown: UnreadablePlace[] = []
+  readonly shown: UnreadableEntry[] = []
 
-  add(file: string, place: string, why: string): void {
-    if (++this.count <= MAX_SHOWN || place === END_OF_LINE) this.shown.push({ file, place, why })
+  add(file: string, position: string, why: string): void {
+    if (++this.count <= MAX_SHOWN || position === END_OF_LOG) this.shown.push({ file, position, why })
   }
 }

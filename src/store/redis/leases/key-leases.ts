@@ -61,7 +61,7 @@ export class KeyLeases {
   }
 
   /** Selects the key by the set and tag of its own counter, and by the counter's salt and rule. */
-  place(set: number, low: number, high: number, salt: number, rule: number): void {
+  locate(set: number, low: number, high: number, salt: number, rule: number): void {
     this.#set = set
     this.#rule = rule
     this.#tag = (low ^ salt) & ~3
@@ -233,7 +233,7 @@ const USE = 0
 const ENDED = 0
 
 /** Identifies a block of leased tokens by its set, its tag, and its end, which no other block of the key shares. */
-export interface BlockPlace {
+export interface BlockLocator {
   readonly set: number
   readonly blockLow: number
   readonly high: number
@@ -241,7 +241,7 @@ export interface BlockPlace {
 }
 
 /** Puts a token back into its block. The caller holds the set's lock. Returns false if the block has ended or was evicted. */
-export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }: BlockPlace, nowMs: number): boolean {
+export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }: BlockLocator, nowMs: number): boolean {
   const slot = table.find(set, blockLow, high)
   if (slot < 0 || table.at(slot) !== endMs || nowMs >= endMs) return false
   table.write(slot, table.level(slot) + 1, endMs, table.size(slot), table.rate(slot))
@@ -252,7 +252,7 @@ export function putTokenBack(table: SharedTable, { set, blockLow, high, endMs }:
  * Empties a block and returns the tokens that were left, which do not count as used. The caller holds the set's lock. With `isEnd`, no
  * token can be put back afterwards, not even by a thread that read the clock before the end.
  */
-export function takeOut(table: SharedTable, { set, blockLow, high, endMs }: BlockPlace, isEnd: boolean): number {
+export function takeOut(table: SharedTable, { set, blockLow, high, endMs }: BlockLocator, isEnd: boolean): number {
   const slot = table.find(set, blockLow, high)
   if (slot < 0 || table.at(slot) !== endMs) return 0
   const left = table.level(slot)

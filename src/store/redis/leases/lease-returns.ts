@@ -2,7 +2,7 @@ import type { BucketLimit } from '../../../limiter/limit.ts'
 import type { SharedTable } from '../../table/shared-table.ts'
 import { inBatches } from '../script-calls.ts'
 import type { SharedCounters } from '../shared-counters.ts'
-import { type BlockPlace, takeOut } from './key-leases.ts'
+import { type BlockLocator, takeOut } from './key-leases.ts'
 
 export interface LeaseListener {
   /** Called when a lease is added, and when its unused tokens go back. */
@@ -12,7 +12,7 @@ export interface LeaseListener {
 }
 
 /** A block in the table that this thread fetched. */
-export interface Lease extends BlockPlace {
+export interface Lease extends BlockLocator {
   readonly key: string
   readonly limit: BucketLimit
   /** When the block was granted, by the clock of Redis. */

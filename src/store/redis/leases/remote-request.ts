@@ -1,5 +1,5 @@
 import type { FleetCounter } from '../fleet-counter.ts'
-import type { BlockPlace } from './key-leases.ts'
+import type { BlockLocator } from './key-leases.ts'
 
 /** The request to Redis for a decision that leases do not cover. */
 export interface RemoteRequest {
@@ -29,7 +29,7 @@ export interface UncoveredRow {
 }
 
 /** A row whose token was taken from this block. */
-export interface HeldRow extends BlockPlace {
+export interface HeldRow extends BlockLocator {
   readonly row: number
   readonly level: number
 }
