@@ -68,7 +68,10 @@ async function readFlags(args: string[]): Promise<Record<string, string | undefi
     process.stdout.write((await import('./help.ts')).SERVE_HELP)
     return 0
   } catch (error) {
-    return printStartProblems('edge', [(error as Error).message])
+    const [{ SERVE_HELP }, { argumentProblem }] = await Promise.all([import('./help.ts'), import('./usage-problem.ts')])
+    const problem = argumentProblem(error, 'serve', SERVE_HELP)
+    if (problem === undefined) throw error
+    return printStartProblems('edge', [problem])
   }
 }
 

@@ -2,6 +2,7 @@ import { printableJson, printableText } from '../../text/formats.ts'
 import { ignoreClosed } from '../file-problem.ts'
 import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
 import { printable } from '../text/text-table.ts'
+import { argumentProblem } from '../usage-problem.ts'
 import { AdminClient, type AdminRequest, type AdminResponse, readAdminAddress } from './admin-client.ts'
 
 /** Option of every command that asks the admin API. --help is handled by `runAdminCommand`. */
@@ -36,7 +37,7 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
     await show(new AdminClient(readAdminAddress(process.env)), question)
     return 0
   } catch (error) {
-    const problem = problemOf(error, name)
+    const problem = problemOf(error, name, help)
     if (problem === undefined) throw error
     process.stderr.write(`edge ${name}: ${problem}\n`)
     return 1
@@ -71,13 +72,10 @@ function isHelpAsked(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
-function problemOf(error: unknown, name: string): string | undefined {
+function problemOf(error: unknown, name: string, help: string): string | undefined {
   if (error instanceof AdminProblem) return error.message
-  const { code = '', message } = error as NodeJS.ErrnoException
-  const isParsing = code.startsWith('ERR_PARSE_ARGS_')
-  if (!isParsing && !(error instanceof UsageProblem)) return undefined
-  const problem = isParsing ? message.replace(/\.?\n.*/s, '') : message // any further lines are advice
-  return `${printableText(problem)}; see edge ${name} --help`
+  if (error instanceof UsageProblem) return `${printableText(error.message)}; see edge ${name} --help`
+  return argumentProblem(error, name, help)
 }
 
 /** Every change by an operator needs a reason, which is logged. */
