@@ -2,7 +2,6 @@ import { printableJson, printableText } from '../../text/formats.ts'
 import { ignoreClosed } from '../file-problem.ts'
 import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
 import { printable } from '../text/text-table.ts'
-import { argumentProblem } from '../usage-problem.ts'
 import { AdminClient, type AdminRequest, type AdminResponse, readAdminAddress } from './admin-client.ts'
 
 /** Option of every command that asks the admin API. --help is handled by `runAdminCommand`. */
@@ -37,7 +36,7 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
     await show(new AdminClient(readAdminAddress(process.env)), question)
     return 0
   } catch (error) {
-    const problem = problemOf(error, name, help)
+    const problem = await problemOf(error, name, help)
     if (problem === undefined) throw error
     process.stderr.write(`edge ${name}: ${problem}\n`)
     return 1
@@ -72,10 +71,11 @@ function isHelpAsked(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
-function problemOf(error: unknown, name: string, help: string): string | undefined {
+/** What suggests options is loaded only where one is wrong. */
+async function problemOf(error: unknown, name: string, help: string): Promise<string | undefined> {
   if (error instanceof AdminProblem) return error.message
   if (error instanceof UsageProblem) return `${printableText(error.message)}; see edge ${name} --help`
-  return argumentProblem(error, name, help)
+  return (await import('../usage-problem.ts')).argumentProblem(error, name, help)
 }
 
 /** Every change by an operator needs a reason, which is logged. */
