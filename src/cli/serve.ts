@@ -1,26 +1,15 @@
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
-import { shownUrl } from '../bundle/bundle-url.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
-import { hasEvents, readConfig, type ServerConfig } from '../config/config.ts'
+import { hasEvents, readConfig } from '../config/config.ts'
 import type { Setting } from '../config/config-values.ts'
 import { SETTINGS, unknownVariables, unknownVariableText } from '../config/settings.ts'
-import { VERSION } from '../files/package-files.ts'
-import {
-  isUnixSocket,
-  type ListenAddress,
-  type ListenerName,
-  listener,
-  openListeners,
-  type PortAddress,
-  portOrPath,
-} from '../listen/listeners.ts'
 import { StartInterrupted } from '../runtime/listening.ts'
 import { type Service, startService } from '../runtime/service.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
-import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { newPartialLineFlag, openLog } from '../telemetry/logger.ts'
 import { printStartProblems } from './file-problem.ts'
+import { greeting } from './greeting.ts'
 
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
@@ -106,65 +95,6 @@ function ignore(): void {}
 function exit(status: number, service: Service | undefined): never {
   if (service?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
   process.exit(status)
-}
-
-function greeting(config: ServerConfig, service: Service): string {
-  const lines = openListeners(config).map((name) => `  ${listener(name).label.padEnd(7)} ${describePlace(name, config, service)}\n`)
-  return `edge ${VERSION}, ${config.mode}
-${lines.join('')}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
-${describeTrial(config, service)}`
-}
-
-function describePlace(name: ListenerName, config: ServerConfig, { addresses }: Service): string {
-  const asked = listener(name).address(config)!
-  const isEverywhere = !isUnixSocket(asked) && asked.host === undefined
-  return `${urlOf(name, config, addresses.get(name)!)}${isEverywhere ? ' (all interfaces)' : ''}`
-}
-
-/** Writes the host as the settings do, and a unix socket as gRPC clients and many others do. */
-function urlOf(name: ListenerName, config: ServerConfig, address: ListenAddress): string {
-  if (isUnixSocket(address)) return `unix:${address.path}`
-  const { host = 'localhost' } = listener(name).address(config) as PortAddress
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
-}
-
-/** The example uses curl, which does not speak gRPC, so there is none if only gRPC is served. */
-function describeTrial(config: ServerConfig, { addresses }: Service): string {
-  const port = addresses.get('main')
-  if (port !== undefined) return `  try     ${exampleCommand(config, urlOf('main', config, port))}\n`
-  const socket = addresses.get('socket')
-  if (socket === undefined) return ''
-  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(portOrPath(socket)))} http://localhost`)}\n`
-}
-
-function inShell(word: string): string {
-  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-}
-
-function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): string {
-  if (redis === undefined) return ''
-  return `  redis   ${describeRedisAddress(redis)}, ${redisMode}; while unreachable: ${redisFailureMode}\n`
-}
-
-function describeBackend({ mode, backendUrl }: ServerConfig): string {
-  return mode === 'reverse_proxy' ? `  backend ${String(backendUrl).replace(/\/$/, '')}\n` : ''
-}
-
-function exampleCommand({ mode }: ServerConfig, base: string): string {
-  if (mode === 'reverse_proxy') return `curl -i ${base}/`
-  return `curl -i -X POST ${base}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'`
-}
-
-function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig, service: Service): string {
-  const bundle = service.bundle()
-  const place = configUrl === undefined ? configFile : shownUrl(configUrl)
-  const status = service.source()
-  if (place === undefined || status === undefined) {
-    return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request gets 503'
-  }
-  if (bundle === undefined) return `none yet; every request gets 503 until there is one\n          ${place}: ${status.problem}`
-  if (!status.isCached) return `version ${bundle.version} from ${place}`
-  return `version ${bundle.version} from the cache, ${configCacheFile}\n          ${place}: ${status.problem}`
 }
 
 /** How far the heap may grow beyond what was in use after the last collection before the next one starts. */

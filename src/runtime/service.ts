@@ -8,6 +8,7 @@ import type { StateKeeper } from '../control/state-keeper.ts'
 import { VERSION } from '../files/package-files.ts'
 import { closingMs, isUnixSocket, type ListenAddress, type ListenerName, portOrPath } from '../listen/listeners.ts'
 import type { TimedOverride } from '../overrides/override.ts'
+import type { ExampleRequest } from '../policy/example-request.ts'
 import type { BundleInfo } from '../policy/plan.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
@@ -29,6 +30,8 @@ export interface Service {
   /** Where each open listener accepts connections. */
   readonly addresses: ReadonlyMap<ListenerName, ListenAddress>
   bundle(): BundleInfo | undefined
+  /** A request to try the active bundle with; undefined if it covers none. */
+  example(): ExampleRequest | undefined
   /** Undefined if the settings name no source of bundles. */
   source(): SourceStatus | undefined
   /** Reads the bundle again, whether or not it has changed. */
@@ -129,6 +132,7 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
   return {
     addresses,
     bundle: () => sources.intake.active,
+    example: sources.example,
     source: () => sources.bundle?.status,
     reload: async () => sources.bundle?.reload(),
     waitsForDisk: () => stateKeeper?.isSlow || reports.decisionLog?.isSlow || sources.bundle?.status.isDiskSlow || false,

@@ -33,6 +33,17 @@ describe('ports', () => {
     expect((await ask(edge.port, 'POST', '/v1/decision')).status).toBe(400)
   })
 
+  test('/ says where the page is, on every port that does not have it', async () => {
+    const edge = await running({ bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' } })
+    const alone = await running({ bundle: bundle(1) })
+    const page = /operators' page is on EDGE_ADMIN_PORT, if EDGE_ADMIN_TOKEN is set too\n$/
+    for (const port of [edge.port, edge.adminPort, alone.port]) {
+      for (const path of ['/', '/?x=1'])
+        expect(await ask(port, 'GET', path)).toMatchObject({ status: 404, body: expect.stringMatching(page) })
+      expect(await ask(port, 'GET', '/x')).toMatchObject({ status: 404, body: 'no such endpoint\n' })
+    }
+  })
+
   test('EDGE_HOST is the one address that answers', async () => {
     // With a port of its own: what the kernel lends for one address may be in use on another.
     const env = { EDGE_HOST: '127.0.0.2', EDGE_PORT: String(await serverPort()), EDGE_ADMIN_PORT: '0' }
