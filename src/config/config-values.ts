@@ -42,14 +42,25 @@ export function readLongSecret(text: string | undefined): string | undefined {
 }
 
 export function readPort(text: string): number {
-  if (!isPort(text)) throw bad('a port from 0 to 65535', text)
+  if (!isPort(text)) throw badPort('a port from 0 to 65535', text)
   return Number(text)
 }
 
 export function readPortOrOff(text: string): number | undefined {
   if (text === 'off') return undefined
-  if (!isPort(text)) throw bad('a port from 0 to 65535, or off', text)
+  if (!isPort(text)) throw badPort('a port from 0 to 65535, or off', text)
   return Number(text)
+}
+
+/** Kubernetes gives containers such a variable for each Service of their namespace: EDGE_PORT for a Service named `edge`. */
+function badPort(expected: string, text: string): BadValue {
+  const { message } = bad(expected, text)
+  return new BadValue(isServiceAddress(text) ? `${message}; Kubernetes sets it for a Service: set enableServiceLinks: false` : message)
+}
+
+/** Whether the value is one in which Kubernetes describes a Service. */
+export function isServiceAddress(text: string): boolean {
+  return /^(?:tcp|udp|sctp):\/\//.test(text)
 }
 
 function isPort(text: string): boolean {

@@ -32,6 +32,13 @@ describe('bad values', () => {
     expect(problems({ EDGE_TRUSTED_PROXIES: `loopback,${word}` })).toEqual([expect.stringMatching(/^EDGE_TRUSTED_PROXIES: expected /)])
   })
 
+  test('a port that Kubernetes set for a Service of that name is told how to get rid of', () => {
+    expect(problems({ EDGE_PORT: 'tcp://10.0.0.1:8080' })).toEqual([
+      'EDGE_PORT: expected a port from 0 to 65535, or off, got "tcp://10.0.0.1:8080"; Kubernetes sets it for a Service: set enableServiceLinks: false',
+    ])
+    expect(problems({ EDGE_ADMIN_PORT: 'udp://[fd00::1]:1' })[0]).toContain('enableServiceLinks')
+  })
+
   test('every bad entry of EDGE_TRUSTED_PROXIES is named', () => {
     expect(problems({ EDGE_TRUSTED_PROXIES: 'x,loopback,10.0.0.0/99' })).toEqual([expect.stringContaining('got "x, 10.0.0.0/99"')])
   })

@@ -1,6 +1,6 @@
 import { show } from '../text/problem.ts'
 import { KnownWords } from '../text/suggest.ts'
-import type { Setting } from './config-values.ts'
+import { isServiceAddress, type Setting } from './config-values.ts'
 import { BUNDLE_SETTINGS, COUNTERS_SETTINGS, OPERATORS_SETTINGS, REDIS_SETTINGS, REPORTS_SETTINGS } from './instance-settings.ts'
 import { BACKEND_SETTINGS, CALLERS_SETTINGS, LISTENING_SETTINGS, TIMEOUTS_SETTINGS } from './serving-settings.ts'
 
@@ -17,7 +17,7 @@ export const SETTINGS = {
   ...TIMEOUTS_SETTINGS,
 }
 
-export interface SettingGroup {
+interface SettingGroup {
   readonly title: string
   readonly settings: Readonly<Record<string, Setting<unknown>>>
 }
@@ -48,7 +48,6 @@ const PREFIX = 'EDGE_'
 const COMMAND_VARIABLES = ['EDGE_ADMIN_URL']
 /** Switches of our own tests and benchmarks. */
 const INTERNAL = /^EDGE_(?:PROXY_WIRE$|TEST_|SOAK_)/
-const MAX_NAME_CHARACTERS = 128
 
 /** Returns the variables whose name begins with EDGE_, in upper or lower case, and that are no settings. An empty one counts as unset. */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): readonly UnknownVariable[] {
@@ -78,11 +77,9 @@ function shown(name: string): string {
   return /^\w{1,64}$/.test(name) ? name : show(name)
 }
 
-const LINK_NAME = /_SERVICE_HOST$|_SERVICE_PORT(?:_\w+)?$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/
-const LINK_ADDRESS = /^(?:tcp|udp|sctp):\/\//
+const LINK_NAME = /_SERVICE_(?:HOST$|PORT$|PORT_)|_PORT_\d{1,5}_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/
 
 /** Kubernetes describes every Service of a namespace to its containers in such variables: those of a Service named `edge-…` begin with EDGE_. */
 function isServiceLink(name: string, value: string): boolean {
-  if (name.length > MAX_NAME_CHARACTERS) return false
-  return LINK_NAME.test(name) || (name.endsWith('_PORT') && LINK_ADDRESS.test(value))
+  return LINK_NAME.test(name) || (name.endsWith('_PORT') && isServiceAddress(value))
 }
