@@ -40,7 +40,7 @@ test("under the README's policy, the sixth request gets the README's 429", async
 test("the README's commands for 3 a.m. find the rule, and lift the limit, with the settings that it gives them", async () => {
   const { settings, edge: program, commands } = night(README)
   expect(program).toBe((JSON.parse(readText('package.json')) as { bin: { edge: string } }).bin.edge)
-  expect(settings).toEqual({ EDGE_ADMIN_PORT: '9090', EDGE_ADMIN_TOKEN: '$(openssl rand -hex 32)' })
+  expect(settings).toEqual({ EDGE_ADMIN_HOST: '127.0.0.1', EDGE_ADMIN_PORT: '9090', EDGE_ADMIN_TOKEN: '$(openssl rand -hex 32)' })
   const clock = new ManualClock()
   const edge = await running({ bundle: POLICY, fileName: 'limits.yaml', clock, env: ADMIN_ENV })
   const alice = { uri: '/api/hello', fields: [['X-Api-Key', 'alice']] } as const
