@@ -29,7 +29,7 @@ export interface BundleText {
 }
 
 const MAX_BUNDLES = 10
-/** Bounds the compressed texts together. Ten thousand policies are some 4 MB, and about a tenth of that compressed. */
+/** Bounds the compressed texts together. Ten thousand policies are some 4 MB, and some 150 KB compressed. */
 const MAX_TEXT_BYTES = 16 * 1024 * 1024
 
 /**

@@ -9,10 +9,11 @@ describeWithCurl('every command prints what the page shows', () => {
     await runbook.follow('A customer gets 429')
   })
 
-  test('docs/runbook.md: everything is rejected, and a bundle was refused', async () => {
+  test('docs/runbook.md: everything is rejected, a bundle was refused, and one is rolled back', async () => {
     const runbook = await Runbook.start()
     await runbook.follow('Everything is rejected')
     await runbook.follow('A bundle was refused')
+    await runbook.follow('Roll back a bundle')
   })
 
   test('docs/runbook.md: Redis is unreachable, and which instance', async () => {

@@ -6,6 +6,7 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
     'A customer gets 429',
     'Everything is rejected',
     'A bundle was refused',
+    'Roll back a bundle',
     'Redis is unreachable',
     'Which instance?',
   ])

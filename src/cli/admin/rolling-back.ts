@@ -80,7 +80,7 @@ async function obstacleTo(file: string | undefined, report: BundleReportJson, { 
   if (source.url !== null) return 'published: the instance reads a URL'
   if (source.signature_required) return 'published: the instance takes signed bundles only'
   if (file === undefined) return `published: edge rollback --publish ${source.path} does that`
-  if (!isSameFile(file, source.path!)) return `published: the instance reads ${source.path}, not ${file}`
+  if (!(await isSameFile(file, source.path!))) return `published: the instance reads ${source.path}, not ${file}`
   if (formatOf(file) !== format) return `published: it is ${format === 'yaml' ? 'YAML' : 'JSON'}, which the name ${file} does not say`
   let bytes: Buffer
   try {
@@ -95,9 +95,12 @@ async function obstacleTo(file: string | undefined, report: BundleReportJson, { 
 }
 
 /** The service may have been started in another directory: then the end of the path must be the same. */
-function isSameFile(file: string, source: string): boolean {
+async function isSameFile(file: string, source: string): Promise<boolean> {
   const given = resolve(file)
-  return isAbsolute(source) ? given === resolve(source) : given.endsWith(`${sep}${normalize(source)}`)
+  if (!isAbsolute(source)) return given.endsWith(`${sep}${normalize(source)}`)
+  if (given === resolve(source)) return true
+  const [one, other] = await Promise.all([given, source].map((path) => realpath(path).catch(() => undefined)))
+  return one !== undefined && one === other
 }
 
 function remainingSteps({ source }: BundleReportJson): string {
