@@ -21,13 +21,12 @@ export interface DocumentNode {
  * turn, a list its items. It is built only where a place in the text is asked for: that takes about as long as parsing.
  */
 export class DocumentNodes {
-  readonly text: string
   readonly nodes: DocumentNode[] = []
   readonly #scalarText: (node: number) => string
 
-  constructor(text: string, format: 'json' | 'yaml') {
-    this.text = text
-    this.#scalarText = format === 'json' ? readJsonNodes(text, this.nodes) : readYamlNodes(text, this.nodes)
+  /** `maxNodes`: what comes behind so many is left out. */
+  constructor(text: string, format: 'json' | 'yaml', maxNodes = Number.POSITIVE_INFINITY) {
+    this.#scalarText = (format === 'json' ? readJsonNodes : readYamlNodes)(text, this.nodes, maxNodes)
   }
 
   /** What a scalar says, as a text. */
@@ -65,9 +64,9 @@ export class DocumentNodes {
 /** Whatever may stand between two values, and the end of a number or of a literal. */
 const BETWEEN = new Set([' ', '\t', '\r', '\n', ',', ':', ']', '}'])
 
-function readJsonNodes(text: string, nodes: DocumentNode[]): (node: number) => string {
+function readJsonNodes(text: string, nodes: DocumentNode[], maxNodes: number): (node: number) => string {
   const open: number[] = []
-  for (let i = 0; i < text.length; i++) {
+  for (let i = 0; i < text.length && nodes.length < maxNodes; i++) {
     const character = text[i]!
     const target = nodes.length
     if (character === '{' || character === '[') {
@@ -86,13 +85,14 @@ function readJsonNodes(text: string, nodes: DocumentNode[]): (node: number) => s
       i = end - 1
     }
   }
+  closeAll(open, nodes)
   return (node) => {
     const { start, innerStart, innerEnd } = nodes[node]!
     return start === innerStart ? text.slice(innerStart, innerEnd) : (JSON.parse(text.slice(start, innerEnd + 1)) as string)
   }
 }
 
-function readYamlNodes(text: string, nodes: DocumentNode[]): (node: number) => string {
+function readYamlNodes(text: string, nodes: DocumentNode[], maxNodes: number): (node: number) => string {
   const open: number[] = []
   const scalars = new Map<number, ScalarEvent>()
   const anchors = new Map<string, number>()
@@ -100,6 +100,7 @@ function readYamlNodes(text: string, nodes: DocumentNode[]): (node: number) => s
   let last = 0
   for (const event of parseEvents(text, { maxDepth: YAML_MAX_DEPTH })) {
     const target = nodes.length
+    if (target >= maxNodes) break
     if (event.type === EVENT_ID.DOCUMENT) continue
     if (event.type === EVENT_ID.POP) {
       const closed = open.pop()
@@ -129,5 +130,11 @@ function readYamlNodes(text: string, nodes: DocumentNode[]): (node: number) => s
       last = event.start
     }
   }
+  closeAll(open, nodes)
   return (node) => getScalarValue(text, scalars.get(node)!)
+}
+
+/** Collections that were not read to their end have what was read of them. */
+function closeAll(open: readonly number[], nodes: readonly DocumentNode[]): void {
+  for (const node of open) nodes[node]!.after = nodes.length
 }

@@ -100,6 +100,13 @@ test('every value of any document is found where its key or its text is, whichev
   )
 })
 
+test('in a document of millions of values, what is wrong far behind is at what contains it', () => {
+  const items = '7,'.repeat(1_000_100)
+  expect(placeOf(`{"a":\n[${items}0], "b": 1}`, 'json', ['a', 1_000_050])).toBe('1:2')
+  expect(placeOf(`{"a":\n[${items}0], "b": 1}`, 'json', ['a', 10])).toBe('2:22')
+  expect(placeOf(`{"a":\n[${items}0], "b": 1}`, 'json', ['b'])).toBe('1:1')
+})
+
 test('a path is read as it was written', () => {
   const step = fc.oneof(anyText, fc.nat(1000), fc.constantFrom('a.b', '["x"]', '', '0', '__proto__', 'a b'))
   fc.assert(

@@ -7,13 +7,16 @@ export interface TextPlace {
   readonly column: number
 }
 
+/** Some 100 MB of memory. A bundle of ten thousand policies has about 600,000; in one of millions, what is wrong further on is at what contains it. */
+const MAX_NODES = 1_000_000
+
 /**
  * Where the values at these paths are in a valid document: a member of an object is at its key, an item of a list at its value, and what is
  * written once and used through aliases is where it is written. A value that is missing is at what should contain it. Each value of the
  * document is looked at once or twice, however many paths there are.
  */
 export function placesOf(text: string, format: 'json' | 'yaml', paths: readonly Path[]): TextPlace[] {
-  const document = new DocumentNodes(text, format)
+  const document = new DocumentNodes(text, format, MAX_NODES)
   const offsets = new Float64Array(paths.length)
   if (document.nodes.length > 0) find(document, 0, document.nodes[0]!.start, wantedOf(paths), offsets)
   return placesAt(text, offsets)
