@@ -51,7 +51,7 @@ describe('the bundles that were active', () => {
     expect(texts(history)).toEqual(['4', false, false, false])
     expect((await history.text('4'))?.text).toHaveLength(history.list()[0]!.byteLength)
     expect(await history.text('3')).toBeUndefined()
-    expect(await history.changes('3', '4')).toBeUndefined()
+    expect(await history.changes('2', '4')).toBeUndefined()
   })
 
   test('are compared in either direction', async () => {
@@ -65,6 +65,7 @@ describe('the bundles that were active', () => {
     )
     expect(await history.changes('1', '3')).toMatchObject({ policies: { added: 1, removed: 1 } })
     expect(await history.changes('2', '1')).toMatchObject({ policies: { added: 1, removed: 0 } })
+    expect(await history.changes('1', '2')).toMatchObject({ policies: { added: 0, removed: 1 }, policy_changes: [{ policy: 'a' }] })
     expect(history.list().map(({ changes }) => changes?.policies)).toEqual([
       { added: 1, removed: 0, changed: 0, unchanged: 0 },
       { added: 0, removed: 1, changed: 0, unchanged: 0 },

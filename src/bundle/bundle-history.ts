@@ -87,7 +87,7 @@ export class BundleHistory {
     return place < 0 ? undefined : this.#bundles[place + 1]?.description.version
   }
 
-  /** What differs between two of them; undefined where the text of one cannot be had. */
+  /** What differs between two of them; undefined where that cannot be told any more. Of one and the one before it that is known, others are read again. */
   changes(from: string, to: string): Promise<BundleChanges | undefined> {
     const compared = this.#comparing.then(() => this.#compare(from, to))
     this.#comparing = compared.catch(() => {}) // whoever asked gets the failure
@@ -98,6 +98,8 @@ export class BundleHistory {
     const last = this.#lastComparison
     if (last?.from === from && last.to === to) return last.changes
     const [before, after] = [this.#find(from), this.#find(to)]
+    const known = this.before(to) === from ? await after!.changes() : undefined
+    if (known !== undefined) return known
     const [beforeBytes, afterBytes] = [await before?.bytes(), await after?.bytes()]
     if (beforeBytes === undefined || afterBytes === undefined) return undefined
     const { bundle } = good(await this.#read(beforeBytes, before!.description.format))
@@ -122,16 +124,24 @@ export class BundleHistory {
 const compressed = promisify(gzip)
 const decompressed = promisify(gunzip)
 
+/** Never rejects. Where there is no memory for it, it is not kept. */
+function packed(bytes: Uint8Array): Promise<Buffer | undefined> {
+  return compressed(bytes).catch(() => undefined)
+}
+
 class KeptBundle {
   readonly hasCredentials: boolean
   readonly #description: Omit<PastBundle, 'hasText'>
   /** As it came, until it is compressed. */
   #bytes: Uint8Array | undefined
   #compressed: Buffer | undefined
+  /** What it changed, as JSON: some KB, and at most some hundred KB before it is compressed. */
+  readonly #changes: Promise<Buffer | undefined>
 
   constructor({ bytes, format, signature }: OfferedBundle, applied: AppliedBundle, reading: Extract<BundleReading, { ok: true }>) {
     const { changes, warnings } = reading
     this.hasCredentials = reading.hasCredentials
+    this.#changes = changes === undefined ? Promise.resolve(undefined) : packed(Buffer.from(JSON.stringify(changes)))
     this.#bytes = bytes
     this.#description = {
       ...applied,
@@ -151,10 +161,15 @@ class KeptBundle {
     return this.#compressed?.length ?? 0
   }
 
-  /** Never rejects. Where there is no memory for it, the text is not kept, and the list says so. */
   async compress(): Promise<void> {
-    this.#compressed = await compressed(this.#bytes!).catch(() => undefined)
+    this.#compressed = await packed(this.#bytes!)
     this.#bytes = undefined
+  }
+
+  /** What it changed when it became active. */
+  async changes(): Promise<BundleChanges | undefined> {
+    const json = await this.#changes
+    return json && (JSON.parse((await decompressed(json)).toString()) as BundleChanges)
   }
 
   async bytes(): Promise<Uint8Array | undefined> {
