@@ -151,10 +151,12 @@ function decodeSubject(value: unknown): OverrideSubject | undefined {
 
 function decodeChange(value: unknown): OverrideChange | undefined {
   if (!isObject(value)) return undefined
-  const { kind, factor, fields } = value
+  const { kind, factor, fields, cutsStreams } = value
   if (kind === 'multiply') return typeof factor === 'number' && factor > 0 ? { kind, factor } : undefined
   if (kind === 'set') return isObject(fields) ? { kind, fields } : undefined
-  return kind === 'unlimited' || kind === 'block' || kind === 'shadow' ? { kind } : undefined
+  // Entries of earlier versions do not have the member.
+  if (kind === 'block') return cutsStreams === true ? { kind, cutsStreams } : { kind }
+  return kind === 'unlimited' || kind === 'shadow' ? { kind } : undefined
 }
 
 type Members = Readonly<Record<string, unknown>>

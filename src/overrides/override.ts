@@ -30,7 +30,8 @@ export type OverrideChange =
   /** Replaces members of the rule's `algorithm_config`. */
   | { readonly kind: 'set'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly kind: 'unlimited' }
-  | { readonly kind: 'block' }
+  /** `cutsStreams` also ends the open streams of those that it blocks. */
+  | { readonly kind: 'block'; readonly cutsStreams?: true }
   /** Treats all policies as if in shadow mode, but on their usual counters. */
   | { readonly kind: 'shadow' }
 

@@ -7,7 +7,7 @@ import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/ap
 import { eventsEndpoint } from '../admin/api/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain-endpoint.ts'
 import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/api/instance-endpoints.ts'
-import { overrideEndpoints } from '../admin/api/override-endpoints.ts'
+import { overrideEndpoints } from '../admin/api/overrides/override-endpoints.ts'
 import { type PoliciesParts, policiesEndpoint } from '../admin/api/policies-endpoint.ts'
 import { sessionEndpoints } from '../admin/api/session-endpoints.ts'
 import { usageEndpoint } from '../admin/api/usage-endpoint.ts'

@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { type AdminResponse, askAdmin } from '../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy, windowRule } from '../support/bundles/bundles.ts'
 import { operatedFleets } from '../support/fleet/operated-fleets.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { proxyEnv } from '../support/proxy/proxy.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { admitted, HARDLY_ANY } from '../support/redis/sharing-edge.ts'
@@ -46,6 +49,23 @@ describeWithRedis('an override on one instance of a fleet', () => {
     await set(one, { ...ALICE, policy: 'day', multiply: 3 })
     const passed = await untilAdmitted(other, '/day')
     expect(passed + admitted(await decide(other, 3 * BURST, '/day'))).toBe(2 * BURST)
+  })
+
+  test.concurrent('that blocks ends the open streams of its caller at all instances', async (owner) => {
+    const { instance } = fleet(owner)
+    const backend = await HttpBackend.start(
+      (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n'),
+      0,
+      owner,
+    )
+    const [one, other] = await Promise.all([instance(proxyEnv(backend.url)), instance(proxyEnv(backend.url))])
+    const stream = (edge: Edge, key: string) => new StreamClient(edge.port, '/api', '', [['X-Key', key]]).untilText('data: 1')
+    const [here, there, bob] = await Promise.all([stream(one, 'alice'), stream(other, 'alice'), stream(other, 'bob')])
+    owner.onTestFinished(() => bob.abort())
+    expect((await set(one, { ...ALICE, block: true, cut_streams: true })).status).toBe(201)
+    await Promise.all([here.untilClosed(), there.untilClosed()])
+    expect(bob.outcome).toBe('open')
+    expect((await askAdmin(other.adminPort, 'GET', 'overrides')).json.overrides).toMatchObject([{ block: true, cut_streams: true }])
   })
 
   test.concurrent('is ended at another one, and then the rule holds as before', async (owner) => {

@@ -175,14 +175,18 @@ interface OverrideChange {
   readonly set?: Readonly<Record<string, unknown>>
   readonly unlimited?: true
   readonly block?: true
+  /** Beside `block`: whether it also ends the open streams of those that it blocks. */
+  readonly cut_streams?: boolean
   readonly shadow_all?: true
 }
 
 export interface OverrideRequestJson extends OverrideChange {
   readonly policy?: string
   readonly rule?: string
-  /** If absent, the override applies to all callers. */
+  /** Names one caller by all of the rule's `limit_keys`. */
   readonly values?: CallerValues
+  /** Takes the place of `values` if the override applies to all callers of the rule. */
+  readonly all?: true
   /** A time in UTC, or a duration such as `2h`. */
   readonly until: string
   readonly reason: string

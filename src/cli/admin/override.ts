@@ -11,6 +11,8 @@ const OPTIONS = {
   set: { type: 'string', multiple: true },
   unlimited: { type: 'boolean' },
   block: { type: 'boolean' },
+  'cut-streams': { type: 'boolean' },
+  all: { type: 'boolean' },
   'shadow-all': { type: 'boolean' },
   until: { type: 'string' },
   reason: { type: 'string' },
@@ -67,9 +69,11 @@ function ending(id: string, { json, reason }: Values): AdminQuestion {
 
 function creation(values: Values, positionals: readonly string[]): AdminQuestion {
   const { json, until, replace } = values
+  if (values['cut-streams'] && !values.block) throw new UsageProblem('--cut-streams: expected only with --block')
+  if (values['shadow-all'] && values.all) throw new UsageProblem('--shadow-all is for all policies: leave --all out')
   if (!until) throw new UsageProblem('expected --until TIME, such as 2h or 2026-01-31T12:00:00Z')
   const body: OverrideRequestJson = {
-    ...(values['shadow-all'] ? shadowAll(positionals) : { ...ruleOf(positionals), ...changeOf(values) }),
+    ...(values['shadow-all'] ? shadowAll(positionals) : { ...ruleOf(positionals, values.all ?? false), ...changeOf(values) }),
     until,
     reason: reasonFlag(values.reason),
     ...(replace !== undefined && { replace }),
@@ -82,16 +86,22 @@ function shadowAll(positionals: readonly string[]): Pick<OverrideRequestJson, 's
   return { shadow_all: true }
 }
 
-/** Without values, the override is for all callers of the rule. */
-function ruleOf(positionals: readonly string[]): Pick<OverrideRequestJson, 'policy' | 'rule' | 'values'> {
+/** All callers have to be asked for: a variable of the shell that is empty must not block everybody. */
+function ruleOf(positionals: readonly string[], isForAll: boolean): Pick<OverrideRequestJson, 'policy' | 'rule' | 'values' | 'all'> {
   const { policy, rule, values } = readSubject(positionals)
-  return positionals.length > 2 ? { policy, rule, values } : { policy, rule }
+  const hasCaller = positionals.length > 2
+  if (isForAll && hasCaller) throw new UsageProblem('--all is for all callers, and KEY=VALUE names one: expected one of the two')
+  if (!isForAll && !hasCaller) throw new UsageProblem('expected KEY=VALUE to name a caller, or --all for all callers of the rule')
+  return isForAll ? { policy, rule, all: true } : { policy, rule, values }
 }
 
-function changeOf({ multiply, set, unlimited }: Values): Pick<OverrideRequestJson, 'multiply' | 'set' | 'unlimited' | 'block'> {
+type Change = Pick<OverrideRequestJson, 'multiply' | 'set' | 'unlimited' | 'block' | 'cut_streams'>
+
+function changeOf({ multiply, set, unlimited, 'cut-streams': cutsStreams }: Values): Change {
   if (multiply !== undefined) return { multiply: readFactor(multiply) }
   if (set !== undefined) return { set: readFields(set) }
-  return unlimited ? { unlimited: true } : { block: true }
+  if (unlimited) return { unlimited: true }
+  return cutsStreams ? { block: true, cut_streams: true } : { block: true }
 }
 
 function readFactor(text: string): number {
@@ -132,7 +142,7 @@ function overrideText(override: OverrideJson): string {
 }
 
 /** Describes the change in a few words. */
-function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
+function changeText({ multiply, set, unlimited, block, cut_streams: cutsStreams, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `${multiply} times the limit`
   if (set !== undefined)
@@ -140,7 +150,8 @@ function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }
       .map(([field, value]) => `${field}=${value}`)
       .join(' ')
   if (unlimited) return 'no limit'
-  return block ? 'blocked' : 'unknown change'
+  if (block) return cutsStreams ? 'blocked, open streams are cut' : 'blocked, open streams go on'
+  return 'unknown change'
 }
 
 function whereText({ shadow_all: isShadowAll, policy, rule, values }: OverrideJson): string {

@@ -337,6 +337,8 @@ function changeText(change: OverrideChange): string {
       return `set ${JSON.stringify(change.fields)}`
     case 'shadow':
       return 'shadow_all'
+    case 'block':
+      return change.cutsStreams ? 'block cut_streams' : 'block'
     default:
       return change.kind
   }

@@ -14,8 +14,9 @@ export class OverrideIndex {
   readonly #byRule = new Map<PlanRule, RuleOverrides>()
   /** Overrides and position by the identity of each of a rule's counters. */
   readonly #byIdentity = new Map<string, { readonly overrides: RuleOverrides; readonly position: number }>()
-  /** For each policy with blocking overrides, how many there are. */
+  /** For each policy with blocking overrides, how many there are; and how many of them end open streams. */
   readonly #blocks = new Map<PlanPolicy, number>()
+  readonly #streamCuts = new Map<PlanPolicy, number>()
   #shadows: readonly TimedOverride[] = []
   readonly #callerDigest: CallerDigest
 
@@ -41,7 +42,7 @@ export class OverrideIndex {
       for (const [position, counter] of rule.counters.entries()) this.#byIdentity.set(identityName(counter), { overrides: found, position })
     }
     found.add(variant, values)
-    if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, 1)
+    this.#countBlock(variant.rule, 1)
   }
 
   /** Removes a variant that was added with the same values. */
@@ -49,7 +50,7 @@ export class OverrideIndex {
     const rule = variant.rule.variantOf!
     const found = this.#byRule.get(rule)!
     found.remove(variant, values)
-    if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, -1)
+    this.#countBlock(variant.rule, -1)
     if (!found.isEmpty) return
     this.#byRule.delete(rule)
     for (const counter of rule.counters) this.#byIdentity.delete(identityName(counter))
@@ -80,11 +81,25 @@ export class OverrideIndex {
     return policy.hasBlocks || this.#blocks.has(policy)
   }
 
-  #countBlocks(policy: PlanPolicy, change: number): void {
-    const count = (this.#blocks.get(policy) ?? 0) + change
-    if (count > 0) this.#blocks.set(policy, count)
-    else this.#blocks.delete(policy)
+  /** Whether an override may end open streams. */
+  get cutsStreams(): boolean {
+    return this.#streamCuts.size > 0
   }
+
+  mayCutStreams(policy: PlanPolicy): boolean {
+    return policy.hasBlocks || this.#streamCuts.has(policy)
+  }
+
+  #countBlock({ policy, block }: PlanRule, change: number): void {
+    if (block !== undefined) count(this.#blocks, policy, change)
+    if (block?.cutsStreams) count(this.#streamCuts, policy, change)
+  }
+}
+
+function count(counts: Map<PlanPolicy, number>, policy: PlanPolicy, change: number): void {
+  const sum = (counts.get(policy) ?? 0) + change
+  if (sum > 0) counts.set(policy, sum)
+  else counts.delete(policy)
 }
 
 /** The overrides as they apply to one plan's rules. An override whose rule is not in the plan, or that does not fit it, is not in force. */

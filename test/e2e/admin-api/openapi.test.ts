@@ -76,7 +76,7 @@ describe('assets/openapi/admin.json', () => {
       [400, 'GET', 'events?event=nothing'],
       [201, 'POST', 'overrides', { ...change, multiply: 3 }],
       [409, 'POST', 'overrides', { ...change, block: true }],
-      [201, 'POST', 'overrides', { ...change, rule: 'window', values: undefined, set: { limit: 9 } }],
+      [201, 'POST', 'overrides', { ...change, rule: 'window', values: undefined, all: true, set: { limit: 9 } }],
       [201, 'POST', 'overrides', { ...change, rule: 'llm', values: { bearer: 'b' }, unlimited: true }],
       [201, 'POST', 'overrides', { shadow_all: true, until, reason }],
       [200, 'GET', 'overrides'],

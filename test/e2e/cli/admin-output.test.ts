@@ -82,7 +82,8 @@ override  abc, see edge override --list
   test.each([
     [{ set: { burst: 9, rate: '5/minute' } }, 'burst=9 rate=5/minute'],
     [{ unlimited: true }, 'no limit'],
-    [{ block: true }, 'blocked'],
+    [{ block: true, cut_streams: false }, 'blocked, open streams go on'],
+    [{ block: true, cut_streams: true }, 'blocked, open streams are cut'],
   ])('an override %j is listed', async (change, text) => {
     const { multiply: _, values: _values, ...rest } = OVERRIDE
     api().says({ overrides: [{ ...rest, ...change }] })

@@ -45,10 +45,10 @@ describe('what a command asks', () => {
     ['override --end a/b --reason over', 'DELETE', '/admin/v1/overrides/a%2Fb?reason=over', undefined],
     ['override --shadow-all --until 1h --reason fire', 'POST', '/admin/v1/overrides', { shadow_all: true, until: '1h', reason: 'fire' }],
     [
-      'override api r --multiply 1.5 --until 2h --reason x',
+      'override api r --all --multiply 1.5 --until 2h --reason x',
       'POST',
       '/admin/v1/overrides',
-      { policy: 'api', rule: 'r', multiply: 1.5, until: '2h', reason: 'x' },
+      { policy: 'api', rule: 'r', all: true, multiply: 1.5, until: '2h', reason: 'x' },
     ],
     [
       'override api r header:x-k=a --set burst=9 --set rate=5/minute --until 2h --reason x --replace abc',
@@ -65,16 +65,22 @@ describe('what a command asks', () => {
       },
     ],
     [
-      'override api r --unlimited --until 2h --reason x',
+      'override api r k=v --unlimited --until 2h --reason x',
       'POST',
       '/admin/v1/overrides',
-      { policy: 'api', rule: 'r', unlimited: true, until: '2h', reason: 'x' },
+      { policy: 'api', rule: 'r', values: { k: 'v' }, unlimited: true, until: '2h', reason: 'x' },
     ],
     [
-      'override api r --block --until 2h --reason x',
+      'override api r k=v --block --until 2h --reason x',
       'POST',
       '/admin/v1/overrides',
-      { policy: 'api', rule: 'r', block: true, until: '2h', reason: 'x' },
+      { policy: 'api', rule: 'r', values: { k: 'v' }, block: true, until: '2h', reason: 'x' },
+    ],
+    [
+      'override api r k=v --block --cut-streams --until 2h --reason x',
+      'POST',
+      '/admin/v1/overrides',
+      { policy: 'api', rule: 'r', values: { k: 'v' }, block: true, cut_streams: true, until: '2h', reason: 'x' },
     ],
   ])('edge %s', async (line, method, url, body) => {
     const { status } = await command(...line.split(' '), '--json')

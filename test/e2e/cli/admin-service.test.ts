@@ -101,8 +101,8 @@ describe('the commands ask a running service', () => {
       ['counters nope r', /^edge counters: .*"nope".* \(unknown_policy\)\n$/],
       ['counters api nope', /^edge counters: .*"nope".* \(unknown_rule\)\n$/],
       ['counters api per-key header:x-other=1', /^edge counters: .*header:x-k.* \(wrong_values\)\n$/],
-      ['override api per-key --multiply 0 --until 1h --reason x', /^edge override: multiply: .* \(bad_request\)\n$/],
-      ['override api per-key --multiply 2 --until 2020-01-01T00:00:00Z --reason x', /^edge override: .* \(bad_until\)\n$/],
+      ['override api per-key header:x-k=a --multiply 0 --until 1h --reason x', /^edge override: multiply: .* \(bad_request\)\n$/],
+      ['override api per-key header:x-k=a --multiply 2 --until 2020-01-01T00:00:00Z --reason x', /^edge override: .* \(bad_until\)\n$/],
       ['override --end nope --reason x', /^edge override: .* \(unknown_override\)\n$/],
       ['explain nonsense\u0007', /^edge explain: uri: .* \(bad_request\)\n$/],
     ]

@@ -81,7 +81,7 @@ test('a block of a rule is a 403 as that of a block rule, and both reasons of th
   const { edge, operator } = await proxying(await streamingLlm(chatStream(['abcd'])), bucketRule('r', [], 1, 1e-6))
   await chat(edge)
   expect((await chat(edge)).status).toBe(429)
-  await operator.override({ policy: 'p', rule: 'r', block: true })
+  await operator.override({ policy: 'p', rule: 'r', all: true, block: true })
   const blocked = await chat(edge)
   expect(blocked).toMatchObject({ status: 403, headers: { 'x-edge-reason': 'blocked', 'x-should-retry': 'false' } })
   expect(JSON.parse(blocked.body).error).toEqual({ message: 'Access is blocked.', type: 'permission_error', code: 'blocked' })

@@ -32,7 +32,7 @@ function entriesOf(
   const change = fc.oneof(
     fc.record({ kind: fc.constant('multiply' as const), factor: fc.integer({ min: 1, max: 9 }) }),
     fc.record({ kind: fc.constant('set' as const), fields: fc.dictionary(texts, fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 }) }),
-    fc.constantFrom({ kind: 'unlimited' as const }, { kind: 'block' as const }),
+    fc.constantFrom({ kind: 'unlimited' as const }, { kind: 'block' as const }, { kind: 'block' as const, cutsStreams: true as const }),
   )
   const override = fc
     .record({

@@ -1,7 +1,7 @@
-import type { ListedOverride, Override, OverrideChange } from '../../overrides/override.ts'
-import { fitOverride } from '../../policy/overridden-rule.ts'
-import type { Plan } from '../../policy/plan.ts'
-import type * as json from './types.ts'
+import type { ListedOverride, Override, OverrideChange } from '../../../overrides/override.ts'
+import { fitOverride } from '../../../policy/overridden-rule.ts'
+import type { Plan } from '../../../policy/plan.ts'
+import type * as json from '../types.ts'
 
 /** Returns an override as operators see it, given the active plan. */
 export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.OverrideJson {
@@ -29,7 +29,7 @@ function changeJson(change: OverrideChange): Partial<json.OverrideJson> {
     case 'unlimited':
       return { unlimited: true }
     case 'block':
-      return { block: true }
+      return { block: true, cut_streams: change.cutsStreams ?? false }
     case 'shadow':
       return { shadow_all: true }
   }
