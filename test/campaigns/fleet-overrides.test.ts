@@ -80,6 +80,37 @@ describeWithRedis('an override on one instance of a fleet', () => {
     await untilListed(one, 0)
   })
 
+  test.concurrent('is edited at another one, keeps its id, and adds the difference once', async (owner) => {
+    const { instance } = fleet(owner)
+    const [one, other] = await Promise.all([instance(), instance()])
+    await usedUp(one, other)
+    const made = (await set(one, { ...ALICE, multiply: 2 })).json
+    await untilListed(other, 1)
+    expect(admitted(await decide(one, 2 * BURST))).toBe(BURST)
+    const edit = (edge: Edge, body: object) =>
+      askAdmin(edge.adminPort, 'PATCH', `overrides/${made.id}`, { body: { ...body, reason: 'an edit' } })
+    const extended = await edit(other, { until: '5h' })
+    expect(extended).toMatchObject({ status: 200, json: { id: made.id, created_at: made.created_at, multiply: 2, durable: true } })
+    const edited = async (edge: Edge) => (await askAdmin(edge.adminPort, 'GET', 'overrides')).json.overrides
+    await until(async () => (await edited(one))[0].edited !== null)
+    expect(await edited(one)).toEqual([extended.json])
+    // Another end adds nothing, a larger limit its difference.
+    expect(admitted([...(await decide(one, BURST)), ...(await decide(other, BURST))])).toBe(0)
+    expect((await edit(one, { multiply: 3 })).status).toBe(200)
+    const passed = await untilAdmitted(other)
+    expect(passed + admitted([...(await decide(one, 2 * BURST)), ...(await decide(other, 2 * BURST))])).toBe(BURST)
+    await until(async () => (await edited(other))[0].multiply === 3)
+    // Both edit the same version: one wins, and the other is told.
+    const both = await Promise.all([edit(one, { until: '6h' }), edit(other, { until: '7h' })])
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
+    const late = await instance()
+    expect(await edited(late)).toEqual([both.find(({ status }) => status === 200)!.json])
+    const history = (await askAdmin(other.adminPort, 'GET', 'overrides/history')).json.overrides
+    expect(history.map(({ ended }: { ended: { why: string } }) => ended.why)).toEqual(['edited', 'edited', 'edited'])
+    expect((await askAdmin(late.adminPort, 'DELETE', `overrides/${made.id}?reason=over`)).status).toBe(204)
+    await untilListed(one, 0)
+  })
+
   test.concurrent('is refused where another operator has set one at another instance, unless it names that', async (owner) => {
     const { instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])

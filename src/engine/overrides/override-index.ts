@@ -1,4 +1,4 @@
-import type { OverridesChange, TimedOverride } from '../../overrides/override.ts'
+import { type OverridesChange, overrideKey, type TimedOverride } from '../../overrides/override.ts'
 import type { PlanCounter } from '../../policy/algorithms/compiled-rule.ts'
 import { identityName } from '../../policy/compile.ts'
 import { type FittedOverride, fitOverride } from '../../policy/overridden-rule.ts'
@@ -25,11 +25,11 @@ export class OverrideIndex {
   }
 
   putShadow(shadow: TimedOverride): void {
-    this.#shadows = [...this.#shadows.filter(({ override }) => override.id !== shadow.override.id), shadow]
+    this.#shadows = [...this.#shadows.filter(({ override }) => overrideKey(override) !== overrideKey(shadow.override)), shadow]
   }
 
-  removeShadow(id: string): void {
-    if (this.#shadows.length > 0) this.#shadows = this.#shadows.filter(({ override }) => override.id !== id)
+  removeShadow(key: string): void {
+    if (this.#shadows.length > 0) this.#shadows = this.#shadows.filter(({ override }) => overrideKey(override) !== key)
   }
 
   /** Adds a variant. `values` are in the order of the rule's limit keys, with credentials as digests; empty means all callers. */
@@ -109,7 +109,7 @@ export class PlanOverrides {
   readonly #all: OverrideIndex
   readonly #plan: PlannedRules
   readonly #store: CounterStore
-  /** By override id. */
+  /** By the overrides' keys. */
   readonly #fitted = new Map<string, Fitted>()
 
   constructor(plan: PlannedRules, store: CounterStore, callerDigest: CallerDigest) {
@@ -125,35 +125,36 @@ export class PlanOverrides {
 
   /** Whether this override was put, and has neither been removed nor put again with other times since. */
   has(timed: TimedOverride): boolean {
-    return this.#fitted.get(timed.override.id)?.timed === timed
+    return this.#fitted.get(overrideKey(timed.override))?.timed === timed
   }
 
   change({ put, gone }: OverridesChange): void {
-    for (const id of gone) this.#remove(id)
+    for (const key of gone) this.#remove(key)
     for (const timed of put) this.#put(timed)
     this.index = this.#all.isEmpty ? undefined : this.#all
   }
 
   #put(timed: TimedOverride): void {
-    const { id, subject } = timed.override
+    const { subject } = timed.override
+    const key = overrideKey(timed.override)
     const fitted = subject === 'all_policies' ? { timed, variant: undefined, values: [] } : this.#fit(timed)
-    this.#remove(id)
-    this.#fitted.set(id, fitted)
+    this.#remove(key)
+    this.#fitted.set(key, fitted)
     if (subject === 'all_policies') this.#all.putShadow(timed)
     if (fitted.variant !== undefined) this.#all.add(fitted.variant, fitted.values)
   }
 
-  #remove(id: string): void {
-    this.#all.removeShadow(id)
-    const known = this.#fitted.get(id)
+  #remove(key: string): void {
+    this.#all.removeShadow(key)
+    const known = this.#fitted.get(key)
     if (known?.variant !== undefined) this.#all.remove(known.variant, known.values)
-    this.#fitted.delete(id)
+    this.#fitted.delete(key)
   }
 
   /** Fits an override to the plan, unless only its end has changed. */
   #fit(timed: TimedOverride): Fitted {
     const { override, fromMs, toMs } = timed
-    const known = this.#fitted.get(override.id)
+    const known = this.#fitted.get(overrideKey(override))
     if (known?.timed.fromMs === fromMs) return { ...known, timed, variant: known.variant && { ...known.variant, toMs } }
     const fit = fitOverride(this.#plan, override)
     return typeof fit === 'string'

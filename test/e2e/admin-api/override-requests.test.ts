@@ -118,6 +118,7 @@ describe('the admin API', () => {
       reason: 'a test',
       actor: 'erika',
       created_at: expect.any(String),
+      edited: null,
       durable: false,
       in_force: true,
     })

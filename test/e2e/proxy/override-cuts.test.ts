@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { StreamClient } from '../../support/llm/stream-client.ts'
@@ -45,7 +45,7 @@ describe('an override that blocks', () => {
     await Promise.all([acme, umbrella].map((client) => client.untilText('data: 1')))
     expect(await metric(edge.adminPort, 'edge_proxy_open_streams')).toBe(2)
     const block = await operator.override({ ...ACME, block: true, cut_streams: true })
-    expect(block).toMatchObject({ block: true, cut_streams: true })
+    expect(block).toMatchObject({ block: true, cut_streams: true, streams: { open: 2, cut: true } })
     await acme.untilClosed()
     expect([acme.outcome, umbrella.outcome]).toEqual(['whole', 'open'])
     expect(await metric(edge.adminPort, 'edge_proxy_streams_cut_total{policy="api",rule="per-org"}')).toBe(1)
@@ -54,16 +54,20 @@ describe('an override that blocks', () => {
     expect(await metric(edge.adminPort, 'edge_proxy_open_streams')).toBe(1)
   })
 
-  test('without cut_streams lets open streams go on, until another one cuts them', async () => {
+  test('without cut_streams lets open streams go on, until it is edited to cut them', async () => {
     const { edge, operator, begin, open } = await proxyOfStreams()
     const acme = open('acme')
     await begin()
     await acme.untilText('data: 1')
-    const { id } = await operator.override({ ...ACME, block: true })
+    const preview = { until: '1h', reason: 'a test', ...ACME, block: true }
+    expect((await askAdmin(edge.adminPort, 'POST', 'overrides/preview', { body: preview })).json.streams).toEqual({ open: 1, cut: false })
+    const { id, streams } = await operator.override({ ...ACME, block: true })
+    expect(streams).toEqual({ open: 1, cut: false })
     expect(await open('acme').untilClosed()).toMatchObject({ status: 403 })
     // Its moment has passed, and whatever it would cut has been looked at.
     expect([acme.outcome, edge.logged('streams_cut')]).toEqual(['open', []])
-    await operator.override({ ...ACME, block: true, cut_streams: true, replace: id })
+    const edit = { cut_streams: true, reason: 'it goes on' }
+    expect((await askAdmin(edge.adminPort, 'PATCH', `overrides/${id}`, { body: edit })).json).toMatchObject({ id, streams: { cut: true } })
     await acme.untilClosed()
     expect(acme.outcome).toBe('whole')
   })

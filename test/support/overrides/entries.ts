@@ -45,6 +45,12 @@ function entriesOf(
       actor: texts,
       reason: texts,
     })
+    .chain((one) =>
+      fc.oneof(
+        fc.constant(one),
+        fc.record({ version: texts, actor: texts, reason: texts, atMs: times }).map((edit) => ({ ...one, edit })),
+      ),
+    )
     .map((one) => (one.subject === 'all_policies' ? { ...one, change: { kind: 'shadow' as const } } : one))
   return fc.oneof(
     fc.record({ kind: fc.constant('set' as const), momentMs: times, forgetMs: times, override }),

@@ -1,5 +1,13 @@
 import type { CallerDigest } from '../../../engine/decide-options.ts'
-import type { OverrideChange, OverrideOrder, RuleSubject, Until } from '../../../overrides/override.ts'
+import {
+  type EditOrder,
+  type Override,
+  type OverrideChange,
+  type OverrideOrder,
+  overrideKey,
+  type RuleSubject,
+  type Until,
+} from '../../../overrides/override.ts'
 import { FACTOR, isFactor } from '../../../policy/change-check.ts'
 import { isCredential } from '../../../policy/descriptor-key.ts'
 import { overriddenRule } from '../../../policy/overridden-rule.ts'
@@ -17,14 +25,8 @@ type Body = Readonly<Record<string, unknown>>
 const CHANGES = ['multiply', 'set', 'unlimited', 'block', 'shadow_all'] as const
 const FIELDS = ['policy', 'rule', 'values', 'all', ...CHANGES, 'cut_streams', 'until', 'reason', 'replace'] as const
 
-export interface OverrideRequest {
-  readonly order: OverrideOrder
-  /** The rule that it changes; undefined: all policies. */
-  readonly rule: PlanRule | undefined
-}
-
 /** Reads what an operator wants, and refuses what does not fit the rule. `callerDigest` digests credentials. */
-export function readOverrideRequest(body: Body, actor: string, plan: Plan | undefined, callerDigest: CallerDigest): OverrideRequest {
+export function readOverrideOrder(body: Body, actor: string, plan: Plan | undefined, callerDigest: CallerDigest): OverrideOrder {
   refuseUnknown<json.OverrideRequestJson>(body, FIELDS)
   const reason = readReason(body['reason'])
   const until = readUntil(body['until'])
@@ -34,14 +36,43 @@ export function readOverrideRequest(body: Body, actor: string, plan: Plan | unde
   if (change.kind === 'shadow') {
     const surplus = ['policy', 'rule', 'values', 'all'].filter((name) => body[name] !== undefined)
     if (surplus.length > 0) throw new ApiError('bad_request', `shadow_all is for all policies: leave ${surplus.join(', ')} out`)
-    return { order: { subject: 'all_policies', ...common }, rule: undefined }
+    return { subject: 'all_policies', ...common }
   }
   const asked = askedByBody(body)
   const rule = findRule(plan, asked)
   const isForAll = readAll(body, rule)
   const values = isForAll ? undefined : keptValues(counterName(rule, asked).values, callerDigest)
   refuseUnfit(rule, change)
-  return { order: { subject: { policy: asked.policy, rule: asked.rule, values }, ...common }, rule }
+  return { subject: { policy: asked.policy, rule: asked.rule, values }, ...common }
+}
+
+const EDITS = ['multiply', 'set', 'unlimited', 'block'] as const
+const EDIT_FIELDS = [...EDITS, 'cut_streams', 'until', 'reason'] as const
+
+/** Reads how an operator edits an override, by the same rules. What the request does not name stays as it is. */
+export function readOverrideEdit(body: Body, actor: string, override: Override, plan: Plan | undefined): EditOrder {
+  refuseUnknown<json.OverrideEditRequest>(body, EDIT_FIELDS)
+  const reason = readReason(body['reason'])
+  const until = body['until'] === undefined ? undefined : readUntil(body['until'])
+  const change = readEditedChange(body, override.change)
+  if (until === undefined && change === undefined)
+    throw new ApiError('bad_request', `nothing to edit: expected until, cut_streams, or one of ${EDITS.join(', ')}`)
+  // Only another end needs no rule: the override may wait for a bundle that has it.
+  if (change !== undefined) {
+    if (override.subject === 'all_policies')
+      throw new ApiError('bad_request', 'shadow_all has nothing to edit but until: end it to enforce again')
+    refuseUnfit(findRule(plan, override.subject), change)
+  }
+  return { id: override.id, key: overrideKey(override), change, until, actor, reason }
+}
+
+/** `cut_streams` alone is for a block that there is already. */
+function readEditedChange(body: Body, current: OverrideChange): OverrideChange | undefined {
+  const cutsStreams = readCutStreams(body['cut_streams'])
+  if (EDITS.some((name) => body[name] !== undefined)) return readChange(body, EDITS)
+  if (cutsStreams === undefined) return undefined
+  if (current.kind !== 'block') throw new ApiError('bad_request', 'cut_streams: expected only with block, and this override does not block')
+  return blockOf(cutsStreams)
 }
 
 /**
