@@ -10,7 +10,7 @@ const TIMEOUT_MS = 10_000
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 export interface AdminRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Path below `/admin/v1/`. */
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
@@ -144,12 +144,12 @@ interface AdminAddress {
   readonly actor: string | undefined
 }
 
-export function readAdminAddress(env: Readonly<Record<string, string | undefined>>): AdminAddress {
+export function readAdminAddress(env: Readonly<Record<string, string | undefined>>, actor?: string): AdminAddress {
   const base = readBase(env['EDGE_ADMIN_URL'], env['EDGE_ADMIN_PORT'])
   const token = env['EDGE_ADMIN_TOKEN'] ?? ''
   if (token === '') throw new AdminProblem('EDGE_ADMIN_TOKEN: expected the token that edge serve was started with')
   if (!/^[!-~]+$/.test(token)) throw new AdminProblem('EDGE_ADMIN_TOKEN: expected visible ASCII characters only')
-  return { base, token, actor: actorOf(env['USER']) }
+  return { base, token, actor: actorOf(actor ?? (env['EDGE_ACTOR'] || env['USER'])) }
 }
 
 function readBase(text: string | undefined, port: string | undefined): URL {
