@@ -1,4 +1,4 @@
-import type { CallerDigest } from '../../../engine/decide-options.ts'
+import type { CallerDigest } from '../../engine/decide-options.ts'
 import {
   type EditOrder,
   type Override,
@@ -7,18 +7,18 @@ import {
   overrideKey,
   type RuleSubject,
   type Until,
-} from '../../../overrides/override.ts'
-import { FACTOR, isFactor } from '../../../policy/change-check.ts'
-import { isCredential } from '../../../policy/descriptor-key.ts'
-import { overriddenRule } from '../../../policy/overridden-rule.ts'
-import type { Plan, PlanRule } from '../../../policy/plan.ts'
-import { addressForm } from '../../../policy/rule-match.ts'
-import { dateTimeMs } from '../../../text/formats.ts'
-import { show } from '../../../text/problem.ts'
-import { ApiError } from '../api-error.ts'
-import { findRule, readReason, refuseUnknown } from '../api-request.ts'
-import { askedByBody, counterName } from '../counter-name.ts'
-import type * as json from '../types.ts'
+} from '../../overrides/override.ts'
+import { FACTOR, isFactor } from '../../policy/change-check.ts'
+import { isCredential } from '../../policy/descriptor-key.ts'
+import { overriddenRule } from '../../policy/overridden-rule.ts'
+import type { Plan, PlanRule } from '../../policy/plan.ts'
+import { countedForm } from '../../policy/rule-match.ts'
+import { dateTimeMs } from '../../text/formats.ts'
+import { show } from '../../text/problem.ts'
+import { ApiError } from '../api/api-error.ts'
+import { findRule, readReason, refuseUnknown } from '../api/api-request.ts'
+import { askedByBody, counterName } from '../api/counter-name.ts'
+import type * as json from '../api/types.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
@@ -138,10 +138,8 @@ const DIGEST = /^[0-9a-f]{16}$/
 
 /** As the counters have them. Credentials are kept as digests, and may be given as such. */
 function keptValues(values: Readonly<Record<string, string>>, callerDigest: CallerDigest): RuleSubject['values'] {
-  const kept = (key: string, value: string): string => {
-    if (key === 'ip:address') return addressForm(value)!
-    return isCredential(key) && !DIGEST.test(value) ? callerDigest([value]) : value
-  }
+  const kept = (key: string, value: string): string =>
+    isCredential(key) && !DIGEST.test(value) ? callerDigest([value]) : countedForm(key, value)!
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, kept(key, value)]))
 }
 

@@ -1,8 +1,8 @@
-import type { EndedOverride, ListedOverride, Override, OverrideChange } from '../../../overrides/override.ts'
-import { limitTexts } from '../../../policy/limit-text.ts'
-import { fitOverride } from '../../../policy/overridden-rule.ts'
-import type { Plan, PlanRule } from '../../../policy/plan.ts'
-import type * as json from '../types.ts'
+import type { EndedOverride, ListedOverride, Override, OverrideChange } from '../../overrides/override.ts'
+import { limitTexts } from '../../policy/limit-text.ts'
+import { fitOverride } from '../../policy/overridden-rule.ts'
+import type { Plan, PlanRule } from '../../policy/plan.ts'
+import type * as json from '../api/types.ts'
 
 /** Returns an override as operators see it. `plan` is the active one. */
 export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.OverrideJson {

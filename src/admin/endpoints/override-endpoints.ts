@@ -1,4 +1,4 @@
-import type { CallerDigest } from '../../../engine/decide-options.ts'
+import type { CallerDigest } from '../../engine/decide-options.ts'
 import type {
   EditOrder,
   EndedOverride,
@@ -7,14 +7,14 @@ import type {
   OverrideChange,
   OverrideOrder,
   PreviewedOverride,
-} from '../../../overrides/override.ts'
-import type { Plan } from '../../../policy/plan.ts'
-import { readQuery, readReason } from '../api-request.ts'
-import { type ApiRoute, jsonWithList, SlicedTexts } from '../api-route.ts'
-import type { PolicyActivity } from '../policies-endpoint.ts'
-import type * as json from '../types.ts'
+} from '../../overrides/override.ts'
+import type { Plan } from '../../policy/plan.ts'
+import { readQuery, readReason } from '../api/api-request.ts'
+import { type ApiRoute, jsonWithList, SlicedTexts } from '../api/api-route.ts'
+import type * as json from '../api/types.ts'
 import { effectJson, endedOverrideJson, overrideJson, targetJson } from './override-json.ts'
 import { readOverrideEdit, readOverrideOrder } from './override-request.ts'
+import type { PolicyActivity } from './policies-endpoint.ts'
 
 export interface OverrideParts {
   readonly plan: () => Plan | undefined
