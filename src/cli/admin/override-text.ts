@@ -1,6 +1,6 @@
 import type { EndedOverrideJson, OpenStreamsJson, OverrideJson, OverridePreviewJson, RuleEffectJson } from '../../admin/api/types.ts'
 import { callerText } from '../text/caller-values.ts'
-import { countText, listText } from '../text/text-table.ts'
+import { countText, listText, numberText } from '../text/text-table.ts'
 
 type Rows = [name: string, value: string][]
 
@@ -80,7 +80,7 @@ function streamsText({ open, cut }: OpenStreamsJson): string {
 
 function coverageText(preview: OverridePreviewJson): string {
   const { callers, policies, decided_last_minute: decided } = preview.covers
-  if (decided === null) return `all ${countText(policies, 'policy', 'policies')}: nothing is enforced`
+  if (decided === null) return `all policies (${numberText(policies)} in the bundle): nothing is enforced`
   const activity = `this instance decided ${countText(decided, 'request')} by the policy in the last minute`
   return callers === 'all' ? `${whereText(preview)}; ${activity}` : whereText(preview)
 }

@@ -159,7 +159,7 @@ override  abc, see edge override --list
     expect((await command(...args)).stdout).toContain('  limit     blocked → no limit\n')
     const all = { callers: 'all', policies: 3, decided_last_minute: null }
     api().says({ shadow_all: true, until: preview.until, replaces: null, covers: all, before: null, after: null })
-    expect((await command(...args)).stdout).toContain('  covers  all 3 policies: nothing is enforced\n')
+    expect((await command(...args)).stdout).toContain('  covers  all policies (3 in the bundle): nothing is enforced\n')
   })
 
   test('no overrides, and the end of one', async () => {
