@@ -129,6 +129,29 @@ describe('overrides in the main thread', () => {
     expect(control.listEnded().every(({ by }) => by?.reason === 'a test')).toBe(true)
   })
 
+  test('whose edit an instance of an earlier version has left out, writing them back, are taken as they are', async () => {
+    const log: Record<string, unknown>[] = []
+    const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
+    const clock = new SetClock(0, START_MS)
+    const control = new OverrideControl({ clock, logger, announce: () => {}, known: async () => {} })
+    await control.start({
+      start: async () => {},
+      put: () => Promise.reject(new Error('not called')),
+      timed: (override) => ({ override, fromMs: 0, toMs: HOUR_MS }),
+      wallMs: () => START_MS,
+      isDurable: () => true,
+      close: async () => {},
+    })
+    onTestFinished(() => control.close())
+    const { subject, change } = order('a', { inMs: HOUR_MS })
+    const set = { id: 'abc', subject, change, sinceMs: 0, untilMs: START_MS + HOUR_MS, createdMs: 0, actor: 'erika', reason: 'a test' }
+    const edited = { ...set, edit: { version: '1', actor: 'max', reason: 'an edit', atMs: 0 } }
+    const times = { kind: 'set', momentMs: 5, forgetMs: set.untilMs } as const
+    for (const override of [edited, set]) control.map.merge([{ ...times, override }], START_MS)
+    expect(control.list()).toEqual([{ override: set, isDurable: true }])
+    expect(log.map(({ event }) => event)).toEqual(['override_set', 'override_ended', 'override_set'])
+  })
+
   test('are never more than there may be, though many are made at once', async () => {
     const { control } = await opened()
     const made = Array.from({ length: MAX_OVERRIDES + 20 }, (_, i) => control.create(order(`rule ${i}`, { inMs: HOUR_MS })))

@@ -242,7 +242,8 @@ export class OverrideControl {
       const { fromMs } = this.#storage!.timed(override)
       this.#replaced.set(subjectKey(was.subject), { ...this.#storage!.timed(was), toMs: fromMs })
     }
-    if (was !== undefined && was.id === override.id) {
+    // An instance of an earlier version leaves the edit out of what it writes back.
+    if (was !== undefined && was.id === override.id && override.edit !== undefined) {
       logEdited(logger, was, override)
       this.#noteEnded(was, 'edited', override.edit)
       return
