@@ -50,7 +50,15 @@ export interface OverrideControlParts {
   readonly announce: (change: OverridesChange) => void
   /** Resolves when the workers know everything that was announced. */
   readonly known: () => Promise<unknown>
+  /** For the list of changes. It is told of overrides from before the start, too. */
+  readonly note?: (note: OverrideNote) => void
 }
+
+/** What became of an override: it was set, perhaps in place of another one, an operator ended it, or it has expired. */
+export type OverrideNote =
+  | { readonly kind: 'set'; readonly override: Override; readonly replaced: Override | undefined }
+  | { readonly kind: 'ended'; readonly override: Override; readonly end: EndedEntry }
+  | { readonly kind: 'expired'; readonly override: Override }
 
 /** The one owner of an instance's overrides: those that operators set and end here, those changed elsewhere in the fleet, and those that expire. */
 export class OverrideControl {
@@ -190,11 +198,14 @@ export class OverrideControl {
       logEnded(logger, was, 'replaced', override)
     }
     if (!this.#isLoading) logSet(logger, override)
+    this.#parts.note?.({ kind: 'set', override, replaced: was })
   }
 
   #noteEnd(was: Override | undefined, end: EndedEntry): void {
     this.#replaced.delete(subjectKey(end.subject))
-    if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
+    if (was === undefined) return
+    logEnded(this.#parts.logger, was, 'ended', end)
+    this.#parts.note?.({ kind: 'ended', override: was, end })
   }
 
   #announceSoon(): void {
@@ -253,6 +264,7 @@ export class OverrideControl {
     for (const override of over) {
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
+      this.#parts.note?.({ kind: 'expired', override })
     }
     this.map.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
@@ -329,7 +341,7 @@ function subjectFields(subject: OverrideSubject): { policy?: string; rule?: stri
   return { policy, rule, for: values === undefined ? 'all_callers' : 'one_caller' }
 }
 
-function changeText(change: OverrideChange): string {
+export function changeText(change: OverrideChange): string {
   switch (change.kind) {
     case 'multiply':
       return `multiply ${change.factor}`

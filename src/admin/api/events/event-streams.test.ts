@@ -1,10 +1,10 @@
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { until } from '../../../test/support/until.ts'
-import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
-import type { Series } from '../../telemetry/metrics/metric-families.ts'
-import { EventStreams } from './events-endpoint.ts'
+import { until } from '../../../../test/support/until.ts'
+import type { PublishedEvent } from '../../../telemetry/events/published-events.ts'
+import type { Series } from '../../../telemetry/metrics/metric-families.ts'
+import { EventStreams, type EventsAsk, type EventsPage, type StreamWish } from './event-streams.ts'
 
 const LINE = JSON.stringify({ event: 'reject', filler: 'x'.repeat(1000) })
 const BATCH: readonly PublishedEvent[] = Array.from({ length: 100 }, () => ({ name: 'reject', line: LINE }))
@@ -15,6 +15,8 @@ class Serving {
   readonly streams: EventStreams
   places = 0
   isAllowed = true
+  wish: StreamWish = {}
+  page: (ask: EventsAsk) => EventsPage | Promise<EventsPage> = () => ({ events: [], last: 0, isEnd: true })
   /** The largest amount that ever waited for one reader. */
   mostUnsent = 0
   readonly #responses: ServerResponse[] = []
@@ -28,6 +30,7 @@ class Serving {
       giveBack: () => {
         this.places--
       },
+      page: async (ask) => this.page(ask),
       dropped: this.dropped,
       onError: (error) => {
         throw error
@@ -41,7 +44,7 @@ class Serving {
     const serving = new Serving(beatMs)
     const server = createServer((_req, res) => {
       serving.#responses.push(res)
-      void serving.streams.claim().then(() => serving.streams.add(res, undefined, () => serving.isAllowed))
+      void serving.streams.claim().then(() => serving.streams.add(res, serving.wish, () => serving.isAllowed))
     })
     // As the admin listener is set up
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
