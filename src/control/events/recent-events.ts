@@ -38,7 +38,7 @@ export class RecentEvents {
   /** Numbers begin above those of an earlier process unless its clock was ahead, so that a reader may continue after a restart. */
   constructor(wallMs: number) {
     this.#startedMs = wallMs
-    this.#last = wallMs * 1000
+    this.#last = Math.floor(wallMs) * 1000
   }
 
   /** Returns the event with its number. */

@@ -62,7 +62,10 @@ describeWithRedis('GET status of an instance on Redis', () => {
     const redis = await runningRedis()
     const edge = await sharing(redis.url, { bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_REDIS_MODE: 'leased' } })
     const status = async () => (await askAdmin(edge.adminPort, 'GET', 'status')).json
-    expect(await status()).toMatchObject({ store: { kind: 'redis' }, redis: { mode: 'leased', connected: true } })
+    expect(await status()).toMatchObject({
+      store: { kind: 'redis' },
+      redis: { mode: 'leased', address: new URL(redis.url).host, connected: true },
+    })
     await redis.close()
     await until(async () => {
       await edge.decide({ fields: [['X-K', 'alice']] })
