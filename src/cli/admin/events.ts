@@ -123,5 +123,5 @@ function whatText(change: ChangeJson): string {
 
 function placeText({ policy, rule, values }: ChangeJson): string {
   if (policy === null) return 'all policies'
-  return `${policy} ${rule} ${values === null ? 'for all callers' : callerText(values)}`
+  return `${policy} ${rule}${values === null ? ', all callers' : ` ${callerText(values)}`}`
 }
