@@ -167,13 +167,20 @@ async function readText(res: IncomingMessage): Promise<string> {
 /** An event has one line, of at most 16 KiB. */
 const MAX_UNREAD_CHARACTERS = 1024 * 1024
 
+/** Looks at every character once, however small the chunks are. */
 async function* eventData(res: IncomingMessage): AsyncGenerator<string> {
-  let rest = ''
-  for await (const text of res.setEncoding('utf8')) {
-    const lines = `${rest}${text as string}`.split('\n')
-    rest = lines.pop()!
-    if (rest.length > MAX_UNREAD_CHARACTERS) throw new AdminProblem('the stream has an event without an end')
-    for (const line of lines) if (line.startsWith('data: ')) yield line.slice('data: '.length)
+  let unread: string[] = []
+  let characters = 0
+  for await (const text of res.setEncoding('utf8') as AsyncIterable<string>) {
+    const [first, ...others] = text.split('\n') as [string, ...string[]]
+    unread.push(first)
+    characters += first.length
+    if (characters > MAX_UNREAD_CHARACTERS) throw new AdminProblem('the stream has an event without an end')
+    if (others.length === 0) continue
+    const rest = others.pop()!
+    for (const line of [unread.join(''), ...others]) if (line.startsWith('data: ')) yield line.slice('data: '.length)
+    unread = [rest]
+    characters = rest.length
   }
 }
 

@@ -222,6 +222,23 @@ test('a reader that stalls gets no further page of kept events, and is cut off',
   expect(pages).toBe(atEnd)
 })
 
+test('readers that leave, or whose stream ends, while kept events are fetched for them get nothing more', async () => {
+  const serving = await Serving.start()
+  const answers: ((page: EventsPage) => void)[] = []
+  serving.wish = { kept: {} }
+  serving.page = () => new Promise((resolve) => void answers.push(resolve))
+  const [gone, ended] = [await serving.read(), await serving.read()]
+  await until(() => answers.length === 2)
+  gone.on('error', () => {}).destroy()
+  await until(() => serving.places === 1)
+  const read = textOf(ended)
+  serving.streams.end()
+  for (const answer of answers) answer({ events: numbered(1, 3), last: 3, isEnd: false })
+  await until(() => ended.complete)
+  expect(numbersIn(read.text)).toEqual([])
+  expect(answers).toHaveLength(2)
+})
+
 test('a reader whose kept events cannot be fetched is cut off', async () => {
   const serving = await Serving.start()
   serving.wish = { kept: {} }

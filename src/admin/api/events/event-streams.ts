@@ -118,11 +118,12 @@ export class EventStreams {
   async #replay(reader: EventReader, kept: EventsAsk): Promise<void> {
     for (let ask = kept; ; ) {
       const page = await this.#parts.page(ask)
+      // It may have left meanwhile, or all streams may have ended.
+      if (!this.#readers.has(reader)) return
       // Nothing may come between the last page and live events: the next message to this thread may bring some.
       reader.sendKept(page)
       if (page.isEnd) return
       await reader.drained()
-      if (!this.#readers.has(reader)) return
       ask = { ...kept, after: page.last }
     }
   }
@@ -284,6 +285,7 @@ class EventReader {
   }
 
   #write(text: string | Buffer): void {
+    if (this.#res.destroyed) return // it was cut, and its place is given back in a moment
     this.#res.write(text, () => {
       this.#hasTaken = true
     })

@@ -100,7 +100,7 @@ function readLastId(value: string | symbol | undefined): number | undefined {
 const SHOWN_UNKNOWN = 5
 
 /** Reads names of events, and first words of names: `bundle` means all events that begin with `bundle_`. */
-function readNames(text: string | undefined): readonly string[] | undefined {
+export function readNames(text: string | undefined): readonly string[] | undefined {
   if (text === undefined) return undefined
   const asked = [...new Set(text.split(','))]
   const named = asked.map((name) => (PUBLISHED_EVENTS.has(name) ? [name] : beginningWith(name)))
@@ -126,7 +126,7 @@ const AGO = /^(\d{1,9})([smhd])$/
 const UTC = /(?:Z|[+-]00:00)$/i
 
 /** Reads a time, or how long ago it was. */
-function readSince(text: string | undefined, wallMs: number): number | undefined {
+export function readSince(text: string | undefined, wallMs: number): number | undefined {
   if (text === undefined) return undefined
   const [, count, unit] = AGO.exec(text) ?? []
   const sinceMs = unit === undefined ? (UTC.test(text) ? dateTimeMs(text) : Number.NaN) : wallMs - Number(count) * UNIT_MS[unit]!
