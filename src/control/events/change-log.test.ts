@@ -49,10 +49,9 @@ test('memory is bounded by number and by size, and the list says what is missing
   expect(changesOf(log)).toHaveLength(500)
   expect(log.list(undefined, 1000).isComplete).toBe(false)
   expect(log.list(START_MS + 100, 1000)).toMatchObject({ sinceMs: START_MS + 100, isComplete: true, changes: { length: 500 } })
-  for (let i = 0; i < 600; i++) {
-    const values = Object.fromEntries(Array.from({ length: 100 }, (_, key) => [`header:x-${key}`, 'é'.repeat(60_000)]))
-    log.noteReset({ ...reset('x'.repeat(1000)), values }, START_MS + 1000 + i)
-  }
+  const long = 'é'.repeat(60_000)
+  const values = Object.fromEntries(Array.from({ length: 100 }, (_, key) => [`header:x-${key}`, long]))
+  for (let i = 0; i < 50; i++) log.noteReset({ ...reset('x'.repeat(1000)), values }, START_MS + 1000 + i)
   const { changes } = log.list(undefined, 1000)
   expect(changes.reduce((sum, text) => sum + text.length, 0)).toBeLessThanOrEqual(512 * 1024)
   expect(changes.length).toBeGreaterThan(5)

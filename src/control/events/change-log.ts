@@ -1,6 +1,6 @@
-import type { ResetNote } from '../../admin/api/counters-endpoints.ts'
-import type { ChangesList } from '../../admin/api/events/events-endpoints.ts'
 import type { ChangeJson } from '../../admin/api/instance-types.ts'
+import type { ResetNote } from '../../admin/endpoints/counters-endpoints.ts'
+import type { ChangesList } from '../../admin/endpoints/events-endpoints.ts'
 import type { OverrideSubject } from '../../overrides/override.ts'
 import { changeText, type OverrideNote } from '../overrides/override-control.ts'
 import type { LogEvent } from '../problems.ts'

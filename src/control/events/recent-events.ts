@@ -1,5 +1,5 @@
-import type { EventsAsk, EventsPage } from '../../admin/api/events/event-streams.ts'
-import type { EventsList } from '../../admin/api/events/events-endpoints.ts'
+import type { EventsAsk, EventsPage } from '../../admin/endpoints/event-streams.ts'
+import type { EventsList } from '../../admin/endpoints/events-endpoints.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 
 const HOUR_MS = 3_600_000

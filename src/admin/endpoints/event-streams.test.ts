@@ -1,9 +1,9 @@
 import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { until } from '../../../../test/support/until.ts'
-import type { PublishedEvent } from '../../../telemetry/events/published-events.ts'
-import type { Series } from '../../../telemetry/metrics/metric-families.ts'
+import { until } from '../../../test/support/until.ts'
+import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
+import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { EventStreams, type EventsAsk, type EventsPage, type StreamWish } from './event-streams.ts'
 
 const LINE = JSON.stringify({ event: 'reject', filler: 'x'.repeat(1000) })

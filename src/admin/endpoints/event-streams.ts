@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { droppedEvent, EVENTS_DROPPED, type PublishedEvent } from '../../../telemetry/events/published-events.ts'
-import type { Series } from '../../../telemetry/metrics/metric-families.ts'
-import { runInSlices, TimeShare } from '../../../time/slices.ts'
+import { droppedEvent, EVENTS_DROPPED, type PublishedEvent } from '../../telemetry/events/published-events.ts'
+import type { Series } from '../../telemetry/metrics/metric-families.ts'
+import { runInSlices, TimeShare } from '../../time/slices.ts'
 
 /** Which of the kept events somebody wants. */
 export interface EventsAsk {
