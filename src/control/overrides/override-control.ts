@@ -190,6 +190,7 @@ export class OverrideControl {
   }
 
   #noteSet(was: Override | undefined, override: Override): void {
+    this.#parts.note?.({ kind: 'set', override, replaced: was })
     const { logger } = this.#parts
     this.#open.set(override.id, override)
     if (was !== undefined) {
@@ -198,14 +199,12 @@ export class OverrideControl {
       logEnded(logger, was, 'replaced', override)
     }
     if (!this.#isLoading) logSet(logger, override)
-    this.#parts.note?.({ kind: 'set', override, replaced: was })
   }
 
   #noteEnd(was: Override | undefined, end: EndedEntry): void {
+    if (was !== undefined) this.#parts.note?.({ kind: 'ended', override: was, end })
     this.#replaced.delete(subjectKey(end.subject))
-    if (was === undefined) return
-    logEnded(this.#parts.logger, was, 'ended', end)
-    this.#parts.note?.({ kind: 'ended', override: was, end })
+    if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
   }
 
   #announceSoon(): void {
@@ -262,9 +261,9 @@ export class OverrideControl {
     const wallMs = this.#storage!.wallMs()
     const over = [...this.#open.values()].filter(({ untilMs }) => untilMs <= wallMs)
     for (const override of over) {
+      this.#parts.note?.({ kind: 'expired', override })
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
-      this.#parts.note?.({ kind: 'expired', override })
     }
     this.map.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
