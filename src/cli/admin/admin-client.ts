@@ -24,6 +24,9 @@ export interface AdminResponse {
   readonly json: unknown
 }
 
+/** An instance sends something every 15 seconds to those who follow events. */
+const SILENCE_MS = 40_000
+
 /** The path and the field by which the admin API is told from anything else, without the token. */
 const PROBE = 'status'
 const IDENTITY = 'x-edge-admin'
@@ -32,11 +35,13 @@ const IDENTITY = 'x-edge-admin'
 export class AdminClient {
   readonly #address: AdminAddress
   readonly #timeoutMs: number
+  readonly #silenceMs: number
   #isIdentified = false
 
-  constructor(address: AdminAddress, timeoutMs = TIMEOUT_MS) {
+  constructor(address: AdminAddress, timeoutMs = TIMEOUT_MS, silenceMs = SILENCE_MS) {
     this.#address = address
     this.#timeoutMs = timeoutMs
+    this.#silenceMs = silenceMs
   }
 
   /** Returns the response if the instance did what was asked; throws an AdminProblem otherwise. */
@@ -65,6 +70,8 @@ export class AdminClient {
       const res = await this.#sendIdentified(request, AbortSignal.any([timeout.signal, signal]))
       if (res.statusCode !== 200) throw new AdminProblem(this.#refusal(res.statusCode!, parse(await readText(res))))
       clearTimeout(timer)
+      const silence = `${this.#place} has sent nothing for ${this.#silenceMs / 1000} s, so the connection is lost`
+      res.setTimeout(this.#silenceMs, () => res.destroy(new AdminProblem(silence)))
       yield* eventData(res)
     } catch (error) {
       if (!signal.aborted) throw this.#problemOf(error, timeout.signal)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import type { ChangeJson, ChangesJson, EventJson, RecentEventsJson } from '../../admin/api/instance-types.ts'
 import { printableJson } from '../../text/formats.ts'
@@ -40,8 +41,11 @@ async function follow(client: AdminClient, { request, isJson }: AdminQuestion): 
   for (const signal of SIGNALS) process.once(signal, end)
   process.stdout.once('close', end)
   try {
-    for await (const data of client.follow(request, stop.signal))
-      process.stdout.write(isJson ? `${printableJson(data)}\n` : eventLine(printable(parsed(data)) as EventJson))
+    for await (const data of client.follow(request, stop.signal)) {
+      const hasRoom = process.stdout.write(isJson ? `${printableJson(data)}\n` : eventLine(printable(parsed(data)) as EventJson))
+      // A slow reader slows the stream down, and the instance drops what does not fit.
+      if (!hasRoom) await once(process.stdout, 'drain', { signal: stop.signal }).catch(() => {})
+    }
     if (!stop.signal.aborted) throw new AdminProblem('the stream of events has ended: the instance stops, or something between it and here')
   } finally {
     for (const signal of SIGNALS) process.off(signal, end)

@@ -121,4 +121,13 @@ describe('what goes wrong: 1, and a sentence', () => {
     const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 50)
     await expect(client.ask({ method: 'GET', path: 'status' })).rejects.toThrow(`${api().url}/ did not respond within 0.05 s`)
   })
+
+  test('a stream that falls silent', async () => {
+    api().respond = (res) => res.write('data: {}\n')
+    const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 60_000, 50)
+    const following = async (): Promise<void> => {
+      for await (const data of client.follow({ method: 'GET', path: 'events' }, new AbortController().signal)) expect(data).toBe('{}')
+    }
+    await expect(following()).rejects.toThrow(`${api().url}/ has sent nothing for 0.05 s, so the connection is lost`)
+  })
 })
