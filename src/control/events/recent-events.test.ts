@@ -80,6 +80,17 @@ test('a list is not called complete where a thread held events back', () => {
   expect(isComplete({ sinceMs: clock.wallMs() })).toBe(true)
 })
 
+test('nor where older events were removed after that', () => {
+  const { clock, recent, add, isComplete } = keeping()
+  for (let i = 0; i < 1500; i++) add('reject', i)
+  clock.advance(1000)
+  const sinceMs = clock.wallMs()
+  recent.add({ name: 'reject', line: '{}', isLastForNow: true }, sinceMs)
+  for (let i = 0; i < 600; i++) add('started', i)
+  expect(isComplete({ sinceMs, names: ['reject'] })).toBe(false)
+  expect(isComplete({ sinceMs, names: ['started'] })).toBe(true)
+})
+
 test('pages have every wanted event once, in order, and the last one leads to what comes', () => {
   const { clock, recent, add } = keeping()
   for (let i = 0; i < 1000; i++) add(i % 2 === 0 ? 'reject' : 'started', i, 'x'.repeat(200))

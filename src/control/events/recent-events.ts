@@ -3,7 +3,7 @@ import type { EventsList } from '../../admin/endpoints/events-endpoints.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 
 const HOUR_MS = 3_600_000
-/** The bounds of all kept events together: about 1 MiB where lines are not plain ASCII. */
+/** The bounds of all kept events together. Lines that are not plain ASCII take two bytes a character, so 1 MiB at most. */
 const MAX_EVENTS = 2000
 const MAX_CHARACTERS = 512 * 1024
 /** Size of a page in which kept events are sent to a reader. It is small, because each of many readers may hold one. */
@@ -49,7 +49,7 @@ export class RecentEvents {
     const name = this.#nameOf(event.name)
     name.numbers.push(number)
     name.characters += event.line.length
-    if (published.isLastForNow) name.lostMs = wallMs
+    if (published.isLastForNow) name.lostMs = Math.max(name.lostMs, wallMs)
     this.#characters += event.line.length
     this.#removeOld(wallMs)
     while (this.#kept.size > MAX_EVENTS) this.#removeFrom(this.#largest(({ numbers }) => numbers.length))
@@ -99,7 +99,7 @@ export class RecentEvents {
   }
 
   #removeFrom(name: KeptName): void {
-    name.lostMs = this.#removeFirst(name)
+    name.lostMs = Math.max(name.lostMs, this.#removeFirst(name))
   }
 
   #removeOld(wallMs: number): void {
