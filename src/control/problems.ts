@@ -9,7 +9,7 @@ export interface LogEvent {
 interface ProblemKind {
   /** The field that tells problems of one kind apart; undefined if there can be only one. */
   readonly by?: string
-  /** Events that end the problem. If undefined, no event does, and it passes if it is not reported again for a while. */
+  /** Events that end the problem; empty if only a restart does. If undefined, it passes if it is not reported again for a while. */
   readonly endedBy?: readonly string[]
   /** Whether each worker reports the problem for itself, with its number in the field `worker`. */
   readonly isOfWorker?: true
@@ -20,13 +20,14 @@ const BUNDLE_GOOD = ['bundle_applied', 'bundle_unchanged']
 /** Events that report a problem. Those that give advice or report something finished are not among them. */
 const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
   Object.entries<ProblemKind>({
+    unknown_variable: { by: 'variable', endedBy: [] },
     bundle_refused: { endedBy: [...BUNDLE_GOOD, 'bundle_unreadable'] },
     bundle_unreadable: { endedBy: [...BUNDLE_GOOD, 'bundle_refused'] },
     bundle_not_cached: { endedBy: ['bundle_cached_again'] },
     ip_file_refused: { by: 'path', endedBy: ['ip_file_loaded'] },
     state_not_saved: { endedBy: ['state_saved_again'] },
     redis_unavailable: { by: 'node', endedBy: ['redis_available'], isOfWorker: true },
-    desk_not_shared: { endedBy: ['desk_shared'] },
+    control_not_shared: { endedBy: ['control_shared'] },
     logouts_not_shared: { endedBy: ['logouts_shared'], isOfWorker: true },
     worker_died: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },

@@ -45,7 +45,15 @@ export interface OverrideControlParts {
   readonly announce: (change: OverridesChange) => void
   /** Resolves when the workers know everything that was announced. */
   readonly known: () => Promise<unknown>
+  /** For the list of changes. It is told of overrides from before the start, too. */
+  readonly note?: (note: OverrideNote) => void
 }
+
+/** What became of an override: it was set, perhaps in place of another one, an operator ended it, or it has expired. */
+export type OverrideNote =
+  | { readonly kind: 'set'; readonly override: Override; readonly replaced: Override | undefined }
+  | { readonly kind: 'ended'; readonly override: Override; readonly end: EndedEntry }
+  | { readonly kind: 'expired'; readonly override: Override }
 
 /** The one owner of an instance's overrides: those that operators set and end here, those changed elsewhere in the fleet, and those that expire. */
 export class OverrideControl {
@@ -236,6 +244,7 @@ export class OverrideControl {
   }
 
   #noteSet(was: Override | undefined, override: Override): void {
+    this.#parts.note?.({ kind: 'set', override, replaced: was })
     const { logger } = this.#parts
     this.#open.set(override.id, override)
     if (was !== undefined) {
@@ -256,6 +265,7 @@ export class OverrideControl {
   }
 
   #noteEnd(was: Override | undefined, end: EndedEntry): void {
+    if (was !== undefined) this.#parts.note?.({ kind: 'ended', override: was, end })
     this.#replaced.delete(subjectKey(end.subject))
     if (was === undefined) return
     logEnded(this.#parts.logger, was, 'ended', end)
@@ -321,6 +331,7 @@ export class OverrideControl {
     const wallMs = this.#storage!.wallMs()
     const over = [...this.#open.values()].filter(({ untilMs }) => untilMs <= wallMs)
     for (const override of over) {
+      this.#parts.note?.({ kind: 'expired', override })
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
       this.#noteEnded(override, 'over', undefined)

@@ -55,7 +55,8 @@ function changeFields(change: OverrideChange, untilMs: number): { readonly chang
   return { change: changeText(change), until: new Date(untilMs).toISOString() }
 }
 
-function changeText(change: OverrideChange): string {
+/** Says what an override does, for the log and the list of changes. */
+export function changeText(change: OverrideChange): string {
   switch (change.kind) {
     case 'multiply':
       return `multiply ${change.factor}`
