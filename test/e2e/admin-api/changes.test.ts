@@ -71,7 +71,7 @@ describe('GET changes', () => {
       { change: 'bundle_applied', before: null, after: '1', source: edge.bundlePath },
     ])
     expect(await changesOf(edge, '?limit=1')).toHaveLength(1)
-    expect(await changesOf(edge, '?since=1h')).toHaveLength(7)
+    expect(await changesOf(edge, '?since=1h')).toHaveLength(8)
     expect(await changesOf(edge, '?since=2999-01-01T00:00:00Z')).toEqual([])
   })
 
