@@ -99,7 +99,7 @@ function readLastId(value: string | symbol | undefined): number | undefined {
 
 const SHOWN_UNKNOWN = 5
 
-/** Reads names of events, and first words of names: `bundle` means all events that begin with `bundle_`. */
+/** Reads names of events, and first words of names: `bundle` means all events that begin with `bundle_`. @public because a test measures it in the build. */
 export function readNames(text: string | undefined): readonly string[] | undefined {
   if (text === undefined) return undefined
   const asked = [...new Set(text.split(','))]
@@ -125,7 +125,7 @@ const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600
 const AGO = /^(\d{1,9})([smhd])$/
 const UTC = /(?:Z|[+-]00:00)$/i
 
-/** Reads a time, or how long ago it was. */
+/** Reads a time, or how long ago it was. @public because a test measures it in the build. */
 export function readSince(text: string | undefined, wallMs: number): number | undefined {
   if (text === undefined) return undefined
   const [, count, unit] = AGO.exec(text) ?? []
