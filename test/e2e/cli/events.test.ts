@@ -121,7 +121,17 @@ test('edge changes says who changed what and why', async () => {
   const until = '2026-11-16T13:35:00.000Z'
   const changes = [
     { ...CHANGE, change: 'counter_reset', ...ALICE, actor: 'ada', reason: 'sorry' },
-    { ...CHANGE, change: 'override_edited', ...ALICE, id: 'b3', actor: 'max', reason: 'milder', before: 'block', after: 'multiply 2', until },
+    {
+      ...CHANGE,
+      change: 'override_edited',
+      ...ALICE,
+      id: 'b3',
+      actor: 'max',
+      reason: 'milder',
+      before: 'block',
+      after: 'multiply 2',
+      until,
+    },
     { ...CHANGE, change: 'override_ended', ...ALICE, id: 'b2', actor: 'eve', reason: 'over', before: 'block', until },
     {
       ...CHANGE,
