@@ -1,4 +1,4 @@
-import type { Period } from '../limiter/calendar.ts'
+import { DAY_MS, type Period } from '../limiter/calendar.ts'
 import { RATE } from './algorithms/rate.ts'
 import type { Rule } from './schema/bundle.ts'
 
@@ -10,8 +10,6 @@ export interface StatedLimit {
 }
 
 export type LimitUnit = 'second' | 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year'
-
-const DAY_MS = 86_400_000
 
 /** Sorted from the smallest. A month counts as 30 days, and a year as 365. */
 const UNITS: readonly (readonly [unit: LimitUnit, ms: number])[] = [

@@ -9,7 +9,7 @@ import { Replay } from '../../offline/replay/replay.ts'
 import { replayReport } from '../../offline/replay/replay-report.ts'
 import { planOf, readSimulatedSettings } from '../../offline/simulation/simulated-settings.ts'
 import { printableJson, printableText } from '../../text/formats.ts'
-import { printStartProblems, readingProblem, writingProblem } from '../file-problem.ts'
+import { ignoreClosed, printStartProblems, readingProblem, writingProblem } from '../file-problem.ts'
 import { readBundleFile } from '../read-bundle.ts'
 import { countText } from '../text/text-table.ts'
 import { htmlReport } from './html/html-report.ts'
@@ -41,11 +41,6 @@ export async function replay(args: string[]): Promise<number> {
       process.stderr.write(`${printableText(line)}\n`)
     return 1
   }
-}
-
-/** EPIPE only means that a reader such as `head` has seen enough. */
-function ignoreClosed(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
 }
 
 async function replayLogs(given: ReplayArguments): Promise<number> {

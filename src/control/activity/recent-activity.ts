@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { PolicyActivity } from '../../admin/api/policies-endpoint.ts'
+import type { PolicyActivity } from '../../admin/endpoints/policies-endpoint.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import { RecentCounts } from '../../telemetry/metrics/metric-growth.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { RuleUsage, UsageReport, UsageRuleName } from '../../admin/api/usage-endpoint.ts'
+import type { RuleUsage, UsageReport, UsageRuleName } from '../../admin/endpoints/usage-endpoint.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import { RecentCounts } from '../../telemetry/metrics/metric-growth.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'

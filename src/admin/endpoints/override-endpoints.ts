@@ -7,12 +7,12 @@ import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { addressForm } from '../../policy/rule-match.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
-import { ApiError } from './api-error.ts'
-import { findRule, readQuery, readReason, refuseUnknown } from './api-request.ts'
-import { type ApiRoute, jsonWithList, SlicedTexts } from './api-route.ts'
-import { askedByBody, counterName } from './counter-name.ts'
+import { ApiError } from '../api/api-error.ts'
+import { findRule, readQuery, readReason, refuseUnknown } from '../api/api-request.ts'
+import { type ApiRoute, jsonWithList, SlicedTexts } from '../api/api-route.ts'
+import { askedByBody, counterName } from '../api/counter-name.ts'
+import type * as json from '../api/types.ts'
 import { overrideJson } from './override-json.ts'
-import type * as json from './types.ts'
 
 export interface OverrideParts {
   readonly plan: () => Plan | undefined
