@@ -46,9 +46,16 @@ export const KEY_KINDS: Readonly<Record<KeyKind, KindOfKey>> = {
 
 const FORMS = Object.values(KEY_KINDS).flatMap(({ forms }) => forms)
 const PREFIXES = [...new Set(FORMS.flatMap((form) => /^(.+):/.exec(form)?.[1] ?? []))]
+const CALL_FORMS = Object.values(KEY_KINDS).flatMap(({ forms, source }) => (source === 'call' ? forms : []))
+/** Names after a prefix that has only these. */
+const FIXED_NAMES = new Map(
+  PREFIXES.map(
+    (prefix) => [prefix, FORMS.filter((form) => form.startsWith(`${prefix}:`)).map((form) => form.slice(prefix.length + 1))] as const,
+  ).filter(([, names]) => !names.some((name) => name.startsWith('<'))),
+)
 
 /** The forms that a key may have, for messages. */
-export const KEY_FORMS = `${FORMS.slice(0, -1).join(', ')}, or with a domain ${FORMS.at(-1)}`
+export const KEY_FORMS = `${FORMS.filter((form) => !CALL_FORMS.includes(form)).join(', ')}, or with a domain ${CALL_FORMS.join(', ')}`
 
 /** The forms that a key may have, for the JSON Schema. */
 export const KEY_PATTERN = `^(${Object.values(KEY_KINDS)
@@ -95,8 +102,8 @@ export function meantKey(text: string): string | undefined {
   if (colon === -1) return closest(text, ['bearer'])
   const kind = closest(text.slice(0, colon), PREFIXES)
   const name = text.slice(colon + 1)
-  const names = kind === 'ip' ? ['address', 'country', 'type', 'tor'] : ['model']
-  return parseDescriptorKey(`${kind}:${kind === 'ip' || kind === 'llm' ? closest(name, names) : name}`)?.text
+  const names = FIXED_NAMES.get(kind ?? '')
+  return parseDescriptorKey(`${kind}:${names === undefined ? name : closest(name, names)}`)?.text
 }
 
 /** Whether the key's value is in the body, and so undecided until the body is read. */
