@@ -12,7 +12,7 @@ import {
   parseDescriptorKey,
 } from '../../src/policy/descriptor-key.ts'
 import { TrustedProxies } from '../../src/request/client-address.ts'
-import { Descriptors, type DescriptorValue } from '../../src/request/descriptors.ts'
+import { Descriptors, type DescriptorValue, type RequestParts } from '../../src/request/descriptors.ts'
 import { PlainRequestView, type RequestView } from '../../src/request/view.ts'
 import { codeWords, readText, tableRows } from '../docs/markdown.ts'
 import { bucketRule, bundle, jwt, policy } from '../support/bundles/bundles.ts'
@@ -119,7 +119,7 @@ function loggedRequest(key: string): RequestView {
 function valueIn(text: string, view: RequestView): DescriptorValue {
   const key = parseDescriptorKey(text)!
   const modelIn = (): DescriptorValue => (view instanceof PlainRequestView ? BODY.model : view.header('x-edge-model'))
-  const parts = { path: view.uri.replace(/\?.*/, ''), model: isInBody(key) ? modelIn() : undefined }
+  const parts: RequestParts = { path: view.uri.replace(/\?.*/, ''), model: isInBody(key) ? modelIn() : undefined }
   const descriptors = new Descriptors({ trustedProxies: new TrustedProxies(), ipFacts: { countryOf: () => 'DE' } }, parts)
   descriptors.begin(view, [key])
   return descriptors.get(0)
