@@ -12,6 +12,7 @@ describeWithCurl('every command prints what the page shows', () => {
   test('docs/runbook.md: everything is rejected, and a bundle was refused', async () => {
     const runbook = await Runbook.start()
     await runbook.follow('Everything is rejected')
+    await runbook.follow('Why does my rule not apply?')
     await runbook.follow('A bundle was refused')
   })
 
