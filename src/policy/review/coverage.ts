@@ -3,7 +3,7 @@ import { normalizeHost, PathPrefixes } from '../patterns.ts'
 import type { Policy } from '../schema/bundle.ts'
 
 /** The requests that a policy covers, to be compared with those of other policies. */
-export interface Coverage {
+export interface PolicyCoverage {
   readonly path: string
   readonly isExact: boolean
   /** Upper case; undefined if all methods are covered. */
@@ -14,7 +14,7 @@ export interface Coverage {
   covers(path: string, isExact: boolean): boolean
 }
 
-export function coverageOf({ spec: { selector = {} } }: Policy): Coverage {
+export function coverageOf({ spec: { selector = {} } }: Policy): PolicyCoverage {
   const { pathExact, pathPrefix, exceptPaths = [], methods, hosts } = selector
   const isExact = pathExact !== undefined
   const given = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
@@ -32,7 +32,7 @@ export function coverageOf({ spec: { selector = {} } }: Policy): Coverage {
 }
 
 /** Whether a policy that covers `hosts` also covers this one, which is normalised. A host that is undefined is any host. */
-export function coversHost({ hosts }: Coverage, host: string | undefined): boolean {
+export function coversHost({ hosts }: PolicyCoverage, host: string | undefined): boolean {
   if (hosts === undefined) return true
   if (host === undefined) return false
   if (hosts.has(host)) return true

@@ -3,7 +3,7 @@ import { formatPath, type Problem } from '../../text/problem.ts'
 import { type DescriptorKey, KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import { listOf } from '../rule-match.ts'
 import type { Policy, Rule } from '../schema/bundle.ts'
-import { type Coverage, coverageOf, coversHost } from './coverage.ts'
+import { coverageOf, coversHost, type PolicyCoverage } from './coverage.ts'
 
 /** Bounds the comparisons of policies. Only a bundle with thousands of policies needs more; the other ones go unchecked. */
 const MAX_COMPARISONS = 3_000_000
@@ -77,7 +77,7 @@ function isInAuthorization({ kind }: DescriptorKey): boolean {
 }
 
 /** Whether the other policies together cover each host and each method. All of them cover the path. */
-function isCoveredBy({ methods, hosts }: Coverage, others: readonly Coverage[]): boolean {
+function isCoveredBy({ methods, hosts }: PolicyCoverage, others: readonly PolicyCoverage[]): boolean {
   for (const method of methods ?? [undefined]) {
     const rest = others.filter((other) => other.methods === undefined || (method !== undefined && other.methods.has(method)))
     for (const host of hosts ?? [undefined]) if (!rest.some((other) => coversHost(other, host))) return false
