@@ -142,7 +142,20 @@ test('many thousands of policies are looked at only so far', () => {
     policy(`q${i}`, spec(`/x/${i}`, byAddress)),
   ])
   const escapes = [...findEscapes(policies.flat() as unknown as Policy[])]
-  expect(escapes).toHaveLength(187) // 3,000,000 comparisons, for each policy those of four segments with 4,000 others
+  expect(escapes).toHaveLength(375) // 3,000,000 steps, for each policy two with each of 4,000 others
+})
+
+test('long paths and hosts are compared with fewer policies', () => {
+  const others = Array.from({ length: 300 }, (_, i) =>
+    policy(`q${i}`, { mode: 'enforce', rules: [byAddress], selector: { hosts: [`q${i}`] } }),
+  )
+  const found = (selector: object): number => {
+    const escaped = Array.from({ length: 20 }, (_, i) => policy(`p${i}`, { mode: 'enforce', selector, rules: [byTeam] }))
+    return [...findEscapes([...escaped, ...others] as unknown as Policy[])].length
+  }
+  expect(found({ pathPrefix: '/v1', hosts: ['a.example'] })).toBe(20)
+  expect(found({ pathPrefix: `/${'v'.repeat(8000)}` })).toBe(9)
+  expect(found({ hosts: Array.from({ length: 5 }, (_, i) => `${'a.'.repeat(120)}h${i}`) })).toBe(0)
 })
 
 function warningsOf(...policies: PolicyText[]): string[] {

@@ -5,8 +5,8 @@ import { listOf } from '../rule-match.ts'
 import type { Policy, Rule } from '../schema/bundle.ts'
 import { coverageOf, coversHost, type PolicyCoverage } from './coverage.ts'
 
-/** Bounds the comparisons of policies. Only a bundle with thousands of policies needs more; the other ones go unchecked. */
-const MAX_COMPARISONS = 3_000_000
+/** Bounds the steps of all comparisons between policies. Only a bundle with thousands of policies needs more; a policy that would take more than is left goes unchecked. */
+const MAX_STEPS = 3_000_000
 
 /**
  * Finds limits that a client escapes by sending less: a rule is skipped if a request lacks one of its limit keys. The *bare* request leaves
@@ -18,21 +18,34 @@ const MAX_COMPARISONS = 3_000_000
 export function* findEscapes(policies: readonly Policy[]): Generator<Problem> {
   const enforcing = policies.filter(isEnforcing)
   const limiting = enforcing.filter(({ spec }) => spec.rules.some(limitsBareRequests)).map(coverageOf)
-  let left = MAX_COMPARISONS
+  let left = MAX_STEPS
   for (const [p, policy] of policies.entries()) {
     const { rules } = policy.spec
     if (!isEnforcing(policy) || rules.some((rule) => limitsBareRequests(rule) || exemptsOthers(rule))) continue
     const r = escapedRule(rules)
     if (r === undefined) continue
     const own = coverageOf(policy)
-    left -= limiting.length * (own.path.split('/').length - 1)
-    if (left < 0) return
+    const pathSteps = limiting.length * stepsFor(own.path)
+    if (pathSteps > left) continue
+    left -= pathSteps
     const others = limiting.filter((other) => other.covers(own.path, own.isExact))
-    left -= others.length * (own.methods?.size ?? 1) * (own.hosts?.size ?? 1)
-    if (left < 0) return
+    const pairSteps = others.length * (own.methods?.size ?? 1) * hostSteps(own)
+    if (pairSteps > left) continue
+    left -= pairSteps
     if (isCoveredBy(own, others)) continue
     yield { path: formatPath(['policies', p, 'spec', 'rules', r, 'limit_keys']), message: messageOf(rules[r]!) }
   }
+}
+
+/** What it takes to compare a path or a host: all of it is read, a segment or a label at a time. */
+function stepsFor(text: string): number {
+  return 1 + Math.floor(text.length / 8)
+}
+
+function hostSteps({ hosts = new Set() }: PolicyCoverage): number {
+  let steps = 1
+  for (const host of hosts) steps += stepsFor(host) * host.split('.').length
+  return steps
 }
 
 /** Policies for the rate limit service see no requests. */
