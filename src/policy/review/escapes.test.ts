@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import {
   blockRule,
   bucketRule,
+  budgetRule,
   bundle,
   concurrencyRule,
   llmRule,
@@ -43,6 +44,22 @@ describe('a limit that clients escape by leaving out its key is warned of', () =
       '[0].spec.rules[0]: cookie:sid',
       '[1].spec.rules[0]: bearer or llm:model',
     ])
+  })
+
+  test.each<[string, object]>([
+    ['tokens', llmRule('b', ['header:x-team'], { tokens_per_minute: 1000 })],
+    ['money', budgetRule('b', ['header:x-team'], { budget: 5, cost: { header: 'x-cost', default: 1 } })],
+  ])('for a budget of %s in spite of limits on requests, which it does not take part in', (_, budget) => {
+    const place = 'policies[0].spec.rules[1].limit_keys: a client that leaves out header:x-team escapes this budget: write match: '
+    expect(warningsOf(policy('p', { rules: [byAddress, budget] }), policy('q', { rules: [byAddress] }))).toEqual([
+      expect.stringContaining(place),
+    ])
+    const other = llmRule('all', [], { tokens_per_minute: 100_000 })
+    expect(warningsOf(policy('p', { rules: [byAddress, budget, other] }))).toEqual([])
+    expect(warningsOf(policy('p', { rules: [byAddress, budget] }), policy('q', { rules: [other] }))).toEqual([])
+    expect(warningsOf(policy('p', { rules: [matching({ 'header:x-team': '*' }, budget), blockRule('b2', 'else')] }))).toEqual([])
+    // A budget for everybody limits requests, too.
+    expect(warningsOf(policy('p', { rules: [byTeam, other] }))).toEqual([])
   })
 
   test.each<[string, object[]]>([
@@ -167,7 +184,8 @@ function warningsOf(...policies: PolicyText[]): string[] {
 /** Where limits are escaped, and without which keys. */
 function escapesOf(...policies: PolicyText[]): string[] {
   return warningsOf(...policies).flatMap((text) => {
-    const [, path, keys] = /^policies(.*)\.limit_keys: a client that leaves out (.*) is not limited: /.exec(text) ?? []
+    const [, path, keys] =
+      /^policies(.*)\.limit_keys: a client that leaves out (.*) (?:is not limited|escapes this budget): /.exec(text) ?? []
     return path === undefined ? [] : [`${path}: ${keys}`]
   })
 }
