@@ -29,6 +29,8 @@ export async function runCommand(args: string[]): Promise<number> {
     case 'override':
     case 'bundle':
     case 'rollback':
+    case 'events':
+    case 'changes':
       return (await import('./admin/admin-commands.ts')).runAdmin(command, rest)
     case undefined:
     case '-h':

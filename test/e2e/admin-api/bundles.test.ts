@@ -35,7 +35,7 @@ describe('GET bundles', () => {
         format: 'json',
         bytes: JSON.stringify(bundle(2, policy('p', RULES))).length,
         signed: false,
-        warnings: 0,
+        warnings: 1,
         has_text: true,
         changes: { policies: { ...counts, added: 1 }, prices: counts, reordered: false },
       },
