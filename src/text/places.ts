@@ -15,8 +15,8 @@ const MAX_NODES = 1_000_000
  * written once and used through aliases is where it is written. A value that is missing is at what should contain it. Each value of the
  * document is looked at once or twice, however many paths there are.
  */
-export function placesOf(text: string, format: 'json' | 'yaml', paths: readonly Path[]): TextPlace[] {
-  const document = new DocumentNodes(text, format, MAX_NODES)
+export function placesOf(text: string, format: 'json' | 'yaml', paths: readonly Path[], maxNodes = MAX_NODES): TextPlace[] {
+  const document = new DocumentNodes(text, format, maxNodes)
   const offsets = new Float64Array(paths.length)
   if (document.nodes.length > 0) find(document, 0, document.nodes[0]!.start, wantedOf(paths), offsets)
   return placesAt(text, offsets)
