@@ -80,11 +80,10 @@ function beforePlaceholder(word: string): string {
 
 /** Paths from the root, and names of files with code, in comments that begin a line or follow code. */
 function pathsInComments(text: string): string[] {
-  const comments = Array.from(text.matchAll(/(?:^\s*(?:\/\/|\/?\*|--)|\s(?:\/\/|--)\s)(.*)$/gm), ([, comment]) => comment!)
-  const words = comments.flatMap((comment) => comment.match(/(?<![\w/.:@$-])\w[\w.-]*(?:\/[\w.-]*)*[\w/][<*]?/g) ?? [])
-  return words
-    .map(beforePlaceholder)
-    .filter((word) => CODE_FILE.test(word) || /^(?:assets|bench|console|docs|examples|scripts|src|test)\//.test(word))
+  const comments = Array.from(text.matchAll(/(?:^[ \t]*(?:\/\/|\/?\*|--)|[ \t](?:\/\/|--)[ \t])(.*)$/gm), ([, comment]) => comment!)
+  const words = comments.flatMap((comment) => comment.match(/(?<![\w/.:@$-])\w[\w./-]*[<*]?/g) ?? [])
+  const named = words.map((word) => beforePlaceholder(word).replace(/[.-]+$/, ''))
+  return named.filter((word) => CODE_FILE.test(word) || /^(?:assets|bench|console|docs|examples|scripts|src|test)\//.test(word))
 }
 
 function foldersIn(base: string): string[] {
