@@ -126,7 +126,7 @@ describe('counters', () => {
       'counters?policy=api&rule=per-key&header:x-key=a&ip:address=1.2.3',
       400,
       'wrong_values',
-      'no IP address',
+      'is not an IP address',
     ],
   ])('%s is refused with a sentence', async (_what, method, path, status, code, message) => {
     const refused = await askAdmin(edge.adminPort, method, path)

@@ -135,7 +135,7 @@ describe('what a bundle cannot express is named, the rest is printed, and the ex
 
   test.for([
     [`{ key: k, detailed_metric: true, ${limit} }`, 'detailed_metric and value_to_metric have no effect'],
-    [`{ key: k, value: "a*", ${limit} }, { key: k, value: "ab*", ${limit} }`, 'descriptors[1]: it applies to nobody'],
+    [`{ key: k, value: "a*", ${limit} }, { key: k, value: "ab*", ${limit} }`, 'descriptors[1]: it never applies'],
   ] as const)('what changes nothing for callers is only a note: %s', async ([descriptors, message], t) => {
     const { status, stderr } = await converted(t, { 'a.yaml': `domain: d\ndescriptors: [${descriptors}]` })
     expect(status).toBe(0)

@@ -30,7 +30,7 @@ describe('cases that hold', () => {
   test('have a line each, and the exit status is 0', async () => {
     expect(await tested(BUNDLE, FIVE_AT_ONCE)).toEqual({
       status: 0,
-      stdout: 'cases.yaml\n  ok    five at once\n\n1 case: it holds\n',
+      stdout: 'cases.yaml\n  ok    five at once\n\n1 case: it passes\n',
       stderr: '',
     })
   })
