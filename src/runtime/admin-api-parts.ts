@@ -3,8 +3,8 @@ import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { activityEndpoint, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
-import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
-import { eventsEndpoint } from '../admin/endpoints/events-endpoint.ts'
+import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
+import { eventEndpoints } from '../admin/endpoints/events-endpoints.ts'
 import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
 import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/endpoints/instance-endpoints.ts'
 import { overrideEndpoints } from '../admin/endpoints/override-endpoints.ts'
@@ -15,10 +15,12 @@ import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { CounterName, Inspection } from '../engine/questions/inspection.ts'
 import { VERSION } from '../files/package-files.ts'
-import type { ListedOverride } from '../overrides/override.ts'
+import type { EndedOverride, ListedOverride } from '../overrides/override.ts'
 import type { Plan } from '../policy/plan.ts'
 import { AdminSessions } from '../sessions/admin-sessions.ts'
 import { LinkError } from '../store/redis/link/call.ts'
+import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** Creates the admin API of a worker. `config` must have an admin token; `explain` must answer as the current mode does. */
@@ -30,7 +32,13 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
   const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
   return new AdminApi(access, [
     ...apiRoutes(config, parts, explain),
-    eventsEndpoint(parts.eventStreams!, access),
+    ...eventEndpoints({
+      streams: parts.eventStreams!,
+      access,
+      recent: (ask) => parts.control.ask('recent_events', ask),
+      changes: (ask) => parts.control.ask('changes', ask),
+      wallMs: () => clock.wallMs(),
+    }),
     ...sessionEndpoints({ access, sessions, trustedProxies, logger }),
   ])
 }
@@ -52,13 +60,13 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield bundleEndpoint(() => control.ask('bundle', undefined))
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
-  yield* overrideRoutes(parts)
+  yield* overrideRoutes(config, parts)
   yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
   yield openapiEndpoint()
 }
 
-function statusRoute({ mode, redisMode }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {
-  const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
+function statusRoute({ mode, redisMode, redis: address }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+  const redis = hasSharedStore && { mode: redisMode, address: describeRedisAddress(address!), isConnected: hasSharedStore }
   return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => control.ask('status', undefined) })
 }
 
@@ -67,20 +75,29 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
   const plan = (): Plan | undefined => engine.plan
   yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), callerDigest })
   const save = async (): Promise<boolean> => stateFile === undefined || (await control.ask('save_state', undefined)).isSaved
-  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger })
+  // The reset is done and logged, whether or not the list of changes has it.
+  const note = (reset: ResetNote): Promise<void> => control.ask('note_reset', reset).catch(() => {})
+  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger, note })
 }
 
-function overrideRoutes({ engine, control, reservations }: ServerParts): Generator<ApiRoute> {
+function overrideRoutes({ mode }: ServerOptions, { engine, control, reservations, metricMemory }: ServerParts): Generator<ApiRoute> {
+  const openStreams = new CounterFamily(metricMemory, 'edge_proxy_open_streams')
   return overrideEndpoints({
     plan: () => engine.plan,
     callerDigest: reservations.callerDigest,
-    list: async () => readListed(await control.ask('list_overrides', undefined)),
+    list: async () => readTexts<ListedOverride>(await control.ask('list_overrides', undefined)),
+    listEnded: async () => readTexts<EndedOverride>(await control.ask('list_ended_overrides', undefined)),
+    find: (id) => control.ask('find_override', id),
+    preview: (order) => control.ask('preview_override', order),
     create: (order) => control.ask('create_override', order),
+    edit: (order) => control.ask('edit_override', order),
     end: (order) => control.ask('end_override', order),
+    activity: (policies) => control.ask('activity', policies),
+    openStreams: () => (mode === 'reverse_proxy' ? ([...openStreams.values()][0]?.value ?? 0) : undefined),
   })
 }
 
-function* readListed(texts: readonly string[]): Generator<ListedOverride> {
+function* readTexts<Item>(texts: readonly string[]): Generator<Item> {
   for (const text of texts) yield JSON.parse(text)
 }
 

@@ -70,7 +70,7 @@ export class Worker {
   }
 
   async onMessage(message: ToWorker): Promise<void> {
-    const { context, counters, events, decider, plans, decisionLog, servers } = this.#open
+    const { context, counters, events, plans, decisionLog, servers } = this.#open
     switch (message.type) {
       case 'ip_file':
         return plans.useIpFile(message.file)
@@ -87,7 +87,7 @@ export class Worker {
       case 'fleet':
         return this.#noteFleet(message.news)
       case 'overrides':
-        return decider.engine.changeOverrides(message.change)
+        return plans.changeOverrides(message.change)
       case 'control_answer':
         return context.control.note(message.call, message.result)
       case 'worker_call':
@@ -147,8 +147,8 @@ function newContext(parts: WorkerParts): WorkerContext {
 }
 
 function newEvents(context: WorkerContext): WorkerEvents | undefined {
-  const { config, memory, clock } = context
-  return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch, wallMs: () => clock.wallMs() }) : undefined
+  const { config, memory } = context
+  return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch }) : undefined
 }
 
 function newDecisionLog(context: WorkerContext, { engine, callerDigest }: WorkerEngine): WorkerDecisionLog | undefined {
@@ -158,10 +158,11 @@ function newDecisionLog(context: WorkerContext, { engine, callerDigest }: Worker
 }
 
 /** Handlers of the calls that the main thread makes to all workers. */
-function workerCalls({ context: { clock }, decider: { engine, top } }: OpenWorker): WorkerHandlers {
+function workerCalls({ context: { clock }, decider: { engine, top }, events }: OpenWorker): WorkerHandlers {
   return {
     top: (filter) => top!.report(filter, engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
     know_overrides: () => undefined,
+    flush_events: () => void events?.flush(),
   }
 }
 

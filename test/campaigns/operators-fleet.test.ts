@@ -27,7 +27,7 @@ describeWithRedis('operators of three instances on one Redis', () => {
     const block = await set(ports[0]!, { values: key('mallory'), block: true })
     const raise = await set(ports[1]!, { values: key('alice'), multiply: 3 })
     const free = await set(ports[2]!, { values: key('bob'), unlimited: true })
-    const cut = await set(ports[0]!, { policy: 'day', multiply: 0.5 })
+    const cut = await set(ports[0]!, { policy: 'day', all: true, multiply: 0.5 })
     for (const { status } of [block, raise, free, cut]) expect(status).toBe(201)
     const everywhere = async (): Promise<void> => {
       for (const instance of instances) {
@@ -125,7 +125,7 @@ describeWithRedis('operators of three instances on one Redis', () => {
         await post(ports[1]!, 'counters/reset', { policy: 'api', rule: 'key', values: key(caller), reason: 'a test' })
         await instances[0]!.kill()
         await redis.command('FLUSHALL')
-        await until(async () => ((await redis.command('HLEN', 'edge:{desk}:resets')) as number) > 0)
+        await until(async () => ((await redis.command('HLEN', 'edge:{control}:resets')) as number) > 0)
         await instances[0]!.start()
         // Another instance may have leased tokens in between, and gives them back.
         let passed = 0

@@ -35,17 +35,31 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['explain', 'expected one URI'],
     ['explain /a /b', 'expected one URI'],
     ['explain -H nonsense /', "-H: expected 'Name: value'"],
-    ['override api r --until 1h --reason x', 'expected exactly one of --multiply'],
-    ['override api r --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
-    ['override api r --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
-    ['override api r --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
-    ['override api r --set burst --until 1h --reason x', '--set: expected FIELD=N'],
-    ['override api r --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
-    ['override api r --block --reason x', 'expected --until TIME'],
-    ['override api r --block --until 1h', 'expected --reason TEXT'],
+    ['override api r k=v --until 1h --reason x', 'expected exactly one of --multiply'],
+    ['override api r k=v --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
+    ['override api r k=v --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
+    ['override api r k=v --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
+    ['override api r k=v --set burst --until 1h --reason x', '--set: expected FIELD=N'],
+    ['override api r k=v --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
+    ['override api r k=v --block --reason x', 'expected --until TIME'],
+    ['override api r k=v --block --until 1h', 'expected --reason TEXT'],
+    ['override api r --block --until 1h --reason x', 'expected KEY=VALUE to name a caller, or --all for all callers of the rule'],
+    ['override api r  --block --until 1h --reason x', 'expected KEY=VALUE, such as header:x-api-key=alice, got ""'],
+    ['override api r k=v --all --block --until 1h --reason x', 'expected one of the two'],
+    ['override api r k=v --unlimited --cut-streams --until 1h --reason x', '--cut-streams: expected only with --block'],
+    ['override --shadow-all --all --until 1h --reason x', '--shadow-all: unexpected --all'],
     ['override --list api', '--list: unexpected api'],
     ['override --end abc --reason x --until 1h', '--end: unexpected --until'],
-    ['override --shadow-all api --until 1h --reason x', '--shadow-all is for all policies'],
+    ['override --shadow-all api --until 1h --reason x', '--shadow-all: unexpected api'],
+    ['override --list --history', 'expected only one of --list, --history'],
+    ['override --list --yes', '--list: unexpected --yes'],
+    ['override --edit abc --reason x', '--edit: expected --until TIME, --cut-streams, or one of --multiply'],
+    ['override --edit abc --until 1h', 'expected --reason TEXT'],
+    ['override --edit abc --multiply 2 --cut-streams --reason x', '--cut-streams: expected only with --block'],
+    ['override --edit abc --block --unlimited --reason x', 'expected exactly one of --multiply, --set, --unlimited, --block'],
+    ['override --edit abc --until 1h --reason x --all', '--edit: unexpected --all'],
+    ['override --edit  --until 1h --reason x', '--edit: expected the id of an override'],
+    ['override api r k=v --block --until 1h --reason x --actor ', '--actor: expected a name'],
     ['status --token hunter2', '--token'],
   ])('edge %s', async (line, part) => {
     const [name, ...args] = line.split(' ')
@@ -56,11 +70,24 @@ describe('what goes wrong: 1, and a sentence', () => {
     expect(api().requests).toEqual([])
   })
 
+  test('an override for all callers is not made where what it covers cannot be read', async () => {
+    for (const line of [
+      'api r --all --block --until 1h --reason x',
+      '--shadow-all --until 1h --reason x',
+      '--edit abc --block --reason x',
+    ]) {
+      const { status, stdout, stderr } = await command('override', ...line.split(' '))
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+      expect(stderr).toBe('edge override: this version of edge cannot read what the override would cover; nothing was changed\n')
+    }
+    expect(api().requests.every(({ url }) => url.startsWith('/admin/v1/overrides/preview'))).toBe(true)
+  })
+
   test.each([
     [401, { error: { message: 'send the token', code: 'unauthorized' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
     [429, { error: { message: 'wrong', code: 'too_many_attempts' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
     [404, { error: { message: 'there is no policy "x"', code: 'unknown_policy' } }, 'there is no policy "x" (unknown_policy)'],
-    [404, {}, 'has no admin API: it is served on EDGE_ADMIN_PORT'],
+    [404, {}, 'does not respond as the admin API of edge does: status 404'],
     [409, { error: { message: 'abc is there', code: 'override_exists' } }, 'abc is there (override_exists)'],
     [302, {}, 'does not respond as the admin API of edge does: status 302'],
     [500, { error: 'x' }, 'does not respond as the admin API of edge does: status 500'],
@@ -72,6 +99,19 @@ describe('what goes wrong: 1, and a sentence', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toContain(part)
     expect(stderr).not.toContain(ADMIN_TOKEN)
+  })
+
+  test.each([200, 204, 302, 401, 404, 500])('what is no admin port and responds %d never sees the token', async (code) => {
+    api().isIdentified = false
+    api().says({ error: { message: 'not the admin API', code: 'not_found' } }, code)
+    const { status, stdout, stderr } = await command('override', '--list')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toBe(
+      `edge override: ${api().url}/ has no admin API (it responded with status ${code}), so the token was not sent: ` +
+        'expected EDGE_ADMIN_URL to name the port of EDGE_ADMIN_PORT, of an edge serve that has EDGE_ADMIN_TOKEN\n',
+    )
+    expect(api().requests).toMatchObject([{ method: 'GET', url: '/admin/v1/status', body: undefined }])
+    expect(JSON.stringify(api().requests)).not.toMatch(new RegExp(`${ADMIN_TOKEN}|ada`))
   })
 
   test.each<[string, (res: ServerResponse) => void, string]>([
@@ -107,5 +147,14 @@ describe('what goes wrong: 1, and a sentence', () => {
     api().respond = respond
     const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 50)
     await expect(client.ask({ method: 'GET', path: 'status' })).rejects.toThrow(`${api().url}/ did not respond within 0.05 s`)
+  })
+
+  test('a stream that falls silent', async () => {
+    api().respond = (res) => res.write('data: {}\n')
+    const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 60_000, 50)
+    const following = async (): Promise<void> => {
+      for await (const data of client.follow({ method: 'GET', path: 'events' }, new AbortController().signal)) expect(data).toBe('{}')
+    }
+    await expect(following()).rejects.toThrow(`${api().url}/ has sent nothing for 0.05 s, so the connection is lost`)
   })
 })

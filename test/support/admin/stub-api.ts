@@ -15,8 +15,8 @@ export interface StubRequest {
 export function useStubApi(): { api: () => StubApi; environment: (env: Environment) => void } {
   let api: StubApi
   const environment = (env: Environment): void => {
-    for (const name of ['EDGE_ADMIN_URL', 'EDGE_ADMIN_PORT', 'EDGE_ADMIN_HOST', 'EDGE_HOST', 'EDGE_ADMIN_TOKEN', 'USER'])
-      vi.stubEnv(name, env[name])
+    const names = ['EDGE_ADMIN_URL', 'EDGE_ADMIN_PORT', 'EDGE_ADMIN_HOST', 'EDGE_HOST', 'EDGE_ADMIN_TOKEN', 'EDGE_ACTOR', 'USER']
+    for (const name of names) vi.stubEnv(name, env[name])
   }
   beforeEach(async () => {
     api = await StubApi.start()
@@ -32,6 +32,8 @@ export function useStubApi(): { api: () => StubApi; environment: (env: Environme
 /** Responds as it is told, in place of an admin API, and keeps what it was asked. */
 export class StubApi {
   readonly requests: StubRequest[] = []
+  /** Whether it identifies itself as an admin API to those who ask without a token. */
+  isIdentified = true
   /** What is responded next. */
   respond: (res: ServerResponse) => void = (res) => res.end('{}')
   readonly #server: Server
@@ -44,6 +46,11 @@ export class StubApi {
     const server = createServer()
     const stub = new StubApi(server)
     server.on('request', async (req: IncomingMessage, res: ServerResponse) => {
+      // Commands ask without the token first.
+      if (stub.isIdentified && req.headers.authorization === undefined) {
+        res.writeHead(401, { 'X-Edge-Admin': 'v1' }).end()
+        return
+      }
       const chunks: Buffer[] = []
       for await (const chunk of req) chunks.push(chunk as Buffer)
       const text = Buffer.concat(chunks).toString()
