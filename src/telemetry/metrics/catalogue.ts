@@ -223,7 +223,7 @@ export const CATALOGUE = {
   edge_admin_failures_total: {
     type: 'counter',
     labels: [],
-    help: 'Requests for /livez, /readyz, /metrics and debug sessions that failed.',
+    help: 'Requests for /livez, /readyz, /metrics, debug sessions, the admin API and its page that failed with 500.',
   },
   edge_events_dropped_total: {
     type: 'counter',
