@@ -7,8 +7,8 @@ import type { UsageReport, UsageRuleName } from '../admin/api/usage-endpoint.ts'
 import type { EndOrder, ListedOverride, OverrideOrder } from '../overrides/override.ts'
 import type { KnownChanges } from '../store/redis/control-script.ts'
 import type { AnnouncedReset } from '../store/redis/fleet-resets.ts'
-import type { TopFilter } from '../top/caller-ids.ts'
 import type { TopReport } from '../top/top-callers.ts'
+import type { TopFilter } from '../top/top-filter.ts'
 
 /** Calls that a worker makes to the main thread on behalf of an operator, each with its argument and its answer. Everything must be cloneable. */
 export interface ControlCalls {

@@ -1,8 +1,9 @@
 import { Access, AdminToken } from '../admin/api/access.ts'
-import { activityEndpoint, topEndpoint } from '../admin/api/activity-endpoints.ts'
+import { activityEndpoint, type TopParts, topEndpoint } from '../admin/api/activity-endpoints.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
+import { callersEndpoint } from '../admin/api/callers/callers-endpoint.ts'
 import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/api/counters-endpoints.ts'
 import { eventsEndpoint } from '../admin/api/events-endpoint.ts'
 import { explainEndpoint } from '../admin/api/explain-endpoint.ts'
@@ -53,7 +54,15 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(parts)
-  yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
+  const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
+  yield topEndpoint({ ask: top, plan })
+  yield callersEndpoint({
+    plan,
+    inspect: (name) => engine.inspect(name),
+    overrides: () => listedOverrides(parts),
+    top,
+    callerDigest: reservations.callerDigest,
+  })
   yield openapiEndpoint()
 }
 
@@ -70,14 +79,19 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
   yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger })
 }
 
-function overrideRoutes({ engine, control, reservations }: ServerParts): Generator<ApiRoute> {
+function overrideRoutes(parts: ServerParts): Generator<ApiRoute> {
+  const { engine, control, reservations } = parts
   return overrideEndpoints({
     plan: () => engine.plan,
     callerDigest: reservations.callerDigest,
-    list: async () => readListed(await control.ask('list_overrides', undefined)),
+    list: () => listedOverrides(parts),
     create: (order) => control.ask('create_override', order),
     end: (order) => control.ask('end_override', order),
   })
+}
+
+async function listedOverrides({ control }: ServerParts): Promise<Iterable<ListedOverride>> {
+  return readListed(await control.ask('list_overrides', undefined))
 }
 
 function* readListed(texts: readonly string[]): Generator<ListedOverride> {

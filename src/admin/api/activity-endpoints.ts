@@ -1,3 +1,4 @@
+import type { CallerMatch } from '../../policy/caller-match.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
@@ -87,6 +88,8 @@ function decisionsOf({ allowed, rejected, would_reject }: ShownCounts): number {
 export interface TopAsk {
   readonly policy: string | undefined
   readonly rule: string | undefined
+  /** Undefined: whatever their values. */
+  readonly caller?: CallerMatch | undefined
   readonly limit: number
 }
 

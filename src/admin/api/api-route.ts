@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { runInSlices, TimeShare } from '../../time/slices.ts'
 import type { Status, UsageJson } from './instance-types.ts'
-import type { CountersJson, NewSession, OverrideJson, SessionJson, TopJson } from './types.ts'
+import type { CallersJson, CountersJson, NewSession, OverrideJson, SessionJson, TopJson } from './types.ts'
 
 /** An operator's request, parsed and authenticated. */
 export interface ApiRequest {
@@ -17,7 +17,7 @@ export interface ApiRequest {
   readonly http: IncomingMessage
 }
 
-type ResponseJson = Status | UsageJson | CountersJson | OverrideJson | TopJson | SessionJson | NewSession
+type ResponseJson = Status | UsageJson | CallersJson | CountersJson | OverrideJson | TopJson | SessionJson | NewSession
 
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =

@@ -132,7 +132,7 @@ function overrideText(override: OverrideJson): string {
 }
 
 /** Describes the change in a few words. */
-function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
+export function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `${multiply} times the limit`
   if (set !== undefined)

@@ -107,11 +107,13 @@ function client(): AdminClient {
 }
 
 function topOf(caller: string, rows = 1): object {
-  const row = { policy: 'api', rule: 'per-key', values: { 'header:x-k': caller }, count: 1 }
-  return { since: '2026-11-16T10:00:00Z', max_error: 0, complete: true, rejected: Array(rows).fill(row), nearest: [] }
+  const since = '2026-11-16T10:00:00Z'
+  const row = { policy: 'api', rule: 'per-key', mode: 'enforce', values: { 'header:x-k': caller }, count: 1, hour_count: 1 }
+  const counted = { since, max_error: 0, complete: true }
+  return { ...counted, hour: counted, rejected: Array(rows).fill({ ...row, first_at: since, last_at: since }), nearest: [] }
 }
 
-/** Both ends of a terminal with 10 rows of 60 columns. */
+/** Both ends of a terminal with 10 rows of 80 columns. */
 class FakeTerminal extends EventEmitter implements Terminal {
   written = ''
   isRaw = false
@@ -128,7 +130,7 @@ class FakeTerminal extends EventEmitter implements Terminal {
   readonly stdout = {
     isTTY: true,
     rows: 10,
-    columns: 60,
+    columns: 80,
     write: (text: string) => {
       this.written += text
       return true
