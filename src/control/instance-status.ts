@@ -84,7 +84,8 @@ export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlP
   const { clock, startedMs, lastDeathMs } = parts
   const reports = await parts.askWorkers(filter)
   const { sinceMs, maxError, hourSinceMs, hourMaxError, rejected, nearest } = mergedTop(reports, filter, limit)
-  const timeOf = (ms: number): string => new Date(clock.wallMs() - clock.nowMs() + ms).toISOString()
+  const offsetMs = clock.wallMs() - clock.nowMs()
+  const timeOf = (ms: number): string => new Date(offsetMs + ms).toISOString()
   // Both clocks tick in fractions of a millisecond of their own. In whole seconds a time is the same whenever it is asked for.
   const secondOf = (ms: number): string => timeOf(ms).replace(/\.\d+Z$/, 'Z')
   const hasAll = reports.length === parts.workers

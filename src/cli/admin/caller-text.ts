@@ -55,8 +55,9 @@ function headline(found: CallersJson, known: readonly CallerRule[], isBare: bool
   const name = isBare ? 'this value' : 'this caller'
   if (version === null) return `Nothing is known of ${name}: no bundle is active.\n`
   const hasRows = top !== null && top.rejected.length + top.nearest.length > 0
-  if (known.length > 0 || hasRows || overrides.some(({ values }) => values))
+  if (known.length > 0)
     return `${numberText(known.length)} of ${countText(tried, 'rule')} that may count ${name} ${known.length === 1 ? 'knows' : 'know'} it.\n`
+  if (hasRows || overrides.some(({ values }) => values)) return `No counter of ${name} alone is in use.\n`
   const counts = isCounted ? ['no rule counts anything for it now'] : []
   const rejects = top === null ? [] : ['it was not rejected in the last hour']
   const facts = [...counts, ...rejects, 'no override names it'].join(', ').replace(/, ([^,]*)$/, ', and $1')
