@@ -34,7 +34,7 @@ export function TopTables({ top, onLookUp }: TopTablesProps) {
         <DataTable
           caption="Callers that are rejected most"
           columns={rejected}
-          rows={top.rejected}
+          rows={top.rejected.filter(({ count }) => count > 0)}
           rowKey={keyOf}
           empty="Nobody was rejected."
         />

@@ -20,7 +20,7 @@ export interface Top {
   readonly nearest: readonly NearestCaller[]
 }
 
-export interface RejectCount extends ShownCaller {
+interface RejectCount extends ShownCaller {
   readonly count: number
   readonly hourCount: number
   /** On the monotonic clock, within the hour. If `hourMaxError` is above 0, there may have been earlier and later rejects. */
@@ -28,7 +28,7 @@ export interface RejectCount extends ShownCaller {
   readonly lastMs: number
 }
 
-export interface NearestCaller extends ShownCaller, Pick<NearCaller, 'mode' | 'kind' | 'period' | 'unit' | 'limit'> {
+interface NearestCaller extends ShownCaller, Pick<NearCaller, 'mode' | 'kind' | 'period' | 'unit' | 'limit'> {
   readonly remaining: number
   /** Remaining share of the limit, rounded down. */
   readonly leftPercent: number

@@ -17,7 +17,8 @@ export const caller: AdminCommand = {
     if (values.policy === '') throw new UsageProblem('--policy: expected the id of a policy')
     const asked = readCaller(positionals)
     const body: CallersRequest = { ...asked, ...(values.policy !== undefined && { policy: values.policy }) }
-    const describe = (response: CallersJson): string => `${callersText(response, asked.value !== undefined)}${digestNotes(asked, response)}`
+    const describe = (response: CallersJson): string =>
+      `${callersText(response, asked.value !== undefined)}${digestNotes(asked, response)}${keyHint(asked, response)}`
     return { request: { method: 'POST', path: 'callers', body }, isJson: values.json, describe }
   },
 }
@@ -42,4 +43,12 @@ function digestNotes({ values = {} }: Pick<CallersRequest, 'values'>, { rules }:
   return keysWithDigests(values, Object.assign({}, ...rules.map((rule) => rule.values)))
     .map((key) => `\n${printableText(key)}: this looks like a digest; counters are found by the credential itself\n`)
     .join('')
+}
+
+/** `x-api-key=alice` is a value alone, because many values contain an equals sign. */
+function keyHint({ value }: Pick<CallersRequest, 'value'>, { rules, top }: CallersJson): string {
+  const isFound = rules.length > 0 || (top !== null && top.rejected.length + top.nearest.length > 0)
+  return isFound || !value?.includes('=')
+    ? ''
+    : '\nIf you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.\n'
 }

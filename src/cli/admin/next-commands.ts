@@ -1,7 +1,7 @@
 import type { CallerValues, SelectorJson } from '../../admin/api/types.ts'
 
 /** A rule and one of its callers, for which commands are proposed. */
-export interface CommandSubject {
+interface CommandSubject {
   readonly policy: string
   readonly rule: string
   readonly values: CallerValues

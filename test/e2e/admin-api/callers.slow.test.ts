@@ -57,7 +57,7 @@ describeWithRedis('POST callers on Redis', () => {
   })
 })
 
-test('a bundle of very many rules is looked through without holding up decisions', async () => {
+test('of a bundle with 20,000 rules for the caller, all are counted and 500 are looked at', async () => {
   const policies = Array.from({ length: 2000 }, (_, i) =>
     policy(`p${i}`, { selector: { pathPrefix: `/p${i}` }, rules: Array.from({ length: 10 }, (_, r) => bucketRule(`r${r}`, [KEY], 4)) }),
   )

@@ -124,6 +124,8 @@ describe('POST callers', () => {
     [{}, 'wrong_values', 'expected either values, such as {"header:x-key":"alice"}, or one value alone, such as "alice"'],
     [{ value: 'a', values: { bearer: 'a' } }, 'wrong_values', 'expected either values'],
     [{ value: '' }, 'wrong_values', 'value: expected a text that is not empty'],
+    [{ value: 'x'.repeat(20_000) }, 'wrong_values', 'value: expected at most 16384 characters'],
+    [{ values: { bearer: 'x'.repeat(20_000) } }, 'wrong_values', 'values: "bearer" has more than 16384 characters'],
     [{ value: 7 }, 'wrong_values', 'value: expected a text that is not empty'],
     [{ values: {} }, 'wrong_values', 'values: expected 1 to 32 keys'],
     [{ values: ['a'] }, 'wrong_values', 'values: expected 1 to 32 keys'],

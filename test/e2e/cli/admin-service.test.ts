@@ -61,7 +61,9 @@ describe('the commands ask a running service', () => {
     ])
     const id = /^[0-9a-f]+/.exec(lifted.stdout)![0]
     expect((await command('override', '--end', id, '--reason', 'over')).stdout).toBe('Ended.\n')
-    expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain('2 of 2 requests left, full\n')
+    expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain(
+      '2 of 2 requests left, full\n',
+    )
     expect(edge.logged('counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
   })
 

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { nextCommands, shellQuoted } from '../../../src/cli/admin/next-commands.ts'
+import { isCredential } from '../../../src/policy/descriptor-key.ts'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { blockRule, bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
@@ -103,6 +104,7 @@ Go on with
     const nothing = 'no rule counts anything for it now, it was not rejected in the last hour, and no override names it'
     const spelling = 'Values are compared exactly: check the spelling.'
     expect(await said('acne')).toBe(`Nothing is known of this value: ${nothing}. ${spelling}\n`)
+    expect(await said('x-k=bob')).toContain('If you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.\n')
     expect(await said('header:x-kk=acme')).toBe(
       `Nothing is known of this caller: ${nothing}. ${spelling}\n\nNo rule of the active bundle has the key header:x-kk.\n`,
     )
@@ -154,6 +156,20 @@ test.each([
   [{ 'header:authorization': '0123456789abcdef' }, {}, 'edge explain -H \'authorization: \'"$CREDENTIAL" /'],
 ])('%j is explained by a request that has it', (values, selector, explain) => {
   expect(nextCommands({ policy: 'p', rule: 'r', values, selector, overrides: [] })[0]).toBe(explain)
+})
+
+test.each([
+  'bearer',
+  'cookie:sid',
+  'header:authorization',
+  'header:proxy-authorization',
+  'header:cookie',
+  'header:x-cookie',
+  'jwt:sub',
+  'query:bearer',
+])('counters are proposed for %s unless it is a credential, which is never shown', (key) => {
+  const commands = nextCommands({ policy: 'p', rule: 'r', values: { [key]: 'x' }, selector: {}, overrides: [] })
+  expect(commands.some((line) => line.startsWith('edge counters'))).toBe(!isCredential(key))
 })
 
 test('no command is proposed that could not find the caller, or would block everybody', () => {

@@ -16,11 +16,11 @@ export interface CallerQuestion {
   readonly policy: string | undefined
 }
 
-export interface GivenValues {
+interface GivenValues {
   readonly values: ReadonlyMap<string, string>
 }
 
-export interface GivenValue {
+interface GivenValue {
   /** The value in the form that this key has it; undefined where it cannot be a value of the key. */
   readonly formFor: (key: string) => string | undefined
 }
@@ -38,6 +38,8 @@ export function readCallerQuestion(body: Readonly<Record<string, unknown>>, call
 
 /** As many as a rule can have keys. */
 const MAX_VALUES = 32
+/** No longer than tokens and cookies are: a value is hashed for each rule that is looked at. */
+const MAX_CHARACTERS = 16 * 1024
 const SHOWN_PROBLEMS = 5
 
 function readValues(given: unknown, callerDigest: CallerDigest): Omit<CallerQuestion, 'policy'> {
@@ -68,11 +70,13 @@ function unknownKey(text: string): string {
 function valueProblem(key: string, value: unknown): string | undefined {
   if (typeof value !== 'string') return `${show(key)} must be a text`
   if (value === '' && !key.startsWith('descriptor:')) return `${show(key)} is empty`
+  if (value.length > MAX_CHARACTERS) return `${show(key)} has more than ${MAX_CHARACTERS} characters`
   return key === 'ip:address' && addressForm(value) === undefined ? `${show(key)} is no IP address` : undefined
 }
 
 function readValue(value: unknown, callerDigest: CallerDigest): Omit<CallerQuestion, 'policy'> {
   if (typeof value !== 'string' || value === '') throw new ApiError('wrong_values', 'value: expected a text that is not empty')
+  if (value.length > MAX_CHARACTERS) throw new ApiError('wrong_values', `value: expected at most ${MAX_CHARACTERS} characters`)
   const bytes = Buffer.from(value).toString('latin1')
   const address = addressForm(value)
   return {

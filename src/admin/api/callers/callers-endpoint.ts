@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { CallerDigest } from '../../../engine/decide-options.ts'
 import { type CounterName, type Inspection, shownValues } from '../../../engine/questions/inspection.ts'
 import type { ListedOverride } from '../../../overrides/override.ts'
@@ -13,7 +14,7 @@ import type { CallerRule, CallersJson, IncompleteRule, OverrideJson, TopJson } f
 import { type CallerQuestion, readCallerQuestion } from './caller-question.ts'
 import { type ConcernedRule, type ConcernedRules, concernedSteps } from './concerned-rules.ts'
 
-export interface CallersParts {
+interface CallersParts {
   readonly plan: () => Plan | undefined
   readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
   readonly overrides: () => Promise<Iterable<ListedOverride>>
@@ -25,7 +26,7 @@ export interface CallersParts {
 
 /** How many rows of each list of `top` are returned. */
 const MAX_TOP_ROWS = 100
-/** How many rules the store is asked about at once. */
+/** How many rules the store is asked about at once. In memory that takes a moment, in which this thread decides nothing. */
 const AT_ONCE = 25
 
 const NOTHING: ConcernedRules = { rules: [], leftOut: 0, unusedKeys: [] }
@@ -76,7 +77,7 @@ function isKnown(rule: CallerRule, overrides: readonly OverrideJson[], top: TopJ
   return named.some((one) => one.policy === rule.policy && one.rule === rule.rule)
 }
 
-/** Reads the counters of rules whose limit keys are all known. Once the store is unavailable, it is not asked again. */
+/** Reads the counters of rules whose limit keys are all known. Requests are decided in between. Once the store is unavailable, it is not asked again. */
 async function countedRules(
   concerned: readonly ConcernedRule[],
   inspect: CallersParts['inspect'],
@@ -85,6 +86,7 @@ async function countedRules(
   const found: CallerRule[] = []
   let isUnavailable = false
   for (let i = 0; i < concerned.length; i += AT_ONCE) {
+    if (i > 0) await setImmediate()
     const some = concerned.slice(i, i + AT_ONCE)
     const inspections: readonly Inspection[] = isUnavailable ? [] : await Promise.all(some.map((one) => inspect(counterName(one))))
     for (const [j, one] of some.entries()) found.push({ ...shownRule(one, callerDigest), ...countedIn(one, inspections[j]) })

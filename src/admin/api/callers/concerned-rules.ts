@@ -2,7 +2,7 @@ import type { Plan, PlanMatch, PlanPolicy, PlanRule } from '../../../policy/plan
 import type { CallerQuestion } from './caller-question.ts'
 
 /** No more rules than this are looked at for one caller. */
-export const MAX_CONCERNED = 500
+const MAX_CONCERNED = 500
 
 /** A rule that may apply to a caller. */
 export interface ConcernedRule {
