@@ -32,9 +32,9 @@ export { formatProblem, type Problem } from './text/problem.ts'
 export type { Clock } from './time/clock.ts'
 
 export interface EmbeddedEngineOptions {
-  /** Memory for counters, fixed from the start. 64 MiB hold a million callers. */
+  /** Memory for counters, allocated once at the start. 64 MiB hold a million callers. */
   readonly storeBytes?: number
-  /** Networks whose X-Forwarded-For is believed, as EDGE_TRUSTED_PROXIES takes them. */
+  /** Proxies whose X-Forwarded-For header is trusted, in the format of EDGE_TRUSTED_PROXIES. */
   readonly trustedProxies?: string
   readonly ipFacts?: IpFacts
   readonly clock?: Clock
@@ -43,23 +43,23 @@ export interface EmbeddedEngineOptions {
 }
 
 export interface EmbeddedEngine {
-  /** Checks a bundle and, when it is valid, makes it the active one. An invalid one changes nothing. */
+  /** Checks a bundle and, if it is valid, makes it the active one. An invalid bundle changes nothing. */
   load(text: string, format?: BundleFormat): ParsedBundle
   /**
    * Decides and takes. With `explain`, the decision carries the descriptor values. `cost` is what rules that count requests take in place
-   * of one; 0 takes nothing. A RangeError is thrown where it is not a finite number of at least 0.
+   * of one; 0 takes nothing. Throws a RangeError if it is not a finite number of at least 0.
    */
   decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number }): Decision
   /**
-   * Decides a call of the rate limit service, by the policies of its domain: takes for all of its descriptors, or for none. A RangeError is
-   * thrown where hits are not a finite number of at least 0, or two entries of a descriptor have one name.
+   * Decides a call of the rate limit service, by the policies of its domain: takes for all of its descriptors, or for none. Throws a RangeError
+   * if hits are not a finite number of at least 0, or if two entries of a descriptor have the same name.
    */
   decideDescriptors(call: PlainLimitCall): LimitResult
-  /** What the request would get now, and every policy, rule, descriptor and counter that leads to it. Nothing is taken. */
+  /** Returns what the request would get now, and every policy, rule, descriptor and counter that leads to it. Takes nothing. */
   explain(request: PlainRequest, options?: { readonly cost?: number }): Explanation
-  /** How the counters of a rule stand for one caller. Nothing is taken. */
+  /** Returns the state of a rule's counters for one caller. Takes nothing. */
   counters(name: CounterName): Inspection
-  /** Makes them full, as if nothing had ever been taken, and returns them. */
+  /** Resets a rule's counters for one caller, as if nothing had ever been taken, and returns their state. */
   reset(name: CounterName): Inspection
   stats(): StoreStats
 }
@@ -80,7 +80,7 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
       if (parsed.ok) engine.activate(compileBundle(parsed.bundle))
       return parsed
     },
-    // The embedded store answers at once, and so the engine does.
+    // The embedded store returns values, not promises, and so does the engine.
     decide: (request, { explain, cost } = {}) =>
       engine.decide(new PlainRequestView(request), { withDescriptors: explain, given: cost }) as Decision,
     decideDescriptors: (call) => engine.decideDescriptors(limitCallOf(call)) as LimitResult,

@@ -6,6 +6,18 @@ import { readPublicKeys } from '../bundle/signature.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { parseRedisAddress, type RedisAddress } from '../store/redis/link/redis-address.ts'
 
+/** One setting: what it is called, and how its value is read. */
+export interface Setting<Value> {
+  readonly env: string
+  /** Secrets have no flag, because command lines are public. */
+  readonly flag?: string
+  /** The text that is read if nothing is set; undefined if the setting is optional. */
+  readonly fallback?: string
+  readonly about: string
+  /** Throws a BadValue that completes the sentence "EDGE_X: expected …". */
+  read(text: string | undefined): Value
+}
+
 /** The message completes the sentence "EDGE_X: expected …". */
 export class BadValue extends Error {}
 
@@ -13,7 +25,7 @@ export function readAny(text: string | undefined): string | undefined {
   return text || undefined
 }
 
-/** A header's value has no white space at its ends, so such a secret could never be sent. The message must not show it. */
+/** A header's value has no white space at its ends, so such a secret could never be sent. The message must not show the secret. */
 export function readSecret(text: string | undefined): string | undefined {
   if (text !== undefined && text !== text.trim()) throw new BadValue('a secret without leading or trailing white space')
   return text || undefined
@@ -21,7 +33,7 @@ export function readSecret(text: string | undefined): string | undefined {
 
 const LONG_SECRET_CHARACTERS = 32
 
-/** Whoever guesses it can give back what others took. The message must not show it. */
+/** Whoever guesses this secret can give back what others took. The message must not show it. */
 export function readLongSecret(text: string | undefined): string | undefined {
   if (text !== undefined && [...text].length < LONG_SECRET_CHARACTERS) {
     throw new BadValue(`a secret of at least ${LONG_SECRET_CHARACTERS} characters; create one with openssl rand -base64 32`)
@@ -30,14 +42,25 @@ export function readLongSecret(text: string | undefined): string | undefined {
 }
 
 export function readPort(text: string): number {
-  if (!isPort(text)) throw bad('a port from 0 to 65535', text)
+  if (!isPort(text)) throw badPort('a port from 0 to 65535', text)
   return Number(text)
 }
 
 export function readPortOrOff(text: string): number | undefined {
   if (text === 'off') return undefined
-  if (!isPort(text)) throw bad('a port from 0 to 65535, or off', text)
+  if (!isPort(text)) throw badPort('a port from 0 to 65535, or off', text)
   return Number(text)
+}
+
+/** Kubernetes gives containers such a variable for each Service of their namespace: EDGE_PORT for a Service named `edge`. */
+function badPort(expected: string, text: string): BadValue {
+  const { message } = bad(expected, text)
+  return new BadValue(isServiceAddress(text) ? `${message}; Kubernetes sets it for a Service: set enableServiceLinks: false` : message)
+}
+
+/** Whether the value is one in which Kubernetes describes a Service. */
+export function isServiceAddress(text: string): boolean {
+  return /^(?:tcp|udp|sctp):\/\//.test(text)
 }
 
 function isPort(text: string): boolean {
@@ -70,6 +93,10 @@ export function readChoice<Choice extends string>(text: string, choices: readonl
   return text as Choice
 }
 
+export function readSwitch(text: string): boolean {
+  return readChoice(text, ['on', 'off']) === 'on'
+}
+
 /** The value is not repeated in the message: URLs may carry passwords. */
 export function readBackendUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
@@ -78,7 +105,7 @@ export function readBackendUrl(text: string | undefined): URL | undefined {
   return url
 }
 
-/** A query is allowed, since some sources are reached by a link that was signed in advance. */
+/** A query is allowed, because some sources are reached by a pre-signed link. */
 export function readConfigUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
   const url = readHttpUrl(text)
@@ -95,13 +122,13 @@ function readHttpUrl(text: string): URL {
   return url
 }
 
-/** RFC 6750 allows less; this is what a header can carry. */
+/** Accepts what a header can carry, which is more than RFC 6750 allows. */
 export function readToken(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[\x21-\x7e]*$/.test(text)) throw new BadValue('a token of visible ASCII characters')
   return text || undefined
 }
 
-/** Whoever guesses it can lift every limit. The message must not show it. */
+/** Whoever guesses this token can lift every limit. The message must not show it. */
 export function readAdminToken(text: string | undefined): string | undefined {
   if (text !== undefined && !/^[\x21-\x7e]{32,}$/.test(text)) {
     throw new BadValue(`a token of at least ${LONG_SECRET_CHARACTERS} visible ASCII characters; create one with openssl rand -base64 32`)
@@ -109,7 +136,7 @@ export function readAdminToken(text: string | undefined): string | undefined {
   return text
 }
 
-/** A query is allowed: some receivers are told apart by it. The value is not repeated in the message. */
+/** A query is allowed, because some receivers are identified by it. The value is not repeated in the message. */
 export function readEventsUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
   const url = readHttpUrl(text)
@@ -117,7 +144,7 @@ export function readEventsUrl(text: string | undefined): URL | undefined {
   return url
 }
 
-/** It has no place for credentials: command lines are public. */
+/** Refuses credentials in the URL, because it may be given on a command line, and command lines are public. */
 export function readOtlpUrl(text: string | undefined): URL | undefined {
   if (text === undefined) return undefined
   const url = readHttpUrl(text)
@@ -131,7 +158,7 @@ export function readOtlpUrl(text: string | undefined): URL | undefined {
 const MIN_EVENTS_SECRET_BYTES = 24
 const EVENTS_SECRET_PREFIX = 'whsec_'
 
-/** The key's bytes, as Standard Webhooks writes them. The message must not show it. */
+/** Reads the bytes of a key in the form of Standard Webhooks. The message must not show them. */
 export function readEventsSecret(text: string | undefined): Buffer | undefined {
   if (text === undefined) return undefined
   const base64 = text.startsWith(EVENTS_SECRET_PREFIX) ? text.slice(EVENTS_SECRET_PREFIX.length) : ''
@@ -158,7 +185,6 @@ export function readSeconds(text: string, least: number, most: number): number {
   return Number(text)
 }
 
-/** From nothing to all. */
 export function readShare(text: string): number {
   if (!/^(?:0|1|0?\.\d{1,9}|[01]\.0{1,9})$/.test(text)) throw bad('a number from 0 to 1, such as 0.01', text)
   return Number(text)
@@ -216,7 +242,7 @@ function sizeText(bytes: number): string {
   return bytes >= UNITS['g']! ? `${bytes / UNITS['g']!}g` : `${bytes / UNITS['m']!}m`
 }
 
-// The longest that setTimeout accepts
+// The longest delay that setTimeout accepts.
 const MAX_DURATION_MS = 2 ** 31 - 1
 
 export function readDurationMs(text: string, least = 0, most = MAX_DURATION_MS): number {
@@ -236,14 +262,14 @@ type ReadFile = (path: string) => string
 const CGROUPS = '/sys/fs/cgroup'
 
 /**
- * How many threads can really run at once: the cores that the process may use, or fewer where its container has a quota
- * of CPU time. More threads than that only take turns, and are stopped in the middle when the quota is used up.
+ * Returns how many threads can really run at once: the cores that the process may use, or fewer if its container has a quota
+ * of CPU time. More threads than that only take turns, and are paused in mid-work when the quota is used up.
  */
 export function availableCores(readFile: ReadFile = (path) => readFileSync(path, 'utf8'), allowedCores = availableParallelism()): number {
   return Math.max(1, Math.min(allowedCores, Math.floor(quotaCores(readFile))))
 }
 
-/** The smallest quota of all groups that the process is in; what cannot be read sets none. */
+/** Returns the smallest quota, in cores, of all control groups that the process is in. A quota that cannot be read sets no limit. */
 function quotaCores(readFile: ReadFile): number {
   let smallest = Number.POSITIVE_INFINITY
   for (const line of (readOrNothing(readFile, '/proc/self/cgroup') ?? '').split('\n')) {
@@ -260,7 +286,7 @@ function quotaCores(readFile: ReadFile): number {
   return smallest
 }
 
-/** The group's folder and all above it: a container may see its own group at the top and its path as the host does. */
+/** Returns the group's folder and all above it: a container may find its own group at the top of the mount, but see its path as on the host. */
 function foldersUpFrom(mount: string, group: string): string[] {
   const folders = [mount]
   let folder = mount
@@ -272,7 +298,7 @@ function foldersUpFrom(mount: string, group: string): string[] {
   return folders
 }
 
-/** "max 100000" or "150000 100000": microseconds of CPU time in each period. */
+/** Reads "max 100000" or "150000 100000": the CPU time in each period, and the period, in microseconds. */
 function quotaV2(readFile: ReadFile, folder: string): number {
   const [quota, period] = (readOrNothing(readFile, `${folder}/cpu.max`) ?? '').trim().split(' ')
   return coresOf(quota, period)

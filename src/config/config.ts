@@ -1,11 +1,13 @@
 import { resolve } from 'node:path'
-import { BadValue } from './config-values.ts'
-import { SETTINGS, type Setting } from './settings.ts'
+import { BadValue, type Setting } from './config-values.ts'
+import { SETTINGS, type UnknownVariable, unknownVariables } from './settings.ts'
 
 /** Every setting, read once at startup. */
 export type ServerConfig = Settings & {
-  /** A switch for tests and benchmarks, no setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
+  /** A switch for tests and benchmarks, not a setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
   readonly isProxyOnNodeHttp: boolean
+  /** Variables that look like settings and are none. They have no effect, and operators are warned of them. */
+  readonly unknownVariables: readonly UnknownVariable[]
 }
 
 type Settings = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
@@ -14,20 +16,21 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: ServerConfig }
   | { readonly ok: false; readonly problems: readonly string[] }
 
-/** Reads flags, then the environment. An empty value counts as unset. Every bad value is reported. */
+/** Reads all settings. Flags win over the environment, where an empty value counts as unset. Every bad value is reported. */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
   flags: Readonly<Record<string, string | undefined>>,
 ): ConfigResult {
   const { config: settings, problems } = readSettings(Object.keys(SETTINGS) as SettingName[], env, flags)
-  const config = Object.freeze({ ...settings, isProxyOnNodeHttp: env['EDGE_PROXY_WIRE'] === 'node' })
+  const isProxyOnNodeHttp = env['EDGE_PROXY_WIRE'] === 'node'
+  const config = Object.freeze({ ...settings, isProxyOnNodeHttp, unknownVariables: unknownVariables(env) })
   problems.push(...contradictions(config))
   return problems.length > 0 ? { ok: false, problems } : { ok: true, config }
 }
 
 type SettingName = keyof typeof SETTINGS
 
-/** Reads some of the settings, each by itself. One with a bad value is missing from `config`. */
+/** Reads some of the settings, each by itself. A setting with a bad value is missing from `config`. */
 export function readSettings<Name extends SettingName>(
   names: readonly Name[],
   env: Readonly<Record<string, string | undefined>>,
@@ -49,13 +52,13 @@ export function readSettings<Name extends SettingName>(
   return { config: Object.freeze(config) as Pick<ServerConfig, Name>, problems }
 }
 
-/** Whether there is anybody who can watch events. */
+/** Whether anybody can receive events. */
 export function hasEvents({ adminToken, eventsUrl }: ServerConfig): boolean {
   return adminToken !== undefined || eventsUrl !== undefined
 }
 
 function* contradictions(config: ServerConfig): Generator<string> {
-  // A bad value has a problem of its own.
+  // A bad value is missing from `config`, and has been reported already.
   if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
     yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
   yield* portContradictions(config)
@@ -71,14 +74,17 @@ function* contradictions(config: ServerConfig): Generator<string> {
 }
 
 function* adminContradictions(config: ServerConfig): Generator<string> {
-  const { adminPort, adminToken, eventsUrl, eventsSecret } = config
-  if (adminToken !== undefined && 'adminPort' in config && adminPort === undefined)
+  const { adminPort, adminHost, adminToken, eventsUrl, eventsSecret } = config
+  const hasNoPort = 'adminPort' in config && adminPort === undefined
+  if (adminToken !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
+  if (adminHost !== undefined && hasNoPort)
+    yield 'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because no other port listens there'
   if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined)
     yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and what is posted there is signed'
 }
 
-/** Each names a port of its own. */
+/** Settings that must name different ports. */
 const PORTS = ['port', 'adminPort', 'grpcPort'] as const
 
 function* portContradictions(config: ServerConfig): Generator<string> {
@@ -97,7 +103,7 @@ function* listenerContradictions(config: ServerConfig): Generator<string> {
   }
   if (socket !== undefined && grpcSocket !== undefined && resolve(socket) === resolve(grpcSocket))
     yield `EDGE_GRPC_SOCKET: expected a path other than EDGE_SOCKET (${socket})`
-  // A bad value has a problem of its own.
+  // A bad value is missing from `config`, and has been reported already.
   const isRead = 'port' in config && 'socket' in config && 'grpcPort' in config && 'grpcSocket' in config
   if (isRead && [port, socket, grpcPort, grpcSocket].every((value) => value === undefined))
     yield 'EDGE_PORT: expected a port, because there is nothing else to listen on: set EDGE_SOCKET, EDGE_GRPC_PORT or EDGE_GRPC_SOCKET'

@@ -15,17 +15,17 @@ import {
 import { nanoOf, readNano } from './money.ts'
 import { type PriceTable, settledMoney } from './price-table.ts'
 
-/** A header field that says what a request costs, in units of the currency. The other numbers are in billionths. */
+/** A header field with the cost of a request, in units of the currency. The numbers here are in billionths. */
 export interface CostField {
   readonly header: string
-  /** Where the field is missing, or not a positive number. */
+  /** The cost if the field is missing or not a positive number. */
   readonly missing: number
   readonly max: number
 }
 
 /**
- * Money, in billionths: the most that a request may cost at the prices of its model, settled to its usage at the same prices; or what a header
- * field says. With both, the field counts only where no body was read. A number given with the question wins over either.
+ * Money, in billionths: the most that a request may cost at the prices of its model, settled to its usage at the same prices, or the amount in
+ * a header field. With both, the field counts only if no body was read. A number given with the question wins over either.
  */
 export class BudgetCost implements Cost, Settling {
   readonly needsBody: boolean
@@ -38,7 +38,7 @@ export class BudgetCost implements Cost, Settling {
   readonly #field: CostField | undefined
   readonly #withoutUsage: WithoutUsage
 
-  /** At least one of prices and field. */
+  /** At least one of `prices` and `field` must be given. */
   constructor(prices: PriceTable | undefined, field: CostField | undefined, withoutUsage: WithoutUsage = 'estimate') {
     this.needsBody = prices !== undefined
     this.header = field?.header
@@ -56,7 +56,7 @@ export class BudgetCost implements Cost, Settling {
     return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, completionBound(facts, undefined))
   }
 
-  /** Where the proxy has not read the request's body, it does not read the response either. */
+  /** If the proxy has not read the request's body, it does not read the response either. */
   applies({ body, isSettledLater }: RequestFacts): boolean {
     return isSettledLater || (body !== undefined && this.#prices !== undefined)
   }
@@ -70,7 +70,7 @@ export class BudgetCost implements Cost, Settling {
   }
 }
 
-/** Settles by the model that was asked for, or by the one that has responded where that is dearer: a client may name any. */
+/** Settles by the requested model, or by the model that responded if that is more expensive: a client may name any model. */
 class RequestedPrice implements Settler {
   readonly #prices: PriceTable
   readonly #model: string | undefined
@@ -102,7 +102,7 @@ function costIn({ header, missing, max }: CostField, facts: RequestFacts): numbe
   return cost === 0 ? missing : Math.min(cost, max)
 }
 
-/** The most tokens that a request may use: its prompt, and the longest completion that it can get. Settled to the actual usage. */
+/** The most tokens that a request may use: its prompt, and the longest completion that it can get. It is settled to the actual usage. */
 export class LlmReservation implements Cost, Settling {
   readonly needsBody = true
   readonly isLeasable = false
@@ -120,7 +120,7 @@ export class LlmReservation implements Cost, Settling {
     return addTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens))
   }
 
-  /** Where the proxy has not read the request's body, it does not read the response either. */
+  /** If the proxy has not read the request's body, it does not read the response either. */
   applies({ body, isSettledLater }: RequestFacts): boolean {
     return body !== undefined || isSettledLater
   }
@@ -128,19 +128,19 @@ export class LlmReservation implements Cost, Settling {
   settled(amount: number, usage: Usage): number | undefined {
     if (usage === 'nothing') return 0
     if (usage === 'unknown' || usage.tokens === undefined) return undefined
-    // A rule that does not watch streams does not know the usage of one.
+    // A rule that does not watch streams does not know their usage.
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
     return amountWithoutUsage(chargedTokens(usage.tokens), amount, usage, this.#llm.withoutUsage)
   }
 }
 
-/** The longest completion that a request can get, in tokens. */
+/** Returns the longest completion that a request can get, in tokens. */
 function completionBound({ path, body }: RequestFacts, configured: number | undefined): number {
   if (path.endsWith('/embeddings') && body?.isForText !== true) return 0
   return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
 }
 
-/** Whether a request only has its tokens counted, which providers do for nothing. */
+/** Whether the request only asks the provider to count tokens, which is free of charge. */
 function isCountedOnly(path: string): boolean {
   return path.endsWith('/count_tokens')
 }

@@ -4,16 +4,16 @@ import { cappedAmount, nanoOf } from './money.ts'
 
 const ANY = '*'
 
-/** Prices by model: the name itself, or a prefix that ends in `*`. The longest one that matches applies; `*` matches every model. */
+/** Prices by model name, or by a prefix that ends in `*`. The exact name applies first, then the longest prefix; `*` matches every model. */
 export class PriceTable {
   readonly #exact = new Map<string, ModelPrice>()
   readonly #prefixes = new Map<string, ModelPrice>()
   /** The lengths of all prefixes, the longest first. */
   readonly #lengths: readonly number[]
-  /** For models that no other pattern matches, and where the model is unknown. */
+  /** The price of models that no other pattern matches, and of requests whose model is unknown. */
   readonly other: ModelPrice
 
-  /** One of the patterns is `*`. */
+  /** One of the patterns must be `*`. */
   constructor(prices: Iterable<readonly [pattern: string, price: ModelPrice]>) {
     for (const [pattern, price] of prices) {
       if (pattern.endsWith(ANY)) this.#prefixes.set(pattern.slice(0, -1), price)
@@ -28,8 +28,8 @@ export class PriceTable {
   }
 
   /**
-   * What the response's model costs, as far as the table knows it. A longer name of the model that was asked for, such as one with a date, is not
-   * another model unless it has a price of its own.
+   * Returns the price of the model that responded. If its name only extends the requested name, such as by a date, it is the requested model,
+   * unless it has a price of its own.
    */
   priceOfServed(served: string, requested: string | undefined): ModelPrice {
     const named = this.#named(served)
@@ -48,7 +48,7 @@ export class PriceTable {
   }
 }
 
-/** Prices as a bundle writes them: units of the currency for a million tokens, with at most six decimals. */
+/** Prices in millionths of a unit for a million tokens, which are trillionths for one token. They are whole numbers. */
 export interface Prices {
   readonly input: number
   readonly cachedInput: number
@@ -56,7 +56,7 @@ export interface Prices {
   readonly output: number
 }
 
-/** What the tokens of one model cost: trillionths of a unit for each, whole numbers. */
+/** The prices of one model's tokens, in whole trillionths of a unit for each token. */
 export class ModelPrice implements Settler {
   readonly input: number
   readonly cachedInput: number
@@ -64,7 +64,6 @@ export class ModelPrice implements Settler {
   readonly output: number
   readonly record: SettlingRecord
 
-  /** In trillionths for a token, which are millionths for a million tokens. */
   constructor({ input, cachedInput, cacheWrite, output }: Prices) {
     this.input = input
     this.cachedInput = cachedInput
@@ -73,12 +72,12 @@ export class ModelPrice implements Settler {
     this.record = { kind: PRICED, numbers: [input, cachedInput, cacheWrite, output] }
   }
 
-  /** As its record has them. */
+  /** Restores the prices from the numbers of a settling record. */
   static of([input = 0, cachedInput = 0, cacheWrite = 0, output = 0]: readonly number[]): ModelPrice {
     return new ModelPrice({ input, cachedInput, cacheWrite, output })
   }
 
-  /** The most that a request may cost, in billionths: nothing is known to be cached. */
+  /** Returns what to reserve for a request, in billionths, as if nothing were cached. */
   reserved(prompt: number, completion: number): number {
     return this.#total(prompt, 0, 0, completion)
   }
@@ -91,12 +90,12 @@ export class ModelPrice implements Settler {
     if (cache === undefined) return this.#total(prompt, 0, 0, completion)
     const { read, written, isInPrompt } = cache
     if (!isInPrompt) return this.#total(prompt, read, written, completion)
-    // More than the whole prompt cannot be cached: such counts make nothing cheaper.
+    // No more than the whole prompt can be cached, so larger counts are ignored and make nothing cheaper.
     if (read + written > prompt) return this.#total(prompt, 0, 0, completion)
     return this.#total(prompt - read - written, read, written, completion)
   }
 
-  /** Rounded up once. */
+  /** Rounds up only once, after all parts are added. */
   #total(input: number, cached: number, written: number, output: number): number {
     const whole = nano(input, this.input) + nano(cached, this.cachedInput) + nano(written, this.cacheWrite) + nano(output, this.output)
     const rest = pico(input, this.input) + pico(cached, this.cachedInput) + pico(written, this.cacheWrite) + pico(output, this.output)
@@ -104,7 +103,7 @@ export class ModelPrice implements Settler {
   }
 }
 
-/** What the caller says that it cost, or 0 where nothing was used; undefined where neither is known. */
+/** Returns the cost that the caller reports, or 0 if nothing was used; undefined if neither is known. */
 export function settledMoney(usage: Usage): number | undefined {
   if (usage === 'nothing') return 0
   return usage === 'unknown' || usage.cost === undefined ? undefined : nanoOf(usage.cost)
@@ -112,8 +111,8 @@ export function settledMoney(usage: Usage): number | undefined {
 
 const THOUSAND = 1000
 
-// tokens × price is cut into whole billionths and a rest in trillionths by the thousands of both factors: no product exceeds 2^53 unless the
-// amount does.
+// tokens × price is split into whole billionths and a rest in trillionths, by the thousands of both factors, so that no product exceeds 2^53
+// unless the amount does.
 
 function nano(tokens: number, price: number): number {
   const rest = price % THOUSAND

@@ -1,6 +1,6 @@
 import { AMBIGUOUS, type Cost, RELEASED, type RequestFacts } from './cost.ts'
 
-/** One for each request, or the number given with the question. 0 takes nothing and only checks. */
+/** Takes one for each request, or the number given with the question. If that is 0, nothing is taken and the limit is only checked. */
 export const GIVEN: Cost = Object.freeze({
   needsBody: false,
   isLeasable: true,
@@ -21,7 +21,7 @@ function shown(value: unknown): string {
 /** The same amount for every request; a number given with the question replaces it. */
 export class FixedCost implements Cost {
   readonly needsBody = false
-  // Tokens are pre-fetched for takes of one.
+  // Only takes of one are served from pre-fetched tokens.
   readonly isLeasable = false
   readonly settling = undefined
   readonly #amount: number
@@ -36,15 +36,15 @@ export class FixedCost implements Cost {
 }
 
 export interface HeaderCostSettings {
-  /** In lower case. */
+  /** The name of the field, in lower case. */
   readonly header: string
-  /** The cost where the field is missing or not a positive number. */
+  /** The cost if the field is missing or not a positive number. */
   readonly default: number
   /** The most that the field can make a request cost. */
   readonly max: number
 }
 
-/** The number in a header field; one given with the question replaces it. A repeated field is never guessed. */
+/** The number in a header field; a number given with the question replaces it. A repeated field makes the cost ambiguous. */
 export class HeaderCost implements Cost {
   readonly needsBody = false
   readonly isLeasable = false
@@ -72,14 +72,14 @@ export class HeaderCost implements Cost {
 const DECIMAL = /^\d+(?:\.\d+)?$/
 
 /**
- * Digits, perhaps with a point and more digits; 0 for anything else. No sign, exponent, hexadecimal digits or spaces: every reader
- * understands such a number in the same way. One with very many digits is Infinity, which is above every maximum.
+ * Reads digits, optionally with a point and more digits; returns 0 for anything else. Signs, exponents, hexadecimal digits and spaces are
+ * refused, because not every reader understands them in the same way. Very many digits give Infinity, which is above every maximum.
  */
 function decimal(text: string): number {
   return DECIMAL.test(text) ? Number(text) : 0
 }
 
-/** One request in flight: held while it is, and released at its end, whatever it used. A question at no cost only checks. */
+/** One request in flight: a hold that is released when the request ends, whatever it used. A question with a cost of 0 only checks. */
 export const HOLD: Cost = Object.freeze({
   needsBody: false,
   isLeasable: false,
@@ -92,5 +92,5 @@ export const HOLD: Cost = Object.freeze({
   }),
 } satisfies Cost)
 
-/** Of rules without counters. */
+/** The cost of rules without counters. */
 export const NOTHING: Cost = Object.freeze({ needsBody: false, isLeasable: false, of: () => 0, settling: undefined } satisfies Cost)

@@ -15,7 +15,7 @@ export function isSettlingKind(kind: number): boolean {
   return Object.hasOwn(KINDS, kind)
 }
 
-/** The actual amount, as `Settler.settled` of what took it. */
+/** Returns the actual amount, or the amount as it was taken if the usage does not say. */
 export function settledBy({ kind, numbers }: SettlingRecord, amount: number, usage: Usage): number {
   return KINDS[kind]!(amount, usage, numbers) ?? amount
 }

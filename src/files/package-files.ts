@@ -1,19 +1,19 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** The package's own folder, seen from `src/files/` and `dist/files/`, or from `program/` where the program is bundled. */
+/** The package's own folder: two levels above `src/files/` and `dist/files/`, or one level above `program/` if the program is bundled. */
 const PACKAGE = new URL(existsSync(new URL('../package.json', import.meta.url)) ? '../' : '../../', import.meta.url)
 
 const { version } = JSON.parse(readFileSync(new URL('package.json', PACKAGE), 'utf8')) as { version: string }
 
-/** This release, as package.json says. */
+/** The version of this release, from package.json. */
 export const VERSION = version
 
-/** The text of a file below `assets/`. */
+/** Returns the text of a file below `assets/`. */
 export function assetText(name: string): string {
   return readFileSync(asset(name), 'utf8')
 }
 
-/** Where a file below `assets/` is. */
+/** Returns the URL of a file below `assets/`. */
 export function asset(name: string): URL {
   return new URL(`assets/${name}`, PACKAGE)
 }

@@ -2,20 +2,20 @@ import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface FileListener {
-  /** New content. The next look waits for this. If it throws, the content is offered again. */
+  /** Called with new content. The next look waits until it is done. If it throws, the content is offered again. */
   onContent(bytes: Buffer): void | Promise<void>
-  /** The file cannot be read or used. Called once for each change of the reason. */
+  /** Called when the file cannot be read or used, once for each change of the reason. */
   onProblem(error: Error): void
 }
 
-// Polling, because it is the same everywhere: watches lose files that are replaced by rename, that lie behind
-// Kubernetes' symlinks or on network disks, or that are not there yet. A look is one stat.
+// The file is polled, because that works the same everywhere: watches lose files that are replaced by rename, that lie
+// behind Kubernetes' symlinks or on network disks, or that do not exist yet. A look is one stat.
 const POLL_MS = 250
-/** A file is taken when two looks this far apart agree: half-written YAML can be valid. */
+/** New content is accepted when two looks this far apart agree, because half-written YAML can be valid. */
 const SETTLE_MS = 100
 /**
  * A file that was not written to for this long is complete, and one look is enough. Tools that restore an old time (cp -p, tar, rsync)
- * do so when its content is whole. So much longer than SETTLE_MS because the clock of a network disk may be behind.
+ * do so when the content is complete. This is much longer than SETTLE_MS, because the clock of a network disk may be behind.
  */
 const REST_MS = 10_000
 
@@ -73,7 +73,7 @@ export class WatchedFile {
     this.#timer.unref()
   }
 
-  /** One look at a time; calls that come meanwhile share it. */
+  /** Runs one look at a time; calls that come meanwhile share it. */
   #look(): Promise<void> {
     this.#looking ??= this.#lookNow().finally(() => {
       this.#looking = undefined
@@ -95,7 +95,7 @@ export class WatchedFile {
     }
   }
 
-  /** Undefined: stopped in the meantime. The file may never settle. */
+  /** Waits until the content settles, which may never happen. Returns undefined if the watch is stopped meanwhile. */
   async #settledContent(): Promise<Content | undefined> {
     let content = await this.#read()
     if (content.isAtRest) return content

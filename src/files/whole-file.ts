@@ -8,8 +8,8 @@ import { GrowingBuffer } from '../memory/buffers.ts'
 const NO_DIRECTORY_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EBADF', 'EPERM', 'EISDIR'])
 
 /**
- * Puts a new file in the place of an old one, so that at any moment, a crash included, there is a whole one. It is for its
- * owner alone unless `mode` says otherwise. Throws the system's error and leaves the old file in place.
+ * Replaces a file atomically: at any moment, even after a crash, there is either the whole old file or the whole new one. Only
+ * its owner has access unless `mode` says otherwise. Throws the system's error; if that comes before the rename, the old file stays.
  */
 export async function replaceFile<Written>(
   path: string,
@@ -17,7 +17,7 @@ export async function replaceFile<Written>(
   { besidePath = `${path}.${randomBytes(6).toString('hex')}.new`, mode = 0o600 } = {},
 ): Promise<Written> {
   try {
-    // Left by a killed process, or a symbolic link that somebody planted
+    // A killed process may have left a file there, or somebody may have planted a symbolic link.
     await rm(besidePath, { force: true })
     const written = await writeSynced(besidePath, write, mode)
     await rename(besidePath, path)
@@ -40,7 +40,7 @@ async function writeSynced<Written>(path: string, write: (handle: FileHandle) =>
   }
 }
 
-/** A rename is durable only when its directory is. */
+/** A rename is durable only once its directory is synced. */
 async function syncDirectory(path: string): Promise<void> {
   const handle = await open(path, constants.O_RDONLY)
   try {
@@ -53,12 +53,12 @@ async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** A whole file, or a pipe until it ends. Throws when it has more bytes than that: a device has no end. */
+/** Reads a whole file, or a pipe until it ends. Throws if it has more than `maxBytes`, since a device has no end. */
 export function readFileBounded(path: string, maxBytes: number): Promise<Buffer> {
   return readBounded(createReadStream(path, { end: maxBytes }), maxBytes)
 }
 
-/** The same for a stream of bytes. */
+/** Reads a whole stream of bytes. Throws if it has more than `maxBytes`. */
 export async function readBounded(stream: Readable, maxBytes: number): Promise<Buffer> {
   const content = new GrowingBuffer()
   for await (const piece of stream) {
@@ -68,7 +68,7 @@ export async function readBounded(stream: Readable, maxBytes: number): Promise<B
   return content.bytes
 }
 
-/** A disk that hangs returns nothing, not even an error. After this long it is treated as one. */
+/** A disk that hangs returns nothing, not even an error. After this time, it is treated as failed. */
 export const DISK_TIMEOUT_MS = 2000
 
 export class DiskTimeout extends Error {

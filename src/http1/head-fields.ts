@@ -34,8 +34,8 @@ const FRAMING_FIELDS: readonly FramingField[] = [
 ]
 const LONGEST_NAME = Math.max(...FRAMING_FIELDS.map(({ name }) => name.length))
 /** Framing fields by length and first letter, in which no two of them agree. Nearly all other fields differ from them in that already. */
-const BY_BEGINNING = Array.from({ length: placeOf(LONGEST_NAME + 1, 0) }, (_, place) =>
-  FRAMING_FIELDS.find(({ name }) => placeOf(name.length, name.charCodeAt(0)) === place),
+const BY_BEGINNING = Array.from({ length: tableIndex(LONGEST_NAME + 1, 0) }, (_, index) =>
+  FRAMING_FIELDS.find(({ name }) => tableIndex(name.length, name.charCodeAt(0)) === index),
 )
 
 /**
@@ -44,7 +44,7 @@ const BY_BEGINNING = Array.from({ length: placeOf(LONGEST_NAME + 1, 0) }, (_, pl
  */
 export class HeadFields {
   /** Four integers for each field, up to `used`: offsets from the start of the bytes that were read. */
-  places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
+  offsets = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   used: number
   contentLength = 0
   isChunked = false
@@ -66,7 +66,7 @@ export class HeadFields {
    */
   read(bytes: Uint8Array, from: number, limit: number): number {
     this.forget()
-    let { places, used } = this
+    let { offsets, used } = this
     let at = from
     while (at < limit) {
       const nameAt = at
@@ -82,15 +82,15 @@ export class HeadFields {
         // Only the usual single space is accepted here, not all the white space that may surround a value (RFC 9112 5.1).
         if (at > valueAt && (bytes[valueAt] === SPACE || (at < limit && bytes[at - 1] === SPACE))) return OTHER
         const length = nameEnd - nameAt
-        const framing = length <= LONGEST_NAME ? BY_BEGINNING[placeOf(length, bytes[nameAt]!)] : undefined
+        const framing = length <= LONGEST_NAME ? BY_BEGINNING[tableIndex(length, bytes[nameAt]!)] : undefined
         if (framing !== undefined && isSameText(bytes, nameAt, framing.name) && !this.#note(framing, bytes, valueAt, at, at === limit))
           return OTHER
         if (at === limit) return INCOMPLETE
-        if (used === places.length) places = this.#grow()
-        places[used] = nameAt
-        places[used + 1] = nameEnd
-        places[used + 2] = valueAt
-        places[used + 3] = at
+        if (used === offsets.length) offsets = this.#grow()
+        offsets[used] = nameAt
+        offsets[used + 1] = nameEnd
+        offsets[used + 2] = valueAt
+        offsets[used + 3] = at
         used += FIELD_INTS
         this.used = used
       }
@@ -115,19 +115,19 @@ export class HeadFields {
 
   /** Releases the memory that a head with many fields took. */
   shrink(): void {
-    if (this.places.length > USUAL_FIELDS * FIELD_INTS) this.places = new Int32Array(USUAL_FIELDS * FIELD_INTS)
+    if (this.offsets.length > USUAL_FIELDS * FIELD_INTS) this.offsets = new Int32Array(USUAL_FIELDS * FIELD_INTS)
     this.forget()
   }
 
   /** Must be called when the first `by` bytes are dropped. The offsets in reserved entries change as well. */
   moveBack(by: number): void {
-    for (let i = 0; i < this.used; i++) this.places[i]! -= by
+    for (let i = 0; i < this.used; i++) this.offsets[i]! -= by
   }
 
   #grow(): Int32Array<ArrayBuffer> {
-    const larger = new Int32Array(this.places.length * 2)
-    larger.set(this.places)
-    this.places = larger
+    const larger = new Int32Array(this.offsets.length * 2)
+    larger.set(this.offsets)
+    this.offsets = larger
     return larger
   }
 
@@ -175,7 +175,7 @@ function isValue(bytes: Uint8Array, at: number, end: number, value: string, isCu
 }
 
 /** The lowest five bits of a letter are the same in upper and lower case. */
-function placeOf(length: number, firstByte: number): number {
+function tableIndex(length: number, firstByte: number): number {
   return length * 32 + (firstByte & 31)
 }
 

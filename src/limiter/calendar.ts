@@ -2,7 +2,7 @@ export const PERIODS = ['1m', '5m', '10m', '15m', '30m', '1h', '2h', '3h', '4h',
 
 export type Period = (typeof PERIODS)[number]
 
-/** From `startMs` on and before `endMs`, in unix ms. Numbers rise with time, not always by one. */
+/** A window from `startMs` (inclusive) to `endMs` (exclusive), in Unix milliseconds. Numbers rise with time, but not always by one. */
 export interface Window {
   readonly number: number
   readonly startMs: number
@@ -25,7 +25,7 @@ export function calendarOf(period: Period, zone: string): Calendar {
  * Divides time into windows by the local time of a zone. Every instant is in exactly one window.
  *
  * Minutes and hours are counted from the first instant of the day. The last window of a day of 25 hours is longer; a day of 23 hours ends
- * with a shorter one, or has fewer. Weeks begin on Monday.
+ * with a shorter window, or has fewer windows. Weeks begin on Monday.
  */
 export class Calendar {
   readonly period: Period
@@ -33,7 +33,7 @@ export class Calendar {
   readonly #find: (wallMs: number) => Window
   #last: Window = Object.freeze({ number: 0, startMs: 0, endMs: 0 })
 
-  /** An unknown zone throws a RangeError. */
+  /** Throws a RangeError if the zone is unknown. */
   constructor(period: Period, zone: string) {
     const timeZone = timeZoneOf(zone)
     this.period = period
@@ -42,8 +42,8 @@ export class Calendar {
   }
 
   /**
-   * The window of an instant in the years 1970 to 9999. The last one is cached: a time within it costs two comparisons. Any other time is a
-   * search, which takes some tens of microseconds for another day outside UTC.
+   * Returns the window of an instant in the years 1970 to 9999. The last window is cached: a time within it costs two comparisons. Any other
+   * time needs a search, which takes some tens of microseconds for another day outside UTC.
    */
   windowAt(wallMs: number): Window {
     const last = this.#last
@@ -53,7 +53,7 @@ export class Calendar {
   }
 }
 
-/** What a period is made of. Days and months are counted from 1970-01-01. */
+/** The length of a period. Days and months are counted from 1970-01-01. */
 type Length = { readonly minutes: number } | { readonly days: number; readonly firstDay: number } | { readonly months: number }
 
 const LENGTHS: Readonly<Record<Period, Length>> = {
@@ -111,12 +111,12 @@ function dayOfMonthStart(month: number): number {
   return Date.UTC(1970, month) / DAY_MS
 }
 
-/** The civil days of a place, counted from 1970-01-01. A day that is skipped has no length, and no day begins twice. */
+/** The civil days of a time zone, counted from 1970-01-01. A day that is skipped has no length, and no day begins twice. */
 interface TimeZone {
   readonly name: string
-  /** The last day that has begun. */
+  /** Returns the last day that has begun. */
   dayAt(wallMs: number): number
-  /** The first instant of a day, which is not 00:00 where clocks go forward over midnight. */
+  /** Returns the first instant of a day, which is not 00:00 where clocks go forward over midnight. */
   startMs(day: number): number
 }
 
@@ -128,13 +128,13 @@ const UTC: TimeZone = {
   startMs: (day) => day * DAY_MS,
 }
 
-/** All names that IANA links to UTC: whether Intl resolves them depends on its version. */
+/** All IANA names of UTC and GMT. Whether Intl resolves them to one name depends on its version. */
 const UTC_NAMES = /^(etc\/)?(utc|uct|universal|zulu|greenwich|gmt([+-]?0)?)$/i
 
 const ZONES = new Map<string, TimeZone>([['UTC', UTC]])
 
 /**
- * The zone of an IANA name, in upper or lower case, the same object for the same zone name. An unknown one throws a RangeError.
+ * Returns the zone of an IANA name in any case, and the same object for the same name. Throws a RangeError if the name is unknown.
  * Other spellings take no more memory: there are at most two objects for each name that Intl knows.
  */
 export function timeZoneOf(name: string): TimeZone {
@@ -159,7 +159,7 @@ function canonicalName(written: string, resolved: string): string {
 const WIDEST_OFFSET_MS = 15 * 3_600_000
 
 /**
- * Gets offsets from Intl's local times. No zone has changed its offset twice within a week since 1970, so that there is at most one
+ * Gets offsets from Intl's local times. No zone has changed its offset twice within a week since 1970, so there is at most one
  * change around a midnight.
  */
 class IntlTimeZone implements TimeZone {
@@ -177,7 +177,7 @@ class IntlTimeZone implements TimeZone {
     return this.startMs(shown + 1) <= wallMs ? shown + 1 : shown
   }
 
-  /** Two calls of Intl on most days, four at most at a change, and up to 17 more where clocks leap over midnight. */
+  /** Calls Intl twice on most days, at most four times around a change, and up to 17 times more where clocks leap over midnight. */
   startMs(day: number): number {
     const midnightMs = day * DAY_MS
     const offsetBefore = this.#offsetMs(midnightMs - WIDEST_OFFSET_MS)
@@ -189,7 +189,7 @@ class IntlTimeZone implements TimeZone {
     return this.#changeMs(byNewOffset, byOldOffset, offsetAfter)
   }
 
-  /** The first instant with the new offset, after the first of two whole seconds and not after the second: 17 halvings of a day. */
+  /** Returns the first instant with the new offset, after `beforeMs` and not after `afterMs`, both whole seconds. A day takes 17 halvings. */
   #changeMs(beforeMs: number, afterMs: number, newOffsetMs: number): number {
     let lowMs = beforeMs
     let highMs = afterMs
@@ -201,20 +201,20 @@ class IntlTimeZone implements TimeZone {
     return highMs
   }
 
-  /** At a whole second. */
+  /** `wallMs` must be a whole second. */
   #offsetMs(wallMs: number): number {
     return this.#shownMs(wallMs) - wallMs
   }
 
-  /** The local date and time, to the second, read as UTC. */
+  /** Returns the local date and time, to the second, read as UTC. */
   #shownMs(wallMs: number): number {
-    // month/day/year, hour:minute:second
+    // The text reads month/day/year, hour:minute:second.
     const [month, day, year, hour, minute, second] = this.#format.format(wallMs).match(/\d+/g)!.map(Number)
     return Date.UTC(year!, month! - 1, day, hour, minute, second)
   }
 }
 
-/** With a fixed locale: the format must not depend on the host's settings. */
+/** The locale is fixed, because the format must not depend on the host's settings. */
 function clockFormat(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en-US', {
     timeZone,

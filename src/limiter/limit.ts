@@ -1,8 +1,8 @@
 import { type Calendar, calendarOf, PERIODS, type Period } from './calendar.ts'
 
 /*
- * The kinds of limits. The numbers are written to state files and sent to Redis, so that a number is never reused for another
- * kind. Those from 128 on are records that are not limits (`store/record-kinds.ts`).
+ * The kinds of limits. The numbers are written to state files and sent to Redis, so a number must never be reused for another
+ * kind. Numbers from 128 on are records that are not limits (`store/table/table-layout.ts`).
  */
 export const BUCKET = 1
 export const WINDOW = 2
@@ -16,8 +16,8 @@ export interface BucketLimit {
   /** See `canOverdraw`. */
   readonly canOverdraw?: boolean
   /**
-   * Of an override's limit: the size of the rule's own. What was spent before stays spent of this one, so that a raise adds
-   * the difference to each record that was last written before it, once.
+   * Set on an override's limit: the size of the rule's own limit. Tokens spent before stay spent, so a raise adds the
+   * difference once to each record that was last written before it.
    */
   readonly raisedFrom?: number
 }
@@ -29,11 +29,11 @@ export interface WindowLimit {
   readonly calendar: Calendar
   /** See `canOverdraw`. */
   readonly canOverdraw?: boolean
-  /** Shares of it to warn of, in ascending order; undefined: none. */
+  /** Shares of the limit to warn about, in ascending order; undefined if there are none. */
   readonly warnings?: readonly WarningShare[] | undefined
 }
 
-/** Reached when so many tokens of a window are used. */
+/** A share of a window, which is reached when so many tokens are used. */
 export interface WarningShare {
   readonly percent: number
   readonly tokens: number
@@ -50,13 +50,13 @@ export type Limit = BucketLimit | WindowLimit | InFlightLimit
 
 /**
  * Whether a request passes while anything is left, whatever it takes, so that the level may fall below zero; while nothing is left, no
- * request passes, not even one that takes nothing. Otherwise a request passes where enough is left for it.
+ * request passes, not even one that takes nothing. Other limits let a request pass only if enough is left for it.
  */
 export function canOverdraw(limit: Limit): boolean {
   return 'canOverdraw' in limit && limit.canOverdraw === true
 }
 
-/** A limit as plain numbers and texts, for those who write it down and read it elsewhere. */
+/** A limit as plain numbers and texts, to be stored or sent, and read elsewhere. */
 export interface LimitRecord {
   readonly kind: number
   readonly numbers: readonly number[]
@@ -68,7 +68,7 @@ export function limitRecord(limit: Limit): LimitRecord {
   return { kind: limit.kind, numbers, texts }
 }
 
-/** Undefined where this program cannot read it: another one wrote it, or this one knows no such zone. */
+/** Returns undefined if this program cannot read the record: another version wrote it, or the time zone is unknown here. */
 export function limitFrom({ kind, numbers, texts }: LimitRecord): Limit | undefined {
   if (!Object.hasOwn(FORMS, kind) || numbers.some((number) => !Number.isFinite(number) || number <= 0)) return undefined
   return FORMS[kind as Limit['kind']].read(numbers, texts)
@@ -76,7 +76,7 @@ export function limitFrom({ kind, numbers, texts }: LimitRecord): Limit | undefi
 
 interface Form<L> {
   write(limit: L): Omit<LimitRecord, 'kind'>
-  /** All numbers are above 0. */
+  /** The numbers have been checked to be above 0. */
   read(numbers: readonly number[], texts: readonly string[]): L | undefined
 }
 
@@ -110,7 +110,7 @@ export interface CounterRecord {
   kind: number
   level: number
   at: number
-  /** Size and rate are the limit's, to judge a record without its rule; a store may round them to 24 bits. */
+  /** With size and rate, a record can be judged without its rule. A store may round both to 24 bits. */
   size: number
   rate: number
 }
@@ -123,7 +123,7 @@ export function newRecord(): CounterRecord {
 /** The wait for a cost that exceeds the limit's size. */
 export const NEVER = Number.POSITIVE_INFINITY
 
-/** What a record is worth that ends in so much time. The share spent is in the last digits: it decides between records that end together. */
+/** Returns the worth of a record that ends in `leftMs`. The share spent changes only the last digits: it decides between records that end together. */
 export function worthUntilEnd(leftMs: number, spentShare: number): number {
   return leftMs * (1 + Math.min(spentShare, 1) * 2 ** -20)
 }

@@ -162,9 +162,9 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#dialect ??= dialectOf(event)
     if (!this.#passes(event)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
-    const place = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
-    if (place === undefined) this.#out.pass(bytes, start, end)
-    else this.#passWithUsage(bytes, start, end, place)
+    const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
+    if (insertion === undefined) this.#out.pass(bytes, start, end)
+    else this.#passWithUsage(bytes, start, end, insertion)
   }
 
   /** Counts an event. Returns false if the stream is cut instead of passing it. */

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 const LEAST_BYTES = 1024
 
-/** Collects pieces of bytes in one buffer: as a Buffer of its own, a piece of one byte takes some 200. Uses up to four times what it holds. */
+/** Collects pieces of bytes in one buffer, because a Buffer for a single byte takes some 200 bytes. Uses up to four times the memory of its content. */
 export class GrowingBuffer {
   #buffer: Buffer = Buffer.alloc(0)
   #size = 0
@@ -11,7 +11,7 @@ export class GrowingBuffer {
     return this.#size
   }
 
-  /** What was added so far. */
+  /** The bytes that were added so far. They share the memory of the buffer. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#size)
   }
@@ -28,17 +28,17 @@ export class GrowingBuffer {
   }
 }
 
-/** What tests overwrite a read with: it shows wherever it does not belong. */
+/** Tests overwrite released reads with this byte, so that any later use of them shows. */
 const POISON = 0x21
 
 let isPoisoned = false
 
-/** Memory that many connections read into, one after the other. What a read brought belongs to whoever gets it until the callback returns. */
+/** Allocates memory that many connections read into, one after the other. The bytes of a read are valid only until its callback returns. */
 export function newReadBuffer(bytes: number): Buffer {
   return Buffer.allocUnsafeSlow(bytes)
 }
 
-/** To be called by the owner of a read buffer when whoever got its first `length` bytes is done with them. */
+/** The owner of a read buffer calls this when the receiver of its first `length` bytes is done with them. */
 export function releaseRead(buffer: Uint8Array, length: number): void {
   if (isPoisoned) buffer.fill(POISON, 0, length)
 }
@@ -48,15 +48,15 @@ export function poisonReads(): void {
   isPoisoned = true
 }
 
-/** Node copies shorter texts before it writes them, to where no memory is allocated. */
+/** Node writes strings up to this length from its stack, without allocating memory. */
 const MAX_TEXT_BYTES = 16 * 1024
 
-/** Larger pieces are copied to it: there is room for a whole read and what is around it. It is used again as soon as the system has taken them. */
+/** Longer writes are copied to this buffer, which has room for a whole read and the texts around it. It is reused once the system has taken them. */
 let staging = Buffer.allocUnsafeSlow(72 * 1024)
 
 /**
- * Writes a text of bytes, then bytes or another such text, then one more, in one write. The bytes are the caller's again when this returns, whatever
- * the system has taken of them. Returns false when the socket wants no more for now.
+ * Writes a latin1 string, then bytes or another latin1 string, then one more, in a single write. The caller may reuse the bytes when this
+ * returns, however many of them the system has taken. Returns false if the socket wants no more for now.
  */
 export function writeAll(socket: Socket, before: string, bytes: Buffer | string, behind: string): boolean {
   const length = before.length + bytes.length + behind.length
@@ -72,14 +72,14 @@ export function writeAll(socket: Socket, before: string, bytes: Buffer | string,
   return hasRoom
 }
 
-/** Bytes as a text with one letter a byte. */
+/** Returns bytes as a latin1 string. */
 export function byteText(bytes: Buffer | string): string {
   return typeof bytes === 'string' ? bytes : bytes.toString('latin1')
 }
 
 /**
- * A copy of a text of bytes, in one piece and in memory of its own. A text that was put together is a tree of its pieces until it is read, and a
- * part of a text keeps all of it in memory.
+ * Copies a latin1 string to memory of its own, in one piece. In V8, a concatenated string is a tree of its pieces until it is read, and a
+ * substring keeps the whole string in memory.
  */
 export function flatText(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')

@@ -1,6 +1,6 @@
 /**
- * Locks in shared memory, a word each: 0 when free, else its owner's number, so that what a dead thread held can be
- * told and freed. Nothing between acquire and release may allocate, throw or call out.
+ * Locks in shared memory, a word each: 0 if the lock is free, otherwise its owner's number, so that the locks of a dead thread can be
+ * found and freed. Code between acquire and release must not allocate, throw or call out.
  */
 
 const WAITING = 0x1_0000
@@ -12,7 +12,7 @@ export function acquire(words: Int32Array, index: number, owner: number): void {
   if (Atomics.compareExchange(words, index, 0, owner) !== 0) acquireContended(words, index, owner)
 }
 
-/** Does not wait for whoever holds it. Returns whether it was free, or became so within a few spins. */
+/** Returns whether the lock was acquired, at once or within a few spins. Never waits for the holder. */
 export function tryAcquire(words: Int32Array, index: number, owner: number): boolean {
   for (let spin = 0; spin < SPINS; spin++) {
     if (Atomics.load(words, index) === 0 && Atomics.compareExchange(words, index, 0, owner) === 0) return true
@@ -33,9 +33,9 @@ function acquireContended(words: Int32Array, index: number, owner: number): void
     if (tryAcquire(words, index, owner)) return
     const held = Atomics.load(words, index)
     if (held === 0) continue
-    // A thread that was ended in the middle may be called once more before it is gone, and must not wait for itself.
+    // A thread that was terminated while it held the lock may be called once more before it is gone, and must not wait for itself.
     if ((held & OWNER) === owner) throw new Error('this thread holds the lock already')
-    // Announce the wait, so that the holder knows to wake somebody; a lost race only spins again.
+    // This marks the lock as awaited, so that its holder wakes somebody on release; a lost race only spins again.
     if ((held & WAITING) !== 0 || Atomics.compareExchange(words, index, held, held | WAITING) === held) {
       Atomics.wait(words, index, held | WAITING, WAIT_MS)
     }

@@ -2,14 +2,14 @@ import { isCredential, parseDescriptorKey } from './descriptor-key.ts'
 import type { Bundle, Policy, Rule } from './schema/bundle.ts'
 import type { PricesConfig } from './schema/prices.ts'
 
-/** What one bundle has that another had not, as the admin API shows it. Of a large difference a part, and how much it is in all. */
+/** The differences between two bundles, as the admin API shows them. Large differences are listed only in part, but counted in full. */
 export interface BundleChanges {
   readonly policies: ChangeCounts
-  /** Whether policies that both have come in another order: the first of them wins ties. */
+  /** Whether the order of the policies that are in both bundles has changed. It matters because the first policy wins ties. */
   readonly reordered: boolean
-  /** Of models, in all tables. */
+  /** Counts of models, over all price tables. */
   readonly prices: ChangeCounts
-  /** Whether everything is listed below. */
+  /** Whether every change is listed below. */
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
@@ -20,7 +20,7 @@ interface PolicyChange {
   readonly policy: string
   readonly fields: readonly FieldChange[]
   readonly rules: readonly RuleChange[]
-  /** How many more fields and rules differ. */
+  /** How many changed fields and rules are not listed. */
   readonly left_out: number
 }
 
@@ -37,10 +37,10 @@ interface PriceChange {
   readonly fields: readonly FieldChange[]
 }
 
-/** Of one policy. */
+/** Bound for one policy, or for one model of a price table. */
 const MAX_LINES_OF_CHANGE = 100
 
-/** `before` is gone through once, and no policy of it is kept. */
+/** Compares two bundles. The policies of `before` are iterated once, and none of them is kept in memory. */
 export function bundleChanges(
   before: { readonly policies: Iterable<Policy>; readonly prices: Bundle['prices'] },
   after: Bundle,
@@ -59,21 +59,21 @@ export function bundleChanges(
   }
 }
 
-/** Returns whether those that both have are in another order. */
+/** Returns whether the policies that are in both bundles have changed their order. */
 function comparePolicies(before: Iterable<Policy>, after: readonly Policy[], list: ChangeList<Omit<PolicyChange, 'kind'>>): boolean {
-  const places = new Map(after.map(({ id }, place) => [id, place]))
+  const indexes = new Map(after.map(({ id }, index) => [id, index]))
   let isReordered = false
   let last = -1
   for (const policy of before) {
-    const place = places.get(policy.id)
-    if (place !== undefined) {
-      isReordered ||= place < last
-      last = place
-      places.delete(policy.id)
+    const index = indexes.get(policy.id)
+    if (index !== undefined) {
+      isReordered ||= index < last
+      last = index
+      indexes.delete(policy.id)
     }
-    notePolicy(policy, place === undefined ? undefined : after[place], list)
+    notePolicy(policy, index === undefined ? undefined : after[index], list)
   }
-  for (const place of places.values()) notePolicy(undefined, after[place], list)
+  for (const index of indexes.values()) notePolicy(undefined, after[index], list)
   return isReordered
 }
 
@@ -82,13 +82,13 @@ function notePolicy(before: Policy | undefined, after: Policy | undefined, list:
   const lines = new Lines(MAX_LINES_OF_CHANGE)
   const fields = fieldChanges(before && policyFields(before, after), after && policyFields(after, before), lines)
   const rules = ruleChanges(before?.spec.rules ?? [], after?.spec.rules ?? [], lines)
-  // Written in another order, they differ as text and are the same.
+  // Policies that differ only in the order of their fields are equal, although their JSON texts differ.
   if (before !== undefined && after !== undefined && lines.count === 0) return list.noteUnchanged()
   const policy = (before ?? after)!.id
   list.note(kindOf(before, after), { policy, fields, rules, left_out: lines.leftOut }, lines.taken)
 }
 
-/** What the rules themselves do not show: in which order those come that both have. */
+/** The fields include the order of the rules that both policies have, which the rules themselves do not show. */
 function policyFields({ spec: { mode, selector, rules } }: Policy, other: Policy | undefined): object {
   const names = new Set(other?.spec.rules.map(({ name }) => name))
   const order = rules.map(({ name }) => name).filter((name) => names.has(name))
@@ -132,7 +132,7 @@ function comparePrices(before: PricesConfig = {}, after: PricesConfig = {}, list
   }
 }
 
-/** A table may be called `constructor`. */
+/** Ignores inherited properties, because a table may be called `constructor`. */
 function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined
 }
@@ -146,7 +146,7 @@ function kindOf(before: object | undefined, after: object | undefined): ChangeKi
   return after === undefined ? 'removed' : 'changed'
 }
 
-/** A field such as `algorithm_config.burst`, before and after. Null: there was, or is, none. Of patterns for credentials only their number is told. */
+/** A field such as `algorithm_config.burst`, before and after; null if it is absent. Patterns for credentials are shown only as their number. */
 interface FieldChange {
   readonly field: string
   readonly before: string | null
@@ -154,11 +154,11 @@ interface FieldChange {
 }
 
 const MAX_CHARACTERS = 200
-/** Shown before the place where two long texts begin to differ. */
+/** How much of two long texts is shown before their first difference. */
 const CONTEXT_CHARACTERS = 40
 const MATCH = 'match.'
 
-/** The fields that differ between two objects, or that one of them has alone. Those for which there is no room are only counted. */
+/** Returns the fields that differ, or that only one of the objects has. Fields for which `lines` has no room are only counted. */
 function fieldChanges(before: object | undefined, after: object | undefined, lines: Lines): FieldChange[] {
   const changes: FieldChange[] = []
   const note = (field: string, one: unknown, other: unknown): void => {
@@ -177,7 +177,7 @@ function fieldChanges(before: object | undefined, after: object | undefined, lin
   return changes
 }
 
-/** Lists are one field: which of their items is which, nobody knows. */
+/** A list counts as one field, because nothing tells which item of one list became which item of another. */
 function* fieldsOf(value: object, path = ''): Generator<[field: string, value: unknown]> {
   for (const [name, member] of Object.entries(value)) {
     const field = path === '' ? name : `${path}.${name}`
@@ -192,7 +192,7 @@ function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-/** Such as `match.cookie:sid`. */
+/** True for fields such as `match.cookie:sid`. */
 function holdsCredentials(field: string): boolean {
   if (!field.startsWith(MATCH)) return false
   const key = parseDescriptorKey(field.slice(MATCH.length))
@@ -210,7 +210,7 @@ function firstDifference(one: string, other: string): number {
   return at
 }
 
-/** Of a long text the part around `at`. */
+/** Returns the part of a long text around `at`. */
 function excerpt(text: string | null, at: number): string | null {
   if (text === null || text.length <= MAX_CHARACTERS) return text
   const from = Math.max(0, at - CONTEXT_CHARACTERS)
@@ -227,11 +227,11 @@ interface ChangeCounts {
   readonly unchanged: number
 }
 
-/** Of each kind, so that thousands of one do not hide those of another. */
+/** These bounds apply to each kind of change, so that thousands of one kind do not hide another. */
 const MAX_LISTED = 200
 const MAX_LINES_OF_KIND = 500
 
-/** Counts changes, and lists the first of each kind: those that are changed, then removed, then added. */
+/** Counts changes, and lists the first ones of each kind: changed, then removed, then added. */
 class ChangeList<Change extends object> {
   readonly counts = { added: 0, removed: 0, changed: 0, unchanged: 0 }
   readonly #lists: Record<ChangeKind, { readonly changes: (Change & { readonly kind: ChangeKind })[]; lines: number }> = {
@@ -245,7 +245,7 @@ class ChangeList<Change extends object> {
     return Object.values(this.#lists).flatMap(({ changes }) => changes)
   }
 
-  /** `lines`: how long it is. */
+  /** `lines` is the length of the change, in lines. */
   note(kind: ChangeKind, change: Change, lines: number): void {
     const list = this.#lists[kind]
     this.counts[kind]++
@@ -263,7 +263,7 @@ class ChangeList<Change extends object> {
   }
 }
 
-/** How many lines a change may have, and how many it would have. */
+/** Counts the lines of a change: those that are listed, up to a bound, and those that are left out. */
 class Lines {
   readonly #max: number
   taken = 0
@@ -281,7 +281,7 @@ class Lines {
     return this.taken + this.leftOut
   }
 
-  /** Returns whether there is room for one more. */
+  /** Counts one more line, and returns whether there is room to list it. */
   take(): boolean {
     const isTaken = this.left > 0
     if (isTaken) this.taken++

@@ -10,7 +10,7 @@ import { ruleLimits } from './rule-limits.ts'
 import type { Rule } from './schema/bundle.ts'
 
 const MAX_FACTOR = 1_000_000
-/** What limits can be multiplied by. It completes the sentence "expected …". */
+/** The factors that limits can be multiplied by, as a text that completes the sentence "expected …". */
 export const FACTOR = `a number above 0, up to ${MAX_FACTOR}`
 
 export function isFactor(value: unknown): value is number {
@@ -20,8 +20,8 @@ export function isFactor(value: unknown): value is number {
 export type LimitsChange = Extract<OverrideChange, { readonly kind: 'multiply' | 'set' }>
 
 /**
- * The rule with the limits that an override gives it, or a text that says what is wrong with them. This is the one check of what overrides
- * may set: it is made when an operator sets one, when one comes from the store, and again when a bundle changes the rule.
+ * Returns the rule with the limits that an override gives it, or a text that says what is wrong with them. This is the only check of what
+ * overrides may set: it runs when an operator sets one, when one is read from the override storage, and again when a bundle changes the rule.
  */
 export function changedLimits(rule: Rule, change: LimitsChange): Rule | string {
   const changed = change.kind === 'set' ? withSet(rule, change.fields) : multiplied(rule, change.factor)
@@ -37,7 +37,7 @@ type Fields = Readonly<Record<string, unknown>>
 
 const MAX_PROBLEMS = 10
 
-/** Names all problems at once, in the sentences that a bundle would be refused with. */
+/** Reports all problems at once, in the same sentences as for a bundle. */
 function* setProblems(rule: Rule, fields: Fields): Generator<string> {
   const known = settableFields(rule)
   if (known.length === 0) return yield `set: a rule with algorithm ${rule.algorithm} has no limits to set: use unlimited or block`
@@ -65,7 +65,7 @@ function hint(name: string, known: readonly string[]): string {
   return meant === undefined ? '' : ` — did you mean ${show(meant)}?`
 }
 
-/** Rates and sizes of all kinds. What counts in whole numbers is rounded down. No size falls below the smallest that a bundle may have. */
+/** Multiplies all rates and sizes of a rule. Whole numbers are rounded down, and no size falls below the smallest that a bundle may have. */
 function multiplied(rule: Rule, factor: number): Rule | string {
   const known = settableFields(rule)
   if (known.length === 0) return `a rule with algorithm ${rule.algorithm} has no limits: use unlimited or block`
@@ -90,7 +90,7 @@ function multiplied(rule: Rule, factor: number): Rule | string {
   }
 }
 
-/** Without the digits in which products of decimal numbers differ from what people expect: 100 × 1.15 is 115. */
+/** Multiplies without the rounding errors that people do not expect of decimal numbers: 100 × 1.15 is 115. */
 function product(a: number, b: number): number {
   return Number((a * b).toPrecision(15))
 }
@@ -98,13 +98,13 @@ function product(a: number, b: number): number {
 function multipliedRate(rate: string, factor: number): string {
   const [, count, unit] = RATE.exec(rate)!
   const number = product(Number(count), factor)
-  // Rates are written without exponents; from 1e21 on they are out of range anyway.
+  // Rates have no exponents, which JavaScript writes below 1e-6 and from 1e21 on; rates that large are out of range anyway.
   return `${number < 1e-6 ? number.toLocaleString('en', { maximumFractionDigits: 20 }) : number}/${unit}`
 }
 
-/** Limits may follow from fields that were not set, such as the burst of a rate. */
+/** Checks the resulting limits too, because they may follow from fields that were not set, such as the burst of a rate. */
 function rangeProblem(rule: Rule): string | undefined {
-  // Its limit is in billionths, and the budget itself has been checked.
+  // The limit of a budget is in billionths, and the budget itself has been checked before.
   if (rule.algorithm === 'cost_budget') return undefined
   for (const { limit } of ruleLimits(rule, false)) {
     for (const [what, value, { min, max }] of rangesOf(limit)) {
@@ -136,7 +136,7 @@ const SETTABLE_FIELDS: Readonly<Record<Rule['algorithm'], readonly string[]>> = 
   block: [],
 }
 
-/** Those of this rule: a limit that it does not have would be a new counter. */
+/** Returns the settable fields of one rule. A limit that the rule does not have is not settable, because it would need a new counter. */
 export function settableFields({ algorithm, algorithm_config: config }: Rule): readonly string[] {
   const fields = SETTABLE_FIELDS[algorithm]
   if (algorithm !== 'token_bucket_llm') return fields
@@ -144,12 +144,12 @@ export function settableFields({ algorithm, algorithm_config: config }: Rule): r
   return fields.filter((field) => (config as Record<string, unknown>)[counted(field)] !== undefined)
 }
 
-/** The rule with these members of its `algorithm_config`, which are settable; their values are not checked. */
+/** Returns the rule with these settable members of its `algorithm_config`. Their values are not checked. */
 export function withFields(rule: Rule, fields: Readonly<Record<string, unknown>>): Rule {
   return { ...rule, algorithm_config: { ...baseOf(rule, fields), ...fields } } as Rule
 }
 
-/** A rate is written in one of two ways. One in tokens per second needs a burst. */
+/** A bundle has either `rate` or `tokens_per_second`, so setting one drops the other; `tokens_per_second` also needs a burst. */
 function baseOf(rule: Rule, fields: Readonly<Record<string, unknown>>): object {
   if (rule.algorithm !== 'token_bucket') return rule.algorithm_config
   const { rate, tokens_per_second, ...others } = rule.algorithm_config

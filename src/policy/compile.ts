@@ -71,7 +71,7 @@ export interface NamedLimit {
   readonly limit: Limit
 }
 
-/** The limits of all counters of a bundle, in the order of its plan, without building the plan. */
+/** Returns the limits of all counters of a bundle, in the order of its plan, without building the plan. */
 export function namedLimitsOf({ policies, prices }: Bundle): NamedLimit[] {
   const tables = new PriceTables(prices)
   return policies.flatMap((policy) => {
@@ -109,7 +109,7 @@ class PlanParts {
     return index
   }
 
-  /** `isCorrected`: takes are corrected later, whatever the cost says. */
+  /** `isCorrected` says that takes are corrected later, even if the cost is not settled. */
   addCounter(
     identity: readonly string[],
     { part, limit, reason, identity: own = [], unit = 1 }: PartLimit,
@@ -165,7 +165,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const keys = rule.limit_keys.map((text) => parseDescriptorKey(text)!)
   const limitKeys = keys.map((key) => key.text)
   const matched = rule.match === undefined || rule.match === 'else' ? undefined : compileMatch(rule.match)
-  // `match` is no part of it: who a rule applies to may change without a loss of counts.
+  // `match` is not part of the identity, so changing whom a rule applies to does not lose counts.
   const identity = [policy.id, rule.name, policy.mode, rule.algorithm, ...limitKeys]
   const compiled = compileAlgorithm(rule, parts.prices)
   const isInDomain = policy.selector.domain !== undefined

@@ -16,11 +16,11 @@ export type DescriptorKey =
 
 export type IpFact = 'address' | 'country' | 'type' | 'tor'
 
-/** What a key may look like, in messages. */
+/** The forms that a key may have, for messages. */
 export const KEY_FORMS =
   'bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, context:<name>, llm:model, ip:address, ip:country, ip:type, ip:tor, or with a domain descriptor:<name>'
 
-/** The same, more roughly, for the JSON Schema. */
+/** The forms that a key may have, for the JSON Schema. It accepts a little more than `parseDescriptorKey`. */
 export const KEY_PATTERN =
   '^(bearer|jwt:.+|header:.+|query:.+|cookie:.+|path:([1-9]|[12][0-9]|3[0-2])|context:.+|llm:model|ip:(address|country|type|tor)|descriptor:.+)$'
 
@@ -57,7 +57,7 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
   }
 }
 
-/** The key that a text is a misspelling of: `cookies:sid`, `ip:adress`. A bare `x-api-key` is a header. */
+/** Suggests the key that a text is a misspelling of, such as `cookies:sid` or `ip:adress`. A bare `x-api-key` is taken for a header. */
 export function meantKey(text: string): string | undefined {
   if (/^x-/i.test(text)) return parseDescriptorKey(`header:${text}`)?.text
   const colon = text.indexOf(':')
@@ -68,7 +68,7 @@ export function meantKey(text: string): string | undefined {
   return parseDescriptorKey(`${kind}:${kind === 'ip' || kind === 'llm' ? closest(name, names) : name}`)?.text
 }
 
-/** Whether its value is in the body: until that is read, it is undecided. */
+/** Whether the key's value is in the body, and so undecided until the body is read. */
 export function isInBody({ kind }: DescriptorKey): boolean {
   return kind === 'model'
 }
@@ -77,14 +77,14 @@ function isText(name: string): boolean {
   return name !== '' && !/\p{Cc}/u.test(name)
 }
 
-/** As request targets are read: UTF-8, one character per byte. */
+/** Returns the name's UTF-8 bytes as a latin1 string, which is how request targets are read. */
 function bytesOf(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1')
 }
 
 const CREDENTIALS = new Set(['bearer', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
 
-/** Whether its values are credentials, which nobody may read: bearer tokens, cookies and their like. `text`: as `DescriptorKey.text`. */
+/** Whether the key's values are credentials, which must not be shown: bearer tokens, cookies and the like. `text` is a `DescriptorKey.text`. */
 export function isCredential(text: string): boolean {
   return CREDENTIALS.has(text) || text.startsWith('cookie:')
 }

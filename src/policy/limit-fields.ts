@@ -5,11 +5,11 @@ import { MAX_AMOUNT, MIN_PER_SECOND, rateProblem } from './algorithms/rate.ts'
 import { KEY_FORMS, meantKey } from './descriptor-key.ts'
 
 /*
- * What the limits of a rule may be, for the schema of bundles and for overrides alike. Workers check overrides, so nothing here loads the
- * schema. Each sentence completes "expected …".
+ * The values that a rule's limits may have, for the schema of bundles and for overrides alike. Workers check overrides, so nothing here
+ * loads the schema. Each text completes the sentence "expected …".
  */
 
-/** The numbers that a limit may be. */
+/** The range and the form of the numbers that a limit may have. */
 export interface NumberForm {
   readonly min: number
   readonly max: number
@@ -38,7 +38,7 @@ export const BURST: NumberForm = {
   tooHigh: `a number up to ${MAX_AMOUNT}`,
 }
 
-/** The smallest amount of money is what six decimals can say. */
+/** Amounts of money have at most six decimals, so the smallest one is a millionth. */
 export const MONEY: NumberForm = {
   min: 1e-6,
   max: MAX_BUDGET,
@@ -67,7 +67,7 @@ const FORMS: Readonly<Record<string, NumberForm>> = {
   max_in_flight: IN_FLIGHT_REQUESTS,
 }
 
-/** What was expected of a limit, a member of a rule's `algorithm_config`; undefined where its value is one that a bundle may have. */
+/** Returns what was expected of a limit in a rule's `algorithm_config`, or undefined if a bundle may have this value. */
 export function limitProblem(field: string, value: unknown): string | undefined {
   if (field === 'rate') return rateProblem(value)
   const { min, max, isCountable, expected, tooLow, tooHigh } = FORMS[field]!
@@ -76,7 +76,7 @@ export function limitProblem(field: string, value: unknown): string | undefined 
   return value > max ? tooHigh : undefined
 }
 
-/** What was found in place of what was expected, with a suggestion where one is likely: the end of a sentence. */
+/** Returns the end of the sentence "expected …": what was found instead, and a suggestion where one is likely. */
 export function foundValue(value: unknown, expected: string): string {
   if (value === undefined) return 'but it is missing'
   const got = `got ${show(value)}`

@@ -9,8 +9,8 @@ import type { Plan, PlanRule } from './plan.ts'
 import { ruleLimits } from './rule-limits.ts'
 
 /**
- * The rule as an override changes it: the same policy, name, keys and identities of counters, with other limits. A text where the change
- * does not fit the rule, which says why.
+ * Returns the variant that an override makes of a rule: the same policy, name, keys and counter identities, with other limits. If the change
+ * does not fit the rule, returns a text that says why.
  */
 export function overriddenRule(rule: PlanRule, change: OverrideChange): PlanRule | string {
   switch (change.kind) {
@@ -49,15 +49,15 @@ function withLimits(rule: PlanRule, change: LimitsChange): PlanRule | string {
   return Object.freeze({ ...rule, source, counters, variantOf: rule })
 }
 
-/** What an override of one rule makes of it. */
+/** An override with the rule that it applies to, and the variant that it makes of that rule. */
 export interface FittedOverride {
   readonly rule: PlanRule
   readonly variant: PlanRule
-  /** In the order of the rule's limit keys; none: all callers. */
+  /** The caller's values, in the order of the rule's limit keys; empty if the override applies to all callers. */
   readonly values: readonly string[]
 }
 
-/** A text where the override has no rule in this plan, or does not fit it: it is not in force, and the text says why. */
+/** Returns a text if the override is not in force: it says why the override has no rule in this plan, or does not fit that rule. */
 export function fitOverride(
   plan: Pick<Plan, 'policiesById'>,
   { subject, change }: Pick<Override, 'subject' | 'change'>,

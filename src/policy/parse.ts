@@ -19,8 +19,8 @@ export function parseBundle(text: string, format: BundleFormat = 'json'): Parsed
   return 'syntax' in data ? refuse(data.syntax) : checkBundle(data.value)
 }
 
-// A file can have a million errors, and aliases can expand a small file to a huge one. Ten thousand policies of
-// two rules have some 300,000 values.
+// A file can have a million errors, and aliases can expand a small file to a huge one. Ten thousand policies with
+// two rules each have some 300,000 values.
 const MAX_PROBLEMS = 1000
 const MAX_VALUES = 2_500_000
 const MAX_VALUES_IN_POLICY = 100_000
@@ -78,7 +78,7 @@ function policiesIn(data: unknown): readonly unknown[] {
   return Array.isArray(policies) ? policies : []
 }
 
-/** What a bundle holds beside its policies. */
+/** Returns the values of a bundle other than its policies. */
 function envelopeValues(data: unknown): readonly unknown[] {
   if (typeof data !== 'object' || data === null) return []
   return Object.entries(data).flatMap(([name, value]) => (name === 'policies' ? [] : [value]))
@@ -103,14 +103,14 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
   const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${foundValue(value, issue.message)}` }
   if (issue.code !== 'invalid_union') return [problem]
   if (issue.discriminator === undefined) return problemsInside(issue, data) ?? [problem]
-  // Without its algorithm, zod does not check a rule further; the fields that all rules share are checked here.
+  // If a rule's algorithm is unknown, zod does not check the rule any further, so the fields that all rules share are checked here.
   const rulePath = issue.path.slice(0, -1)
   const shared = ruleFieldsSchema.safeParse(valueAt(data, rulePath))
   const others = shared.success ? [] : shared.error.issues
   return [problem, ...others.flatMap((other) => describeIssue({ ...other, path: [...rulePath, ...other.path] }, data))]
 }
 
-/** What is wrong inside the one form of a value that was meant: a number or an object, for example. */
+/** Returns the problems inside the form of a value that was meant, such as the object where a number is allowed too. */
 function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: unknown): Problem[] | undefined {
   const meant = errors.find((issues) => issues.every((issue) => issue.path.length > 0))
   return meant?.flatMap((issue) => describeIssue({ ...issue, path: [...path, ...issue.path] }, data))

@@ -1,6 +1,6 @@
 import { encodePathText, normalizePath } from '../text/path.ts'
 
-/** Texts that a descriptor's value is compared with: each is the whole value, or with a `*` at its end what the value begins with. */
+/** Patterns that a descriptor's value is compared with: each is the whole value, or a prefix if it ends in `*`. */
 export class Patterns {
   readonly #texts = new Set<string>()
   readonly #prefixes: string[] = []
@@ -16,7 +16,7 @@ export class Patterns {
     return this.#prefixes.length > 0
   }
 
-  /** Those that are whole values. */
+  /** The patterns that are whole values. */
   get texts(): Iterable<string> {
     return this.#texts
   }
@@ -34,7 +34,7 @@ export function isPrefixPattern(pattern: string): boolean {
 
 const MAX_HOST_CHARACTERS = 253
 
-/** A host in the form that is compared: lower case, without port, brackets or a trailing dot. Empty if it is not a host name. */
+/** Returns a host in the form that is compared: lower case, without port, brackets or a trailing dot; empty if it is not a host name. */
 export function normalizeHost(host: string): string {
   if (isPlain(host)) return host
   const name = host.trim().toLowerCase()
@@ -44,10 +44,10 @@ export function normalizeHost(host: string): string {
   return isPlain(bare) ? bare : ''
 }
 
-// An approximation: `::` or seven colons make an address; a name with two ports is none.
+// This is an approximation: an address has `::` or seven colons, so a name with two ports is not taken for one.
 const IPV6 = /^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$/
 
-/** Letters, digits, `-` and `_` in labels that are not empty. */
+/** Whether the host consists of non-empty labels of lower-case letters, digits, `-` and `_`. */
 function isPlain(host: string): boolean {
   if (host.length > MAX_HOST_CHARACTERS) return false
   let isLabelStart = true
@@ -60,7 +60,7 @@ function isPlain(host: string): boolean {
   return !isLabelStart
 }
 
-/** `example.com`, `*.example.com`, `[::1]`, each with or without a port. */
+/** Accepts `example.com`, `*.example.com` and `[::1]`, each with or without a port. */
 export function isHostPattern(text: string): boolean {
   if (text.startsWith('[')) return /^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(text)
   const name = /^(?:\*\.)?([^:]+)(?::\d{1,5})?$/.exec(text)?.[1]
@@ -70,11 +70,11 @@ export function isHostPattern(text: string): boolean {
     .every((part) => /^[a-z0-9_-]{1,63}$/.test(part))
 }
 
-/** Paths, each with everything below it: a tree by segment. Finding one takes time by the request's path, not by how many there are. */
+/** A tree of paths by segment; each path covers everything below it. A lookup takes time linear in the request's path, however many paths there are. */
 export class PathPrefixes {
   readonly #root = newNode()
 
-  /** Normalised here; a slash at the end means nothing. */
+  /** Normalises the paths. A trailing slash makes no difference. */
   constructor(paths: readonly string[]) {
     for (const path of paths) {
       let node = this.#root
@@ -83,7 +83,7 @@ export class PathPrefixes {
     }
   }
 
-  /** The path is normalised. */
+  /** `path` must be normalised. */
   cover(path: string): boolean {
     let node: PrefixNode | undefined = this.#root
     let start = 1
@@ -99,7 +99,7 @@ export class PathPrefixes {
 
 interface PrefixNode {
   readonly children: Map<string, PrefixNode>
-  /** One of the paths ends here, and covers all that is below. */
+  /** Whether one of the paths ends here, and so covers everything below. */
   isEnd: boolean
 }
 

@@ -7,27 +7,27 @@ import type { RouteIndex } from './index/routes.ts'
 import type { PathPrefixes, Patterns } from './patterns.ts'
 import type { Rule, Selector } from './schema/bundle.ts'
 
-/** A bundle compiled for speed: all that does not depend on the request is computed once. Frozen. */
+/** A bundle compiled for speed: everything that does not depend on a request is computed once. A plan is frozen. */
 export interface Plan {
-  /** As an integer, even if the bundle has a string. */
+  /** An integer, even if the bundle has a string. */
   readonly version: bigint
   readonly policies: readonly PlanPolicy[]
   readonly policiesById: ReadonlyMap<string, PlanPolicy>
-  /** The policies for requests. */
+  /** The policies that cover requests. */
   readonly routes: RouteIndex<PlanPolicy>
-  /** Those for calls of the rate limit service. */
+  /** The rules that cover calls of the rate limit service. */
   readonly domains: DomainIndex<PlanRule>
   /** Every descriptor key of the bundle, once; rules refer to them by index. */
   readonly keys: readonly DescriptorKey[]
   /** Every counter of the bundle. */
   readonly counters: readonly PlanCounter[]
-  /** Whether a rule needs the body. */
+  /** Whether any rule needs the body. */
   readonly needsBody: boolean
-  /** Whether the cost of a rule is settled at the end of the request. */
+  /** Whether the cost of any rule is settled. */
   readonly hasSettledCosts: boolean
-  /** Whether an enforcing policy has a block. */
+  /** Whether any enforcing policy that covers requests has a block. */
   readonly hasBlocks: boolean
-  /** Whether one of them ends streams under way. */
+  /** Whether any of these blocks ends streams that are already open. */
   readonly cutsStreams: boolean
 }
 
@@ -40,14 +40,14 @@ export interface PlanPolicy {
   readonly isShadow: boolean
   /** The selector's path, or its domain, as written: a metric label with few values. */
   readonly route: string
-  /** As written, to explain why it does not match. */
+  /** The selector as written, to explain why it does not match. */
   readonly selector: Selector
-  /** What it does not cover in spite of its selector's path. */
+  /** Paths that the policy does not cover, although its selector's path would. */
   readonly exceptPaths: PathPrefixes | undefined
   readonly rules: readonly PlanRule[]
   /** The limit keys of all its rules, each once. */
   readonly keyIndexes: readonly number[]
-  /** All its rules limit, and each applies wherever its limit keys have values. */
+  /** Whether every rule has counters, and applies to all requests that have values for its limit keys. */
   readonly isPlain: boolean
   readonly hasBlocks: boolean
   readonly needsBody: boolean
@@ -56,26 +56,26 @@ export interface PlanPolicy {
 export interface PlanRule {
   readonly policy: PlanPolicy
   readonly name: string
-  /** As written. */
+  /** The rule as the bundle has it, or as an override changes it. */
   readonly source: Rule
   readonly limitKeys: readonly string[]
   readonly keyIndexes: readonly number[]
-  /** All must hold for the rule to apply. Undefined where it has no `match`, or `match: else`. */
+  /** Conditions that must all hold for the rule to apply; undefined if it has no `match`, or `match: else`. */
   readonly match: readonly PlanMatch[] | undefined
-  /** It applies where no other rule of its policy with a `match` does. */
+  /** Whether the rule applies only where no other rule of its policy with a `match` does. */
   readonly isElse: boolean
-  /** Undefined unless it rejects all it covers. Such rules have no counters, and neither have those that limit nothing. */
+  /** Set if the rule rejects every request it covers. Such a rule has no counters; neither has one that limits nothing. */
   readonly block: Block | undefined
   readonly counters: readonly PlanCounter[]
-  /** What a request takes from each counter. */
+  /** The cost that a request takes from each counter. */
   readonly cost: Cost
-  /** Whether its cost, or a value of its match or limit keys, is in the body. */
+  /** Whether the rule's cost, or a value of its match or limit keys, is in the body. */
   readonly needsBody: boolean
   /** The settings of a token_bucket_llm rule. */
   readonly llm: LlmSettings | undefined
-  /** Streams that it counts are asked for the provider's count. */
+  /** Whether the proxy asks the provider to report the usage of the streams that this rule counts. */
   readonly asksUsage: boolean
-  /** The rule of the bundle whose limits an override has changed to these; undefined: it is a rule of the bundle. */
+  /** The rule of the bundle that this one is a variant of; undefined if this is the rule of the bundle itself. */
   readonly variantOf: PlanRule | undefined
 }
 
@@ -87,7 +87,7 @@ export interface PlanMatch {
 /** The active bundle, as /readyz and the metrics report it. */
 export interface BundleInfo {
   readonly version: string
-  /** Lower-case hex sha256 of the bytes. */
+  /** SHA-256 of the bundle's bytes, in lower-case hex. */
   readonly hash: string
   readonly updatedAtS: number
 }

@@ -8,8 +8,8 @@ import { tokenBucketLlmLimits } from './algorithms/token-bucket-llm.ts'
 import type { Rule } from './schema/bundle.ts'
 
 /**
- * The limits of a rule, one for each of its counters. If several cannot cover a request, the first is the reason. Calls of the rate limit
- * service (`isInDomain`) know tokens when they are spent: they are charged in any case.
+ * Returns the limits of a rule, one for each of its counters. If several cannot cover a request, the first is the reason. Calls of the rate
+ * limit service (`isInDomain`) report LLM tokens when they have been spent already, so those limits can be overdrawn.
  */
 export function ruleLimits(rule: Rule, isInDomain: boolean): readonly PartLimit[] {
   const limits = algorithmLimits(rule)

@@ -2,7 +2,7 @@ import { parseAddress, subjectText } from '../text/address.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import { isPrefixPattern, Patterns } from './patterns.ts'
 
-/** A condition of a rule. */
+/** A condition on the value of one key. */
 export interface KeyMatch {
   readonly key: DescriptorKey
   readonly patterns: Patterns
@@ -15,12 +15,12 @@ export function compileMatch(match: Readonly<Record<string, string | readonly st
   })
 }
 
-/** A pattern as the key's values are written. */
+/** Returns a pattern in the form in which the key's values are written. */
 function valueForm(key: DescriptorKey, text: string): string {
   return key.kind === 'ip' && key.fact === 'address' && !isPrefixPattern(text) ? addressForm(text)! : text
 }
 
-/** IPv6 addresses are known by their network. */
+/** Returns an address as `ip:address` writes it, with IPv6 grouped to /64; undefined if the text is not an address. */
 export function addressForm(text: string): string | undefined {
   const address = parseAddress(text.replace(/\/64$/, ''))
   return address === undefined || (text.endsWith('/64') && !address.isV6) ? undefined : subjectText(address)
@@ -28,4 +28,9 @@ export function addressForm(text: string): string | undefined {
 
 export function listOf(given: string | readonly string[]): readonly string[] {
   return typeof given === 'string' ? [given] : given
+}
+
+/** Returns a value that an operator gave, in the form in which requests are counted; undefined if no request can have it. `key` is a `DescriptorKey.text`. */
+export function countedForm(key: string, value: string): string | undefined {
+  return key === 'ip:address' ? addressForm(value) : value
 }

@@ -1,8 +1,8 @@
-import type { Period } from '../limiter/calendar.ts'
+import { DAY_MS, type Period } from '../limiter/calendar.ts'
 import { RATE } from './algorithms/rate.ts'
 import type { Rule } from './schema/bundle.ts'
 
-/** A limit in the words of the rate limit service: so many in a unit of time. */
+/** A limit as the rate limit service states it: a number per unit of time. */
 export interface StatedLimit {
   /** A whole number of at least 1. */
   readonly count: number
@@ -11,9 +11,7 @@ export interface StatedLimit {
 
 export type LimitUnit = 'second' | 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year'
 
-const DAY_MS = 86_400_000
-
-/** From the smallest; months and years have their usual length. */
+/** Sorted from the smallest. A month counts as 30 days, and a year as 365. */
 const UNITS: readonly (readonly [unit: LimitUnit, ms: number])[] = [
   ['second', 1000],
   ['minute', 60_000],
@@ -24,7 +22,7 @@ const UNITS: readonly (readonly [unit: LimitUnit, ms: number])[] = [
   ['year', 365 * DAY_MS],
 ]
 
-/** One for each counter of the rule, as the rule writes it where it can be said so. */
+/** Returns one limit for each counter of the rule, in the unit in which the rule is written where that is possible. */
 export function statedLimits(rule: Rule): StatedLimit[] {
   switch (rule.algorithm) {
     case 'token_bucket': {
@@ -62,9 +60,9 @@ function stated(count: number, unit: LimitUnit): StatedLimit {
   return count >= 1 ? { count: Math.floor(count), unit } : inSmallestUnit(count / unitMs(unit))
 }
 
-/** In the smallest unit that gives at least 1. */
+/** Converts a rate to the smallest unit in which it is at least 1. */
 function inSmallestUnit(perMs: number): StatedLimit {
-  // The product may round down a whole number.
+  // Floating-point rounding may put the product just below a whole number.
   for (const [unit, ms] of UNITS) if (perMs * ms >= 1 - 1e-9) return { count: Math.floor(perMs * ms + 1e-9), unit }
   return { count: 1, unit: 'year' }
 }

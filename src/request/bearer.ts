@@ -2,24 +2,24 @@ import { type FieldValue, REPEATED } from './view.ts'
 
 const PREFIX = 'bearer '
 
-/** White space to some backends. Of the characters below a space, only tabs occur in field values. */
+/** Characters that some backends take for white space. Of the control characters below a space, only tabs occur in field values. */
 const SPACES = [' ', '\t', '\x85', '\xa0']
 const WHITE_SPACE = /[\s\x85]+/
 
 /**
- * The token of `Bearer <token>`, the scheme in any case, without white space around the token (RFC 9110 11.4, RFC 6750 2.1).
- * Undefined for other schemes and without a token. Of several words after the scheme, backends read different ones as the
- * token, so they count as a repeated token. Of a JWT, all spellings that backends take for the same token are one.
+ * Returns the token of `Bearer <token>`, the scheme in any case, without white space around the token (RFC 9110 11.4, RFC 6750 2.1).
+ * Returns undefined for other schemes and without a token. Several words after the scheme count as a repeated token, because backends
+ * differ in which of them they read. A JWT is returned in one spelling, whichever of those that backends accept for it was sent.
  */
 export function bearerToken(authorization: FieldValue): FieldValue {
   const token = sentToken(authorization)
   return typeof token === 'string' ? asOneSpelling(token) : token
 }
 
-/** The same token as it was sent. Claims are read from it: no spelling of the signature changes them. */
+/** Returns the bearer token as it was sent. Claims are read from it, since no spelling of the signature changes them. */
 export function sentToken(authorization: FieldValue): FieldValue {
   if (typeof authorization !== 'string') return authorization
-  // The usual spelling: a native search for a few characters is much cheaper than a regular expression.
+  // In the usual spelling, a native search for a few characters is much cheaper than a regular expression.
   if (authorization.slice(0, PREFIX.length).toLowerCase() === PREFIX && !hasSpace(authorization, PREFIX.length))
     return authorization.slice(PREFIX.length) || undefined
   const words = authorization.split(WHITE_SPACE).filter((word) => word !== '')
@@ -27,23 +27,23 @@ export function sentToken(authorization: FieldValue): FieldValue {
   return words.length > 2 ? REPEATED : words[1]
 }
 
-/** How the first part of every JWT begins in base64url: with a brace, and a quotation mark or white space. */
+/** The first part of every JWT begins with a brace and a quotation mark or white space, which looks like this in base64url. */
 const JWT_START = /^e(?:y[ABIJ]|w[klop01])/
-/** The shortest signature, of 16 bytes; a shorter part may be a word of somebody's own format. */
+/** The length of the shortest signature, of 16 bytes, in base64url. A shorter part may be a word of some other token format. */
 const MIN_SIGNATURE = 22
 const BASE64URL = /^[\w-]+$/
 
 /**
- * A JWT's signature is compared by its bytes, and those have several spellings: the last character has bits to spare, and there may be `=`
- * behind it or `+/` in place of `-_`. What comes before it is signed as it is spelled. The same holds for all parts but the first of an
- * encrypted one. A backend that skips other characters would take any number of them: such a token counts as repeated.
+ * Brings a JWT to one spelling. Backends compare the bytes of its signature, which have several spellings: the last character has spare bits,
+ * `=` may follow it, and `+/` may replace `-_`. The parts before the signature are signed as they are spelled. In an encrypted JWT, all
+ * parts but the first have several spellings. Some backends skip any number of other characters, so a token that has one counts as repeated.
  */
 function asOneSpelling(token: string): FieldValue {
   if (!JWT_START.test(token)) return token
   const first = token.indexOf('.')
   const second = first < 0 ? -1 : token.indexOf('.', first + 1)
   if (second < 0) return token
-  // Nearly all are spelled in the one way already: they are neither taken apart nor copied.
+  // Nearly all tokens have this spelling already, and are neither split nor copied.
   if (token.indexOf('.', second + 1) < 0 && isUsual(token.slice(second + 1))) return token
   const parts = token.split('.', 6)
   const from = parts.length === 3 ? 2 : parts.length === 5 ? 1 : parts.length
@@ -57,14 +57,14 @@ function asOneSpelling(token: string): FieldValue {
           .replace(/={1,2}$/, '')
           .replaceAll('+', '-')
           .replaceAll('/', '_')
-    // A single character more stands for no byte, and some libraries skip it.
+    // A single left-over character stands for no byte, and some libraries skip it.
     if (!BASE64URL.test(plain) || plain.length % 4 === 1) return REPEATED
     parts[i] = withoutSpareBits(plain)
   }
   return parts.join('.')
 }
 
-/** The decoder takes both alphabets and skips other characters, which shows in the length. It is much cheaper than a regular expression. */
+/** Uses the decoder, which is much cheaper than a regular expression. It accepts both alphabets and skips other characters, which shows in the length. */
 function isUsual(signature: string): boolean {
   const { length } = signature
   if (length < MIN_SIGNATURE || length % 4 === 1) return false
@@ -75,7 +75,7 @@ function isUsual(signature: string): boolean {
 const OTHER_SPELLINGS = ['+', '/', '=']
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** Of the last of two characters that stand for a byte four bits are ignored, of the last of three that stand for two bytes two. */
+/** Clears the bits of the last character that decoders ignore: four if two characters stand for one byte, two if three stand for two bytes. */
 function withoutSpareBits(text: string): string {
   const spare = text.length % 4 === 2 ? 0b1111 : text.length % 4 === 3 ? 0b11 : 0
   const digit = DIGITS.indexOf(text.at(-1)!)
@@ -87,13 +87,13 @@ function hasSpace(text: string, from: number): boolean {
   return false
 }
 
-/** A token's claims. Nothing is verified: the gateway has done that. */
+/** A token's claims. They are not verified here, because the gateway has done that. */
 export type Claims = Readonly<Record<string, unknown>>
 
-// A longer text is not a token. Header limits allow somewhat more, and decoding it would be wasted.
+// A longer text is not a token. Header limits allow somewhat more, but decoding it would be wasted work.
 const MAX_TOKEN_CHARACTERS = 32_768
 
-/** Reads the payload of a bearer token; undefined where it is unreadable. */
+/** Reads the payload of a bearer token; returns undefined if it is unreadable. */
 export function readClaims(token: string): Claims | undefined {
   const payload = payloadOf(token)
   if (payload === undefined) return undefined
@@ -105,7 +105,7 @@ export function readClaims(token: string): Claims | undefined {
   }
 }
 
-/** A claim as text. A dotted name reaches into objects when no claim has that very name. */
+/** Returns a claim as text. A dotted name reaches into objects if no claim has exactly that name. */
 export function claimText(claims: Claims, name: string, segments: readonly string[]): string | undefined {
   if (Object.hasOwn(claims, name)) return scalarText(claims[name])
   if (segments.length < 2) return undefined
@@ -117,7 +117,7 @@ export function claimText(claims: Claims, name: string, segments: readonly strin
   return scalarText(value)
 }
 
-/** The second of two or three parts, decoded. The other parts are not read. */
+/** Decodes the second of two or three parts. The other parts are not read. */
 function payloadOf(token: string): string | undefined {
   if (token.length > MAX_TOKEN_CHARACTERS) return undefined
   const start = token.indexOf('.') + 1
@@ -126,7 +126,7 @@ function payloadOf(token: string): string | undefined {
   return decodeBase64(token.slice(start, dot < 0 ? undefined : dot))
 }
 
-/** Both alphabets, padded or not. The decoder skips invalid characters, which shows in the length. */
+/** Accepts both alphabets, padded or not. The decoder skips invalid characters, which shows in the length. */
 function decodeBase64(text: string): string | undefined {
   const end = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
   if (end % 4 === 1) return undefined // no number of bytes has this length
@@ -138,7 +138,7 @@ function decodeBase64(text: string): string | undefined {
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const LONG_INTEGER = /^-?\d{16,}$/
 
-/** Integers that a double cannot hold become strings, or neighbouring ids would share a bucket. */
+/** Turns integers that a double cannot hold into strings; otherwise neighbouring ids would share a bucket. */
 function keepLongNumbers(json: string): string {
   if (!/\d{16}/.test(json)) return json
   return json.replace(STRING_OR_NUMBER, (token) =>

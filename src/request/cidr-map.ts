@@ -5,11 +5,11 @@ export interface NetworkLookup<Value> {
   lookup(address: Address): Value | undefined
 }
 
-/** Half a million unrelated IPv6 addresses. A file of 256 MiB could hold ten times as many. */
+/** Enough for half a million unrelated IPv6 addresses. A file of 256 MiB could hold ten times as many. */
 const MAX_NODES_BYTES = 1024 ** 3
 
 /**
- * Networks and their values; the most specific one wins. A binary trie over the address bits, in one typed
+ * Maps networks to values; the most specific network wins. It is a binary trie over the address bits, in one typed
  * array: a lookup takes at most 32 (IPv6: 128) steps and allocates nothing.
  */
 export class CidrMap<Value> implements NetworkLookup<Value> {
@@ -23,7 +23,7 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
     this.#maxBytes = maxBytes
   }
 
-  /** Adds `10.0.0.0/8`, `fc00::/7` or a single address. Returns false for anything else. Throws where there are too many. */
+  /** Adds `10.0.0.0/8`, `fc00::/7` or a single address. Returns false for anything else. Throws if the networks take too much memory. */
   add(cidr: string, value: Value): boolean {
     const network = parseCidr(cidr)
     if (network === undefined) return false
@@ -68,8 +68,8 @@ export class CidrMap<Value> implements NetworkLookup<Value> {
 }
 
 /**
- * Node n is three numbers: its 0-child, its 1-child (0 = none) and its value's position (0 = none). Returns the position of the
- * most specific network's value.
+ * Returns the position of the most specific network's value. Node n is three numbers: its 0-child, its 1-child (0 = none) and its
+ * value's position (0 = none).
  */
 function findPosition(nodes: Int32Array, address: Address): number {
   let node = rootOf(address)
@@ -88,7 +88,7 @@ interface Network {
   readonly prefixBits: number
 }
 
-/** The longest valid one has about 50; splitting a line of a hundred million would exhaust memory. */
+/** The longest valid CIDR has about 50 characters; splitting a line of a hundred million would exhaust memory. */
 const MAX_CIDR_CHARACTERS = 64
 
 function parseCidr(text: string): Network | undefined {
@@ -122,15 +122,15 @@ function bitAt(address: Address, index: number): number {
 
 /** A map of networks in shared memory. */
 export interface SharedNetworks {
-  /** As `findPosition` reads them. */
+  /** The nodes as `findPosition` reads them. */
   readonly nodes: SharedArrayBuffer
-  /** The end of each value's text, by position, as 32-bit numbers; then the texts, one after the other, in UTF-8. */
+  /** The end of each value's text as a 32-bit number, by position, and then the texts themselves in UTF-8, one after the other. */
   readonly texts: SharedArrayBuffer
 }
 
 const WORD_BYTES = 4
 
-/** In small steps. */
+/** Copies a map to shared memory: its texts in small steps, its nodes in one. */
 export function* shareNetworks(map: CidrMap<string>): Generator<void, SharedNetworks> {
   const { nodes, values } = map.parts
   const shared = { nodes: new SharedArrayBuffer(nodes.byteLength), texts: yield* shareTexts(values) }
@@ -160,7 +160,7 @@ function* shareTexts(values: readonly (string | undefined)[]): Generator<void, S
   return buffer
 }
 
-/** Read only: one thread has built it for all. */
+/** A read-only map, which one thread has built for all. */
 export class SharedCidrMap implements NetworkLookup<string> {
   readonly #nodes: Int32Array
   readonly #texts: SharedArrayBuffer
@@ -179,7 +179,7 @@ export class SharedCidrMap implements NetworkLookup<string> {
 
   #decode(position: number): string {
     const ends = new Uint32Array(this.#texts, 0, position + 1)
-    // A copy, because a TextDecoder does not accept shared memory.
+    // The bytes are copied, because a TextDecoder does not accept shared memory.
     const bytes = new Uint8Array(this.#texts).slice(ends[position - 1], ends[position])
     const value = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
     this.#values.set(position, value)

@@ -6,7 +6,7 @@ import { cookieValue, pathSegment, queryValue } from './encoded-values.ts'
 import { type IpFacts, readTorOverride } from './ip-facts.ts'
 import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
-/** Data that descriptors are read with. */
+/** Data that is needed to read descriptors. */
 export interface Identification {
   readonly trustedProxies: TrustedProxies
   readonly ipFacts: IpFacts
@@ -16,23 +16,23 @@ export function defaultIdentification(): Identification {
   return { trustedProxies: new TrustedProxies(), ipFacts: {} }
 }
 
-/** Stands for a value in a body that was not read: nobody knows yet whether there is one. */
+/** Stands for a value in a body that was not read, so it is not known yet whether there is one. */
 export const UNDECIDED = Symbol('undecided')
 
-/** Stands for a value in a body that is not JSON: to some backends there may be one. Limits do without it, and matches refuse to guess. */
+/** Stands for a value in a body that is not JSON, where a lenient backend may find one. Limits treat it as missing, and matches refuse to guess. */
 export const UNREADABLE = Symbol('unreadable')
 
 export type DescriptorValue = FieldValue | typeof UNDECIDED | typeof UNREADABLE
 
-/** What else is known of the request. */
+/** Facts about the request that are not in its view. */
 export interface RequestParts {
-  /** Normalised. */
+  /** The normalised path. */
   readonly path: string
   /** The model that the body names. */
   readonly model: DescriptorValue
 }
 
-// Not read yet; read; missing, and reported.
+// A value is unread, read, or known to be missing and reported as such.
 const UNREAD = 0
 const READ = 1
 const MISSED = 2
@@ -48,7 +48,7 @@ export class Descriptors {
   #keys: readonly DescriptorKey[] = NO_KEYS
   #values: DescriptorValue[] = []
   #states = new Uint8Array(0)
-  /** The first `#readCount` are the keys that were read. */
+  /** The indexes of the keys that were read. Only the first `#readCount` entries are valid. */
   readonly #read: number[] = []
   #readCount = 0
   view: RequestView | undefined
@@ -57,7 +57,7 @@ export class Descriptors {
   #address: Address | undefined
   #hasAddress = false
 
-  /** `parts` are those of the request that `begin` was last called for. */
+  /** `parts` always belongs to the request that `begin` was last called for. */
   constructor(identification: Identification, parts: RequestParts) {
     this.#identification = identification
     this.#parts = parts
@@ -72,7 +72,7 @@ export class Descriptors {
     this.view = view
   }
 
-  /** Drops the request and all that was read of it. */
+  /** Drops the request and everything that was read of it. */
   end(): void {
     const values = this.#values
     const states = this.#states
@@ -89,11 +89,11 @@ export class Descriptors {
     this.#hasAddress = false
   }
 
-  /** The value of the key at `index`; an empty one counts as missing. */
+  /** Returns the value of the key at `index`; an empty value counts as missing. */
   get(index: number): DescriptorValue {
     if (this.#states[index] !== UNREAD) return this.#values[index]
     const key = this.#keys[index]!
-    // The common case, without a call.
+    // A header is the common case, and is read without the call of `#find`.
     const value = (key.kind === 'header' ? this.view!.header(key.name) : this.#find(key)) || undefined
     this.#read[this.#readCount++] = index
     this.#values[index] = value
@@ -108,7 +108,7 @@ export class Descriptors {
     return isFirst
   }
 
-  /** A further step on the same request: missing keys are reported again, and its body may have been read since. */
+  /** Begins a further step on the same request: missing keys are reported again, and the body may have been read since. */
   restart(): void {
     let kept = 0
     for (let i = 0; i < this.#readCount; i++) {

@@ -1,12 +1,12 @@
 import { type FieldValue, REPEATED } from './view.ts'
 
-/** Beside semicolons, of some parsers. */
+/** Separators at which some parsers split a Cookie field, besides semicolons. */
 const SPLIT_BY_SOME = /[\s\x85,]+/
 
 /**
- * A cookie's value in a Cookie field whose lines are joined (RFC 6265 4.2), without white space and quotes around it. Many backends decode escapes in
- * names and values, so they are decoded: another spelling must not be another caller. REPEATED where the name comes more than once, or where
- * backends differ: some split at white space and commas too, and some decode `\162` between quotes.
+ * Returns a cookie's value from a Cookie field whose lines are joined (RFC 6265 4.2), without white space and quotes around it. Escapes in
+ * names and values are decoded, as in many backends: another spelling must not be another caller. Returns REPEATED if the name occurs more
+ * than once, or if backends differ: some split at white space and commas too, and some decode `\162` between quotes.
  */
 export function cookieValue(field: string | undefined, name: string): FieldValue {
   if (field === undefined) return undefined
@@ -32,7 +32,7 @@ function isNamed(spelled: string, name: string): boolean {
   return spelled === name || (spelled.includes('%') && percentDecoded(spelled) === name)
 }
 
-/** Whether a backend that splits at more than semicolons finds the name behind the start of this part. */
+/** Whether a backend that splits at more than semicolons finds the name further inside this part. */
 function hasNameWithin(pair: string, name: string): boolean {
   if (!pair.includes(name) && !pair.includes('%')) return false
   const text = trimmed(pair)
@@ -41,7 +41,7 @@ function hasNameWithin(pair: string, name: string): boolean {
   return words.some((word, i) => {
     if (i === 0) return false
     const equals = word.indexOf('=')
-    // Some allow white space before the sign.
+    // Some backends allow white space before the equals sign.
     if (equals < 0) return words[i + 1]?.startsWith('=') === true && isNamed(word, name)
     return isNamed(word.slice(0, equals), name)
   })
@@ -51,7 +51,7 @@ function unquoted(text: string): string {
   return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text
 }
 
-/** Without what is white space to any common backend. */
+/** Trims everything that any common backend takes for white space. */
 function trimmed(text: string): string {
   let from = 0
   let to = text.length
@@ -65,8 +65,8 @@ function isSpace(code: number): boolean {
 }
 
 /**
- * A parameter of a request target's query, as forms encode it: pairs are separated by `&`, escapes are decoded, and `+` is a space.
- * `nameBytes` and the target have one character per byte. Takes time linear in the length of the target.
+ * Returns a parameter of a request target's query, as forms encode it: pairs are separated by `&`, escapes are decoded, and `+` is a space.
+ * `nameBytes` and the target are latin1 strings. Takes time linear in the length of the target.
  */
 export function queryValue(target: string, nameBytes: string): FieldValue {
   const start = target.indexOf('?') + 1
@@ -74,12 +74,12 @@ export function queryValue(target: string, nameBytes: string): FieldValue {
   const value = findParameter(target, start, target.length, nameBytes)
   const fragment = target.indexOf('#')
   if (fragment < 0) return value
-  // RFC 9112 3.2 allows no fragment. Some readers drop it, others take the `#` as text: if that makes a difference, nobody knows the value.
+  // RFC 9112 3.2 allows no fragment. Some readers drop it, others take the `#` as text: if that makes a difference, the value is ambiguous.
   const beforeFragment = findParameter(target, start, fragment, nameBytes)
   return value === beforeFragment ? value : REPEATED
 }
 
-/** REPEATED where the name comes more than once, however it is spelled. */
+/** Returns REPEATED if the name occurs more than once, however it is spelled. */
 function findParameter(target: string, from: number, to: number, nameBytes: string): FieldValue {
   let value: string | undefined
   for (let at = from; at < to; ) {
@@ -97,7 +97,7 @@ function findParameter(target: string, from: number, to: number, nameBytes: stri
 }
 
 function isNamedInBytes(spelled: string, nameBytes: string): boolean {
-  // An escape is longer than what it stands for.
+  // An escape is longer than the byte that it stands for, so a shorter text cannot match.
   return spelled.length >= nameBytes.length && unescapedBytes(withSpaces(spelled)) === nameBytes
 }
 
@@ -106,25 +106,25 @@ function withSpaces(text: string): string {
 }
 
 /**
- * Percent-encoding (RFC 3986 2.1), as backends decode it. The input has one character per byte. What is not an escape stays as it is, and
+ * Decodes percent-encoding (RFC 3986 2.1) as backends do. The input is a latin1 string. Text that is not an escape stays as it is, and
  * invalid UTF-8 becomes U+FFFD, so every text has a value, and all spellings of a value give the same one.
  */
 function percentDecoded(text: string): string {
   return utf8Text(unescapedBytes(text))
 }
 
-/** The bytes that a text stands for, one character each. */
+/** Returns the bytes that a text stands for, as a latin1 string. */
 function unescapedBytes(text: string): string {
   if (!text.includes('%')) return text
   return text.replace(/%([0-9a-fA-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-/** A text with characters beyond Latin-1, as a caller of the library may pass it, is decoded already. */
+/** A text with characters beyond latin1, as a caller of the library may pass it, is decoded already. */
 function utf8Text(bytes: string): string {
   return /[\x80-\xff]/.test(bytes) && !/[^\0-\xff]/.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
 }
 
-/** The n-th segment of a normalised path, from 1; undefined where it has fewer. A path that ends in a slash has an empty last one. */
+/** Returns the n-th segment of a normalised path, from 1; undefined if it has fewer. A path that ends in a slash has an empty last segment. */
 export function pathSegment(path: string, n: number): string | undefined {
   let from = 1
   for (let i = 1; i < n; i++) {

@@ -5,29 +5,29 @@ import { CidrMap, type NetworkLookup } from './cidr-map.ts'
 export interface IpFacts {
   countryOf?: (address: Address) => string | undefined
   types?: NetworkLookup<string>
-  /** Every address in it is an exit. */
+  /** Every address with a value, whatever the value, is an exit. */
   torExits?: NetworkLookup<unknown>
 }
 
 export interface ReadList<Value> {
   readonly map: CidrMap<Value>
   readonly entryCount: number
-  /** The numbers of the lines that could not be read; the first thousand of them. */
+  /** Numbers of the lines that could not be read, at most the first thousand. */
   readonly badLines: readonly number[]
   readonly badLineCount: number
 }
 
-/** `CIDR,type` lines; `#` starts a comment. */
+/** Reads lines of the form `CIDR,type`; `#` starts a comment. */
 export function readTypeList(text: string): ReadList<string> {
   return wholeOf(typeListSteps(text.split('\n')))
 }
 
-/** One exit address (or CIDR) per line; `#` starts a comment. */
+/** Reads one exit address or CIDR per line; `#` starts a comment. */
 export function readTorExits(text: string): ReadList<true> {
   return wholeOf(torExitSteps(text.split('\n'), true))
 }
 
-/** One step per line, for callers that must not block for a whole list. */
+/** Takes one step per line, for callers that must not block for a whole list. */
 export function typeListSteps(lines: Iterable<string>): Generator<void, ReadList<string>> {
   return listSteps(lines, (line, map: CidrMap<string>) => {
     const comma = line.indexOf(',')
@@ -40,7 +40,7 @@ export function torExitSteps<Value>(lines: Iterable<string>, value: Value): Gene
   return listSteps(lines, (line, map: CidrMap<Value>) => map.add(line, value))
 }
 
-/** `X-Tor-Exit` as the specification lists its values. */
+/** Reads the values of `X-Tor-Exit` that the specification lists; returns undefined for any other. */
 export function readTorOverride(header: string | undefined): boolean | undefined {
   switch (header?.trim().toLowerCase()) {
     case '1':

@@ -5,30 +5,30 @@ export const REPEATED = Symbol('repeated')
 
 export type FieldValue = string | undefined | typeof REPEATED
 
-/** Fields whose lines are joined, and the separator (RFC 9110 5.3, RFC 9113 8.2.3). */
+/** Fields whose lines are joined, with their separators (RFC 9110 5.3, RFC 9113 8.2.3). */
 const SEPARATORS: ReadonlyMap<string, string> = new Map([
   ['x-forwarded-for', ', '],
   ['cookie', '; '],
 ])
 
-/** The value of a field after another line. `name` is in lower case. */
+/** Returns the value of a field after one more line. `name` is in lower case. */
 export function withNextLine(name: string, earlier: string, line: string): string | typeof REPEATED {
   const separator = SEPARATORS.get(name)
   return separator === undefined ? REPEATED : `${earlier}${separator}${line}`
 }
 
-/** All that the engine sees of a request, whatever protocol it arrived by. */
+/** Everything that the engine sees of a request, whatever protocol it arrived by. */
 export interface RequestView {
   readonly method: string
   /** The target as received: path and query, or an absolute URI. */
   readonly uri: string
-  /** Empty where the request names no host. */
+  /** Empty if the request names no host. */
   readonly host: string
-  /** A field's value by its lower-case name. Only the lines of X-Forwarded-For and Cookie are joined. */
+  /** Returns a field's value by its lower-case name. Only the lines of X-Forwarded-For and Cookie are joined. */
   header(name: string): FieldValue
-  /** The address that the gateway's connection comes from: the last hop behind X-Forwarded-For. Undefined where a door does not learn it. */
+  /** The address that connected to the gateway, which is the last hop after those in X-Forwarded-For; undefined if the door does not know it. */
   readonly peer?: string | undefined
-  /** A text that the gateway's configuration sends along, by its name. */
+  /** Returns a text that the gateway sends along from its configuration, by its name. */
   context?(name: string): FieldValue
 }
 
@@ -37,7 +37,7 @@ export interface PlainRequest {
   readonly method: string
   readonly uri: string
   readonly host?: string
-  /** Names in any case. */
+  /** Names may be in any case. */
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 

@@ -1,17 +1,17 @@
 import { Access, AdminToken } from '../admin/api/access.ts'
-import { activityEndpoint, type TopParts, topEndpoint } from '../admin/api/activity-endpoints.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
-import { callersEndpoint } from '../admin/api/callers/callers-endpoint.ts'
-import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/api/counters-endpoints.ts'
-import { eventsEndpoint } from '../admin/api/events-endpoint.ts'
-import { explainEndpoint } from '../admin/api/explain-endpoint.ts'
-import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/api/instance-endpoints.ts'
-import { overrideEndpoints } from '../admin/api/override-endpoints.ts'
-import { type PoliciesParts, policiesEndpoint } from '../admin/api/policies-endpoint.ts'
-import { sessionEndpoints } from '../admin/api/session-endpoints.ts'
-import { usageEndpoint } from '../admin/api/usage-endpoint.ts'
+import { activityEndpoint, type TopParts, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
+import { callersEndpoint } from '../admin/endpoints/callers-endpoint.ts'
+import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
+import { eventsEndpoint } from '../admin/endpoints/events-endpoint.ts'
+import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
+import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/endpoints/instance-endpoints.ts'
+import { overrideEndpoints } from '../admin/endpoints/override-endpoints.ts'
+import { type PoliciesParts, policiesEndpoint } from '../admin/endpoints/policies-endpoint.ts'
+import { sessionEndpoints } from '../admin/endpoints/session-endpoints.ts'
+import { usageEndpoint } from '../admin/endpoints/usage-endpoint.ts'
 import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { CounterName, Inspection } from '../engine/questions/inspection.ts'
@@ -99,7 +99,7 @@ function* readListed(texts: readonly string[]): Generator<ListedOverride> {
 }
 
 /** Resets counters for an operator. If the outcome is unknown, returns why; if Redis did not do it, rejects with an ApiError. */
-export async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
+async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
   try {
     return await engine.reset(name)
   } catch (error) {

@@ -1,4 +1,4 @@
-import { overrideJson } from '../admin/api/override-json.ts'
+import { overrideJson } from '../admin/endpoints/override-json.ts'
 import { activityCalls } from '../control/activity/activity-control.ts'
 import type { ControlHandlers, FleetNews } from '../control/control-calls.ts'
 import type { FleetControl } from '../control/fleet-control.ts'

@@ -1,4 +1,4 @@
-/** An IP address as numbers: four 32-bit words, most significant first; IPv4 uses the first alone. */
+/** An IP address as four 32-bit words, most significant first; IPv4 uses only the first. */
 export interface Address {
   readonly isV6: boolean
   readonly words: readonly [number, number, number, number]
@@ -72,7 +72,7 @@ function parseV6(text: string): Address | undefined {
   if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined
   const groups = [...head, ...new Array<number>(missing).fill(0), ...tail]
   const word = (i: number): number => (groups[i]! << 16) | groups[i + 1]!
-  // ::ffff:a.b.c.d (RFC 4291 2.5.5.2)
+  // RFC 4291 2.5.5.2: ::ffff:a.b.c.d is an IPv4 address.
   if (word(0) === 0 && word(2) === 0 && word(4) === 0xffff) return { isV6: false, words: [word(6), 0, 0, 0] }
   return { isV6: true, words: [word(0), word(2), word(4), word(6)] }
 }

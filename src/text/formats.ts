@@ -4,7 +4,7 @@ export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 // RFC 3339 5.6
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** NaN for anything else: Date alone accepts far more, reads it in the machine's zone, and turns 31 February into 3 March. */
+/** Returns NaN for any other text: Date alone accepts far more, reads it in the machine's time zone, and turns 31 February into 3 March. */
 export function dateTimeMs(text: string): number {
   const [, year, month, day] = DATE_TIME.exec(text) ?? []
   if (day === undefined || Number(day) < 1 || Number(day) > new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate())
@@ -13,18 +13,18 @@ export function dateTimeMs(text: string): number {
 }
 
 /**
- * What a terminal would obey or hide: control characters, and marks that turn the direction of text. U+0080 to U+009F are
- * control characters too: U+009B alone begins an escape sequence.
+ * Characters that a terminal would obey or hide: control characters, and marks that change the direction of text. U+0080 to
+ * U+009F are control characters too: U+009B alone begins an escape sequence.
  */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\p{Surrogate}/gu
 
-/** A text of somebody else's, safe to print on a line: what is not printable is shown as its code point. */
+/** Makes an untrusted text safe to print on one line: characters that are not printable are shown as their code points. */
 export function printableText(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }
 
-/** JSON text with the same meaning that is safe to print. Below U+0020 it has white space between values alone. */
+/** Makes JSON text safe to print without changing its meaning. Below U+0020, JSON has only white space between values, which stays. */
 export function printableJson(json: string): string {
   return json.replace(UNPRINTABLE, (character) => {
     if (character < ' ') return character
@@ -32,7 +32,7 @@ export function printableJson(json: string): string {
   })
 }
 
-/** A text in quotation marks, as messages have the texts of others. */
+/** Returns an untrusted text in quotation marks, safe to print in a message. */
 export function quoted(text: string): string {
   return printableJson(JSON.stringify(text))
 }

@@ -4,7 +4,7 @@ import { show } from './problem.ts'
 /** The parsed value, or why the text cannot be parsed. */
 export type Read = { readonly value: unknown } | { readonly syntax: string }
 
-/** Finding the place of a mistake parses the text about twenty times: in longer ones it is not looked for. */
+/** Locating a syntax error parses the text about twenty times, so errors in longer texts are not located. */
 const MAX_LOCATED_CHARACTERS = 2_000_000
 
 export function readJson(text: string, maxLocated = MAX_LOCATED_CHARACTERS): Read {
@@ -20,7 +20,7 @@ export function readJson(text: string, maxLocated = MAX_LOCATED_CHARACTERS): Rea
   return { syntax: `${show(repeated.name)} occurs twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
 }
 
-/** V8 does not always report the position: it is the first character that cannot follow the text before it. */
+/** Finds the first character that cannot follow the text before it, because V8 does not always report its position. */
 function describeJsonError(text: string): string {
   let good = 0
   let bad = text.length
@@ -49,14 +49,14 @@ function lineAndColumn(text: string, offset: number): string {
   return `line ${before.length}, column ${before.at(-1)!.length + 1}`
 }
 
-/** Deeper than anything that a request has to say. */
+/** Deeper than any request needs to be. */
 const MAX_LEVELS = 16
-/** In longer texts the place of a mistake is not looked for: that parses them many times. */
+/** Syntax errors in longer texts are not located, because that parses the text many times. */
 const MAX_LOCATED_IN_REQUEST = 2048
 
-/** Reads JSON that came in a request, on a thread that serves others meanwhile: one of 64 KiB takes a few milliseconds at most, however it is made. */
+/** Reads JSON from a request, on a thread that also serves others: 64 KiB take a few milliseconds at most, whatever they contain. */
 export function readRequestJson(text: string): Read {
-  // Before it is parsed: thousands of levels take long.
+  // The depth is checked first, because thousands of levels take long to parse.
   return isDeep(text) ? { syntax: `it has more than ${MAX_LEVELS} levels of lists and objects` } : readJson(text, MAX_LOCATED_IN_REQUEST)
 }
 
@@ -76,11 +76,11 @@ function isDeep(text: string): boolean {
 /** A name that occurs twice in one object. */
 export interface RepeatedName {
   readonly name: string
-  /** Where in the text its second occurrence is. */
+  /** Offset of its second occurrence in the text. */
   readonly offset: number
 }
 
-/** The first name that occurs twice in one object. `JSON.parse` silently keeps the last one. The text must be valid JSON. */
+/** Finds the first name that occurs twice in one object, of which `JSON.parse` silently keeps the last. The text must be valid JSON. */
 export function findRepeatedName(json: string): RepeatedName | undefined {
   /** The names of each open object; undefined for lists. */
   const open: (Set<string> | undefined)[] = []

@@ -1,6 +1,6 @@
 /**
  * Paths are compared in normalised form, so that `//api`, `/%61pi` and `/x/../api` cannot bypass a limit on
- * `/api`. The input is a request target with one character per byte, as Node's HTTP server returns it.
+ * `/api`. The input is a request target as a latin1 string, as Node's HTTP server returns it.
  */
 export function normalizePath(target: string): string {
   const end = plainEnd(target)
@@ -8,7 +8,7 @@ export function normalizePath(target: string): string {
   return end === target.length ? target : target.slice(0, end)
 }
 
-/** As servers spell it that decode once or more often, or take `\` or `;` for the end of a segment. */
+/** Matches two dots as servers may decode them, once or more often. Whatever follows counts, since some servers end a segment at `\` or `;`. */
 const TWO_DOTS = /(?:\.|%(?:25)*2e){2}/i
 
 /**
@@ -22,16 +22,16 @@ export function isAmbiguousPath(target: string): boolean {
   return TWO_DOTS.test(end < 0 ? target : target.slice(0, end))
 }
 
-/** More than any server decodes. */
+/** How often a path is decoded at most, which is more than any server does. */
 const MAX_DECODINGS = 5
-/** `.` and `/` in forms that UTF-8 forbids, and some servers read. */
+/** Overlong forms of `.` and `/`, which UTF-8 forbids and some servers accept. */
 const OVERLONG = /(?:\xc0|\xe0\x80)([\xae\xaf])/g
 const CLIMBING = /(?:^|[/\\])\.\./
 
-/** Whether some backend may take a target's path for one outside of the folder that it is appended to, however often it decodes the path. */
+/** Whether a backend may resolve a target's path to one outside of the base path that it is appended to, however often it decodes the path. */
 export function mayClimb(target: string): boolean {
   if (!target.includes('.') && !target.includes('%')) return false
-  // To some, a `#` is a part of the path.
+  // Some backends take a `#` for a part of the path.
   let path = target.split('?', 1)[0]!
   for (let i = 0; i < MAX_DECODINGS; i++) {
     const decoded = path.replace(/%(?:u00)?([0-9a-f]{2})/gi, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
@@ -42,14 +42,14 @@ export function mayClimb(target: string): boolean {
   return true
 }
 
-/** Percent-encodes what is not ASCII, as UTF-8. */
+/** Percent-encodes characters that are not ASCII, as UTF-8. */
 export function encodePathText(text: string): string {
   return text.replace(/[^\0-\x7f]+/g, (run) => encodeURIComponent(run.toWellFormed()))
 }
 
 const SLASH = 0x2f
 
-/** Where the path ends if it is normalised already, as most are; else -1. */
+/** Returns where the path ends if it is normalised already, as most are; otherwise -1. */
 function plainEnd(target: string): number {
   if (target.charCodeAt(0) !== SLASH) return -1
   let isSegmentStart = false

@@ -1,15 +1,15 @@
 import { printableText, quoted } from './formats.ts'
 
-/** An error or a warning about one place of a bundle. */
+/** An error or a warning about one part of a bundle. */
 export interface Problem {
-  /** Such as `policies[2].spec.rules[0].name`; empty for the whole bundle. */
+  /** A path such as `policies[2].spec.rules[0].name`; empty for the whole bundle. */
   readonly path: string
   readonly message: string
 }
 
 export type Path = readonly PropertyKey[]
 
-/** On one line, whatever somebody has put into a bundle. */
+/** Formats a problem on one line, whatever the bundle contains. */
 export function formatProblem(problem: Problem): string {
   return printableText(problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`)
 }
@@ -26,7 +26,7 @@ export function formatPath(path: Path): string {
 
 const SHOWN_CHARACTERS = 60
 
-/** A value as a message quotes it, however long it is. */
+/** Returns a value as a message quotes it, shortened if it is long. */
 export function show(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -36,7 +36,7 @@ export function show(value: unknown): string {
 }
 
 /*
- * Data that may be invalid: whatever is not there, or is not what it should be, reads as nothing.
+ * These functions read data that may be invalid: a member that is missing, or has the wrong type, reads as undefined or as an empty list.
  */
 
 export function field(data: unknown, name: string): unknown {

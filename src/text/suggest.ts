@@ -1,12 +1,12 @@
 /**
- * The known word that `word` looks like a misspelling of, if there is one. Never one with another meaning: not if a whole word differs
- * (`tokens_per_month`, `min_…` for `max_…`), nor if something was added before or after it (`notHosts`).
+ * Returns the known word that `word` looks like a misspelling of, if there is one. Never returns a word with another meaning: not if a whole
+ * part differs (`tokens_per_month`, `min_…` for `max_…`), nor if something was added before or after it (`notHosts`).
  */
 export function closest(word: string, known: Iterable<string>): string | undefined {
   return new KnownWords(known).closest(word)
 }
 
-/** Words to look in more than once. */
+/** A list of known words that is searched more than once. */
 export class KnownWords {
   readonly #words: readonly Word[]
 
@@ -42,10 +42,10 @@ function wordOf(text: string): Word {
 
 const NO_LIKENESS = Number.POSITIVE_INFINITY
 
-/** Longer words are no misspellings. */
+/** Longer texts are not taken for misspellings. */
 const MAX_LENGTH = 64
 
-/** `!hosts` and `-hosts` negate. */
+/** Names start with a letter or digit: `!hosts` and `-hosts` negate, and get no suggestion. */
 const NAME = /^[a-z0-9][a-z0-9_. -]*$/i
 
 function distanceTo(word: Word, known: Word): number {
@@ -80,7 +80,7 @@ function startsAlike(word: string, known: string): boolean {
   return word.length >= 3 && known.startsWith(word)
 }
 
-/** Whether two texts that are not the same differ by one character: inserted, left out, replaced, or swapped with its neighbour. */
+/** Whether two different texts differ by only one character: inserted, left out, replaced, or swapped with its neighbour. */
 function isOneEdit(a: string, b: string): boolean {
   if (a.length > b.length) return isOneEdit(b, a)
   if (b.length - a.length > 1) return false

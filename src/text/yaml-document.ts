@@ -2,22 +2,22 @@ import { load, type Schema, YAMLException } from 'js-yaml'
 import type { Read } from './json-document.ts'
 
 export const YAML_MAX_DEPTH = 50
-/** Each may refer to a list of others: this bounds the expansion of a small file. */
+/** Each alias may refer to a list of others, so this bounds how far a small file can expand. */
 const MAX_ALIASES = 1000
 
-/** Reads one YAML document. `schema`: what scalars become, as JSON has them by default. */
+/** Reads one YAML document. `schema` decides what scalars become; by default, they become values that JSON has. */
 export function readYaml(text: string, schema?: Schema): Read {
   try {
     return { value: load(text, { maxDepth: YAML_MAX_DEPTH, maxAliases: MAX_ALIASES, ...(schema && { schema }) }) }
   } catch (error) {
     const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
-    const cause = reason.slice(0, 200) // some quote their input, however long
+    const cause = reason.slice(0, 200) // some reasons quote the input, however long it is
     const place = mark === undefined ? '' : `, at line ${mark.line + 1}, column ${mark.column + 1}`
     return { syntax: `not YAML: ${cause}${place}${mark === undefined ? '' : hintFor(text, mark.line)}` }
   }
 }
 
-/** `*` alone, or at the start of a text, is an alias to YAML. Patterns in bundles often begin so. */
+/** YAML takes a text that begins with `*` for an alias, and patterns in bundles often begin with it. */
 function hintFor(text: string, line: number): string {
   const isAlias = /(^|[\s,[{])\*/.test(text.split(/\r\n?|\n/, line + 1)[line] ?? '')
   return isAlias ? ' (a text that begins with * needs quotes)' : ''
@@ -38,7 +38,7 @@ export class ValueCounter {
     this.#limit = limit
   }
 
-  /** Counts one part: a value and all values inside it. Memory: only the path to the current value. */
+  /** Counts one part: a value and all values inside it. Keeps only the path to the current value in memory. */
   add(root: unknown, partLimit = Number.POSITIVE_INFINITY): Excess | undefined {
     const before = this.#count
     const ancestors = new Set<unknown>()

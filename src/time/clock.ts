@@ -1,6 +1,6 @@
-/** Both kinds of time. Buckets run on `nowMs`; the wall clock serves windows of a calendar and what people read. */
+/** Both kinds of time. Buckets run on `nowMs`; the wall clock is for calendar windows and for times that people read. */
 export interface Clock {
-  /** Milliseconds that only ever grow, the same for all threads of the process. */
+  /** Monotonic time in milliseconds, the same for all threads of the process. */
   nowMs(): number
   /** Unix time in milliseconds. */
   wallMs(): number
@@ -18,7 +18,7 @@ export const systemClock: Clock = {
 /** How long one reading of the wall clock is reused. */
 const READING_MS = 1
 
-/** Unix time for callers that have just read the other clock: reading both for each decision would cost several percent of it. */
+/** Unix time for callers that have just read the other clock: reading both would add several percent to the time of each decision. */
 export class WallTime {
   readonly #clock: Clock
   #readAtMs = Number.NEGATIVE_INFINITY
@@ -37,12 +37,12 @@ export class WallTime {
   }
 }
 
-/** How long to wait after so many failures in a row (1, 2, …): doubled with each, up to the longest. */
+/** Returns how long to wait after so many failures in a row (1, 2, …). The wait doubles with each failure, up to the longest. */
 export function backoffMs(firstMs: number, longestMs: number, failures: number): number {
   return Math.min(firstMs * 2 ** (failures - 1), longestMs)
 }
 
-/** Counts the failures itself. Each wait is shortened by up to a quarter, so that a fleet does not retry in step. */
+/** Counts the failures itself. Each wait is shortened at random by up to a quarter, so that a fleet does not retry in step. */
 export class Backoff {
   readonly #firstMs: number
   readonly #longestMs: number

@@ -3,16 +3,15 @@ const SLICE_MS = 2
 
 export interface SlicedWork<Result> {
   readonly steps: Generator<void, Result>
-  /** Gets how long each slice took. */
+  /** Called after each slice with the time that it took. */
   readonly onSlice?: (tookMs: number) => void
   readonly onDone: (result: Result) => void
   readonly onError: (error: unknown) => void
 }
 
 /**
- * Runs all steps, the callbacks included, in turns of the event loop of their own, and never as continuations of a promise: where a thread
- * is terminated in the middle of such a continuation, Node 20 goes on to parse HTTP with an engine that is shutting down, and aborts the
- * whole process.
+ * Runs all steps and callbacks in event loop turns of their own, never as continuations of a promise: if a thread is terminated in the middle
+ * of such a continuation, Node 20 goes on to parse HTTP with a JavaScript engine that is shutting down, and aborts the whole process.
  */
 export function runInSlices<Result>({ steps, onSlice, onDone, onError }: SlicedWork<Result>): void {
   const runSlice = (): void => {
@@ -31,22 +30,22 @@ export function runInSlices<Result>({ steps, onSlice, onDone, onError }: SlicedW
   setImmediate(runSlice)
 }
 
-/** The same for whoever wants a promise. */
+/** Does the same as `runInSlices`, and returns a promise. */
 export function inSlices<Result>(steps: Generator<void, Result>): Promise<Result> {
   return new Promise((resolve, reject) => runInSlices({ steps, onDone: resolve, onError: reject }))
 }
 
-/** No piece of work takes longer. A thread that seems to have worked for longer stood still with its machine, which is nobody's work. */
+/** No piece of work takes longer than this. If one seems to, the whole machine was suspended, which must not count as work. */
 const LONGEST_WORK_MS = 100
 
-/** Bounds how much of a thread's time something takes: whoever has used up more than the share waits until it has grown back. */
+/** Bounds how much of a thread's time some work may take: once it has used more than its share, it waits until the share has grown back. */
 export class TimeShare {
   readonly #share: number
   readonly #burstMs: number
   #leftMs: number
   #atMs: number
 
-  /** `share` of all time, and `burstMs` of work at a time without a wait. */
+  /** Allows `share` of all time, and `burstMs` of work at once without a wait. */
   constructor(share: number, burstMs: number, nowMs: number) {
     this.#share = share
     this.#burstMs = burstMs
@@ -59,7 +58,7 @@ export class TimeShare {
     this.#leftMs -= Math.min(workMs, LONGEST_WORK_MS)
   }
 
-  /** How long to wait before the next piece of work. 0: it may begin now, however long it takes. */
+  /** Returns how long to wait before the next piece of work; 0 if it may begin now, however long it takes. */
   waitMs(nowMs: number): number {
     this.#refill(nowMs)
     return this.#leftMs >= 0 ? 0 : Math.ceil(-this.#leftMs / this.#share)

@@ -14,9 +14,9 @@ const MAX_OTHERS = 100
 /** Why each of these need not be counted, or cannot be. */
 const EXEMPT: Readonly<Record<string, string>> = {
   'proxy/backend/response-head.ts [^\\t\\r\\n\\x20-\\x7e\\x80-\\xff]|\\r(?!\\n)|(?<!\\r)\\n': 'one character and a look at its neighbour',
-  'policy/host.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
-  'proxy/peer.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
-  'proxy/reverse-proxy.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
+  'policy/patterns.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
+  'proxy/downstream.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
+  'proxy/incoming-request.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
   'telemetry/tracing/span-sender.ts \\/+$': 'the path of EDGE_OTLP_URL, once at the start',
 }
 

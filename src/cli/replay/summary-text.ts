@@ -133,7 +133,7 @@ export function replayNotes(report: ReplayReport, bundles: readonly ReplayedBund
 export function unreadableNotes({ count, shown }: UnreadableLines): string[] {
   if (count === 0) return []
   const rest = count > shown.length ? [`${numberText(count - shown.length)} more could not be read`] : []
-  return [...shown.map(({ file, place, why }) => `${file === '-' ? 'standard input' : file}:${place}: ${why}`), ...rest]
+  return [...shown.map(({ file, position, why }) => `${file === '-' ? 'standard input' : file}:${position}: ${why}`), ...rest]
 }
 
 function bundleNotes(bundle: ReplayedBundleReport, { plan }: ReplayedBundle, requests: number, isOneOfTwo: boolean): string[] {

@@ -1,5 +1,5 @@
-import { policyJson } from '../../admin/api/explanation-json.ts'
 import type { ExplainedPolicyJson, ExplainedRuleJson } from '../../admin/api/types.ts'
+import { policyJson } from '../../admin/endpoints/explanation-json.ts'
 import type { Allowed } from '../../engine/decision.ts'
 import { REASONS } from '../../engine/reasons.ts'
 import type { FoundCase } from '../../offline/cases/read-cases.ts'

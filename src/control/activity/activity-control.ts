@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import type { InstanceActivity } from '../../admin/api/activity-endpoints.ts'
 import type { ActivitySample } from '../../admin/api/instance-types.ts'
+import type { InstanceActivity } from '../../admin/endpoints/activity-endpoints.ts'
 import type { ConnectionShares } from '../../listen/connection-slots.ts'
 import type { SharedTable } from '../../store/table/shared-table.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'

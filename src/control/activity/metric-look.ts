@@ -255,9 +255,9 @@ export function busiest<Item>(items: Iterable<Item>, count: number, scoreOf: (it
   for (const item of items) {
     const score = scoreOf(item)
     if (score <= 0 || (found.length === count && score <= found[count - 1]!.score)) continue
-    let place = Math.min(found.length, count - 1)
-    while (place > 0 && found[place - 1]!.score < score) place--
-    found.splice(place, 0, { item, score })
+    let index = Math.min(found.length, count - 1)
+    while (index > 0 && found[index - 1]!.score < score) index--
+    found.splice(index, 0, { item, score })
     if (found.length > count) found.pop()
   }
   return found.map(({ item }) => item)

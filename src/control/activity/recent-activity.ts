@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { PolicyActivity } from '../../admin/api/policies-endpoint.ts'
+import type { PolicyActivity } from '../../admin/endpoints/policies-endpoint.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import { RecentCounts } from '../../telemetry/metrics/metric-growth.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -84,7 +84,7 @@ class SeriesOfPolicies {
   readonly #memory: MetricMemory
   readonly #name: MetricName
   readonly #label: number
-  readonly #places = new Map<string, number[]>()
+  readonly #indexes = new Map<string, number[]>()
   #seen = 0
 
   constructor(memory: MetricMemory, name: MetricName, label: number) {
@@ -98,12 +98,12 @@ class SeriesOfPolicies {
     const entries = this.#memory.entriesOf(this.#name)
     for (; this.#seen < entries.length; this.#seen++) {
       const policy = entries[this.#seen]!.values[this.#label]!
-      const places = this.#places.get(policy)
-      if (places === undefined) this.#places.set(policy, [this.#seen])
-      else places.push(this.#seen)
+      const indexes = this.#indexes.get(policy)
+      if (indexes === undefined) this.#indexes.set(policy, [this.#seen])
+      else indexes.push(this.#seen)
     }
     const grown = counts.since(this.#name, nowMs)
-    return (policy) => (this.#places.get(policy) ?? []).map((place) => ({ values: entries[place]!.values, count: grown(place) }))
+    return (policy) => (this.#indexes.get(policy) ?? []).map((index) => ({ values: entries[index]!.values, count: grown(index) }))
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { RuleUsage, UsageReport, UsageRuleName } from '../../admin/api/usage-endpoint.ts'
+import type { RuleUsage, UsageReport, UsageRuleName } from '../../admin/endpoints/usage-endpoint.ts'
 import type { MetricName } from '../../telemetry/metrics/catalogue.ts'
 import { RecentCounts } from '../../telemetry/metrics/metric-growth.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -67,8 +67,8 @@ export class RecentUsage {
     const metric = METRICS[unit]
     const lastMinute = this.#minute.since(metric, clock.nowMs())
     const last15Minutes = this.#quarterHour.since(metric, clock.nowMs())
-    for (const [place, { values, cell }] of memory.entriesOf(metric).entries()) {
-      const used = { last_minute: lastMinute(place), last_15_minutes: last15Minutes(place), since_start: memory.sum(cell) }
+    for (const [index, { values, cell }] of memory.entriesOf(metric).entries()) {
+      const used = { last_minute: lastMinute(index), last_15_minutes: last15Minutes(index), since_start: memory.sum(cell) }
       yield { policy: values[0]!, rule: values[1]!, unit, used }
     }
   }

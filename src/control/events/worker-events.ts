@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
-import { EventStreams } from '../../admin/api/events-endpoint.ts'
+import { EventStreams } from '../../admin/endpoints/events-endpoint.ts'
 import { EventOutbox } from '../../telemetry/events/event-outbox.ts'
 import type { EventTap, PublishedEvent } from '../../telemetry/events/published-events.ts'
 import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'

@@ -271,8 +271,8 @@ const NO_ENTRY = -1
 
 /** Names and values of a message as offsets into its bytes. Nothing is copied until it is asked for. */
 class MessageEntries {
-  #places = new Int32Array(USUAL_ENTRIES * ENTRY_INTS)
-  /** Number of integers of `#places` in use. */
+  #offsets = new Int32Array(USUAL_ENTRIES * ENTRY_INTS)
+  /** Number of integers of `#offsets` in use. */
   #used = 0
 
   get isEmpty(): boolean {
@@ -281,37 +281,37 @@ class MessageEntries {
 
   add(nameAt: number, nameEnd: number, valueAt: number, valueEnd: number): void {
     const entry = this.#used
-    if (entry === this.#places.length) this.#grow()
-    const places = this.#places
-    places[entry] = nameAt
-    places[entry + 1] = nameEnd
-    places[entry + 2] = valueAt
-    places[entry + 3] = valueEnd
+    if (entry === this.#offsets.length) this.#grow()
+    const offsets = this.#offsets
+    offsets[entry] = nameAt
+    offsets[entry + 1] = nameEnd
+    offsets[entry + 2] = valueAt
+    offsets[entry + 3] = valueEnd
     this.#used = entry + ENTRY_INTS
   }
 
   /** Returns the next entry after `entry` with this lower-case name, in whatever case the message has it. The search begins with NO_ENTRY. */
   find(bytes: Uint8Array, name: string, entry: number): number {
-    const places = this.#places
+    const offsets = this.#offsets
     for (let next = after(entry); next < this.#used; next += ENTRY_INTS)
-      if (places[next + 1]! - places[next]! === name.length && isSameText(bytes, places[next]!, name)) return next
+      if (offsets[next + 1]! - offsets[next]! === name.length && isSameText(bytes, offsets[next]!, name)) return next
     return NO_ENTRY
   }
 
   /** Returns the next entry after `entry` with exactly this name, which may have any characters. */
   findExactly(bytes: Buffer, name: string, entry: number): number {
-    const places = this.#places
+    const offsets = this.#offsets
     for (let next = after(entry); next < this.#used; next += ENTRY_INTS)
-      if (bytes.toString('utf8', places[next], places[next + 1]) === name) return next
+      if (bytes.toString('utf8', offsets[next], offsets[next + 1]) === name) return next
     return NO_ENTRY
   }
 
   valueAt(entry: number): number {
-    return this.#places[entry + 2]!
+    return this.#offsets[entry + 2]!
   }
 
   valueEnd(entry: number): number {
-    return this.#places[entry + 3]!
+    return this.#offsets[entry + 3]!
   }
 
   clear(): void {
@@ -321,13 +321,13 @@ class MessageEntries {
   /** Releases memory beyond what usual messages need. */
   shrink(): void {
     this.#used = 0
-    if (this.#places.length > USUAL_ENTRIES * ENTRY_INTS) this.#places = new Int32Array(USUAL_ENTRIES * ENTRY_INTS)
+    if (this.#offsets.length > USUAL_ENTRIES * ENTRY_INTS) this.#offsets = new Int32Array(USUAL_ENTRIES * ENTRY_INTS)
   }
 
   #grow(): void {
-    const larger = new Int32Array(this.#places.length * 2)
-    larger.set(this.#places)
-    this.#places = larger
+    const larger = new Int32Array(this.#offsets.length * 2)
+    larger.set(this.#offsets)
+    this.#offsets = larger
   }
 }
 

@@ -120,10 +120,10 @@ export class HeadReader implements Question, RequestView {
   }
 
   header(name: string): FieldValue {
-    const { places, used } = this.#fields
+    const { offsets, used } = this.#fields
     let value: string | undefined
     for (let field = FIRST_FIELD; field < used; field += FIELD_INTS) {
-      if (places[field + 1]! - places[field]! !== name.length || !isSameText(this.#bytes, places[field]!, name)) continue
+      if (offsets[field + 1]! - offsets[field]! !== name.length || !isSameText(this.#bytes, offsets[field]!, name)) continue
       if (value === undefined) {
         value = this.#value(field)
         continue
@@ -153,35 +153,35 @@ export class HeadReader implements Question, RequestView {
 
   #readStartLine(from: number): void {
     const { wireShape, methodEnd, restAt, restEnd } = this.#startLine
-    if (wireShape.shape.method === undefined) this.#method = this.#place(READ_METHOD, from, methodEnd)
-    if (wireShape.shape.uri === undefined) this.#uri = this.#place(READ_URI, restAt, restEnd)
+    if (wireShape.shape.method === undefined) this.#method = this.#locate(READ_METHOD, from, methodEnd)
+    if (wireShape.shape.uri === undefined) this.#uri = this.#locate(READ_URI, restAt, restEnd)
   }
 
   /** Returns false if the URI is not an absolute URL. */
   #readUrl(): boolean {
-    const { places } = this.#fields
-    const urlEnd = places[this.#uri + 3]!
-    const at = hostStart(this.#text, places[this.#uri + 2]!, urlEnd)
+    const { offsets } = this.#fields
+    const urlEnd = offsets[this.#uri + 3]!
+    const at = hostStart(this.#text, offsets[this.#uri + 2]!, urlEnd)
     const end = at < 0 ? -1 : hostEnd(this.#text, at, urlEnd)
     if (end < 0) return false
-    this.#host = this.#place(READ_HOST, at, end)
-    this.#uri = this.#place(READ_URI, end, urlEnd)
+    this.#host = this.#locate(READ_HOST, at, end)
+    this.#uri = this.#locate(READ_URI, end, urlEnd)
     return true
   }
 
-  #place(field: number, at: number, end: number): number {
-    const { places } = this.#fields
-    places[field + 2] = at
-    places[field + 3] = end
+  #locate(field: number, at: number, end: number): number {
+    const { offsets } = this.#fields
+    offsets[field + 2] = at
+    offsets[field + 3] = end
     return field
   }
 
   /** Returns false if a field is repeated whose repetition `node:http` must judge. */
   #noteFields(knownFields: ByLength<KnownField>): boolean {
-    const { places, used } = this.#fields
+    const { offsets, used } = this.#fields
     for (let field = FIRST_FIELD; field < used; field += FIELD_INTS) {
-      const nameAt = places[field]!
-      const length = places[field + 1]! - nameAt
+      const nameAt = offsets[field]!
+      const length = offsets[field + 1]! - nameAt
       const known = length < knownFields.length ? knownFields[length] : undefined
       if (known !== undefined && !this.#note(field, nameAt, known)) return false
     }
@@ -219,8 +219,8 @@ export class HeadReader implements Question, RequestView {
   }
 
   #isEmpty(field: number): boolean {
-    const { places } = this.#fields
-    return field === ABSENT || places[field + 2] === places[field + 3]
+    const { offsets } = this.#fields
+    return field === ABSENT || offsets[field + 2] === offsets[field + 3]
   }
 
   #original(field: number): string {
@@ -228,8 +228,8 @@ export class HeadReader implements Question, RequestView {
   }
 
   #value(field: number): string {
-    const { places } = this.#fields
-    return this.#text.slice(places[field + 2]!, places[field + 3]!)
+    const { offsets } = this.#fields
+    return this.#text.slice(offsets[field + 2]!, offsets[field + 3]!)
   }
 }
 

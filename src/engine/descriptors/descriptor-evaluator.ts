@@ -121,7 +121,7 @@ export class LimitEvaluator {
 }
 
 /** The time of a call, on both clocks. */
-export interface TakingMoment {
+interface TakingMoment {
   readonly nowMs: number
   readonly wallMs: number
 }

@@ -5,7 +5,7 @@ import type { CounterRecord } from '../limit.ts'
  * is Unix time. Each kind uses the clock that it counts by.
  */
 export interface Algorithm<L> {
-  /** The clock of a record's `at`: the monotonic one, which ends with the process, or wall time; then `at` is when the record ends. */
+  /** The clock of a record's `at`: the monotonic one, which is valid only within the process, or wall time, where `at` is when the record ends. */
   readonly clock: 'monotonic' | 'wall'
   /** Whether tokens may be pre-fetched. */
   readonly isLeasable: boolean
@@ -16,35 +16,35 @@ export interface Algorithm<L> {
 
   /** Whether each window is a counter of its own; then its number is part of the counter's subject. */
   readonly hasWindows: boolean
-  /** The number of the current window. */
+  /** Returns the number of the current window. */
   windowAt(limit: L, wallMs: number): number
 
-  /** Whether a counter has a record for each slice of time (`in-flight.ts`): then what is left depends on all of them. */
+  /** Whether a counter has a record for each slice of time (`in-flight.ts`), so that what is left depends on all of them. */
   readonly isSliced: boolean
 
   /** Initialises the record of a counter from which nothing was taken. */
   begin(limit: L, record: CounterRecord, nowMs: number, wallMs: number): void
 
-  /** Brings a record up to date, under this limit, which holds since `sinceMs`; before that, the limit in the record applied. */
+  /** Brings a record up to date under this limit, which has applied since `sinceMs`; before that, the limit in the record applied. */
   refresh(limit: L, record: CounterRecord, sinceMs: number, nowMs: number): void
 
-  /** What is left, by a record that is up to date. Below zero it is a debt. */
+  /** Returns what is left, by a record that is up to date. A number below zero is a debt. */
   left(limit: L, record: CounterRecord): number
   /** Takes from a record that is up to date, whether or not there is enough. */
   take(record: CounterRecord, cost: number): void
   /** Gives back to a record that is up to date, never above the limit's size; a negative `cost` is charged. */
   settle(limit: L, record: CounterRecord, cost: number): void
-  /** The refill in this time. */
+  /** Returns how many tokens are refilled in this time. */
   refillIn(limit: L, ms: number): number
 
-  /** How long until `cost` can be taken, with `left` now: 0 = now, NEVER = it exceeds the size of a limit that cannot be overdrawn. */
+  /** Returns how long until `cost` can be taken, if `left` is left: 0 = now, NEVER = it exceeds the size of a limit that cannot be overdrawn. */
   waitMs(limit: L, left: number, cost: number, wallMs: number): number
-  /** How long until the limit is full again. */
+  /** Returns how long until the limit is full again. */
   resetMs(limit: L, left: number, wallMs: number): number
 
   /**
-   * How long the record still means something, judged without its limit: 0 = it equals a new one. Of two that end at the same time, the one
-   * with less spent is worth a little less.
+   * Returns how long the record still matters, judged without its limit: 0 = it equals a new one. If two records end at the same time, the
+   * one with less spent is worth a little less.
    */
   worthMs(record: CounterRecord, nowMs: number, wallMs: number): number
 }

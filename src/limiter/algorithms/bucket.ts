@@ -1,7 +1,7 @@
 import { BUCKET, type BucketLimit, type CounterRecord, NEVER } from '../limit.ts'
 import type { Algorithm } from './algorithm.ts'
 
-// Size and rate may have been rounded to 24 bits: err on the side of keeping.
+// Size and rate may have been rounded to 24 bits, so `worthMs` errs on the side of keeping a record.
 const F32_SLACK = 2 ** -22
 
 /** A bucket's record is a level, and the time of that level on the monotonic clock. */
@@ -25,15 +25,15 @@ export const bucket: Algorithm<BucketLimit> = {
 
   refresh(limit, record, sinceMs, nowMs) {
     const { tokensPerMs, burst } = limit
-    // A decision that began before the record got another limit, and reaches it afterwards: it is done under that limit.
+    // A decision that began before the record got another limit, and reaches it afterwards, is made under that other limit.
     if (record.at > nowMs && isOfOther(limit, record)) return
     if (record.at < sinceMs && isOfOther(limit, record)) {
-      // Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
+      // The record was last updated under another limit: until the change, it refilled at the old rate, up to the old size.
       record.level = refill(record.level, record.at, record.rate, record.size, sinceMs) + raise(limit, record.size)
       record.at = sinceMs
     }
     record.level = refill(record.level, record.at, tokensPerMs, burst, nowMs)
-    // Never back in time: the refill between two moments is granted once.
+    // The record never goes back in time, so that the refill between two moments is granted only once.
     if (record.at < nowMs) record.at = nowMs
     record.size = burst
     record.rate = tokensPerMs
@@ -74,28 +74,28 @@ function isOfOther({ burst, tokensPerMs }: BucketLimit, { size, rate }: CounterR
   return size !== Math.fround(burst) || rate !== Math.fround(tokensPerMs)
 }
 
-/** What an override adds to a record of another size. One that was cut before gets no more than one that was not. */
+/** Returns what an override adds to a record of another size. A record whose size was cut before gets no more than one whose size was not. */
 function raise({ burst, raisedFrom }: BucketLimit, recordSize: number): number {
   return raisedFrom === undefined ? 0 : Math.max(0, burst - Math.max(raisedFrom, recordSize))
 }
 
-/** How long until the level is high enough, by the arithmetic of `refill`. */
+/** Returns how long until the level is high enough, by the arithmetic of `refill`. */
 function untilMs(left: number, tokensPerMs: number, level: number): number {
   const wait = (level - left) / tokensPerMs
-  // The division may round up: a little more than an hour would be 3601 in whole seconds.
+  // The division may round up, and a little more than an hour would become 3601 whole seconds.
   const whole = Math.round(wait)
   if (Math.abs(whole - wait) < 0.001 && left + whole * tokensPerMs >= level) return whole
   // It may also round down, and a caller that waits exactly that long would be rejected again.
   return left + wait * tokensPerMs >= level ? wait : wait * (1 + 4 * Number.EPSILON)
 }
 
-/** A millisecond after the debt is paid: at that moment itself, nothing is left yet. */
+/** Returns the wait until a millisecond after the debt is paid, because nothing is left yet at that moment itself. */
 function untilAboveZeroMs(left: number, tokensPerMs: number): number {
   const wait = Math.ceil(-left / tokensPerMs) + 1
   return left + wait * tokensPerMs > 0 ? wait : wait * (1 + 4 * Number.EPSILON)
 }
 
-/** The level at `nowMs`. A clock that was set back changes nothing. */
+/** Returns the level at `nowMs`. A time before `atMs` refills nothing. */
 function refill(level: number, atMs: number, tokensPerMs: number, burst: number, nowMs: number): number {
   const elapsedMs = nowMs - atMs
   const refilled = elapsedMs > 0 ? level + elapsedMs * tokensPerMs : level

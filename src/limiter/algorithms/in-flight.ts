@@ -3,17 +3,17 @@ import type { Algorithm } from './algorithm.ts'
 
 /** A hold counts in the slice in which it was taken or last renewed, and in the seven after it. */
 export const SLICES = 8
-/** Nobody knows when a request in flight will end: it is worth asking again after this time. */
+/** How long a rejected caller should wait before it retries. Nobody knows when a request in flight will end. */
 const RETRY_MS = 1000
 
 /**
- * Requests in flight. Whoever takes a hold releases it at the end of the request, and renews it until then; the holds of one that died
- * are gone when their slice no longer counts. A record is one slice: how many holds are in it, and when it no longer counts, in wall time.
- * Its rate is the length of a slice. What is left of the limit depends on all slices that count.
+ * Counts requests in flight. Whoever takes a hold renews it until the request ends, and then releases it; if a holder dies, its holds expire
+ * when their slice no longer counts. A record is one slice: the number of its holds, and the wall time from which it no longer counts. Its
+ * rate is the length of a slice. What is left of the limit depends on all slices that count.
  */
 export const inFlight: Algorithm<InFlightLimit> = {
   clock: 'wall',
-  // A hold is taken for one request, not ahead of need.
+  // A hold belongs to one request, so it cannot be pre-fetched.
   isLeasable: false,
   hasWindows: false,
   isSliced: true,
@@ -55,13 +55,13 @@ export const inFlight: Algorithm<InFlightLimit> = {
 
   worthMs(record, _nowMs, wallMs) {
     const { level, at, size, rate } = record
-    // One that ends later than a new one was written by a clock that was set back since.
+    // A record that ends later than a new one would was written before the clock was set back.
     const isLive = wallMs < at && at <= wallMs + SLICES * rate
     return isLive && level > 0 ? worthUntilEnd(at - wallMs, level / size) : 0
   },
 }
 
-/** Which of the eight slices that count at one time a record is. */
+/** Returns which of the eight slices that count at one time a record belongs to. */
 export function sliceIndex({ at, rate }: CounterRecord): number {
   return Math.round(at / rate) % SLICES
 }

@@ -2,12 +2,12 @@ import type { Calendar } from '../calendar.ts'
 import { type CounterRecord, NEVER, WINDOW, type WindowLimit, worthUntilEnd } from '../limit.ts'
 import type { Algorithm } from './algorithm.ts'
 
-/** Of a record that has warned and has nothing to lose but that, this share of its time counts: it is kept, and evicted before others. */
+/** An unused record that has warned is worth this share of its remaining time: it is kept, so as not to warn again, but evicted before others. */
 const WARNED_SHARE = 2 ** -20
 
 /**
- * A window's record is what is used of it, when it ends, in wall time, and as its rate the highest percentage that was warned of. Each window
- * is a counter of its own, so that a take or settlement of one never changes another.
+ * A window's record has the amount that is used, the wall time at which the window ends and, as its rate, the highest percentage that was
+ * warned about. Each window is a counter of its own, so that a take or settlement of one never changes another.
  */
 export const window: Algorithm<WindowLimit> = {
   clock: 'wall',
@@ -61,7 +61,7 @@ export const window: Algorithm<WindowLimit> = {
   },
 }
 
-/** The highest percentage that is reached and was not warned of yet, or 0. It counts as warned of from now on. */
+/** Returns the highest percentage that is reached and was not warned about yet, or 0. From now on it counts as warned about. */
 export function newWarning({ warnings }: WindowLimit, record: CounterRecord): number {
   let reached = 0
   for (const { percent, tokens } of warnings!) if (record.level >= tokens) reached = percent
@@ -70,7 +70,7 @@ export function newWarning({ warnings }: WindowLimit, record: CounterRecord): nu
   return reached
 }
 
-/** Not by the object: the limits of a large bundle are copied from the thread that reads it. */
+/** Compares by value, because the limits of a large bundle are copied from the thread that reads it. */
 function isSameCalendar(a: Calendar, b: Calendar): boolean {
   return a.period === b.period && a.zone === b.zone
 }

@@ -92,9 +92,9 @@ export class LogSource implements LogListener {
     this.#window.add(request)
   }
 
-  onUnreadable(place: string, why: string): void {
+  onUnreadable(position: string, why: string): void {
     this.#idleCharacters += UNREADABLE_CHARACTERS
-    this.#unreadable.add(this.file.name, place, why)
+    this.#unreadable.add(this.file.name, position, why)
   }
 
   get #isInflated(): boolean {

@@ -20,7 +20,7 @@ export class TimeSeries {
 
   /** Times must not decrease. */
   add(series: number, timeMs: number): void {
-    this.#series[series]![this.#placeOf(timeMs)]!++
+    this.#series[series]![this.#indexOf(timeMs)]!++
   }
 
   /** Start of the first interval, in Unix time. */
@@ -32,15 +32,15 @@ export class TimeSeries {
     return [...this.#series[series]!.subarray(0, this.#length)]
   }
 
-  #placeOf(timeMs: number): number {
+  #indexOf(timeMs: number): number {
     if (this.#length === 0) this.#firstIndex = Math.floor(timeMs / this.intervalMs)
-    let place = Math.floor(timeMs / this.intervalMs) - this.#firstIndex
-    while (place >= MAX_INTERVALS) {
+    let index = Math.floor(timeMs / this.intervalMs) - this.#firstIndex
+    while (index >= MAX_INTERVALS) {
       this.#lengthen()
-      place = Math.floor(timeMs / this.intervalMs) - this.#firstIndex
+      index = Math.floor(timeMs / this.intervalMs) - this.#firstIndex
     }
-    if (place >= this.#length) this.#length = place + 1
-    return place
+    if (index >= this.#length) this.#length = index + 1
+    return index
   }
 
   /** Intervals stay aligned, so that hours and days begin with a new one. */
@@ -50,12 +50,12 @@ export class TimeSeries {
     const oldFirst = this.#firstIndex
     this.intervalMs = longerMs
     this.#firstIndex = Math.floor(oldFirst / factor)
-    const placeOf = (oldPlace: number): number => Math.floor((oldFirst + oldPlace) / factor) - this.#firstIndex
+    const indexOf = (oldIndex: number): number => Math.floor((oldFirst + oldIndex) / factor) - this.#firstIndex
     for (const counts of this.#series) {
       const old = counts.slice(0, this.#length)
       counts.fill(0)
-      for (const [place, count] of old.entries()) counts[placeOf(place)]! += count
+      for (const [index, count] of old.entries()) counts[indexOf(index)]! += count
     }
-    this.#length = placeOf(this.#length - 1) + 1
+    this.#length = indexOf(this.#length - 1) + 1
   }
 }

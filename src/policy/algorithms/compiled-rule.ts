@@ -2,23 +2,23 @@ import type { Cost } from '../../costs/cost.ts'
 import type { Limit } from '../../limiter/limit.ts'
 import type { LlmSettings } from '../../llm/llm-request.ts'
 
-/** What an algorithm makes of its configuration, besides limits. */
+/** A rule's algorithm and its configuration, compiled. Limits are compiled separately (`rule-limits.ts`). */
 export interface CompiledRule {
   readonly cost: Cost
-  /** The settings of a rule that reads LLM responses. */
+  /** The settings of a token_bucket_llm rule. */
   readonly llm?: LlmSettings | undefined
-  /** Streams are asked for the provider's count. */
+  /** Whether the proxy asks the provider to report the usage of streams whose client did not ask for it. */
   readonly asksUsage?: boolean
-  /** What a rule does that rejects all it covers. */
+  /** Set if the rule rejects every request it covers. */
   readonly block?: Block | undefined
 }
 
 export interface Block {
-  /** Unix time; Infinity: never. */
+  /** Unix time in milliseconds; Infinity if the block never expires. */
   readonly expiresAtMs: number
-  /** What clients of the proxy read. */
+  /** Text that the proxy sends to blocked clients. */
   readonly message: string | undefined
-  /** Whether it also ends streams under way. */
+  /** Whether the block also ends streams that are already open. */
   readonly cutsStreams: boolean
 }
 
@@ -26,26 +26,26 @@ export interface PartLimit {
   readonly part: PlanCounter['part']
   readonly limit: Limit
   readonly reason: LimitReason
-  /** How much of it is 1 in the RateLimit fields; default 1. */
+  /** The amount that counts as 1 in the RateLimit fields; default 1. */
   readonly unit?: number
-  /** What distinguishes the counter from others besides policy, rule, mode, algorithm, keys and part. */
+  /** Values that distinguish this counter from others with the same policy, rule, mode, algorithm, keys and part. */
   readonly identity?: readonly string[]
 }
 
 export interface PlanCounter {
   readonly index: number
-  /** Policy id, rule name, mode, algorithm, limit_keys and part, as text: the same after a reload that keeps them. */
+  /** Policy id, rule name, mode, algorithm, limit_keys, the part's own values, and part. A reload that keeps them keeps the counter. */
   readonly identity: readonly string[]
-  /** Which of its rule's counters it is. */
+  /** Tells the counters of one rule apart. */
   readonly part: 'bucket' | 'window' | 'minute' | 'day' | 'budget' | 'in_flight'
   readonly limit: Limit
-  /** Whether tokens may be pre-fetched: the rule's cost says so. */
+  /** Whether the rule's cost allows tokens to be pre-fetched. */
   readonly isLeasable: boolean
   /** Whether takes are corrected later. */
   readonly isSettled: boolean
   /** The most that the limit can grant at one moment. */
   readonly size: number
-  /** How much of it is 1 in the RateLimit fields, and wherever else people see it. */
+  /** The amount that counts as 1 in the RateLimit fields, and wherever else people see it. */
   readonly unit: number
   readonly reason: LimitReason
   /** The RateLimit-Limit header's value. */

@@ -3,7 +3,7 @@ import { IN_FLIGHT } from '../../limiter/limit.ts'
 import type { ConcurrencyConfig } from '../schema/concurrency.ts'
 import type { PartLimit } from './compiled-rule.ts'
 
-/** Slices have numbers by their length, so holds of another length are other counters. */
+/** The index of a slice depends on its length, so a rule with another `hold_seconds` gets counters of its own. */
 export function concurrencyLimits({ max_in_flight, hold_seconds }: ConcurrencyConfig): PartLimit[] {
   const limit = { kind: IN_FLIGHT, max: max_in_flight, sliceMs: (hold_seconds * 1000) / SLICES } as const
   return [{ part: 'in_flight', limit, reason: 'concurrency_exceeded', identity: [String(hold_seconds)] }]

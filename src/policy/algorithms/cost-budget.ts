@@ -24,16 +24,16 @@ function fieldOf({ header, default: missing, max = MAX_BUDGET }: NonNullable<Cos
 
 function warningsOf({ budget, warn_at_percent: percents }: CostBudgetConfig): readonly WarningShare[] | undefined {
   const ascending = [...new Set(percents)].sort((a, b) => a - b)
-  // Exact: a hundredth of a millionth is ten billionths.
+  // One percent of a millionth is ten billionths, so the product is exact.
   return percents && ascending.map((percent) => ({ percent, tokens: microOf(budget) * 10 * percent }))
 }
 
-/** In billionths. */
+/** Converts units of the currency to billionths. */
 function nano(units: number): number {
   return microOf(units) * 1000
 }
 
-/** Costs that the budget can never cover. */
+/** Warns about costs that the budget can never cover. */
 export function* costBudgetSurprises({ budget, cost, prices }: CostBudgetConfig, tables: PricesConfig): Generator<string> {
   if (cost !== undefined && cost.default > budget) {
     yield `a request without ${cost.header} costs ${cost.default}, more than budget (${budget}) can ever hold: it is always rejected`
@@ -46,7 +46,7 @@ export function* costBudgetSurprises({ budget, cost, prices }: CostBudgetConfig,
   }
 }
 
-/** The tables of a bundle, each compiled when a rule first uses it. */
+/** The price tables of a bundle, each compiled when a rule first uses it. */
 export class PriceTables {
   readonly #config: PricesConfig
   readonly #compiled = new Map<string, PriceTable>()
@@ -55,7 +55,7 @@ export class PriceTables {
     this.#config = config
   }
 
-  /** A table that exists: a bundle with a rule on any other is refused. */
+  /** Returns a table, which must exist: a bundle whose rules name an unknown table is refused. */
   named(name: string): PriceTable {
     const known = this.#compiled.get(name)
     if (known !== undefined) return known
@@ -71,7 +71,7 @@ function modelPrice({ input, cached_input = input, cache_write = input, output }
   return new ModelPrice({ input: microOf(input), cachedInput, cacheWrite, output: microOf(output) })
 }
 
-/** Tables in which a model without a price of its own is free. */
+/** Warns about tables in which models without a price of their own are free. */
 export function* priceSurprises(tables: PricesConfig): Generator<{ readonly table: string; readonly message: string }> {
   for (const [name, models] of Object.entries(tables)) {
     const { input, output } = models['*']!

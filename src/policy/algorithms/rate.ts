@@ -1,4 +1,4 @@
-/** A number of requests in a unit of time: `100/minute`. */
+/** A number of requests per unit of time, such as `100/minute`. */
 export interface Rate {
   readonly count: number
   readonly tokensPerMs: number
@@ -9,14 +9,14 @@ const UNIT_MS = { second: 1000, minute: 60_000, hour: 3_600_000, day: 86_400_000
 
 export const RATE = /^(\d+(?:\.\d+)?)\/(second|minute|hour|day)$/
 
-/** Undefined for a text that is not a rate. */
+/** Returns undefined if the text is not a rate, or if the rate is out of range. */
 export function parseRate(text: string): Rate | undefined {
   const [, count, unit] = RATE.exec(text) ?? []
   const tokensPerMs = Number(count) / UNIT_MS[unit as keyof typeof UNIT_MS]
   return tokensPerMs * 1000 >= MIN_PER_SECOND && tokensPerMs * 1000 <= MAX_AMOUNT ? { count: Number(count), tokensPerMs } : undefined
 }
 
-/** What was expected of a rate, to complete the sentence "expected …"; undefined where it is one. */
+/** Returns a text that completes the sentence "expected …", or undefined if the value is a valid rate. */
 export function rateProblem(value: unknown): string | undefined {
   if (typeof value !== 'string') return `${RATE_FORM}100/minute`
   if (parseRate(value) !== undefined) return undefined
@@ -26,7 +26,7 @@ export function rateProblem(value: unknown): string | undefined {
 
 const RATE_FORM = 'a rate per second, minute, hour or day, such as '
 
-/** The rate that was meant by `100/min`, `100 r/s`, `100 per hour` or `100/minutes`. */
+/** Suggests the rate that was meant by `100/min`, `100 r/s`, `100 per hour` or `100/minutes`. */
 function meantRate(text: string): string | undefined {
   if (text.length > 64) return undefined
   const [, count, unit] = /^(\d+(?:\.\d+)?) ?[a-z]{0,10} ?(?:\/|\bper\b) ?([smhd][a-z]{0,9})$/.exec(text.trim().toLowerCase()) ?? []
@@ -37,8 +37,8 @@ function meantRate(text: string): string | undefined {
 const SHORT: Readonly<Record<string, string>> = { secs: 'second', mins: 'minute', hr: 'hour', hrs: 'hour' }
 
 /**
- * The rate as a bucket uses it: after a whole unit of time, or the time of one token, that many whole tokens are there. Rounded to the
- * nearest number, one an hour would be a little less: after an hour there would be 0.9999999999999999 tokens, and the request rejected.
+ * Rounds a rate so that a bucket gains whole tokens in a whole unit of time, and in the time of one token. The nearest number to one an hour
+ * is slightly too low: after an hour, the bucket would hold 0.9999999999999999 tokens and reject the request.
  */
 export function refillRate(tokensPerMs: number): number {
   for (const ms of [Math.round(1 / tokensPerMs), ...Object.values(UNIT_MS)]) {

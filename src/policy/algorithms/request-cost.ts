@@ -10,7 +10,7 @@ export function compileRequestCost({ cost = 1 }: RequestCostConfig): Cost {
   return new HeaderCost({ header: cost.header.toLowerCase(), default: cost.default, max: cost.max ?? MAX_AMOUNT })
 }
 
-/** Costs that a limit can never cover, and debts without a bound. `sizeName`: the field that has its size. */
+/** Warns about costs that the limit can never cover, and about unbounded debts. `sizeName` is the field that sets the limit's size. */
 export function* requestCostSurprises({ cost = 1, when_over }: RequestCostConfig, size: number, sizeName: string): Generator<string> {
   const isFixed = typeof cost === 'number'
   const usual = isFixed ? cost : cost.default
@@ -27,7 +27,7 @@ export function windowLimit(tokens: number, period: Period, timezone: string, ca
   return { kind: WINDOW, tokens, calendar: calendarOf(period, timezone), canOverdraw }
 }
 
-/** What tells the counters of one calendar from those of another: the same for all spellings of a zone. */
+/** Tells the counters of one calendar from those of another, by its period and the canonical name of its zone. */
 export function windowIdentity({ calendar }: WindowLimit): readonly string[] {
   return [calendar.period, calendar.zone]
 }

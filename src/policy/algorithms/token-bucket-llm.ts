@@ -27,7 +27,7 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
   })
 }
 
-/** The minute comes first: if it cannot cover a request, it is the reason, even if the day cannot either. */
+/** The minute comes first, so it is the reason of a reject even if the day cannot cover the request either. */
 export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_tokens }: TokenBucketLlmConfig): PartLimit[] {
   const limits: PartLimit[] = []
   if (tokens_per_minute !== undefined) {
@@ -40,7 +40,7 @@ export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_
   return limits
 }
 
-/** Budgets that can never cover one request. */
+/** Warns about budgets that can never cover a single request, and about a burst without effect. */
 export function* tokenBucketLlmSurprises(config: TokenBucketLlmConfig): Generator<string> {
   const perMinute = config.tokens_per_minute
   if (perMinute === undefined && config.burst_tokens !== undefined) yield 'burst_tokens has no effect without tokens_per_minute'

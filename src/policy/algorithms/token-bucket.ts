@@ -16,7 +16,7 @@ export function tokenBucketSurprises(config: TokenBucketConfig): Generator<strin
   return requestCostSurprises(config, limitOf(config).burst, 'burst')
 }
 
-/** By default, a burst is what one unit of the rate brings. */
+/** By default, the burst is the number that `rate` allows per unit of time, and at least 1. */
 function limitOf({ rate, tokens_per_second, burst, when_over }: TokenBucketConfig): BucketLimit {
   const { count, tokensPerMs } = rate === undefined ? { count: 0, tokensPerMs: tokens_per_second! / 1000 } : parseRate(rate)!
   return { kind: BUCKET, tokensPerMs: refillRate(tokensPerMs), burst: burst ?? Math.max(1, count), canOverdraw: when_over === 'charge' }

@@ -4,12 +4,12 @@ import type { Policy, Rule } from '../schema/bundle.ts'
 import { type StatedLimit, statedLimits } from '../stated-limit.ts'
 
 const PREFIX = 'descriptor:'
-/** No name in a bundle has it. */
+/** No name in a bundle contains this character. */
 const SEPARATOR = '\0'
 
-/** A rule in a plan, as far as it matters here. */
+/** The part of a compiled rule that the index uses. */
 interface Compiled {
-  /** In the order of the rule's own. */
+  /** In the order of the keys in the rule's `match`. */
   readonly match: readonly { readonly patterns: Patterns }[] | undefined
 }
 
@@ -18,7 +18,7 @@ export class DomainIndex<R extends Compiled> {
   readonly #domains = new Map<string, Domain<R>>()
   #ruleCount = 0
 
-  /** `compiled` are the policy's rules in a plan, in the same order. */
+  /** `compiled` has the policy's compiled rules, in the same order. */
   add({ selector, rules }: Policy['spec'], compiled: readonly R[]): void {
     const { domain = '', descriptors = {} } = selector ?? {}
     const found = this.#domains.get(domain) ?? new Domain()
@@ -41,14 +41,14 @@ class Domain<R> {
   policyCount = 0
   readonly #keySets = new Map<string, KeySet<R>>()
 
-  /** The rules for descriptors with these keys and no others. `names` are sorted. */
+  /** Returns the rules for descriptors with exactly these keys. `names` must be sorted. */
   find(names: readonly string[]): KeySet<R> | undefined {
     const found = this.#keySets.get(textOf(names))
-    // A name that has the separator is not several names.
+    // A name in a call may contain the separator, and must not pass for several names.
     return found?.names.length === names.length ? found : undefined
   }
 
-  /** For a bundle's rules. */
+  /** Returns the key set of these names, and creates it if there is none. */
   keySet(names: readonly string[]): KeySet<R> {
     const text = textOf(names)
     const known = this.#keySets.get(text)
@@ -59,13 +59,13 @@ class Domain<R> {
   }
 }
 
-/** The common descriptors have one key or two. */
+/** Most descriptors have one or two keys, which need no `join`. */
 function textOf(names: readonly string[]): string {
   if (names.length === 1) return names[0]!
   return names.length === 2 ? names[0] + SEPARATOR + names[1] : names.join(SEPARATOR)
 }
 
-/** The keys of the descriptors that a rule covers. An `else` without keys covers those that the other rules of its policy look at. */
+/** Returns the key sets that a rule covers. An `else` without keys covers those of the rules with a `match` in its policy. */
 function keySetsOf(rule: Rule, rules: readonly Rule[], conditions: readonly KeyMatch[]): readonly (readonly string[])[] {
   const own = [keysOf(rule, conditions)]
   if (rule.match !== 'else' || rule.limit_keys.length > 0) return own
@@ -73,7 +73,7 @@ function keySetsOf(rule: Rule, rules: readonly Rule[], conditions: readonly KeyM
   return matched.length === 0 ? own : [...new Map(matched.map((names) => [textOf(names), names])).values()]
 }
 
-/** Sorted. */
+/** Returns the names of the rule's keys, sorted. */
 function keysOf({ limit_keys, match }: Rule, conditions: readonly KeyMatch[]): readonly string[] {
   const names = new Set<string>()
   for (const key of limit_keys) names.add(nameOf(key))
@@ -105,20 +105,20 @@ function nameOf(key: string): string {
   return key.slice(PREFIX.length)
 }
 
-/** A rule for descriptors with certain keys. Positions are those of the keys among the set's names. */
+/** A rule for descriptors with certain keys. Each key is given by its position among the names of the set. */
 export interface KeySetRule<R> {
   readonly rule: R
-  /** In the bundle. */
+  /** The rule's position in the bundle, among the rules of all policies with a domain. */
   readonly order: number
-  /** What tells callers apart. */
+  /** Positions of the keys that tell callers apart. */
   readonly limitKeys: readonly number[]
-  /** All must hold. */
+  /** Conditions that must all hold. */
   readonly conditions: readonly Condition[]
-  /** It has a `match` of its own. */
+  /** Whether the rule has a `match` of its own. */
   readonly isMatched: boolean
-  /** It applies where no other rule of its policy with a `match` does. */
+  /** Whether the rule applies only where no other rule of its policy with a `match` does. */
   readonly isElse: boolean
-  /** One for each of its counters. */
+  /** The limits as the rate limit service states them, one for each counter of the rule. */
   readonly stated: readonly StatedLimit[]
 }
 
@@ -128,14 +128,14 @@ interface Condition {
 }
 
 /**
- * The rules for descriptors with the same keys. A rule that wants a certain value of a key is found by that value, so that thousands of
- * them cost no more than one; only rules whose conditions are all prefixes are tried one by one.
+ * The rules for descriptors with the same keys. A rule that requires certain values of a key is found by the value, so that thousands of
+ * such rules cost no more than one. Rules without such a condition are tried one by one.
  */
 class KeySet<R> {
-  /** Sorted. */
+  /** The names of the keys, sorted. */
   readonly names: readonly string[]
   readonly #tried: KeySetRule<R>[] = []
-  /** By the position of a key and its value. Undefined where no rule is found by that key. */
+  /** Rules by the position of a key, then by its value; undefined if no rule is found by that key. */
   readonly #byValue: (Map<string, KeySetRule<R>[]> | undefined)[]
 
   constructor(names: readonly string[]) {
@@ -158,7 +158,7 @@ class KeySet<R> {
     }
   }
 
-  /** Puts the rules whose conditions hold into `found`, from its beginning and in bundle order. Returns how many. `values` are in the order of the names. */
+  /** Writes the rules whose conditions hold to the start of `found`, in bundle order, and returns their number. `values` follow the order of the names. */
   find(values: readonly string[], found: KeySetRule<R>[]): number {
     let count = addThoseThatHold(this.#tried, values, found, 0)
     let isSorted = true
@@ -175,7 +175,7 @@ class KeySet<R> {
     return count
   }
 
-  /** The condition on whole values that the fewest rules share so far. */
+  /** Returns the condition, among those on whole values, that the fewest rules share so far. */
   #mostSelective(conditions: readonly Condition[]): Condition | undefined {
     let best: Condition | undefined
     let fewest = Number.POSITIVE_INFINITY

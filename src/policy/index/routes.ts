@@ -18,7 +18,7 @@ export class RouteIndex<P extends Routed> {
   readonly #root = new PathNode<P>()
   /** Whether any policy is bound to hosts. */
   usesHosts = false
-  /** Whether any policy has paths that it does not cover. */
+  /** Whether any policy has `exceptPaths`. */
   hasExceptions = false
 
   add(policy: P, selector: Selector): void {
@@ -36,8 +36,8 @@ export class RouteIndex<P extends Routed> {
 
   /**
    * Puts the policies that cover the request into `found`, in bundle order; path, host and method are normalised.
-   * Returns false where an enforcing policy is bound to hosts and the request names none: then it is unknown whether the
-   * policy covers it. `exceptedPath` is compared with the paths that policies do not cover.
+   * Returns false if an enforcing policy is bound to hosts and the request names none: then it is unknown whether the
+   * policy covers it. `exceptedPath` is what is compared with `exceptPaths`.
    */
   match(path: string, host: string, method: string, found: Matches<P>, exceptedPath = path): boolean {
     found.count = 0
@@ -71,7 +71,7 @@ export class Matches<P extends Routed> {
     this.policies[this.count++] = policy
   }
 
-  /** Drops the policies that do not cover the path in spite of their selector. */
+  /** Drops the policies whose `exceptPaths` cover the path. */
   dropExcepted(path: string): void {
     const { policies } = this
     let kept = 0
@@ -95,7 +95,7 @@ export class Matches<P extends Routed> {
     this.count = kept
   }
 
-  /** Insertion sort: few, nearly sorted entries, and no comparator calls. */
+  /** Uses insertion sort, because the entries are few and nearly sorted, and it needs no comparator calls. */
   #sortFew(): void {
     const { policies } = this
     for (let i = 1; i < this.count; i++) {
@@ -119,7 +119,7 @@ class PathNode<P extends Routed> {
   exact: HostIndex<P> | undefined
   hasChildren = false
   #children: Map<string, PathNode<P>> | undefined
-  // The common case; comparing in place saves a string and its hash.
+  // A single child is the common case: comparing it in place saves a string and its hash.
   #onlySegment = ''
   #onlyChild: PathNode<P> | undefined
 
@@ -142,13 +142,13 @@ class PathNode<P extends Routed> {
   }
 }
 
-/** Each path has one, and there may be tens of thousands of paths: what is not needed is not allocated. */
+/** Each path has a host index, and there may be tens of thousands of paths, so its parts are allocated only when they are needed. */
 class HostIndex<P extends Routed> {
   #anyHost: MethodIndex<P> | undefined
   #byHost: Map<string, MethodIndex<P>> | undefined
-  /** `*.example.com` under `example.com`. */
+  /** Holds `*.example.com` under the key `example.com`. */
   #bySuffix: Map<string, MethodIndex<P>> | undefined
-  /** Enforcing policies that need to know the host. */
+  /** Enforcing policies that are bound to hosts. */
   #needHost: MethodIndex<P> | undefined
 
   add(policy: P, selector: Selector): void {
@@ -225,7 +225,7 @@ function isExcepted({ exceptPaths }: Routed, path: string): boolean {
   return exceptPaths?.cover(path) ?? false
 }
 
-/** Two patterns of one policy may lead to the same list, one right after the other. */
+/** Two patterns of one policy may lead to the same list. They are added one right after the other, so only the last entry is compared. */
 function addOnce<P>(list: P[], policy: P): void {
   if (list.at(-1) !== policy) list.push(policy)
 }

@@ -3,13 +3,13 @@ import { formatPath, type Problem, show } from '../../text/problem.ts'
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy } from '../schema/bundle.ts'
 
-/** Comparisons of segments and methods. Only a bundle with thousands of paths and policies needs more; the rest of its paths is not looked at. */
+/** Bounds the comparisons of segments and methods. Only a bundle with thousands of paths and policies needs more; its other paths go unchecked. */
 const MAX_COMPARISONS = 3_000_000
 const MAX_GAPS = 1000
 
 /**
- * Paths that only policies with `hosts` limit. A gateway sends requests by their host; in `reverse_proxy` there is one backend, and whoever
- * sends another Host reaches it without a limit. One problem for each path, at the first of its policies.
+ * Finds paths that only policies with `hosts` limit. A gateway routes requests by their host, but `reverse_proxy` has one backend, and a
+ * client that sends another Host reaches it without a limit. Reports one problem for each path, at the first of its policies.
  */
 export function hostGaps({ policies }: Bundle): Problem[] {
   const gaps: Problem[] = []
@@ -38,11 +38,11 @@ function isLimit({ spec: { mode, selector, rules } }: Policy): boolean {
 }
 
 interface BoundPath {
-  /** Of the first policy that has it. */
+  /** Index of the first policy that has this path. */
   readonly index: number
   readonly path: string
   readonly isExact: boolean
-  /** Of all that have it; undefined: any. */
+  /** Methods of all policies that have this path; undefined if one of them covers all methods. */
   methods: Set<string> | undefined
 }
 
@@ -64,7 +64,7 @@ interface Covering {
   readonly path: string
   readonly isExact: boolean
   readonly methods: Set<string> | undefined
-  /** Whether it covers a path, and, unless that is exact, what is below. */
+  /** Whether the policy covers a path and, unless the path is exact, what is below it. Exceptions further below are not considered. */
   covers(path: string, isExact: boolean): boolean
 }
 
@@ -72,7 +72,7 @@ function coveringOf({ spec: { selector = {} } }: Policy): Covering {
   const { pathExact, pathPrefix, exceptPaths = [], methods } = selector
   const isExact = pathExact !== undefined
   const given = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
-  // A prefix covers the same with a slash at its end.
+  // A trailing slash makes no difference to what a prefix covers.
   const path = !isExact && given.length > 1 && given.endsWith('/') ? given.slice(0, -1) : given
   const prefix = new PathPrefixes([path])
   const excepted = new PathPrefixes(exceptPaths)

@@ -13,14 +13,14 @@ import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
-/** Some 100 MB in each worker. */
+/** So many pairs take some 100 MB in each worker. */
 const MAX_HOST_METHODS_IN_ALL = 1_000_000
-/** Some 250 MB in each worker. */
+/** So many segments take some 250 MB in each worker. */
 const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
 /**
- * Errors that no single field shows: repeated ids, selectors that are too large, tables of prices that do not exist. Checks whatever is
- * readable.
+ * Finds errors that no single field shows: repeated ids, selectors that are too large, price tables that do not exist. Checks whatever is
+ * readable, even if the rest is invalid.
  */
 export function* findContradictions(policies: readonly unknown[], prices?: unknown): Generator<Problem> {
   const policyIds = new Map<string, string>()
@@ -57,14 +57,14 @@ export function* findContradictions(policies: readonly unknown[], prices?: unkno
   }
 }
 
-/** Valid settings that will surprise: paths that match nothing, budgets that can never cover one request. */
+/** Finds valid settings with surprising effects: paths that match nothing, budgets that can never cover a single request. */
 export function* findSurprises(bundle: Bundle): Generator<Problem> {
   for (const { table, message } of priceSurprises(bundle.prices ?? {})) yield { path: formatPath(['prices', table]), message }
   for (const [p, policy] of bundle.policies.entries()) {
     const { selector = {}, rules } = policy.spec
     yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
     yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
-    // What a request takes, and calls of the rate limit service say that themselves.
+    // These warnings are about what a request takes, and calls of the rate limit service set that themselves.
     if (selector.domain !== undefined) continue
     for (const [r, rule] of rules.entries()) {
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
@@ -137,8 +137,8 @@ function segmentsOf(path: unknown): number {
 }
 
 /**
- * What does not fit together in a policy for the rate limit service, or in one that is not and speaks of descriptors. Checks whatever is
- * readable.
+ * Finds settings that do not fit a policy for the rate limit service, and descriptors in a policy for requests. Checks whatever is readable,
+ * even if the rest is invalid.
  */
 function* domainContradictions(policy: unknown, path: Path): Generator<Problem> {
   const spec = field(policy, 'spec')
@@ -172,7 +172,7 @@ function* keyProblem(text: unknown, hasDomain: boolean, path: Path): Generator<P
   yield { path: formatPath(path), message }
 }
 
-/** Algorithms and settings that calls of the rate limit service give no meaning to. */
+/** Finds algorithms and settings that have no meaning for calls of the rate limit service. */
 function* ruleProblems(rule: unknown, path: Path): Generator<Problem> {
   const algorithm = field(rule, 'algorithm')
   const refused = typeof algorithm === 'string' ? REFUSED_ALGORITHMS[algorithm] : undefined
@@ -205,7 +205,7 @@ function coversNothing(rule: unknown, hasOwnKeys: boolean, hasMatch: boolean): b
   return match === undefined || (match === 'else' && !hasMatch)
 }
 
-/** `rules` may be invalid otherwise. */
+/** `rules` may be invalid in other ways. */
 function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem> {
   let first: string | undefined
   for (const [r, rule] of rules.entries()) {
@@ -216,7 +216,7 @@ function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem
   }
 }
 
-/** Matches that are valid and will surprise: patterns that mean something else, and limits that callers choose for themselves. */
+/** Warns about valid matches with surprising effects, such as limits that callers can choose for themselves. */
 function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: Path): Generator<Problem> {
   const hasMatch = rules.some(({ match }) => typeof match === 'object')
   for (const [r, rule] of rules.entries()) {
@@ -242,7 +242,7 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: P
   }
 }
 
-/** A pattern that means something else than it seems to. */
+/** Warns about patterns that do not mean what they seem to. */
 function* patternSurprises(given: string | readonly string[], path: string): Generator<Problem> {
   for (const pattern of typeof given === 'string' ? [given] : given) {
     if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text: ${quoted(pattern)}` }

@@ -12,7 +12,7 @@ export interface UnknownFields {
 }
 
 /**
- * Fields that are not in the schema: if ignored, each could make a rule cover or reject more than its author meant. Returns at most
+ * Finds fields that are not in the schema. If ignored, each could make a rule cover or reject more than its author meant. Returns at most
  * `limit` of each kind.
  */
 export function findUnknownFields(schema: z.core.$ZodType, data: unknown, path: Path, limit: number): UnknownFields {
@@ -35,10 +35,10 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found
     if (option) visit(option, value, path, found)
     else reportUnknown(value, Object.keys((schema.options[0] as z.ZodObject).shape), path, found)
   } else if (schema instanceof z.ZodUnion) {
-    // At most one of its forms is an object.
+    // At most one option of a union is an object, so no field is reported twice.
     for (const option of schema.options) visit(option, value, path, found)
   } else if (schema instanceof z.ZodRecord && isRecord(value)) {
-    // The schema checks all keys but this one, which it drops.
+    // The schema checks every key but this one, which it silently drops.
     if (Object.hasOwn(value, '__proto__')) found.errors.push({ path: formatPath(path), message: 'unknown field "__proto__"' })
     for (const key of Object.keys(value)) if (key !== '__proto__') visit(schema.valueType, value[key], [...path, key], found)
   } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
@@ -68,7 +68,7 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
   // Rules name a table of prices; outside of them, the tables themselves are meant.
   if (key === 'prices' && !path.includes('rules')) return ': it belongs at the top of the bundle'
   const place = PLACES.find(([, fields]) => fields.includes(key))
-  // Beside `algorithm`, `limit` is that of a window, and not a misspelling of `limit_keys`.
+  // Beside `algorithm`, `limit` is a misplaced limit of a window, not a misspelling of `limit_keys`.
   const suggestion = place !== undefined && path.at(-2) === 'rules' ? undefined : closest(key, known)
   if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
   if (place !== undefined) return `: it belongs in ${place[0]}`
@@ -83,7 +83,7 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
 const { spec: SPEC } = policySchema.shape
 const RULES = SPEC.shape.rules.element.options
 
-/** The fields of each place. */
+/** The parts of a policy and their fields, to say where a misplaced field belongs. */
 const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] = [
   ['spec', fieldsOf(SPEC)],
   ['spec.selector', fieldsOf(SPEC.shape.selector.unwrap())],

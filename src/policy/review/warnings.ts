@@ -7,10 +7,10 @@ import type { NamedLimit } from '../compile.ts'
 import { parseDescriptorKey } from '../descriptor-key.ts'
 import type { Bundle } from '../schema/bundle.ts'
 
-/** What one client sends without effort, each request with a value of its own. */
+/** How many requests one client can easily send in a second, each with a made-up value of its own. */
 const MADE_UP_PER_SECOND = 1000
 const MAX_WARNINGS = 10
-/** Windows of one period are about as long at any time. */
+/** Any time will do, because all windows of a period have about the same length. */
 const SOME_MS = Date.UTC(2026, 0, 15)
 /** Kinds of keys whose values clients choose, unless a gateway checks or sets them. */
 const CHOSEN: ReadonlySet<string> = new Set(['bearer', 'jwt', 'header', 'query', 'cookie', 'path', 'model'])
@@ -24,12 +24,12 @@ interface CountedRule {
 }
 
 /**
- * Rules whose keys a caller can make up while its budget under another rule stays the same, so often that half of a table of `slots` has no
- * room for them.
+ * Warns about rules with a key that a caller can make up without changing its budget under another rule, fast enough that the counters fill
+ * half of a table of `slots`.
  */
 export function madeUpKeyWarnings(limits: readonly NamedLimit[], slots: number): string[] {
   const rules = limits.map(countedRule)
-  // A rule without keys has one counter, which is always below its rule's share of the table.
+  // A rule without keys has a single counter, which is always within its rule's share of the table.
   const budgets = rules.filter(({ limit, keys }) => keys.length > 0 && limit.kind === WINDOW && lastsMs(limit) >= DAY_MS)
   const budgetsBy = new Map<string, number>()
   for (const { keys } of budgets) for (const key of keys) budgetsBy.set(key, (budgetsBy.get(key) ?? 0) + 1)
@@ -47,7 +47,7 @@ export function madeUpKeyWarnings(limits: readonly NamedLimit[], slots: number):
   return warnings
 }
 
-/** By the identity that `compile` gives a counter: policy, rule, mode, algorithm, limit keys, and what the algorithm adds. */
+/** Reads the identity that `compile` gives a counter: policy, rule, mode, algorithm, limit keys, and what the algorithm adds. */
 function countedRule({ name, limit }: NamedLimit): CountedRule {
   const [policy, rule, , algorithm, ...rest] = JSON.parse(name) as [string, string, string, string, ...string[]]
   return { policy, rule, algorithm, keys: rest.filter((text) => parseDescriptorKey(text) !== undefined), limit }
@@ -57,7 +57,7 @@ function isChosen(key: string): boolean {
   return CHOSEN.has(parseDescriptorKey(key)!.kind)
 }
 
-/** How long a record of one request is kept at most. A request takes one token of a plain bucket, and all of any other. */
+/** Returns how long the record of one request is kept at most: it takes one token of a `token_bucket`, and at most all of any other bucket. */
 function lastsMs(limit: Limit, algorithm?: string): number {
   if (limit.kind === BUCKET) return (algorithm === 'token_bucket' ? 1 : limit.burst) / limit.tokensPerMs
   if (limit.kind === IN_FLIGHT) return limit.sliceMs * SLICES
@@ -80,7 +80,7 @@ export interface HeldRule {
   readonly holdSeconds: number
 }
 
-/** The rules of a bundle that count requests in flight, by the limits of its counters. */
+/** Finds the rules of a bundle that count requests in flight, given the limits of its counters. */
 export function heldRules(limits: readonly NamedLimit[]): HeldRule[] {
   return limits.flatMap(({ name, limit }) => {
     if (limit.kind !== IN_FLIGHT) return []
@@ -89,19 +89,19 @@ export function heldRules(limits: readonly NamedLimit[]): HeldRule[] {
   })
 }
 
-/** What surprises where nobody reports the end of a request. */
+/** Says how long a request counts if nobody reports its end. */
 export function heldRuleNote({ policy, rule, holdSeconds }: HeldRule): string {
   const seconds = holdSeconds === 1 ? '1 second' : `${holdSeconds} seconds`
   return `policy ${JSON.stringify(policy)}, rule ${JSON.stringify(rule)}: in decision_service each request counts as in flight for ${seconds} (hold_seconds), unless its end is reported to /v1/settle`
 }
 
-/** When a block ends. */
+/** A block that expires. */
 export interface BlockExpiry {
   readonly policy: string
   readonly rule: string
-  /** In the bundle. */
+  /** Path of `expires_at` in the bundle. */
   readonly path: string
-  /** As written. */
+  /** The time as written in the bundle. */
   readonly expiresAt: string
   readonly expiresAtMs: number
 }
@@ -117,7 +117,7 @@ export function blockExpiriesOf({ policies }: Bundle): BlockExpiry[] {
   )
 }
 
-/** Blocks that have expired by now, as warnings of `edge validate`. */
+/** Returns the blocks that have expired by now, as warnings of `edge validate` and `edge sign`. */
 export function expiredBlocks(expiries: readonly BlockExpiry[], wallMs: number): Problem[] {
   return expiries
     .filter(({ expiresAtMs }) => expiresAtMs <= wallMs)

@@ -15,16 +15,16 @@ import { tokenBucketLlmConfig } from './token-bucket-llm.ts'
  * Each `error` completes the sentence "expected …".
  */
 
-/** Notes of the operator, on a bundle, a policy or a rule. Not kept: nothing may depend on them. */
+/** The operator's notes on a bundle, a policy or a rule. They are dropped, so that nothing can depend on them. */
 export const metadataSchema = z.object({}, { error: 'an object' })
 
 const metadata = metadataSchema.optional().meta({ description: 'Your own notes; never read.' })
 
-/** Fields that bundles carry for other programs: not read, and accepted with a warning. */
+/** Fields that bundles carry for other programs. They are ignored, with a warning. */
 export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
 
 const PATH = 'a path that starts with /, without ? or #'
-/** Each segment takes memory in each worker, and no request has longer paths. */
+/** Each segment takes memory in each worker, and no request has a longer path. */
 const MAX_PATH_CHARACTERS = 8192
 const path = z
   .string({ error: PATH })
@@ -96,7 +96,7 @@ const counterlessFields = {
   limit_keys: z.array(descriptorKey, { error: NO_KEYS }).max(0, { error: NO_KEYS }).default([]).meta({ description: 'Always empty.' }),
 }
 
-/** What every rule has, whatever its algorithm. */
+/** The fields that every rule has, whatever its algorithm. */
 export const ruleFieldsSchema = z.object(ruleFields)
 
 const ALGORITHMS = [
@@ -109,7 +109,7 @@ const ALGORITHMS = [
     ...counterlessFields,
     algorithm: z.literal('block'),
     algorithm_config: blockConfig.prefault({}),
-    // A note elsewhere; here the block would never end.
+    // Elsewhere this field is an ignored note; here, a block whose end is ignored would never end.
     expires_at: z.never({ error: 'nothing here: a block ends at algorithm_config.expires_at' }).optional(),
   }),
   z.object({ ...ruleFields, algorithm: z.literal('concurrency'), algorithm_config: concurrencyConfig }),
@@ -143,7 +143,7 @@ export const policySchema = z.object(
 
 const VERSION = 'a whole number, or a string of up to 30 digits'
 
-/** A bundle, without checks of its policies. */
+/** A bundle whose policies are not checked yet. */
 export const envelopeSchema = z.object(
   {
     $schema: z.string({ error: 'the URL of a JSON Schema' }).optional(),
@@ -170,12 +170,12 @@ export type Rule = Policy['spec']['rules'][number]
 
 export type BundleFormat = 'json' | 'yaml'
 
-/** YAML for .yaml and .yml; everything else is JSON. */
+/** Files named .yaml and .yml are YAML; everything else is JSON. */
 export function formatOf(fileName: string): BundleFormat {
   return /\.ya?ml$/i.test(fileName) ? 'yaml' : 'json'
 }
 
-/** The JSON Schema for editors. It rejects what the service refuses, and accepts fields that the service only warns about. */
+/** Returns the JSON Schema for editors. It rejects what the service refuses, and accepts fields that the service only warns about. */
 export function bundleJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(bundleSchema, {
     target: 'draft-7',

@@ -6,7 +6,7 @@ import { descriptorKey } from './parts.ts'
 
 const PATTERN = 'a text: the whole value, or a prefix that ends in *'
 const MAX_PATTERN_CHARACTERS = 8192
-/** Each is compared in turn; whole values are looked up. */
+/** Prefixes are compared one by one, while whole values are looked up. */
 const MAX_PREFIXES = 100
 
 const pattern = z
@@ -27,7 +27,7 @@ const patterns = z.union(
 
 const MATCH = '"else", or an object of descriptor keys and patterns'
 
-/** Descriptor keys, and the values that each may have. `name` is the field's. */
+/** Returns a schema for descriptor keys and the patterns of their values. `name` is the name of the field. */
 export function keyPatterns(name: string, error: string) {
   return z
     .record(descriptorKey, patterns, { error })
@@ -41,7 +41,7 @@ export const ruleMatch = z.union([z.literal('else'), keyPatterns('match', MATCH)
     'The rule applies only where every key has a value that one of its patterns covers. "else": where no other rule of the policy with a match applies.',
 })
 
-/** Names of header fields are the same in any case: a field that two lists of patterns must cover would match next to nothing. */
+/** Refuses two spellings of one header field, because a value that two lists of patterns must both cover would match next to nothing. */
 function checkKeys({ value: match, issues }: z.core.ParsePayload<Record<string, string | string[]>>): void {
   const known = new Map<string, string>()
   for (const text of Object.keys(match)) {
@@ -53,7 +53,7 @@ function checkKeys({ value: match, issues }: z.core.ParsePayload<Record<string, 
   }
 }
 
-/** Patterns that can never match: the values of these keys have few forms. */
+/** Refuses patterns that can never match, which is known for keys whose values have few forms. */
 function checkAgainstKeys({ value: match, issues }: z.core.ParsePayload<Record<string, string | string[]>>): void {
   for (const [text, given] of Object.entries(match)) {
     const key = parseDescriptorKey(text)

@@ -23,7 +23,7 @@ export const descriptorKey = z
   .refine((key) => parseDescriptorKey(key) !== undefined, { error: KEY_FORMS })
   .meta({ pattern: KEY_PATTERN })
 
-/** Of token budgets and budgets of money. */
+/** A field of token budgets and of money budgets. */
 export const withoutUsage = z.enum(['estimate', 'keep'], { error: '"estimate" or "keep"' }).default('estimate').meta({
   description:
     "What a stream is charged that ends without the provider's count, or a response that its client does not wait for: an estimate, or at least the reservation.",
@@ -33,5 +33,5 @@ export const askUsage = flag(
   "Ask for the provider's count of chat and completions streams where the client does not; the event that has it is not shown.",
 ).default(false)
 
-/** Limits nothing: an exemption, for which the policy's `else` does not apply. */
+/** The rule limits nothing: it is an exemption, and the policy's `else` does not apply to the requests that it matches. */
 export const unlimitedConfig = z.object({}, { error: 'an empty object' })

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { hasSixDecimals } from '../../costs/money.ts'
 import { label } from './parts.ts'
 
-/** Each is read by every worker. */
+/** Every worker reads all tables, so their number is bounded. */
 export const MAX_TABLES = 100
 const MAX_PATTERNS_IN_ALL = 10_000
-/** For a million tokens: one for each token. */
+/** The price of a million tokens, in units of the currency: at most one unit for each token. */
 const MAX_PRICE = 1_000_000
 
 const PRICE = `a price for a million tokens, a number from 0 to ${MAX_PRICE} with at most 6 decimals`

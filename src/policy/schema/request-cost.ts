@@ -3,8 +3,8 @@ import { TOKEN } from '../../text/formats.ts'
 import { MAX_AMOUNT } from '../algorithms/rate.ts'
 
 /*
- * What a request costs in rules that count requests, and whether it may overdraw: fields that their algorithms share. Each `error`
- * completes the sentence "expected …".
+ * Fields shared by the algorithms that count requests: what a request costs, and whether it may overdraw the limit. Each `error` completes
+ * the sentence "expected …".
  */
 
 const AMOUNT = `a number above 0 (at least 1e-9) and up to ${MAX_AMOUNT}`
@@ -41,7 +41,7 @@ export const requestCostFields = {
   }),
 }
 
-/** What these fields say. */
+/** The parsed values of these fields. */
 export interface RequestCostConfig {
   readonly cost?: number | z.output<typeof headerCostConfig> | undefined
   readonly when_over: 'reject' | 'charge'

@@ -3,7 +3,7 @@ import { PERIODS, type Period, timeZoneOf } from '../../limiter/calendar.ts'
 import { KnownWords } from '../../text/suggest.ts'
 
 /*
- * Windows of a calendar, as several algorithms write them. Each `error` completes the sentence "expected …".
+ * Fields for calendar windows, which several algorithms share. Each `error` completes the sentence "expected …".
  */
 
 export const windowFields = {
@@ -19,7 +19,7 @@ export const windowFields = {
 
 const MAX_ZONE_CHARACTERS = 64
 
-/** Not abbreviations: several zones share one, and Intl's choice depends on its version. */
+/** Refuses abbreviations: several zones share one, and which of them Intl chooses depends on its version. */
 function isTimeZone(name: string): boolean {
   if (name.length > MAX_ZONE_CHARACTERS || !/^[a-z]/i.test(name)) return false
   try {
@@ -33,10 +33,10 @@ function zoneError({ input }: { readonly input?: unknown }): string {
   return `an IANA time zone as Area/City, such as ${meantZone(input) ?? 'Europe/Berlin'}`
 }
 
-/** The zone that a name is a misspelling of, or whose city it is. */
+/** Suggests the zone that a name is a misspelling of, or whose city it names. */
 function meantZone(input: unknown): string | undefined {
   if (typeof input !== 'string' || input.length > MAX_ZONE_CHARACTERS) return undefined
-  // Made once: Intl puts its list together anew each time, and a bundle may have thousands of wrong names.
+  // The suggestions are made once: Intl rebuilds its list on every call, and a bundle may have thousands of wrong names.
   suggestions ??= zoneSuggestions()
   const { zoneByCity, zoneByWords, words } = suggestions
   const city = input.trim().toLowerCase().replaceAll(' ', '_')
@@ -61,7 +61,7 @@ function zoneSuggestions(): ZoneSuggestions {
   }
 }
 
-/** Suggestions are for names without a slash. */
+/** Replaces slashes, because `KnownWords` suggests nothing for a name with a slash. */
 function asWords(zone: string): string {
   return zone.replaceAll('/', ' ')
 }
@@ -77,13 +77,13 @@ const UNITS: readonly (readonly [unit: RegExp, minutes: number, months: number])
   [/^(y|yr|years?|yearly|annual(ly)?)$/, 0, 12],
 ]
 
-/** The period of the same length that is written in another way: `daily`, `24h`, `1 month`. `1M` may be a minute or a month. */
+/** Suggests the period that was meant by `daily`, `24h` or `1 month`, but none for `1M`, which may be a minute or a month. */
 function meantPeriod(input: unknown): Period | undefined {
   const written = typeof input === 'string' && !/\dM$/.test(input) ? lengthOf(input.toLowerCase()) : undefined
   return written === undefined ? undefined : PERIODS.find((period) => lengthOf(period) === written)
 }
 
-/** As a text, to compare it. A month has no length in minutes. */
+/** Returns a length as a text that can be compared. Minutes and months are kept apart, because a month has no fixed number of minutes. */
 function lengthOf(text: string): string | undefined {
   const [, count = '', unit] = /^(\d{0,6})[ _-]?([a-z]{1,10})$/.exec(text.trim()) ?? []
   const known = UNITS.find(([name]) => unit !== undefined && name.test(unit))

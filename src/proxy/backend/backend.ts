@@ -113,7 +113,7 @@ export class Backend {
   becomeTunnel(connection: BackendConnection, socket: Socket): void {
     this.#open.delete(connection)
     this.#listener.onOpenConnections(this.#open.size)
-    socket.once('close', () => this.#leavePlace())
+    socket.once('close', () => this.#freeSlot())
   }
 
   drop(connection: BackendConnection): void {
@@ -122,7 +122,7 @@ export class Backend {
     if (at >= 0) this.#idle.splice(at, 1)
     if (!this.#open.delete(connection)) return
     this.#listener.onOpenConnections(this.#open.size)
-    this.#leavePlace()
+    this.#freeSlot()
   }
 
   #give(call: ConnectionSeeker): boolean {
@@ -132,7 +132,7 @@ export class Backend {
       call.onGiven(idle)
       return true
     }
-    if (!this.#takePlace()) return false
+    if (!this.#takeSlot()) return false
     // Without a turn, this first slot would be owed to another worker again after one request.
     if (this.#open.size === 0) this.#beginTurn(performance.now())
     this.#sweep.start()
@@ -162,7 +162,7 @@ export class Backend {
     this.#turnEndsMs = nowMs + Math.max(this.options.queueMs / TURNS, HAND_OVER_MS)
   }
 
-  #takePlace(): boolean {
+  #takeSlot(): boolean {
     if (performance.now() < this.#abstainUntilMs && this.#slots.isWantedElsewhere) return false
     if (this.#slots.take()) return true
     const [oldest] = this.#idle
@@ -171,7 +171,7 @@ export class Backend {
     return this.#slots.take()
   }
 
-  #leavePlace(): void {
+  #freeSlot(): void {
     this.#slots.giveBack()
     this.#serveQueueSoon()
   }
@@ -217,7 +217,7 @@ interface QueueListener {
   onQueueWait(seconds: number): void
 }
 
-interface Place {
+interface QueueEntry {
   readonly timer: NodeJS.Timeout
   readonly sinceMs: number
 }
@@ -226,7 +226,7 @@ interface Place {
 export class ConnectionQueue<Seeker extends { onNoRoom(detail: string): void }> {
   readonly #waitMs: number
   readonly #listener: QueueListener
-  readonly #waiting = new Map<Seeker, Place>()
+  readonly #waiting = new Map<Seeker, QueueEntry>()
   /** Calls that were refused because the queue is full. They are notified in a later turn of the event loop. */
   readonly #refused = new Map<Seeker, NodeJS.Timeout>()
 
@@ -266,9 +266,9 @@ export class ConnectionQueue<Seeker extends { onNoRoom(detail: string): void }> 
   remove(seeker: Seeker): void {
     clearTimeout(this.#refused.get(seeker))
     this.#refused.delete(seeker)
-    const place = this.#waiting.get(seeker)
-    if (place === undefined) return
-    clearTimeout(place.timer)
+    const entry = this.#waiting.get(seeker)
+    if (entry === undefined) return
+    clearTimeout(entry.timer)
     this.#waiting.delete(seeker)
     this.#listener.onQueueLength(this.#waiting.size)
   }

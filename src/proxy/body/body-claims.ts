@@ -141,8 +141,8 @@ export class BodyClaims {
   }
 
   #wait(waiting: Waiting): void {
-    const place = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
-    this.#waiting.splice(place < 0 ? this.#waiting.length : place, 0, waiting)
+    const index = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
+    this.#waiting.splice(index < 0 ? this.#waiting.length : index, 0, waiting)
     waiting.part.wait(waiting.holders, waiting.neededBytes)
     this.#parts.waitingUploads.count = this.#waiting.length
     this.#lookOn()

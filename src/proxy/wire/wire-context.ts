@@ -72,10 +72,10 @@ export class RequestHeadReader {
   }
 
   #fieldsOf(text: string, from: number): string[] {
-    const { places, used } = this.#fields
+    const { offsets, used } = this.#fields
     const fields: string[] = []
     for (let i = 0; i < used; i += FIELD_INTS) {
-      fields.push(text.slice(places[i]! - from, places[i + 1]! - from), text.slice(places[i + 2]! - from, places[i + 3]! - from))
+      fields.push(text.slice(offsets[i]! - from, offsets[i + 1]! - from), text.slice(offsets[i + 2]! - from, offsets[i + 3]! - from))
     }
     return fields
   }

@@ -3,7 +3,7 @@ import { canOverdraw, newRecord } from '../../limiter/limit.ts'
 import { identityDigest } from '../counter-locator.ts'
 import type { CounterOverride, CounterSpec } from '../counter-store.ts'
 import { SubjectWords } from '../subject.ts'
-import { type SubjectLookup, EmbeddedCounter } from '../table/embedded-counter.ts'
+import { EmbeddedCounter, type SubjectLookup } from '../table/embedded-counter.ts'
 
 /**
  * How long after an override has come into force replies to earlier questions may still be charged to own counts, under the limit from
@@ -24,8 +24,8 @@ export class FleetCounter extends EmbeddedCounter {
   readonly override: CounterOverride | undefined
   #identityDigest: string | undefined
 
-  constructor(spec: CounterSpec, place: SubjectLookup) {
-    super(spec, place, spec.override === undefined ? 0 : LATE_REPLIES_MS)
+  constructor(spec: CounterSpec, lookup: SubjectLookup) {
+    super(spec, lookup, spec.override === undefined ? 0 : LATE_REPLIES_MS)
     const subject = new SubjectWords()
     subject.addIdentity(spec.identity)
     this.identityWords = subject.words.slice(0, subject.length)

@@ -28,7 +28,7 @@ export class FleetStore implements CounterStore {
   }
 
   open(spec: CounterSpec): FleetCounter {
-    return new FleetCounter(spec, this.#parts.local.placeOf(spec.identity))
+    return new FleetCounter(spec, this.#parts.local.lookupOf(spec.identity))
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {

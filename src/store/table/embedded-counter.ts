@@ -37,7 +37,7 @@ export class EmbeddedCounter implements Counter, SubjectLookup {
   readonly #ruleSize: number | undefined
 
   /** `lateByMs` is how long takes may still be charged under the limit from before an override. */
-  constructor(spec: CounterSpec, place: SubjectLookup, lateByMs = 0) {
+  constructor(spec: CounterSpec, lookup: SubjectLookup, lateByMs = 0) {
     this.identity = spec.identity
     this.limit = spec.limit
     this.algorithm = algorithmOf(spec.limit)
@@ -46,8 +46,8 @@ export class EmbeddedCounter implements Counter, SubjectLookup {
     this.#ruleSize = spec.override && Math.fround(spec.override.ruleSize)
     this.warning = warningLimit(spec.limit)
     this.isPlain = !this.algorithm.isSliced && this.warning === undefined
-    this.prefix = place.prefix
-    this.rule = place.rule
+    this.prefix = lookup.prefix
+    this.rule = lookup.rule
   }
 
   /**

@@ -3,7 +3,7 @@ import { canOverdraw } from '../../limiter/limit.ts'
 import { ChargeResults, type Charges, type Taken } from '../charges.ts'
 import { type CounterLocator, identityDigest, tagText } from '../counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../counter-store.ts'
-import { type SubjectLookup, EmbeddedCounter, Resets } from './embedded-counter.ts'
+import { EmbeddedCounter, Resets, type SubjectLookup } from './embedded-counter.ts'
 import { checkAsItIs, checkRow, checkRows, forgetSlices, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
 import { newTableBuffer, worthMs } from './table-layout.ts'
@@ -38,11 +38,11 @@ export class EmbeddedStore implements CounterStore {
   }
 
   open(spec: CounterSpec): EmbeddedCounter {
-    return new EmbeddedCounter(spec, this.placeOf(spec.identity))
+    return new EmbeddedCounter(spec, this.lookupOf(spec.identity))
   }
 
-  placeOf(identity: readonly string[]): SubjectLookup {
-    return this.#rows.placeOf(identity)
+  lookupOf(identity: readonly string[]): SubjectLookup {
+    return this.#rows.lookupOf(identity)
   }
 
   takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
@@ -71,7 +71,7 @@ export class EmbeddedStore implements CounterStore {
     results.growTo(charges.length)
     rows.lock()
     for (let row = 0; row < charges.length; row++) readTaken(rows, charges, row, nowMs, taken.wallMs)
-    for (let place = 0; place < charges.length; place++) this.#settle(rows, charges, place, taken.momentMs, nowMs, wallMs)
+    for (let rank = 0; rank < charges.length; rank++) this.#settle(rows, charges, rank, taken.momentMs, nowMs, wallMs)
     rows.unlock()
     if (!results.hasWarnings || onWarning === undefined) return
     const warnings = results.warnings.slice(0, charges.length)
@@ -90,7 +90,7 @@ export class EmbeddedStore implements CounterStore {
     rows.lock()
     let isReset = false
     for (let row = 0; row < charges.length; row++) isReset = this.#isResetSince(rows, row, taken.momentMs) || isReset
-    for (let place = 0; !isReset && place < charges.length; place++) this.#moveHold(rows, charges, place, taken, wallMs, nowMs)
+    for (let rank = 0; !isReset && rank < charges.length; rank++) this.#moveHold(rows, charges, rank, taken, wallMs, nowMs)
     rows.unlock()
     return !isReset
   }
@@ -190,8 +190,8 @@ export class EmbeddedStore implements CounterStore {
       const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || canOverdraw(limit) || paid.includes(row)
       fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
     }
-    for (let place = 0; fits && place < charges.length; place++) {
-      if (!this.#isResetSince(rows, rows.order[place]!, momentMs)) takeRow(rows, charges, results, place, nowMs, wallMs)
+    for (let rank = 0; fits && rank < charges.length; rank++) {
+      if (!this.#isResetSince(rows, rows.order[rank]!, momentMs)) takeRow(rows, charges, results, rank, nowMs, wallMs)
     }
     rows.unlock()
     return fits
@@ -223,9 +223,9 @@ export class EmbeddedStore implements CounterStore {
     return rows
   }
 
-  /** Settles the row at position `place` of the lock order, whose record has been read. */
-  #settle(rows: TableRows, charges: Charges, place: number, takenMs: number, nowMs: number, wallMs: number): void {
-    const row = rows.order[place]!
+  /** Settles the row at position `rank` of the lock order, whose record has been read. */
+  #settle(rows: TableRows, charges: Charges, rank: number, takenMs: number, nowMs: number, wallMs: number): void {
+    const row = rows.order[rank]!
     const { limit, algorithm, warning } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const exists = rows.slots[row]! >= 0
@@ -237,12 +237,12 @@ export class EmbeddedStore implements CounterStore {
     // A debt of a window that has ended is dropped.
     if (!exists && worthMs(record, nowMs, wallMs) === 0) return
     if (warning !== undefined && cost < 0) warnRow(rows, this.#settled, row, warning)
-    writeRow(rows, place, nowMs, wallMs)
+    writeRow(rows, rank, nowMs, wallMs)
   }
 
-  /** Moves the hold of the row at position `place` of the lock order, if its counter has slices. */
-  #moveHold(rows: TableRows, charges: Charges, place: number, taken: Taken, wallMs: number, nowMs: number): void {
-    const row = rows.order[place]!
+  /** Moves the hold of the row at position `rank` of the lock order, if its counter has slices. */
+  #moveHold(rows: TableRows, charges: Charges, rank: number, taken: Taken, wallMs: number, nowMs: number): void {
+    const row = rows.order[rank]!
     const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
     if (!algorithm.isSliced) return
     const record = rows.records[row]!
@@ -251,11 +251,11 @@ export class EmbeddedStore implements CounterStore {
     if (taken.from !== 'none') readTaken(rows, charges, row, nowMs, taken.wallMs)
     if (rows.slots[row]! >= 0) {
       algorithm.settle(limit, record, cost)
-      writeRow(rows, place, nowMs, wallMs)
+      writeRow(rows, rank, nowMs, wallMs)
     }
     readRow(rows, charges, row, nowMs, wallMs)
     algorithm.take(record, cost)
-    writeRow(rows, place, nowMs, wallMs)
+    writeRow(rows, rank, nowMs, wallMs)
   }
 
   /** Returns whether a decision since then has given the counter another limit, because an override came into force or ended. */

@@ -69,12 +69,12 @@ export function checkAsItIs(rows: TableRows, charges: Charges, results: ChargeRe
 
 /** Takes from all rows, whose records have been read, even if not enough is left. */
 export function takeRows(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
-  for (let place = 0; place < charges.length; place++) takeRow(rows, charges, results, place, nowMs, wallMs)
+  for (let rank = 0; rank < charges.length; rank++) takeRow(rows, charges, results, rank, nowMs, wallMs)
 }
 
-/** Takes from the row at position `place` of the lock order, whose record has been read. */
-export function takeRow(rows: TableRows, charges: Charges, results: ChargeResults, place: number, nowMs: number, wallMs: number): void {
-  const row = rows.order[place]!
+/** Takes from the row at position `rank` of the lock order, whose record has been read. */
+export function takeRow(rows: TableRows, charges: Charges, results: ChargeResults, rank: number, nowMs: number, wallMs: number): void {
+  const row = rows.order[rank]!
   const cost = charges.costs[row]!
   if (cost === 0) return
   const { limit, algorithm, isPlain, warning } = charges.counters[row] as EmbeddedCounter
@@ -84,23 +84,23 @@ export function takeRow(rows: TableRows, charges: Charges, results: ChargeResult
     if (algorithm.isSliced) results.levels[row]! -= rows.elsewhere[row]!
     if (warning !== undefined) warnRow(rows, results, row, warning)
   }
-  writeRow(rows, place, nowMs, wallMs)
+  writeRow(rows, rank, nowMs, wallMs)
 }
 
-/** Writes the record of the row at position `place` of the lock order, to a new slot if it has none. */
-export function writeRow(rows: TableRows, place: number, nowMs: number, wallMs: number): void {
-  const row = rows.order[place]!
+/** Writes the record of the row at position `rank` of the lock order, to a new slot if it has none. */
+export function writeRow(rows: TableRows, rank: number, nowMs: number, wallMs: number): void {
+  const row = rows.order[rank]!
   const { table } = rows
   const { level, at, size, rate } = rows.records[row]!
   const known = rows.slots[row]!
-  const slot = known >= 0 ? known : claimSlot(rows, place, nowMs, wallMs)
+  const slot = known >= 0 ? known : claimSlot(rows, rank, nowMs, wallMs)
   if (slot < 0) return
   rows.slots[row] = slot
   table.write(slot, level, at, size, rate)
 }
 
-function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number): number {
-  const row = rows.order[place]!
+function claimSlot(rows: TableRows, rank: number, nowMs: number, wallMs: number): number {
+  const row = rows.order[rank]!
   const { table } = rows
   const record = rows.records[row]!
   const set = rows.sets[row]!
@@ -110,7 +110,7 @@ function claimSlot(rows: TableRows, place: number, nowMs: number, wallMs: number
   const empty = table.claimEmpty(set, low, high, record.kind, rule)
   if (empty >= 0) return empty
   const worth = worthMs(record, nowMs, wallMs)
-  return table.claim(set, low, high, record.kind, nowMs, wallMs, rows.slotsInUse(place), worth, rule)
+  return table.claim(set, low, high, record.kind, nowMs, wallMs, rows.slotsInUse(rank), worth, rule)
 }
 
 /** Notes the share to warn of that the row's record has newly reached, if any. The record remembers it, so this comes before the write. */

@@ -2,7 +2,7 @@ import { type CounterRecord, newRecord } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
 import { type CounterLocator, tagWords } from '../counter-locator.ts'
 import { HalfSipHash, SubjectWords } from '../subject.ts'
-import type { SubjectLookup, EmbeddedCounter } from './embedded-counter.ts'
+import type { EmbeddedCounter, SubjectLookup } from './embedded-counter.ts'
 import type { SharedTable } from './shared-table.ts'
 import { wayOf } from './table-layout.ts'
 
@@ -41,7 +41,7 @@ export class TableRows {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  placeOf(identity: readonly string[]): SubjectLookup {
+  lookupOf(identity: readonly string[]): SubjectLookup {
     const subject = this.#subject
     subject.clear()
     subject.addIdentity(identity.slice(0, RULE_TEXTS))
@@ -93,14 +93,14 @@ export class TableRows {
   }
 
   /**
-   * Returns a bit for each slot that these rows use in the set of the row at position `place` of the order: they must not evict one
+   * Returns a bit for each slot that these rows use in the set of the row at position `rank` of the order: they must not evict one
    * another.
    */
-  slotsInUse(place: number): number {
+  slotsInUse(rank: number): number {
     const { sets, order, slots } = this
-    const set = sets[order[place]!]!
+    const set = sets[order[rank]!]!
     let bits = 0
-    let first = place
+    let first = rank
     while (first > 0 && sets[order[first - 1]!] === set) first--
     for (let i = first; i < this.length && sets[order[i]!] === set; i++) {
       const slot = slots[order[i]!]!
@@ -129,9 +129,9 @@ export class TableRows {
     }
     for (let i = 1; i < count; i++) {
       const row = order[i]!
-      let place = i
-      for (; place > 0 && sets[order[place - 1]!]! > sets[row]!; place--) order[place] = order[place - 1]!
-      order[place] = row
+      let rank = i
+      for (; rank > 0 && sets[order[rank - 1]!]! > sets[row]!; rank--) order[rank] = order[rank - 1]!
+      order[rank] = row
     }
   }
 

@@ -127,9 +127,9 @@ export class RecentCounts {
   }
 
   /** Returns how much each series of a metric has counted lately, by its position in the directory. If no snapshot is old enough, since the start. */
-  since(name: MetricName, nowMs: number): (place: number) => number {
+  since(name: MetricName, nowMs: number): (index: number) => number {
     const entries = this.#memory.entriesOf(name)
     const start = this.#snapshots.findLast(({ atMs }) => atMs <= nowMs - this.#spanMs)?.counts.get(name)
-    return (place) => this.#memory.sum(entries[place]!.cell) - (start?.[place] ?? 0)
+    return (index) => this.#memory.sum(entries[index]!.cell) - (start?.[index] ?? 0)
   }
 }

@@ -23,7 +23,7 @@ export class RedisMetrics {
       failure_mode: served.series('failure_mode'),
     }
     this.#errors = withSeries(new CounterFamily(memory, 'edge_redis_errors_total'), 'timeout', 'connection', 'reply')
-    this.#doubts = withSeries(new CounterFamily(memory, 'edge_redis_doubts_total'), 'take', 'give_back', 'settlement', 'lease')
+    this.#doubts = withSeries(new CounterFamily(memory, 'edge_redis_doubts_total'), 'take', 'give_back', 'settlement', 'renewal', 'lease')
     this.#tokens = withSeries(new CounterFamily(memory, 'edge_redis_leased_tokens_total'), 'leased', 'given_back', 'lost')
     this.#changes = withSeries(new CounterFamily(memory, 'edge_redis_circuit_changes_total'), 'open', 'closed')
     this.#openCircuits = new CounterFamily(memory, 'edge_redis_circuit_open')

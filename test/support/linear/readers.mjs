@@ -1,7 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
 import { askedByQuery, counterName } from '../../../dist/admin/api/counter-name.js'
-import { readAskedRequest } from '../../../dist/admin/api/explain-endpoint.js'
+import { readAskedRequest } from '../../../dist/admin/endpoints/explain-endpoint.js'
 import { encodedStatusMessage } from '../../../dist/doors/grpc/call-head.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'

@@ -7,8 +7,8 @@ import { END_OF_LOG, type LoggedRequest } from './logged-request.ts'
 /** Receives each request of a log, and each position where none could be read. */
 export interface LogListener {
   onRequest(request: LoggedRequest): void
-  /** `place` is the number of the line, `entry 3`, or END_OF_LOG. */
-  onUnreadable(place: string, why: string): void
+  /** `position` is the number of the line, `entry 3`, or END_OF_LOG. */
+  onUnreadable(position: string, why: string): void
 }
 
 const BYTE_ORDER_MARK = '\xef\xbb\xbf'

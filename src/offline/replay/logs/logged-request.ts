@@ -58,7 +58,7 @@ const MAX_SHOWN = 5
 export interface UnreadableEntry {
   readonly file: string
   /** Number of the line, `entry 3`, or END_OF_LOG. */
-  readonly place: string
+  readonly position: string
   readonly why: string
 }
 
@@ -70,7 +70,7 @@ export class UnreadableLines {
   count = 0
   readonly shown: UnreadableEntry[] = []
 
-  add(file: string, place: string, why: string): void {
-    if (++this.count <= MAX_SHOWN || place === END_OF_LOG) this.shown.push({ file, place, why })
+  add(file: string, position: string, why: string): void {
+    if (++this.count <= MAX_SHOWN || position === END_OF_LOG) this.shown.push({ file, position, why })
   }
 }

@@ -7,7 +7,7 @@ const LEASE_MS = 1000
 const table = () => new SharedTable(newTableBuffer(64 * 1024), 1)
 const newKey = (of: SharedTable, low: number, salt = 7) => {
   const leases = new KeyLeases(of, LEASE_MS, () => 0)
-  leases.place(0, low, 1, salt, 1)
+  leases.locate(0, low, 1, salt, 1)
   return leases
 }
 
@@ -28,7 +28,7 @@ test('an object that is placed at another key knows nothing of the one before', 
   const leases = newKey(shared, 0x1000_0000)
   leases.add(1, 8, 50, LEASE_MS, 0)
   leases.read(1)
-  leases.place(0, 0x2000_0000, 1, 7, 1)
+  leases.locate(0, 0x2000_0000, 1, 7, 1)
   expect(leases.from).toBe(-1)
   leases.read(1)
   expect([leases.from, leases.left, leases.seen]).toEqual([-1, 0, 0])

@@ -61,7 +61,7 @@ export class KeyLeases {
   }
 
   /** Selects the key by the set and tag of its own counter, and by the counter's salt and rule. */
-  place(set: number, low: number, high: number, salt: number, rule: number): void {
+  locate(set: number, low: number, high: number, salt: number, rule: number): void {
     this.#set = set
     this.#rule = rule
     this.#tag = (low ^ salt) & ~3

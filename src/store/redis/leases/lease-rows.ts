@@ -151,7 +151,7 @@ export class LeaseRows {
   #keyOf(row: number, { leaseSalt, rule }: FleetCounter): KeyLeases {
     const { sets, lows, highs } = this.located
     const leases = this.#keys[row]!
-    leases.place(sets[row]!, lows[row]!, highs[row]!, leaseSalt, rule)
+    leases.locate(sets[row]!, lows[row]!, highs[row]!, leaseSalt, rule)
     return leases
   }
 

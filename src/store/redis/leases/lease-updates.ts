@@ -80,10 +80,10 @@ export class LeaseUpdates {
   }
 
   putBack(held: readonly HeldRow[], nowMs: number): void {
-    for (const place of held) {
-      this.#table.lock(place.set)
-      const isBack = putTokenBack(this.#table, place, nowMs)
-      this.#table.unlock(place.set)
+    for (const block of held) {
+      this.#table.lock(block.set)
+      const isBack = putTokenBack(this.#table, block, nowMs)
+      this.#table.unlock(block.set)
       if (!isBack) this.#parts.listener.onTokens('lost', 1)
     }
   }
@@ -119,7 +119,7 @@ export class LeaseUpdates {
   #lockedLeases({ set, low, high, counter }: Pick<UncoveredRow, 'set' | 'low' | 'high' | 'counter'>): KeyLeases {
     const { leaseMs, clock } = this.#parts
     const leases = new KeyLeases(this.#table, leaseMs, () => clock.wallMs())
-    leases.place(set, low, high, counter.leaseSalt, counter.rule)
+    leases.locate(set, low, high, counter.leaseSalt, counter.rule)
     this.#table.lock(set)
     return leases
   }

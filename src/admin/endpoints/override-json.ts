@@ -1,7 +1,7 @@
 import type { ListedOverride, Override, OverrideChange } from '../../overrides/override.ts'
 import { fitOverride } from '../../policy/overridden-rule.ts'
 import type { Plan } from '../../policy/plan.ts'
-import type * as json from './types.ts'
+import type * as json from '../api/types.ts'
 
 /** Returns an override as operators see it, given the active plan. */
 export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.OverrideJson {

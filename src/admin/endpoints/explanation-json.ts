@@ -4,9 +4,9 @@ import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../
 import type { ExplainedCounter } from '../../engine/seen-counters.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'
-import { jsonWithList } from './api-route.ts'
+import { jsonWithList } from '../api/api-route.ts'
+import type * as json from '../api/types.ts'
 import { counterJson, wholeSeconds } from './counters-endpoints.ts'
-import type * as json from './types.ts'
 
 /** Builds the response one policy at a time, because there may be thousands. `callerDigest` converts credentials to digests. */
 export function* explanationSteps({ answer, headers, policies }: RequestExplanation, callerDigest: CallerDigest): Generator<void, Buffer> {

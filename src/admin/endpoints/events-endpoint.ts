@@ -3,10 +3,10 @@ import { droppedEvent, EVENTS_DROPPED, PUBLISHED_EVENTS, type PublishedEvent } f
 import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { show } from '../../text/problem.ts'
 import { runInSlices, TimeShare } from '../../time/slices.ts'
-import type { Access } from './access.ts'
-import { ApiError } from './api-error.ts'
-import { readQuery } from './api-request.ts'
-import type { ApiRoute } from './api-route.ts'
+import type { Access } from '../api/access.ts'
+import { ApiError } from '../api/api-error.ts'
+import { readQuery } from '../api/api-request.ts'
+import type { ApiRoute } from '../api/api-route.ts'
 
 /** GET events: events as they happen (server-sent events). `?event=reject,bundle_applied` selects some of them. */
 export function eventsEndpoint(streams: EventStreams, access: Access): ApiRoute {

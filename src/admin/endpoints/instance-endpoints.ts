@@ -1,8 +1,8 @@
 import { assetText } from '../../files/package-files.ts'
 import type { StoreStats } from '../../store/counter-store.ts'
-import { readQuery } from './api-request.ts'
-import type { ApiRoute } from './api-route.ts'
-import type { Status } from './instance-types.ts'
+import { readQuery } from '../api/api-request.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import type { Status } from '../api/instance-types.ts'
 
 /** The part of the status that the main thread knows about the whole instance. */
 export type InstanceStatus = Pick<Status, 'uptime_s' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>

@@ -4,10 +4,10 @@ import { isPrefixPattern } from '../../policy/patterns.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { listOf } from '../../policy/rule-match.ts'
 import type { Rule } from '../../policy/schema/bundle.ts'
-import { ApiError } from './api-error.ts'
-import { findPolicy, readCount, readQuery } from './api-request.ts'
-import { type ApiRoute, jsonWithList, SlicedTexts } from './api-route.ts'
-import type { PolicyJson, PolicyPage, RuleJson } from './types.ts'
+import { ApiError } from '../api/api-error.ts'
+import { findPolicy, readCount, readQuery } from '../api/api-request.ts'
+import { type ApiRoute, jsonWithList, SlicedTexts } from '../api/api-route.ts'
+import type { PolicyJson, PolicyPage, RuleJson } from '../api/types.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000

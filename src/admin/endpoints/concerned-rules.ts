@@ -1,4 +1,4 @@
-import type { Plan, PlanMatch, PlanPolicy, PlanRule } from '../../../policy/plan.ts'
+import type { Plan, PlanMatch, PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import type { CallerQuestion } from './caller-question.ts'
 
 /** No more rules than this are looked at for one caller. */

@@ -9,11 +9,11 @@ import {
 } from '../../engine/questions/inspection.ts'
 import { countedUnit } from '../../policy/counted-unit.ts'
 import type { Plan } from '../../policy/plan.ts'
-import { ApiError } from './api-error.ts'
-import { findRule, readReason, refuseUnknown } from './api-request.ts'
-import type { ApiResponse, ApiRoute } from './api-route.ts'
-import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from './counter-name.ts'
-import type { CounterJson, CountersJson, CountersRequest, ResetRequest } from './types.ts'
+import { ApiError } from '../api/api-error.ts'
+import { findRule, readReason, refuseUnknown } from '../api/api-request.ts'
+import type { ApiResponse, ApiRoute } from '../api/api-route.ts'
+import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from '../api/counter-name.ts'
+import type { CounterJson, CountersJson, CountersRequest, ResetRequest } from '../api/types.ts'
 
 interface CountersParts {
   readonly plan: () => Plan | undefined

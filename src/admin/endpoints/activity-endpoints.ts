@@ -2,12 +2,12 @@ import type { CallerMatch } from '../../policy/caller-match.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
-import { ApiError } from './api-error.ts'
-import { findPolicy, findRule, readCount, readQuery } from './api-request.ts'
-import { type ApiRoute, jsonWithList } from './api-route.ts'
-import type { Activity, BusyPolicy, WorkerActivity } from './instance-types.ts'
+import { ApiError } from '../api/api-error.ts'
+import { findPolicy, findRule, readCount, readQuery } from '../api/api-request.ts'
+import { type ApiRoute, jsonWithList } from '../api/api-route.ts'
+import type { Activity, BusyPolicy, WorkerActivity } from '../api/instance-types.ts'
+import type { TopJson } from '../api/types.ts'
 import type { PolicyActivity } from './policies-endpoint.ts'
-import type { TopJson } from './types.ts'
 
 const SHOWN_POLICIES = 20
 

@@ -1,11 +1,11 @@
-import type { CallerDigest } from '../../../engine/decide-options.ts'
-import type { CallerMatch } from '../../../policy/caller-match.ts'
-import { isCredential, KEY_FORMS, meantKey, parseDescriptorKey } from '../../../policy/descriptor-key.ts'
-import { addressForm } from '../../../policy/rule-match.ts'
-import { show } from '../../../text/problem.ts'
-import { ApiError } from '../api-error.ts'
-import { refuseUnknown } from '../api-request.ts'
-import type { CallersRequest } from '../types.ts'
+import type { CallerDigest } from '../../engine/decide-options.ts'
+import type { CallerMatch } from '../../policy/caller-match.ts'
+import { isCredential, KEY_FORMS, meantKey, parseDescriptorKey } from '../../policy/descriptor-key.ts'
+import { addressForm } from '../../policy/rule-match.ts'
+import { show } from '../../text/problem.ts'
+import { ApiError } from '../api/api-error.ts'
+import { refuseUnknown } from '../api/api-request.ts'
+import type { CallersRequest } from '../api/types.ts'
 
 /** A caller that an operator asks about. */
 export interface CallerQuestion {

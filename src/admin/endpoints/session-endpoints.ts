@@ -3,11 +3,11 @@ import { cookieHeader } from '../../http1/header-fields.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
 import type { AdminSessions } from '../../sessions/admin-sessions.ts'
 import type { Session } from '../../sessions/session-cookies.ts'
-import { type Access, actorName, isHttps } from './access.ts'
-import { ApiError } from './api-error.ts'
-import { readQuery, refuseUnknown } from './api-request.ts'
-import type { ApiRoute } from './api-route.ts'
-import type * as json from './types.ts'
+import { type Access, actorName, isHttps } from '../api/access.ts'
+import { ApiError } from '../api/api-error.ts'
+import { readQuery, refuseUnknown } from '../api/api-request.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import type * as json from '../api/types.ts'
 
 export interface SessionParts {
   readonly access: Access

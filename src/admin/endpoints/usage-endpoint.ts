@@ -1,10 +1,10 @@
 import type { CounterName, Inspection } from '../../engine/questions/inspection.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
-import { readCount, readQuery } from './api-request.ts'
-import type { ApiRoute } from './api-route.ts'
+import { readCount, readQuery } from '../api/api-request.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import type { SpendingRule, UsageJson, UsedAmounts } from '../api/instance-types.ts'
+import type { CounterJson } from '../api/types.ts'
 import { counterJson } from './counters-endpoints.ts'
-import type { SpendingRule, UsageJson, UsedAmounts } from './instance-types.ts'
-import type { CounterJson } from './types.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100

@@ -3,11 +3,11 @@ import type { CallerDigest } from '../../engine/decide-options.ts'
 import { TOKEN } from '../../text/formats.ts'
 import { encodePathText } from '../../text/path.ts'
 import { show } from '../../text/problem.ts'
-import { ApiError } from './api-error.ts'
-import { refuseUnknown } from './api-request.ts'
-import { type ApiRoute, SlicedTexts } from './api-route.ts'
+import { ApiError } from '../api/api-error.ts'
+import { refuseUnknown } from '../api/api-request.ts'
+import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
+import type { ExplainRequestJson } from '../api/types.ts'
 import { explanationSteps } from './explanation-json.ts'
-import type { ExplainRequestJson } from './types.ts'
 
 /** POST explain: what a request would get now, and why. `callerDigest` converts credentials to digests. */
 export function explainEndpoint(explain: ExplainRequest, callerDigest: CallerDigest): ApiRoute {
@@ -30,7 +30,7 @@ const TARGET = /^[^\s\p{Cc}]+$/u
 /** RFC 9110 5.5: each character represents one byte. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Reads the request from the body of an `explain`. Throws if no client could send such a request. */
+/** Reads the request from the body of an `explain`. Throws if no client could send such a request. @public because a test measures it in the build. */
 export function readAskedRequest(body: Readonly<Record<string, unknown>>): AskedRequest {
   refuseUnknown<ExplainRequestJson>(body, ['method', 'uri', 'host', 'headers', 'body'])
   const method = requiredText(body, 'method')
