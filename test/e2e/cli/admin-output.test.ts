@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { useStubApi } from '../../support/admin/stub-api.ts'
+import { topResponse } from '../../support/admin/top.ts'
 import { command } from '../../support/service/command.ts'
 
 const { api } = useStubApi()
@@ -39,11 +40,6 @@ const NOBODY = {
   unused_keys: [],
   overrides: [],
   top: null,
-}
-
-function topOf(time: string, where: object): object {
-  const counted = { since: time, max_error: 0, complete: true }
-  return { ...counted, hour: counted, rejected: [{ ...where, count: 1, hour_count: 1, first_at: time, last_at: time }], nearest: [] }
 }
 
 describe('what a command prints', () => {
@@ -217,10 +213,10 @@ No problems.
     const replies: [string[], unknown][] = [
       [['counters', 'a', 'b'], { ...COUNTERS, ...where }],
       [['override', '--list'], { overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] }],
-      [['top'], topOf(evil, where)],
+      [['top'], topResponse([where], evil)],
       [
         ['caller', 'x'],
-        { ...NOBODY, top: topOf(evil, where), overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] },
+        { ...NOBODY, top: topResponse([where], evil), overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] },
       ],
       [['explain', '/'], { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }],
     ]

@@ -4,6 +4,7 @@ import { AdminClient } from '../../../src/cli/admin/admin-client.ts'
 import { showRepeatedly, type Terminal, top } from '../../../src/cli/admin/top.ts'
 import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { useStubApi } from '../../support/admin/stub-api.ts'
+import { topResponse } from '../../support/admin/top.ts'
 import { until } from '../../support/until.ts'
 
 const { api } = useStubApi()
@@ -107,10 +108,7 @@ function client(): AdminClient {
 }
 
 function topOf(caller: string, rows = 1): object {
-  const since = '2026-11-16T10:00:00Z'
-  const row = { policy: 'api', rule: 'per-key', mode: 'enforce', values: { 'header:x-k': caller }, count: 1, hour_count: 1 }
-  const counted = { since, max_error: 0, complete: true }
-  return { ...counted, hour: counted, rejected: Array(rows).fill({ ...row, first_at: since, last_at: since }), nearest: [] }
+  return topResponse(Array(rows).fill({ policy: 'api', rule: 'per-key', values: { 'header:x-k': caller } }))
 }
 
 /** Both ends of a terminal with 10 rows of 80 columns. */
