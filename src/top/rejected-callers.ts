@@ -122,20 +122,29 @@ function readPeriod({ number, summary, firstsMs, lastsMs, rules, texts }: Period
   const all = Array.from(rules.keys())
   if (all.length > max) all.sort((a, b) => summary.countAt(b) - summary.countAt(a))
   const slots = all.slice(0, max)
+  const { length } = slots
+  const [lows, highs, ruleIndexes] = [new Int32Array(length), new Int32Array(length), new Uint16Array(length)]
+  const [counts, firsts, lasts] = [new Float64Array(length), new Float64Array(length), new Float64Array(length)]
   const indexes = new Map<KnownRule, number>()
-  const ruleIndexes = Uint16Array.from(slots, (slot) => {
+  for (let row = 0; row < length; row++) {
+    const slot = slots[row]!
     const rule = rules[slot]!
     if (!indexes.has(rule)) indexes.set(rule, indexes.size)
-    return indexes.get(rule)!
-  })
+    ruleIndexes[row] = indexes.get(rule)!
+    lows[row] = summary.lows[slot]!
+    highs[row] = summary.highs[slot]!
+    counts[row] = summary.countAt(slot)
+    firsts[row] = firstsMs[slot]!
+    lasts[row] = lastsMs[slot]!
+  }
   return {
     number,
     maxError: all.length > max ? summary.countAt(all[max]!) : summary.leastCount,
-    lows: Int32Array.from(slots, (slot) => summary.lows[slot]!),
-    highs: Int32Array.from(slots, (slot) => summary.highs[slot]!),
-    counts: Float64Array.from(slots, (slot) => summary.countAt(slot)),
-    firstsMs: Float64Array.from(slots, (slot) => firstsMs[slot]!),
-    lastsMs: Float64Array.from(slots, (slot) => lastsMs[slot]!),
+    lows,
+    highs,
+    counts,
+    firstsMs: firsts,
+    lastsMs: lasts,
     rules: Array.from(indexes.keys(), ({ policy, rule, limitKeys }) => ({ policy, rule, limitKeys })),
     ruleIndexes,
     texts: texts.packed(slots),
