@@ -3,7 +3,7 @@ import { callerText } from '../text/caller-values.ts'
 import { countText, listText, numberText } from '../text/text-table.ts'
 import { levelText, resetText } from './counters.ts'
 import { nextCommands } from './next-commands.ts'
-import { changeText } from './override.ts'
+import { overrideChangeText } from './override.ts'
 import { exactnessText, nearestTable, rejectedTable } from './top-text.ts'
 
 /** What is known of a caller. `isBare`: it was asked for by a value without a key. The value is not repeated, because it may be a credential. */
@@ -75,7 +75,7 @@ function ruleText(rule: CallerRule, { top, overrides }: CallersJson): string {
   if (rejects !== undefined) rows.push(['rejected', rejectsText(rejects)])
   const inForce = overrides.find(({ id }) => id === override)
   if (override !== null)
-    rows.push(['override', inForce === undefined ? override : `${override}: ${changeText(inForce)} until ${inForce.until}`])
+    rows.push(['override', inForce === undefined ? override : `${override}: ${overrideChangeText(inForce)} until ${inForce.until}`])
   if (dependsOn.length > 0) rows.push(['applies', `only where its match covers ${dependsOn.join(', ')} too`])
   return `${nameOf(rule)}${mode === 'shadow' ? ' (shadow: rejects nothing)' : ''}\n${listText(rows)}`
 }
@@ -108,7 +108,7 @@ function missingRow(rule: CallersJson['incomplete_rules'][number]): [string, str
 function overrideRow(override: OverrideJson): [string, string] {
   const { id, shadow_all: isShadowAll, policy, rule, values, until, actor, reason, in_force: isInForce } = override
   const where = isShadowAll ? 'all policies' : `${policy} / ${rule}, ${values ? callerText(values) : 'all callers'}`
-  return [id, `${changeText(override)}: ${where}, until ${until}, by ${actor}: ${reason}${isInForce ? '' : ' (not in force)'}`]
+  return [id, `${overrideChangeText(override)}: ${where}, until ${until}, by ${actor}: ${reason}${isInForce ? '' : ' (not in force)'}`]
 }
 
 function notesOf({ rules_left_out: leftOut, unused_keys: unused, counters_known: isCounted, top }: CallersJson, isBare: boolean): string[] {

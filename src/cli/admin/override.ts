@@ -121,7 +121,7 @@ function readField(text: string): [string, number | string] {
 function overrideText(override: OverrideJson): string {
   const { id, until, actor, reason, created_at: createdAt } = override
   const rows: [string, string][] = [
-    ['change', changeText(override)],
+    ['change', overrideChangeText(override)],
     ['where', whereText(override)],
     ['until', until],
     ['by', `${actor}, ${createdAt}`],
@@ -132,7 +132,7 @@ function overrideText(override: OverrideJson): string {
 }
 
 /** Describes the change in a few words. */
-export function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
+export function overrideChangeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `${multiply} times the limit`
   if (set !== undefined)
