@@ -1,4 +1,4 @@
-import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/types.ts'
+import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/caller-types.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { callerName, isCredential, isCut } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'

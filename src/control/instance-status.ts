@@ -1,5 +1,6 @@
+import type { TopJson } from '../admin/api/caller-types.ts'
 import type { BundleJson, BundleReportJson, BundleSourceJson } from '../admin/api/instance-types.ts'
-import type { OverrideJson, TopJson } from '../admin/api/types.ts'
+import type { OverrideJson } from '../admin/api/types.ts'
 import type { TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
 import type { AppliedBundle, BundleUpdate } from '../bundle/bundle-intake.ts'

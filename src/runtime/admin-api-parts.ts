@@ -16,11 +16,12 @@ import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { CounterName, Inspection } from '../engine/questions/inspection.ts'
 import { VERSION } from '../files/package-files.ts'
-import type { ListedOverride } from '../overrides/override.ts'
+import type { EndedOverride, ListedOverride } from '../overrides/override.ts'
 import type { Plan } from '../policy/plan.ts'
 import { AdminSessions } from '../sessions/admin-sessions.ts'
 import { LinkError } from '../store/redis/link/call.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** Creates the admin API of a worker. `config` must have an admin token; `explain` must answer as the current mode does. */
@@ -60,7 +61,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield bundleEndpoint(() => control.ask('bundle', undefined))
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
-  yield* overrideRoutes(parts)
+  yield* overrideRoutes(config, parts)
   const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
   yield topEndpoint({ ask: top, plan })
   yield callersEndpoint({
@@ -88,22 +89,29 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
   yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger, note })
 }
 
-function overrideRoutes(parts: ServerParts): Generator<ApiRoute> {
-  const { engine, control, reservations } = parts
+function overrideRoutes({ mode }: ServerOptions, parts: ServerParts): Generator<ApiRoute> {
+  const { engine, control, reservations, metricMemory } = parts
+  const openStreams = new CounterFamily(metricMemory, 'edge_proxy_open_streams')
   return overrideEndpoints({
     plan: () => engine.plan,
     callerDigest: reservations.callerDigest,
     list: () => listedOverrides(parts),
+    listEnded: async () => readTexts<EndedOverride>(await control.ask('list_ended_overrides', undefined)),
+    find: (id) => control.ask('find_override', id),
+    preview: (order) => control.ask('preview_override', order),
     create: (order) => control.ask('create_override', order),
+    edit: (order) => control.ask('edit_override', order),
     end: (order) => control.ask('end_override', order),
+    activity: (policies) => control.ask('activity', policies),
+    openStreams: () => (mode === 'reverse_proxy' ? ([...openStreams.values()][0]?.value ?? 0) : undefined),
   })
 }
 
 async function listedOverrides({ control }: ServerParts): Promise<Iterable<ListedOverride>> {
-  return readListed(await control.ask('list_overrides', undefined))
+  return readTexts<ListedOverride>(await control.ask('list_overrides', undefined))
 }
 
-function* readListed(texts: readonly string[]): Generator<ListedOverride> {
+function* readTexts<Item>(texts: readonly string[]): Generator<Item> {
   for (const text of texts) yield JSON.parse(text)
 }
 

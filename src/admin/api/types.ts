@@ -1,6 +1,6 @@
 /**
- * The JSON of the admin API about requests, rules and callers, for the server, the commands and the operators' page; `instance-types.ts` has the
- * rest. Each type is described in `assets/openapi/admin.json` by the schema of the same name, and a test compares the two.
+ * The JSON of the admin API about requests and rules, for the server, the commands and the operators' page; `caller-types.ts` has what is about callers, and
+ * `instance-types.ts` the rest. Each type is described in `assets/openapi/admin.json` by the schema of the same name, and a test compares the two.
  */
 
 /** A time in UTC, such as `2026-01-31T12:00:00.000Z`. */
@@ -179,14 +179,18 @@ interface OverrideChange {
   readonly set?: Readonly<Record<string, unknown>>
   readonly unlimited?: true
   readonly block?: true
+  /** Beside `block`: whether it also ends the open streams of those that it blocks. */
+  readonly cut_streams?: boolean
   readonly shadow_all?: true
 }
 
 export interface OverrideRequestJson extends OverrideChange {
   readonly policy?: string
   readonly rule?: string
-  /** If absent, the override applies to all callers. */
+  /** Names one caller by all of the rule's `limit_keys`. */
   readonly values?: CallerValues
+  /** Takes the place of `values` if the override applies to all callers of the rule. */
+  readonly all?: true
   /** A time in UTC, or a duration such as `2h`. */
   readonly until: string
   readonly reason: string
@@ -194,8 +198,15 @@ export interface OverrideRequestJson extends OverrideChange {
   readonly replace?: string
 }
 
+/** Edits an override. Members that are absent stay as they are. */
+export interface OverrideEditRequest extends Omit<OverrideChange, 'shadow_all'> {
+  /** A time in UTC, or a duration from now such as `2h`. */
+  readonly until?: string
+  readonly reason: string
+}
+
 /** An operator's override. It has a policy, a rule and values unless it is `shadow_all`. */
-export interface OverrideJson extends OverrideChange {
+interface OverrideFacts extends OverrideChange {
   readonly id: string
   readonly policy?: string
   readonly rule?: string
@@ -205,115 +216,91 @@ export interface OverrideJson extends OverrideChange {
   readonly reason: string
   readonly actor: string
   readonly created_at: Time
+  /** The latest edit; null if the override is as it was set. */
+  readonly edited: OverrideEditJson | null
+}
+
+export interface OverrideEditJson {
+  readonly actor: string
+  readonly reason: string
+  readonly at: Time
+}
+
+export interface OverrideJson extends OverrideFacts {
   readonly durable: boolean
   /** False while the active bundle does not have the rule, or the change does not fit it. */
   readonly in_force: boolean
+  /** Only in responses of a reverse proxy to a request that sets or edits a block. */
+  readonly streams?: OpenStreamsJson
+}
+
+/** Event streams and WebSockets. */
+export interface OpenStreamsJson {
+  /** How many were open at this instance, of all callers. */
+  readonly open: number
+  /** Whether those of the blocked callers end, or go on until they end by themselves. */
+  readonly cut: boolean
 }
 
 export interface Overrides {
   readonly overrides: readonly OverrideJson[]
 }
 
-/** Over which time rejects are counted, and how exactly. */
-interface CountedTime {
-  readonly since: Time
-  /** Largest amount by which a count may be too high; counts of the hour may also be too low by it. */
-  readonly max_error: number
-  /** False if a worker's counts are missing, so that the counts shown may be too low. */
-  readonly complete: boolean
+/** An override that is over, or as it was before an edit. */
+export interface EndedOverrideJson extends OverrideFacts {
+  readonly ended: OverrideEndJson
 }
 
-/** Of the last five to ten minutes, and of the last hour. */
-export interface TopJson extends CountedTime {
-  readonly hour: CountedTime
-  readonly rejected: readonly RejectedCaller[]
-  readonly nearest: readonly NearCallerJson[]
+export interface OverrideEndJson {
+  readonly at: Time
+  /** `over` if it expired. */
+  readonly why: 'ended' | 'replaced' | 'edited' | 'over'
+  /** Null if it expired. */
+  readonly actor: string | null
+  readonly reason: string | null
 }
 
-/** A caller of a rule. */
-interface RuleCaller {
-  readonly policy: string
-  readonly rule: string
-  /** That of its policy. Policies in shadow mode reject nothing. */
-  readonly mode: PolicyMode
-  readonly values: CallerValues
+export interface OverrideHistory {
+  readonly overrides: readonly EndedOverrideJson[]
 }
 
-export interface RejectedCaller extends RuleCaller {
-  /** 0: it was rejected earlier in the hour. */
-  readonly count: number
-  readonly hour_count: number
-  /** Within the hour, in whole seconds. */
-  readonly first_at: Time
-  readonly last_at: Time
-}
-
-export interface NearCallerJson extends RuleCaller {
-  /** The limit of the rule that is nearest. */
-  readonly kind: CounterKind
-  /** The length of its windows, such as `1mo`; null where it has none. */
-  readonly period: string | null
-  readonly unit: CounterUnit
-  readonly remaining: number
-  readonly limit: number
-  /** Rounded down. */
-  readonly left_percent: number
-}
-
-/** Values of a caller: by key, or one alone whose key is not known. */
-export interface CallersRequest {
-  readonly values?: CallerValues
-  readonly value?: string
-  /** Only rules of this policy. */
+/** What an override would do. Finding out changes nothing. */
+export interface OverridePreviewJson extends OverrideChange {
   readonly policy?: string
+  readonly rule?: string
+  /** Null if the override would apply to all callers. */
+  readonly values?: CallerValues | null
+  readonly until: Time
+  /** Id of the override that would be replaced or edited. */
+  readonly replaces: string | null
+  readonly covers: OverrideCoverage
+  /** What the rule does to these callers now, and what it would do. Null for `shadow_all`, and if the active bundle does not have the rule. */
+  readonly before: RuleEffectJson | null
+  readonly after: RuleEffectJson | null
+  /** Only in responses of a reverse proxy about a block. */
+  readonly streams?: OpenStreamsJson
 }
 
-/** What is known of a caller. */
-export interface CallersJson {
-  readonly bundle_version: string | null
-  /**
-   * Rules all of whose `limit_keys` were given, in the order of the bundle. For a value alone they are only those that know the caller: with others its
-   * value, which may be a credential, would come back in clear text.
-   */
-  readonly rules: readonly CallerRule[]
-  /** How many rules were looked at for `rules`. */
-  readonly rules_tried: number
-  /** False where Redis is unreachable. */
-  readonly counters_known: boolean
-  /** Rules that need more values to find a counter. */
-  readonly incomplete_rules: readonly IncompleteRule[]
-  /** How many more rules concern the caller: no more than 500 are looked at. */
-  readonly rules_left_out: number
-  /** Keys that were given and that no rule of the bundle has. */
-  readonly unused_keys: readonly string[]
-  /** For this caller, for all callers of a rule listed here, and one that stops all enforcement. */
-  readonly overrides: readonly OverrideJson[]
-  /** This caller in `GET top`; null where EDGE_TOP is off. */
-  readonly top: TopJson | null
+export interface OverrideCoverage {
+  readonly callers: 'one' | 'all'
+  /** How many policies; 1 unless it is `shadow_all`. */
+  readonly policies: number
+  /** Requests that the policy decided at this instance in the last minute, of all callers. Null for `shadow_all`. */
+  readonly decided_last_minute: number | null
 }
 
-interface ConcernedRule extends RuleCaller {
-  readonly algorithm: string
-  readonly selector: SelectorJson
-  /** Keys of `match` that were not given, so that the rule may not apply. */
-  readonly depends_on: readonly string[]
+export interface RuleEffectJson {
+  readonly effect: 'limits' | 'no_limit' | 'blocks'
+  /** One for each of the rule's counters. */
+  readonly limits: readonly LimitJson[]
 }
 
-export interface CallerRule extends ConcernedRule {
-  readonly unit: CounterUnit
-  /** Null where Redis is unreachable. */
-  readonly counters: readonly CounterJson[] | null
-  /** Whether a counter is not full, that is whether anything is counted for the caller now. */
-  readonly counted: boolean
-  /** Requests in flight; null where the rule does not count them. */
-  readonly holds: number | null
-  /** The id of the override that is in force for this caller. */
-  readonly override: string | null
-}
-
-export interface IncompleteRule extends ConcernedRule {
-  /** The `limit_keys` that were not given. */
-  readonly missing: readonly string[]
+export interface LimitJson {
+  readonly kind: CounterKind
+  /** In the unit of the counter, as in `Counter`. */
+  readonly limit: number
+  /** In words, such as `60 per minute, burst 100`. */
+  readonly text: string
 }
 
 export interface SessionRequest {

@@ -5,8 +5,8 @@ import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { findPolicy, findRule, readCount, readQuery } from '../api/api-request.ts'
 import { type ApiRoute, jsonWithList } from '../api/api-route.ts'
+import type { TopJson } from '../api/caller-types.ts'
 import type { Activity, BusyPolicy, WorkerActivity } from '../api/instance-types.ts'
-import type { TopJson } from '../api/types.ts'
 import type { PolicyActivity } from './policies-endpoint.ts'
 
 const SHOWN_POLICIES = 20

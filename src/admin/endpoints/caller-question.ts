@@ -5,7 +5,7 @@ import { addressForm } from '../../policy/rule-match.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { refuseUnknown } from '../api/api-request.ts'
-import type { CallersRequest } from '../api/types.ts'
+import type { CallersRequest } from '../api/caller-types.ts'
 
 /** A caller that an operator asks about. */
 export interface CallerQuestion {

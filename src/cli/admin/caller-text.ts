@@ -1,9 +1,10 @@
-import type { CallerRule, CallersJson, OverrideJson, RejectedCaller, TopJson } from '../../admin/api/types.ts'
+import type { CallerRule, CallersJson, RejectedCaller, TopJson } from '../../admin/api/caller-types.ts'
+import type { OverrideJson } from '../../admin/api/types.ts'
 import { callerText } from '../text/caller-values.ts'
 import { countText, listText, numberText } from '../text/text-table.ts'
 import { levelText, resetText } from './counters.ts'
 import { nextCommands } from './next-commands.ts'
-import { overrideChangeText } from './override.ts'
+import { overrideChangeText } from './override-text.ts'
 import { exactnessText, nearestTable, rejectedTable } from './top-text.ts'
 
 /** What is known of a caller. `isBare`: it was asked for by a value without a key. The value is not repeated, because it may be a credential. */

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { CallersJson, CallersRequest } from '../../admin/api/types.ts'
+import type { CallersJson, CallersRequest } from '../../admin/api/caller-types.ts'
 import { printableText } from '../../text/formats.ts'
 import { keysWithDigests, readCallerValues, UsageProblem } from '../text/caller-values.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'

@@ -1,4 +1,4 @@
-import type { NearCallerJson, RejectedCaller, TopJson } from '../../admin/api/types.ts'
+import type { NearCallerJson, RejectedCaller, TopJson } from '../../admin/api/caller-types.ts'
 import { callerText } from '../text/caller-values.ts'
 import { numberText, tableText } from '../text/text-table.ts'
 import { amountText } from './counters.ts'

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { NearCallerJson } from '../../../src/admin/api/types.ts'
+import type { NearCallerJson } from '../../../src/admin/api/caller-types.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { asks, KEYED, top } from '../../support/admin/top.ts'
 import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { CallersJson, CallersRequest } from '../../../src/admin/api/types.ts'
+import type { CallersJson, CallersRequest } from '../../../src/admin/api/caller-types.ts'
 import type { Edge } from '../service/edge.ts'
 import { askAdmin } from './admin-client.ts'
 
