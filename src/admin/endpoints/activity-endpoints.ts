@@ -1,11 +1,12 @@
+import type { CallerMatch } from '../../policy/caller-match.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { findPolicy, findRule, readCount, readQuery } from '../api/api-request.ts'
 import { type ApiRoute, jsonWithList } from '../api/api-route.ts'
+import type { TopJson } from '../api/caller-types.ts'
 import type { Activity, BusyPolicy, WorkerActivity } from '../api/instance-types.ts'
-import type { TopJson } from '../api/types.ts'
 import type { PolicyActivity } from './policies-endpoint.ts'
 
 const SHOWN_POLICIES = 20
@@ -87,6 +88,8 @@ function decisionsOf({ allowed, rejected, would_reject }: ShownCounts): number {
 export interface TopAsk {
   readonly policy: string | undefined
   readonly rule: string | undefined
+  /** Undefined: whatever their values. */
+  readonly caller?: CallerMatch | undefined
   readonly limit: number
 }
 
