@@ -1,6 +1,6 @@
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ErrorCode, TopJson } from '../admin/api/types.ts'
-import type { InstanceActivity, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
+import type { InstanceActivity, SamplesAsk, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
 import type { PolicyActivity } from '../admin/endpoints/policies-endpoint.ts'
 import type { UsageReport, UsageRuleName } from '../admin/endpoints/usage-endpoint.ts'
@@ -13,8 +13,7 @@ import type { TopReport } from '../top/top-callers.ts'
 /** Calls that a worker makes to the main thread on behalf of an operator, each with its argument and its answer. Everything must be cloneable. */
 export interface ControlCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
-  /** The argument is the time of the last sample that the caller has; undefined asks for all. */
-  readonly recent_samples: { readonly ask: string | undefined; readonly answer: InstanceActivity }
+  readonly recent_samples: { readonly ask: SamplesAsk; readonly answer: InstanceActivity }
   /** Answers for these rules, and for those that used most. */
   readonly usage: { readonly ask: readonly UsageRuleName[]; readonly answer: UsageReport }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { assetText } from '../../files/package-files.ts'
 import type { StoreStats } from '../../store/counter-store.ts'
 import { readQuery } from '../api/api-request.ts'
@@ -5,7 +6,7 @@ import type { ApiRoute } from '../api/api-route.ts'
 import type { Status } from '../api/instance-types.ts'
 
 /** The part of the status that the main thread knows about the whole instance. */
-export type InstanceStatus = Pick<Status, 'uptime_s' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
+export type InstanceStatus = Pick<Status, 'uptime_s' | 'memory_bytes' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
 
 export interface StatusParts {
   readonly version: string
@@ -21,13 +22,16 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
   return {
     method: 'GET',
     path: 'status',
-    handle: async ({ query }) => {
+    handle: async ({ query, http }) => {
       readQuery(query, [])
-      const { uptime_s, workers, bundle, state_file, shadow_all, problems } = await instance()
+      const { uptime_s, memory_bytes, workers, bundle, state_file, shadow_all, problems } = await instance()
       const { slots, occupiedSlots } = storeStats()
       const json: Status = {
+        // The admin port tells instances on one host apart, and Prometheus names them in the same way.
+        instance: `${hostname()}:${http.socket.localPort}`,
         version,
         uptime_s,
+        memory_bytes,
         mode,
         workers,
         bundle,

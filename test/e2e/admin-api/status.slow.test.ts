@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
@@ -44,8 +45,10 @@ describe('GET status', () => {
     const { status, json } = await askAdmin(port, 'GET', 'status')
     expect(status).toBe(200)
     expect(json).toEqual({
+      instance: `${hostname()}:${port}`,
       version: JSON.parse(readFileSync('package.json', 'utf8')).version,
       uptime_s: expect.any(Number),
+      memory_bytes: expect.any(Number),
       mode: 'decision_service',
       workers: { configured: 2, alive: 2 },
       bundle: { version: '7', hash: expect.stringMatching(/^[0-9a-f]{64}$/), applied_at: expect.stringMatching(TIME), policies: 2 },

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
@@ -12,6 +13,14 @@ const BUNDLE = bundle(7, policy('a', { rules: [bucketRule('r', ['header:x-k'], 1
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 describe('GET status', () => {
+  test('names the instance by its host and admin port, and has the memory of the process', async () => {
+    const edge = await running({ env: ADMIN_ENV })
+    const { json } = await askAdmin(edge.adminPort, 'GET', 'status')
+    expect(json.instance).toBe(`${hostname()}:${edge.adminPort}`)
+    expect(json.memory_bytes).toBeGreaterThan(10 * 2 ** 20)
+    expect(json.memory_bytes).toBeLessThan(100 * 2 ** 30)
+  })
+
   test('counts up, and counts what is stored', async () => {
     const clock = new ManualClock()
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock })
