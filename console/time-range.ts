@@ -1,4 +1,3 @@
-import { signal } from '@preact/signals'
 import type { ActivityRange } from '../src/admin/api/instance-types.ts'
 
 export interface TimeRange {
@@ -16,14 +15,3 @@ export const TIME_RANGES: readonly TimeRange[] = [
   { name: '6h', label: '6 h', words: 'the last 6 hours', seconds: 21_600 },
   { name: '24h', label: '24 h', words: 'the last 24 hours', seconds: 86_400 },
 ]
-
-/** Survives a reload of the tab. */
-const KEPT = 'edge_range'
-
-/** The range that is shown in all views that have charts. */
-export const timeRange = signal(TIME_RANGES.find(({ name }) => name === sessionStorage.getItem(KEPT)) ?? TIME_RANGES[0]!)
-
-export function chooseRange(range: TimeRange): void {
-  timeRange.value = range
-  sessionStorage.setItem(KEPT, range.name)
-}

@@ -26,12 +26,12 @@ export interface Timeline {
 export type Values = readonly (number | null)[]
 
 /** `now` is the time of the newest sample of any range: those of longer ranges end earlier. */
-export function timelineOf({ samples, interval_s }: Pick<Activity, 'samples' | 'interval_s'>, range: TimeRange, now?: string): Timeline {
-  const toS = Date.parse(now ?? samples.at(-1)?.time ?? '') / 1000
+export function timelineOf({ samples, interval_s }: Pick<Activity, 'samples' | 'interval_s'>, range: TimeRange, now: string): Timeline {
+  const toS = Date.parse(now) / 1000
   const fromS = toS - range.seconds
   const axis = new AxisSamples(interval_s)
   for (const sample of samples) if (Date.parse(sample.time) / 1000 > fromS) axis.add(sample)
-  return { times: axis.times, samples: axis.samples, fromS, toS, words: range.words, latest: now === undefined ? 'now' : 'latest' }
+  return { times: axis.times, samples: axis.samples, fromS, toS, words: range.words, latest: range.name === '15m' ? 'now' : 'latest' }
 }
 
 class AxisSamples {

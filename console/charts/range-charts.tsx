@@ -1,10 +1,17 @@
+import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { Activity } from '../../src/admin/api/instance-types.ts'
 import { useActivity } from '../activity.ts'
+import { nowMs } from '../clock.ts'
 import { Notice } from '../parts/notice.tsx'
-import { chooseRange, TIME_RANGES, type TimeRange, timeRange } from '../time-range.ts'
+import { TIME_RANGES, type TimeRange } from '../time-range.ts'
 import { type Timeline, timelineOf } from '../timeline.ts'
 import { momentLabel, zoneLabel } from './time-axis.ts'
+
+/** The choice survives a reload of the tab. */
+const KEPT = 'edge_range'
+/** The range of all views that have charts. */
+const timeRange = signal(TIME_RANGES.find(({ name }) => name === sessionStorage.getItem(KEPT)) ?? TIME_RANGES[0]!)
 
 interface RangeChartsProps {
   /** The last quarter of an hour, which the views poll anyway. */
@@ -15,56 +22,62 @@ interface RangeChartsProps {
 /** Lets operators choose a time range, and shows the charts of it. */
 export function RangeCharts({ live, children }: RangeChartsProps) {
   const range = timeRange.value
-  if (live.samples.length === 0) return null
-  return range.name === '15m' ? (
-    <Charts timeline={timelineOf(live, range)} chosen={range}>
-      {children}
-    </Charts>
-  ) : (
-    <LongerCharts key={range.name} range={range} live={live}>
-      {children}
-    </LongerCharts>
+  const now = endOf(live)
+  return (
+    <>
+      <RangeChoice chosen={range} now={now} />
+      {range.name === '15m' ? (
+        children(timelineOf(live, range, now))
+      ) : (
+        <LongerCharts key={range.name} range={range} now={now}>
+          {children}
+        </LongerCharts>
+      )}
+    </>
   )
 }
 
-function LongerCharts({ range, live, children }: RangeChartsProps & { readonly range: TimeRange }) {
+/** Returns the time at which the charts end: that of the newest sample, or the present if there is none yet. */
+function endOf({ samples }: Activity): string {
+  return samples.at(-1)?.time ?? new Date(nowMs.peek()).toISOString()
+}
+
+function RangeChoice({ chosen, now }: { readonly chosen: TimeRange; readonly now: string }) {
+  const axis = timelineOf({ samples: [], interval_s: 0 }, chosen, now)
+  return (
+    <fieldset class="range">
+      <legend class="unseen">Time range of the charts</legend>
+      <div class="choices">
+        {TIME_RANGES.map((range) => (
+          <label key={range.name}>
+            <input type="radio" name="range" checked={range === chosen} onChange={() => chooseRange(range)} />
+            {range.label}
+          </label>
+        ))}
+      </div>
+      <span class="quiet">
+        {momentLabel(axis.fromS, axis)} to {momentLabel(axis.toS, axis)}, {zoneLabel(axis.toS)}
+      </span>
+    </fieldset>
+  )
+}
+
+interface LongerChartsProps extends Pick<RangeChartsProps, 'children'> {
+  readonly range: TimeRange
+  readonly now: string
+}
+
+function LongerCharts({ range, now, children }: LongerChartsProps) {
   const { data, failure } = useActivity(range.name)
-  const activity = data.value ?? { samples: [], interval_s: live.interval_s }
   return (
     <>
       {failure.value !== undefined && <Notice tone="bad">There are no new figures: {failure.value.message}</Notice>}
-      <Charts timeline={timelineOf(activity, range, live.samples.at(-1)!.time)} chosen={range}>
-        {data.value === undefined ? () => null : children}
-      </Charts>
+      {data.value !== undefined && children(timelineOf(data.value, range, now))}
     </>
   )
 }
 
-interface ChartsProps {
-  readonly timeline: Timeline
-  readonly chosen: TimeRange
-  readonly children: (timeline: Timeline) => ComponentChildren
-}
-
-function Charts({ timeline, chosen, children }: ChartsProps) {
-  const { fromS, toS } = timeline
-  return (
-    <>
-      <fieldset class="range">
-        <legend class="unseen">Time range of the charts</legend>
-        <div class="choices">
-          {TIME_RANGES.map((range) => (
-            <label key={range.name}>
-              <input type="radio" name="range" checked={range === chosen} onChange={() => chooseRange(range)} />
-              {range.label}
-            </label>
-          ))}
-        </div>
-        <span class="quiet">
-          {momentLabel(fromS, timeline)} to {momentLabel(toS, timeline)}, {zoneLabel(toS)}
-        </span>
-      </fieldset>
-      {children(timeline)}
-    </>
-  )
+function chooseRange(range: TimeRange): void {
+  timeRange.value = range
+  sessionStorage.setItem(KEPT, range.name)
 }

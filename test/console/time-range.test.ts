@@ -50,7 +50,15 @@ describeInBrowser('the time range of charts', () => {
     // 20 rejects in a sample of four minutes.
     await expect.poll(() => rejects.getByRole('row', { name: 'search' }).getByRole('cell').allTextContents()).toEqual(['0', '0.0833'])
     await page.reload()
-    expect(await page.getByLabel('24 h', { exact: true }).isChecked()).toBe(true)
+    const choice = page.getByRole('group', { name: 'Time range of the charts' }).getByRole('radio')
+    await expect.poll(() => choice.last().isChecked()).toBe(true)
+    // The keyboard can go on from the range that it chose.
+    await choice.last().focus()
+    for (const label of ['6 h', '1 h', '15 min', '24 h']) {
+      await page.keyboard.press('ArrowLeft')
+      await expect.poll(() => page.getByLabel(label, { exact: true }).isChecked()).toBe(true)
+      await expect.poll(() => page.evaluate('document.activeElement.parentElement.textContent')).toBe(label)
+    }
     await page.getByRole('img', { name: /^Decisions per second, 14 Jan, 13:40:00 to 15 Jan, 13:40:00 UTC\+1/ }).hover()
     await expect.poll(() => rejects.getByRole('columnheader').nth(1).textContent()).toMatch(/^15 Jan, \d\d:\d\d:\d\d$/)
   })

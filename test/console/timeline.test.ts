@@ -10,7 +10,7 @@ function sample(atS: number, rejects: Readonly<Record<string, number>> = {}, sec
 }
 
 const RANGE = { name: '15m', label: '', words: 'the last 15 minutes', seconds: 900 } as const
-const onAxis = (samples: readonly ActivitySample[], interval_s = 2) => timelineOf({ samples, interval_s }, RANGE)
+const onAxis = (samples: readonly ActivitySample[], interval_s = 2) => timelineOf({ samples, interval_s }, RANGE, samples.at(-1)!.time)
 const rejectsOf = ({ rejected }: ActivitySample): number => rejected
 const byPolicy = ({ policies }: ActivitySample): Map<string, number> => new Map(policies.map(({ policy, rejected }) => [policy, rejected]))
 
@@ -42,7 +42,8 @@ describe('the axis of time', () => {
     expect(onAxis([sample(5000)])).toMatchObject({ fromS: 4100, toS: 5000, latest: 'now' })
     const samples = [sample(1000), sample(4101), sample(4103)]
     const timeline = timelineOf({ samples, interval_s: 2 }, RANGE, new Date(5_000_000).toISOString())
-    expect(timeline).toMatchObject({ fromS: 4100, toS: 5000, times: [4099, 4101, 4103], latest: 'latest' })
+    expect(timeline).toMatchObject({ fromS: 4100, toS: 5000, times: [4099, 4101, 4103] })
+    expect(timelineOf({ samples: [], interval_s: 240 }, { ...RANGE, name: '24h' }, samples[0]!.time).latest).toBe('latest')
   })
 
   test('shows the names with most, and all others as one line', () => {

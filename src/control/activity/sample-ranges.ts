@@ -28,8 +28,8 @@ interface KeptSample {
 }
 
 /**
- * The samples of one range as JSON, in bounded memory: all ranges together have at most 4 Mi characters. A sample with the names of 18 policies and
- * 12 rules has some 3,000, those of most instances have 700, so that four full ranges take about 1 MB.
+ * The samples of one range as JSON, in bounded memory: all four ranges together have at most 4 Mi characters. After 24 hours in which each sample listed
+ * as many policies and rules as it may, they took 3.2 MB.
  */
 export class RecentSamples {
   readonly #lengthMs: number
