@@ -152,7 +152,7 @@ const MAGIC = 'edge-bundle-cache-1 '
 // Without keys, a signature is not checked, so it can be as long as a header field of the source's response.
 const MAX_HEAD_BYTES = 65536
 
-export const MAX_CACHED_BYTES = MAX_HEAD_BYTES + MAX_BUNDLE_BYTES
+const MAX_CACHED_BYTES = MAX_HEAD_BYTES + MAX_BUNDLE_BYTES
 
 interface Head {
   readonly format: 'json' | 'yaml'
@@ -164,13 +164,13 @@ interface Head {
  * Writes one file: a line that describes the bundle, then its bytes as received. With the signature in a second file, a crash could leave the two out
  * of step, and an instance could not start from them.
  */
-export function encodeCached({ bytes, format, signature }: OfferedBundle): Buffer {
+function encodeCached({ bytes, format, signature }: OfferedBundle): Buffer {
   const head: Head = { format, ...(signature === undefined ? {} : { signature }), sha256: sha256(bytes) }
   return Buffer.concat([Buffer.from(`${MAGIC}${JSON.stringify(head)}\n`), bytes])
 }
 
 /** Throws if the file is damaged. */
-export function decodeCached(file: Buffer): OfferedBundle {
+function decodeCached(file: Buffer): OfferedBundle {
   const end = file.subarray(0, MAX_HEAD_BYTES).indexOf('\n')
   const line = file.toString('utf8', 0, Math.max(end, 0))
   const head = line.startsWith(MAGIC) ? readHead(line.slice(MAGIC.length)) : undefined

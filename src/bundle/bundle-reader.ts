@@ -1,5 +1,6 @@
 import { type BundleChanges, bundleChanges } from '../policy/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
+import { type ExampleRequest, exampleRequest } from '../policy/example-request.ts'
 import { parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
@@ -15,6 +16,8 @@ export interface GoodBundle {
   readonly blockExpiries: readonly BlockExpiry[]
   /** Ids of its policies for the rate limit service. */
   readonly domainPolicies: readonly string[]
+  /** A request to try it with; undefined if it covers none. */
+  readonly example: ExampleRequest | undefined
   /** Warnings that apply only to `reverse_proxy`. */
   readonly hostGaps: readonly Problem[]
   /** Changes since the bundle that was active when this one was read; undefined if there was none. */
@@ -42,6 +45,7 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
     limits: namedLimitsOf(bundle),
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
+    example: exampleRequest(bundle.policies),
     hostGaps: hostGaps(bundle),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
     warnings,

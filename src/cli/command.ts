@@ -39,7 +39,12 @@ export async function runCommand(args: string[]): Promise<number> {
       process.stdout.write(`${VERSION}\n`)
       return 0
     default:
-      process.stderr.write(`edge: unknown command ${JSON.stringify(command)}; see edge --help\n`)
-      return 1
+      return refuse(command)
   }
+}
+
+async function refuse(command: string): Promise<number> {
+  const [{ HELP }, { unknownCommand }] = await Promise.all([import('./help.ts'), import('./usage-problem.ts')])
+  process.stderr.write(`edge: ${unknownCommand(command, HELP)}\n`)
+  return 1
 }

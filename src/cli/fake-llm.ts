@@ -4,6 +4,7 @@ import { startFakeLlm } from '../fake-llm/server.ts'
 import { printStartProblems } from './file-problem.ts'
 import { FAKE_LLM_HELP } from './help.ts'
 import { listenProblem } from './start-problem.ts'
+import { argumentProblem } from './usage-problem.ts'
 
 const COMMAND = 'edge fake-llm'
 
@@ -36,7 +37,9 @@ function readArguments(args: string[]): Record<string, string | boolean | undefi
     process.stdout.write(FAKE_LLM_HELP)
     return 0
   } catch (error) {
-    return printStartProblems(COMMAND, [(error as Error).message])
+    const problem = argumentProblem(error, 'fake-llm', FAKE_LLM_HELP)
+    if (problem === undefined) throw error
+    return printStartProblems(COMMAND, [problem])
   }
 }
 

@@ -1,5 +1,8 @@
-import { SETTINGS, type Setting } from '../config/settings.ts'
+import type { Setting } from '../config/config-values.ts'
+import { SETTING_GROUPS } from '../config/settings.ts'
 import { flagRows } from '../fake-llm/flags.ts'
+
+const MAX_COLUMNS = 100
 
 export const HELP = `edge: decides whether a request may proceed (rate limits, LLM token budgets)
 
@@ -35,7 +38,8 @@ edge COMMAND --help explains a command.
 
 export const SERVE_HELP = `Usage: edge serve [options]
 
-Every option can also be set by its environment variable; the option takes precedence. Defaults are in brackets.
+Every option can also be set by its environment variable; the option takes precedence. Defaults are
+in brackets.
 
 ${settingLines()}
 
@@ -94,14 +98,29 @@ function flagLines(): string {
   return rows.map(({ flag, about }) => `  ${flag.padEnd(width)}  ${about}`).join('\n')
 }
 
+/** Lists the settings by group, each with its variable and default on one line and what it is for below. */
 function settingLines(): string {
-  const rows = Object.values<Setting<unknown>>(SETTINGS).map((setting) => {
-    const flag = setting.flag === undefined ? '(no option: a secret)' : `--${setting.flag} VALUE`
-    const fallback = setting.fallback === undefined ? '' : ` [${setting.fallback}]`
-    return { flag, env: setting.env, about: `${setting.about}${fallback}` }
-  })
-  const width = (pick: (row: (typeof rows)[number]) => string): number => Math.max(...rows.map((row) => pick(row).length))
-  const flagWidth = width((row) => row.flag)
-  const envWidth = width((row) => row.env)
-  return rows.map((row) => `  ${row.flag.padEnd(flagWidth)}  ${row.env.padEnd(envWidth)}  ${row.about}`).join('\n')
+  const all = SETTING_GROUPS.flatMap(({ settings }) => Object.values(settings))
+  const width = Math.max(...all.map((setting) => optionOf(setting).length))
+  return SETTING_GROUPS.map(({ title, settings }) => {
+    const rows = Object.values(settings).map((setting) => {
+      const fallback = setting.fallback === undefined ? '' : ` [${setting.fallback}]`
+      return `  ${optionOf(setting).padEnd(width)}  ${setting.env}${fallback}\n${wrapped(setting.about, '      ')}`
+    })
+    return `${title}:\n${rows.join('\n')}`
+  }).join('\n\n')
+}
+
+function optionOf({ flag }: Setting<unknown>): string {
+  return flag === undefined ? '(no option: a secret)' : `--${flag} VALUE`
+}
+
+function wrapped(text: string, indent: string): string {
+  const lines: string[] = []
+  for (const word of text.split(' ')) {
+    const longer = `${lines.at(-1) ?? indent.slice(1)} ${word}`
+    if (lines.length > 0 && longer.length <= MAX_COLUMNS) lines[lines.length - 1] = longer
+    else lines.push(`${indent}${word}`)
+  }
+  return lines.join('\n')
 }

@@ -1,24 +1,23 @@
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
-import { shownUrl } from '../bundle/bundle-url.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
-import { hasEvents, readConfig, type ServerConfig } from '../config/config.ts'
-import { SETTINGS, type Setting } from '../config/settings.ts'
-import { VERSION } from '../files/package-files.ts'
-import { isUnixSocket, type ListenAddress, listener, openListeners, portOrPath } from '../listen/listeners.ts'
+import { hasEvents, readConfig } from '../config/config.ts'
+import type { Setting } from '../config/config-values.ts'
+import { SETTINGS, unknownVariables, unknownVariableText } from '../config/settings.ts'
 import { StartInterrupted } from '../runtime/listening.ts'
 import { type Service, startService } from '../runtime/service.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
-import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { newPartialLineFlag, openLog } from '../telemetry/logger.ts'
 import { printStartProblems } from './file-problem.ts'
+import { greeting } from './greeting.ts'
 
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
   const flags = await readFlags(args)
   if (typeof flags === 'number') return flags
   const result = readConfig(process.env, flags)
-  if (!result.ok) return printStartProblems('edge', result.problems)
+  // A misspelled variable may be why another one is missing.
+  if (!result.ok) return printStartProblems('edge', [...result.problems, ...unknownVariables(process.env).map(unknownVariableText)])
   const { config } = result
   void process.stderr // accessing it makes Node set its descriptor to non-blocking
   const partialLine = newPartialLineFlag()
@@ -58,7 +57,10 @@ async function readFlags(args: string[]): Promise<Record<string, string | undefi
     process.stdout.write((await import('./help.ts')).SERVE_HELP)
     return 0
   } catch (error) {
-    return printStartProblems('edge', [(error as Error).message])
+    const [{ SERVE_HELP }, { argumentProblem }] = await Promise.all([import('./help.ts'), import('./usage-problem.ts')])
+    const problem = argumentProblem(error, 'serve', SERVE_HELP)
+    if (problem === undefined) throw error
+    return printStartProblems('edge', [problem])
   }
 }
 
@@ -93,61 +95,6 @@ function ignore(): void {}
 function exit(status: number, service: Service | undefined): never {
   if (service?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
   process.exit(status)
-}
-
-function greeting(config: ServerConfig, service: Service): string {
-  const lines = openListeners(config).map((name) => {
-    const where = config.host === undefined && name === 'main' ? ' (all interfaces)' : ''
-    return `  ${listener(name).label.padEnd(7)} ${urlOf(service.addresses.get(name)!, config)}${where}\n`
-  })
-  return `edge ${VERSION}, ${config.mode}
-${lines.join('')}${describeBackend(config)}${describeRedis(config)}  bundle  ${describeBundle(config, service)}
-${describeTrial(config, service)}`
-}
-
-/** Writes a unix socket as gRPC clients and many others do. */
-function urlOf(address: ListenAddress, { host = 'localhost' }: ServerConfig): string {
-  if (isUnixSocket(address)) return `unix:${address.path}`
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
-}
-
-/** The example uses curl, which does not speak gRPC, so there is none if only gRPC is served. */
-function describeTrial(config: ServerConfig, { addresses }: Service): string {
-  const port = addresses.get('main')
-  if (port !== undefined) return `  try     ${exampleCommand(config, urlOf(port, config))}\n`
-  const socket = addresses.get('socket')
-  if (socket === undefined) return ''
-  return `  try     ${exampleCommand(config, `--unix-socket ${inShell(String(portOrPath(socket)))} http://localhost`)}\n`
-}
-
-function inShell(word: string): string {
-  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
-}
-
-function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): string {
-  if (redis === undefined) return ''
-  return `  redis   ${describeRedisAddress(redis)}, ${redisMode}; while unreachable: ${redisFailureMode}\n`
-}
-
-function describeBackend({ mode, backendUrl }: ServerConfig): string {
-  return mode === 'reverse_proxy' ? `  backend ${String(backendUrl).replace(/\/$/, '')}\n` : ''
-}
-
-function exampleCommand({ mode }: ServerConfig, base: string): string {
-  if (mode === 'reverse_proxy') return `curl -i ${base}/`
-  return `curl -i -X POST ${base}/v1/decision -H 'X-Original-Method: GET' -H 'X-Original-URI: /api/hello' -H 'X-Api-Key: alice'`
-}
-
-function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig, service: Service): string {
-  const bundle = service.bundle()
-  const place = configUrl === undefined ? configFile : shownUrl(configUrl)
-  const status = service.source()
-  if (place === undefined || status === undefined) {
-    return 'none: set EDGE_CONFIG_FILE or EDGE_CONFIG_URL; until then every request gets 503'
-  }
-  if (bundle === undefined) return `none yet; every request gets 503 until there is one\n          ${place}: ${status.problem}`
-  if (!status.isCached) return `version ${bundle.version} from ${place}`
-  return `version ${bundle.version} from the cache, ${configCacheFile}\n          ${place}: ${status.problem}`
 }
 
 /** How far the heap may grow beyond what was in use after the last collection before the next one starts. */

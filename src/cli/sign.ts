@@ -6,6 +6,7 @@ import { replaceFile } from '../files/whole-file.ts'
 import { readingProblem, writingProblem } from './file-problem.ts'
 import { KEYGEN_HELP, SIGN_HELP } from './help.ts'
 import { readBundleFile } from './read-bundle.ts'
+import { printArgumentProblem } from './usage-problem.ts'
 
 /** Signs bundles. A bundle that no instance would load is not signed, so that the mistake shows here and not in a fleet. */
 export async function sign(args: string[]): Promise<number> {
@@ -38,7 +39,7 @@ function readArguments(args: string[]): Given | number {
     else if (stdout && positionals.length > 1) process.stderr.write('edge sign: --stdout: expected exactly one bundle\n')
     else return { key, files: positionals, isToStdout: stdout }
   } catch (error) {
-    process.stderr.write(`edge sign: ${(error as Error).message}\n`)
+    return printArgumentProblem(error, 'sign', SIGN_HELP)
   }
   return 1
 }
@@ -108,7 +109,7 @@ function readName(args: string[]): string | number {
     if (values.out !== '') return values.out ?? 'edge-bundle'
     process.stderr.write('edge keygen: --out: expected a file name without extension\n')
   } catch (error) {
-    process.stderr.write(`edge keygen: ${(error as Error).message}\n`)
+    return printArgumentProblem(error, 'keygen', KEYGEN_HELP)
   }
   return 1
 }

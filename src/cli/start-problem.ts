@@ -17,7 +17,14 @@ export function startProblem(config: ServerConfig, error: Error): string | undef
   const { listener: name = 'main' } = error as Error & { readonly listener?: ListenerName }
   const { setting, address } = listener(name)
   if (error instanceof SocketFault) return `${setting}: ${error.message}`
-  return listenProblem(error, { setting, address: describeAddress(address(config)!), hostSetting: 'EDGE_HOST', host: config.host })
+  const { adminHost, host } = config
+  const isOwnHost = name === 'admin' && adminHost !== undefined
+  return listenProblem(error, {
+    setting,
+    address: describeAddress(address(config)!),
+    hostSetting: isOwnHost ? 'EDGE_ADMIN_HOST' : 'EDGE_HOST',
+    host: isOwnHost ? adminHost : host,
+  })
 }
 
 /** The settings to change if a listener cannot be opened, and their values. */

@@ -4,6 +4,7 @@ import { heldRuleNote, heldRules, madeUpKeyWarnings } from '../policy/review/war
 import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { printAll, readBundleFile } from './read-bundle.ts'
+import { printArgumentProblem } from './usage-problem.ts'
 
 export async function validate(args: string[]): Promise<number> {
   const given = readArguments(args)
@@ -37,7 +38,7 @@ function readArguments(args: string[]): ValidateArguments | number {
     else if (positionals.length > 0) return { files: positionals, mode }
     else process.stderr.write(`edge validate: expected at least one file\n\n${VALIDATE_HELP}`)
   } catch (error) {
-    process.stderr.write(`edge validate: ${(error as Error).message}\n`)
+    return printArgumentProblem(error, 'validate', VALIDATE_HELP)
   }
   return 1
 }

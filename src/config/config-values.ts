@@ -6,6 +6,18 @@ import { readPublicKeys } from '../bundle/signature.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { parseRedisAddress, type RedisAddress } from '../store/redis/link/redis-address.ts'
 
+/** One setting: what it is called, and how its value is read. */
+export interface Setting<Value> {
+  readonly env: string
+  /** Secrets have no flag, because command lines are public. */
+  readonly flag?: string
+  /** The text that is read if nothing is set; undefined if the setting is optional. */
+  readonly fallback?: string
+  readonly about: string
+  /** Throws a BadValue that completes the sentence "EDGE_X: expected …". */
+  read(text: string | undefined): Value
+}
+
 /** The message completes the sentence "EDGE_X: expected …". */
 export class BadValue extends Error {}
 
@@ -30,14 +42,25 @@ export function readLongSecret(text: string | undefined): string | undefined {
 }
 
 export function readPort(text: string): number {
-  if (!isPort(text)) throw bad('a port from 0 to 65535', text)
+  if (!isPort(text)) throw badPort('a port from 0 to 65535', text)
   return Number(text)
 }
 
 export function readPortOrOff(text: string): number | undefined {
   if (text === 'off') return undefined
-  if (!isPort(text)) throw bad('a port from 0 to 65535, or off', text)
+  if (!isPort(text)) throw badPort('a port from 0 to 65535, or off', text)
   return Number(text)
+}
+
+/** Kubernetes gives containers such a variable for each Service of their namespace: EDGE_PORT for a Service named `edge`. */
+function badPort(expected: string, text: string): BadValue {
+  const { message } = bad(expected, text)
+  return new BadValue(isServiceAddress(text) ? `${message}; Kubernetes sets it for a Service: set enableServiceLinks: false` : message)
+}
+
+/** Whether the value is one in which Kubernetes describes a Service. */
+export function isServiceAddress(text: string): boolean {
+  return /^(?:tcp|udp|sctp):\/\//.test(text)
 }
 
 function isPort(text: string): boolean {
@@ -68,6 +91,10 @@ export function readHost(text: string | undefined): string | undefined {
 export function readChoice<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
   if (!(choices as readonly string[]).includes(text)) throw bad(`one of ${choices.join(', ')}`, text)
   return text as Choice
+}
+
+export function readSwitch(text: string): boolean {
+  return readChoice(text, ['on', 'off']) === 'on'
 }
 
 /** The value is not repeated in the message: URLs may carry passwords. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { BAD_VALUES, badEnvironments } from '../../test/support/service/bad-values.ts'
 import { readConfig } from './config.ts'
-import { SETTINGS } from './settings.ts'
+import { SETTINGS, unknownVariables, unknownVariableText } from './settings.ts'
 
 describe('bad values', () => {
   test.for(badEnvironments())('are all named: %j', (env) => {
@@ -32,13 +32,20 @@ describe('bad values', () => {
     expect(problems({ EDGE_TRUSTED_PROXIES: `loopback,${word}` })).toEqual([expect.stringMatching(/^EDGE_TRUSTED_PROXIES: expected /)])
   })
 
+  test('a port that Kubernetes set for a Service of that name is told how to get rid of', () => {
+    expect(problems({ EDGE_PORT: 'tcp://10.0.0.1:8080' })).toEqual([
+      'EDGE_PORT: expected a port from 0 to 65535, or off, got "tcp://10.0.0.1:8080"; Kubernetes sets it for a Service: set enableServiceLinks: false',
+    ])
+    expect(problems({ EDGE_ADMIN_PORT: 'udp://[fd00::1]:1' })[0]).toContain('enableServiceLinks')
+  })
+
   test('every bad entry of EDGE_TRUSTED_PROXIES is named', () => {
     expect(problems({ EDGE_TRUSTED_PROXIES: 'x,loopback,10.0.0.0/99' })).toEqual([expect.stringContaining('got "x, 10.0.0.0/99"')])
   })
 
   test('as options are named as options, beside those of the environment', () => {
     const named = problems({ EDGE_PORT: '0', EDGE_LOG_LEVEL: 'z' }, { port: 'x', 'store-size': 'y' })
-    expect(named.map((problem) => problem.split(':')[0])).toEqual(['--port', 'EDGE_LOG_LEVEL', '--store-size'])
+    expect(named.map((problem) => problem.split(':')[0])).toEqual(['--port', '--store-size', 'EDGE_LOG_LEVEL'])
   })
 })
 
@@ -103,6 +110,16 @@ describe('values that contradict one another', () => {
     ])
   })
 
+  test('an address for an admin port that is not open, in each mode and on a unix socket alone', () => {
+    for (const env of [{}, { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://b' }, { EDGE_PORT: 'off', EDGE_SOCKET: 's' }]) {
+      expect(problems({ ...env, EDGE_ADMIN_HOST: '127.0.0.1' })).toEqual([
+        'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because no other port listens there',
+      ])
+    }
+    // A bad value has a problem of its own.
+    expect(problems({ EDGE_ADMIN_HOST: '::1', EDGE_ADMIN_PORT: 'x' })).toEqual([expect.stringMatching(/^EDGE_ADMIN_PORT: .*"x"/)])
+  })
+
   test('one unix socket for two purposes, however it is spelled', () => {
     expect(problems({ EDGE_SOCKET: '/run/edge.sock', EDGE_GRPC_SOCKET: '/run/./edge.sock' })).toEqual([
       'EDGE_GRPC_SOCKET: expected a path other than EDGE_SOCKET (/run/edge.sock)',
@@ -159,6 +176,63 @@ describe('good values', () => {
     const empty = Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '']))
     expect(readConfig(empty, {})).toEqual(readConfig({}, {}))
     expect(readConfig({}, {}).ok).toBe(true)
+  })
+})
+
+describe('a variable that is not a setting', () => {
+  test.each([
+    ['EDGE_REDIS_URI', 'EDGE_REDIS_URL'],
+    ['EDGE_PROT', 'EDGE_PORT'],
+    ['EDGE_ADMIN_TOKN', 'EDGE_ADMIN_TOKEN'],
+    ['EDGE_KEEP_ALIVE_MS', 'EDGE_KEEPALIVE_MS'],
+    ['EDGE_BACKEND', 'EDGE_BACKEND_URL'],
+    ['EDGE_ADMIN_ULR', 'EDGE_ADMIN_URL'],
+    ['edge_redis_url', 'EDGE_REDIS_URL'],
+    ['Edge_Port', 'EDGE_PORT'],
+  ])('%s may have been meant as %s', (name, suggestion) => {
+    expect(unknownVariables({ [name]: 'hunter2' })).toEqual([{ name, suggestion }])
+  })
+
+  // The prefix that all of them share does not make two names alike, and a suggestion never turns a meaning round.
+  test.each(['EDGE_P', 'EDGE_NO_TOP', 'EDGE_UNTRUSTED_PROXIES', 'EDGE_MIN_BODY_BYTES', 'EDGE_CONFIG_PRIVATE_KEY', 'EDGE_REGION', 'EDGE_'])(
+    '%s looks like none',
+    (name) => {
+      expect(unknownVariables({ [name]: '1' })).toEqual([{ name, suggestion: undefined }])
+    },
+  )
+
+  test.each([
+    'EDGE_ADMIN_URL',
+    'EDGE_PROXY_WIRE',
+    'EDGE_TEST_SEED',
+    'EDGE_SERVICE_HOST',
+    'EDGE_SERVICE_PORT',
+    'EDGE_REDIS_SERVICE_PORT_TCP_REDIS',
+    'EDGE_REDIS_PORT_6379_TCP_ADDR',
+    'EDGE_PORT_8080_UDP',
+    'EDGEPORT',
+    'MY_EDGE_PORT',
+  ])('%s is none to warn of', (name) => {
+    expect(unknownVariables({ [name]: '1' })).toEqual([])
+  })
+
+  test('is told from the address of a Service in Kubernetes by its value', () => {
+    expect(unknownVariables({ EDGE_REDIS_PORT: 'tcp://10.0.0.1:6379' })).toEqual([])
+    expect(unknownVariables({ EDGE_REDIS_PORT: '6379' })).toHaveLength(1)
+  })
+
+  test('counts as unset if it is empty, and settings are known', () => {
+    expect(unknownVariables({ EDGE_PROT: '' })).toEqual([])
+    expect(unknownVariables(Object.fromEntries(Object.values(SETTINGS).map(({ env }) => [env, '1'])))).toEqual([])
+  })
+
+  test('is shown on one short line, without its value, and stops nothing', () => {
+    const strange = { 'EDGE_A\n{"level":60}': 'hunter2', [`EDGE_${'x'.repeat(100_000)}`]: 'hunter2' }
+    const texts = unknownVariables(strange).map(unknownVariableText)
+    expect(texts[0]).toBe('"EDGE_A\\n{\\"level\\":60}" is not a setting and has no effect: edge serve --help lists all settings')
+    for (const text of texts) expect(text).toMatch(/^[^\n]{1,140}$/)
+    expect(texts.join()).not.toContain('hunter2')
+    expect(readConfig(strange, {}).ok).toBe(true)
   })
 })
 

@@ -1,11 +1,13 @@
 import { resolve } from 'node:path'
-import { BadValue } from './config-values.ts'
-import { SETTINGS, type Setting } from './settings.ts'
+import { BadValue, type Setting } from './config-values.ts'
+import { SETTINGS, type UnknownVariable, unknownVariables } from './settings.ts'
 
 /** Every setting, read once at startup. */
 export type ServerConfig = Settings & {
   /** A switch for tests and benchmarks, not a setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
   readonly isProxyOnNodeHttp: boolean
+  /** Variables that look like settings and are none. They have no effect, and operators are warned of them. */
+  readonly unknownVariables: readonly UnknownVariable[]
 }
 
 type Settings = Readonly<{ [Name in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Name]['read']> }>
@@ -20,7 +22,8 @@ export function readConfig(
   flags: Readonly<Record<string, string | undefined>>,
 ): ConfigResult {
   const { config: settings, problems } = readSettings(Object.keys(SETTINGS) as SettingName[], env, flags)
-  const config = Object.freeze({ ...settings, isProxyOnNodeHttp: env['EDGE_PROXY_WIRE'] === 'node' })
+  const isProxyOnNodeHttp = env['EDGE_PROXY_WIRE'] === 'node'
+  const config = Object.freeze({ ...settings, isProxyOnNodeHttp, unknownVariables: unknownVariables(env) })
   problems.push(...contradictions(config))
   return problems.length > 0 ? { ok: false, problems } : { ok: true, config }
 }
@@ -71,9 +74,12 @@ function* contradictions(config: ServerConfig): Generator<string> {
 }
 
 function* adminContradictions(config: ServerConfig): Generator<string> {
-  const { adminPort, adminToken, eventsUrl, eventsSecret } = config
-  if (adminToken !== undefined && 'adminPort' in config && adminPort === undefined)
+  const { adminPort, adminHost, adminToken, eventsUrl, eventsSecret } = config
+  const hasNoPort = 'adminPort' in config && adminPort === undefined
+  if (adminToken !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
+  if (adminHost !== undefined && hasNoPort)
+    yield 'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because no other port listens there'
   if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined)
     yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and what is posted there is signed'
 }

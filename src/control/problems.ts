@@ -9,7 +9,7 @@ export interface LogEvent {
 interface ProblemKind {
   /** The field that tells problems of one kind apart; undefined if there can be only one. */
   readonly by?: string
-  /** Events that end the problem. If undefined, no event does, and it passes if it is not reported again for a while. */
+  /** Events that end the problem; empty if only a restart does. If undefined, it passes if it is not reported again for a while. */
   readonly endedBy?: readonly string[]
   /** Whether each worker reports the problem for itself, with its number in the field `worker`. */
   readonly isOfWorker?: true
@@ -20,6 +20,7 @@ const BUNDLE_GOOD = ['bundle_applied', 'bundle_unchanged']
 /** Events that report a problem. Those that give advice or report something finished are not among them. */
 const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
   Object.entries<ProblemKind>({
+    unknown_variable: { by: 'variable', endedBy: [] },
     bundle_refused: { endedBy: [...BUNDLE_GOOD, 'bundle_unreadable'] },
     bundle_unreadable: { endedBy: [...BUNDLE_GOOD, 'bundle_refused'] },
     bundle_not_cached: { endedBy: ['bundle_cached_again'] },

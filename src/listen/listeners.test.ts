@@ -9,6 +9,18 @@ test('a listener is open where its setting says so', () => {
   expect(openListeners(config({ EDGE_PORT: 'off', EDGE_SOCKET: 's', EDGE_GRPC_SOCKET: 'g' }))).toEqual(['socket', 'grpc_socket'])
 })
 
+test('the admin listener has an address of its own, or that of the others', () => {
+  const admin = (env: Readonly<Record<string, string>>) => listener('admin').address(config({ EDGE_ADMIN_PORT: '9090', ...env }))
+  expect(admin({})).toEqual({ host: undefined, port: 9090 })
+  expect(admin({ EDGE_HOST: '10.0.0.1' })).toEqual({ host: '10.0.0.1', port: 9090 })
+  expect(admin({ EDGE_HOST: '10.0.0.1', EDGE_ADMIN_HOST: '::1' })).toEqual({ host: '::1', port: 9090 })
+  expect(admin({ EDGE_PORT: 'off', EDGE_SOCKET: 's', EDGE_ADMIN_HOST: '127.0.0.1' })).toEqual({ host: '127.0.0.1', port: 9090 })
+  expect(listener('main').address(config({ EDGE_ADMIN_PORT: '9090', EDGE_ADMIN_HOST: '127.0.0.1' }))).toEqual({
+    host: undefined,
+    port: 8080,
+  })
+})
+
 test('each is named by a setting that exists', () => {
   const known = Object.values(SETTINGS).map(({ env }) => env)
   for (const name of LISTENER_NAMES) expect(known).toContain(listener(name).setting)

@@ -2,7 +2,7 @@ import type { ServerConfig } from '../config/config.ts'
 
 type ListenerConfig = Pick<
   ServerConfig,
-  'mode' | 'host' | 'port' | 'socket' | 'adminPort' | 'grpcPort' | 'grpcSocket' | 'socketMode' | 'shutdownMs'
+  'mode' | 'host' | 'port' | 'socket' | 'adminHost' | 'adminPort' | 'grpcPort' | 'grpcSocket' | 'socketMode' | 'shutdownMs'
 >
 
 /** `early`: as soon as the workers are up. `ready`: when the first bundle is active, or need not be waited for any longer. */
@@ -79,7 +79,7 @@ const LISTENERS = {
   admin: {
     setting: 'EDGE_ADMIN_PORT',
     label: 'admin',
-    address: ({ host, adminPort }) => portAddress(host, adminPort),
+    address: ({ host, adminHost, adminPort }) => portAddress(adminHost ?? host, adminPort),
     peers: 'remote',
     opens: 'early',
     closes: 'last',

@@ -29,3 +29,8 @@ export function addressForm(text: string): string | undefined {
 export function listOf(given: string | readonly string[]): readonly string[] {
   return typeof given === 'string' ? [given] : given
 }
+
+/** Returns a value that an operator gave, in the form in which requests are counted; undefined if no request can have it. `key` is a `DescriptorKey.text`. */
+export function countedForm(key: string, value: string): string | undefined {
+  return key === 'ip:address' ? addressForm(value) : value
+}

@@ -85,7 +85,7 @@ function* readListed(texts: readonly string[]): Generator<ListedOverride> {
 }
 
 /** Resets counters for an operator. If the outcome is unknown, returns why; if Redis did not do it, rejects with an ApiError. */
-export async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
+async function resetCounters(engine: Engine, name: CounterName): Promise<Inspection | UnknownReset> {
   try {
     return await engine.reset(name)
   } catch (error) {

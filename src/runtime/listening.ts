@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../config/config.ts'
-import { type ListenAddress, type ListenerName, listener, openListeners, portOrPath } from '../listen/listeners.ts'
+import { isUnixSocket, type ListenAddress, type ListenerName, listener, openListeners } from '../listen/listeners.ts'
 import type { OpenControl } from './open-control.ts'
 import type { OpenSources } from './open-sources.ts'
 import type { StartContext } from './start-context.ts'
@@ -50,7 +50,10 @@ export async function listenWhenReady(context: StartContext, parts: ListeningPar
   await step(supervisor.up())
   const early = await step(supervisor.open('early'))
   const admin = early.get('admin')
-  if (admin !== undefined) context.logger.info({ event: 'admin_listening', port: portOrPath(admin) }, 'the admin port is open')
+  if (admin !== undefined && !isUnixSocket(admin)) {
+    const { host, port } = admin
+    context.logger.info({ event: 'admin_listening', host, port }, 'the admin port is open')
+  }
   await readiness(context, parts, step, early.size > 0)
   return new Map([...early, ...(await step(supervisor.open('ready')))])
 }

@@ -4,6 +4,7 @@ import type { BundleSource } from '../bundle/bundle-source.ts'
 import { VERSION } from '../files/package-files.ts'
 import type { IpFileListener } from '../ip-data/ip-files.ts'
 import type { NamedLimit } from '../policy/compile.ts'
+import type { ExampleRequest } from '../policy/example-request.ts'
 import { type BlockExpiry, heldRuleNote, heldRules } from '../policy/review/warnings.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { OpenState } from './open-state.ts'
@@ -15,6 +16,8 @@ export interface OpenSources {
   readonly intake: BundleIntake
   /** Undefined if the settings name no source of bundles. */
   readonly bundle: BundleSource | undefined
+  /** Returns a request to try the active bundle with; undefined if there is none. */
+  readonly example: () => ExampleRequest | undefined
   /** Resolves once the IP files were read and the bundle source was tried, or has made a bundle active: a cached one can be before its URL responds. */
   readonly firstLook: Promise<unknown>
   close(): Promise<void>
@@ -31,8 +34,10 @@ export async function openSources(context: StartContext, state: OpenState, super
   const wallMs = (): number => clock.wallMs()
   const blockExpiries = new BlockExpiryWatch(logger, wallMs)
   const firstActive = newSignal()
+  let example: ExampleRequest | undefined
   const activate: Activate = async (bundle, info) => {
     await supervisor.activate(bundle, info)
+    example = bundle.example
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
@@ -58,7 +63,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     ipFiles.stop()
     blockExpiries.stop()
   }
-  return { intake, bundle, firstLook, close }
+  return { intake, bundle, example: () => example, firstLook, close }
 }
 
 function ipFileListener({ logger }: StartContext, supervisor: Supervisor): IpFileListener {

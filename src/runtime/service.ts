@@ -2,13 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { SourceStatus } from '../bundle/bundle-source.ts'
 import type { ServerConfig } from '../config/config.ts'
+import { unknownVariableText } from '../config/settings.ts'
 import type { OverrideControl } from '../control/overrides/override-control.ts'
 import type { StateKeeper } from '../control/state-keeper.ts'
 import { VERSION } from '../files/package-files.ts'
 import { closingMs, isUnixSocket, type ListenAddress, type ListenerName, portOrPath } from '../listen/listeners.ts'
 import type { TimedOverride } from '../overrides/override.ts'
+import type { ExampleRequest } from '../policy/example-request.ts'
 import type { BundleInfo } from '../policy/plan.ts'
+import { TrustedProxies } from '../request/client-address.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
+import { parseAddress } from '../text/address.ts'
 import { bindListeners, closeSockets, listenWhenReady, StartInterrupted } from './listening.ts'
 import { controlCalls, newOverrides, type OpenControl, openControl } from './open-control.ts'
 import { checkReports, type OpenReports, openReports } from './open-reports.ts'
@@ -26,6 +30,8 @@ export interface Service {
   /** Where each open listener accepts connections. */
   readonly addresses: ReadonlyMap<ListenerName, ListenAddress>
   bundle(): BundleInfo | undefined
+  /** A request to try the active bundle with; undefined if it covers none. */
+  example(): ExampleRequest | undefined
   /** Undefined if the settings name no source of bundles. */
   source(): SourceStatus | undefined
   /** Reads the bundle again, whether or not it has changed. */
@@ -58,6 +64,7 @@ interface OpenService {
 export async function startService(config: ServerConfig, logger: Logger, host: WorkerHost, options: StartOptions = {}): Promise<Service> {
   const context = newStartContext(config, logger, options)
   const undo = new Undo()
+  logUnknownVariables(config, logger)
   try {
     await checkReports(context)
 
@@ -125,6 +132,7 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
   return {
     addresses,
     bundle: () => sources.intake.active,
+    example: sources.example,
     source: () => sources.bundle?.status,
     reload: async () => sources.bundle?.reload(),
     waitsForDisk: () => stateKeeper?.isSlow || reports.decisionLog?.isSlow || sources.bundle?.status.isDiskSlow || false,
@@ -194,6 +202,20 @@ const SAFE_SECRET_CHARACTERS = 16
 
 type Addresses = ReadonlyMap<ListenerName, ListenAddress>
 
+/** Variables beyond this number are counted in one line, so that a strange environment cannot fill the log. */
+const MAX_NAMED_VARIABLES = 20
+
+/** Warns of misspelled settings before anything else is logged. */
+function logUnknownVariables({ unknownVariables: unknown }: ServerConfig, logger: Logger): void {
+  for (const variable of unknown.slice(0, MAX_NAMED_VARIABLES)) {
+    const { name, suggestion } = variable
+    logger.warn({ event: 'unknown_variable', variable: name, suggestion }, unknownVariableText(variable))
+  }
+  const unlogged = unknown.length - MAX_NAMED_VARIABLES
+  if (unlogged > 0)
+    logger.warn({ event: 'unknown_variable', unlogged }, `${unlogged} further EDGE_ variables are not settings and have no effect`)
+}
+
 /** Logs that the service accepts requests and where, and warns about risky settings. */
 function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger): void {
   const { mode, workers, debugSessionSecret } = config
@@ -208,6 +230,13 @@ function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger):
       'clients can reach /livez, /readyz, /metrics and the debug endpoints; set EDGE_ADMIN_PORT to move them to another port',
     )
   }
+  const admin = addresses.get('admin')
+  if (config.adminToken !== undefined && admin !== undefined && !isUnixSocket(admin) && !isLoopback(admin.host)) {
+    logger.warn(
+      { event: 'admin_token_unencrypted', host: admin.host },
+      'EDGE_ADMIN_TOKEN is sent in plain HTTP to a port that other machines can reach; set EDGE_ADMIN_HOST=127.0.0.1, or let only a proxy with TLS reach it',
+    )
+  }
   // Code points are counted, which are closer to what people call characters than bytes are.
   if (debugSessionSecret !== undefined && [...debugSessionSecret].length < SAFE_SECRET_CHARACTERS) {
     logger.warn(
@@ -215,6 +244,13 @@ function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger):
       `EDGE_DEBUG_SESSION_SECRET has fewer than ${SAFE_SECRET_CHARACTERS} characters and can be guessed; create a better one with openssl rand -base64 32`,
     )
   }
+}
+
+const LOOPBACK = new TrustedProxies('loopback')
+
+function isLoopback(host: string | undefined): boolean {
+  const address = host === undefined ? undefined : parseAddress(host)
+  return address !== undefined && LOOPBACK.includes(address)
 }
 
 /** Names each address by its listener; the field `port` is the main listener's. */

@@ -30,7 +30,7 @@ test('a log reader that sleeps stops neither answers nor the shutdown', async ()
   service.stdout.on('data', (chunk: Buffer) => {
     greeting += chunk.toString()
   })
-  await until(() => greeting.includes('try'))
+  await until(() => greeting.includes('bundle'))
   const port = Number(/listens\s+http:\/\/127\.0\.0\.1:(\d+)/.exec(greeting)![1])
   const refused = async (): Promise<number> =>
     Number(/edge_bundle_reloads_total\{result="refused"\} (\d+)/.exec((await ask(port, 'GET', '/metrics')).body)![1])

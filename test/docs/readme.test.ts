@@ -7,6 +7,7 @@ import { type Answer, ask, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 import { codeBlocks, readText } from './markdown.ts'
+import { night } from './readme.ts'
 
 const README = readText('README.md')
 const [POLICY, BUDGET] = codeBlocks(README, 'yaml') as [string, string]
@@ -36,17 +37,19 @@ test("under the README's policy, the sixth request gets the README's 429", async
   for (const [name, value] of promised) expect(answers[5]!.headers[name.toLowerCase()], name).toBe(value)
 })
 
-test("the README's commands for 3 a.m. find the rule, and lift the limit", async () => {
-  const commands = codeBlocks(README, 'sh').find((block) => block.startsWith('edge status'))!
+test("the README's commands for 3 a.m. find the rule, and lift the limit, with the settings that it gives them", async () => {
+  const { settings, edge: program, commands } = night(README)
+  expect(program).toBe((JSON.parse(readText('package.json')) as { bin: { edge: string } }).bin.edge)
+  expect(settings).toEqual({ EDGE_ADMIN_HOST: '127.0.0.1', EDGE_ADMIN_PORT: '9090', EDGE_ADMIN_TOKEN: '$(openssl rand -hex 32)' })
   const clock = new ManualClock()
   const edge = await running({ bundle: POLICY, fileName: 'limits.yaml', clock, env: ADMIN_ENV })
   const alice = { uri: '/api/hello', fields: [['X-Api-Key', 'alice']] } as const
   expect(await edge.decideTimes(6, alice)).toEqual([200, 200, 200, 200, 200, 429])
-  vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
-  vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
+  const env = { ...settings, EDGE_ADMIN_PORT: String(edge.adminPort), EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   onTestFinished(() => void vi.unstubAllEnvs())
   const printed: string[] = []
-  for (const line of commands.trim().split('\n')) {
+  for (const line of commands) {
     const [, ...words] = line.match(/'[^']*'|\S+/g)!.map((word) => word.replaceAll("'", ''))
     const { status, stdout } = await command(...words)
     expect(status, line).toBe(0)

@@ -1,7 +1,7 @@
 import type { CounterName } from '../../engine/questions/inspection.ts'
 import { isCredential, parseDescriptorKey } from '../../policy/descriptor-key.ts'
 import type { PlanRule } from '../../policy/plan.ts'
-import { addressForm } from '../../policy/rule-match.ts'
+import { countedForm } from '../../policy/rule-match.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from './api-error.ts'
 
@@ -51,7 +51,7 @@ export function counterName({ limitKeys }: PlanRule, { policy, rule, values }: A
     else if (given.has(key)) problems.push(`${key} comes more than once`)
     else if (typeof value !== 'string') problems.push(`${key} must be a text`)
     else if (value === '' && !key.startsWith('descriptor:')) problems.push(`${key} is empty`)
-    else if (key === 'ip:address' && addressForm(value) === undefined) problems.push(`${key} is no IP address`)
+    else if (countedForm(key, value) === undefined) problems.push(`${key} is no IP address`)
     given.set(key, value as string)
   }
   for (const key of limitKeys) if (!given.has(key)) problems.push(`${key} is missing`)

@@ -30,7 +30,7 @@ const TARGET = /^[^\s\p{Cc}]+$/u
 /** RFC 9110 5.5: each character represents one byte. */
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Reads the request from the body of an `explain`. Throws if no client could send such a request. */
+/** Reads the request from the body of an `explain`. Throws if no client could send such a request. @public because a test measures it in the build. */
 export function readAskedRequest(body: Readonly<Record<string, unknown>>): AskedRequest {
   refuseUnknown<ExplainRequestJson>(body, ['method', 'uri', 'host', 'headers', 'body'])
   const method = requiredText(body, 'method')

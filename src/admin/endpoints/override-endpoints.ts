@@ -4,7 +4,7 @@ import { FACTOR, isFactor } from '../../policy/change-check.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'
 import { overriddenRule } from '../../policy/overridden-rule.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
-import { addressForm } from '../../policy/rule-match.ts'
+import { countedForm } from '../../policy/rule-match.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
@@ -130,10 +130,8 @@ const DIGEST = /^[0-9a-f]{16}$/
 
 /** Returns the values in the form that counters have. Credentials are kept as digests, and may also be given as digests. */
 function keptValues(values: Readonly<Record<string, string>>, callerDigest: CallerDigest): RuleSubject['values'] {
-  const kept = (key: string, value: string): string => {
-    if (key === 'ip:address') return addressForm(value)!
-    return isCredential(key) && !DIGEST.test(value) ? callerDigest([value]) : value
-  }
+  const kept = (key: string, value: string): string =>
+    isCredential(key) && !DIGEST.test(value) ? callerDigest([value]) : countedForm(key, value)!
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, kept(key, value)]))
 }
 

@@ -144,20 +144,29 @@ interface AdminAddress {
   readonly actor: string | undefined
 }
 
-export function readAdminAddress(env: Readonly<Record<string, string | undefined>>): AdminAddress {
-  const base = readBase(env['EDGE_ADMIN_URL'], env['EDGE_ADMIN_PORT'])
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Addresses to listen on that nobody can connect to. */
+const ALL_INTERFACES = ['0.0.0.0', '::']
+
+export function readAdminAddress(env: Environment): AdminAddress {
+  const base = readBase(env)
   const token = env['EDGE_ADMIN_TOKEN'] ?? ''
   if (token === '') throw new AdminProblem('EDGE_ADMIN_TOKEN: expected the token that edge serve was started with')
   if (!/^[!-~]+$/.test(token)) throw new AdminProblem('EDGE_ADMIN_TOKEN: expected visible ASCII characters only')
   return { base, token, actor: actorOf(env['USER']) }
 }
 
-function readBase(text: string | undefined, port: string | undefined): URL {
+/** Without a URL, the settings of an instance on this machine say where it is. */
+function readBase({ EDGE_ADMIN_URL: text, EDGE_ADMIN_PORT: port, EDGE_ADMIN_HOST, EDGE_HOST }: Environment): URL {
   if (text) return readUrl(text)
   if (!port) throw new AdminProblem('EDGE_ADMIN_URL: expected the URL of the admin port, such as http://127.0.0.1:9090')
   if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65535)
     throw new AdminProblem('EDGE_ADMIN_URL: expected the URL of the admin port, because EDGE_ADMIN_PORT does not name one')
-  return new URL(`http://127.0.0.1:${port}/`)
+  const host = EDGE_ADMIN_HOST || EDGE_HOST || ALL_INTERFACES[0]!
+  const url = `http://${ALL_INTERFACES.includes(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}/`
+  if (!URL.canParse(url)) throw new AdminProblem('EDGE_ADMIN_URL: expected the URL of the admin port, because EDGE_ADMIN_HOST is no host')
+  return new URL(url)
 }
 
 /** Accepts the URL of the API itself, too. Messages do not quote the URL, because it may contain a password. */

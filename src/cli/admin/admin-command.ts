@@ -36,7 +36,7 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
     await show(new AdminClient(readAdminAddress(process.env)), question)
     return 0
   } catch (error) {
-    const problem = problemOf(error, name)
+    const problem = await problemOf(error, name, help)
     if (problem === undefined) throw error
     process.stderr.write(`edge ${name}: ${problem}\n`)
     return 1
@@ -71,13 +71,11 @@ function isHelpAsked(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).some((arg) => arg === '--help' || arg === '-h')
 }
 
-function problemOf(error: unknown, name: string): string | undefined {
+/** What suggests options is loaded only where one is wrong. */
+async function problemOf(error: unknown, name: string, help: string): Promise<string | undefined> {
   if (error instanceof AdminProblem) return error.message
-  const { code = '', message } = error as NodeJS.ErrnoException
-  const isParsing = code.startsWith('ERR_PARSE_ARGS_')
-  if (!isParsing && !(error instanceof UsageProblem)) return undefined
-  const problem = isParsing ? message.replace(/\.?\n.*/s, '') : message // any further lines are advice
-  return `${printableText(problem)}; see edge ${name} --help`
+  if (error instanceof UsageProblem) return `${printableText(error.message)}; see edge ${name} --help`
+  return (await import('../usage-problem.ts')).argumentProblem(error, name, help)
 }
 
 /** Every change by an operator needs a reason, which is logged. */

@@ -1,8 +1,8 @@
 /** These help texts are apart from the others, which load all settings, so that these commands start quickly. */
 
-const SERVER = `EDGE_ADMIN_URL is the URL of the admin port, such as https://edge.example/ops; without it the command asks 127.0.0.1 on
-EDGE_ADMIN_PORT. EDGE_ADMIN_TOKEN is the token that edge serve was started with; there is no option for it, because other users
-of the machine can read command lines.
+const SERVER = `EDGE_ADMIN_URL is the URL of the admin port, such as https://edge.example/ops; without it the command asks this machine
+on EDGE_ADMIN_PORT, at EDGE_ADMIN_HOST or EDGE_HOST if set. EDGE_ADMIN_TOKEN is the token that edge serve was started with;
+there is no option for it, because other users of the machine can read command lines.
 Exit status: 0, or 1 and a sentence on standard error.
 `
 

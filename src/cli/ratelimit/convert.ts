@@ -6,6 +6,7 @@ import { parseBundle } from '../../policy/parse.ts'
 import { formatProblem, type Problem, show } from '../../text/problem.ts'
 import { readingProblem } from '../file-problem.ts'
 import { CONVERT_HELP } from '../help.ts'
+import { printArgumentProblem } from '../usage-problem.ts'
 import { type Configuration, readConfiguration } from './configuration.ts'
 import { NameList, translate } from './translation.ts'
 
@@ -38,7 +39,7 @@ function readArguments(args: string[]): Given | number {
       process.stderr.write(`edge convert: --bundle-version: expected a whole number of up to 30 digits, got ${show(version)}\n`)
     } else return { files, version: Number.isSafeInteger(Number(version)) ? Number(version) : version }
   } catch (error) {
-    process.stderr.write(`edge convert: ${(error as Error).message}\n`)
+    return printArgumentProblem(error, 'convert', CONVERT_HELP)
   }
   return 1
 }

@@ -12,6 +12,7 @@ import { printableJson, printableText } from '../../text/formats.ts'
 import { ignoreClosed, printStartProblems, readingProblem, writingProblem } from '../file-problem.ts'
 import { readBundleFile } from '../read-bundle.ts'
 import { countText } from '../text/text-table.ts'
+import { printArgumentProblem } from '../usage-problem.ts'
 import { htmlReport } from './html/html-report.ts'
 import { ProgressBar } from './progress-bar.ts'
 import { REPLAY_HELP, type ReplayArguments, ReplayProblem, readReplayArguments } from './replay-arguments.ts'
@@ -34,10 +35,8 @@ export async function replay(args: string[]): Promise<number> {
     process.stdout.write(REPLAY_HELP)
     return 0
   } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException
-    if (!(error instanceof ReplayProblem) && !code.startsWith('ERR_PARSE_ARGS')) throw error
-    const details = error instanceof ReplayProblem ? error.details : []
-    for (const line of [`edge replay: ${message}`, ...details.map((detail) => `  ${detail}`)])
+    if (!(error instanceof ReplayProblem)) return printArgumentProblem(error, 'replay', REPLAY_HELP)
+    for (const line of [`edge replay: ${error.message}`, ...error.details.map((detail) => `  ${detail}`)])
       process.stderr.write(`${printableText(line)}\n`)
     return 1
   }

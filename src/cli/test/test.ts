@@ -9,6 +9,7 @@ import { printableText } from '../../text/formats.ts'
 import { formatProblem } from '../../text/problem.ts'
 import { ignoreClosed, printStartProblems, readingProblem } from '../file-problem.ts'
 import { readBundleFile } from '../read-bundle.ts'
+import { printArgumentProblem } from '../usage-problem.ts'
 import { ReadableReport, type Reporter, TapReport } from './reports.ts'
 
 /** Enough for a million callers, whatever the size of the service's store: memory is only allocated as far as a case uses it. */
@@ -59,7 +60,7 @@ function readArguments(args: string[]): Given | number {
     else if (files.length === 0) process.stderr.write(`edge test: expected at least one file of cases after the bundle\n\n${TEST_HELP}`)
     else return { bundle, files, isTap, mode }
   } catch (error) {
-    process.stderr.write(`edge test: ${(error as Error).message}\n`)
+    return printArgumentProblem(error, 'test', TEST_HELP)
   }
   return 1
 }

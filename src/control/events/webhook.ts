@@ -187,7 +187,7 @@ function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
   return `{"events":[${[...announced, ...lines].join(',')}]}`
 }
 
-export interface WebhookRequest {
+interface WebhookRequest {
   readonly url: URL
   readonly key: Buffer
   /** The same id for each attempt. */
@@ -206,7 +206,7 @@ const MAX_BODY_BYTES = 16 * 1024
 const BODY_MS = 1000
 
 /** Posts once, signed as Standard Webhooks specifies. Throws an Error whose message says why it was not accepted and contains no secret. */
-export async function postWebhook(request: WebhookRequest): Promise<void> {
+async function postWebhook(request: WebhookRequest): Promise<void> {
   const { url, body, timeoutMs } = request
   const ending = new AbortController()
   const end = (): void => ending.abort()

@@ -46,7 +46,7 @@ function endpoints(shape: QuestionShape, pipeline: DecisionPipeline): DecisionEn
 }
 
 /** Answers questions of one shape that `node:http` has read. Their bodies are not read, and responses have none. */
-export class DecisionEndpoint implements Route {
+class DecisionEndpoint implements Route {
   readonly path: string
   readonly methods: readonly string[] | undefined
   readonly #shape: QuestionShape
@@ -68,7 +68,7 @@ export class DecisionEndpoint implements Route {
 }
 
 /** Responds to a failure that came after the question had been decided. */
-export function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
+function respondFailed(pipeline: DecisionPipeline, res: ServerResponse, error: unknown): void {
   if (!res.headersSent) return respond(res, pipeline.failDecided(error))
   pipeline.logFailure(error)
   res.destroy()

@@ -3,7 +3,7 @@ import type { Override } from '../../overrides/override.ts'
 import type { PlanCounter } from '../../policy/algorithms/compiled-rule.ts'
 import { isCredential, parseDescriptorKey } from '../../policy/descriptor-key.ts'
 import type { PlanRule } from '../../policy/plan.ts'
-import { addressForm } from '../../policy/rule-match.ts'
+import { countedForm } from '../../policy/rule-match.ts'
 import { ChargeResults, Charges } from '../../store/charges.ts'
 import type { CounterStore, Outcome } from '../../store/counter-store.ts'
 import type { ActivePlan } from '../active-plan.ts'
@@ -88,7 +88,7 @@ function subjectOf({ limitKeys }: PlanRule, values: CounterName['values']): stri
     const key = parseDescriptorKey(text)?.text ?? text
     if (typeof value !== 'string' || (value === '' && !key.startsWith('descriptor:')) || given.has(key) || !limitKeys.includes(key))
       return undefined
-    const subject = key === 'ip:address' ? addressForm(value) : value
+    const subject = countedForm(key, value)
     if (subject === undefined) return undefined
     given.set(key, subject)
   }

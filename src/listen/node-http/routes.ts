@@ -51,8 +51,11 @@ export class Routes {
   }
 }
 
-export function respondNotFound(_req: IncomingMessage, res: ServerResponse): void {
-  respondText(res, 404, 'text/plain; charset=utf-8', 'no such endpoint\n')
+/** Whoever looks for the operators' page begins at `/`, often at the wrong port. */
+const NO_PAGE = "no such endpoint; the operators' page is on EDGE_ADMIN_PORT, if EDGE_ADMIN_TOKEN is set too\n"
+
+export function respondNotFound(req: IncomingMessage, res: ServerResponse): void {
+  respondText(res, 404, 'text/plain; charset=utf-8', pathOf(req.url!) === '/' ? NO_PAGE : 'no such endpoint\n')
 }
 
 /** Returns the path of a target, without normalising it. */

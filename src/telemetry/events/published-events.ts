@@ -65,6 +65,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'events_posted_again',
   'traces_not_sent',
   'traces_sent_again',
+  'unknown_variable',
   'started',
   'stopping',
   'stopped',

@@ -12,6 +12,35 @@ import { until } from '../../support/until.ts'
 const BUNDLE = bundle(7, policy('a', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }), policy('b', { rules: [] }))
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
+describe('variables that are not settings', () => {
+  const STRAY = { EDGE_REDIS_URI: 'redis://:hunter2@10.0.0.1', EDGE_REGION: 'hunter2' }
+
+  test('are in the first lines of the log, and problems for as long as the process lives', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ bundle: BUNDLE, clock, env: { ...ADMIN_ENV, ...STRAY } })
+    expect(edge.log.slice(0, 2)).toMatchObject([
+      { level: 40, event: 'unknown_variable', variable: 'EDGE_REDIS_URI', suggestion: 'EDGE_REDIS_URL' },
+      { level: 40, event: 'unknown_variable', variable: 'EDGE_REGION' },
+    ])
+    clock.advance(24 * 3_600_000)
+    const { problems } = (await askAdmin(edge.adminPort, 'GET', 'status')).json
+    expect(problems).toMatchObject([
+      { code: 'unknown_variable', message: 'EDGE_REDIS_URI is not a setting and has no effect: did you mean EDGE_REDIS_URL?' },
+      { code: 'unknown_variable', message: 'EDGE_REGION is not a setting and has no effect: edge serve --help lists all settings' },
+    ])
+    expect(JSON.stringify([edge.log, problems])).not.toContain('hunter2')
+  })
+
+  test('are counted where there are many', async () => {
+    const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`EDGE_STRAY_${i}`, 'x']))
+    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...many } })
+    expect(edge.logged('unknown_variable')).toHaveLength(21)
+    const { problems } = (await askAdmin(edge.adminPort, 'GET', 'status')).json
+    expect(problems).toHaveLength(21)
+    expect(problems.at(-1).message).toBe('980 further EDGE_ variables are not settings and have no effect')
+  })
+})
+
 describe('GET status', () => {
   test('names the instance by its host and admin port, and has the memory of the process', async () => {
     const edge = await running({ env: ADMIN_ENV })

@@ -99,6 +99,26 @@ describe('what a command asks', () => {
   })
 })
 
+test.each<[string, Readonly<Record<string, string>>, boolean]>([
+  ['EDGE_ADMIN_HOST', { EDGE_ADMIN_HOST: '127.0.0.1', EDGE_HOST: '192.0.2.1' }, true],
+  ['EDGE_HOST', { EDGE_HOST: '127.0.0.1' }, true],
+  ['all interfaces', { EDGE_HOST: '0.0.0.0' }, true],
+  ['all interfaces of IPv6', { EDGE_HOST: '192.0.2.1', EDGE_ADMIN_HOST: '::' }, true],
+  ['an address where it does not listen', { EDGE_ADMIN_HOST: '127.0.0.2' }, false],
+])('a port of this machine is asked where the service has it: %s', async (_, hosts, isAsked) => {
+  environment({ ...hosts, EDGE_ADMIN_PORT: String(api().port), EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+  const { status, stderr } = await command('status', '--json')
+  expect({ status, requests: api().requests.length }).toEqual({ status: isAsked ? 0 : 1, requests: isAsked ? 1 : 0 })
+  if (!isAsked) expect(stderr).toContain(`http://127.0.0.2:${api().port}/ is unreachable`)
+})
+
+test('an address of IPv6 is asked as such, and one that is none is named', async () => {
+  environment({ EDGE_ADMIN_HOST: '::1', EDGE_ADMIN_PORT: '1', EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+  expect((await command('status')).stderr).toContain('http://[::1]:1/ is unreachable')
+  environment({ EDGE_ADMIN_HOST: 'a b', EDGE_ADMIN_PORT: '1', EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
+  expect((await command('status')).stderr).toContain('EDGE_ADMIN_HOST is no host')
+})
+
 test.each(['status', 'top', 'explain', 'counters', 'reset', 'override'])('edge %s --help asks nobody', async (name) => {
   environment({})
   const { status, stdout, stderr } = await command(name, '--help')

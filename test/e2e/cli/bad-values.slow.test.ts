@@ -13,6 +13,6 @@ describe.concurrent('bad values', () => {
   test('as options are named as options, beside those of the environment', async (t) => {
     const { status, stderr } = await finished(['serve', '--port', 'x', '--store-size', 'y'], { EDGE_PORT: '0', EDGE_LOG_LEVEL: 'z' }, t)
     expect(status).toBe(1)
-    expect(stderr.match(/^ {2}\S+: /gm)).toEqual(['  --port: ', '  EDGE_LOG_LEVEL: ', '  --store-size: '])
+    expect(stderr.match(/^ {2}\S+: /gm)).toEqual(['  --port: ', '  --store-size: ', '  EDGE_LOG_LEVEL: '])
   })
 })

@@ -3,7 +3,7 @@ import { describe, expect, type TestContext, test } from 'vitest'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
-import { scratchDirectory, serving } from '../../support/service/running.ts'
+import { finished, scratchDirectory, serving } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 describe.concurrent('good values', () => {
@@ -22,13 +22,34 @@ describe.concurrent('good values', () => {
         EDGE_DRAIN_MS: '0',
         EDGE_SHUTDOWN_MS: '1000',
         EDGE_CONFIG_FILE: await bundleFile(t, 5),
-        EDGE_SOMETHING_ELSE: 'ignored',
       },
       [],
       t,
     )
     expect(cli.stdout).toContain('version 5')
     expect(cli.stderr).toBe('')
+  })
+})
+
+describe.concurrent('variables that are not settings', () => {
+  test('are the first lines of the log, and have no other effect', async (t) => {
+    const cli = await serving({ EDGE_REDIS_URI: 'hunter2', EDGE_SOMETHING_ELSE: 'hunter2' }, [], t)
+    expect(cli.log.slice(0, 2)).toMatchObject([
+      { event: 'unknown_variable', level: 'warn', variable: 'EDGE_REDIS_URI', suggestion: 'EDGE_REDIS_URL' },
+      { event: 'unknown_variable', level: 'warn', variable: 'EDGE_SOMETHING_ELSE' },
+    ])
+    expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
+    expect(cli.stdout + cli.stderr).not.toContain('hunter2')
+  })
+
+  test('are named where the start fails, since they may be why', async (t) => {
+    const { status, stderr } = await finished(['serve'], { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URI: 'http://hunter2' }, t)
+    expect(status).toBe(1)
+    expect(stderr).toBe(
+      'edge cannot start:\n' +
+        '  EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy\n' +
+        '  EDGE_BACKEND_URI is not a setting and has no effect: did you mean EDGE_BACKEND_URL?\n',
+    )
   })
 })
 
@@ -39,6 +60,7 @@ describe.concurrent('without a bundle', () => {
     expect(await ask(cli.port, 'GET', '/readyz')).toMatchObject({ status: 503, body: '{"status":"not_ready","reason":"no_policy_loaded"}' })
     expect(await ask(cli.port, 'POST', '/v1/decision')).toMatchObject({ status: 503, headers: { 'x-edge-reason': 'no_bundle_loaded' } })
     expect(cli.stdout).toContain('EDGE_CONFIG_FILE')
+    expect(cli.stdout).not.toContain('curl')
   })
 
   test('one that is missing: starts all the same, and is ready when it comes', async (t) => {

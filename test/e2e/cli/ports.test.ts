@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import { describe, expect, type TestContext, test } from 'vitest'
+import { ADMIN_ENV, ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { finished, running } from '../../support/service/running.ts'
@@ -32,12 +33,47 @@ describe('ports', () => {
     expect((await ask(edge.port, 'POST', '/v1/decision')).status).toBe(400)
   })
 
+  test('/ says where the page is, on every port that does not have it', async () => {
+    const edge = await running({ bundle: bundle(1), env: { EDGE_ADMIN_PORT: '0' } })
+    const alone = await running({ bundle: bundle(1) })
+    const page = /operators' page is on EDGE_ADMIN_PORT, if EDGE_ADMIN_TOKEN is set too\n$/
+    for (const port of [edge.port, edge.adminPort, alone.port]) {
+      for (const path of ['/', '/?x=1'])
+        expect(await ask(port, 'GET', path)).toMatchObject({ status: 404, body: expect.stringMatching(page) })
+      expect(await ask(port, 'GET', '/x')).toMatchObject({ status: 404, body: 'no such endpoint\n' })
+    }
+  })
+
   test('EDGE_HOST is the one address that answers', async () => {
     // With a port of its own: what the kernel lends for one address may be in use on another.
     const env = { EDGE_HOST: '127.0.0.2', EDGE_PORT: String(await serverPort()), EDGE_ADMIN_PORT: '0' }
     const edge = await running({ env })
     expect(edge.service.addresses.get('main')).toMatchObject({ host: '127.0.0.2' })
     await expect(ask(edge.port, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+})
+
+describe('EDGE_ADMIN_HOST', () => {
+  test('is the one address of the admin port, and of no other', async () => {
+    const env = { ...ADMIN_ENV, EDGE_ADMIN_PORT: String(await serverPort()), EDGE_ADMIN_HOST: '127.0.0.2' }
+    const edge = await running({ bundle: bundle(1), env })
+    expect(edge.service.addresses.get('admin')).toMatchObject({ host: '127.0.0.2' })
+    expect(edge.logged('admin_listening')).toMatchObject([{ host: '127.0.0.2', port: edge.adminPort }])
+    await expect(ask(edge.adminPort, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    expect((await edge.decide()).status).toBe(200)
+  })
+
+  test.each([
+    ['no address', { EDGE_ADMIN_HOST: '0.0.0.0' }, 1],
+    ['a loopback address', { EDGE_HOST: '0.0.0.0', EDGE_ADMIN_HOST: '127.0.0.3' }, 0],
+    ['the name of this machine', { EDGE_HOST: '0.0.0.0', EDGE_ADMIN_HOST: 'localhost' }, 0],
+    ['that of EDGE_HOST', { EDGE_HOST: '127.0.0.1' }, 0],
+    ['that of EDGE_HOST, which others reach', { EDGE_HOST: '0.0.0.0' }, 1],
+    ['one that others reach, but no token', { EDGE_ADMIN_HOST: '0.0.0.0', EDGE_ADMIN_TOKEN: '' }, 0],
+  ])('with %s: the log warns of a token over plain HTTP where other machines can send it', async (_, env, warnings) => {
+    const edge = await running({ env: { ...ADMIN_ENV, ...env } })
+    expect(edge.logged('admin_token_unencrypted')).toHaveLength(warnings)
+    expect(JSON.stringify(edge.log)).not.toContain(ADMIN_TOKEN)
   })
 })
 

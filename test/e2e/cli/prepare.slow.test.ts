@@ -24,7 +24,7 @@ describe('npm prepares a checkout', () => {
   test('builds from scratch: nothing of an earlier build is left', async () => {
     const built = { [BUILT]: '', 'dist/old.js': '', [BUNDLED]: '' }
     const folder = await checkout({ [SOURCE]: '', [COMPILER]: compiler(0), [BUNDLER]: "console.log('bundled')", ...built })
-    expect(prepared(folder, 'ci')).toEqual({ status: 0, stdout: '-p tsconfig.build.json\nbundled\n', stderr: '' })
+    expect(prepared(folder, 'ci')).toEqual({ status: 0, stdout: '-p tsconfig.build.json --noCheck\nbundled\n', stderr: '' })
     for (const built of ['dist', 'program']) expect(existsSync(join(folder, built))).toBe(false) // these write nothing
   })
 

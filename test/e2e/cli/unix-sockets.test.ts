@@ -26,7 +26,7 @@ describe.concurrent('a unix socket', () => {
     expect([await decideAt(path), await decideAt(path), await decideAt(path), await decideAt(path)]).toEqual([200, 200, 200, 429])
     const command = /^ {2}try {5}(.*)$/m.exec(cli.stdout)![1]!
     const { stdout } = await run('sh', ['-c', `${SHOWN_CURL}\n${command}`])
-    expect(stdout).toContain(`\n--unix-socket\n${path}\nhttp://localhost/v1/decision\n`)
+    expect(stdout).toContain(`\n--unix-socket\n${path}\n-X\nPOST\nhttp://localhost/v1/decision\n`)
     expect(await cli.stop()).toBe(0)
     expect(readdirSync(dirname(path))).toEqual([])
   })

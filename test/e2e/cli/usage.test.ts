@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { SETTING_GROUPS } from '../../../src/config/settings.ts'
 import { command } from '../../support/service/command.ts'
 import { finished } from '../../support/service/running.ts'
 
@@ -80,6 +81,13 @@ describe('help', () => {
     expect(stdout).toContain('SIGHUP')
   })
 
+  test('edge serve --help has a heading for each group of settings, and fits into 100 columns', async () => {
+    const { stdout } = await command('serve', '--help')
+    const headings = stdout.match(/^\S.*:$/gm)
+    expect(headings).toEqual(SETTING_GROUPS.map(({ title }) => `${title}:`))
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100)
+  })
+
   test.each([
     ['validate', '[--mode MODE] FILE...'],
     ['convert', 'ratelimit [--bundle-version N] FILE...'],
@@ -123,6 +131,54 @@ describe('what edge does not know', () => {
     expect(stderr).toContain(named)
     expect(stderr).not.toContain('    at ')
     expect(stderr).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['serve --prot 80', "Unknown option '--prot' (did you mean --port?); see edge serve --help"],
+    ['serve --admin-hots=::1', "Unknown option '--admin-hots' (did you mean --admin-host?); see edge serve --help"],
+    ['serve --config-token hunter2', "Unknown option '--config-token' (set EDGE_CONFIG_TOKEN instead); see edge serve --help"],
+    ['serve --redis-url=hunter2', "Unknown option '--redis-url' (set EDGE_REDIS_URL instead); see edge serve --help"],
+    ['serve --no-top', "Unknown option '--no-top'; see edge serve --help"],
+    ['serve -p 80', "Unknown option '-p'; see edge serve --help"],
+    ['serve --port --host', "Option '--port' argument is ambiguous; see edge serve --help"],
+    ['validate --mdoe x b.json', "Unknown option '--mdoe' (did you mean --mode?); see edge validate --help"],
+    ['validate --store-size 64m b.json', "Unknown option '--store-size' (set EDGE_STORE_SIZE instead); see edge validate --help"],
+    ['test --tpa b.json c.yaml', "Unknown option '--tpa' (did you mean --tap?); see edge test --help"],
+    ['replay --bundel b.json l.log', "Unknown option '--bundel' (did you mean --bundle?); see edge replay --help"],
+    [
+      'convert --bundle-versoin 1 ratelimit f',
+      "Unknown option '--bundle-versoin' (did you mean --bundle-version?); see edge convert --help",
+    ],
+    ['keygen --name x', "Unknown option '--name'; see edge keygen --help"],
+    ['sign --keys k b.json', "Unknown option '--keys' (did you mean --key?); see edge sign --help"],
+    ['fake-llm --tokesn 5', "Unknown option '--tokesn' (did you mean --tokens?); see edge fake-llm --help"],
+    ['status --jsn', "Unknown option '--jsn' (did you mean --json?); see edge status --help"],
+    ['status --admin-token hunter2', "Unknown option '--admin-token' (set EDGE_ADMIN_TOKEN instead); see edge status --help"],
+    ['override p r --untill 2h', "Unknown option '--untill' (did you mean --until?); see edge override --help"],
+    ['top --hlep', "Unknown option '--hlep' (did you mean --help?); see edge top --help"],
+  ])('edge %s: 1, with what was meant and the way to the help', async (line, sentence) => {
+    const { status, stdout, stderr } = await command(...line.split(' '))
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(
+      stderr
+        .trimEnd()
+        .split('\n')
+        .at(-1)!
+        .replace(/^(?:edge \S+:| ) /, ''),
+    ).toBe(sentence)
+    expect(stderr).not.toContain('hunter2')
+  })
+
+  test.each([
+    ['valdate', 'validate'],
+    ['Serve', 'serve'],
+    ['overide', 'override'],
+    ['stat', 'status'],
+    ['fakellm', 'fake-llm'],
+  ])('the command %s may have been meant as %s', async (name, meant) => {
+    const { status, stderr } = await command(name)
+    expect(status).toBe(1)
+    expect(stderr).toBe(`edge: unknown command "${name}" (did you mean "${meant}"?); see edge --help\n`)
   })
 
   test('an option of validate: 1, named', async () => {

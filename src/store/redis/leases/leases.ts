@@ -172,7 +172,7 @@ export class Leases {
 }
 
 /** A lease that Redis granted without a decision. */
-export interface RenewedLease {
+interface RenewedLease {
   readonly key: string
   readonly grant: Grant
   readonly level: number

@@ -1,0 +1,208 @@
+import { DEFAULT_TRUSTED_PROXIES } from '../request/client-address.ts'
+import {
+  readAny,
+  readBackendUrl,
+  readChoice,
+  readConnections,
+  readDurationMs,
+  readHost,
+  readLongSecret,
+  readPort,
+  readPortOrOff,
+  readSize,
+  readSocketMode,
+  readSocketPath,
+  readSwitch,
+  readTrustedProxies,
+  type Setting,
+} from './config-values.ts'
+
+const MODES = ['decision_service', 'reverse_proxy'] as const
+const BACKEND_HOSTS = ['backend', 'client'] as const
+/** A JavaScript string holds less than 512 MiB. */
+const MAX_BODY_BYTES = 256 * 1024 ** 2
+const MAX_BODY_MEMORY_BYTES = 64 * 1024 ** 3
+
+/** How gateways and clients reach the service. */
+export const LISTENING_SETTINGS = {
+  mode: {
+    env: 'EDGE_MODE',
+    flag: 'mode',
+    fallback: 'decision_service',
+    about: 'decision_service decides for a gateway; reverse_proxy forwards allowed requests to a backend',
+    read: (text) => readChoice(text!, MODES),
+  },
+  port: {
+    env: 'EDGE_PORT',
+    flag: 'port',
+    fallback: '8080',
+    about: 'port to listen on, or off to listen only on a unix socket or for gRPC',
+    read: (text) => readPortOrOff(text!),
+  },
+  host: { env: 'EDGE_HOST', flag: 'host', about: 'address to listen on; all interfaces when unset', read: readHost },
+  socket: {
+    env: 'EDGE_SOCKET',
+    flag: 'socket',
+    about: 'path of a unix socket to listen on, beside the port or instead of it (EDGE_PORT=off)',
+    read: readSocketPath,
+  },
+  socketMode: {
+    env: 'EDGE_SOCKET_MODE',
+    flag: 'socket-mode',
+    fallback: '0660',
+    about: 'permissions of unix sockets, in octal: who may connect',
+    read: (text) => readSocketMode(text!),
+  },
+  grpcPort: {
+    env: 'EDGE_GRPC_PORT',
+    flag: 'grpc-port',
+    about: 'port for gRPC (HTTP/2 without TLS): Envoy ext_authz, rate limit service, health; decision_service only',
+    read: (text) => (text === undefined ? undefined : readPort(text)),
+  },
+  grpcSocket: {
+    env: 'EDGE_GRPC_SOCKET',
+    flag: 'grpc-socket',
+    about: 'path of a unix socket for gRPC, beside its port or instead of it; decision_service only',
+    read: readSocketPath,
+  },
+} satisfies Record<string, Setting<unknown>>
+
+/** What `reverse_proxy` forwards to, and what it reads of bodies. */
+export const BACKEND_SETTINGS = {
+  backendUrl: {
+    env: 'EDGE_BACKEND_URL',
+    flag: 'backend-url',
+    about: 'backend of reverse_proxy, http or https; required in that mode, ignored in the other',
+    read: readBackendUrl,
+  },
+  backendHost: {
+    env: 'EDGE_BACKEND_HOST',
+    flag: 'backend-host',
+    fallback: 'backend',
+    about: 'Host header sent to the backend: backend (the host of the URL) or client (what the client sent)',
+    read: (text) => readChoice(text!, BACKEND_HOSTS),
+  },
+  backendConnectTimeoutMs: {
+    env: 'EDGE_BACKEND_CONNECT_TIMEOUT_MS',
+    flag: 'backend-connect-timeout-ms',
+    fallback: '5000',
+    about: 'how long connecting to the backend may take',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  backendHeadersTimeoutMs: {
+    env: 'EDGE_BACKEND_HEADERS_TIMEOUT_MS',
+    flag: 'backend-headers-timeout-ms',
+    fallback: '300000',
+    about: "how long the headers of the backend's response may take; 0: no limit",
+    read: (text) => readDurationMs(text!),
+  },
+  backendIdleTimeoutMs: {
+    env: 'EDGE_BACKEND_IDLE_TIMEOUT_MS',
+    flag: 'backend-idle-timeout-ms',
+    fallback: '300000',
+    about: 'how long a body may pause, in either direction; 0: no limit',
+    read: (text) => readDurationMs(text!),
+  },
+  backendMaxConnections: {
+    env: 'EDGE_BACKEND_MAX_CONNECTIONS',
+    flag: 'backend-max-connections',
+    about: 'most connections to the backend, all workers together; unset: half of what the limit on open files leaves',
+    read: readConnections,
+  },
+  backendQueueMs: {
+    env: 'EDGE_BACKEND_QUEUE_MS',
+    flag: 'backend-queue-ms',
+    fallback: '1000',
+    about: 'how long a request waits for one of these connections; then 503',
+    read: (text) => readDurationMs(text!),
+  },
+  maxBodyBytes: {
+    env: 'EDGE_MAX_BODY_BYTES',
+    flag: 'max-body-bytes',
+    fallback: '16m',
+    about: 'largest request body that is read for LLM budgets and llm:model, such as 512k or 16m; a larger one gets 413',
+    read: (text) => readSize(text!, 1, MAX_BODY_BYTES),
+  },
+  bodyMemoryBytes: {
+    env: 'EDGE_BODY_MEMORY',
+    flag: 'body-memory',
+    fallback: '256m',
+    about: 'memory for all request bodies that are read at the same time',
+    read: (text) => readSize(text!, 1, MAX_BODY_MEMORY_BYTES),
+  },
+} satisfies Record<string, Setting<unknown>>
+
+/** Whom to trust, and what is known about callers and their requests. */
+export const CALLERS_SETTINGS = {
+  trustedProxies: {
+    env: 'EDGE_TRUSTED_PROXIES',
+    flag: 'trusted-proxies',
+    fallback: DEFAULT_TRUSTED_PROXIES,
+    about: 'proxies whose X-Forwarded-* headers are trusted: CIDRs, loopback, linklocal, uniquelocal',
+    read: (text) => readTrustedProxies(text!),
+  },
+  gatewayHints: {
+    env: 'EDGE_GATEWAY_HINTS',
+    flag: 'gateway-hints',
+    fallback: 'off',
+    about: 'whether X-Edge-Prompt-Tokens, X-Edge-Max-Tokens and X-Edge-Model count: on only behind a gateway that clears what clients send',
+    read: (text) => readSwitch(text!),
+  },
+  reservationSecret: {
+    env: 'EDGE_RESERVATION_SECRET',
+    about: 'secret of reservations, the same on all instances of a fleet, so that any of them can settle what another took',
+    read: readLongSecret,
+  },
+  geoipFile: {
+    env: 'EDGE_GEOIP_FILE',
+    flag: 'geoip-file',
+    about: 'custom MMDB for ip:country; replaces the bundled one',
+    read: readAny,
+  },
+  ipTypeFile: { env: 'EDGE_IP_TYPE_FILE', flag: 'ip-type-file', about: 'list for ip:type, one "CIDR,type" per line', read: readAny },
+  torExitsFile: {
+    env: 'EDGE_TOR_EXITS_FILE',
+    flag: 'tor-exits-file',
+    about: 'list of Tor exit addresses for ip:tor, one per line',
+    read: readAny,
+  },
+} satisfies Record<string, Setting<unknown>>
+
+/** How long connections and requests may take, also at shutdown. */
+export const TIMEOUTS_SETTINGS = {
+  keepAliveMs: {
+    env: 'EDGE_KEEPALIVE_MS',
+    flag: 'keepalive-ms',
+    fallback: '75000',
+    about: 'how long an idle connection stays open',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  headersTimeoutMs: {
+    env: 'EDGE_HEADERS_TIMEOUT_MS',
+    flag: 'headers-timeout-ms',
+    fallback: '60000',
+    about: 'how long the headers of a request may take',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  requestTimeoutMs: {
+    env: 'EDGE_REQUEST_TIMEOUT_MS',
+    flag: 'request-timeout-ms',
+    fallback: '300000',
+    about: 'how long a whole request may take; does not apply to requests that reverse_proxy forwards',
+    read: (text) => readDurationMs(text!, 1),
+  },
+  drainMs: {
+    env: 'EDGE_DRAIN_MS',
+    flag: 'drain-ms',
+    fallback: '0',
+    about: 'how long to keep serving after SIGTERM while readiness fails',
+    read: (text) => readDurationMs(text!),
+  },
+  shutdownMs: {
+    env: 'EDGE_SHUTDOWN_MS',
+    flag: 'shutdown-ms',
+    fallback: '30000',
+    about: 'how long requests in flight in reverse_proxy may take to finish after that',
+    read: (text) => readDurationMs(text!),
+  },
+} satisfies Record<string, Setting<unknown>>

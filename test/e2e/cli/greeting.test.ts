@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { greeting } from '../../../src/cli/greeting.ts'
+import { readConfig } from '../../../src/config/config.ts'
+import { describeWithCurl } from '../../docs/shell.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { HttpBackend } from '../../support/proxy/backend.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { type Environment, running } from '../../support/service/running.ts'
+
+const run = promisify(execFile)
+
+const SELECTOR = { pathPrefix: '/orders', methods: ['PUT'], hosts: ['*.shop.example'] }
+const BUNDLE = bundle(3, policy('orders', { selector: SELECTOR, rules: [bucketRule('r', ["header:x-it's", 'query:team'], 1, 0.001)] }))
+
+const QUESTION = "-H 'X-Original-Method: PUT' -H 'X-Original-URI: /orders/hello?team=alice' -H 'X-Original-Host: www.shop.example'"
+
+describeWithCurl('what edge serve says can be tried', () => {
+  test('is a request that the active bundle limits', async () => {
+    const edge = await running({ bundle: BUNDLE, clock: new ManualClock() })
+    const command = trialOf(edge)!
+    expect(command).toBe(`curl -i -X POST http://127.0.0.1:${edge.port}/v1/decision ${QUESTION} -H 'X-It'\\''s: alice'`)
+    expect([await statusOf(command), await statusOf(command)]).toEqual([200, 429])
+  })
+
+  test('is sent to the backend in reverse_proxy', async () => {
+    const backend = await HttpBackend.start()
+    const env = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: backend.url }
+    const edge = await running({ bundle: BUNDLE, clock: new ManualClock(), env })
+    const command = trialOf(edge, env)!
+    const url = `http://127.0.0.1:${edge.port}/orders/hello?team=alice`
+    expect(command).toBe(`curl -i -X PUT '${url}' -H 'Host: www.shop.example' -H 'X-It'\\''s: alice'`)
+    expect([await statusOf(command), await statusOf(command)]).toEqual([200, 429])
+  })
+})
+
+test('a bundle that covers no requests is tried with any, and one that is missing or refused with none', async () => {
+  const edge = await running({ bundle: bundle(1) })
+  const question = "-H 'X-Original-Method: GET' -H 'X-Original-URI: /'"
+  expect(trialOf(edge)).toBe(`curl -i -X POST http://127.0.0.1:${edge.port}/v1/decision ${question}`)
+  const refused = await running({ bundle: 'nonsense' })
+  expect(trialOf(refused)).toBeUndefined()
+  expect(trialOf(await running({}))).toBeUndefined()
+})
+
+/** The command of the greeting's last line; undefined if it has none. */
+function trialOf(edge: Edge, env: Environment = {}): string | undefined {
+  const result = readConfig({ EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: edge.bundlePath, ...env }, {})
+  if (!result.ok) throw new Error(result.problems.join('\n'))
+  return /^ {2}try {5}(.*)\n$/m.exec(greeting(result.config, edge.service))?.[1]
+}
+
+async function statusOf(command: string): Promise<number> {
+  const { stdout } = await run('sh', ['-c', command])
+  return Number(/^HTTP\/1\.1 (\d+)/.exec(stdout)![1])
+}
