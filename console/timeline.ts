@@ -3,6 +3,8 @@ import type { TimeRange } from './time-range.ts'
 
 /** A sample that covers more than this many intervals is of a time in which the process was suspended. */
 const LONG_INTERVALS = 3
+/** The axis of a new instance, which has little to show, begins with its first sample, but is at least this share of the range. */
+const MIN_SHARE = 1 / 8
 /** Time span that figures of the present cover. */
 const PRESENT_MS = 10_000
 
@@ -14,9 +16,11 @@ export interface Timeline {
   /** Times in seconds since the epoch. */
   readonly times: readonly number[]
   readonly samples: readonly (ActivitySample | null)[]
-  /** The whole axis, in seconds since the epoch. Before the start of the process there is nothing on it. */
+  /** The axis, in seconds since the epoch. */
   readonly fromS: number
   readonly toS: number
+  /** Whether nothing is known of the beginning of the range, because the process started later. */
+  readonly isPart: boolean
   /** The range as it is called in sentences. */
   readonly words: string
   /** What the newest sample is called: that of a longer range may be some minutes old. */
@@ -28,10 +32,22 @@ export type Values = readonly (number | null)[]
 /** `now` is the time of the newest sample of any range: those of longer ranges end earlier. */
 export function timelineOf({ samples, interval_s }: Pick<Activity, 'samples' | 'interval_s'>, range: TimeRange, now: string): Timeline {
   const toS = Date.parse(now) / 1000
-  const fromS = toS - range.seconds
+  const rangeFromS = toS - range.seconds
   const axis = new AxisSamples(interval_s)
-  for (const sample of samples) if (Date.parse(sample.time) / 1000 > fromS) axis.add(sample)
-  return { times: axis.times, samples: axis.samples, fromS, toS, words: range.words, latest: range.name === '15m' ? 'now' : 'latest' }
+  for (const sample of samples) if (Date.parse(sample.time) / 1000 > rangeFromS) axis.add(sample)
+  const firstS = axis.times[0] ?? toS
+  const fromS = Math.max(rangeFromS, Math.min(firstS, toS - range.seconds * MIN_SHARE))
+  // At the beginning of the range there is always a part of an interval without a sample.
+  const isPart = firstS > rangeFromS + interval_s
+  return {
+    times: axis.times,
+    samples: axis.samples,
+    fromS,
+    toS,
+    isPart,
+    words: range.words,
+    latest: range.name === '15m' ? 'now' : 'latest',
+  }
 }
 
 class AxisSamples {

@@ -24,16 +24,16 @@ export function RangeCharts({ live, children }: RangeChartsProps) {
   const range = timeRange.value
   const now = endOf(live)
   return (
-    <>
-      <RangeChoice chosen={range} now={now} />
+    <div class="ranged">
+      <RangeChoice chosen={range} />
       {range.name === '15m' ? (
-        children(timelineOf(live, range, now))
+        <Charts timeline={timelineOf(live, range, now)}>{children}</Charts>
       ) : (
         <LongerCharts key={range.name} range={range} now={now}>
           {children}
         </LongerCharts>
       )}
-    </>
+    </div>
   )
 }
 
@@ -42,8 +42,7 @@ function endOf({ samples }: Activity): string {
   return samples.at(-1)?.time ?? new Date(nowMs.peek()).toISOString()
 }
 
-function RangeChoice({ chosen, now }: { readonly chosen: TimeRange; readonly now: string }) {
-  const axis = timelineOf({ samples: [], interval_s: 0 }, chosen, now)
+function RangeChoice({ chosen }: { readonly chosen: TimeRange }) {
   return (
     <fieldset class="range">
       <legend class="unseen">Time range of the charts</legend>
@@ -55,9 +54,6 @@ function RangeChoice({ chosen, now }: { readonly chosen: TimeRange; readonly now
           </label>
         ))}
       </div>
-      <span class="quiet">
-        {momentLabel(axis.fromS, axis)} to {momentLabel(axis.toS, axis)}, {zoneLabel(axis.toS)}
-      </span>
     </fieldset>
   )
 }
@@ -72,7 +68,20 @@ function LongerCharts({ range, now, children }: LongerChartsProps) {
   return (
     <>
       {failure.value !== undefined && <Notice tone="bad">There are no new figures: {failure.value.message}</Notice>}
-      {data.value !== undefined && children(timelineOf(data.value, range, now))}
+      {data.value !== undefined && <Charts timeline={timelineOf(data.value, range, now)}>{children}</Charts>}
+    </>
+  )
+}
+
+function Charts({ timeline, children }: Pick<RangeChartsProps, 'children'> & { readonly timeline: Timeline }) {
+  const { times, fromS, toS, isPart } = timeline
+  return (
+    <>
+      <p class="axis">
+        {momentLabel(fromS, timeline)} to {momentLabel(toS, timeline)}, {zoneLabel(toS)}
+        {isPart && times.length > 0 && `; nothing is known before ${momentLabel(times[0]!, timeline)}`}
+      </p>
+      {children(timeline)}
     </>
   )
 }

@@ -44,6 +44,7 @@ describeInBrowser('the shell', () => {
     const page = await loggedIn(edge.adminPort, { viewport: { width: 375, height: 750 } }, 'ada')
     await page.getByRole('banner').getByText('No problems').waitFor()
     expect((await page.locator('.top').boundingBox())!.height).toBeLessThan(750 / 8)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
     const views = page.getByRole('navigation', { name: 'Views' })
     expect(await views.getAttribute('class')).toBe('more-right')
     await page.getByRole('link', { name: 'Events' }).click()

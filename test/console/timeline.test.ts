@@ -38,11 +38,12 @@ describe('the axis of time', () => {
     expect(ratesOf(timeline, rejectsOf)).toEqual([1, 1, null, 2, 2, 0])
   })
 
-  test('is as long as the range, whenever the first sample is, and ends now', () => {
-    expect(onAxis([sample(5000)])).toMatchObject({ fromS: 4100, toS: 5000, latest: 'now' })
+  test('begins with the first sample of a new instance, but is not too short, and ends now', () => {
+    expect(onAxis([sample(5000)])).toMatchObject({ fromS: 4887.5, toS: 5000, isPart: true, latest: 'now' })
+    expect(onAxis([sample(4500), sample(5000)])).toMatchObject({ fromS: 4498, toS: 5000, isPart: true })
     const samples = [sample(1000), sample(4101), sample(4103)]
     const timeline = timelineOf({ samples, interval_s: 2 }, RANGE, new Date(5_000_000).toISOString())
-    expect(timeline).toMatchObject({ fromS: 4100, toS: 5000, times: [4099, 4101, 4103] })
+    expect(timeline).toMatchObject({ fromS: 4100, toS: 5000, isPart: false, times: [4099, 4101, 4103] })
     expect(timelineOf({ samples: [], interval_s: 240 }, { ...RANGE, name: '24h' }, samples[0]!.time).latest).toBe('latest')
   })
 
