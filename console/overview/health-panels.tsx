@@ -15,7 +15,7 @@ interface HealthProps {
 /** Shows the parts of the instance and their health. */
 export function HealthPanels(props: HealthProps) {
   return (
-    <div class="panels">
+    <div class="panels health">
       <Workers {...props} />
       <Store {...props} />
       {props.status.redis !== null && <Redis {...props} />}
