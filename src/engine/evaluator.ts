@@ -75,13 +75,9 @@ export class Evaluator {
     this.#setTime(run, nowMs)
     run.isBodyUnread = true
     run.forgetBodyNeed()
+    // A request that will be refused or blocked needs no body.
+    if (!run.isShadowed && this.#objectionTo(run, true, true) !== undefined) return 'no'
     const { policies, count } = run.matches
-    if (!run.isShadowed) {
-      if (run.lacksHost || findBlock(run) !== undefined) return 'no'
-      for (let i = 0; i < count; i++) if (policies[i]!.needsBody && !policies[i]!.isShadow) chargePolicy(run, policies[i]!, true)
-      // A request that will be refused needs no body.
-      if (run.hasRepeated) return 'no'
-    }
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
       if (policy.needsBody && run.simulates(policy) && !run.isAmbiguous(policy, true)) chargePolicy(run, policy, true)
@@ -128,20 +124,31 @@ export class Evaluator {
     run.isShadowed = index?.isShadowed(run.nowMs) ?? false
   }
 
-  #chargeEnforcing(run: Run, isHeadOnly: boolean): void {
+  /** Charges the rules of the enforcing policies; with `isBodyOnly`, of those that may need the body. */
+  #chargeEnforcing(run: Run, isHeadOnly: boolean, isBodyOnly: boolean): void {
     const { policies, count } = run.matches
-    for (let i = 0; i < count; i++) if (!policies[i]!.isShadow) chargePolicy(run, policies[i]!, isHeadOnly)
+    for (let i = 0; i < count; i++) {
+      const policy = policies[i]!
+      if (!policy.isShadow && (policy.needsBody || !isBodyOnly)) chargePolicy(run, policy, isHeadOnly)
+    }
   }
 
   /**
-   * Returns what refuses or rejects the request before the store is asked, in this order. Otherwise it charges the enforcing rules for the store to decide.
+   * Returns what refuses the request, or the rule that blocks it, before the store is asked: the order of these checks is written here and nowhere else.
+   * Otherwise it charges the enforcing rules for the store to decide.
    */
-  #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {
-    if (run.lacksHost) return this.#conclude(run, NO_HOST)
+  #objectionTo(run: Run, isHeadOnly: boolean, isBodyOnly: boolean): Refused | PlanRule | undefined {
+    if (run.lacksHost) return NO_HOST
     const block = findBlock(run)
-    if (block !== undefined) return this.#block(run, block)
-    this.#chargeEnforcing(run, isHeadOnly)
-    return run.hasRepeated ? this.#conclude(run, REPEATED_FIELD) : undefined
+    if (block !== undefined) return block
+    this.#chargeEnforcing(run, isHeadOnly, isBodyOnly)
+    return run.hasRepeated ? REPEATED_FIELD : undefined
+  }
+
+  #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {
+    const objection = this.#objectionTo(run, isHeadOnly, false)
+    if (objection === undefined) return undefined
+    return 'action' in objection ? this.#conclude(run, objection) : this.#block(run, objection)
   }
 
   #take(run: Run): Outcome | Promise<Outcome> {
@@ -256,7 +263,7 @@ export class Evaluator {
     run.setBody(options.body)
     this.#setTime(run, options.nowMs)
     if (run.isShadowed) return
-    this.#chargeEnforcing(run, false)
+    this.#chargeEnforcing(run, false, false)
     const fits = this.#check(run)
     return fits instanceof Promise ? fits.then((later) => this.#noteEnforcing(run, later)) : this.#noteEnforcing(run, fits)
   }

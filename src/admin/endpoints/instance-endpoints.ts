@@ -13,7 +13,7 @@ export interface StatusParts {
   readonly mode: Status['mode']
   readonly storeStats: () => StoreStats
   /** Undefined if this process keeps its own counters. */
-  readonly redis: { readonly mode: NonNullable<Status['redis']>['mode']; readonly isConnected: () => boolean } | undefined
+  readonly redis: (Pick<NonNullable<Status['redis']>, 'mode' | 'address'> & { readonly isConnected: () => boolean }) | undefined
   readonly instance: () => Promise<InstanceStatus>
 }
 
@@ -36,7 +36,7 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
         workers,
         bundle,
         store: { kind: redis === undefined ? 'embedded' : 'redis', slots, occupied: occupiedSlots },
-        redis: redis === undefined ? null : { mode: redis.mode, connected: redis.isConnected() },
+        redis: redis === undefined ? null : { mode: redis.mode, address: redis.address, connected: redis.isConnected() },
         state_file,
         shadow_all,
         problems,
