@@ -42,20 +42,13 @@ describe('variables that are not settings', () => {
 })
 
 describe('GET status', () => {
-  test('names the instance by its host and admin port, and has the memory of the process', async () => {
-    const edge = await running({ env: ADMIN_ENV })
-    const { json } = await askAdmin(edge.adminPort, 'GET', 'status')
-    expect(json.instance).toBe(`${hostname()}:${edge.adminPort}`)
-    expect(json.memory_bytes).toBeGreaterThan(10 * 2 ** 20)
-    expect(json.memory_bytes).toBeLessThan(100 * 2 ** 30)
-  })
-
-  test('counts up, and counts what is stored', async () => {
+  test('names the instance by its host and admin port, counts up, and counts what is stored', async () => {
     const clock = new ManualClock()
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock })
     await edge.decide({ fields: [['X-K', 'alice']] })
     clock.advance(61_999)
-    expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ uptime_s: 61, store: { occupied: 1 } })
+    const instance = `${hostname()}:${edge.adminPort}`
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ instance, uptime_s: 61, store: { occupied: 1 } })
   })
 
   test('has no bundle, no policies and no state file where there is none, before the first bundle', async () => {
