@@ -74,7 +74,12 @@ export class ReverseProxy {
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
-    this.#openStreams = new OpenStreams({ engine: parts.engine, metrics: parts.backendMetrics, logger: parts.logger })
+    this.#openStreams = new OpenStreams({
+      engine: parts.engine,
+      metrics: parts.backendMetrics,
+      logger: parts.logger,
+      nowMs: () => parts.clock.nowMs(),
+    })
     this.#exchanges = new Exchanges({
       openStreams: this.#openStreams,
       backend: parts.backend,
@@ -141,6 +146,11 @@ export class ReverseProxy {
     this.#openStreams.cutBlocked()
   }
 
+  /** Ends the streams that a block covers, at the moment when it comes into force. */
+  cutBlockedStreamsAt(atMs: number): void {
+    this.#openStreams.cutBlockedAt(atMs)
+  }
+
   /** Records a request that could not even be read. */
   noteMalformed(detail: string): void {
     this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
@@ -169,7 +179,8 @@ export class ReverseProxy {
     downstream.trace?.noteDecision(answer)
     try {
       if (decision === undefined) this.#respondRefused(downstream, answer.refusal)
-      else if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), answerHeaders(answer))
+      else if (decision.action === 'reject')
+        respondError(downstream, decision.reason, rejectMessage(decision, this.#parts.clock.wallMs()), answerHeaders(answer))
       else this.#admit(incoming, decision, answer)
     } catch (error) {
       this.#fail(downstream, error, true)

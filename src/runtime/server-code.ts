@@ -75,9 +75,10 @@ async function loadDecisionServer(): Promise<MainServers> {
 
 async function loadProxy(): Promise<MainServers> {
   const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
-  return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive }) => {
+  return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive, onStreamCut }) => {
     const front = new ProxyFront(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
     onPlanActive(() => front.cutBlockedStreams())
+    onStreamCut((atMs) => front.cutBlockedStreamsAt(atMs))
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return (options) =>
       new ProxyServer(
