@@ -52,7 +52,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   const plan = (): Plan | undefined => engine.plan
   const activity: PoliciesParts['activity'] = (policies) => control.ask('activity', policies)
   yield policiesEndpoint({ plan, activity, callerDigest: reservations.callerDigest })
-  yield activityEndpoint({ plan, activity, recent: (since) => control.ask('recent_samples', since) })
+  yield activityEndpoint({ plan, activity, recent: (ask) => control.ask('recent_samples', ask) })
   yield usageEndpoint({
     plan,
     isCounted: config.mode === 'reverse_proxy',

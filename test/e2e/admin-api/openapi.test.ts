@@ -64,6 +64,7 @@ describe('assets/openapi/admin.json', () => {
       [404, 'GET', 'bundles/1/changes'],
       [200, 'GET', 'policies'],
       [200, 'GET', 'policies?limit=1&after=p'],
+      [200, 'GET', 'activity?range=24h'],
       [404, 'GET', 'policies?after=q'],
       [200, 'POST', 'explain', { method: 'GET', uri: '/x', host: 'h', headers: { 'x-k': 'alice', authorization: ['Bearer b'] } }],
       [200, 'POST', 'explain', { method: 'GET', uri: '/x', headers: { 'x-k': ['a', 'b'] } }],
