@@ -21,8 +21,8 @@ export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
   const isSame = policy_changes.length === 0 && price_changes.length === 0 && !reordered
   return (
     <Panel title="What changed" aside={countWords(policies, 'policy', 'policies')} isWide>
-      {reordered && <p>Policies come in another order: of several that are as close to their limit, the first one decides.</p>}
-      {isSame && <EmptyState>Nothing that edge reads: the policies and prices are the same.</EmptyState>}
+      {reordered && <p>The order changed: if several policies are equally close to their limit, the first decides.</p>}
+      {isSame && <EmptyState>No difference: policies and prices are the same.</EmptyState>}
       {policy_changes.length > 0 && (
         <ul class="changes" aria-label="Policies that changed">
           {policy_changes.map((change) => (
@@ -40,7 +40,7 @@ export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
           </ul>
         </>
       )}
-      {!complete && <p class="quiet">There are more differences than these. The counts are of all.</p>}
+      {!complete && <p class="quiet">The list is incomplete; the counts are not.</p>}
     </Panel>
   )
 }

@@ -8,7 +8,7 @@ const LEFT: Readonly<Record<string, string>> = {
   day: 'tokens left today',
   window: 'left in this window',
   budget: 'left of the budget',
-  in_flight: 'places free for requests in flight',
+  in_flight: 'more requests in flight allowed',
 }
 
 export function leftText(kind: string): string {

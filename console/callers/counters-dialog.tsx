@@ -79,7 +79,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
           onConfirm={reset}
           onClose={() => (isResetting.value = false)}
         >
-          <p>The caller begins anew, as if nothing had been taken.</p>
+          <p>The caller starts again with full counters.</p>
           <ReasonField isFirst />
         </ConfirmDialog>
       )}

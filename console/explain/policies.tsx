@@ -21,8 +21,8 @@ const POLICY_WHY: Readonly<Record<string, string>> = {
 
 const RULE_WHY: Readonly<Record<string, string>> = {
   missing_descriptor: 'the request lacks a value for one of its keys',
-  repeated_descriptor: 'a value that it reads comes more than once',
-  no_match: 'it is for other requests',
+  repeated_descriptor: 'a value that it reads is sent more than once',
+  no_match: 'its match does not fit this request',
 }
 
 /** One page of policies is enough; if there are more, the verdict names the one that decides. */

@@ -28,7 +28,7 @@ export function ChangeFields({ rule, error }: { readonly rule: RuleJson; readonl
         ))}
       </div>
       {isChosen('multiply') && (
-        <Field label="Times" hint="Rate and size grow together. What was spent stays spent of the new limit." error={error}>
+        <Field label="Times" hint="Rate and size grow together. Usage so far counts against the new limit." error={error}>
           {(control) => <input {...control} name="factor" defaultValue="2" required inputMode="decimal" autocomplete="off" class="short" />}
         </Field>
       )}

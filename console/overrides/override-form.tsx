@@ -140,7 +140,7 @@ function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDial
     }
   }
   return (
-    <ConfirmDialog title="Replace the override that is there?" action="Replace it" onConfirm={replace} onClose={onClose}>
+    <ConfirmDialog title="Replace the existing override?" action="Replace it" onConfirm={replace} onClose={onClose}>
       <div>
         <strong>{changeText(other)}</strong>, for another <Countdown until={other.until} />
         <div>

@@ -58,7 +58,7 @@ function Store({ status: { store, state_file }, activity: { samples } }: HealthP
     <Panel title="Store" aside={evicted === 0 ? <Badge tone="good">nothing evicted</Badge> : <Badge tone="warn">counters evicted</Badge>}>
       <Facts
         facts={[
-          ['Counters', store.kind === 'redis' ? 'in Redis, and own ones for when it is unreachable' : 'in memory'],
+          ['Counters', store.kind === 'redis' ? 'in Redis; local counters while it is unreachable' : 'in memory'],
           ['In use', `${formatNumber(store.occupied)} of ${formatNumber(store.slots)} (${formatShare(store.occupied / store.slots)})`],
           ['Evicted early', `${formatNumber(evicted)} in the last 15 minutes${evicted === 0 ? '' : ': raise EDGE_STORE_SIZE'}`],
           ['State file', <StateFile key="file" file={state_file} />],

@@ -6,7 +6,7 @@ import { Ago } from '../parts/time.tsx'
 /** Lists current problems, oldest first. */
 export function Problems({ problems }: { readonly problems: readonly ProblemJson[] }) {
   return (
-    <Panel title={formatCount(problems.length, 'problem')} aside="what the log has reported, and not as over" isWide>
+    <Panel title={formatCount(problems.length, 'problem')} aside="reported by the log and not resolved" isWide>
       <ul class="problems">
         {problems.map(({ code, message, since }) => (
           <li key={`${code} ${since} ${message}`}>

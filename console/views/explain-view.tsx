@@ -66,11 +66,7 @@ function Explain({ initial }: { readonly initial: AskedRequest }) {
             ))}
           </datalist>
           <div class="request-rest">
-            <Field
-              label="Header fields"
-              error={headers}
-              hint="One a line, as Name: value. The client's address is what X-Forwarded-For says."
-            >
+            <Field label="Header fields" error={headers} hint="One per line, as Name: value. X-Forwarded-For gives the client address.">
               {(control) => (
                 <textarea {...control} class="mono" name="headers" rows={4} defaultValue={initial.headers} spellcheck={false} />
               )}
@@ -78,7 +74,7 @@ function Explain({ initial }: { readonly initial: AskedRequest }) {
             <Field
               label="Body"
               error={body}
-              hint={status.value?.mode === 'reverse_proxy' ? 'Up to 64 KiB with all else.' : 'Not read in decision_service.'}
+              hint={status.value?.mode === 'reverse_proxy' ? 'Up to 64 KiB for the whole request.' : 'Not read in decision_service.'}
             >
               {(control) => <textarea {...control} class="mono" name="body" rows={4} spellcheck={false} />}
             </Field>

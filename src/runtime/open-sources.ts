@@ -127,7 +127,7 @@ class BlockExpiryWatch {
     for (const { policy, rule, expiresAt, expiresAtMs } of this.#pending) {
       if (expiresAtMs > wallMs) continue
       const what = { event: 'block_expired', policy, rule, expires_at: expiresAt }
-      this.#logger.warn(what, 'a block has expired and covers nobody: remove it from the bundle')
+      this.#logger.warn(what, 'a block has expired and blocks nobody: remove it from the bundle')
     }
     this.#pending = this.#pending.filter(({ expiresAtMs }) => expiresAtMs > wallMs)
     if (this.#pending.length === 0) this.stop()

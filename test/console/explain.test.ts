@@ -46,7 +46,7 @@ describeInBrowser('the view that explains a request', () => {
     expect(await perKey.locator('.counter').textContent()).toBe('1 of 4 leftfits nowfull again in 30 s')
     expect(await perKey.locator('meter').getAttribute('value')).toBe('1')
     const gold = policies.locator('.rules > li').filter({ hasText: 'gold' })
-    await gold.getByText('does not apply: it is for other requests').waitFor()
+    await gold.getByText('does not apply: its match does not fit this request').waitFor()
     // A credential is a digest.
     const perToken = policies.locator('.rules > li').filter({ hasText: 'per-token' })
     expect(await perToken.getByRole('list', { name: 'Descriptors' }).textContent()).toMatch(/^bearer [0-9a-f]{16}$/)

@@ -85,7 +85,7 @@ function readAll({ all, values }: Body, { limitKeys }: PlanRule): boolean {
     throw new ApiError('wrong_values', 'all is for all callers, and values name one: expected one of the two')
   if (all === true) return true
   if (limitKeys.length === 0 && (values === undefined || Object.keys(values as object).length === 0))
-    throw new ApiError('wrong_values', 'values: this rule has no limit_keys, so the override is for all callers: say so with "all": true')
+    throw new ApiError('wrong_values', 'values: this rule has no limit_keys, so the override applies to all callers: send "all": true')
   if (values !== undefined) return false
   throw new ApiError('wrong_values', `values: missing. Name one caller by ${limitKeys.join(', ')}, or send "all": true for all callers`)
 }

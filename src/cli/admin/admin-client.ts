@@ -233,7 +233,8 @@ function readBase({ EDGE_ADMIN_URL: text, EDGE_ADMIN_PORT: port, EDGE_ADMIN_HOST
     throw new AdminProblem('EDGE_ADMIN_URL: expected the URL of the admin port, because EDGE_ADMIN_PORT does not name one')
   const host = EDGE_ADMIN_HOST || EDGE_HOST || ALL_INTERFACES[0]!
   const url = `http://${ALL_INTERFACES.includes(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}/`
-  if (!URL.canParse(url)) throw new AdminProblem('EDGE_ADMIN_URL: expected the URL of the admin port, because EDGE_ADMIN_HOST is no host')
+  if (!URL.canParse(url))
+    throw new AdminProblem('EDGE_ADMIN_URL: expected the URL of the admin port, because EDGE_ADMIN_HOST is not a host')
   return new URL(url)
 }
 

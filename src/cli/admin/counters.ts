@@ -61,7 +61,7 @@ const LEFT: Readonly<Record<string, string>> = {
   day: 'tokens left today',
   window: 'left in this window',
   budget: 'left of the budget',
-  in_flight: 'places free for requests in flight',
+  in_flight: 'more requests in flight allowed',
 }
 
 /** Formats a counter's level, such as `0 of 5 left`, or `0 of 5 requests left` if the unit is known. */

@@ -116,7 +116,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
     const counter: ExplainedCounterJson = { kind: 'in_flight', level: 0, limit: 2, remaining: 0, reset_s: 60, wait_s: 1 }
     const text = explainText('GET /', withRule({ ...PER_KEY, counters: [counter] }))
     expect(text).toContain(
-      'has 0 of 2 places free for requests in flight, and this request takes 1. It would pass when one of the others ends.',
+      'has 0 of 2 more requests in flight allowed, and this request takes 1. It would pass when one of the others ends.',
     )
   })
 
@@ -135,7 +135,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   test.each([
     ['missing_descriptor', 'the request has no header:x-api-key'],
     ['repeated_descriptor', 'the request has more than one header:x-api-key'],
-    ['no_match', 'its match is for other requests; this one has no header:x-api-key'],
+    ['no_match', 'its match does not fit this request; this one has no header:x-api-key'],
   ])('a rule that does not apply: %s', (why, part) => {
     const rule = { ...PER_KEY, applied: false, why, counters: [], descriptors: [{ key: 'header:x-api-key', value: null }] }
     expect(explainText('GET /', withRule(rule))).toContain(`    per-key: does not apply, ${part}\n`)
@@ -143,7 +143,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
 
   test('a rule that does not apply although the request has all its keys', () => {
     const rule = { ...PER_KEY, applied: false, why: 'no_match', counters: [], descriptors: [{ key: 'header:x-api-key', value: 'a' }] }
-    expect(explainText('GET /', withRule(rule))).toContain('    per-key: does not apply, its match is for other requests\n')
+    expect(explainText('GET /', withRule(rule))).toContain('    per-key: does not apply, its match does not fit this request\n')
   })
 
   test('of many policies that do not cover the request it names some', () => {

@@ -98,7 +98,7 @@ export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['d
     return `the request has more than one ${keys || 'value for a field that it reads'}`
   }
   if (why !== 'no_match') return why ?? 'no reason is given'
-  return `its match is for other requests${keys && `; this one has no ${keys}`}`
+  return `its match does not fit this request${keys && `; this one has no ${keys}`}`
 }
 
 /** Reasons why a policy does not cover a request. */

@@ -70,7 +70,10 @@ export class FileOverrideStorage implements OverrideStorage {
     map.merge(entries, wallMs)
     if (unreadable + newer.length > 0) {
       const what = { event: 'overrides_unreadable', overrides: unreadable + newer.length }
-      logger.error(what, 'some overrides in the state file cannot be read and are not in force; those of a newer program stay in the file')
+      logger.error(
+        what,
+        'some overrides in the state file cannot be read and are not in force; those written by a newer version of edge stay in the file',
+      )
     }
   }
 

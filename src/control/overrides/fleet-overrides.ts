@@ -18,7 +18,7 @@ import type { Clock } from '../../time/clock.ts'
 const NOTICE_MS = 1000
 /** Minimum time until an override comes into force on an instance that learns of it late, so that all its threads know it by then. */
 const LATE_NOTICE_MS = 50
-const TOO_MANY = `Redis has room for ${CONTROL_CAPACITY} overrides, and all are taken. One that was ended takes its room until it would have expired`
+const TOO_MANY = `Redis already holds the maximum of ${CONTROL_CAPACITY} overrides; one that was ended counts until its original end`
 const TOO_SOON = 'until: expected a time more than 1 s from now: on a fleet, an override takes effect 1 s after it is set'
 
 export interface FleetOverridesParts {

@@ -6,7 +6,7 @@ import { show } from '../../text/problem.ts'
 /** Why an override cannot be set, edited or ended. In each of these cases nothing was changed. */
 
 export function tooManyOverrides(): ApiError {
-  return new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
+  return new ApiError('bad_request', `there are already ${MAX_OVERRIDES} overrides, the maximum: end some first`)
 }
 
 /** The largest time value in JavaScript: no time is longer as text. */
@@ -17,19 +17,21 @@ export function refuseLong(content: Omit<Override, 'sinceMs'>): void {
   const override = { ...content, sinceMs: LAST_MS }
   const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
   if (bytes > MAX_ENTRY_BYTES)
-    throw new ApiError('bad_request', `with its names, values and reason the override has ${bytes} bytes: ${MAX_ENTRY_BYTES} at most`)
+    throw new ApiError(
+      'bad_request',
+      `the override takes ${bytes} bytes; at most ${MAX_ENTRY_BYTES} are allowed (names, values and reason)`,
+    )
 }
 
 /** The longest that an override may last; longer changes belong in the bundle. */
-const MAX_DAYS = 3653
+const MAX_DAYS = 3653 // ten years, with three leap days
 const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
 
 /** Returns when an override ends that is set now. */
 export function untilMsOf(until: Until, wallMs: number): number {
   const untilMs = 'atMs' in until ? until.atMs : wallMs + until.inMs
   if (untilMs <= wallMs) throw new ApiError('bad_until', `until: ${new Date(untilMs).toISOString()} is in the past`)
-  if (untilMs > wallMs + MAX_MS)
-    throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
+  if (untilMs > wallMs + MAX_MS) throw new ApiError('bad_until', `until: at most ten years from now; put permanent changes in the bundle`)
   return untilMs
 }
 

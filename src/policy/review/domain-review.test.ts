@@ -68,7 +68,7 @@ test('algorithms that calls give no meaning to are refused', () => {
 })
 
 test.each([
-  ['cost', { algorithm_config: { limit: 5, period: '1h', cost: 2 } }, 'a call says itself how many hits it takes'],
+  ['cost', { algorithm_config: { limit: 5, period: '1h', cost: 2 } }, 'the call itself states how many hits it takes'],
   [
     'max_completion_tokens',
     { algorithm: 'token_bucket_llm', algorithm_config: { tokens_per_day: 5, max_completion_tokens: 5 } },

@@ -194,7 +194,7 @@ const REFUSED_ALGORITHMS: Readonly<Record<string, string | undefined>> = {
 }
 
 const REFUSED_FIELDS: Readonly<Record<string, string>> = {
-  cost: 'a call says itself how many hits it takes',
+  cost: 'the call itself states how many hits it takes',
   max_completion_tokens: 'the hits of a call are its tokens',
   streaming: 'the hits of a call are its tokens',
   cut_streams: 'it ends no streams',

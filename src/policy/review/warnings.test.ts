@@ -19,7 +19,8 @@ describe('a rule by keys that clients choose, beside a budget by another', () =>
     ['requests in flight for an hour', concurrencyRule('b', ['path:2'], 5, 3600)],
   ])('is warned of: %s', (_, rule) => {
     const warnings = warningsOf(SLOTS, policy('p', { rules: [budget] }), policy('q', { rules: [rule] }))
-    const warned = /^policy "q", rule "b": clients that make up values of \S+, .* the budgets of policy "p", rule "month" too/
+    const warned =
+      /^policy "q", rule "b": clients that send 1,000 made-up values of \S+ a second .* holds the budgets of policy "p", rule "month":/
     expect(warnings.filter((text) => warned.test(text))).toHaveLength(1)
   })
 

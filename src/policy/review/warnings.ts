@@ -38,7 +38,7 @@ export function madeUpKeyWarnings(limits: readonly NamedLimit[], slots: number):
     if (key === undefined || counters <= slots / 2) continue
     const budget = budgets.find(({ keys }) => !keys.includes(key))!
     warnings.push(
-      `${nameOf(each)}: clients that make up values of ${printableText(key)}, ${numberText(MADE_UP_PER_SECOND)} a second, fill half of the table of ${numberText(slots)} counters (EDGE_STORE_SIZE), which has the budgets of ${nameOf(budget)} too: let the gateway check the value, or make the table larger`,
+      `${nameOf(each)}: clients that send ${numberText(MADE_UP_PER_SECOND)} made-up values of ${printableText(key)} a second can fill half of the table of ${numberText(slots)} counters (EDGE_STORE_SIZE), which also holds the budgets of ${nameOf(budget)}: let the gateway check the value, or make the table larger`,
     )
     if (warnings.length === MAX_WARNINGS) break
   }
@@ -123,5 +123,5 @@ export function blockExpiriesOf({ policies }: Bundle): BlockExpiry[] {
 export function expiredBlocks(expiries: readonly BlockExpiry[], wallMs: number): Problem[] {
   return expiries
     .filter(({ expiresAtMs }) => expiresAtMs <= wallMs)
-    .map(({ path, expiresAt }) => ({ path, message: `the block expired at ${expiresAt} and covers nobody: remove it` }))
+    .map(({ path, expiresAt }) => ({ path, message: `the block expired at ${expiresAt} and blocks nobody: remove it` }))
 }

@@ -150,7 +150,7 @@ describe('edge validate', () => {
     const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)
     const path = 'policies[0].spec.rules[0].algorithm_config.expires_at'
-    expect(stderr).toBe(`${file}:1:136: warning: ${path}: the block expired at 2001-01-01T00:00:00Z and covers nobody: remove it\n`)
+    expect(stderr).toBe(`${file}:1:136: warning: ${path}: the block expired at 2001-01-01T00:00:00Z and blocks nobody: remove it\n`)
   })
 
   test('an exemption by a claim that nobody has verified is a warning', async (t) => {

@@ -181,7 +181,7 @@ test('an address of IPv6 is asked as such, and one that is none is named', async
   environment({ EDGE_ADMIN_HOST: '::1', EDGE_ADMIN_PORT: '1', EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
   expect((await command('status')).stderr).toContain('http://[::1]:1/ is unreachable')
   environment({ EDGE_ADMIN_HOST: 'a b', EDGE_ADMIN_PORT: '1', EDGE_ADMIN_TOKEN: ADMIN_TOKEN })
-  expect((await command('status')).stderr).toContain('EDGE_ADMIN_HOST is no host')
+  expect((await command('status')).stderr).toContain('EDGE_ADMIN_HOST is not a host')
 })
 
 test.each(['status', 'top', 'caller', 'explain', 'counters', 'reset', 'override'])('edge %s --help asks nobody', async (name) => {

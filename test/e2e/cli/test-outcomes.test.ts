@@ -90,7 +90,7 @@ describe('cases that fail', () => {
       'a rule that is for others',
       { status: 429 },
       { request: { uri: '/api' } },
-      'Rule per-key of policy api does not apply: its match is for other requests; this one has no header:x-k.',
+      'Rule per-key of policy api does not apply: its match does not fit this request; this one has no header:x-k.',
     ],
     ['another path', { status: 429 }, { request: { uri: '/' } }, 'Policy api does not cover it: its path does not match.'],
     ['a policy that is not there', { policy: 'apis' }, {}, 'expected apis (the bundle has no such policy), got api'],

@@ -6,7 +6,7 @@ import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 
 const WARNING =
-  'warning: policy "p", rule "login": clients that make up values of header:x-user, 1,000 a second, fill half of the table of 1,958,656 counters (EDGE_STORE_SIZE), which has the budgets of policy "p", rule "month" too: let the gateway check the value, or make the table larger'
+  'warning: policy "p", rule "login": clients that send 1,000 made-up values of header:x-user a second can fill half of the table of 1,958,656 counters (EDGE_STORE_SIZE), which also holds the budgets of policy "p", rule "month": let the gateway check the value, or make the table larger'
 
 test('validate warns of keys that clients make up beside budgets, in a table that is too small for both', async () => {
   const file = await bundleFile()
