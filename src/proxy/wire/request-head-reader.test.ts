@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
+import { MAX_HEAD_BYTES } from '../../http1/head-reader.ts'
 import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { RequestHeadReader } from './wire-context.ts'
 

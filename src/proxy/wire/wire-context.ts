@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { endOfTarget } from '../../http1/characters.ts'
-import { FIELD_INTS, HeadFields, MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
+import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES } from '../../http1/head-reader.ts'
 import { endOfMethod, endOfVersion, INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { pathOf } from '../../listen/node-http/routes.ts'
 import { FrontState } from '../../listen/wire-front.ts'
@@ -43,7 +43,7 @@ const LINE_END_LENGTH = 2
 
 /** Reads the heads of plain requests whose target is in origin form, or `*`. Anything else is OTHER; nothing is repaired. */
 export class RequestHeadReader {
-  readonly #fields = new HeadFields()
+  readonly #fields = new HeadReader()
   /** The head that was read last: all its bytes as a latin1 string, and what they say. */
   text = ''
   received: ReceivedHead = { method: '', target: '', version: '1.1', fields: [], lines: '' }
