@@ -21,6 +21,7 @@ export type { DescriptorStatus, LimitResult, PlainDescriptor, PlainLimitCall } f
 export type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/questions/explanation.ts'
 export type { CounterName, CounterStatus, Inspection, InspectionError } from './engine/questions/inspection.ts'
 export type { Reason } from './engine/reasons.ts'
+export type { ExplainedCounter } from './engine/seen-counters.ts'
 export type { BudgetWarning } from './engine/watchers.ts'
 export { type ParsedBundle, parseBundle } from './policy/parse.ts'
 export type { Bundle } from './policy/schema/bundle.ts'
@@ -93,5 +94,3 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
 }
 
 const DEFAULT_STORE_BYTES = 64 * 1024 * 1024
-
-export type { ExplainedCounter } from './engine/seen-counters.ts'

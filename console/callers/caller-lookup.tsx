@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { CallerValues } from '../../src/admin/api/types.ts'
-import { type RuleCaller, isCredential } from '../caller-values.ts'
+import type { RuleCaller } from '../caller-values.ts'
+import { isCredential } from '../caller-values.ts'
 import { Form } from '../parts/form.tsx'
 import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
 import { type ChoiceProblems, choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule-choice.ts'

@@ -1,5 +1,6 @@
 import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/types.ts'
-import { type RuleCaller, callerName, isCredential, isCut } from '../caller-values.ts'
+import type { RuleCaller } from '../caller-values.ts'
+import { callerName, isCredential, isCut } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { draftOverride } from '../overrides/draft.ts'

@@ -20,6 +20,7 @@ import { Sampler } from '../telemetry/sampler.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { normalizePath } from '../text/path.ts'
 import type { Clock } from '../time/clock.ts'
+import type { AllowedRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body/body-claims.ts'
@@ -36,7 +37,6 @@ import type { HeldRequest, OpenHolds } from './llm/open-holds.ts'
 import { OpenStreams } from './llm/open-streams.ts'
 import { Settlement } from './llm/settlement.ts'
 import { type ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
-import type { AllowedRequest } from './request-head.ts'
 
 const MINUTE_MS = 60_000
 

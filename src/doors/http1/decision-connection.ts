@@ -7,7 +7,7 @@ import { MAX_REREAD_BYTES } from '../../http1/head-reader.ts'
 import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
 import { type FrontConnection, FrontState, type FrontTimeouts } from '../../listen/wire-front.ts'
-import { flatText } from '../../memory/buffers.ts'
+import { flatText } from '../../memory/latin1-text.ts'
 import { QuestionHead } from './question-head.ts'
 
 /** The responses of `node:http` when a head does not arrive in time, or when the client ends in the middle of one. */

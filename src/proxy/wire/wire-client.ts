@@ -9,9 +9,10 @@ import { type FrontConnection, type FrontTimeouts, WireFront } from '../../liste
 import { malformedResponse } from '../downstream.ts'
 import { MalformedChunks } from './chunked-frames.ts'
 import { ClientDeadlines, type ClientState } from './client-deadlines.ts'
+import { type PlainProxyRequest, plainRequest } from './request-head-reader.ts'
 import { ReadPause, UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
-import { type PlainProxyRequest, plainRequest, WireContext, type WireHandlers } from './wire-context.ts'
+import { WireContext, type WireHandlers } from './wire-context.ts'
 import { WireDownstream } from './wire-downstream.ts'
 
 /** With this many unread bytes, a connection is not read any further. Below that it is, because only reading reveals that a client has left. */

@@ -1,5 +1,6 @@
 import { bucketRule, type PolicyText, policy } from '../bundles/bundles.ts'
-import { type WireAnswer, decisionBytes, original } from '../service/wire.ts'
+import type { WireAnswer } from '../service/wire.ts'
+import { decisionBytes, original } from '../service/wire.ts'
 import { type Admission, worstWindow } from './admissions.ts'
 import type { Caller } from './caller.ts'
 
