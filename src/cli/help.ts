@@ -29,6 +29,8 @@ Usage:
                            change a limit, for a caller or for all, until a time
   edge reset POLICY RULE KEY=VALUE... --reason TEXT
                            make a caller's counters full again
+  edge events [--follow]   what happened in the last hour
+  edge changes             who changed what last, and why
 
   edge --version
   edge --help

@@ -1,6 +1,9 @@
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ErrorCode, TopJson } from '../admin/api/types.ts'
 import type { InstanceActivity, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
+import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
+import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
+import type { ChangesList, EventsList } from '../admin/endpoints/events-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
 import type { PolicyActivity } from '../admin/endpoints/policies-endpoint.ts'
 import type { UsageReport, UsageRuleName } from '../admin/endpoints/usage-endpoint.ts'
@@ -25,6 +28,12 @@ export interface ControlCalls {
   /** Somebody wants to watch events at this worker; they are sent there once the call is answered. */
   readonly open_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
   readonly close_events: { readonly ask: { readonly worker: number }; readonly answer: undefined }
+  /** Kept events for a reader that begins with these. Once a page is the last one, the events after it are sent to the worker as they happen. */
+  readonly events_page: { readonly ask: EventsAsk; readonly answer: EventsPage }
+  readonly recent_events: { readonly ask: EventsAsk & { readonly limit: number }; readonly answer: EventsList }
+  readonly changes: { readonly ask: { readonly sinceMs: number | undefined; readonly limit: number }; readonly answer: ChangesList }
+  /** An operator has reset counters at this worker. */
+  readonly note_reset: { readonly ask: ResetNote; readonly answer: undefined }
   readonly top: { readonly ask: TopAsk; readonly answer: TopJson }
   /** Each override is JSON text, which is cloned quickly and can be parsed one at a time. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
@@ -39,6 +48,8 @@ export interface WorkerCalls {
   readonly top: { readonly ask: TopFilter; readonly answer: TopReport }
   /** Answered when all overrides that were sent before are in the worker's engine. */
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
+  /** Answered after the events that the worker had not sent yet. */
+  readonly flush_events: { readonly ask: undefined; readonly answer: undefined }
 }
 
 export type ControlCallName = keyof ControlCalls

@@ -192,7 +192,7 @@ export class FleetControl implements OverrideStorage {
   #noteShared(): void {
     if (this.#refusal === undefined) return
     this.#refusal = undefined
-    this.#parts.logger.info({ event: 'desk_shared' }, 'overrides and resets are shared with other instances again')
+    this.#parts.logger.info({ event: 'control_shared' }, 'overrides and resets are shared with other instances again')
   }
 
   /** Logs once per reason that Redis refuses. Workers log that it is unreachable. */
@@ -202,7 +202,7 @@ export class FleetControl implements OverrideStorage {
     if (reason === this.#refusal) return
     this.#refusal = reason
     const what = 'Redis refuses to share overrides and resets: those of other instances do not reach this one'
-    this.#parts.logger.error({ event: 'desk_not_shared', reason }, what)
+    this.#parts.logger.error({ event: 'control_not_shared', reason }, what)
   }
 }
 

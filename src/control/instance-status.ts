@@ -24,6 +24,7 @@ export interface InstanceParts {
 export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, shadowAll, problems }: InstanceParts): InstanceStatus {
   return {
     uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
+    memory_bytes: process.memoryUsage.rss(),
     workers,
     bundle: bundle === undefined ? null : appliedJson(bundle),
     state_file: stateFile === undefined ? null : { path: stateFile.path, saved_at: timeText(stateFile.savedAtMs) },

@@ -27,7 +27,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     ip_file_refused: { by: 'path', endedBy: ['ip_file_loaded'] },
     state_not_saved: { endedBy: ['state_saved_again'] },
     redis_unavailable: { by: 'node', endedBy: ['redis_available'], isOfWorker: true },
-    desk_not_shared: { endedBy: ['desk_shared'] },
+    control_not_shared: { endedBy: ['control_shared'] },
     logouts_not_shared: { endedBy: ['logouts_shared'], isOfWorker: true },
     worker_died: { by: 'worker', endedBy: ['worker_replaced'] },
     worker_cannot_listen: { by: 'worker', endedBy: ['worker_replaced'] },

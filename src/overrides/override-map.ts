@@ -190,8 +190,8 @@ export interface OverrideStorage {
   start(): Promise<void>
   /**
    * Replaces the subject's current override by an entry, assigns the entry its moments and merges it into the map. `expected` is the id of the current
-   * override, one that has neither expired nor been ended; undefined means that there must be none. Resolves once the entry is kept, if it can be. Throws
-   * an ApiError if nothing was changed.
+   * override, one that has neither expired nor been ended; undefined means that there must be none. Resolves once the entry is kept, if it can be. Rejects
+   * if nothing was changed.
    */
   put(entry: NewEntry, expected: string | undefined): Promise<PutResult>
   /** Converts the override's times to the monotonic clock of this process. */

@@ -3,8 +3,8 @@ import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { activityEndpoint, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
-import { countersEndpoints, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
-import { eventsEndpoint } from '../admin/endpoints/events-endpoint.ts'
+import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
+import { eventEndpoints } from '../admin/endpoints/events-endpoints.ts'
 import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
 import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/endpoints/instance-endpoints.ts'
 import { overrideEndpoints } from '../admin/endpoints/override-endpoints.ts'
@@ -19,6 +19,7 @@ import type { ListedOverride } from '../overrides/override.ts'
 import type { Plan } from '../policy/plan.ts'
 import { AdminSessions } from '../sessions/admin-sessions.ts'
 import { LinkError } from '../store/redis/link/call.ts'
+import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** Creates the admin API of a worker. `config` must have an admin token; `explain` must answer as the current mode does. */
@@ -30,7 +31,13 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
   const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
   return new AdminApi(access, [
     ...apiRoutes(config, parts, explain),
-    eventsEndpoint(parts.eventStreams!, access),
+    ...eventEndpoints({
+      streams: parts.eventStreams!,
+      access,
+      recent: (ask) => parts.control.ask('recent_events', ask),
+      changes: (ask) => parts.control.ask('changes', ask),
+      wallMs: () => clock.wallMs(),
+    }),
     ...sessionEndpoints({ access, sessions, trustedProxies, logger }),
   ])
 }
@@ -57,8 +64,8 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield openapiEndpoint()
 }
 
-function statusRoute({ mode, redisMode }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {
-  const redis = hasSharedStore && { mode: redisMode, isConnected: hasSharedStore }
+function statusRoute({ mode, redisMode, redis: address }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+  const redis = hasSharedStore && { mode: redisMode, address: describeRedisAddress(address!), isConnected: hasSharedStore }
   return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => control.ask('status', undefined) })
 }
 
@@ -67,7 +74,9 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
   const plan = (): Plan | undefined => engine.plan
   yield* countersEndpoints({ plan, inspect: (name) => engine.inspect(name), callerDigest })
   const save = async (): Promise<boolean> => stateFile === undefined || (await control.ask('save_state', undefined)).isSaved
-  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger })
+  // The reset is done and logged, whether or not the list of changes has it.
+  const note = (reset: ResetNote): Promise<void> => control.ask('note_reset', reset).catch(() => {})
+  yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger, note })
 }
 
 function overrideRoutes({ engine, control, reservations }: ServerParts): Generator<ApiRoute> {

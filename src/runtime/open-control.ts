@@ -1,6 +1,7 @@
 import { overrideJson } from '../admin/endpoints/override-json.ts'
 import { activityCalls } from '../control/activity/activity-control.ts'
 import type { ControlHandlers, FleetNews } from '../control/control-calls.ts'
+import { eventCalls } from '../control/events/event-hub.ts'
 import type { FleetControl } from '../control/fleet-control.ts'
 import { answerTop, bundleJson, instanceStatus } from '../control/instance-status.ts'
 import { FileOverrideStorage } from '../control/overrides/file-override-storage.ts'
@@ -32,12 +33,13 @@ export interface ControlParts {
 }
 
 /** Creates the owner of the overrides, before there are workers to announce them to. It is empty until `openControl` loads the overrides. */
-export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots): OverrideControl {
+export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots, { events }: OpenReports): OverrideControl {
   return new OverrideControl({
     clock,
     logger,
     announce: (change) => slots.sendAll({ type: 'overrides', change }),
     known: () => slots.ask('know_overrides', undefined),
+    note: (note) => events?.history?.changes.noteOverride(note),
   })
 }
 
@@ -108,8 +110,7 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
         askWorkers: (filter) => slots.ask('top', filter),
         lastDeathMs: () => supervisor.lastDeathMs,
       }),
-    open_events: ({ worker }) => events!.openStream(worker),
-    close_events: ({ worker }) => events!.closeStream(worker),
+    ...eventCalls(events, clock, () => slots.ask('flush_events', undefined)),
     ...activityCalls(reports.activity),
     ...overrideCalls(overrides),
     note_resets: (resets) => control.fleet?.noteResets(resets),

@@ -1,5 +1,5 @@
 import type { AdminRouteParts } from '../admin/admin-routes.ts'
-import type { EventStreams } from '../admin/endpoints/events-endpoint.ts'
+import type { EventStreams } from '../admin/endpoints/event-streams.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { ControlLink } from '../control/control-link.ts'
 import type { NoteDecided } from '../decide/question.ts'

@@ -78,7 +78,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     const reports = await openReports(context, state, slots)
     undo.add(() => reports.abandon())
 
-    const overrides = newOverrides(context, slots)
+    const overrides = newOverrides(context, slots, reports)
     const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides })
     undo.remove(closeBound) // the supervisor closes them from now on
     undo.add(() => supervisor.close(0))

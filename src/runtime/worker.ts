@@ -147,8 +147,8 @@ function newContext(parts: WorkerParts): WorkerContext {
 }
 
 function newEvents(context: WorkerContext): WorkerEvents | undefined {
-  const { config, memory, clock } = context
-  return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch, wallMs: () => clock.wallMs() }) : undefined
+  const { config, memory } = context
+  return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch }) : undefined
 }
 
 function newDecisionLog(context: WorkerContext, { engine, callerDigest }: WorkerEngine): WorkerDecisionLog | undefined {
@@ -158,10 +158,11 @@ function newDecisionLog(context: WorkerContext, { engine, callerDigest }: Worker
 }
 
 /** Handlers of the calls that the main thread makes to all workers. */
-function workerCalls({ context: { clock }, decider: { engine, top } }: OpenWorker): WorkerHandlers {
+function workerCalls({ context: { clock }, decider: { engine, top }, events }: OpenWorker): WorkerHandlers {
   return {
     top: (filter) => top!.report(filter, engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
     know_overrides: () => undefined,
+    flush_events: () => void events?.flush(),
   }
 }
 

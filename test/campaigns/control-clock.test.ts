@@ -53,7 +53,7 @@ describeWithRedis(
       for (const edge of [one, other]) await until(async () => (await decide(edge, 1, 'carol'))[0] === 403)
       redis.stepClock(-HOUR_MS)
       await restore(redis, replica)
-      await until(async () => (await redis.command('HLEN', 'edge:{desk}:overrides')) === 2)
+      await until(async () => (await redis.command('HLEN', 'edge:{control}:overrides')) === 2)
       expect((await set(one, 'dave', { block: true })).status).toBe(201)
       await until(async () => (await decide(other, 1, 'dave'))[0] === 403)
       expect((await askAdmin(one.adminPort, 'DELETE', `overrides/${json.id}?reason=over`)).status).toBe(204)
@@ -81,7 +81,7 @@ type Snapshot = ReadonlyMap<string, readonly string[]>
 /** What operators have changed, as a replica has it. */
 async function snapshot(redis: RedisServer): Promise<Snapshot> {
   const content = new Map<string, readonly string[]>()
-  for (const key of (await redis.command('KEYS', 'edge:{desk}:*')) as string[]) {
+  for (const key of (await redis.command('KEYS', 'edge:{control}:*')) as string[]) {
     const isHash = (await redis.command('TYPE', key)) === 'hash'
     const pairs = isHash ? await redis.command('HGETALL', key) : await redis.command('ZRANGE', key, 0, -1, 'WITHSCORES')
     content.set(key, pairs as string[])

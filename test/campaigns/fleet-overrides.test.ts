@@ -92,7 +92,7 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect((await askAdmin(one.adminPort, 'DELETE', `overrides/${ended.json.id}?reason=over`)).status).toBe(204)
     await untilListed(other, 1)
     for (const key of (await redis.command('KEYS', `${prefix}*`)) as string[]) await redis.command('DEL', key)
-    await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 2)
+    await until(async () => (await redis.command('HLEN', `${prefix}{control}:overrides`)) === 2)
     const late = await instance()
     expect((await askAdmin(late.adminPort, 'GET', 'overrides')).json.overrides.map(({ block }: { block?: true }) => block)).toEqual([true])
     expect(await decide(late, 1, '/api', 'bob')).toEqual([403])
@@ -106,7 +106,7 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect(await decide(late, 1)).toEqual([403])
     const bob = { ...ALICE, values: { 'header:x-key': 'bob' } }
     expect((await set(one, { ...bob, block: true, until: '10s' })).status).toBe(201)
-    await until(async () => (await redis.command('HLEN', `${prefix}{desk}:overrides`)) === 1)
+    await until(async () => (await redis.command('HLEN', `${prefix}{control}:overrides`)) === 1)
     await until(async () => (await decide(late, 1, '/api', 'bob'))[0] === 200)
   })
 
@@ -135,8 +135,8 @@ describeWithRedis('an override on one instance of a fleet', () => {
       ['nonsense', 'nonsense'],
       ['["rule","a","b"]', '1 99999999999999 99999999999999 id {"v":1}'],
     ] as const) {
-      await redis.command('HSET', `${prefix}{desk}:overrides`, subject, entry)
-      await redis.command('ZADD', `${prefix}{desk}:overrides:order`, 9e15, subject)
+      await redis.command('HSET', `${prefix}{control}:overrides`, subject, entry)
+      await redis.command('ZADD', `${prefix}{control}:overrides:order`, 9e15, subject)
     }
     const late = await instance()
     expect(late.log.filter(({ event }) => event === 'overrides_unreadable')).toHaveLength(1)

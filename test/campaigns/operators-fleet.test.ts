@@ -125,7 +125,7 @@ describeWithRedis('operators of three instances on one Redis', () => {
         await post(ports[1]!, 'counters/reset', { policy: 'api', rule: 'key', values: key(caller), reason: 'a test' })
         await instances[0]!.kill()
         await redis.command('FLUSHALL')
-        await until(async () => ((await redis.command('HLEN', 'edge:{desk}:resets')) as number) > 0)
+        await until(async () => ((await redis.command('HLEN', 'edge:{control}:resets')) as number) > 0)
         await instances[0]!.start()
         // Another instance may have leased tokens in between, and gives them back.
         let passed = 0

@@ -9,9 +9,10 @@ describeWithCurl('every command prints what the page shows', () => {
     await runbook.follow('A customer gets 429')
   })
 
-  test('docs/runbook.md: everything is rejected, and a bundle was refused', async () => {
+  test('docs/runbook.md: everything is rejected, what changed last, and a bundle was refused', async () => {
     const runbook = await Runbook.start()
     await runbook.follow('Everything is rejected')
+    await runbook.follow('What changed last?')
     await runbook.follow('A bundle was refused')
   })
 

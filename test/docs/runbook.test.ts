@@ -5,6 +5,7 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
   expect(runbookTitles()).toEqual([
     'A customer gets 429',
     'Everything is rejected',
+    'What changed last?',
     'A bundle was refused',
     'Redis is unreachable',
     'Which instance?',

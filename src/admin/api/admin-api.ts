@@ -7,6 +7,8 @@ import { parseQuery, readJsonBody } from './api-request.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 
 export const API_PATH = '/admin/v1/'
+/** On every response, with or without the token: a client can tell the admin API from anything else before it sends the token. */
+const IDENTITY = ['X-Edge-Admin', 'v1'] as const
 
 /** Largest body of a request that needs no token. */
 const MAX_OPEN_BYTES = 4 * 1024
@@ -23,6 +25,7 @@ export class AdminApi {
 
   /** Nobody learns without the token which paths exist. If our own code fails, this responds and then rejects. */
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    res.setHeader(...IDENTITY)
     try {
       const path = pathOf(req.url!).slice(API_PATH.length)
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)

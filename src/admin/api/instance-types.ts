@@ -1,16 +1,18 @@
 /** The JSON of the admin API about the instance itself: its status, its bundle, its recent activity and its spending. See `types.ts`. */
 
-import type { CounterJson, OverrideJson, PolicyMode, Time } from './types.ts'
+import type { CallerValues, CounterJson, OverrideJson, PolicyMode, Time } from './types.ts'
 
 export interface Status {
   readonly version: string
   readonly uptime_s: number
+  /** Resident memory of the process. */
+  readonly memory_bytes: number
   readonly mode: 'decision_service' | 'reverse_proxy'
   readonly workers: { readonly configured: number; readonly alive: number }
   readonly bundle: BundleJson | null
   readonly store: { readonly kind: 'embedded' | 'redis'; readonly slots: number; readonly occupied: number }
   /** Null if this process keeps its own counters. */
-  readonly redis: { readonly mode: 'exact' | 'leased'; readonly connected: boolean } | null
+  readonly redis: { readonly mode: 'exact' | 'leased'; readonly address: string; readonly connected: boolean } | null
   readonly state_file: { readonly path: string; readonly saved_at: Time | null } | null
   /** The override that suspends all enforcement; null if there is none. */
   readonly shadow_all: OverrideJson | null
@@ -217,4 +219,54 @@ export interface UsedAmounts {
   readonly last_minute: number
   readonly last_15_minutes: number
   readonly since_start: number
+}
+
+/** Events of the last hour, oldest first. */
+export interface RecentEventsJson {
+  /** Begin of the time that the list covers. */
+  readonly since: Time
+  /** False if events since then are missing: there was no room for them, or there were more than asked for. */
+  readonly complete: boolean
+  readonly events: readonly EventJson[]
+}
+
+/** A line of the log. Its other fields depend on the event. */
+export interface EventJson {
+  readonly event: string
+  readonly time: Time
+  readonly [field: string]: unknown
+}
+
+/** The last changes, newest first. */
+export interface ChangesJson {
+  /** Begin of the time that the list covers. Overrides from before the start of the process are older. */
+  readonly since: Time
+  /** False if changes since then are missing: there was no room for them, or there were more than asked for. */
+  readonly complete: boolean
+  readonly changes: readonly ChangeJson[]
+}
+
+/** Who changed what, and why. What a change does not have is null. */
+export interface ChangeJson {
+  readonly time: Time
+  /** Name of the log event that reports it. */
+  readonly change: 'bundle_applied' | 'bundle_refused' | 'override_set' | 'override_ended' | 'counter_reset'
+  /** Null for bundles: only their source is known. */
+  readonly actor: string | null
+  readonly reason: string | null
+  /** Null if all policies are affected. */
+  readonly policy: string | null
+  readonly rule: string | null
+  /** Null if all callers are affected. Credentials are digests. */
+  readonly values: CallerValues | null
+  /** Version of the bundle, or effect of the override, before and after. */
+  readonly before: string | null
+  readonly after: string | null
+  /** End of the override. */
+  readonly until: Time | null
+  /** Id of the override. */
+  readonly id: string | null
+  /** Path or URL of the bundle. */
+  readonly source: string | null
+  readonly detail: string | null
 }

@@ -12,7 +12,7 @@ import { ApiError } from '../api/api-error.ts'
 import { findRule, readReason, refuseUnknown } from '../api/api-request.ts'
 import type { ApiResponse, ApiRoute } from '../api/api-route.ts'
 import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from '../api/counter-name.ts'
-import type { CounterJson, CountersJson, CountersRequest, ResetRequest } from '../api/types.ts'
+import type { CallerValues, CounterJson, CountersJson, CountersRequest, ResetRequest } from '../api/types.ts'
 
 interface CountersParts {
   readonly plan: () => Plan | undefined
@@ -51,6 +51,20 @@ export interface ResetParts extends Pick<CountersParts, 'plan' | 'callerDigest'>
   /** Returns false if the reset could not be saved. */
   readonly save: () => Promise<boolean>
   readonly logger: Logger
+  /** Adds the reset to the list of changes. */
+  readonly note: (reset: ResetNote) => Promise<void>
+}
+
+/** An operator's reset, for the list of changes. */
+export interface ResetNote {
+  readonly actor: string
+  readonly reason: string
+  readonly policy: string
+  readonly rule: string
+  /** Credentials are digests. */
+  readonly values: CallerValues
+  /** Why it is not known whether the reset was done everywhere; undefined if it was done. */
+  readonly detail: string | undefined
 }
 
 /** Why the outcome of a reset is unknown. */
@@ -59,7 +73,7 @@ export interface UnknownReset {
 }
 
 /** POST counters/reset: resets a rule's counters for one caller to full, as if nothing had ever been taken. */
-export function resetEndpoint({ plan, reset, save, callerDigest, logger }: ResetParts): ApiRoute {
+export function resetEndpoint({ plan, reset, save, callerDigest, logger, note }: ResetParts): ApiRoute {
   return {
     method: 'POST',
     path: 'counters/reset',
@@ -73,13 +87,21 @@ export function resetEndpoint({ plan, reset, save, callerDigest, logger }: Reset
         throw new ApiError('bad_request', `a rule with algorithm ${rule.source.algorithm} has no counters, so there is nothing to reset`)
       const outcome = await reset(name)
       const fields = { event: 'counter_reset', actor, reason, policy: name.policy, rule: name.rule }
+      const shown = shownValues(
+        rule,
+        rule.limitKeys.map((key) => name.values[key]!),
+        callerDigest,
+      )
+      const noted = (detail?: string): Promise<void> => note({ actor, reason, policy: name.policy, rule: name.rule, values: shown, detail })
       if ('unknown' in outcome) {
+        await noted(outcome.unknown)
         logger.warn({ ...fields, detail: outcome.unknown }, 'an operator reset counters; it is not known whether it was done everywhere')
         throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. Reset again: that is safe.`)
       }
       const isDone = outcome.ok || outcome.error === 'store_unavailable'
       if (!isDone) return inspectionResponse(outcome, callerDigest)
       logger.info(fields, 'an operator reset counters')
+      await noted()
       if (!(await save()))
         throw new ApiError('store_unavailable', 'the counters are reset, but the state file could not be written: a crash could undo it')
       return inspectionResponse(outcome, callerDigest)

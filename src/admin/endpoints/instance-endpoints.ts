@@ -5,14 +5,14 @@ import type { ApiRoute } from '../api/api-route.ts'
 import type { Status } from '../api/instance-types.ts'
 
 /** The part of the status that the main thread knows about the whole instance. */
-export type InstanceStatus = Pick<Status, 'uptime_s' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
+export type InstanceStatus = Pick<Status, 'uptime_s' | 'memory_bytes' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
 
 export interface StatusParts {
   readonly version: string
   readonly mode: Status['mode']
   readonly storeStats: () => StoreStats
   /** Undefined if this process keeps its own counters. */
-  readonly redis: { readonly mode: NonNullable<Status['redis']>['mode']; readonly isConnected: () => boolean } | undefined
+  readonly redis: (Pick<NonNullable<Status['redis']>, 'mode' | 'address'> & { readonly isConnected: () => boolean }) | undefined
   readonly instance: () => Promise<InstanceStatus>
 }
 
@@ -23,16 +23,17 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
     path: 'status',
     handle: async ({ query }) => {
       readQuery(query, [])
-      const { uptime_s, workers, bundle, state_file, shadow_all, problems } = await instance()
+      const { uptime_s, memory_bytes, workers, bundle, state_file, shadow_all, problems } = await instance()
       const { slots, occupiedSlots } = storeStats()
       const json: Status = {
         version,
         uptime_s,
+        memory_bytes,
         mode,
         workers,
         bundle,
         store: { kind: redis === undefined ? 'embedded' : 'redis', slots, occupied: occupiedSlots },
-        redis: redis === undefined ? null : { mode: redis.mode, connected: redis.isConnected() },
+        redis: redis === undefined ? null : { mode: redis.mode, address: redis.address, connected: redis.isConnected() },
         state_file,
         shadow_all,
         problems,

@@ -24,14 +24,24 @@ export interface AdminResponse {
   readonly json: unknown
 }
 
-/** Asks the admin API of one instance. */
+/** An instance sends something every 15 seconds to those who follow events. */
+const SILENCE_MS = 40_000
+
+/** The path and the field by which the admin API is told from anything else, without the token. */
+const PROBE = 'status'
+const IDENTITY = 'x-edge-admin'
+
+/** Asks the admin API of one instance. The token is sent only to what has identified itself as such. */
 export class AdminClient {
   readonly #address: AdminAddress
   readonly #timeoutMs: number
+  readonly #silenceMs: number
+  #isIdentified = false
 
-  constructor(address: AdminAddress, timeoutMs = TIMEOUT_MS) {
+  constructor(address: AdminAddress, timeoutMs = TIMEOUT_MS, silenceMs = SILENCE_MS) {
     this.#address = address
     this.#timeoutMs = timeoutMs
+    this.#silenceMs = silenceMs
   }
 
   /** Returns the response if the instance did what was asked; throws an AdminProblem otherwise. */
@@ -40,12 +50,11 @@ export class AdminClient {
     let status: number
     let text: string
     try {
-      const res = await this.#send(request, signal === undefined ? timeout : AbortSignal.any([timeout, signal]))
+      const res = await this.#sendIdentified(request, signal === undefined ? timeout : AbortSignal.any([timeout, signal]))
       status = res.statusCode!
       text = await readText(res)
     } catch (error) {
-      if (timeout.aborted) throw new AdminProblem(`${this.#place} did not respond within ${this.#timeoutMs / 1000} s`)
-      throw error instanceof AdminProblem ? error : new AdminProblem(this.#unreachable(error as NodeJS.ErrnoException))
+      throw this.#problemOf(error, timeout)
     }
     const json = parse(text)
     if (status >= 300) throw new AdminProblem(this.#refusal(status, json))
@@ -53,9 +62,38 @@ export class AdminClient {
     return { text, json }
   }
 
-  #send({ method, path, query = {}, body }: AdminRequest, signal: AbortSignal): Promise<IncomingMessage> {
-    const { base, token, actor } = this.#address
-    const url = new URL(`admin/v1/${path}`, base)
+  /** Yields the data of server-sent events until the instance or `signal` ends the stream; throws an AdminProblem if it breaks off. */
+  async *follow(request: AdminRequest, signal: AbortSignal): AsyncGenerator<string> {
+    const timeout = new AbortController()
+    const timer = setTimeout(() => timeout.abort(), this.#timeoutMs)
+    try {
+      const res = await this.#sendIdentified(request, AbortSignal.any([timeout.signal, signal]))
+      if (res.statusCode !== 200) throw new AdminProblem(this.#refusal(res.statusCode!, parse(await readText(res))))
+      clearTimeout(timer)
+      const silence = `${this.#place} has sent nothing for ${this.#silenceMs / 1000} s, so the connection is lost`
+      res.setTimeout(this.#silenceMs, () => res.destroy(new AdminProblem(silence)))
+      yield* eventData(res)
+    } catch (error) {
+      if (!signal.aborted) throw this.#problemOf(error, timeout.signal)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** The token must not reach a backend or a stranger because EDGE_ADMIN_URL names another port. */
+  async #sendIdentified(request: AdminRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    if (!this.#isIdentified) {
+      const res = await this.#send({ method: 'GET', path: PROBE }, signal, {})
+      res.destroy()
+      if (res.headers[IDENTITY] === undefined) throw new AdminProblem(this.#notIdentified(res.statusCode!))
+      this.#isIdentified = true
+    }
+    const { token, actor } = this.#address
+    return this.#send(request, signal, { Authorization: `Bearer ${token}`, ...(actor !== undefined && { 'X-Edge-Actor': actor }) })
+  }
+
+  #send({ method, path, query = {}, body }: AdminRequest, signal: AbortSignal, sender: Sender): Promise<IncomingMessage> {
+    const url = new URL(`admin/v1/${path}`, this.#address.base)
     for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
     const content = body === undefined ? undefined : Buffer.from(JSON.stringify(body))
     return new Promise((resolve, reject) => {
@@ -65,9 +103,8 @@ export class AdminClient {
         agent: false,
         signal,
         headers: {
-          Authorization: `Bearer ${token}`,
+          ...sender,
           Accept: 'application/json',
-          ...(actor !== undefined && { 'X-Edge-Actor': actor }),
           ...(content !== undefined && { 'Content-Type': 'application/json', 'Content-Length': content.length }),
         },
       })
@@ -81,6 +118,11 @@ export class AdminClient {
     return this.#address.base.href
   }
 
+  #problemOf(error: unknown, timeout: AbortSignal): AdminProblem {
+    if (timeout.aborted) return new AdminProblem(`${this.#place} did not respond within ${this.#timeoutMs / 1000} s`)
+    return error instanceof AdminProblem ? error : new AdminProblem(this.#unreachable(error as NodeJS.ErrnoException))
+  }
+
   #unreachable({ code, message }: NodeJS.ErrnoException): string {
     return `${this.#place} is unreachable: ${printableText(REASONS[code ?? ''] ?? message)}`
   }
@@ -89,11 +131,17 @@ export class AdminClient {
     const { code, message } = errorOf(json)
     if (status === 401 || code === 'too_many_attempts') return 'EDGE_ADMIN_TOKEN: this is not the token that edge serve was started with'
     if (message !== undefined) return printableText(`${message}${code === undefined ? '' : ` (${code})`}`)
-    if (status === 404)
-      return `${this.#place} has no admin API: it is served on EDGE_ADMIN_PORT, and only where edge serve has EDGE_ADMIN_TOKEN`
     return `${this.#place} does not respond as the admin API of edge does: status ${status}`
   }
+
+  #notIdentified(status: number): string {
+    const expected = 'expected EDGE_ADMIN_URL to name the port of EDGE_ADMIN_PORT, of an edge serve that has EDGE_ADMIN_TOKEN'
+    return `${this.#place} has no admin API (it responded with status ${status}), so the token was not sent: ${expected}`
+  }
 }
+
+/** Header fields that say who asks; empty for a request that anybody may see. */
+type Sender = Readonly<Partial<Record<'Authorization' | 'X-Edge-Actor', string>>>
 
 const UNTRUSTED = 'its certificate is not trusted; for a private authority set NODE_EXTRA_CA_CERTS to its file'
 
@@ -121,6 +169,26 @@ async function readText(res: IncomingMessage): Promise<string> {
     chunks.push(chunk as Buffer)
   }
   return Buffer.concat(chunks).toString()
+}
+
+/** An event has one line, of at most 16 KiB. */
+const MAX_UNREAD_CHARACTERS = 1024 * 1024
+
+/** Looks at every character once, however small the chunks are. */
+async function* eventData(res: IncomingMessage): AsyncGenerator<string> {
+  let unread: string[] = []
+  let characters = 0
+  for await (const text of res.setEncoding('utf8') as AsyncIterable<string>) {
+    const [first, ...others] = text.split('\n') as [string, ...string[]]
+    unread.push(first)
+    characters += first.length
+    if (characters > MAX_UNREAD_CHARACTERS) throw new AdminProblem('the stream has an event without an end')
+    if (others.length === 0) continue
+    const rest = others.pop()!
+    for (const line of [unread.join(''), ...others]) if (line.startsWith('data: ')) yield line.slice('data: '.length)
+    unread = [rest]
+    characters = rest.length
+  }
 }
 
 function parse(text: string): unknown {

@@ -1,11 +1,12 @@
 import { type AdminCommand, runAdminCommand } from './admin-command.ts'
 import { counters, reset } from './counters.ts'
+import { changes, events } from './events.ts'
 import { explain } from './explain.ts'
 import { override } from './override.ts'
 import { status } from './status.ts'
 import { top } from './top.ts'
 
-const COMMANDS: readonly AdminCommand[] = [status, top, explain, counters, reset, override]
+const COMMANDS: readonly AdminCommand[] = [status, top, explain, counters, reset, override, events, changes]
 
 /** Runs the command of this name and returns its exit status. */
 export function runAdmin(name: string, args: string[]): Promise<number> {

@@ -80,3 +80,30 @@ CHANGE is one of
   --json              print the response of the API as it is
 
 ${SERVER}`
+
+export const EVENTS_HELP = `Usage: edge events [--since TIME] [--type NAME]... [--limit N] [--json]
+       edge events --follow [--since TIME] [--type NAME]... [--json]
+
+Shows what the instance has logged as events in the last hour, the oldest first: rejects, changes, problems and their ends. The
+hour is kept in bounded memory, and each name has its share: many rejects do not push out a bundle that was refused. Events
+never name callers; edge top and edge changes do.
+
+  --since TIME        since when: a time ago (90s, 30m, 1h) or a date (2026-01-31T12:00:00Z) [1h]
+  --type NAME         only this event (reject), or all whose names begin so (bundle, override); may be repeated
+  --limit N           at most so many, the newest [500]
+  -f, --follow        go on with what happens from now on, until Ctrl-C
+  --json              print the response of the API as it is; with --follow a line for each event
+
+${SERVER}`
+
+export const CHANGES_HELP = `Usage: edge changes [--since TIME] [--limit N] [--json]
+
+Shows who changed what, and why, the newest first: bundles that were applied or refused, overrides that were set, replaced or
+ended, and resets. In a fleet, overrides of all instances are listed, and bundles and resets of the instance that is asked. The
+list is kept in memory since the process started.
+
+  --since TIME        since when: a time ago (30m, 2h, 7d) or a date (2026-01-31T12:00:00Z)
+  --limit N           at most so many, the newest [100]
+  ${JSON_LINE}
+
+${SERVER}`

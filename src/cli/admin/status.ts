@@ -13,16 +13,19 @@ export const status: AdminCommand = {
   },
 }
 
+const MIB = 1024 * 1024
+
 /** Describes the state of an instance. */
 function statusText(status: Status): string {
   const { version, mode, uptime_s: uptimeS, workers, store } = status
   const rows: [string, string][] = [
     ['workers', `${workers.alive} of ${workers.configured} alive`],
+    ['memory', `${numberText(Math.round(status.memory_bytes / MIB))} MiB`],
     ['bundle', bundleText(status)],
     ['counters', `${numberText(store.occupied)} of ${numberText(store.slots)} slots in use`],
   ]
   const { redis, state_file: file, shadow_all: shadowAll } = status
-  if (redis) rows.push(['redis', `${redis.mode}, ${redis.connected ? 'connected' : 'unreachable'}`])
+  if (redis) rows.push(['redis', `${redis.mode}, ${redis.address}, ${redis.connected ? 'connected' : 'unreachable'}`])
   if (file) rows.push(['state file', `${file.path}, ${file.saved_at ? `saved ${file.saved_at}` : 'not saved yet'}`])
   if (shadowAll) rows.push(['SHADOW', `nothing is enforced until ${shadowAll.until}: ${shadowAll.reason} (${shadowAll.actor})`])
   return `edge ${version}, ${mode}, up ${durationText(uptimeS)}\n${listText(rows)}\n${problemsText(status)}`

@@ -9,8 +9,11 @@ import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { Clock } from '../../time/clock.ts'
+import type { ControlHandlers } from '../control-calls.ts'
 import { type LogEvent, PROBLEM_EVENTS, type Problems } from '../problems.ts'
 import type { ToWorker } from '../thread-messages.ts'
+import { BUNDLE_CHANGES, ChangeLog } from './change-log.ts'
+import { RecentEvents } from './recent-events.ts'
 import type { Webhook } from './webhook.ts'
 
 export interface EventHubParts {
@@ -24,6 +27,14 @@ export interface EventHubParts {
   readonly send: (worker: number, message: ToWorker) => void
   /** Undefined if EDGE_EVENTS_URL is not set. */
   readonly webhook: Webhook | undefined
+  /** Undefined without an admin token: then nobody can ask for it. */
+  readonly history: EventHistory | undefined
+}
+
+/** What operators can see later of what has happened. */
+export interface EventHistory {
+  readonly recent: RecentEvents
+  readonly changes: ChangeLog
 }
 
 /** Time at shutdown for posting the remaining events. */
@@ -50,9 +61,16 @@ export class EventHub {
     this.#noteWatchers()
   }
 
-  publish(event: PublishedEvent): void {
-    const { problems, wallMs, webhook } = this.#parts
-    if (PROBLEM_EVENTS.has(event.name)) problems.note(JSON.parse(event.line) as LogEvent, wallMs())
+  get history(): EventHistory | undefined {
+    return this.#parts.history
+  }
+
+  publish(published: PublishedEvent): void {
+    const { problems, wallMs, webhook, history } = this.#parts
+    const { name, line } = published
+    if (PROBLEM_EVENTS.has(name)) problems.note(JSON.parse(line) as LogEvent, wallMs())
+    if (BUNDLE_CHANGES.has(name)) history?.changes.noteBundle(JSON.parse(line) as LogEvent, wallMs())
+    const event = history === undefined ? published : history.recent.add(published, wallMs())
     webhook?.offer(event)
     for (const { outbox } of this.#reading.values()) outbox.add(event)
   }
@@ -121,7 +139,7 @@ export class EventHub {
   }
 }
 
-/** Whether anybody watches events, in memory that all threads share. If nobody does, no events are sent between threads. */
+/** Whether anybody watches events, in memory that all threads share. If nobody does, workers send only as many as are worth keeping. */
 export class EventWatch {
   readonly #word: Int32Array
 
@@ -154,7 +172,9 @@ const MAX_READERS = 128
 export async function openEventHub(config: ServerConfig, parts: OpenParts): Promise<EventHub | undefined> {
   if (!hasEvents(config)) return undefined
   const webhook = await openWebhook(config, parts)
-  return new EventHub({ ...parts, wallMs: () => parts.clock.wallMs(), maxReaders: maxReaders(config), webhook })
+  const wallMs = (): number => parts.clock.wallMs()
+  const history = config.adminToken && { recent: new RecentEvents(wallMs()), changes: new ChangeLog(wallMs()) }
+  return new EventHub({ ...parts, wallMs, maxReaders: maxReaders(config), webhook, history: history || undefined })
 }
 
 async function openWebhook(config: ServerConfig, { metrics, logger, clock }: OpenParts): Promise<Webhook | undefined> {
@@ -163,6 +183,30 @@ async function openWebhook(config: ServerConfig, { metrics, logger, clock }: Ope
   const { Webhook } = await import('./webhook.ts')
   const dropped = new CounterFamily(metrics, 'edge_events_dropped_total').series('webhook')
   return new Webhook({ url, key: eventsSecret!, logger, dropped, wallMs: () => clock.wallMs(), userAgent: `edge/${VERSION}` })
+}
+
+type EventCalls = 'open_events' | 'close_events' | 'events_page' | 'recent_events' | 'changes' | 'note_reset'
+
+/** Answers what workers ask the main thread about events and changes. `flushWorkers` resolves when they have sent what they had not sent yet. */
+export function eventCalls(
+  hub: EventHub | undefined,
+  clock: Clock,
+  flushWorkers: () => Promise<unknown>,
+): Pick<ControlHandlers, EventCalls> {
+  return {
+    open_events: ({ worker }) => hub!.openStream(worker),
+    close_events: ({ worker }) => hub!.closeStream(worker),
+    events_page: async (ask) => {
+      if (ask.after === undefined) await flushWorkers()
+      return hub!.history!.recent.page(ask, clock.wallMs())
+    },
+    recent_events: async ({ limit, ...ask }) => {
+      await flushWorkers()
+      return hub!.history!.recent.list(ask, limit, clock.wallMs())
+    },
+    changes: ({ sinceMs, limit }) => hub!.history!.changes.list(sinceMs, limit),
+    note_reset: (reset) => void hub!.history!.changes.noteReset(reset, clock.wallMs()),
+  }
 }
 
 /** Each reader occupies a connection, so half of the admin connections are left for other uses. */

@@ -50,7 +50,15 @@ export interface OverrideControlParts {
   readonly announce: (change: OverridesChange) => void
   /** Resolves when the workers know everything that was announced. */
   readonly known: () => Promise<unknown>
+  /** For the list of changes. It is told of overrides from before the start, too. */
+  readonly note?: (note: OverrideNote) => void
 }
+
+/** What became of an override: it was set, perhaps in place of another one, an operator ended it, or it has expired. */
+export type OverrideNote =
+  | { readonly kind: 'set'; readonly override: Override; readonly replaced: Override | undefined }
+  | { readonly kind: 'ended'; readonly override: Override; readonly end: EndedEntry }
+  | { readonly kind: 'expired'; readonly override: Override }
 
 /** The one owner of an instance's overrides: those that operators set and end here, those changed elsewhere in the fleet, and those that expire. */
 export class OverrideControl {
@@ -182,6 +190,7 @@ export class OverrideControl {
   }
 
   #noteSet(was: Override | undefined, override: Override): void {
+    this.#parts.note?.({ kind: 'set', override, replaced: was })
     const { logger } = this.#parts
     this.#open.set(override.id, override)
     if (was !== undefined) {
@@ -193,6 +202,7 @@ export class OverrideControl {
   }
 
   #noteEnd(was: Override | undefined, end: EndedEntry): void {
+    if (was !== undefined) this.#parts.note?.({ kind: 'ended', override: was, end })
     this.#replaced.delete(subjectKey(end.subject))
     if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
   }
@@ -251,6 +261,7 @@ export class OverrideControl {
     const wallMs = this.#storage!.wallMs()
     const over = [...this.#open.values()].filter(({ untilMs }) => untilMs <= wallMs)
     for (const override of over) {
+      this.#parts.note?.({ kind: 'expired', override })
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
     }
@@ -329,7 +340,7 @@ function subjectFields(subject: OverrideSubject): { policy?: string; rule?: stri
   return { policy, rule, for: values === undefined ? 'all_callers' : 'one_caller' }
 }
 
-function changeText(change: OverrideChange): string {
+export function changeText(change: OverrideChange): string {
   switch (change.kind) {
     case 'multiply':
       return `multiply ${change.factor}`

@@ -71,7 +71,7 @@ export class ControlScript {
     this.#script = { text, sha: createHash('sha1').update(text).digest('hex') }
     // In a cluster, the hash tag in braces puts all keys into one slot.
     const mapKeys = (map: ControlMap): string[] => [map, `${map}:order`, `${map}:ends`]
-    this.#keys = ['facts', ...mapKeys('overrides'), ...mapKeys('resets')].map((name) => `${prefix}{desk}:${name}`)
+    this.#keys = ['facts', ...mapKeys('overrides'), ...mapKeys('resets')].map((name) => `${prefix}{control}:${name}`)
   }
 
   async poll({ epoch, latestMs, digestKey, changes }: ControlQuestion): Promise<ControlNews> {

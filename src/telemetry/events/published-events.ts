@@ -4,6 +4,10 @@ import { type DestinationStream, pino } from 'pino'
 export interface PublishedEvent {
   readonly name: string
   readonly line: string
+  /** Position among all events of the instance. The main thread assigns it, except to events that say that others were dropped. */
+  readonly number?: number
+  /** True if its thread sends no more events of this name for a moment, because nobody watches and there are many. */
+  readonly isLastForNow?: boolean
 }
 
 /** Log events that operators can watch, as listed in `docs/operations/events.md`. None contains a caller's values. */
@@ -31,8 +35,8 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'ip_file_refused',
   'redis_unavailable',
   'redis_available',
-  'desk_not_shared',
-  'desk_shared',
+  'control_not_shared',
+  'control_shared',
   'logouts_not_shared',
   'logouts_shared',
   'backend_failed',

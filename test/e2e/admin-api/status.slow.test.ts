@@ -46,6 +46,7 @@ describe('GET status', () => {
     expect(json).toEqual({
       version: JSON.parse(readFileSync('package.json', 'utf8')).version,
       uptime_s: expect.any(Number),
+      memory_bytes: expect.any(Number) as number,
       mode: 'decision_service',
       workers: { configured: 2, alive: 2 },
       bundle: { version: '7', hash: expect.stringMatching(/^[0-9a-f]{64}$/), applied_at: expect.stringMatching(TIME), policies: 2 },

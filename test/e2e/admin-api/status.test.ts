@@ -62,6 +62,16 @@ describe('GET status', () => {
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ bundle: { version: '8', policies: 1 } })
   })
 
+  test('has the memory of the process, and where Redis is without its password', async () => {
+    const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_REDIS_URL: 'redis://:hunter2@127.0.0.1:1' } })
+    const { json } = await askAdmin(edge.adminPort, 'GET', 'status')
+    expect(json.redis).toMatchObject({ mode: 'exact', address: '127.0.0.1:1' })
+    expect(JSON.stringify(json)).not.toContain('hunter2')
+    // It is this process, which has grown since it started, but not to a gigabyte in between.
+    expect(Math.abs(json.memory_bytes - process.memoryUsage.rss())).toBeLessThan(2 ** 30)
+    expect(json.memory_bytes).toBeGreaterThan(2 ** 24)
+  })
+
   test('has the override that stops all enforcement, if there is one', async () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const body = { shadow_all: true, until: '1h', reason: 'a test' }
@@ -91,7 +101,10 @@ describeWithRedis('GET status of an instance on Redis', () => {
     const redis = await runningRedis()
     const edge = await sharing(redis.url, { bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_REDIS_MODE: 'leased' } })
     const status = async () => (await askAdmin(edge.adminPort, 'GET', 'status')).json
-    expect(await status()).toMatchObject({ store: { kind: 'redis' }, redis: { mode: 'leased', connected: true } })
+    expect(await status()).toMatchObject({
+      store: { kind: 'redis' },
+      redis: { mode: 'leased', address: new URL(redis.url).host, connected: true },
+    })
     await redis.close()
     await until(async () => {
       await edge.decide({ fields: [['X-K', 'alice']] })

@@ -60,7 +60,7 @@ describe('what goes wrong: 1, and a sentence', () => {
     [401, { error: { message: 'send the token', code: 'unauthorized' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
     [429, { error: { message: 'wrong', code: 'too_many_attempts' } }, 'EDGE_ADMIN_TOKEN: this is not the token'],
     [404, { error: { message: 'there is no policy "x"', code: 'unknown_policy' } }, 'there is no policy "x" (unknown_policy)'],
-    [404, {}, 'has no admin API: it is served on EDGE_ADMIN_PORT'],
+    [404, {}, 'does not respond as the admin API of edge does: status 404'],
     [409, { error: { message: 'abc is there', code: 'override_exists' } }, 'abc is there (override_exists)'],
     [302, {}, 'does not respond as the admin API of edge does: status 302'],
     [500, { error: 'x' }, 'does not respond as the admin API of edge does: status 500'],
@@ -72,6 +72,19 @@ describe('what goes wrong: 1, and a sentence', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toContain(part)
     expect(stderr).not.toContain(ADMIN_TOKEN)
+  })
+
+  test.each([200, 204, 302, 401, 404, 500])('what is no admin port and responds %d never sees the token', async (code) => {
+    api().isIdentified = false
+    api().says({ error: { message: 'not the admin API', code: 'not_found' } }, code)
+    const { status, stdout, stderr } = await command('override', '--list')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toBe(
+      `edge override: ${api().url}/ has no admin API (it responded with status ${code}), so the token was not sent: ` +
+        'expected EDGE_ADMIN_URL to name the port of EDGE_ADMIN_PORT, of an edge serve that has EDGE_ADMIN_TOKEN\n',
+    )
+    expect(api().requests).toMatchObject([{ method: 'GET', url: '/admin/v1/status', body: undefined }])
+    expect(JSON.stringify(api().requests)).not.toMatch(new RegExp(`${ADMIN_TOKEN}|ada`))
   })
 
   test.each<[string, (res: ServerResponse) => void, string]>([
@@ -107,5 +120,14 @@ describe('what goes wrong: 1, and a sentence', () => {
     api().respond = respond
     const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 50)
     await expect(client.ask({ method: 'GET', path: 'status' })).rejects.toThrow(`${api().url}/ did not respond within 0.05 s`)
+  })
+
+  test('a stream that falls silent', async () => {
+    api().respond = (res) => res.write('data: {}\n')
+    const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined }, 60_000, 50)
+    const following = async (): Promise<void> => {
+      for await (const data of client.follow({ method: 'GET', path: 'events' }, new AbortController().signal)) expect(data).toBe('{}')
+    }
+    await expect(following()).rejects.toThrow(`${api().url}/ has sent nothing for 0.05 s, so the connection is lost`)
   })
 })

@@ -133,6 +133,7 @@ Nearest to their limit now
     const good = {
       version: '1.0.0',
       uptime_s: 7500,
+      memory_bytes: 85.4 * 1024 * 1024,
       mode: 'decision_service',
       workers: { configured: 2, alive: 2 },
       bundle: { version: '7', hash: '0123456789abcdef', applied_at: '2026-11-16T10:00:00Z', policies: 1 },
@@ -145,6 +146,7 @@ Nearest to their limit now
     api().says(good)
     expect((await command('status')).stdout).toBe(`edge 1.0.0, decision_service, up 2 h 5 min
   workers   2 of 2 alive
+  memory    85 MiB
   bundle    version 7, 1 policy, since 2026-11-16T10:00:00Z, sha256 0123456789ab
   counters  312 of 1,048,576 slots in use
 
@@ -153,14 +155,14 @@ No problems.
     api().says({
       ...good,
       bundle: null,
-      redis: { mode: 'exact', connected: false },
+      redis: { mode: 'exact', address: '10.0.0.5:6379', connected: false },
       state_file: { path: '/s', saved_at: null },
       shadow_all: { ...OVERRIDE, shadow_all: true },
       problems: [{ code: 'redis_unavailable', message: 'Redis is away', since: '2026-11-16T10:00:00Z' }],
     })
     const { stdout } = await command('status')
     expect(stdout).toContain('  bundle      none: every request gets 503\n')
-    expect(stdout).toContain('  redis       exact, unreachable\n')
+    expect(stdout).toContain('  redis       exact, 10.0.0.5:6379, unreachable\n')
     expect(stdout).toContain('  state file  /s, not saved yet\n')
     expect(stdout).toContain('  SHADOW      nothing is enforced until 2026-11-16T12:00:00Z: ticket 4711 (ada)\n')
     expect(stdout).toContain('1 problem:\n  redis_unavailable since 2026-11-16T10:00:00Z\n    Redis is away\n')

@@ -47,6 +47,8 @@ const COMMANDS = [
   'edge top [POLICY [RULE]]',
   'edge override POLICY RULE [KEY=VALUE...]',
   'edge reset POLICY RULE KEY=VALUE...',
+  'edge events [--follow]',
+  'edge changes',
   'edge --version',
   'edge --help',
 ]

@@ -74,7 +74,7 @@ describeWithRedis('a reset on one instance of a fleet', () => {
     await first.stop()
     await reset(operated)
     for (const key of (await redis.command('KEYS', `${prefix}*`)) as string[]) await redis.command('DEL', key)
-    await until(async () => ((await redis.command('HLEN', `${prefix}{desk}:resets`)) as number) > 0)
+    await until(async () => ((await redis.command('HLEN', `${prefix}{control}:resets`)) as number) > 0)
     const again = await instance(state)
     expect(admitted(await decide(again, BURST + 5))).toBe(BURST)
   })
@@ -82,7 +82,7 @@ describeWithRedis('a reset on one instance of a fleet', () => {
   test.concurrent('is written back where another instance has written back an earlier one', async (owner) => {
     const { prefix, instance } = fleet(owner)
     const operated = await instance()
-    const [entries, order, facts] = [`${prefix}{desk}:resets`, `${prefix}{desk}:resets:order`, `${prefix}{desk}:facts`]
+    const [entries, order, facts] = [`${prefix}{control}:resets`, `${prefix}{control}:resets:order`, `${prefix}{control}:facts`]
     const entry = async (): Promise<readonly string[]> => (await redis.command('HGETALL', entries)) as string[]
     await reset(operated)
     const [key, earlier] = await entry()

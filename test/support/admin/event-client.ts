@@ -7,6 +7,8 @@ export interface SeenEvent {
   /** Of the line `event:`. */
   readonly name: string
   readonly data: Readonly<Record<string, unknown>>
+  /** Of the line `id:`. */
+  readonly id: string | undefined
 }
 
 /** One who reads GET events, for as long as the test runs. */
@@ -31,9 +33,9 @@ export class EventClient {
   }
 
   /** Done when the head of the response is here. */
-  static open(port: number, query = '', owner: Owner = thisTest): Promise<EventClient> {
+  static open(port: number, query = '', owner: Owner = thisTest, fields: Readonly<Record<string, string>> = {}): Promise<EventClient> {
     return new Promise((resolve, reject) => {
-      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}` }
+      const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, ...fields }
       const req = request({ port, host: '127.0.0.1', path: `/admin/v1/events${query}`, agent: false, headers })
       req.on('error', reject)
       req.on('response', (res) => {
@@ -62,9 +64,9 @@ export class EventClient {
     const blocks = `${this.#rest}${text}`.split('\n\n')
     this.#rest = blocks.pop()!
     for (const block of blocks) {
-      const match = /^event: (\w+)\ndata: (.*)$/.exec(block)
+      const match = /^event: (\w+)\ndata: (.*)(?:\nid: (\d+))?$/.exec(block)
       if (match === null) this.others.push(block)
-      else this.events.push({ name: match[1]!, data: JSON.parse(match[2]!) as Record<string, unknown> })
+      else this.events.push({ name: match[1]!, data: JSON.parse(match[2]!) as Record<string, unknown>, id: match[3] })
     }
   }
 }

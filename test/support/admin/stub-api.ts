@@ -32,6 +32,8 @@ export function useStubApi(): { api: () => StubApi; environment: (env: Environme
 /** Responds as it is told, in place of an admin API, and keeps what it was asked. */
 export class StubApi {
   readonly requests: StubRequest[] = []
+  /** Whether it identifies itself as an admin API to those who ask without a token. */
+  isIdentified = true
   /** What is responded next. */
   respond: (res: ServerResponse) => void = (res) => res.end('{}')
   readonly #server: Server
@@ -44,6 +46,11 @@ export class StubApi {
     const server = createServer()
     const stub = new StubApi(server)
     server.on('request', async (req: IncomingMessage, res: ServerResponse) => {
+      // Commands ask without the token first.
+      if (stub.isIdentified && req.headers.authorization === undefined) {
+        res.writeHead(401, { 'X-Edge-Admin': 'v1' }).end()
+        return
+      }
       const chunks: Buffer[] = []
       for await (const chunk of req) chunks.push(chunk as Buffer)
       const text = Buffer.concat(chunks).toString()

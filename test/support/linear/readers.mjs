@@ -1,6 +1,7 @@
 // What reads bytes of clients, backends and bundles, on texts that are as bad for it as we could think of.
 
 import { askedByQuery, counterName } from '../../../dist/admin/api/counter-name.js'
+import { readNames, readSince } from '../../../dist/admin/endpoints/events-endpoints.js'
 import { readAskedRequest } from '../../../dist/admin/endpoints/explain-endpoint.js'
 import { encodedStatusMessage } from '../../../dist/doors/grpc/call-head.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
@@ -323,6 +324,10 @@ export const readers = {
   'explained hosts': explained((length) => ({ headers: { host: list(length / 4, () => 'a') } })),
   'counters of other keys': counted((length) => list(length / 10, (i) => `header:y-${i}=a`).join('&')),
   'counters of one key': counted((length) => fill('header:x=a&', length)),
+  'events that there are': asked((length) => readNames(fill('reject,bundle,', length))),
+  'events that there are not': asked((length) => readNames(list(length / 10, (i) => `event_${i}`).join(','))),
+  'a number of days': asked((length) => readSince(`${fill('9', length)}d`, 0)),
+  'a time of digits': asked((length) => readSince(`${fill('2026-01-01T', length)}Z`, 0)),
   'a settlement of names': (length) => () => readSettlement(`{${list(length / 10, (i) => `"a${i}":1`).join()}}`),
   'a settlement of lists': (length) => () => readSettlement(`${fill('[', length)}${fill(']', length)}`),
   'a settlement of one text': (length) => () => readSettlement(`{"reservation":"${fill('\\u0061', length)}"}`),

@@ -3,7 +3,7 @@ import type { RedisServer } from './redis-server.ts'
 /** The counters that are there, without what probes leave for a millisecond, and what operators share. */
 export async function countersIn(redis: RedisServer): Promise<string[]> {
   const keys = (await redis.command('KEYS', '*')) as readonly string[]
-  return keys.filter((key) => !key.includes('probe:') && !key.includes('{desk}')).sort()
+  return keys.filter((key) => !key.includes('probe:') && !key.includes('{control}')).sort()
 }
 
 /** What a bucket holds, as Redis has it. */

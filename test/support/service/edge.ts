@@ -75,7 +75,7 @@ export class Edge {
     const { logLevel: level } = config.config
     const stream = { write: (line: string) => void log.push(JSON.parse(line)) }
     const tap = hasEvents(config.config) ? new EventTap(stream, level) : undefined
-    const logger = pino({ level: tap?.level ?? level }, tap ?? stream)
+    const logger = pino({ level: tap?.level ?? level, timestamp: pino.stdTimeFunctions.isoTime }, tap ?? stream)
     const { clock = systemClock, pause, interrupt, redisDeadlines } = options
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock, redisDeadlines)
     try {

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
 import type { PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { Series } from '../../telemetry/metrics/metric-families.ts'
-import { EventStreams } from './events-endpoint.ts'
+import { EventStreams, type EventsAsk, type EventsPage, type StreamWish } from './event-streams.ts'
 
 const LINE = JSON.stringify({ event: 'reject', filler: 'x'.repeat(1000) })
 const BATCH: readonly PublishedEvent[] = Array.from({ length: 100 }, () => ({ name: 'reject', line: LINE }))
@@ -15,6 +15,8 @@ class Serving {
   readonly streams: EventStreams
   places = 0
   isAllowed = true
+  wish: StreamWish = {}
+  page: (ask: EventsAsk) => EventsPage | Promise<EventsPage> = () => ({ events: [], last: 0, isEnd: true })
   /** The largest amount that ever waited for one reader. */
   mostUnsent = 0
   readonly #responses: ServerResponse[] = []
@@ -28,6 +30,7 @@ class Serving {
       giveBack: () => {
         this.places--
       },
+      page: async (ask) => this.page(ask),
       dropped: this.dropped,
       onError: (error) => {
         throw error
@@ -41,7 +44,7 @@ class Serving {
     const serving = new Serving(beatMs)
     const server = createServer((_req, res) => {
       serving.#responses.push(res)
-      void serving.streams.claim().then(() => serving.streams.add(res, undefined, () => serving.isAllowed))
+      void serving.streams.claim().then(() => serving.streams.add(res, serving.wish, () => serving.isAllowed))
     })
     // As the admin listener is set up
     ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
@@ -169,4 +172,84 @@ test('a reader whose session has ended is cut off, and gives its place back', as
   await until(() => serving.places === 1)
   serving.isAllowed = false
   await until(() => reading.closed && serving.places === 0)
+})
+
+function numbered(from: number, count: number, name = 'reject', filler = ''): PublishedEvent[] {
+  return Array.from({ length: count }, (_, i) => ({ name, line: JSON.stringify({ i: from + i, filler }), number: from + i }))
+}
+
+function numbersIn(text: string): number[] {
+  return [...text.matchAll(/"i":(\d+)/g)].map(([, i]) => Number(i))
+}
+
+test('kept events come first, then what happens, with neither a gap nor a repetition', async () => {
+  const serving = await Serving.start()
+  const asked: EventsAsk[] = []
+  let answer: (page: EventsPage) => void = () => {}
+  serving.wish = { kept: { sinceMs: 5 } }
+  serving.page = (ask) => {
+    asked.push(ask)
+    return new Promise((resolve) => {
+      answer = resolve
+    })
+  }
+  const read = textOf(await serving.read())
+  await until(() => asked.length === 1)
+  // They are kept, too, and come with a page.
+  serving.streams.deliver(numbered(1, 6), () => {})
+  answer({ events: numbered(1, 4), last: 4, isEnd: false })
+  await until(() => asked.length === 2)
+  // These were on their way when the last page was made, and one happened after it.
+  serving.streams.deliver(numbered(5, 4), () => {})
+  answer({ events: numbered(5, 3), last: 7, isEnd: true })
+  serving.streams.deliver(numbered(9, 2), () => {})
+  await until(() => numbersIn(read.text).includes(10))
+  expect(numbersIn(read.text)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+  expect(asked).toEqual([{ sinceMs: 5 }, { sinceMs: 5, after: 4 }])
+  expect(read.text).toContain('\nid: 10\n\n')
+})
+
+test('a reader that stalls gets no further page of kept events, and is cut off', async () => {
+  const serving = await Serving.start(20)
+  let pages = 0
+  serving.wish = { kept: {} }
+  serving.page = () => ({ events: numbered(1000 * ++pages, 100, 'reject', 'x'.repeat(1000)), last: 1000 * pages + 99, isEnd: false })
+  const res = await serving.read()
+  res.on('error', () => {})
+  await until(() => serving.places === 0)
+  const atEnd = pages
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(pages).toBe(atEnd)
+})
+
+test('readers that leave, or whose stream ends, while kept events are fetched for them get nothing more', async () => {
+  const serving = await Serving.start()
+  const answers: ((page: EventsPage) => void)[] = []
+  serving.wish = { kept: {} }
+  serving.page = () => new Promise((resolve) => void answers.push(resolve))
+  const [gone, ended] = [await serving.read(), await serving.read()]
+  await until(() => answers.length === 2)
+  gone.on('error', () => {}).destroy()
+  await until(() => serving.places === 1)
+  const read = textOf(ended)
+  serving.streams.end()
+  for (const answer of answers) answer({ events: numbered(1, 3), last: 3, isEnd: false })
+  await until(() => ended.complete)
+  expect(numbersIn(read.text)).toEqual([])
+  expect(answers).toHaveLength(2)
+})
+
+test('a reader whose kept events cannot be fetched is cut off', async () => {
+  const serving = await Serving.start()
+  serving.wish = { kept: {} }
+  serving.page = () => Promise.reject(new Error('the main thread is slow'))
+  const socket = serving.connect()
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await new Promise((resolve) =>
+    socket
+      .resume()
+      .once('close', resolve)
+      .once('end', () => socket.end()),
+  )
+  await until(() => serving.places === 0)
 })

@@ -1,31 +1,32 @@
 import type { ServerResponse } from 'node:http'
-import { droppedEvent, EVENTS_DROPPED, PUBLISHED_EVENTS, type PublishedEvent } from '../../telemetry/events/published-events.ts'
+import { droppedEvent, EVENTS_DROPPED, type PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { Series } from '../../telemetry/metrics/metric-families.ts'
-import { show } from '../../text/problem.ts'
 import { runInSlices, TimeShare } from '../../time/slices.ts'
-import type { Access } from '../api/access.ts'
-import { ApiError } from '../api/api-error.ts'
-import { readQuery } from '../api/api-request.ts'
-import type { ApiRoute } from '../api/api-route.ts'
 
-/** GET events: events as they happen (server-sent events). `?event=reject,bundle_applied` selects some of them. */
-export function eventsEndpoint(streams: EventStreams, access: Access): ApiRoute {
-  return {
-    method: 'GET',
-    path: 'events',
-    handle: async ({ query, http }) => {
-      const names = namesIn(query)
-      await streams.claim()
-      return { stream: (res) => streams.add(res, names, () => access.isLasting(http)) }
-    },
-  }
+/** Which of the kept events somebody wants. */
+export interface EventsAsk {
+  /** Only events after the one with this number. A number that the instance has not assigned yet is from before a restart, and counts for nothing. */
+  readonly after?: number | undefined
+  /** Only events since this time; undefined means all that are kept. */
+  readonly sinceMs?: number | undefined
+  /** Only events with these names; undefined means all. */
+  readonly names?: readonly string[] | undefined
 }
 
-function namesIn(query: URLSearchParams): readonly string[] | undefined {
-  const names = readQuery(query, ['event']).event?.split(',')
-  const unknown = names?.find((name) => !PUBLISHED_EVENTS.has(name))
-  if (unknown !== undefined) throw new ApiError('bad_request', `event: there is no event ${show(unknown)}`)
-  return names
+/** The oldest of the wanted events, for a reader who gets all of them page by page. */
+export interface EventsPage {
+  readonly events: readonly PublishedEvent[]
+  /** Number after which the next page or, if this is the last one, events that happen from now on continue. */
+  readonly last: number
+  readonly isEnd: boolean
+}
+
+/** What a reader of the stream wants. */
+export interface StreamWish {
+  /** Names of the wanted events; undefined means all. */
+  readonly names?: readonly string[] | undefined
+  /** Which of the kept events the stream begins with; undefined means none. */
+  readonly kept?: EventsAsk | undefined
 }
 
 /** Share of a worker's time that sending events may take. */
@@ -37,6 +38,8 @@ export interface EventStreamsParts {
   /** Claims a slot for one more reader, and rejects if there is none. After that, events are delivered. */
   readonly claim: () => Promise<void>
   readonly giveBack: () => void
+  /** Fetches kept events. What happens after the last page was made is delivered after it. */
+  readonly page: (ask: EventsAsk) => Promise<EventsPage>
   readonly dropped: Series
   readonly onError: (error: unknown) => void
   readonly wallMs: () => number
@@ -70,20 +73,21 @@ export class EventStreams {
     return this.#parts.claim()
   }
 
-  /** Adds a reader. `names` are the events it wants, or undefined for all. `isAllowed` returns whether it may still read, and is called at every beat. */
-  add(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean): void {
+  /** Adds a reader. `isAllowed` returns whether it may still read, and is called at every beat. */
+  add(res: ServerResponse, wish: StreamWish, isAllowed: () => boolean): void {
     const { socket } = res.req
     // A client that has closed its own side is treated as gone; otherwise that would be noticed only at the next write.
     if (res.closed || socket.readableEnded) {
       this.#parts.giveBack()
       return void socket.destroy()
     }
-    const reader = new EventReader(res, names, isAllowed)
+    const reader = new EventReader(res, wish, isAllowed)
     if (this.#isEnded) return reader.end()
     this.#readers.add(reader)
     this.#beats ??= setInterval(() => this.#beat(), this.#parts.beatMs ?? BEAT_MS).unref()
     socket.once('end', () => socket.destroy())
     res.once('close', () => this.#remove(reader))
+    if (wish.kept !== undefined) this.#replay(reader, wish.kept).catch(() => reader.cut()) // it may try again
   }
 
   /** Sends events to all readers that want them. `onTaken` is called when there is time for more. */
@@ -108,6 +112,20 @@ export class EventStreams {
     for (const reader of this.#readers) reader.end()
     this.#readers.clear()
     clearInterval(this.#beats)
+  }
+
+  /** Each page is fetched when the reader has taken the one before, so that readers who stall hold no more than a page. */
+  async #replay(reader: EventReader, kept: EventsAsk): Promise<void> {
+    for (let ask = kept; ; ) {
+      const page = await this.#parts.page(ask)
+      // It may have left meanwhile, or all streams may have ended.
+      if (!this.#readers.has(reader)) return
+      // Nothing may come between the last page and live events: the next message to this thread may bring some.
+      reader.sendKept(page)
+      if (page.isEnd) return
+      await reader.drained()
+      ask = { ...kept, after: page.last }
+    }
   }
 
   *#steps(): Generator<void, void> {
@@ -136,11 +154,13 @@ export class EventStreams {
     const { dropped, wallMs } = this.#parts
     const texts = new Map<string | undefined, { readonly text: Buffer; readonly count: number }>()
     for (const reader of this.#readers) {
-      let made = texts.get(reader.filter)
+      if (!reader.isLive) continue
+      const hasSome = events.some(({ number }) => reader.has(number))
+      let made = hasSome ? undefined : texts.get(reader.filter)
       if (made === undefined) {
-        const wanted = events.filter(({ name }) => reader.wants(name) || name === EVENTS_DROPPED)
+        const wanted = events.filter(({ name, number }) => !reader.has(number) && (reader.wants(name) || name === EVENTS_DROPPED))
         made = { text: Buffer.from(wanted.map(eventText).join('')), count: wanted.length }
-        texts.set(reader.filter, made)
+        if (!hasSome) texts.set(reader.filter, made)
       }
       if (made.count > 0) dropped.count += reader.send(made.text, made.count, wallMs())
       yield
@@ -174,12 +194,17 @@ class EventReader {
   readonly #res: ServerResponse
   readonly #names: ReadonlySet<string> | undefined
   readonly #isAllowed: () => boolean
+  /** False until it has got the kept events that it wants. What happens meanwhile is kept, too. */
+  isLive: boolean
+  /** Number of the last event that it got, or did not want, before it became live. */
+  #last = 0
   #dropped = 0
   #hasTaken = false
   #idleBeats = 0
 
-  constructor(res: ServerResponse, names: readonly string[] | undefined, isAllowed: () => boolean) {
+  constructor(res: ServerResponse, { names, kept }: StreamWish, isAllowed: () => boolean) {
     this.#res = res
+    this.isLive = kept === undefined
     this.#isAllowed = isAllowed
     this.#names = names && new Set(names)
     this.filter = names && [...this.#names!].sort().join()
@@ -192,6 +217,30 @@ class EventReader {
 
   wants(name: string): boolean {
     return this.#names?.has(name) ?? true
+  }
+
+  /** Whether it was given this event, or passed over it, before it became live. */
+  has(number: number | undefined): boolean {
+    return number !== undefined && number <= this.#last
+  }
+
+  sendKept({ events, last, isEnd }: EventsPage): void {
+    if (events.length > 0) this.#write(events.map(eventText).join(''))
+    this.#last = last
+    this.isLive = isEnd
+  }
+
+  /** Resolves when the reader has room for more, or is gone. */
+  drained(): Promise<void> {
+    const res = this.#res
+    if (!res.writableNeedDrain || res.closed) return Promise.resolve()
+    return new Promise((resolve) => {
+      const end = (): void => {
+        res.off('drain', end).off('close', end)
+        resolve()
+      }
+      res.on('drain', end).on('close', end)
+    })
   }
 
   /** Returns how many events were dropped: all of them if the reader is too far behind. */
@@ -236,12 +285,14 @@ class EventReader {
   }
 
   #write(text: string | Buffer): void {
+    if (this.#res.destroyed) return // it was cut, and its place is given back in a moment
     this.#res.write(text, () => {
       this.#hasTaken = true
     })
   }
 }
 
-function eventText({ name, line }: PublishedEvent): string {
-  return `event: ${name}\ndata: ${line}\n\n`
+/** A reader that reconnects sends the last id that it has seen, and continues from there. */
+function eventText({ name, line, number }: PublishedEvent): string {
+  return `event: ${name}\ndata: ${line}\n${number === undefined ? '' : `id: ${number}\n`}\n`
 }
