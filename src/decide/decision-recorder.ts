@@ -18,11 +18,11 @@ export interface RecorderParts {
 /** Turns the outcome of a question into its answer, counts it, and logs a sample. */
 export class DecisionRecorder {
   readonly #parts: RecorderParts
-  readonly #log: DecisionLog
+  readonly #log: SampledLog
 
   constructor(parts: RecorderParts) {
     this.#parts = parts
-    this.#log = new DecisionLog(parts.logger)
+    this.#log = new SampledLog(parts.logger)
   }
 
   conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
@@ -70,7 +70,7 @@ export class DecisionRecorder {
  * Writes at most one line per rule and second for rejects and would-rejects, and one per reason and second for refusals; each says how many were left out
  * before it. Lines name keys but never values, which may be API keys.
  */
-class DecisionLog {
+class SampledLog {
   readonly #logger: Logger
   readonly #byRule = new Sampler<PlanRule>(new WeakMap())
   readonly #byReason = new Sampler<Reason>(new Map())

@@ -74,15 +74,15 @@ async function loadDecisionServer(): Promise<MainServers> {
 }
 
 async function loadProxy(): Promise<MainServers> {
-  const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
+  const [{ ProxyListeners }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-listeners.ts'), import('./proxy-server.ts')])
   return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive }) => {
-    const front = new ProxyFront(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
-    onPlanActive(() => front.cutBlockedStreams())
+    const listeners = new ProxyListeners(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
+    onPlanActive(() => listeners.cutBlockedStreams())
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return (options) =>
       new ProxyServer(
-        front,
-        front.newListener(options, isOwn, (req, res) => admin?.handle(req, res)),
+        listeners,
+        listeners.newListener(options, isOwn, (req, res) => admin?.handle(req, res)),
       )
   }
 }
