@@ -4,8 +4,13 @@ import { INCOMPLETE, OTHER } from './request-line.ts'
 /** Longer heads are left to `node:http`, whose own limit is higher. */
 export const MAX_HEAD_BYTES = 16 * 1024
 
-/** Each piece of a head makes us read it again from its start. Beyond this many bytes, `node:http` takes over, which continues where it stopped. */
+/** Each piece of a head makes us read it again from its start. Beyond this many bytes in all, `node:http` takes over, which continues where it stopped. */
 export const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
+
+/** Returns INCOMPLETE for a head of which the bytes from `from` to `end` are only the beginning, or OTHER if it is too long. */
+export function unendedHead(from: number, end: number): typeof INCOMPLETE | typeof OTHER {
+  return end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
+}
 
 /** Integers for each field: start and end of its name, start and end of its value. */
 export const FIELD_INTS = 4

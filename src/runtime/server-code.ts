@@ -7,6 +7,7 @@ import type { PortOptions } from '../listen/http-listener.ts'
 import type { ListenerServer } from '../listen/listener-servers.ts'
 import { respondNotFound } from '../listen/node-http/routes.ts'
 import type { Reservations } from '../reservations/reservations.ts'
+import { WorkSlices } from '../time/slices.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 interface MainServerParts extends ServerParts {
@@ -46,10 +47,9 @@ export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }:
 async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
   const { newAdminApi } = await import('./admin-api-parts.ts')
   if (mode === 'reverse_proxy') {
-    const [{ requestExplainer }, { basePathOf, FORWARDER }, { WorkSlices }] = await Promise.all([
+    const [{ requestExplainer }, { basePathOf, FORWARDER }] = await Promise.all([
       import('../proxy/request-explainer.ts'),
       import('../proxy/incoming-request.ts'),
-      import('../proxy/body/work-slices.ts'),
     ])
     return (config, parts) => {
       const { backendUrl, maxBodyBytes } = config

@@ -1,7 +1,7 @@
 import type { Door, Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { endOfTarget, isSameName, isSameText } from '../../http1/characters.ts'
-import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES } from '../../http1/head-reader.ts'
+import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES, unendedHead } from '../../http1/head-reader.ts'
 import {
   type ByLength,
   byLength,
@@ -79,14 +79,13 @@ export class QuestionHead implements Question, RequestView {
   read(from: number): number {
     const bytes = this.#bytes
     const limit = Math.min(this.#end, from + MAX_HEAD_BYTES)
-    const cut = this.#end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
     const begun = this.#startLine.read(bytes, from, limit)
-    if (begun < 0) return begun === INCOMPLETE ? cut : OTHER
+    if (begun < 0) return begun === INCOMPLETE ? unendedHead(from, this.#end) : OTHER
     this.#forget()
     const { knownFields, isInLine, isOwnHost } = this.#startLine.wireShape
     const end = this.#fields.read(bytes, begun, limit)
     if (end === OTHER || this.#fields.contentLength > 0 || this.#fields.isChunked || !this.#noteFields(knownFields)) return OTHER
-    if (end === INCOMPLETE) return cut
+    if (end === INCOMPLETE) return unendedHead(from, this.#end)
     if (isInLine) this.#readStartLine(from)
     this.#headAt = from
     this.#headEnd = end

@@ -62,7 +62,7 @@ export class DescriptorEvaluator {
     return this.#simulate(run)
   }
 
-  /** Simulates each shadow policy by itself, all or nothing, on its own counters. A remote store gets all of them at once. */
+  /** Simulates shadow policies like `Evaluator`, with a new group for each. */
   #simulate(run: DescriptorRun): LimitResult | Promise<LimitResult> {
     run.limit = mostConstrained(run.group)
     const policies = run.shadowPolicies()

@@ -1,5 +1,5 @@
 import { endOfTarget } from '../../http1/characters.ts'
-import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES } from '../../http1/head-reader.ts'
+import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES, unendedHead } from '../../http1/head-reader.ts'
 import { endOfMethod, endOfVersion, INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { pathOf } from '../../listen/node-http/routes.ts'
 import type { ReceivedHead } from '../downstream.ts'
@@ -19,15 +19,14 @@ export class RequestHeadReader {
   /** Reads the head that begins at `from`. Returns where it ends, INCOMPLETE or OTHER. */
   read(bytes: Buffer, from: number, end: number): number {
     const limit = Math.min(end, from + MAX_HEAD_BYTES)
-    const cut = end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
     const methodEnd = endOfMethod(bytes, from, limit)
-    if (methodEnd < 0) return methodEnd === INCOMPLETE ? cut : OTHER
+    if (methodEnd < 0) return methodEnd === INCOMPLETE ? unendedHead(from, end) : OTHER
     const targetAt = methodEnd + 1
     const targetEnd = endOfTarget(bytes, targetAt, limit)
     if (targetEnd > targetAt && bytes[targetAt] !== SLASH && (bytes[targetAt] !== ASTERISK || targetEnd > targetAt + 1)) return OTHER
     const lineEnd = endOfVersion(bytes, targetEnd, limit)
     const headEnd = lineEnd < 0 ? lineEnd : this.#fields.read(bytes, lineEnd, limit)
-    if (headEnd === INCOMPLETE) return cut
+    if (headEnd === INCOMPLETE) return unendedHead(from, end)
     if (headEnd === OTHER || targetEnd === targetAt) return OTHER
     const text = bytes.toString('latin1', from, headEnd)
     const method = text.slice(0, methodEnd - from)

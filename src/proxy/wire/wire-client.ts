@@ -161,10 +161,7 @@ class WireClient implements FrontConnection {
     const { reader, handlers, isDraining } = this.#context
     const recent = isDraining ? undefined : this.#recent.find(bytes, from, end)
     const next = isDraining ? OTHER : recent === undefined ? reader.read(bytes, from, end) : from + this.#recent.length
-    if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {
-      this.#awaitHead(end - from)
-      return from
-    }
+    if (next === INCOMPLETE && this.#awaitHead(end - from)) return from
     const plain = recent ?? (next < 0 ? undefined : plainRequest(reader.received))
     if (plain === undefined || handlers.isOwn(plain.path)) {
       this.#handOver(bytes.subarray(from, end))
@@ -198,10 +195,13 @@ class WireClient implements FrontConnection {
     }
   }
 
-  #awaitHead(bytes: number): void {
+  /** Returns false if the head has been read again too often. */
+  #awaitHead(bytes: number): boolean {
     this.#rereadBytes += bytes
+    if (this.#rereadBytes > MAX_REREAD_BYTES) return false
     this.#deadlines.onPartOfHead(this.#state === 'idle', this.#context.roughMs)
     this.#state = 'head'
+    return true
   }
 
   /** Returns where the available part of the body ends. */
