@@ -49,7 +49,9 @@ export function ChangeFields({ rule, error }: { readonly rule: RuleJson; readonl
         </div>
       )}
       {isChosen('unlimited') && <p class="hint">The rule limits nothing for as long as the override lasts.</p>}
-      {isChosen('block') && <p class="hint">Every request that the rule covers gets 403, before anything is counted.</p>}
+      {isChosen('block') && (
+        <p class="hint">Every request that the rule covers gets 403, before anything is counted. Open streams go on until they end.</p>
+      )}
       {error !== undefined && (isChosen('unlimited') || isChosen('block')) && <p class="error">{error}</p>}
     </fieldset>
   )

@@ -157,7 +157,7 @@ function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDial
 function readBody(policy: string, rule: RuleJson, form: FormData, initial: CallerValues | undefined): OverrideRequestJson {
   const common = { policy, rule: rule.name, ...readChange(form), until: readUntil(form), reason: readReason(form) }
   const isForAll = rule.limit_keys.length === 0 || form.get('who') === 'all'
-  return isForAll ? common : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }
+  return isForAll ? { ...common, all: true } : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }
 }
 
 /** Returns the override that a refusal names, or undefined if it has ended since. */

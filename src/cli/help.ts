@@ -25,8 +25,8 @@ Usage:
   edge counters POLICY RULE KEY=VALUE...
                            what a caller has left
   edge top [POLICY [RULE]] who is rejected most, and who is nearest to a limit
-  edge override POLICY RULE [KEY=VALUE...] CHANGE --until TIME --reason TEXT
-                           change a limit, for a caller or for all, until a time
+  edge override POLICY RULE KEY=VALUE... CHANGE --until TIME --reason TEXT
+                           change a limit until a time, for a caller or, with --all, for all
   edge reset POLICY RULE KEY=VALUE... --reason TEXT
                            make a caller's counters full again
   edge events [--follow]   what happened in the last hour

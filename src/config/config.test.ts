@@ -202,6 +202,7 @@ describe('a variable that is not a setting', () => {
   )
 
   test.each([
+    'EDGE_ACTOR',
     'EDGE_ADMIN_URL',
     'EDGE_PROXY_WIRE',
     'EDGE_TEST_SEED',

@@ -45,7 +45,7 @@ export interface UnknownVariable {
 
 const PREFIX = 'EDGE_'
 /** The commands of operators read it. */
-const COMMAND_VARIABLES = ['EDGE_ADMIN_URL']
+const COMMAND_VARIABLES = ['EDGE_ACTOR', 'EDGE_ADMIN_URL']
 /** Switches of our own tests and benchmarks. */
 const INTERNAL = /^EDGE_(?:PROXY_WIRE$|TEST_|SOAK_)/
 

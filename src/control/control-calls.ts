@@ -7,7 +7,7 @@ import type { ChangesList, EventsList } from '../admin/endpoints/events-endpoint
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
 import type { PolicyActivity } from '../admin/endpoints/policies-endpoint.ts'
 import type { UsageReport, UsageRuleName } from '../admin/endpoints/usage-endpoint.ts'
-import type { EndOrder, ListedOverride, OverrideOrder } from '../overrides/override.ts'
+import type { EditOrder, EndOrder, ListedOverride, OverrideOrder, PreviewedOverride } from '../overrides/override.ts'
 import type { KnownChanges } from '../store/redis/control-script.ts'
 import type { AnnouncedReset } from '../store/redis/fleet-resets.ts'
 import type { TopFilter } from '../top/caller-ids.ts'
@@ -37,6 +37,12 @@ export interface ControlCalls {
   readonly top: { readonly ask: TopAsk; readonly answer: TopJson }
   /** Each override is JSON text, which is cloned quickly and can be parsed one at a time. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
+  /** Each as JSON, the latest first. */
+  readonly list_ended_overrides: { readonly ask: undefined; readonly answer: readonly string[] }
+  readonly find_override: { readonly ask: string; readonly answer: ListedOverride }
+  /** Checks an order, and changes nothing. */
+  readonly preview_override: { readonly ask: OverrideOrder | EditOrder; readonly answer: PreviewedOverride }
+  readonly edit_override: { readonly ask: EditOrder; readonly answer: ListedOverride }
   readonly create_override: { readonly ask: OverrideOrder; readonly answer: ListedOverride }
   /** Resets that were made at this instance, to be announced to the rest of the fleet. */
   readonly note_resets: { readonly ask: readonly AnnouncedReset[]; readonly answer: undefined }

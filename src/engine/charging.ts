@@ -121,13 +121,16 @@ export function findStreamCut(run: Run): PlanRule | undefined {
   const { policies, count } = run.matches
   for (let i = 0; i < count; i++) {
     const policy = policies[i]!
-    if (!policy.hasBlocks || policy.isShadow) continue
+    const mayCut = run.overrides === undefined ? policy.hasBlocks : run.overrides.mayCutStreams(policy)
+    if (!mayCut || policy.isShadow) continue
     const verdicts = run.judge(policy)
-    if (verdicts.block === undefined) continue
-    const rule = policy.rules.find(
-      (each, r) => each.block?.cutsStreams && verdicts.of(r) === APPLIES && run.inForce(each).block !== undefined,
-    )
+    const rule = policy.rules.find((each, r) => verdicts.of(r) === APPLIES && cutsStreams(each, run.inForce(each)))
     if (rule !== undefined) return rule
   }
   return undefined
+}
+
+/** Whether the rule ends streams as it is in force: a block of the bundle still does if an override blocks the rule once more. */
+function cutsStreams(bundled: PlanRule, { block }: PlanRule): boolean {
+  return block !== undefined && (block.cutsStreams || bundled.block?.cutsStreams === true)
 }

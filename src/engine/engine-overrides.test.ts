@@ -292,7 +292,44 @@ describe('block', () => {
     expect(decide({ 'x-t': 'free' })).toMatchObject({ action: 'allow' })
   })
 
-  test('ends no stream under way', () => {
+  test('ends the open streams of those that it blocks if it says so, and no others', () => {
+    const { engine, view, set, clock } = overriddenEngine(one(BUCKET))
+    const [alice, bob] = [view(ALICE), view(BOB)]
+    set(ruleOf({ [KEY]: 'alice' }), BLOCK)
+    expect([engine.cutsStreams, engine.findStreamCut(alice, undefined)]).toEqual([false, undefined])
+    const { toMs } = set(ruleOf({ [KEY]: 'alice' }), { kind: 'block', cutsStreams: true })
+    expect([engine.cutsStreams, engine.cutsStreamsByOverride]).toEqual([true, true])
+    expect(engine.findStreamCut(alice, undefined)).toBe(engine.plan!.policies[0]!.rules[0])
+    expect(engine.findStreamCut(bob, undefined)).toBeUndefined()
+    expect(engine.findStreamCut(view({}), undefined)).toBeUndefined()
+    clock.advance(toMs - clock.nowMs())
+    expect(engine.findStreamCut(alice, undefined)).toBeUndefined()
+    setOverrides(engine, [])
+    expect(engine.cutsStreams).toBe(false)
+  })
+
+  test('ends no open stream before its moment, in a shadow policy, or while nothing is enforced', () => {
+    const CUT = { kind: 'block', cutsStreams: true } as const
+    const { engine, view, clock } = overriddenEngine(one(BUCKET))
+    const cut = override(ruleOf(), CUT, clock, clock.nowMs() + 100)
+    setOverrides(engine, [cut])
+    expect(engine.findStreamCut(view(ALICE), undefined)).toBeUndefined()
+    clock.advance(100)
+    expect(engine.findStreamCut(view(ALICE), undefined)).toBeDefined()
+    setOverrides(engine, [cut, override('all_policies', SHADOW, clock)])
+    expect(engine.findStreamCut(view(ALICE), undefined)).toBeUndefined()
+    const shadow = overriddenEngine([policy('p', { mode: 'shadow', rules: [BUCKET] })])
+    shadow.set(ruleOf(), CUT)
+    expect(shadow.engine.findStreamCut(view(ALICE), undefined)).toBeUndefined()
+  })
+
+  test('leaves a block of the bundle that ends streams as it is', () => {
+    const { engine, view, set } = overriddenEngine(one(blockRule('r', { 'header:x-t': 'free' }, { cut_streams: true })))
+    set(ruleOf(), BLOCK)
+    expect(engine.findStreamCut(view({ 'x-t': 'free' }), undefined)).toBeDefined()
+  })
+
+  test('ends no stream under way if it is lifted', () => {
     const { engine, view, set } = overriddenEngine(one(blockRule('r', { 'header:x-t': 'free' }, { cut_streams: true })))
     const free = view({ 'x-t': 'free' })
     expect(engine.findStreamCut(free, undefined)).toBeDefined()

@@ -136,10 +136,19 @@ export class Engine {
     return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#descriptorEvaluator.decide(active, call, nowMs)
   }
 
-  /** Returns the block of the active plan, if any, that covers this request and ends streams in progress. */
+  /** Whether a block of the active plan, or an override that blocks one of its rules, may end streams in progress. */
+  get cutsStreams(): boolean {
+    return this.#plans.active?.plan.cutsStreams === true || this.cutsStreamsByOverride
+  }
+
+  get cutsStreamsByOverride(): boolean {
+    return this.#plans.active?.overrides.index?.cutsStreams ?? false
+  }
+
+  /** Returns the rule, if any, that blocks this request, in the active plan or by an override, and ends streams in progress. */
   findStreamCut(view: RequestView, body: StreamBody): PlanRule | undefined {
     const { active } = this.#plans
-    if (!active?.plan.cutsStreams) return undefined
+    if (active === undefined || !this.cutsStreams) return undefined
     return this.#evaluator.findStreamCut(this.#evaluator.begin(active, view, NO_OPTIONS), body)
   }
 

@@ -2,6 +2,7 @@ import {
   type EndedEntry,
   type Override,
   type OverrideChange,
+  type OverrideEdit,
   type OverrideEntry,
   type OverrideSubject,
   type SetEntry,
@@ -109,8 +110,9 @@ export function encodeEntry(entry: OverrideEntry): string {
     const { id, subject, actor, reason } = entry
     return JSON.stringify({ ...times, ended: id, subject, actor, reason })
   }
-  const { id, subject, change, sinceMs, untilMs, createdMs, actor, reason } = entry.override
-  return JSON.stringify({ ...times, id, subject, change, since: sinceMs, until: untilMs, created: createdMs, actor, reason })
+  const { id, subject, change, sinceMs, untilMs, createdMs, actor, reason, edit } = entry.override
+  const edited = edit && { version: edit.version, actor: edit.actor, reason: edit.reason, at: edit.atMs }
+  return JSON.stringify({ ...times, id, subject, change, since: sinceMs, until: untilMs, created: createdMs, actor, reason, edit: edited })
 }
 
 /** Returns undefined for anything that this version would not have written: damaged text, or an entry of a newer version. Never throws. */
@@ -137,7 +139,17 @@ function decodeOverride(members: Members, known: Pick<Override, 'subject' | 'act
   const change = decodeChange(members['change'])
   if (!isText(id) || !isTime(sinceMs) || !isTime(untilMs) || !isTime(createdMs) || change === undefined) return undefined
   if ((known.subject === 'all_policies') !== (change.kind === 'shadow')) return undefined
-  return { id, ...known, change, sinceMs, untilMs, createdMs }
+  const override = { id, ...known, change, sinceMs, untilMs, createdMs }
+  // Entries of earlier versions do not have the member.
+  if (members['edit'] === undefined) return override
+  const edit = decodeEdit(members['edit'])
+  return edit && { ...override, edit }
+}
+
+function decodeEdit(value: unknown): OverrideEdit | undefined {
+  if (!isObject(value)) return undefined
+  const { version, actor, reason, at: atMs } = value
+  return isText(version) && isText(actor) && isText(reason) && isTime(atMs) ? { version, actor, reason, atMs } : undefined
 }
 
 function decodeSubject(value: unknown): OverrideSubject | undefined {
@@ -151,10 +163,12 @@ function decodeSubject(value: unknown): OverrideSubject | undefined {
 
 function decodeChange(value: unknown): OverrideChange | undefined {
   if (!isObject(value)) return undefined
-  const { kind, factor, fields } = value
+  const { kind, factor, fields, cutsStreams } = value
   if (kind === 'multiply') return typeof factor === 'number' && factor > 0 ? { kind, factor } : undefined
   if (kind === 'set') return isObject(fields) ? { kind, fields } : undefined
-  return kind === 'unlimited' || kind === 'block' || kind === 'shadow' ? { kind } : undefined
+  // Entries of earlier versions do not have the member.
+  if (kind === 'block') return cutsStreams === true ? { kind, cutsStreams } : { kind }
+  return kind === 'unlimited' || kind === 'shadow' ? { kind } : undefined
 }
 
 type Members = Readonly<Record<string, unknown>>
@@ -189,7 +203,7 @@ export interface OverrideStorage {
   /** Resolves when the map contains what is kept, or when that cannot be read for now. */
   start(): Promise<void>
   /**
-   * Replaces the subject's current override by an entry, assigns the entry its moments and merges it into the map. `expected` is the id of the current
+   * Replaces the subject's current override by an entry, assigns the entry its moments and merges it into the map. `expected` is the key of the current
    * override, one that has neither expired nor been ended; undefined means that there must be none. Resolves once the entry is kept, if it can be. Rejects
    * if nothing was changed.
    */
@@ -208,7 +222,7 @@ export type NewEntry =
   | { readonly kind: 'set'; readonly override: Omit<Override, 'sinceMs'> }
   | { readonly kind: 'ended'; readonly end: Omit<EndedEntry, 'kind' | 'momentMs' | 'forgetMs'> }
 
-/** `exists` means that nothing was changed, because the current override is another one, with this id, or there is none. */
+/** `exists` means that nothing was changed, because the current override is another one, with this key, or there is none. */
 export type PutResult =
   | { readonly kind: 'put'; readonly entry: OverrideEntry }
-  | { readonly kind: 'exists'; readonly id: string | undefined }
+  | { readonly kind: 'exists'; readonly key: string | undefined }

@@ -12,6 +12,30 @@ export interface Override {
   readonly createdMs: number
   readonly actor: string
   readonly reason: string
+  /** The latest edit; absent if it is as it was set. */
+  readonly edit?: OverrideEdit
+}
+
+/** An operator's later change of what an override does, or of when it ends. */
+export interface OverrideEdit {
+  /** A random text, because two operators may edit the same override at the same time. */
+  readonly version: string
+  readonly actor: string
+  readonly reason: string
+  readonly atMs: number
+}
+
+/**
+ * Identifies an override as it was set or edited: each edit comes into force at a moment of its own, until which the one before it applies. Ids are
+ * hexadecimal, so the two parts cannot be confused.
+ */
+export function overrideKey({ id, edit }: Pick<Override, 'id' | 'edit'>): string {
+  return edit === undefined ? id : `${id}.${edit.version}`
+}
+
+/** Returns the id of the override with this key. */
+export function idOfKey(key: string): string {
+  return key.split('.', 1)[0]!
 }
 
 /** The target of an override: the enforcement of all policies, or one rule, for a single caller if it has values. */
@@ -30,7 +54,8 @@ export type OverrideChange =
   /** Replaces members of the rule's `algorithm_config`. */
   | { readonly kind: 'set'; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly kind: 'unlimited' }
-  | { readonly kind: 'block' }
+  /** `cutsStreams` also ends the open streams of those that it blocks. */
+  | { readonly kind: 'block'; readonly cutsStreams?: true }
   /** Treats all policies as if in shadow mode, but on their usual counters. */
   | { readonly kind: 'shadow' }
 
@@ -98,6 +123,17 @@ export interface OverrideOrder {
 /** A moment, or a time from now. */
 export type Until = { readonly atMs: number } | { readonly inMs: number }
 
+/** An operator's request to edit an override, checked against the rule. What is undefined stays as it is. */
+export interface EditOrder {
+  readonly id: string
+  /** Key of the override that the operator's request was checked against. */
+  readonly key: string
+  readonly change: OverrideChange | undefined
+  readonly until: Until | undefined
+  readonly actor: string
+  readonly reason: string
+}
+
 export interface EndOrder {
   readonly id: string
   readonly actor: string
@@ -110,10 +146,28 @@ export interface ListedOverride {
   readonly isDurable: boolean
 }
 
+/** An override that is no longer in force, or no longer as it was before an edit. */
+export interface EndedOverride {
+  readonly override: Override
+  readonly endedMs: number
+  readonly why: 'ended' | 'replaced' | 'edited' | 'over'
+  /** Who ended, replaced or edited it, and why. Undefined if it expired. */
+  readonly by: Pick<Override, 'actor' | 'reason'> | undefined
+}
+
+/** What would become of an order. */
+export interface PreviewedOverride {
+  readonly override: Omit<Override, 'sinceMs'>
+  /** The override that applies now to those whom the order is about. */
+  readonly before: Override | undefined
+  /** Id of the override that would be replaced or edited. */
+  readonly replaces: string | undefined
+}
+
 /** The difference between two sets of overrides. */
 export interface OverridesChange {
   /** New overrides, and those whose times have changed. */
   readonly put: readonly TimedOverride[]
-  /** Ids of the overrides that were removed. */
+  /** Keys of the overrides that were removed. */
   readonly gone: readonly string[]
 }

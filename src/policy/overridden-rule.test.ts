@@ -130,6 +130,7 @@ test('unlimited and block replace the limits of any rule', () => {
   ]) {
     expect(changed(rule, { kind: 'unlimited' })).toMatchObject({ counters: [], block: undefined, needsBody: false })
     expect(changed(rule, { kind: 'block' })).toMatchObject({ counters: [], block: { cutsStreams: false }, needsBody: false })
+    expect(changed(rule, { kind: 'block', cutsStreams: true })).toMatchObject({ counters: [], block: { cutsStreams: true } })
   }
 })
 

@@ -17,7 +17,7 @@ export function overriddenRule(rule: PlanRule, change: OverrideChange): PlanRule
     case 'unlimited':
       return withoutCounters(rule, undefined)
     case 'block':
-      return withoutCounters(rule, BLOCK)
+      return blocked(rule, change.cutsStreams === true)
     case 'shadow':
       return 'shadow_all changes all policies, not one rule'
     case 'multiply':
@@ -26,7 +26,11 @@ export function overriddenRule(rule: PlanRule, change: OverrideChange): PlanRule
   }
 }
 
-const BLOCK: Block = Object.freeze({ expiresAtMs: Number.POSITIVE_INFINITY, message: undefined, cutsStreams: false })
+function blocked(rule: PlanRule, cutsStreams: boolean): PlanRule | string {
+  if (cutsStreams && rule.policy.selector.domain !== undefined)
+    return 'cut_streams: expected none in a policy with a domain: it ends no streams'
+  return withoutCounters(rule, Object.freeze({ expiresAtMs: Number.POSITIVE_INFINITY, message: undefined, cutsStreams }))
+}
 
 function withoutCounters(rule: PlanRule, block: Block | undefined): PlanRule {
   return Object.freeze({ ...rule, counters: [], cost: NOTHING, block, needsBody: hasKeysInBody(rule), llm: undefined, variantOf: rule })

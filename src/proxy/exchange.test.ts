@@ -339,9 +339,10 @@ async function exchanging(
     backend,
     metrics,
     openStreams: new OpenStreams({
-      engine: { plan: undefined, findStreamCut: () => undefined },
+      engine: { plan: undefined, cutsStreams: false, cutsStreamsByOverride: false, findStreamCut: () => undefined },
       metrics,
       logger: pino({ level: 'silent' }),
+      nowMs: () => 0,
     }),
     nowMs: () => 0,
     onFailure: (_: unknown, { code }: { code: string }, fields: string) => void failures.push([code, fields]),

@@ -107,6 +107,10 @@ export class ProxyListeners {
     this.#proxy.cutBlockedStreams()
   }
 
+  cutBlockedStreamsAt(atMs: number): void {
+    this.#proxy.cutBlockedStreamsAt(atMs)
+  }
+
   /** Makes every response that begins from now on the last on its connection. */
   drain(): void {
     for (const server of this.#servers) server.drain()

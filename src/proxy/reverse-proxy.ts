@@ -74,7 +74,12 @@ export class ReverseProxy {
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
-    this.#openStreams = new OpenStreams({ engine: parts.engine, metrics: parts.backendMetrics, logger: parts.logger })
+    this.#openStreams = new OpenStreams({
+      engine: parts.engine,
+      metrics: parts.backendMetrics,
+      logger: parts.logger,
+      nowMs: () => parts.clock.nowMs(),
+    })
     this.#exchanges = new Exchanges({
       openStreams: this.#openStreams,
       backend: parts.backend,
@@ -139,6 +144,11 @@ export class ReverseProxy {
   /** To be called when a plan has become active. Ends the streams that its blocks cover. */
   cutBlockedStreams(): void {
     this.#openStreams.cutBlocked()
+  }
+
+  /** Ends the streams that a block covers, at the moment when it comes into force. */
+  cutBlockedStreamsAt(atMs: number): void {
+    this.#openStreams.cutBlockedAt(atMs)
   }
 
   /** Records a request that could not even be read. */

@@ -15,11 +15,12 @@ import type { ExplainRequest } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { CounterName, Inspection } from '../engine/explain/inspection.ts'
 import { VERSION } from '../files/package-files.ts'
-import type { ListedOverride } from '../overrides/override.ts'
+import type { EndedOverride, ListedOverride } from '../overrides/override.ts'
 import type { Plan } from '../policy/plan.ts'
 import { AdminSessions } from '../sessions/admin-sessions.ts'
 import { LinkError } from '../store/redis/link/call.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
+import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 /** Creates the admin API of a worker. `config` must have an admin token; `explain` must answer as the current mode does. */
@@ -59,7 +60,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield bundleEndpoint(() => control.ask('bundle', undefined))
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
-  yield* overrideRoutes(parts)
+  yield* overrideRoutes(config, parts)
   yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
   yield openapiEndpoint()
 }
@@ -79,17 +80,24 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
   yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger, note })
 }
 
-function overrideRoutes({ engine, control, reservations }: ServerParts): Generator<ApiRoute> {
+function overrideRoutes({ mode }: ServerOptions, { engine, control, reservations, metricMemory }: ServerParts): Generator<ApiRoute> {
+  const openStreams = new CounterFamily(metricMemory, 'edge_proxy_open_streams')
   return overrideEndpoints({
     plan: () => engine.plan,
     callerDigest: reservations.callerDigest,
-    list: async () => readListed(await control.ask('list_overrides', undefined)),
+    list: async () => readTexts<ListedOverride>(await control.ask('list_overrides', undefined)),
+    listEnded: async () => readTexts<EndedOverride>(await control.ask('list_ended_overrides', undefined)),
+    find: (id) => control.ask('find_override', id),
+    preview: (order) => control.ask('preview_override', order),
     create: (order) => control.ask('create_override', order),
+    edit: (order) => control.ask('edit_override', order),
     end: (order) => control.ask('end_override', order),
+    activity: (policies) => control.ask('activity', policies),
+    openStreams: () => (mode === 'reverse_proxy' ? ([...openStreams.values()][0]?.value ?? 0) : undefined),
   })
 }
 
-function* readListed(texts: readonly string[]): Generator<ListedOverride> {
+function* readTexts<Item>(texts: readonly string[]): Generator<Item> {
   for (const text of texts) yield JSON.parse(text)
 }
 

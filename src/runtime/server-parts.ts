@@ -32,4 +32,6 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly tracing?: Tracing | undefined
   /** Registers a callback for each time that a plan becomes active. */
   readonly onPlanActive: (listener: () => void) => void
+  /** Calls back when an override becomes known that ends streams, with the moment at which it comes into force. */
+  readonly onStreamCut: (listener: (atMs: number) => void) => void
 }

@@ -10,6 +10,7 @@ import { Engine } from '../engine/engine.ts'
 import { OpenReservations } from '../engine/open-reservations.ts'
 import type { OnBudgetWarning } from '../engine/watchers.ts'
 import { IpDatabases, type IpFile } from '../ip-data/ip-databases.ts'
+import type { OverridesChange, TimedOverride } from '../overrides/override.ts'
 import { PlanBuilder } from '../policy/compile.ts'
 import type { BundleInfo, Plan } from '../policy/plan.ts'
 import { CallerDigester } from '../store/caller-digester.ts'
@@ -101,6 +102,7 @@ export class WorkerPlans {
   readonly #send: (message: FromWorker) => void
   readonly #bundles = new Map<number, BundleInfo>()
   readonly #listeners: (() => void)[] = []
+  readonly #cutListeners: ((atMs: number) => void)[] = []
   /** Chains the preparations, so that bundles are compiled one after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -122,6 +124,17 @@ export class WorkerPlans {
   /** Registers a callback for each time that a plan becomes active. */
   onActive(listener: () => void): void {
     this.#listeners.push(listener)
+  }
+
+  /** Calls back when an override becomes known that ends streams, with the moment at which it comes into force. */
+  onStreamCut(listener: (atMs: number) => void): void {
+    this.#cutListeners.push(listener)
+  }
+
+  changeOverrides(change: OverridesChange): void {
+    this.#decider.engine.changeOverrides(change)
+    const moments = new Set(change.put.filter(cutsStreams).map(({ fromMs }) => fromMs))
+    for (const atMs of moments) for (const listener of this.#cutListeners) listener(atMs)
   }
 
   useIpFile(file: IpFile): void {
@@ -163,6 +176,10 @@ export class WorkerPlans {
     yield* this.#decider.engine.prepare(generation, plan, sincesMs)
     return plan
   }
+}
+
+function cutsStreams({ override: { change } }: TimedOverride): boolean {
+  return change.kind === 'block' && change.cutsStreams === true
 }
 
 /** The parts that a worker is started with. */

@@ -70,7 +70,7 @@ export class Worker {
   }
 
   async onMessage(message: ToWorker): Promise<void> {
-    const { context, counters, events, decider, plans, decisionLog, servers } = this.#open
+    const { context, counters, events, plans, decisionLog, servers } = this.#open
     switch (message.type) {
       case 'ip_file':
         return plans.useIpFile(message.file)
@@ -87,7 +87,7 @@ export class Worker {
       case 'fleet':
         return this.#noteFleet(message.news)
       case 'overrides':
-        return decider.engine.changeOverrides(message.change)
+        return plans.changeOverrides(message.change)
       case 'control_answer':
         return context.control.note(message.call, message.result)
       case 'worker_call':

@@ -2,6 +2,9 @@ import { expect, test } from 'vitest'
 import { type AdminResponse, askAdmin } from '../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy, windowRule } from '../support/bundles/bundles.ts'
 import { operatedFleets } from '../support/fleet/operated-fleets.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { proxyEnv } from '../support/proxy/proxy.ts'
 import type { RedisServer } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { admitted, HARDLY_ANY } from '../support/redis/sharing-edge.ts'
@@ -48,6 +51,23 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect(passed + admitted(await decide(other, 3 * BURST, '/day'))).toBe(2 * BURST)
   })
 
+  test.concurrent('that blocks ends the open streams of its caller at all instances', async (owner) => {
+    const { instance } = fleet(owner)
+    const backend = await HttpBackend.start(
+      (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n'),
+      0,
+      owner,
+    )
+    const [one, other] = await Promise.all([instance(proxyEnv(backend.url)), instance(proxyEnv(backend.url))])
+    const stream = (edge: Edge, key: string) => new StreamClient(edge.port, '/api', '', [['X-Key', key]]).untilText('data: 1')
+    const [here, there, bob] = await Promise.all([stream(one, 'alice'), stream(other, 'alice'), stream(other, 'bob')])
+    owner.onTestFinished(() => bob.abort())
+    expect((await set(one, { ...ALICE, block: true, cut_streams: true })).status).toBe(201)
+    await Promise.all([here.untilClosed(), there.untilClosed()])
+    expect(bob.outcome).toBe('open')
+    expect((await askAdmin(other.adminPort, 'GET', 'overrides')).json.overrides).toMatchObject([{ block: true, cut_streams: true }])
+  })
+
   test.concurrent('is ended at another one, and then the rule holds as before', async (owner) => {
     const { instance } = fleet(owner)
     const [one, other] = await Promise.all([instance(), instance()])
@@ -57,6 +77,37 @@ describeWithRedis('an override on one instance of a fleet', () => {
     expect((await askAdmin(other.adminPort, 'DELETE', `overrides/${json.id}?reason=over`)).status).toBe(204)
     expect(admitted(await decide(other, 1))).toBe(1)
     await until(async () => (await decide(one, 1))[0] === 200)
+    await untilListed(one, 0)
+  })
+
+  test.concurrent('is edited at another one, keeps its id, and adds the difference once', async (owner) => {
+    const { instance } = fleet(owner)
+    const [one, other] = await Promise.all([instance(), instance()])
+    await usedUp(one, other)
+    const made = (await set(one, { ...ALICE, multiply: 2 })).json
+    await untilListed(other, 1)
+    expect(admitted(await decide(one, 2 * BURST))).toBe(BURST)
+    const edit = (edge: Edge, body: object) =>
+      askAdmin(edge.adminPort, 'PATCH', `overrides/${made.id}`, { body: { ...body, reason: 'an edit' } })
+    const extended = await edit(other, { until: '5h' })
+    expect(extended).toMatchObject({ status: 200, json: { id: made.id, created_at: made.created_at, multiply: 2, durable: true } })
+    const edited = async (edge: Edge) => (await askAdmin(edge.adminPort, 'GET', 'overrides')).json.overrides
+    await until(async () => (await edited(one))[0].edited !== null)
+    expect(await edited(one)).toEqual([extended.json])
+    // Another end adds nothing, a larger limit its difference.
+    expect(admitted([...(await decide(one, BURST)), ...(await decide(other, BURST))])).toBe(0)
+    expect((await edit(one, { multiply: 3 })).status).toBe(200)
+    const passed = await untilAdmitted(other)
+    expect(passed + admitted([...(await decide(one, 2 * BURST)), ...(await decide(other, 2 * BURST))])).toBe(BURST)
+    await until(async () => (await edited(other))[0].multiply === 3)
+    // Both edit the same version: one wins, and the other is told.
+    const both = await Promise.all([edit(one, { until: '6h' }), edit(other, { until: '7h' })])
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 409])
+    const late = await instance()
+    expect(await edited(late)).toEqual([both.find(({ status }) => status === 200)!.json])
+    const history = (await askAdmin(other.adminPort, 'GET', 'overrides/history')).json.overrides
+    expect(history.map(({ ended }: { ended: { why: string } }) => ended.why)).toEqual(['edited', 'edited', 'edited'])
+    expect((await askAdmin(late.adminPort, 'DELETE', `overrides/${made.id}?reason=over`)).status).toBe(204)
     await untilListed(one, 0)
   })
 

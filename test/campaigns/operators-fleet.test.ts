@@ -27,7 +27,7 @@ describeWithRedis('operators of three instances on one Redis', () => {
     const block = await set(ports[0]!, { values: key('mallory'), block: true })
     const raise = await set(ports[1]!, { values: key('alice'), multiply: 3 })
     const free = await set(ports[2]!, { values: key('bob'), unlimited: true })
-    const cut = await set(ports[0]!, { policy: 'day', multiply: 0.5 })
+    const cut = await set(ports[0]!, { policy: 'day', all: true, multiply: 0.5 })
     for (const { status } of [block, raise, free, cut]) expect(status).toBe(201)
     const everywhere = async (): Promise<void> => {
       for (const instance of instances) {

@@ -30,7 +30,7 @@ describeInBrowser('HTML in names, values, reasons and actors', () => {
     const reason = 'refund \u202e001 ton'
     await page.getByRole('link', { name: 'Events' }).click()
     await page.getByText('Live').waitFor()
-    for (const what of [{ policy: 'a', rule: 'r', multiply: 2 }, { shadow_all: true }]) {
+    for (const what of [{ policy: 'a', rule: 'r', all: true, multiply: 2 }, { shadow_all: true }]) {
       expect((await askAdmin(edge.adminPort, 'POST', 'overrides', { body: { ...what, until: '1h', reason } })).status).toBe(201)
     }
     for (const view of ['Events', 'Overrides', 'Overview']) {

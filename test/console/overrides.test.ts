@@ -123,7 +123,7 @@ describeInBrowser('the overrides', () => {
 
   test('count down', async () => {
     const { edge, page } = await opened()
-    await operator(edge).override({ policy: 'api', rule: 'per-key', unlimited: true, until: '30m' })
+    await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true, until: '30m' })
     const clock = page.getByRole('row', { name: 'No limit' }).getByRole('time').last()
     await expect.poll(() => clock.textContent()).toMatch(/^2\d min( \d+ s)?$/)
     const before = await clock.textContent()
@@ -159,14 +159,14 @@ describeInBrowser('the overrides', () => {
 
   test('can be ended without scrolling sideways, however long a word in a reason is', async () => {
     const { edge, page } = await opened()
-    await operator(edge).override({ policy: 'api', rule: 'per-key', unlimited: true, reason: 'x'.repeat(400) })
+    await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true, reason: 'x'.repeat(400) })
     const { x, width } = (await page.getByRole('button', { name: 'End No limit' }).boundingBox())!
     expect(x + width).toBeLessThan(1280)
   })
 
   test('of another operator appear, and one that is gone is ended calmly', async () => {
     const { edge, page } = await opened()
-    const { id } = await operator(edge).override({ policy: 'api', rule: 'per-key', unlimited: true, reason: 'by another' })
+    const { id } = await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true, reason: 'by another' })
     await page.getByRole('row', { name: 'No limit' }).getByText('by another').waitFor()
     await page.getByRole('button', { name: 'End No limit' }).click()
     await page.getByRole('dialog').getByLabel('Reason').fill('both of us')
@@ -241,7 +241,7 @@ describeInBrowser('the overrides', () => {
 
   test('say whether they are in force and kept', async () => {
     const { edge, page } = await opened()
-    await operator(edge).override({ policy: 'api', rule: 'per-key', unlimited: true })
+    await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true })
     const row = page.getByRole('row', { name: 'No limit' })
     await row.getByText('Not saved').waitFor()
     await page.getByText('A restart ends those that are not saved').waitFor()
@@ -252,7 +252,7 @@ describeInBrowser('the overrides', () => {
 
   test('that are saved say nothing of a restart', async () => {
     const { edge, page } = await opened({ EDGE_STATE_FILE: join(await scratchDirectory(), 'state') })
-    await operator(edge).override({ policy: 'api', rule: 'per-key', unlimited: true })
+    await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true })
     const row = page.getByRole('row', { name: 'No limit' })
     await row.waitFor()
     await expect.poll(() => row.getByText('Not saved').count()).toBe(0)

@@ -83,11 +83,30 @@ describe('an entry as text', () => {
         expect(decodeEntry(JSON.stringify({ ...members, v: 2 }))).toBeUndefined()
         for (const name of Object.keys(members)) {
           const { [name]: _without, ...rest } = members
-          expect(decodeEntry(JSON.stringify(rest))).toBeUndefined()
+          // One that was never edited has no edit.
+          if (name !== 'edit') expect(decodeEntry(JSON.stringify(rest))).toBeUndefined()
           expect(decodeEntry(JSON.stringify({ ...members, [name]: [] }))).toBeUndefined()
         }
       }),
     )
+  })
+
+  test('of an earlier version, which has neither edits nor blocks that cut streams, is read', () => {
+    const text =
+      '{"v":1,"moment":5,"forget":9,"id":"0123456789ab","subject":{"policy":"p","rule":"r"},"change":{"kind":"block"},"since":5,"until":9,"created":4,"actor":"a","reason":"b"}'
+    const subject = { policy: 'p', rule: 'r', values: undefined }
+    const override = {
+      id: '0123456789ab',
+      subject,
+      change: { kind: 'block' },
+      sinceMs: 5,
+      untilMs: 9,
+      createdMs: 4,
+      actor: 'a',
+      reason: 'b',
+    }
+    expect(decodeEntry(text)).toEqual({ kind: 'set', momentMs: 5, forgetMs: 9, override })
+    expect(encodeEntry(decodeEntry(text)!)).toBe(text)
   })
 })
 

@@ -6,6 +6,7 @@ const GAUGES = [
   'edge_proxy_open_holds',
   'edge_proxy_open_requests',
   'edge_proxy_open_tunnels',
+  'edge_proxy_open_streams',
   'edge_proxy_body_memory_bytes',
   'edge_proxy_waiting_uploads',
   'edge_llm_open_streams',

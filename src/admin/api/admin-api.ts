@@ -31,7 +31,7 @@ export class AdminApi {
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
       const actor = open === undefined ? this.#access.check(req) : 'unknown'
       const route = open ?? this.#find(req, path)
-      const body = route.method === 'POST' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
+      const body = route.method === 'POST' || route.method === 'PATCH' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
       respond(res, await route.handle(requestOf(req, path.slice(route.path.length), body, actor)))
     } catch (error) {
       if (res.headersSent) throw error

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { runInSlices, TimeShare } from '../../time/slices.ts'
 import type { Status, UsageJson } from './instance-types.ts'
-import type { CountersJson, NewSession, OverrideJson, SessionJson, TopJson } from './types.ts'
+import type { CountersJson, NewSession, OverrideJson, OverridePreviewJson, SessionJson, TopJson } from './types.ts'
 
 /** An operator's request, parsed and authenticated. */
 export interface ApiRequest {
@@ -17,7 +17,7 @@ export interface ApiRequest {
   readonly http: IncomingMessage
 }
 
-type ResponseJson = Status | UsageJson | CountersJson | OverrideJson | TopJson | SessionJson | NewSession
+type ResponseJson = Status | UsageJson | CountersJson | OverrideJson | OverridePreviewJson | TopJson | SessionJson | NewSession
 
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =
@@ -28,7 +28,7 @@ export type ApiResponse =
 
 /** One method of one path below `/admin/v1/`. */
 export interface ApiRoute {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** A path such as `status`. One that ends in `/` covers everything below it. */
   readonly path: string
   /** Whether the route is open to requests without a token, so that it must check access itself. */

@@ -250,7 +250,7 @@ export interface ChangesJson {
 export interface ChangeJson {
   readonly time: Time
   /** Name of the log event that reports it. */
-  readonly change: 'bundle_applied' | 'bundle_refused' | 'override_set' | 'override_ended' | 'counter_reset'
+  readonly change: 'bundle_applied' | 'bundle_refused' | 'override_set' | 'override_edited' | 'override_ended' | 'counter_reset'
   /** Null for bundles: only their source is known. */
   readonly actor: string | null
   readonly reason: string | null

@@ -175,14 +175,18 @@ interface OverrideChange {
   readonly set?: Readonly<Record<string, unknown>>
   readonly unlimited?: true
   readonly block?: true
+  /** Beside `block`: whether it also ends the open streams of those that it blocks. */
+  readonly cut_streams?: boolean
   readonly shadow_all?: true
 }
 
 export interface OverrideRequestJson extends OverrideChange {
   readonly policy?: string
   readonly rule?: string
-  /** If absent, the override applies to all callers. */
+  /** Names one caller by all of the rule's `limit_keys`. */
   readonly values?: CallerValues
+  /** Takes the place of `values` if the override applies to all callers of the rule. */
+  readonly all?: true
   /** A time in UTC, or a duration such as `2h`. */
   readonly until: string
   readonly reason: string
@@ -190,8 +194,15 @@ export interface OverrideRequestJson extends OverrideChange {
   readonly replace?: string
 }
 
+/** Edits an override. Members that are absent stay as they are. */
+export interface OverrideEditRequest extends Omit<OverrideChange, 'shadow_all'> {
+  /** A time in UTC, or a duration from now such as `2h`. */
+  readonly until?: string
+  readonly reason: string
+}
+
 /** An operator's override. It has a policy, a rule and values unless it is `shadow_all`. */
-export interface OverrideJson extends OverrideChange {
+interface OverrideFacts extends OverrideChange {
   readonly id: string
   readonly policy?: string
   readonly rule?: string
@@ -201,13 +212,91 @@ export interface OverrideJson extends OverrideChange {
   readonly reason: string
   readonly actor: string
   readonly created_at: Time
+  /** The latest edit; null if the override is as it was set. */
+  readonly edited: OverrideEditJson | null
+}
+
+export interface OverrideEditJson {
+  readonly actor: string
+  readonly reason: string
+  readonly at: Time
+}
+
+export interface OverrideJson extends OverrideFacts {
   readonly durable: boolean
   /** False while the active bundle does not have the rule, or the change does not fit it. */
   readonly in_force: boolean
+  /** Only in responses of a reverse proxy to a request that sets or edits a block. */
+  readonly streams?: OpenStreamsJson
+}
+
+/** Event streams and WebSockets. */
+export interface OpenStreamsJson {
+  /** How many were open at this instance, of all callers. */
+  readonly open: number
+  /** Whether those of the blocked callers end, or go on until they end by themselves. */
+  readonly cut: boolean
 }
 
 export interface Overrides {
   readonly overrides: readonly OverrideJson[]
+}
+
+/** An override that is over, or as it was before an edit. */
+export interface EndedOverrideJson extends OverrideFacts {
+  readonly ended: OverrideEndJson
+}
+
+export interface OverrideEndJson {
+  readonly at: Time
+  /** `over` if it expired. */
+  readonly why: 'ended' | 'replaced' | 'edited' | 'over'
+  /** Null if it expired. */
+  readonly actor: string | null
+  readonly reason: string | null
+}
+
+export interface OverrideHistory {
+  readonly overrides: readonly EndedOverrideJson[]
+}
+
+/** What an override would do. Finding out changes nothing. */
+export interface OverridePreviewJson extends OverrideChange {
+  readonly policy?: string
+  readonly rule?: string
+  /** Null if the override would apply to all callers. */
+  readonly values?: CallerValues | null
+  readonly until: Time
+  /** Id of the override that would be replaced or edited. */
+  readonly replaces: string | null
+  readonly covers: OverrideCoverage
+  /** What the rule does to these callers now, and what it would do. Null for `shadow_all`, and if the active bundle does not have the rule. */
+  readonly before: RuleEffectJson | null
+  readonly after: RuleEffectJson | null
+  /** Only in responses of a reverse proxy about a block. */
+  readonly streams?: OpenStreamsJson
+}
+
+export interface OverrideCoverage {
+  readonly callers: 'one' | 'all'
+  /** How many policies; 1 unless it is `shadow_all`. */
+  readonly policies: number
+  /** Requests that the policy decided at this instance in the last minute, of all callers. Null for `shadow_all`. */
+  readonly decided_last_minute: number | null
+}
+
+export interface RuleEffectJson {
+  readonly effect: 'limits' | 'no_limit' | 'blocks'
+  /** One for each of the rule's counters. */
+  readonly limits: readonly LimitJson[]
+}
+
+export interface LimitJson {
+  readonly kind: CounterKind
+  /** In the unit of the counter, as in `Counter`. */
+  readonly limit: number
+  /** In words, such as `60 per minute, burst 100`. */
+  readonly text: string
 }
 
 export interface TopJson {

@@ -10,7 +10,7 @@ const TIMEOUT_MS = 10_000
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 
 export interface AdminRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Path below `/admin/v1/`. */
   readonly path: string
   readonly query?: Readonly<Record<string, string>>
@@ -217,12 +217,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Addresses to listen on that nobody can connect to. */
 const ALL_INTERFACES = ['0.0.0.0', '::']
 
-export function readAdminAddress(env: Environment): AdminAddress {
+export function readAdminAddress(env: Environment, actor?: string): AdminAddress {
   const base = readBase(env)
   const token = env['EDGE_ADMIN_TOKEN'] ?? ''
   if (token === '') throw new AdminProblem('EDGE_ADMIN_TOKEN: expected the token that edge serve was started with')
   if (!/^[!-~]+$/.test(token)) throw new AdminProblem('EDGE_ADMIN_TOKEN: expected visible ASCII characters only')
-  return { base, token, actor: actorOf(env['USER']) }
+  return { base, token, actor: actorOf(actor ?? (env['EDGE_ACTOR'] || env['USER'])) }
 }
 
 /** Without a URL, the settings of an instance on this machine say where it is. */

@@ -7,10 +7,15 @@ import { AdminClient, type AdminRequest, type AdminResponse, readAdminAddress } 
 /** Option of every command that asks the admin API. --help is handled by `runAdminCommand`. */
 export const JSON_OPTION = { json: { type: 'boolean', default: false } } as const
 
+/** An option of every command that changes something. */
+export const ACTOR_OPTION = { actor: { type: 'string' } } as const
+
 /** A command's question, and how it shows the response. */
 export interface AdminQuestion {
   readonly request: AdminRequest
   readonly isJson: boolean
+  /** Who asks, if the command says so. */
+  readonly actor?: string | undefined
   /** Describes the response in words. All texts in the response are printable. */
   describe(response: never): string
 }
@@ -33,7 +38,7 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
   process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
     const question = read(args)
-    await show(new AdminClient(readAdminAddress(process.env)), question)
+    await show(new AdminClient(readAdminAddress(process.env, question.actor)), question)
     return 0
   } catch (error) {
     const problem = await problemOf(error, name, help)
@@ -82,4 +87,10 @@ async function problemOf(error: unknown, name: string, help: string): Promise<st
 export function reasonFlag(reason: string | undefined): string {
   if (!reason?.trim()) throw new UsageProblem('expected --reason TEXT: the log says why something was changed')
   return reason
+}
+
+/** Reads who changes something. Undefined means EDGE_ACTOR, or $USER. */
+export function actorFlag(actor: string | undefined): string | undefined {
+  if (actor !== undefined && actor.trim() === '') throw new UsageProblem('--actor: expected a name')
+  return actor
 }

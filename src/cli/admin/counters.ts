@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import type { CallerValues, CounterJson, CountersJson, ResetRequest } from '../../admin/api/types.ts'
 import { callerText, keysWithDigests, readSubject } from '../text/caller-values.ts'
 import { countText, durationText, listText, moneyText, numberText } from '../text/text-table.ts'
-import { type AdminCommand, JSON_OPTION, reasonFlag } from './admin-command.ts'
+import { ACTOR_OPTION, type AdminCommand, actorFlag, JSON_OPTION, reasonFlag } from './admin-command.ts'
 import { COUNTERS_HELP, RESET_HELP } from './help.ts'
 
 /** Values go into the body, because they may be credentials, and URLs are logged everywhere on their way. */
@@ -21,12 +21,13 @@ export const reset: AdminCommand = {
   name: 'reset',
   help: RESET_HELP,
   read(args) {
-    const options = { ...JSON_OPTION, reason: { type: 'string' } } as const
+    const options = { ...JSON_OPTION, ...ACTOR_OPTION, reason: { type: 'string' } } as const
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const body = { ...readSubject(positionals), reason: reasonFlag(values.reason) } satisfies ResetRequest
     const describe = (response: CountersJson): string =>
       `Reset. Other instances of a fleet follow within 2 s.\n\n${countersText(response, body.values)}`
-    return { request: { method: 'POST', path: 'counters/reset', body }, isJson: values.json, describe }
+    const actor = actorFlag(values.actor)
+    return { request: { method: 'POST', path: 'counters/reset', body }, actor, isJson: values.json, describe }
   },
 }
 

@@ -116,6 +116,8 @@ function whatText(change: ChangeJson): string {
       return `bundle from ${source ?? 'a source without a name'} refused, ${before === null ? 'there is none' : `${before} stays`}`
     case 'override_set':
       return `override ${id} for ${placeText(change)}: ${before === null ? '' : `${before} -> `}${after} until ${until}`
+    case 'override_edited':
+      return `override ${id} for ${placeText(change)} edited: ${before} -> ${after} until ${until}`
     case 'override_ended':
       return `override ${id} for ${placeText(change)} ended, it was ${before}`
     case 'counter_reset':

@@ -6,6 +6,7 @@ there is no option for it, because other users of the machine can read command l
 Exit status: 0, or 1 and a sentence on standard error.
 `
 
+const ACTOR_LINE = '--actor NAME        who does it, for the log [EDGE_ACTOR, else USER]'
 const JSON_LINE = '--json              print the response of the API as it is'
 
 export const STATUS_HELP = `Usage: edge status [--json]
@@ -50,33 +51,44 @@ ${SERVER}`
 export const RESET_HELP = `Usage: edge reset [--json] POLICY RULE KEY=VALUE... --reason TEXT
 
 Makes a caller's counters of a rule full again, on all workers and on all instances that share a Redis. KEY=VALUE as in
-edge counters. The log names $USER as the one who did it.
+edge counters.
 
   --reason TEXT       why, for the log
+  ${ACTOR_LINE}
   ${JSON_LINE}
 
 ${SERVER}`
 
-export const OVERRIDE_HELP = `Usage: edge override POLICY RULE [KEY=VALUE...] CHANGE --until TIME --reason TEXT [--replace ID]
+export const OVERRIDE_HELP = `Usage: edge override POLICY RULE KEY=VALUE... CHANGE --until TIME --reason TEXT [--replace ID]
+       edge override POLICY RULE --all CHANGE --until TIME --reason TEXT [--replace ID]
        edge override --shadow-all --until TIME --reason TEXT [--replace ID]
-       edge override --list
+       edge override --edit ID [CHANGE] [--until TIME] --reason TEXT
        edge override --end ID --reason TEXT
+       edge override --list | --history
 
-Changes a rule until a time, for the caller that KEY=VALUE names (as in edge counters) or, without, for all callers. A credential
-may also be given as its digest, as edge top shows it. The override and the log name $USER as the one who did it.
+Changes a rule until a time, for the caller that KEY=VALUE names (as in edge counters) or, with --all, for all callers of the
+rule. A credential may also be given as its digest, as edge top shows it. What is for all callers is shown before it is done,
+and a terminal asks whether to go on.
 
 CHANGE is one of
   --multiply N        N times the rate and the size of the limit; what was spent stays spent
   --set FIELD=N       another value for a field of algorithm_config; may be repeated
   --unlimited         no limit
-  --block             every request is rejected with 403
+  --block             every request is rejected with 403. Streams that are open go on until they end, unless
+                      --cut-streams is given: it ends those of the blocked callers at once, on all instances
 
+  --all               for all callers of the rule
   --shadow-all        enforce nothing: all policies only record what they would reject
   --until TIME        when it ends: a time from now (90s, 30m, 2h) or a date (2026-01-31T12:00:00Z)
   --reason TEXT       why, for the log
   --replace ID        take the place of this override; otherwise a second one for the same caller is refused
-  --list              list all overrides
+  --edit ID           change what an override does or when it ends; what is not given stays
   --end ID            end an override
+  --list              list all overrides
+  --history           list those that ended, were replaced, edited or expired since the instance started
+  --dry-run           show what would change, and change nothing
+  --yes               do not ask
+  ${ACTOR_LINE}
   --json              print the response of the API as it is
 
 ${SERVER}`

@@ -1,97 +1,165 @@
+import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
-import type { OverrideJson, OverrideRequestJson, Overrides } from '../../admin/api/types.ts'
-import { callerText, readSubject, UsageProblem } from '../text/caller-values.ts'
-import { listText } from '../text/text-table.ts'
-import { type AdminCommand, type AdminQuestion, JSON_OPTION, reasonFlag } from './admin-command.ts'
+import type { OverrideEditRequest, OverrideHistory, OverridePreviewJson, OverrideRequestJson, Overrides } from '../../admin/api/types.ts'
+import { AdminProblem, readSubject, UsageProblem } from '../text/caller-values.ts'
+import { printable } from '../text/text-table.ts'
+import type { AdminClient, AdminRequest } from './admin-client.ts'
+import { ACTOR_OPTION, type AdminCommand, type AdminQuestion, actorFlag, JSON_OPTION, reasonFlag, showOnce } from './admin-command.ts'
 import { OVERRIDE_HELP } from './help.ts'
+import { endedOverrideText, overrideText, previewText } from './override-text.ts'
 
 const OPTIONS = {
   ...JSON_OPTION,
+  ...ACTOR_OPTION,
+  all: { type: 'boolean' },
   multiply: { type: 'string' },
   set: { type: 'string', multiple: true },
   unlimited: { type: 'boolean' },
   block: { type: 'boolean' },
+  'cut-streams': { type: 'boolean' },
   'shadow-all': { type: 'boolean' },
   until: { type: 'string' },
   reason: { type: 'string' },
   replace: { type: 'string' },
-  list: { type: 'boolean' },
+  edit: { type: 'string' },
   end: { type: 'string' },
+  list: { type: 'boolean' },
+  history: { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
+  yes: { type: 'boolean' },
 } as const
 
-/** Actions of the command, which exclude each other. */
-const ACTIONS = ['multiply', 'set', 'unlimited', 'block', 'shadow-all', 'list', 'end'] as const
+type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
+type OptionName = keyof typeof OPTIONS
 
-/** Options that --list and --end allow; the first is the action itself. */
-const LISTING = ['list', 'json']
-const ENDING = ['end', 'reason', 'json']
+const CHANGES = ['multiply', 'set', 'unlimited', 'block'] as const
+
+/** What the command does; each of these options excludes the others, and allows only these beside itself. */
+const ACTIONS: Readonly<Partial<Record<OptionName, readonly OptionName[]>>> = {
+  list: ['json'],
+  history: ['json'],
+  end: ['reason', 'actor', 'json'],
+  edit: [...CHANGES, 'cut-streams', 'until', 'reason', 'dry-run', 'yes', 'actor', 'json'],
+  'shadow-all': ['until', 'reason', 'replace', 'dry-run', 'yes', 'actor', 'json'],
+}
 
 export const override: AdminCommand = {
   name: 'override',
   help: OVERRIDE_HELP,
   read(args) {
     const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true })
-    const actions = ACTIONS.filter((name) => values[name] !== undefined)
-    if (actions.length !== 1) throw new UsageProblem(`expected exactly one of ${ACTIONS.map((name) => `--${name}`).join(', ')}`)
-    const { list, end } = values
-    if (list) return listing(refuseOthers(values, positionals, LISTING))
-    if (end !== undefined) return ending(end, refuseOthers(values, positionals, ENDING))
-    return creation(values, positionals)
+    const actions = (Object.keys(ACTIONS) as OptionName[]).filter((name) => values[name] !== undefined)
+    if (actions.length > 1) throw new UsageProblem(`expected only one of ${actions.map(flag).join(', ')}`)
+    const [action] = actions
+    if (action !== undefined) refuseOthers(values, positionals, action)
+    const { json: isJson } = values
+    if (action === 'list') return { request: { method: 'GET', path: 'overrides' }, isJson, describe: listText }
+    if (action === 'history') return { request: { method: 'GET', path: 'overrides/history' }, isJson, describe: historyText }
+    if (action === 'end') return ending(values)
+    return action === 'edit' ? editing(values) : creation(values, positionals)
   },
+  show: (client, question) => showConfirmed(client, question),
 }
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
-
-function refuseOthers(values: Values, positionals: readonly string[], known: readonly string[]): Values {
-  const surplus = [
-    ...Object.keys(values)
-      .filter((name) => !known.includes(name))
-      .map((name) => `--${name}`),
-    ...positionals,
-  ]
-  if (surplus.length > 0) throw new UsageProblem(`--${known[0]}: unexpected ${surplus.join(', ')}`)
-  return values
+function flag(name: string): string {
+  return `--${name}`
 }
 
-function listing({ json }: Values): AdminQuestion {
-  const describe = ({ overrides }: Overrides): string =>
-    overrides.length === 0 ? 'No overrides.\n' : overrides.map(overrideText).join('\n')
-  return { request: { method: 'GET', path: 'overrides' }, isJson: json, describe }
+function refuseOthers(values: Values, positionals: readonly string[], action: OptionName): void {
+  const known = [action, ...ACTIONS[action]!]
+  const surplus = (Object.keys(values) as OptionName[]).filter((name) => !known.includes(name)).map(flag)
+  if (surplus.length + positionals.length > 0) throw new UsageProblem(`--${action}: unexpected ${[...surplus, ...positionals].join(', ')}`)
 }
 
-function ending(id: string, { json, reason }: Values): AdminQuestion {
-  if (id === '') throw new UsageProblem('--end: expected the id of an override; --list shows them')
+function listText({ overrides }: Overrides): string {
+  return overrides.length === 0 ? 'No overrides.\n' : overrides.map(overrideText).join('\n')
+}
+
+function historyText({ overrides }: OverrideHistory): string {
+  return overrides.length === 0 ? 'No override has ended since the instance started.\n' : overrides.map(endedOverrideText).join('\n')
+}
+
+function ending({ end: id, json: isJson, reason, actor }: Values): AdminQuestion {
+  const path = `overrides/${idFlag('end', id)}`
   const query = { reason: reasonFlag(reason) }
-  return { request: { method: 'DELETE', path: `overrides/${encodeURIComponent(id)}`, query }, isJson: json, describe: () => 'Ended.\n' }
+  return { request: { method: 'DELETE', path, query }, actor: actorFlag(actor), isJson, describe: () => 'Ended.\n' }
+}
+
+/** Ids are hexadecimal; anything else must not change the path. */
+function idFlag(name: 'edit' | 'end', id: string | undefined): string {
+  if (!id) throw new UsageProblem(`--${name}: expected the id of an override; --list shows them`)
+  return encodeURIComponent(id)
+}
+
+function editing(values: Values): AdminQuestion {
+  const { until, 'cut-streams': cutsStreams } = values
+  const id = idFlag('edit', values.edit)
+  const change = changeOf(values)
+  if (change === undefined && until === undefined && !cutsStreams)
+    throw new UsageProblem('--edit: expected --until TIME, --cut-streams, or one of --multiply, --set, --unlimited, --block')
+  const body: OverrideEditRequest = {
+    ...(change ?? (cutsStreams && { cut_streams: true })),
+    ...(until !== undefined && { until }),
+    reason: reasonFlag(values.reason),
+  }
+  return confirmed(
+    values,
+    { method: 'PATCH', path: `overrides/${id}`, body },
+    { method: 'POST', path: `overrides/preview/${id}`, body },
+    true,
+  )
 }
 
 function creation(values: Values, positionals: readonly string[]): AdminQuestion {
-  const { json, until, replace } = values
+  const { until, replace, 'shadow-all': isShadowAll, all = false } = values
+  const change = isShadowAll ? { shadow_all: true as const } : changeOf(values)
+  if (change === undefined)
+    throw new UsageProblem(
+      'expected exactly one of --multiply, --set, --unlimited, --block, --shadow-all, --edit, --end, --list, --history',
+    )
   if (!until) throw new UsageProblem('expected --until TIME, such as 2h or 2026-01-31T12:00:00Z')
   const body: OverrideRequestJson = {
-    ...(values['shadow-all'] ? shadowAll(positionals) : { ...ruleOf(positionals), ...changeOf(values) }),
+    ...(!isShadowAll && ruleOf(positionals, all)),
+    ...change,
     until,
     reason: reasonFlag(values.reason),
     ...(replace !== undefined && { replace }),
   }
-  return { request: { method: 'POST', path: 'overrides', body }, isJson: json, describe: overrideText }
+  const isForAll = all || isShadowAll === true
+  return confirmed(values, { method: 'POST', path: 'overrides', body }, { method: 'POST', path: 'overrides/preview', body }, isForAll)
 }
 
-function shadowAll(positionals: readonly string[]): Pick<OverrideRequestJson, 'shadow_all'> {
-  if (positionals.length > 0) throw new UsageProblem(`--shadow-all is for all policies: unexpected ${positionals.join(', ')}`)
-  return { shadow_all: true }
+/** `mayCoverAll` means that the preview must be looked at first, because the override may cover all callers. */
+function confirmed(values: Values, request: AdminRequest, preview: AdminRequest, mayCoverAll: boolean): OverrideQuestion {
+  const { json: isJson, yes: isConfirmed = false, 'dry-run': isDryRun } = values
+  const actor = actorFlag(values.actor)
+  if (isDryRun)
+    return { request: preview, actor, isJson, describe: (shown: OverridePreviewJson) => `Nothing was changed.\n${previewText(shown)}` }
+  return { request, actor, isJson, describe: overrideText, ...(mayCoverAll && { preview, isConfirmed }) }
 }
 
-/** Without values, the override is for all callers of the rule. */
-function ruleOf(positionals: readonly string[]): Pick<OverrideRequestJson, 'policy' | 'rule' | 'values'> {
+/** All callers have to be asked for: a variable of the shell that is empty must not block everybody. */
+function ruleOf(positionals: readonly string[], isForAll: boolean): Pick<OverrideRequestJson, 'policy' | 'rule' | 'values' | 'all'> {
   const { policy, rule, values } = readSubject(positionals)
-  return positionals.length > 2 ? { policy, rule, values } : { policy, rule }
+  const hasCaller = positionals.length > 2
+  if (isForAll && hasCaller) throw new UsageProblem('--all is for all callers, and KEY=VALUE names one: expected one of the two')
+  if (!isForAll && !hasCaller) throw new UsageProblem('expected KEY=VALUE to name a caller, or --all for all callers of the rule')
+  return isForAll ? { policy, rule, all: true } : { policy, rule, values }
 }
 
-function changeOf({ multiply, set, unlimited }: Values): Pick<OverrideRequestJson, 'multiply' | 'set' | 'unlimited' | 'block'> {
+type Change = Omit<OverrideEditRequest, 'until' | 'reason'>
+
+function changeOf(values: Values): Change | undefined {
+  const { multiply, set, unlimited, block, 'cut-streams': cutsStreams } = values
+  const given = CHANGES.filter((name) => values[name] !== undefined)
+  if (given.length > 1) throw new UsageProblem(`expected exactly one of ${CHANGES.map(flag).join(', ')}, got ${given.map(flag).join(', ')}`)
+  const isEdit = values.edit !== undefined && given.length === 0
+  if (cutsStreams && !block && !isEdit) throw new UsageProblem('--cut-streams: expected only with --block')
   if (multiply !== undefined) return { multiply: readFactor(multiply) }
   if (set !== undefined) return { set: readFields(set) }
-  return unlimited ? { unlimited: true } : { block: true }
+  if (unlimited) return { unlimited: true }
+  if (block) return cutsStreams ? { block: true, cut_streams: true } : { block: true }
+  return undefined
 }
 
 function readFactor(text: string): number {
@@ -109,7 +177,7 @@ function readFields(texts: readonly string[]): Readonly<Record<string, number | 
   return Object.fromEntries(fields)
 }
 
-/** A value that is not a number is sent as text: the API knows the fields and reports what they expect. */
+/** Sends what is not a number as text: the API says which fields there are and what they expect. */
 function readField(text: string): [string, number | string] {
   const [, field, value] = /^([^=]+)=(.+)$/s.exec(text) ?? []
   if (field === undefined || value === undefined)
@@ -117,39 +185,51 @@ function readField(text: string): [string, number | string] {
   return [field, Number.isFinite(Number(value)) ? Number(value) : value]
 }
 
-/** Describes an override in several lines. */
-function overrideText(override: OverrideJson): string {
-  const { id, until, actor, reason, created_at: createdAt } = override
-  const rows: [string, string][] = [
-    ['change', changeText(override)],
-    ['where', whereText(override)],
-    ['until', until],
-    ['by', `${actor}, ${createdAt}`],
-    ['reason', reason],
-  ]
-  for (const note of notesOf(override)) rows.push(['note', note])
-  return `${id}\n${listText(rows)}`
+interface OverrideQuestion extends AdminQuestion {
+  /** Asks what the change covers, before it is made. */
+  readonly preview?: AdminRequest
+  readonly isConfirmed?: boolean
 }
 
-/** Describes the change in a few words. */
-function changeText({ multiply, set, unlimited, block, shadow_all: isShadowAll }: OverrideJson): string {
-  if (isShadowAll) return 'nothing is enforced'
-  if (multiply !== undefined) return `${multiply} times the limit`
-  if (set !== undefined)
-    return Object.entries(set)
-      .map(([field, value]) => `${field}=${value}`)
-      .join(' ')
-  if (unlimited) return 'no limit'
-  return block ? 'blocked' : 'unknown change'
+/** Where an operator is asked: not on standard output, which has the response. */
+export interface AskingTerminal {
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
+  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean }
 }
 
-function whereText({ shadow_all: isShadowAll, policy, rule, values }: OverrideJson): string {
-  if (isShadowAll) return 'all policies'
-  const caller = values === undefined || values === null ? 'all callers' : callerText(values)
-  return `policy ${policy}, rule ${rule}, ${caller}`
+/**
+ * Changes something and shows the response. What covers all callers is shown first and, on a terminal, has to be confirmed; elsewhere nobody could answer,
+ * and `--all` has been asked for.
+ */
+export async function showConfirmed(client: AdminClient, question: OverrideQuestion, terminal: AskingTerminal = process): Promise<void> {
+  const { preview, isConfirmed } = question
+  const coverage = preview && allCovered((await client.ask(preview)).json)
+  if (coverage !== undefined) {
+    terminal.stderr.write(`This is for all callers:\n${coverage}`)
+    const isAsked = terminal.stdin.isTTY && terminal.stderr.isTTY && !isConfirmed
+    if (isAsked && !(await isAgreed('Go on? [y/N] ', terminal))) throw new AdminProblem('nothing was changed')
+  }
+  await showOnce(client, question)
 }
 
-function* notesOf({ durable, in_force: isInForce }: OverrideJson): Generator<string> {
-  if (!isInForce) yield 'not in force: its rule is not in the active bundle, or cannot be changed this way'
-  if (!durable) yield 'will not survive a restart: it is not saved in a state file or in Redis'
+/** Describes what would be covered, if that is all callers. */
+function allCovered(json: unknown): string | undefined {
+  try {
+    const preview = printable(json) as OverridePreviewJson
+    return preview.covers.callers === 'all' ? previewText(preview) : undefined
+  } catch (error) {
+    throw new AdminProblem('this version of edge cannot read what the override would cover; nothing was changed', { cause: error })
+  }
+}
+
+/** The end of the input means no. */
+function isAgreed(text: string, { stdin, stderr }: AskingTerminal): Promise<boolean> {
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false })
+  return new Promise((resolve) => {
+    lines.on('close', () => resolve(false))
+    lines.question(text, (answer) => {
+      resolve(/^y(es)?$/i.test(answer.trim()))
+      lines.close()
+    })
+  })
 }

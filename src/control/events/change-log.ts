@@ -2,7 +2,8 @@ import type { ChangeJson } from '../../admin/api/instance-types.ts'
 import type { ResetNote } from '../../admin/endpoints/counters-endpoints.ts'
 import type { ChangesList } from '../../admin/endpoints/events-endpoints.ts'
 import type { OverrideSubject } from '../../overrides/override.ts'
-import { changeText, type OverrideNote } from '../overrides/override-control.ts'
+import type { OverrideNote } from '../overrides/override-control.ts'
+import { changeText } from '../overrides/override-log.ts'
 import type { LogEvent } from '../problems.ts'
 
 const MAX_CHANGES = 500
@@ -42,13 +43,18 @@ export class ChangeLog {
   }
 
   noteOverride(note: OverrideNote): void {
-    const { id, subject, change, createdMs, untilMs, actor, reason } = note.override
+    const { id, subject, change, createdMs, untilMs, actor, reason, edit } = note.override
     const text = shortened(changeText(change))
     const common = { actor, reason, ...subjectFields(subject), id, until: new Date(untilMs).toISOString() }
     switch (note.kind) {
       case 'set': {
         const { replaced } = note
         const before = replaced === undefined ? null : shortened(changeText(replaced.change))
+        if (edit !== undefined && replaced?.id === id) {
+          const { actor, reason, atMs } = edit
+          const detail = replaced.untilMs === untilMs ? null : `until was ${new Date(replaced.untilMs).toISOString()}`
+          return this.#add(atMs, { change: 'override_edited', ...common, actor, reason, before, after: text, detail })
+        }
         const detail = replaced === undefined || replaced.id === id ? null : `replaces override ${replaced.id}`
         return this.#add(createdMs, { change: 'override_set', ...common, before, after: text, detail })
       }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Override, OverrideEntry, SetEntry, TimedOverride } from '../../overrides/override.ts'
+import { type Override, type OverrideEntry, overrideKey, type SetEntry, type TimedOverride } from '../../overrides/override.ts'
 import {
   decodeEntry,
   encodeEntry,
@@ -14,7 +14,8 @@ import type { StateFile } from '../../store/state/state-file.ts'
 import { type Moment, OVERRIDES } from '../../store/state/state-format.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { StateKeeper } from '../state-keeper.ts'
-import { logEnded, tooManyOverrides } from './override-control.ts'
+import { logEnded } from './override-log.ts'
+import { tooManyOverrides } from './override-refusals.ts'
 
 /** How long all threads have to learn of an override before it comes into force, so that they switch at the same moment. */
 const MIN_NOTICE_MS = 100
@@ -79,7 +80,8 @@ export class FileOverrideStorage implements OverrideStorage {
     const subject = entry.kind === 'set' ? entry.override.subject : entry.end.subject
     const [wallMs, nowMs] = [clock.wallMs(), clock.nowMs()]
     const current = map.overrideOf(subject, wallMs)
-    if (current?.id !== expected) return { kind: 'exists', id: current?.id }
+    const key = current && overrideKey(current)
+    if (key !== expected) return { kind: 'exists', key }
     // Overrides that were put since this one was checked count, too.
     if (current === undefined && map.list(wallMs).length >= MAX_OVERRIDES) throw tooManyOverrides()
     const momentMs = Math.max(wallMs, (map.entryOf(subject)?.momentMs ?? 0) + 1)

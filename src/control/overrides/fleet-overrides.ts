@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
-import { type Override, type OverrideEntry, subjectKey, subjectOf, type TimedOverride } from '../../overrides/override.ts'
+import { type Override, type OverrideEntry, overrideKey, subjectKey, subjectOf, type TimedOverride } from '../../overrides/override.ts'
 import { decodeEntry, encodeEntry, type NewEntry, type OverrideMap, type PutResult } from '../../overrides/override-map.ts'
 import {
   CONTROL_CAPACITY,
@@ -71,19 +71,18 @@ export class FleetOverrides {
   }
 
   async put(epoch: string, entry: NewEntry, expected: string | undefined): Promise<PutResult> {
-    const createdMs = Math.round(this.wallMs())
-    const put = unput(entry, createdMs)
+    const put = unput(entry)
     const isSet = put.kind === 'set'
     if (isSet && put.override.untilMs <= this.wallMs() + NOTICE_MS) throw new ApiError('bad_until', TOO_SOON)
     const reply = await this.#send(epoch, {
       subject: subjectKey(subjectOf(put)),
-      id: isSet ? put.override.id : undefined,
+      id: isSet ? overrideKey(put.override) : undefined,
       untilMs: isSet ? put.override.untilMs : 0,
       text: encodeEntry(put),
       expected,
       delayMs: isSet ? NOTICE_MS : 0,
     })
-    if (reply.kind === 'exists') return reply
+    if (reply.kind === 'exists') return { kind: 'exists', key: reply.id }
     if (reply.kind === 'full') throw new ApiError('bad_request', TOO_MANY)
     const entryPut = withMoments(put, reply)
     this.#merge([entryPut])
@@ -145,15 +144,15 @@ function entryOf(subject: string, text: string): OverrideEntry | undefined {
 
 function keptText(entry: OverrideEntry): string {
   const { momentMs, forgetMs } = entry
-  const [id, untilMs] = entry.kind === 'set' ? [entry.override.id, entry.override.untilMs] : [undefined, 0]
+  const [id, untilMs] = entry.kind === 'set' ? [overrideKey(entry.override), entry.override.untilMs] : [undefined, 0]
   return controlEntryText({ momentMs, forgetMs, untilMs, id, text: encodeEntry(entry) })
 }
 
 /** Returns an entry without moments, which Redis assigns. */
-function unput(entry: NewEntry, createdMs: number): OverrideEntry {
+function unput(entry: NewEntry): OverrideEntry {
   const moments = { momentMs: 0, forgetMs: 0 }
   if (entry.kind === 'ended') return { kind: 'ended', ...moments, ...entry.end }
-  return { kind: 'set', ...moments, override: { ...entry.override, createdMs, sinceMs: 0 } }
+  return { kind: 'set', ...moments, override: { ...entry.override, sinceMs: 0 } }
 }
 
 function withMoments(entry: OverrideEntry, { momentMs, forgetMs }: Pick<ControlEntry, 'momentMs' | 'forgetMs'>): OverrideEntry {

@@ -1,7 +1,14 @@
 import { pino } from 'pino'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { until } from '../../../test/support/until.ts'
-import type { OverrideOrder, OverridesChange, TimedOverride } from '../../overrides/override.ts'
+import {
+  type EditOrder,
+  type Override,
+  type OverrideOrder,
+  type OverridesChange,
+  overrideKey,
+  type TimedOverride,
+} from '../../overrides/override.ts'
 import { MAX_OVERRIDES } from '../../overrides/override-map.ts'
 import { OVERRIDES } from '../../store/state/state-format.ts'
 import { FileOverrideStorage, type KeptOverrides } from './file-override-storage.ts'
@@ -47,6 +54,104 @@ describe('overrides in the main thread', () => {
     expect(announced()).toEqual([])
   })
 
+  test('that are edited keep their id, and hold as they were until the edit does', async () => {
+    const { control, announced, logged, clock } = await opened()
+    const first = (await control.create(order('a', { inMs: HOUR_MS }))).override
+    clock.wall += 1000
+    const editedMs = clock.wall
+    const editing = control.edit({ ...edit(first), change: { kind: 'multiply', factor: 5 }, until: { inMs: 2 * HOUR_MS } })
+    await until(() => announced().length === 2)
+    const [old, next] = announced()
+    expect([old!.override, old!.toMs]).toEqual([first, next!.fromMs])
+    const { override } = await editing
+    expect(override).toMatchObject({
+      id: first.id,
+      createdMs: first.createdMs,
+      untilMs: editedMs + 2 * HOUR_MS,
+      change: { kind: 'multiply', factor: 5 },
+      actor: first.actor,
+      reason: first.reason,
+      edit: { version: expect.stringMatching(/^[0-9a-f]{8}$/), actor: 'max', reason: 'an edit', atMs: editedMs },
+    })
+    expect(control.list()).toMatchObject([{ override: { id: first.id } }])
+    const before = { change_before: 'block', until_before: new Date(first.untilMs).toISOString() }
+    expect(logged('override_edited')).toMatchObject([
+      { id: first.id, actor: 'max', reason: 'an edit', change: 'multiply 5', until: new Date(override.untilMs).toISOString(), ...before },
+    ])
+    expect([logged('override_ended'), logged('override_set').length]).toEqual([[], 1])
+    await control.end({ id: first.id, actor: 'erika', reason: 'a test' })
+    expect(announced()).toEqual([])
+  })
+
+  test('are edited by one of two operators, and the other is told', async () => {
+    const { control } = await opened()
+    const first = (await control.create(order('a', { inMs: HOUR_MS }))).override
+    const both = await Promise.allSettled([
+      control.edit({ ...edit(first), until: { inMs: 2 * HOUR_MS } }),
+      control.edit({ ...edit(first), until: { inMs: 3 * HOUR_MS } }),
+    ])
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    const lost = both.find(({ status }) => status === 'rejected') as PromiseRejectedResult
+    expect(lost.reason).toMatchObject({
+      code: 'override_exists',
+      message: expect.stringContaining('was changed by somebody else meanwhile'),
+    })
+    // What was checked against an earlier version is not applied to a later one.
+    await expect(control.edit({ ...edit(first), until: { inMs: HOUR_MS } })).rejects.toMatchObject({ code: 'override_exists' })
+    const [current] = control.list()
+    const again = await control.edit({ ...edit(current!.override), until: { inMs: HOUR_MS } })
+    expect(again.override.edit!.version).not.toBe(current!.override.edit!.version)
+    // Replacing takes the id, whatever its version is.
+    await control.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id })
+    await expect(control.edit({ ...edit(again.override), until: { inMs: HOUR_MS } })).rejects.toMatchObject({ code: 'unknown_override' })
+  })
+
+  test('that are over are remembered, the last of them, with who ended them and why', async () => {
+    const { control, clock, logged } = await opened()
+    const first = (await control.create(order('a', { inMs: HOUR_MS }))).override
+    const edited = (await control.edit({ ...edit(first), until: { inMs: 2 * HOUR_MS } })).override
+    const second = (await control.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id, actor: 'ann', reason: 'another' })).override
+    await control.end({ id: second.id, actor: 'erika', reason: 'enough' })
+    const third = (await control.create(order('b', { inMs: HOUR_MS }))).override
+    clock.wall += 2 * HOUR_MS
+    await until(() => logged('override_ended').length === 3)
+    expect(control.listEnded()).toEqual([
+      { override: third, endedMs: expect.any(Number), why: 'over', by: undefined },
+      { override: second, endedMs: expect.any(Number), why: 'ended', by: { actor: 'erika', reason: 'enough' } },
+      { override: edited, endedMs: expect.any(Number), why: 'replaced', by: { actor: 'ann', reason: 'another' } },
+      { override: first, endedMs: expect.any(Number), why: 'edited', by: { actor: 'max', reason: 'an edit' } },
+    ])
+    const times = control.listEnded().map(({ endedMs }) => endedMs)
+    expect(times).toEqual(times.toSorted((a, b) => b - a))
+    const many = await Promise.all(Array.from({ length: 250 }, (_, i) => control.create(order(`rule ${i}`, { inMs: HOUR_MS }))))
+    await Promise.all(many.map(({ override: { id } }) => control.end({ id, actor: 'erika', reason: 'a test' })))
+    expect(control.listEnded()).toHaveLength(200)
+    expect(control.listEnded().every(({ by }) => by?.reason === 'a test')).toBe(true)
+  })
+
+  test('whose edit an instance of an earlier version has left out, writing them back, are taken as they are', async () => {
+    const log: Record<string, unknown>[] = []
+    const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
+    const clock = new SetClock(0, START_MS)
+    const control = new OverrideControl({ clock, logger, announce: () => {}, known: async () => {} })
+    await control.start({
+      start: async () => {},
+      put: () => Promise.reject(new Error('not called')),
+      timed: (override) => ({ override, fromMs: 0, toMs: HOUR_MS }),
+      wallMs: () => START_MS,
+      isDurable: () => true,
+      close: async () => {},
+    })
+    onTestFinished(() => control.close())
+    const { subject, change } = order('a', { inMs: HOUR_MS })
+    const set = { id: 'abc', subject, change, sinceMs: 0, untilMs: START_MS + HOUR_MS, createdMs: 0, actor: 'erika', reason: 'a test' }
+    const edited = { ...set, edit: { version: '1', actor: 'max', reason: 'an edit', atMs: 0 } }
+    const times = { kind: 'set', momentMs: 5, forgetMs: set.untilMs } as const
+    for (const override of [edited, set]) control.map.merge([{ ...times, override }], START_MS)
+    expect(control.list()).toEqual([{ override: set, isDurable: true }])
+    expect(log.map(({ event }) => event)).toEqual(['override_set', 'override_ended', 'override_set'])
+  })
+
   test('are never more than there may be, though many are made at once', async () => {
     const { control } = await opened()
     const made = Array.from({ length: MAX_OVERRIDES + 20 }, (_, i) => control.create(order(`rule ${i}`, { inMs: HOUR_MS })))
@@ -66,6 +171,18 @@ describe('overrides in the main thread', () => {
     // However the wall clock was set, it has been in force for so long.
     expect(again.announced()[0]!.fromMs).toBeCloseTo(5 - ageMs)
     expect(again.control.list()).toMatchObject([{ override: { id: override.id }, isDurable: true }])
+  })
+
+  test('come back from the state file as they were edited', async () => {
+    const { control, clock, sections } = await opened()
+    const { override } = await control.create({ ...order('a', { inMs: HOUR_MS }), change: { kind: 'block', cutsStreams: true } })
+    const edited = (await control.edit({ ...edit(override), until: { inMs: 2 * HOUR_MS } })).override
+    const again = await opened({ saved: sections(), clock: new SetClock(5, clock.wall) })
+    const { sinceMs: _, ...kept } = edited
+    expect(again.control.list()).toMatchObject([{ override: kept, isDurable: true }])
+    expect(again.control.list()[0]!.override.change).toEqual({ kind: 'block', cutsStreams: true })
+    const more = await again.control.edit({ ...edit(again.control.list()[0]!.override), until: { inMs: HOUR_MS } })
+    expect(more.override).toMatchObject({ id: override.id, createdMs: override.createdMs })
   })
 
   test('go on when the process starts with a wall clock that was set back', async () => {
@@ -132,6 +249,11 @@ function order(caller: string, until: OverrideOrder['until']): OverrideOrder {
   return { subject, change: { kind: 'block' }, until, actor: 'erika', reason: 'a test', replace: undefined }
 }
 
+/** An edit that changes nothing yet. */
+function edit(override: Override): EditOrder {
+  return { id: override.id, key: overrideKey(override), change: undefined, until: undefined, actor: 'max', reason: 'an edit' }
+}
+
 /** An override control on a clock that can be set, with a state file that is always saved. */
 async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }: { saved?: readonly Buffer[]; clock?: SetClock } = {}) {
   const log: Record<string, unknown>[] = []
@@ -174,8 +296,8 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
 function knownFrom(messages: readonly OverridesChange[]): TimedOverride[] {
   const known = new Map<string, TimedOverride>()
   for (const { put, gone } of messages) {
-    for (const id of gone) known.delete(id)
-    for (const timed of put) known.set(timed.override.id, timed)
+    for (const key of gone) known.delete(key)
+    for (const timed of put) known.set(overrideKey(timed.override), timed)
   }
   return [...known.values()]
 }

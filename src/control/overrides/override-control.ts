@@ -3,34 +3,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import {
+  type EditOrder,
   type EndedEntry,
+  type EndedOverride,
   type EndOrder,
+  idOfKey,
   type ListedOverride,
   type Override,
-  type OverrideChange,
   type OverrideOrder,
-  type OverrideSubject,
   type OverridesChange,
+  overrideKey,
+  type PreviewedOverride,
   type SetEntry,
   subjectKey,
   type TimedOverride,
-  type Until,
 } from '../../overrides/override.ts'
-import {
-  type EntryChange,
-  encodeEntry,
-  MAX_ENTRY_BYTES,
-  MAX_OVERRIDES,
-  OverrideMap,
-  type OverrideStorage,
-} from '../../overrides/override-map.ts'
-import { show } from '../../text/problem.ts'
+import { type EntryChange, MAX_OVERRIDES, OverrideMap, type OverrideStorage } from '../../overrides/override-map.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { ControlHandlers } from '../control-calls.ts'
+import type { ControlCallName, ControlHandlers } from '../control-calls.ts'
+import { logEdited, logEnded, logSet } from './override-log.ts'
+import { changedMeanwhile, noSuch, otherThere, refuseLong, tooManyOverrides, untilMsOf } from './override-refusals.ts'
 
-/** The longest that an override may last; longer changes belong in the bundle. */
-const MAX_DAYS = 3653
-const MAX_MS = MAX_DAYS * 24 * 3600 * 1000
 /** Changes within this time of each other are announced together. */
 const GATHER_MS = 10
 /** Workers take in this many overrides at once, and serve requests in between. */
@@ -42,6 +35,8 @@ const LOOK_MS = 250
 const TOLERATED_STEP_MS = 20
 /** The longest that a response waits for its override to come into force. */
 const MAX_FORCE_MS = 2000
+/** The most overrides that are remembered after their end, each of 4 KiB at most. */
+const MAX_ENDED = 200
 
 export interface OverrideControlParts {
   readonly clock: Clock
@@ -69,7 +64,9 @@ export class OverrideControl {
   readonly #open = new Map<string, Override>()
   /** Replaced overrides, by subject; each stays in force until its successor is. */
   readonly #replaced = new Map<string, TimedOverride>()
-  /** Overrides that were announced to the workers, by id. This is the only such set on the main thread, and a starting worker is sent it. */
+  /** The overrides that ended last, the latest at the end. */
+  readonly #ended: EndedOverride[] = []
+  /** Overrides that were announced to the workers, by key. This is the only such set on the main thread, and a starting worker is sent it. */
   readonly #announced = new Map<string, TimedOverride>()
   #isLoading = true
   #timer: NodeJS.Timeout | undefined
@@ -109,26 +106,45 @@ export class OverrideControl {
     return shadow && this.#listed(shadow)
   }
 
+  /** The overrides that ended, were replaced or were edited since this process started, the latest first. */
+  listEnded(): EndedOverride[] {
+    return [...this.#ended].reverse()
+  }
+
+  find(id: string): ListedOverride {
+    return this.#listed(this.#find(id))
+  }
+
   /** Resolves when the override is stored durably, if it can be, and in force in all workers of this instance. */
-  async create({ until, replace, ...content }: OverrideOrder): Promise<ListedOverride> {
-    const storage = this.#loadedStorage()
-    const createdMs = storage.wallMs()
-    const override = { id: randomBytes(6).toString('hex'), createdMs, untilMs: untilMsOf(until, createdMs), ...content }
-    this.#refuseTooMuch(override)
-    const result = await storage.put({ kind: 'set', override }, replace)
-    if (result.kind === 'exists') throw otherThere(result.id, replace)
-    const put = (result.entry as SetEntry).override
-    await this.#inForce(put)
-    return this.#listed(put)
+  async create(order: OverrideOrder): Promise<ListedOverride> {
+    const { override, expected } = this.#ordered(order)
+    return this.#put(override, expected, order.replace)
+  }
+
+  /** Resolves when the edited override is stored durably, if it can be, and in force in all workers of this instance. Its id stays. */
+  async edit(order: EditOrder): Promise<ListedOverride> {
+    const { override, expected } = this.#edited(order)
+    return this.#put(override, expected, order.id)
+  }
+
+  /** Checks an order as `create` or `edit` would, and changes nothing. */
+  preview(order: OverrideOrder | EditOrder): PreviewedOverride {
+    const { override, expected } = 'key' in order ? this.#edited(order) : this.#ordered(order)
+    const { subject } = override
+    const wallMs = this.#storage!.wallMs()
+    const current = this.map.overrideOf(subject, wallMs)
+    const key = current && overrideKey(current)
+    if (key !== expected) throw otherThere(key, 'key' in order ? order.id : order.replace)
+    const isForOne = subject !== 'all_policies' && subject.values !== undefined
+    const before = current ?? (isForOne ? this.map.overrideOf({ ...subject, values: undefined }, wallMs) : undefined)
+    return { override, before, replaces: current?.id }
   }
 
   /** Resolves when the override is no longer in force in any worker of this instance. */
   async end({ id, actor, reason }: EndOrder): Promise<void> {
-    const storage = this.#loadedStorage()
-    const override = this.map.find(id, storage.wallMs())
-    if (override === undefined) throw noSuch(id)
-    const result = await storage.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, id)
-    if (result.kind === 'exists') throw noSuch(id)
+    const override = this.#find(id)
+    const result = await this.#storage!.put({ kind: 'ended', end: { id, subject: override.subject, actor, reason } }, overrideKey(override))
+    if (result.kind === 'exists') throw result.key !== undefined && idOfKey(result.key) === id ? changedMeanwhile(id) : noSuch(id)
     await this.#known()
   }
 
@@ -152,16 +168,54 @@ export class OverrideControl {
     return this.#storage!
   }
 
+  #find(id: string): Override {
+    const override = this.map.find(id, this.#loadedStorage().wallMs())
+    if (override === undefined) throw noSuch(id)
+    return override
+  }
+
+  /** Returns a new override, and the key of the one that it is to replace. */
+  #ordered({ until, replace, ...content }: OverrideOrder): Ordered {
+    const wallMs = this.#loadedStorage().wallMs()
+    const id = randomBytes(6).toString('hex')
+    const override = { id, createdMs: Math.floor(wallMs), untilMs: untilMsOf(until, wallMs), ...content }
+    this.#refuseTooMuch(override)
+    const replaced = replace === undefined ? undefined : this.map.find(replace, wallMs)
+    // One that is not known here may be known to the storage, which other instances use too.
+    return { override, expected: replaced === undefined ? replace : overrideKey(replaced) }
+  }
+
+  /** Returns an override as an operator edited it, and the key that it has until then. */
+  #edited({ id, key, change, until, actor, reason }: EditOrder): Ordered {
+    const { sinceMs: _, ...current } = this.#find(id)
+    if (overrideKey(current) !== key) throw changedMeanwhile(id)
+    const wallMs = this.#storage!.wallMs()
+    const override = {
+      ...current,
+      change: change ?? current.change,
+      untilMs: until === undefined ? current.untilMs : untilMsOf(until, wallMs),
+      edit: { version: randomBytes(4).toString('hex'), actor, reason, atMs: Math.floor(wallMs) },
+    }
+    this.#refuseTooMuch(override)
+    return { override, expected: key }
+  }
+
+  /** `replace` is the id that `expected` belongs to. */
+  async #put(override: Omit<Override, 'sinceMs'>, expected: string | undefined, replace: string | undefined): Promise<ListedOverride> {
+    const result = await this.#storage!.put({ kind: 'set', override }, expected)
+    if (result.kind === 'exists') throw otherThere(result.key, replace)
+    const put = (result.entry as SetEntry).override
+    await this.#inForce(put)
+    return this.#listed(put)
+  }
+
   #listed(override: Override): ListedOverride {
     return { override, isDurable: this.#storage!.isDurable(override) }
   }
 
   #refuseTooMuch(content: Omit<Override, 'sinceMs'>): void {
     if (this.#open.size >= MAX_OVERRIDES && this.map.overrideOf(content.subject, content.createdMs) === undefined) throw tooManyOverrides()
-    const override = { ...content, sinceMs: LAST_MS }
-    const bytes = Buffer.byteLength(encodeEntry({ kind: 'set', momentMs: LAST_MS, forgetMs: LAST_MS, override }))
-    if (bytes > MAX_ENTRY_BYTES)
-      throw new ApiError('bad_request', `with its names, values and reason the override has ${bytes} bytes: ${MAX_ENTRY_BYTES} at most`)
+    refuseLong(content)
   }
 
   async #inForce(override: Override): Promise<void> {
@@ -196,7 +250,16 @@ export class OverrideControl {
     if (was !== undefined) {
       const { fromMs } = this.#storage!.timed(override)
       this.#replaced.set(subjectKey(was.subject), { ...this.#storage!.timed(was), toMs: fromMs })
+    }
+    // An instance of an earlier version leaves the edit out of what it writes back.
+    if (was !== undefined && was.id === override.id && override.edit !== undefined) {
+      logEdited(logger, was, override)
+      this.#noteEnded(was, 'edited', override.edit)
+      return
+    }
+    if (was !== undefined) {
       logEnded(logger, was, 'replaced', override)
+      this.#noteEnded(was, 'replaced', override)
     }
     if (!this.#isLoading) logSet(logger, override)
   }
@@ -204,7 +267,14 @@ export class OverrideControl {
   #noteEnd(was: Override | undefined, end: EndedEntry): void {
     if (was !== undefined) this.#parts.note?.({ kind: 'ended', override: was, end })
     this.#replaced.delete(subjectKey(end.subject))
-    if (was !== undefined) logEnded(this.#parts.logger, was, 'ended', end)
+    if (was === undefined) return
+    logEnded(this.#parts.logger, was, 'ended', end)
+    this.#noteEnded(was, 'ended', end)
+  }
+
+  #noteEnded(override: Override, why: EndedOverride['why'], by: EndedOverride['by']): void {
+    this.#ended.push({ override, endedMs: this.#storage!.wallMs(), why, by: by && { actor: by.actor, reason: by.reason } })
+    if (this.#ended.length > MAX_ENDED) this.#ended.shift()
   }
 
   #announceSoon(): void {
@@ -223,11 +293,11 @@ export class OverrideControl {
     this.#clockOffsetMs = this.#storage!.wallMs() - clock.nowMs()
     for (const [key, { toMs }] of this.#replaced) if (toMs <= clock.nowMs()) this.#replaced.delete(key)
     const current = this.#current()
-    const gone = [...this.#announced.keys()].filter((id) => !current.has(id))
-    const put = [...current.values()].filter((timed) => this.#announced.get(timed.override.id) !== timed).slice(0, atMost)
+    const gone = [...this.#announced.keys()].filter((key) => !current.has(key))
+    const put = [...current.values()].filter((timed) => this.#announced.get(overrideKey(timed.override)) !== timed).slice(0, atMost)
     if (gone.length + put.length === 0) return false
-    for (const id of gone) this.#announced.delete(id)
-    for (const timed of put) this.#announced.set(timed.override.id, timed)
+    for (const key of gone) this.#announced.delete(key)
+    for (const timed of put) this.#announced.set(overrideKey(timed.override), timed)
     announce({ put, gone })
     return true
   }
@@ -235,14 +305,14 @@ export class OverrideControl {
   /** Returns the overrides by id. Those that workers know closely enough are the objects that were announced. */
   #current(): Map<string, TimedOverride> {
     const current = new Map<string, TimedOverride>()
-    for (const timed of this.#replaced.values()) current.set(timed.override.id, this.#asAnnounced(timed, 0))
+    for (const timed of this.#replaced.values()) current.set(overrideKey(timed.override), this.#asAnnounced(timed, 0))
     for (const override of this.#open.values())
-      current.set(override.id, this.#asAnnounced(this.#storage!.timed(override), TOLERATED_STEP_MS))
+      current.set(overrideKey(override), this.#asAnnounced(this.#storage!.timed(override), TOLERATED_STEP_MS))
     return current
   }
 
   #asAnnounced(timed: TimedOverride, toleratedMs: number): TimedOverride {
-    const known = this.#announced.get(timed.override.id)
+    const known = this.#announced.get(overrideKey(timed.override))
     return known?.fromMs === timed.fromMs && Math.abs(known.toMs - timed.toMs) <= toleratedMs ? known : timed
   }
 
@@ -264,6 +334,7 @@ export class OverrideControl {
       this.#parts.note?.({ kind: 'expired', override })
       this.#open.delete(override.id)
       logEnded(logger, override, 'over', override)
+      this.#noteEnded(override, 'over', undefined)
     }
     this.map.prune(wallMs)
     const stepMs = Math.abs(wallMs - clock.nowMs() - this.#clockOffsetMs)
@@ -272,83 +343,23 @@ export class OverrideControl {
   }
 }
 
-export function tooManyOverrides(): ApiError {
-  return new ApiError('bad_request', `there are ${MAX_OVERRIDES} overrides already, the most there may be: end some first`)
+interface Ordered {
+  readonly override: Omit<Override, 'sinceMs'>
+  /** Key of the override that must be there; undefined: none. */
+  readonly expected: string | undefined
 }
 
-/** The largest time value in JavaScript: no time is longer as text. */
-const LAST_MS = 8.64e15
-
-function untilMsOf(until: Until, wallMs: number): number {
-  const untilMs = 'atMs' in until ? until.atMs : wallMs + until.inMs
-  if (untilMs <= wallMs) throw new ApiError('bad_until', `until: ${new Date(untilMs).toISOString()} is in the past`)
-  if (untilMs > wallMs + MAX_MS)
-    throw new ApiError('bad_until', `until: at most ${MAX_DAYS} days from now; what is to stay belongs in the bundle`)
-  return untilMs
-}
-
-function otherThere(id: string | undefined, replace: string | undefined): ApiError {
-  if (id === undefined) return new ApiError('unknown_override', `there is no override ${show(replace)} to replace: leave replace out`)
-  const way = replace === undefined ? 'end it, or replace it by its id' : `replace names ${show(replace)}`
-  return new ApiError('override_exists', `override ${id} already exists: ${way}`)
-}
-
-function noSuch(id: string): ApiError {
-  return new ApiError('unknown_override', `there is no override ${show(id)}: it has expired, was ended or replaced, or never existed`)
-}
+type OverrideCallName = Extract<ControlCallName, `${string}override${string}`>
 
 /** Handlers of workers' calls about overrides. */
-export function overrideCalls(control: OverrideControl): Pick<ControlHandlers, 'list_overrides' | 'create_override' | 'end_override'> {
+export function overrideCalls(control: OverrideControl): Pick<ControlHandlers, OverrideCallName> {
   return {
     list_overrides: () => control.list().map((listed) => JSON.stringify(listed)),
+    list_ended_overrides: () => control.listEnded().map((ended) => JSON.stringify(ended)),
+    find_override: (id) => control.find(id),
+    preview_override: (order) => control.preview(order),
+    edit_override: (order) => control.edit(order),
     create_override: (order) => control.create(order),
     end_override: async (order) => void (await control.end(order)),
-  }
-}
-
-/** Why an override is no longer in force. */
-export type EndOfOverride = 'ended' | 'replaced' | 'over'
-
-const END_WORDS: Readonly<Record<EndOfOverride, string>> = {
-  ended: 'an operator ended an override',
-  replaced: 'an override was replaced by another one',
-  over: 'an override has expired',
-}
-
-/** Callers' values stay out of the log, because they are personal data. */
-function logSet(logger: Logger, { id, subject, change, untilMs, actor, reason }: Override): void {
-  const until = new Date(untilMs).toISOString()
-  logger.info(
-    { event: 'override_set', id, actor, reason, ...subjectFields(subject), change: changeText(change), until },
-    change.kind === 'shadow' ? 'an operator switched all policies to shadow mode' : 'an operator set an override for a rule',
-  )
-}
-
-/** The last argument says who ended it and why or, if it expired, who had set it and why. */
-export function logEnded(
-  logger: Logger,
-  { id, subject }: Pick<Override, 'id' | 'subject'>,
-  why: EndOfOverride,
-  { actor, reason }: Pick<Override, 'actor' | 'reason'>,
-): void {
-  logger.info({ event: 'override_ended', id, actor, reason, ...subjectFields(subject), why }, END_WORDS[why])
-}
-
-function subjectFields(subject: OverrideSubject): { policy?: string; rule?: string; for?: 'one_caller' | 'all_callers' } {
-  if (subject === 'all_policies') return {}
-  const { policy, rule, values } = subject
-  return { policy, rule, for: values === undefined ? 'all_callers' : 'one_caller' }
-}
-
-export function changeText(change: OverrideChange): string {
-  switch (change.kind) {
-    case 'multiply':
-      return `multiply ${change.factor}`
-    case 'set':
-      return `set ${JSON.stringify(change.fields)}`
-    case 'shadow':
-      return 'shadow_all'
-    default:
-      return change.kind
   }
 }

@@ -1,4 +1,4 @@
-import type { OverridesChange, TimedOverride } from '../../overrides/override.ts'
+import { type OverridesChange, overrideKey, type TimedOverride } from '../../overrides/override.ts'
 import type { PlanCounter } from '../../policy/algorithms/compiled-rule.ts'
 import { identityName } from '../../policy/compile.ts'
 import { type FittedOverride, fitOverride } from '../../policy/overridden-rule.ts'
@@ -14,8 +14,9 @@ export class OverrideIndex {
   readonly #byRule = new Map<PlanRule, RuleOverrides>()
   /** Overrides and position by the identity of each of a rule's counters. */
   readonly #byIdentity = new Map<string, { readonly overrides: RuleOverrides; readonly position: number }>()
-  /** For each policy with blocking overrides, how many there are. */
+  /** For each policy with blocking overrides, how many there are; and how many of them end open streams. */
   readonly #blocks = new Map<PlanPolicy, number>()
+  readonly #streamCuts = new Map<PlanPolicy, number>()
   #shadows: readonly TimedOverride[] = []
   readonly #callerDigest: CallerDigest
 
@@ -24,11 +25,11 @@ export class OverrideIndex {
   }
 
   putShadow(shadow: TimedOverride): void {
-    this.#shadows = [...this.#shadows.filter(({ override }) => override.id !== shadow.override.id), shadow]
+    this.#shadows = [...this.#shadows.filter(({ override }) => overrideKey(override) !== overrideKey(shadow.override)), shadow]
   }
 
-  removeShadow(id: string): void {
-    if (this.#shadows.length > 0) this.#shadows = this.#shadows.filter(({ override }) => override.id !== id)
+  removeShadow(key: string): void {
+    if (this.#shadows.length > 0) this.#shadows = this.#shadows.filter(({ override }) => overrideKey(override) !== key)
   }
 
   /** Adds a variant. `values` are in the order of the rule's limit keys, with credentials as digests; empty means all callers. */
@@ -41,7 +42,7 @@ export class OverrideIndex {
       for (const [position, counter] of rule.counters.entries()) this.#byIdentity.set(identityName(counter), { overrides: found, position })
     }
     found.add(variant, values)
-    if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, 1)
+    this.#countBlock(variant.rule, 1)
   }
 
   /** Removes a variant that was added with the same values. */
@@ -49,7 +50,7 @@ export class OverrideIndex {
     const rule = variant.rule.variantOf!
     const found = this.#byRule.get(rule)!
     found.remove(variant, values)
-    if (variant.rule.block !== undefined) this.#countBlocks(rule.policy, -1)
+    this.#countBlock(variant.rule, -1)
     if (!found.isEmpty) return
     this.#byRule.delete(rule)
     for (const counter of rule.counters) this.#byIdentity.delete(identityName(counter))
@@ -80,11 +81,25 @@ export class OverrideIndex {
     return policy.hasBlocks || this.#blocks.has(policy)
   }
 
-  #countBlocks(policy: PlanPolicy, change: number): void {
-    const count = (this.#blocks.get(policy) ?? 0) + change
-    if (count > 0) this.#blocks.set(policy, count)
-    else this.#blocks.delete(policy)
+  /** Whether an override may end open streams. */
+  get cutsStreams(): boolean {
+    return this.#streamCuts.size > 0
   }
+
+  mayCutStreams(policy: PlanPolicy): boolean {
+    return policy.hasBlocks || this.#streamCuts.has(policy)
+  }
+
+  #countBlock({ policy, block }: PlanRule, change: number): void {
+    if (block !== undefined) count(this.#blocks, policy, change)
+    if (block?.cutsStreams) count(this.#streamCuts, policy, change)
+  }
+}
+
+function count(counts: Map<PlanPolicy, number>, policy: PlanPolicy, change: number): void {
+  const sum = (counts.get(policy) ?? 0) + change
+  if (sum > 0) counts.set(policy, sum)
+  else counts.delete(policy)
 }
 
 /** The overrides as they apply to one plan's rules. An override whose rule is not in the plan, or that does not fit it, is not in force. */
@@ -94,7 +109,7 @@ export class PlanOverrides {
   readonly #all: OverrideIndex
   readonly #plan: PlannedRules
   readonly #store: CounterStore
-  /** By override id. */
+  /** By the overrides' keys. */
   readonly #fitted = new Map<string, Fitted>()
 
   constructor(plan: PlannedRules, store: CounterStore, callerDigest: CallerDigest) {
@@ -110,35 +125,36 @@ export class PlanOverrides {
 
   /** Whether this override was put, and has neither been removed nor put again with other times since. */
   has(timed: TimedOverride): boolean {
-    return this.#fitted.get(timed.override.id)?.timed === timed
+    return this.#fitted.get(overrideKey(timed.override))?.timed === timed
   }
 
   change({ put, gone }: OverridesChange): void {
-    for (const id of gone) this.#remove(id)
+    for (const key of gone) this.#remove(key)
     for (const timed of put) this.#put(timed)
     this.index = this.#all.isEmpty ? undefined : this.#all
   }
 
   #put(timed: TimedOverride): void {
-    const { id, subject } = timed.override
+    const { subject } = timed.override
+    const key = overrideKey(timed.override)
     const fitted = subject === 'all_policies' ? { timed, variant: undefined, values: [] } : this.#fit(timed)
-    this.#remove(id)
-    this.#fitted.set(id, fitted)
+    this.#remove(key)
+    this.#fitted.set(key, fitted)
     if (subject === 'all_policies') this.#all.putShadow(timed)
     if (fitted.variant !== undefined) this.#all.add(fitted.variant, fitted.values)
   }
 
-  #remove(id: string): void {
-    this.#all.removeShadow(id)
-    const known = this.#fitted.get(id)
+  #remove(key: string): void {
+    this.#all.removeShadow(key)
+    const known = this.#fitted.get(key)
     if (known?.variant !== undefined) this.#all.remove(known.variant, known.values)
-    this.#fitted.delete(id)
+    this.#fitted.delete(key)
   }
 
   /** Fits an override to the plan, unless only its end has changed. */
   #fit(timed: TimedOverride): Fitted {
     const { override, fromMs, toMs } = timed
-    const known = this.#fitted.get(override.id)
+    const known = this.#fitted.get(overrideKey(override))
     if (known?.timed.fromMs === fromMs) return { ...known, timed, variant: known.variant && { ...known.variant, toMs } }
     const fit = fitOverride(this.#plan, override)
     return typeof fit === 'string'

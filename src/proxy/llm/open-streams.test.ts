@@ -1,9 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { pino } from 'pino'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { until } from '../../../test/support/until.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { PlainRequestView } from '../../request/view.ts'
+import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { type OpenStream, OpenStreams } from './open-streams.ts'
 
 const RULE = { name: 'r', policy: { id: 'p' } } as PlanRule
@@ -47,6 +49,39 @@ describe('streams under way', () => {
     expect([cut.length, log.length]).toEqual([1, 1])
   })
 
+  test('one that was let pass before an override blocked it is looked at when it begins', () => {
+    const { streams, cut, openStream, overridden, metrics } = newStreams()
+    streams.add(openStream('/1'), PLAN)
+    overridden.isBlocked = true
+    streams.add(openStream('/1'), PLAN)
+    streams.add(openStream('/0'), PLAN)
+    expect(cut).toEqual(['/1'])
+    expect(metrics.openStreams.count).toBe(2)
+  })
+
+  test('those that an override blocks are cut when it comes into force, not before', async () => {
+    const { streams, cut, openStream, clock, metrics } = newStreams()
+    for (const uri of ['/0', '/1', '/1']) streams.add(openStream(uri), PLAN)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const startMs = clock.nowMs()
+    for (const inMs of [300, 100]) streams.cutBlockedAt(startMs + inMs)
+    // The timer is early: by the clock of overrides, the moment has not come.
+    clock.advance(99.5)
+    vi.advanceTimersByTime(100)
+    await nextTurn()
+    expect(cut).toEqual([])
+    clock.advance(0.5)
+    vi.advanceTimersByTime(1)
+    await until(() => cut.length === 2)
+    expect([cut, metrics.openStreams.count]).toEqual([['/1', '/1'], 1])
+    streams.add(openStream('/1'), PLAN)
+    clock.advance(200)
+    vi.advanceTimersByTime(200)
+    await until(() => cut.length === 3)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
   test('one that another plan has let pass is looked at when it begins', () => {
     const { streams, cut, openStream } = newStreams()
     streams.add(openStream('/1'), PLAN)
@@ -62,10 +97,21 @@ function newStreams() {
   const log: Record<string, unknown>[] = []
   const cut: string[] = []
   const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
+  const metrics = { openStreams: { count: 0 } as Series, countStreamCut: () => {} }
+  const overridden = { isBlocked: false }
+  const clock = new ManualClock()
   const streams = new OpenStreams({
-    engine: { plan: PLAN, findStreamCut: ({ uri }) => (uri === '/1' ? RULE : undefined) },
-    metrics: { countStreamCut: () => {} },
+    engine: {
+      plan: PLAN,
+      cutsStreams: true,
+      get cutsStreamsByOverride() {
+        return overridden.isBlocked
+      },
+      findStreamCut: ({ uri }) => (uri === '/1' ? RULE : undefined),
+    },
+    metrics,
     logger,
+    nowMs: () => clock.nowMs(),
   })
   const openStream = (uri: string, end = () => {}): OpenStream => ({
     view: new PlainRequestView({ method: 'GET', uri }),
@@ -76,5 +122,5 @@ function newStreams() {
       cut.push(uri)
     },
   })
-  return { streams, cut, log, openStream }
+  return { streams, cut, log, openStream, metrics, overridden, clock }
 }

@@ -16,42 +16,74 @@ export interface OpenStream {
 }
 
 interface StreamParts {
-  readonly engine: Pick<Engine, 'plan' | 'findStreamCut'>
-  readonly metrics: Pick<BackendMetrics, 'countStreamCut'>
+  readonly engine: Pick<Engine, 'plan' | 'cutsStreams' | 'cutsStreamsByOverride' | 'findStreamCut'>
+  readonly metrics: Pick<BackendMetrics, 'openStreams' | 'countStreamCut'>
   readonly logger: Logger
+  /** The clock of the moments at which overrides come into force. */
+  readonly nowMs: () => number
 }
 
 /** The open streams of one worker, which blocks can end. */
 export class OpenStreams {
   readonly #parts: StreamParts
   readonly #streams = new Set<OpenStream>()
+  /** When blocks come into force that end streams: as many as there are such overrides, at most. */
+  readonly #moments = new Set<number>()
+  #timer: NodeJS.Timeout | undefined
 
   constructor(parts: StreamParts) {
     this.#parts = parts
   }
 
-  /** `decidedBy` is the plan that allowed the request. If another plan is active by now, the stream may be cut before this returns. */
+  /**
+   * `decidedBy` is the plan that allowed the request. If another plan is active by now, or an override that ends streams has come into force since, the
+   * stream may be cut before this returns.
+   */
   add(stream: OpenStream, decidedBy: Plan | undefined): void {
+    const { engine, metrics } = this.#parts
     this.#streams.add(stream)
-    if (decidedBy === this.#parts.engine.plan) return
+    metrics.openStreams.count++
+    if (decidedBy === engine.plan && !engine.cutsStreamsByOverride) return
     const cuts = new Map<PlanRule, number>()
     this.#cutIfBlocked(stream, cuts)
     this.#log(cuts)
   }
 
   delete(stream: OpenStream): void {
-    this.#streams.delete(stream)
+    if (this.#streams.delete(stream)) this.#parts.metrics.openStreams.count--
   }
 
-  /** Cuts the streams that a block of the active plan covers. There may be thousands, so this takes several turns of the event loop. */
+  /** Cuts streams at the moment when a block comes into force. */
+  cutBlockedAt(atMs: number): void {
+    this.#moments.add(atMs)
+    this.#wait()
+  }
+
+  /** Cuts the streams that a block in force covers. There may be thousands, so this takes several turns of the event loop. */
   cutBlocked(): void {
     const { engine, logger } = this.#parts
-    if (!engine.plan?.cutsStreams) return
+    if (!engine.cutsStreams) return
     runInSlices({
       steps: this.#cutAll(),
       onDone: (cuts) => this.#log(cuts),
       onError: (error) => logger.error({ event: 'internal_error', err: error }, 'blocked streams could not be cut'),
     })
+  }
+
+  #wait(): void {
+    clearTimeout(this.#timer)
+    if (this.#moments.size === 0) return
+    const waitMs = Math.min(...this.#moments) - this.#parts.nowMs()
+    this.#timer = setTimeout(() => this.#cutDue(), Math.max(0, Math.ceil(waitMs))).unref()
+  }
+
+  /** A timer may fire a little early, in which case it is set again. */
+  #cutDue(): void {
+    const nowMs = this.#parts.nowMs()
+    const due = [...this.#moments].filter((atMs) => atMs <= nowMs)
+    for (const atMs of due) this.#moments.delete(atMs)
+    if (due.length > 0) this.cutBlocked()
+    this.#wait()
   }
 
   /** Streams that begin meanwhile were decided by the active plan, or were checked when they were added. */
@@ -70,7 +102,7 @@ export class OpenStreams {
     try {
       const rule = engine.findStreamCut(stream.view, stream.body)
       if (rule === undefined) return
-      this.#streams.delete(stream)
+      this.delete(stream)
       stream.cut()
       metrics.countStreamCut(rule)
       cuts.set(rule, (cuts.get(rule) ?? 0) + 1)

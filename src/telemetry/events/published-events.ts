@@ -20,6 +20,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'streams_cut',
   'block_expired',
   'override_set',
+  'override_edited',
   'override_ended',
   'overrides_loaded',
   'overrides_unreadable',

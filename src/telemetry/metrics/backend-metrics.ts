@@ -7,6 +7,8 @@ export class BackendMetrics {
   readonly clientAborts: Series
   readonly openRequests: Series
   readonly openTunnels: Series
+  /** Event streams and tunnels. */
+  readonly openStreams: Series
   readonly connections: Series
   /** Requests waiting for a connection, and how long those that got one waited. */
   readonly queue: Series
@@ -22,6 +24,7 @@ export class BackendMetrics {
     this.clientAborts = new CounterFamily(memory, 'edge_proxy_client_aborts_total').series()
     this.openRequests = new CounterFamily(memory, 'edge_proxy_open_requests').series()
     this.openTunnels = new CounterFamily(memory, 'edge_proxy_open_tunnels').series()
+    this.openStreams = new CounterFamily(memory, 'edge_proxy_open_streams').series()
     this.connections = new CounterFamily(memory, 'edge_backend_connections').series()
     this.queue = new CounterFamily(memory, 'edge_backend_queue_requests').series()
     this.queueSeconds = new Histogram(memory, 'edge_backend_queue_seconds').series()

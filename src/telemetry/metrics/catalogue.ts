@@ -197,6 +197,7 @@ export const CATALOGUE = {
   },
   edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests in flight to the backend, until the response is complete.' },
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
+  edge_proxy_open_streams: { type: 'gauge', labels: [], help: 'Open event streams and WebSocket connections, which a block can end.' },
   edge_proxy_streams_cut_total: {
     type: 'counter',
     labels: ['policy', 'rule'],

@@ -32,12 +32,23 @@ describe('GET changes', () => {
     await edge.publish(bundle(1, policy('api', { rules: RULES })))
     const first = await change(edge, 'POST', 'overrides', { ...ALICE, multiply: 3, until: '2h', reason: 'a launch' })
     const second = await change(edge, 'POST', 'overrides', { ...ALICE, multiply: 5, until: '1h', reason: 'more', replace: first }, 'bob')
+    await change(edge, 'PATCH', `overrides/${second}`, { block: true, until: '3h', reason: 'too much' }, 'max')
     await change(edge, 'DELETE', `overrides/${second}?reason=over`, undefined, 'eve')
     await change(edge, 'POST', 'counters/reset', { ...ALICE, reason: 'sorry' })
     const of = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'alice' } }
     expect(await changesOf(edge)).toMatchObject([
       { change: 'counter_reset', ...of, actor: 'ada', reason: 'sorry', id: null },
-      { change: 'override_ended', ...of, id: second, actor: 'eve', reason: 'over', before: 'multiply 5', after: null },
+      { change: 'override_ended', ...of, id: second, actor: 'eve', reason: 'over', before: 'block', after: null },
+      {
+        change: 'override_edited',
+        ...of,
+        id: second,
+        actor: 'max',
+        reason: 'too much',
+        before: 'multiply 5',
+        after: 'block',
+        detail: expect.stringMatching(/^until was \d{4}-/) as string,
+      },
       {
         change: 'override_set',
         ...of,
@@ -60,7 +71,7 @@ describe('GET changes', () => {
       { change: 'bundle_applied', before: null, after: '1', source: edge.bundlePath },
     ])
     expect(await changesOf(edge, '?limit=1')).toHaveLength(1)
-    expect(await changesOf(edge, '?since=1h')).toHaveLength(7)
+    expect(await changesOf(edge, '?since=1h')).toHaveLength(8)
     expect(await changesOf(edge, '?since=2999-01-01T00:00:00Z')).toEqual([])
   })
 

@@ -48,11 +48,14 @@ test('what operators change, and who tried without the token', async () => {
   const ask = (method: string, path: string, body?: object) => askAdmin(edge.adminPort, method, path, { body, actor: 'ops' })
   const set = await ask('POST', 'overrides', { ...RULE, values: SHARED, multiply: 3, until: '2h', reason: 'a launch' })
   expect(set.status).toBe(201)
+  expect((await ask('PATCH', `overrides/${set.json.id}`, { multiply: 4, reason: 'too little' })).status).toBe(200)
   expect((await ask('DELETE', `overrides/${set.json.id}?reason=done`)).status).toBe(204)
   expect((await ask('POST', 'counters/reset', { ...RULE, values: SHARED, reason: 'a mistake' })).status).toBe(200)
   await askAdmin(edge.adminPort, 'GET', 'status', { token: 'a-wrong-token' })
   const { id } = set.json
   expect((await client.untilNamed('override_set'))[0]!.data).toMatchObject({ ...RULE, id, actor: 'ops', reason: 'a launch' })
+  const edit = { id, actor: 'ops', reason: 'too little', change: 'multiply 4', change_before: 'multiply 3' }
+  expect((await client.untilNamed('override_edited'))[0]!.data).toMatchObject({ ...RULE, ...edit })
   expect((await client.untilNamed('override_ended'))[0]!.data).toMatchObject({ ...RULE, id, actor: 'ops', reason: 'done' })
   expect((await client.untilNamed('counter_reset'))[0]!.data).toMatchObject({ ...RULE, actor: 'ops', reason: 'a mistake' })
   await client.untilNamed('admin_refused')

@@ -18,6 +18,7 @@ const BUNDLE = bundle(
       blockRule('blocked', { 'header:x-k': ['nobody'] }),
     ],
   }),
+  policy('grpc', { selector: { domain: 'grpc' }, rules: [bucketRule('calls', ['descriptor:user'], 10)] }),
 )
 
 /** An override of a caller that no other test has. */
@@ -47,18 +48,39 @@ const REFUSED = [
   ['a factor as text', { multiply: '3' }, 'bad_request', 'multiply'],
   ['a huge factor', { multiply: 1e9 }, 'bad_request', '1000000'],
   ['unlimited: false', { multiply: undefined, unlimited: false }, 'bad_request', 'unlimited: expected true'],
-  ['shadow_all for a rule', { multiply: undefined, shadow_all: true }, 'bad_request', 'leave policy, rule, values out'],
+  ['shadow_all for a rule', { multiply: undefined, shadow_all: true, all: true }, 'bad_request', 'leave policy, rule, values, all out'],
   ['limits that are a list', { multiply: undefined, set: [] }, 'bad_request', 'set'],
   ['no limits', { multiply: undefined, set: {} }, 'bad_request', 'set'],
   ['a limit that the rule does not have', { multiply: undefined, set: { period: '1h' } }, 'bad_request', 'period'],
   ['a limit that no bundle may have', { multiply: undefined, set: { burst: 0 } }, 'bad_request', 'burst'],
   ['a misspelt limit', { multiply: undefined, set: { brust: 9 } }, 'bad_request', 'did you mean "burst"'],
-  ['a change that does not fit the rule', { rule: 'blocked', values: undefined }, 'bad_request', 'block'],
+  ['a change that does not fit the rule', { rule: 'blocked', values: undefined, all: true }, 'bad_request', 'block'],
   ['an unknown field', { untill: '2h' }, 'bad_request', 'untill'],
   ['no policy', { policy: undefined }, 'bad_request', 'policy'],
   ['a policy that is no text', { policy: {} }, 'bad_request', 'policy'],
   ['an unknown policy', { policy: 'nope' }, 'unknown_policy', 'nope'],
   ['an unknown rule', { rule: 'nope' }, 'unknown_rule', 'nope'],
+  ['no caller', { values: undefined }, 'wrong_values', 'Name one caller by header:x-k, or send "all": true for all callers'],
+  [
+    'no caller of a rule of two keys',
+    { rule: 'two-keys', values: undefined },
+    'wrong_values',
+    'header:x-k, ip:address, or send "all": true',
+  ],
+  ['no caller of a rule without keys', { rule: 'all', values: undefined }, 'wrong_values', 'say so with "all": true'],
+  ['an empty caller of a rule without keys', { rule: 'all', values: {} }, 'wrong_values', 'say so with "all": true'],
+  ['a caller, and all', { all: true }, 'wrong_values', 'expected one of the two'],
+  ['an empty caller, and all', { values: {}, all: true }, 'wrong_values', 'expected one of the two'],
+  ['all: false', { values: undefined, all: false }, 'bad_request', 'all: expected true, got false'],
+  ['all as text', { values: undefined, all: 'true' }, 'bad_request', 'all: expected true, got "true"'],
+  ['cut_streams without a block', { cut_streams: true }, 'bad_request', 'cut_streams: expected only with block, got it with multiply'],
+  ['cut_streams as text', { multiply: undefined, block: true, cut_streams: 'yes' }, 'bad_request', 'cut_streams: expected true or false'],
+  [
+    'cut_streams where there are no streams',
+    { policy: 'grpc', rule: 'calls', values: undefined, all: true, multiply: undefined, block: true, cut_streams: true },
+    'bad_request',
+    'it ends no streams',
+  ],
   ['no values where the rule has keys', { values: {} }, 'wrong_values', 'header:x-k is missing'],
   ['values: null', { values: null }, 'wrong_values', 'values'],
   ['values that no counter has', { values: { 'header:x-k': 'a', 'header:x-l': 'b' } }, 'wrong_values', 'header:x-l'],
@@ -96,6 +118,7 @@ describe('the admin API', () => {
       reason: 'a test',
       actor: 'erika',
       created_at: expect.any(String),
+      edited: null,
       durable: false,
       in_force: true,
     })
@@ -107,19 +130,30 @@ describe('the admin API', () => {
   })
 
   test('takes each kind of change', async () => {
-    const values = undefined
+    const [values, all] = [undefined, true]
     const kinds = [
       [
-        { rule: 'per-key', values, set: { burst: 99 }, multiply: undefined },
+        { rule: 'per-key', values, all, set: { burst: 99 }, multiply: undefined },
         { set: { burst: 99 }, values: null },
       ],
       [
-        { rule: 'all', values: {}, unlimited: true, multiply: undefined },
+        { rule: 'all', values, all, unlimited: true, multiply: undefined },
         { unlimited: true, values: null },
       ],
-      [{ rule: 'tokens', values, block: true, multiply: undefined }, { block: true }],
-      [{ rule: 'blocked', values, unlimited: true, multiply: undefined }, { unlimited: true }],
-      [{ rule: 'two-keys', values, multiply: 0.5 }, { multiply: 0.5 }],
+      [
+        { rule: 'tokens', values, all, block: true, multiply: undefined },
+        { block: true, cut_streams: false },
+      ],
+      [
+        { block: true, cut_streams: true, multiply: undefined },
+        { block: true, cut_streams: true },
+      ],
+      [
+        { block: true, cut_streams: false, multiply: undefined },
+        { block: true, cut_streams: false },
+      ],
+      [{ rule: 'blocked', values, all, unlimited: true, multiply: undefined }, { unlimited: true }],
+      [{ rule: 'two-keys', values, all, multiply: 0.5 }, { multiply: 0.5 }],
     ] as const
     await Promise.all(
       kinds.map(async ([given, expected]) => {

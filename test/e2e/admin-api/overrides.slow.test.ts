@@ -70,7 +70,7 @@ describe('an override on two workers', () => {
   )
 
   test('sets limits for all callers, and one for a caller wins over it', async () => {
-    const all = await operator.override({ policy: 'api', rule: 'per-key', set: { burst: 4 } })
+    const all = await operator.override({ policy: 'api', rule: 'per-key', all: true, set: { burst: 4 } })
     const values = { 'header:x-k': 'favoured' }
     const one = await operator.override({ policy: 'api', rule: 'per-key', values, set: { burst: 7 } })
     expect([await allowed('anybody'), await allowed('favoured')]).toEqual([4, 7])
@@ -106,7 +106,7 @@ describe('an override on two workers', () => {
     await operator.end(unlimited.id)
     // Neither of them took anything.
     expect(await allowed('odd one')).toBe(10)
-    const open = await operator.override({ policy: 'closed', rule: 'closed', unlimited: true })
+    const open = await operator.override({ policy: 'closed', rule: 'closed', all: true, unlimited: true })
     expect(await statusesOnAll('anybody', '/closed')).toEqual([200])
     await operator.end(open.id)
     expect(await statusesOnAll('anybody', '/closed')).toEqual([403])
@@ -139,7 +139,7 @@ describe('an override on two workers', () => {
 test('a worker that takes the place of a dead one has the overrides before it serves', async () => {
   const mortal = await mortalEdge(WORKERS, { bundle: BUNDLE, env: ADMIN_ENV })
   const operator = new Operator(mortal.edge.adminPort)
-  await operator.override({ policy: 'api', rule: 'per-key', block: true })
+  await operator.override({ policy: 'api', rule: 'per-key', all: true, block: true })
   for (let worker = 1; worker <= WORKERS; worker++) {
     await mortal.host.terminate(worker)
     await mortal.untilReplaced(worker)

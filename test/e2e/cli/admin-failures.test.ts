@@ -35,17 +35,31 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['explain', 'expected one URI'],
     ['explain /a /b', 'expected one URI'],
     ['explain -H nonsense /', "-H: expected 'Name: value'"],
-    ['override api r --until 1h --reason x', 'expected exactly one of --multiply'],
-    ['override api r --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
-    ['override api r --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
-    ['override api r --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
-    ['override api r --set burst --until 1h --reason x', '--set: expected FIELD=N'],
-    ['override api r --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
-    ['override api r --block --reason x', 'expected --until TIME'],
-    ['override api r --block --until 1h', 'expected --reason TEXT'],
+    ['override api r k=v --until 1h --reason x', 'expected exactly one of --multiply'],
+    ['override api r k=v --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
+    ['override api r k=v --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
+    ['override api r k=v --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
+    ['override api r k=v --set burst --until 1h --reason x', '--set: expected FIELD=N'],
+    ['override api r k=v --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
+    ['override api r k=v --block --reason x', 'expected --until TIME'],
+    ['override api r k=v --block --until 1h', 'expected --reason TEXT'],
+    ['override api r --block --until 1h --reason x', 'expected KEY=VALUE to name a caller, or --all for all callers of the rule'],
+    ['override api r  --block --until 1h --reason x', 'expected KEY=VALUE, such as header:x-api-key=alice, got ""'],
+    ['override api r k=v --all --block --until 1h --reason x', 'expected one of the two'],
+    ['override api r k=v --unlimited --cut-streams --until 1h --reason x', '--cut-streams: expected only with --block'],
+    ['override --shadow-all --all --until 1h --reason x', '--shadow-all: unexpected --all'],
     ['override --list api', '--list: unexpected api'],
     ['override --end abc --reason x --until 1h', '--end: unexpected --until'],
-    ['override --shadow-all api --until 1h --reason x', '--shadow-all is for all policies'],
+    ['override --shadow-all api --until 1h --reason x', '--shadow-all: unexpected api'],
+    ['override --list --history', 'expected only one of --list, --history'],
+    ['override --list --yes', '--list: unexpected --yes'],
+    ['override --edit abc --reason x', '--edit: expected --until TIME, --cut-streams, or one of --multiply'],
+    ['override --edit abc --until 1h', 'expected --reason TEXT'],
+    ['override --edit abc --multiply 2 --cut-streams --reason x', '--cut-streams: expected only with --block'],
+    ['override --edit abc --block --unlimited --reason x', 'expected exactly one of --multiply, --set, --unlimited, --block'],
+    ['override --edit abc --until 1h --reason x --all', '--edit: unexpected --all'],
+    ['override --edit  --until 1h --reason x', '--edit: expected the id of an override'],
+    ['override api r k=v --block --until 1h --reason x --actor ', '--actor: expected a name'],
     ['status --token hunter2', '--token'],
   ])('edge %s', async (line, part) => {
     const [name, ...args] = line.split(' ')
@@ -54,6 +68,19 @@ describe('what goes wrong: 1, and a sentence', () => {
     expect(stderr).toMatch(new RegExp(`^edge ${name}: .*; see edge ${name} --help\\n$`))
     expect(stderr).toContain(part)
     expect(api().requests).toEqual([])
+  })
+
+  test('an override for all callers is not made where what it covers cannot be read', async () => {
+    for (const line of [
+      'api r --all --block --until 1h --reason x',
+      '--shadow-all --until 1h --reason x',
+      '--edit abc --block --reason x',
+    ]) {
+      const { status, stdout, stderr } = await command('override', ...line.split(' '))
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+      expect(stderr).toBe('edge override: this version of edge cannot read what the override would cover; nothing was changed\n')
+    }
+    expect(api().requests.every(({ url }) => url.startsWith('/admin/v1/overrides/preview'))).toBe(true)
   })
 
   test.each([

@@ -25,6 +25,7 @@ const OVERRIDE = {
   reason: 'ticket 4711',
   actor: 'ada',
   created_at: '2026-11-16T10:00:00Z',
+  edited: null,
   durable: true,
   in_force: true,
 }
@@ -82,13 +83,83 @@ override  abc, see edge override --list
   test.each([
     [{ set: { burst: 9, rate: '5/minute' } }, 'burst=9 rate=5/minute'],
     [{ unlimited: true }, 'no limit'],
-    [{ block: true }, 'blocked'],
+    [{ block: true, cut_streams: false }, 'blocked'],
+    [{ block: true, cut_streams: true }, 'blocked, and open streams are cut'],
   ])('an override %j is listed', async (change, text) => {
     const { multiply: _, values: _values, ...rest } = OVERRIDE
     api().says({ overrides: [{ ...rest, ...change }] })
     const { stdout } = await command('override', '--list')
     expect(stdout).toContain(`  change  ${text}\n`)
     expect(stdout).toContain('  where   policy api, rule per-key, all callers\n')
+  })
+
+  test('a block, and what becomes of open streams', async () => {
+    const args = ['override', 'api', 'per-key', 'header:x-k=alice', '--block', '--until', '2h', '--reason', 'x']
+    const { multiply: _, ...rest } = OVERRIDE
+    api().says({ ...rest, block: true, cut_streams: false, streams: { open: 3, cut: false } }, 201)
+    expect(
+      (await command(...args)).stdout,
+    ).toContain(`  note    open streams go on until they end; 3 streams of all callers were open at this instance
+  note    to end those of the blocked callers: edge override --edit 0123456789ab --cut-streams --reason TEXT
+`)
+    api().says({ ...rest, block: true, cut_streams: true, streams: { open: 1, cut: true } }, 201)
+    expect((await command(...args, '--cut-streams')).stdout).toContain(`  change  blocked, and open streams are cut
+`)
+    expect((await command(...args, '--cut-streams')).stdout).toContain(
+      '  note    open streams of the blocked callers are cut; 1 stream of all callers was open at this instance\n',
+    )
+  })
+
+  test('an edited override, and those that are over', async () => {
+    const edited = { actor: 'max', reason: 'longer', at: '2026-11-16T11:00:00Z' }
+    api().says({ overrides: [{ ...OVERRIDE, edited }] })
+    expect((await command('override', '--list')).stdout).toContain('  edited  max, 2026-11-16T11:00:00Z: longer\n')
+    const at = '2026-11-16T11:30:00Z'
+    api().says({
+      overrides: [
+        { ...OVERRIDE, edited, ended: { at, why: 'ended', actor: 'ann', reason: 'enough' } },
+        { ...OVERRIDE, id: 'abc', ended: { at, why: 'over', actor: null, reason: null } },
+      ],
+    })
+    const { stdout } = await command('override', '--history')
+    expect(stdout).toContain('  edited  max, 2026-11-16T11:00:00Z: longer\n  ended   2026-11-16T11:30:00Z, ended by ann: enough\n\nabc\n')
+    expect(stdout).toContain('  ended   2026-11-16T11:30:00Z, expired\n')
+    api().says({ overrides: [] })
+    expect((await command('override', '--history')).stdout).toBe('No override has ended since the instance started.\n')
+  })
+
+  test('--dry-run: the limits before and after, and whom they are for', async () => {
+    const minute = (limit: number) => ({ kind: 'bucket', limit, text: `${limit} per minute` })
+    const preview = {
+      policy: 'api',
+      rule: 'per-key',
+      values: null,
+      multiply: 2,
+      until: '2026-11-16T12:00:00Z',
+      replaces: 'abc',
+      covers: { callers: 'all', policies: 1, decided_last_minute: 1234 },
+      before: { effect: 'limits', limits: [minute(60)] },
+      after: { effect: 'limits', limits: [minute(120)] },
+    }
+    const args = ['override', 'api', 'per-key', '--all', '--multiply', '2', '--until', '2h', '--reason', 'x', '--dry-run']
+    api().says(preview)
+    expect((await command(...args)).stdout).toBe(`Nothing was changed.
+  covers    policy api, rule per-key, all callers; this instance decided 1,234 requests by the policy in the last minute
+  bucket    60 per minute → 120 per minute
+  until     2026-11-16T12:00:00Z
+  replaces  abc
+`)
+    const blocks = { effect: 'blocks', limits: [] }
+    api().says({ ...preview, replaces: null, after: blocks, streams: { open: 2, cut: false } })
+    expect((await command(...args)).stdout).toContain(`  bucket   60 per minute → blocked
+  until    2026-11-16T12:00:00Z
+  streams  open streams go on until they end; 2 streams of all callers were open at this instance
+`)
+    api().says({ ...preview, before: blocks, after: { effect: 'no_limit', limits: [] } })
+    expect((await command(...args)).stdout).toContain('  limit     blocked → no limit\n')
+    const all = { callers: 'all', policies: 3, decided_last_minute: null }
+    api().says({ shadow_all: true, until: preview.until, replaces: null, covers: all, before: null, after: null })
+    expect((await command(...args)).stdout).toContain('  covers  all policies (3 in the bundle): nothing is enforced\n')
   })
 
   test('no overrides, and the end of one', async () => {
@@ -174,6 +245,19 @@ No problems.
     const replies: [string[], unknown][] = [
       [['counters', 'a', 'b'], { ...COUNTERS, ...where }],
       [['override', '--list'], { overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] }],
+      [
+        ['override', '--history'],
+        {
+          overrides: [
+            {
+              ...OVERRIDE,
+              ...where,
+              edited: { actor: evil, reason: evil, at: evil },
+              ended: { at: evil, why: evil, actor: evil, reason: evil },
+            },
+          ],
+        },
+      ],
       [['top'], { since: evil, max_error: 0, complete: true, rejected: [{ ...where, count: 1 }], nearest: [] }],
       [['explain', '/'], { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }],
     ]

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { useStubApi } from '../../support/admin/stub-api.ts'
 import { command } from '../../support/service/command.ts'
@@ -42,14 +42,8 @@ describe('what a command asks', () => {
     ['explain https://u@a.example:8/x?y', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x?y', host: 'a.example:8', headers: {} }],
     ['explain http://a.example --host b', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/', host: 'b', headers: {} }],
     ['override --list', 'GET', '/admin/v1/overrides', undefined],
+    ['override --history', 'GET', '/admin/v1/overrides/history', undefined],
     ['override --end a/b --reason over', 'DELETE', '/admin/v1/overrides/a%2Fb?reason=over', undefined],
-    ['override --shadow-all --until 1h --reason fire', 'POST', '/admin/v1/overrides', { shadow_all: true, until: '1h', reason: 'fire' }],
-    [
-      'override api r --multiply 1.5 --until 2h --reason x',
-      'POST',
-      '/admin/v1/overrides',
-      { policy: 'api', rule: 'r', multiply: 1.5, until: '2h', reason: 'x' },
-    ],
     [
       'override api r header:x-k=a --set burst=9 --set rate=5/minute --until 2h --reason x --replace abc',
       'POST',
@@ -65,16 +59,22 @@ describe('what a command asks', () => {
       },
     ],
     [
-      'override api r --unlimited --until 2h --reason x',
+      'override api r k=v --unlimited --until 2h --reason x',
       'POST',
       '/admin/v1/overrides',
-      { policy: 'api', rule: 'r', unlimited: true, until: '2h', reason: 'x' },
+      { policy: 'api', rule: 'r', values: { k: 'v' }, unlimited: true, until: '2h', reason: 'x' },
     ],
     [
-      'override api r --block --until 2h --reason x',
+      'override api r k=v --block --until 2h --reason x',
       'POST',
       '/admin/v1/overrides',
-      { policy: 'api', rule: 'r', block: true, until: '2h', reason: 'x' },
+      { policy: 'api', rule: 'r', values: { k: 'v' }, block: true, until: '2h', reason: 'x' },
+    ],
+    [
+      'override api r k=v --block --cut-streams --until 2h --reason x',
+      'POST',
+      '/admin/v1/overrides',
+      { policy: 'api', rule: 'r', values: { k: 'v' }, block: true, cut_streams: true, until: '2h', reason: 'x' },
     ],
   ])('edge %s', async (line, method, url, body) => {
     const { status } = await command(...line.split(' '), '--json')
@@ -82,6 +82,65 @@ describe('what a command asks', () => {
     expect(api().requests).toHaveLength(1)
     expect(api().requests[0]).toMatchObject({ method, url, headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'x-edge-actor': 'ada' } })
     expect(api().requests[0]!.body).toEqual(body)
+  })
+
+  const PREVIEW = { until: '2026-11-16T12:00:00Z', replaces: null, before: null, after: null }
+  const ALL = { callers: 'all', policies: 1, decided_last_minute: 7 }
+
+  test.each([
+    ['--shadow-all --until 1h --reason fire', 'POST', '', { shadow_all: true, until: '1h', reason: 'fire' }],
+    [
+      'api r --all --multiply 1.5 --until 2h --reason x',
+      'POST',
+      '',
+      { policy: 'api', rule: 'r', all: true, multiply: 1.5, until: '2h', reason: 'x' },
+    ],
+    ['--edit a/b --until 5h --reason x', 'PATCH', '/a%2Fb', { until: '5h', reason: 'x' }],
+    ['--edit abc --block --reason x', 'PATCH', '/abc', { block: true, reason: 'x' }],
+    ['--edit abc --cut-streams --reason x', 'PATCH', '/abc', { cut_streams: true, reason: 'x' }],
+    ['--edit abc --set burst=9 --until 1d --reason x', 'PATCH', '/abc', { set: { burst: 9 }, until: '1d', reason: 'x' }],
+  ])('edge override %s, after a look at what it covers', async (line, method, id, body) => {
+    api().says({ ...PREVIEW, covers: ALL })
+    const { status, stderr } = await command('override', ...line.split(' '), '--json')
+    expect(status).toBe(0)
+    expect(stderr).toContain('This is for all callers:\n  covers  ')
+    expect(api().requests.map((request) => [request.method, request.url, request.body])).toEqual([
+      ['POST', `/admin/v1/overrides/preview${id}`, body],
+      [method, `/admin/v1/overrides${id}`, body],
+    ])
+    const dry = await command('override', ...line.split(' '), '--dry-run', '--json')
+    expect([dry.status, JSON.parse(dry.stdout)]).toEqual([0, { ...PREVIEW, covers: ALL }])
+    expect(
+      api()
+        .requests.slice(2)
+        .map((request) => [request.method, request.url, request.body]),
+    ).toEqual([['POST', `/admin/v1/overrides/preview${id}`, body]])
+  })
+
+  test('an edit that is for one caller says no more', async () => {
+    api().says({ ...PREVIEW, covers: { ...ALL, callers: 'one' } })
+    expect((await command('override', '--edit', 'abc', '--until', '5h', '--reason', 'x', '--json')).stderr).toBe('')
+  })
+
+  test('the actor is --actor, else EDGE_ACTOR, else $USER', async () => {
+    const actors = async (...more: string[]) => {
+      for (const line of [
+        'override api r k=v --block --until 2h --reason x',
+        'override --end abc --reason x',
+        'reset api r k=v --reason x',
+      ])
+        await command(...line.split(' '), '--json', ...more)
+      return api()
+        .requests.splice(0)
+        .map(({ headers }) => headers['x-edge-actor'])
+    }
+    expect(await actors()).toEqual(['ada', 'ada', 'ada'])
+    vi.stubEnv('EDGE_ACTOR', 'cron')
+    expect(await actors()).toEqual(['cron', 'cron', 'cron'])
+    expect(await actors('--actor', 'Zoë')).toEqual(['ZoÃ«', 'ZoÃ«', 'ZoÃ«'])
+    vi.stubEnv('EDGE_ACTOR', '')
+    vi.stubEnv('USER', undefined)
+    expect(await actors()).toEqual([undefined, undefined, undefined])
   })
 
   test('a path in front of the API, and the admin port of this machine', async () => {

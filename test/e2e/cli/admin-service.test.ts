@@ -94,6 +94,28 @@ describe('the commands ask a running service', () => {
     expect((await command('status')).stdout).toContain('  SHADOW    nothing is enforced until ')
   })
 
+  test('all callers are blocked only where that is asked for, and it is said first', async () => {
+    const edge = await service()
+    const block = ['--block', '--until', '2h', '--reason', 'incident']
+    expect((await command('override', 'api', 'per-key', ...block)).stderr).toContain('or --all for all callers of the rule')
+    expect(await edge.decideTimes(1, ALICE)).toEqual([200])
+    const dry = await command('override', 'api', 'per-key', '--all', ...block, '--dry-run')
+    expect(dry.stdout).toContain('Nothing was changed.\n  covers  policy api, rule per-key, all callers;')
+    expect(await edge.decideTimes(1, ALICE)).toEqual([200])
+    const { stdout, stderr } = await command('override', 'api', 'per-key', '--all', ...block)
+    expect(stderr).toMatch(
+      /^This is for all callers:\n {2}covers {2}policy api, rule per-key, all callers; .*\n {2}bucket {2}.* → blocked\n/,
+    )
+    const id = /^[0-9a-f]+/.exec(stdout)![0]
+    expect(await edge.decideTimes(1, ALICE)).toEqual([403])
+    const edited = await command('override', '--edit', id, '--multiply', '2', '--until', '3h', '--reason', 'milder', '--actor', 'bob')
+    expect(edited.stdout).toMatch(new RegExp(`^${id}\n {2}change {2}2 times the limit\n(.*\n)* {2}edited {2}bob, .*: milder\n`))
+    await command('override', '--end', id, '--reason', 'over')
+    const history = (await command('override', '--history')).stdout
+    expect(history).toMatch(/ended {3}\S+, ended by ada: over\n\n/)
+    expect(history).toMatch(/ended {3}\S+, edited by bob: milder\n/)
+  })
+
   test('what the service refuses is said in its words', async () => {
     await service({ EDGE_TOP: 'off' })
     const refusals: [string, RegExp][] = [
@@ -101,8 +123,8 @@ describe('the commands ask a running service', () => {
       ['counters nope r', /^edge counters: .*"nope".* \(unknown_policy\)\n$/],
       ['counters api nope', /^edge counters: .*"nope".* \(unknown_rule\)\n$/],
       ['counters api per-key header:x-other=1', /^edge counters: .*header:x-k.* \(wrong_values\)\n$/],
-      ['override api per-key --multiply 0 --until 1h --reason x', /^edge override: multiply: .* \(bad_request\)\n$/],
-      ['override api per-key --multiply 2 --until 2020-01-01T00:00:00Z --reason x', /^edge override: .* \(bad_until\)\n$/],
+      ['override api per-key header:x-k=a --multiply 0 --until 1h --reason x', /^edge override: multiply: .* \(bad_request\)\n$/],
+      ['override api per-key header:x-k=a --multiply 2 --until 2020-01-01T00:00:00Z --reason x', /^edge override: .* \(bad_until\)\n$/],
       ['override --end nope --reason x', /^edge override: .* \(unknown_override\)\n$/],
       ['explain nonsense\u0007', /^edge explain: uri: .* \(bad_request\)\n$/],
     ]

@@ -121,6 +121,17 @@ test('edge changes says who changed what and why', async () => {
   const until = '2026-11-16T13:35:00.000Z'
   const changes = [
     { ...CHANGE, change: 'counter_reset', ...ALICE, actor: 'ada', reason: 'sorry' },
+    {
+      ...CHANGE,
+      change: 'override_edited',
+      ...ALICE,
+      id: 'b3',
+      actor: 'max',
+      reason: 'milder',
+      before: 'block',
+      after: 'multiply 2',
+      until,
+    },
     { ...CHANGE, change: 'override_ended', ...ALICE, id: 'b2', actor: 'eve', reason: 'over', before: 'block', until },
     {
       ...CHANGE,
@@ -142,6 +153,7 @@ test('edge changes says who changed what and why', async () => {
   api().says({ since: TIME, complete: false, changes })
   expect((await command('changes')).stdout).toBe(`  TIME                      BY   CHANGE
   ${TIME}  ada  counters of api per-key header:x-k=alice reset: sorry
+  ${TIME}  max  override b3 for api per-key header:x-k=alice edited: block -> multiply 2 until ${until}: milder
   ${TIME}  eve  override b2 for api per-key header:x-k=alice ended, it was block: over
   ${TIME}  bob  override b2 for api per-key, all callers: multiply 2 -> block until ${until}: x
   ${TIME}  ada  override a1 for all policies: shadow_all until ${until}: fire

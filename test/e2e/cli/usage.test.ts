@@ -45,7 +45,7 @@ const COMMANDS = [
   'edge explain URI',
   'edge counters POLICY RULE KEY=VALUE...',
   'edge top [POLICY [RULE]]',
-  'edge override POLICY RULE [KEY=VALUE...]',
+  'edge override POLICY RULE KEY=VALUE...',
   'edge reset POLICY RULE KEY=VALUE...',
   'edge events [--follow]',
   'edge changes',

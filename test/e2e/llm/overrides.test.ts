@@ -81,11 +81,36 @@ test('a block of a rule is a 403 as that of a block rule, and both reasons of th
   const { edge, operator } = await proxying(await streamingLlm(chatStream(['abcd'])), bucketRule('r', [], 1, 1e-6))
   await chat(edge)
   expect((await chat(edge)).status).toBe(429)
-  await operator.override({ policy: 'p', rule: 'r', block: true })
+  await operator.override({ policy: 'p', rule: 'r', all: true, block: true })
   const blocked = await chat(edge)
   expect(blocked).toMatchObject({ status: 403, headers: { 'x-edge-reason': 'blocked', 'x-should-retry': 'false' } })
   expect(JSON.parse(blocked.body).error).toEqual({ message: 'Access is blocked.', type: 'permission_error', code: 'blocked' })
   for (const reason of ['blocked', 'token_bucket_exceeded']) {
     expect(await metric(edge.adminPort, `edge_decisions_total{action="reject",reason="${reason}",policy="p",route="/"}`)).toBe(1)
   }
+})
+
+describe('a block with cut_streams', () => {
+  const cases = [
+    ['a caller', llmRule('budget', ['header:x-org'], { tokens_per_minute: 10_000 }), { 'header:x-org': 'acme' }],
+    ['a model, which only the body names', llmRule('budget', ['llm:model'], { tokens_per_minute: 10_000 }), { 'llm:model': 'large' }],
+  ] as const
+
+  test.each(cases)('ends the streams of %s as a truncation does', async (_what, rule, values) => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin()
+      await call.write(chatStream(WORDS.slice(0, 5)).split('data: [DONE]')[0]!)
+    })
+    const { edge, operator } = await proxying(backend, rule)
+    const open = (org: string, model: string) =>
+      new StreamClient(edge.port, CHAT, JSON.stringify({ stream: true, model, messages: HELLO }), [['X-Org', org]]).untilText('abcd')
+    const [cut, other] = await Promise.all([open('acme', 'large'), open('umbrella', 'small')])
+    await operator.override({ policy: 'p', rule: 'budget', values, block: true, cut_streams: true })
+    await cut.untilClosed()
+    expect([cut.outcome, other.outcome]).toEqual(['whole', 'open'])
+    expect(cut.data.at(-1)).toBe('[DONE]')
+    expect(cut.data.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
+    expect(await metric(edge.adminPort, 'edge_proxy_streams_cut_total{policy="p",rule="budget"}')).toBe(1)
+    other.abort()
+  })
 })

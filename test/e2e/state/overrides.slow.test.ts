@@ -30,7 +30,7 @@ describe.concurrent('overrides', () => {
     // Bob was last seen before the override, and meets it after a restart.
     const { cli, operator } = await ran(kept)
     await take(cli, BURST - 10, 'bob')
-    await operator.override({ ...RULE, set: { burst: 2 * BURST } })
+    await operator.override({ ...RULE, all: true, set: { burst: 2 * BURST } })
     await cli.stop()
     const last = await ran(kept)
     expect(await take(last.cli, 1, 'bob')).toBe(BURST + 10 - 1)
@@ -71,7 +71,7 @@ describe.concurrent('overrides', () => {
     expect(await operator.overrides()).toEqual([block])
     expect(cli.logged('state_not_saved')).toMatchObject([{ reason: expect.stringContaining('no such file or directory') }])
     await rename(`${kept.stateDirectory}-away`, kept.stateDirectory)
-    const other = await operator.override({ ...RULE, block: true })
+    const other = await operator.override({ ...RULE, all: true, block: true })
     expect(await operator.overrides()).toEqual([{ ...block, durable: true }, other])
     expect(other.durable).toBe(true)
   })

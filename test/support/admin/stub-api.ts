@@ -15,8 +15,8 @@ export interface StubRequest {
 export function useStubApi(): { api: () => StubApi; environment: (env: Environment) => void } {
   let api: StubApi
   const environment = (env: Environment): void => {
-    for (const name of ['EDGE_ADMIN_URL', 'EDGE_ADMIN_PORT', 'EDGE_ADMIN_HOST', 'EDGE_HOST', 'EDGE_ADMIN_TOKEN', 'USER'])
-      vi.stubEnv(name, env[name])
+    const names = ['EDGE_ADMIN_URL', 'EDGE_ADMIN_PORT', 'EDGE_ADMIN_HOST', 'EDGE_HOST', 'EDGE_ADMIN_TOKEN', 'EDGE_ACTOR', 'USER']
+    for (const name of names) vi.stubEnv(name, env[name])
   }
   beforeEach(async () => {
     api = await StubApi.start()

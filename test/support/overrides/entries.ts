@@ -32,7 +32,7 @@ function entriesOf(
   const change = fc.oneof(
     fc.record({ kind: fc.constant('multiply' as const), factor: fc.integer({ min: 1, max: 9 }) }),
     fc.record({ kind: fc.constant('set' as const), fields: fc.dictionary(texts, fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 }) }),
-    fc.constantFrom({ kind: 'unlimited' as const }, { kind: 'block' as const }),
+    fc.constantFrom({ kind: 'unlimited' as const }, { kind: 'block' as const }, { kind: 'block' as const, cutsStreams: true as const }),
   )
   const override = fc
     .record({
@@ -45,6 +45,12 @@ function entriesOf(
       actor: texts,
       reason: texts,
     })
+    .chain((one) =>
+      fc.oneof(
+        fc.constant(one),
+        fc.record({ version: texts, actor: texts, reason: texts, atMs: times }).map((edit) => ({ ...one, edit })),
+      ),
+    )
     .map((one) => (one.subject === 'all_policies' ? { ...one, change: { kind: 'shadow' as const } } : one))
   return fc.oneof(
     fc.record({ kind: fc.constant('set' as const), momentMs: times, forgetMs: times, override }),

@@ -18,6 +18,7 @@ type SharedParts =
   | 'slots'
   | 'reservations'
   | 'onPlanActive'
+  | 'onStreamCut'
   | 'control'
 
 /** What a server shares with others, for one that is alone. */
@@ -26,6 +27,7 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
   return {
     reservations: { memory, worker: 1, callerDigest: () => '0'.repeat(16), sharedMarks: undefined },
     onPlanActive: () => {},
+    onStreamCut: () => {},
     control: new ControlLink(() => {}),
     metricMemory: new MetricMemory(newMetricBuffer(2), 1),
     logouts: new RevokedSessions(newRevokedBuffer(), 2),

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import {
+  blockRule,
+  bucketRule,
+  budgetRule,
+  concurrencyRule,
+  llmRule,
+  rateRule,
+  unlimitedRule,
+  windowRule,
+} from '../../test/support/bundles/bundles.ts'
+import { compiledRule } from '../../test/support/bundles/compiled-rule.ts'
+import { limitTexts } from './limit-text.ts'
+
+test.each([
+  [rateRule('r', [], { rate: '60/minute' }), ['60 per minute']],
+  [rateRule('r', [], { rate: '60/minute', burst: 60 }), ['60 per minute']],
+  [rateRule('r', [], { rate: '1500/hour', burst: 2000 }), ['1,500 per hour, burst 2,000']],
+  [rateRule('r', [], { rate: '0.0000001/second' }), ['0.0000001 per second']],
+  [bucketRule('r', [], 10, 2), ['2 per second, burst 10']],
+  [bucketRule('r', [], 10, 0.1), ['6 per minute, burst 10']],
+  [bucketRule('r', [], 10, 1e-6), ['0.0864 per day, burst 10']],
+  [windowRule('r', [], { limit: 1000, period: '1d' }), ['1,000 per day']],
+  [windowRule('r', [], { limit: 5, period: '15m' }), ['5 per 15 minutes']],
+  [windowRule('r', [], { limit: 5, period: '6h', timezone: 'Europe/Berlin' }), ['5 per 6 hours (Europe/Berlin)']],
+  [windowRule('r', [], { limit: 5, period: '3mo' }), ['5 per quarter']],
+  [llmRule('r', [], { tokens_per_minute: 1000 }), ['1,000 tokens per minute']],
+  [llmRule('r', [], { tokens_per_day: 5000 }), ['5,000 tokens per day']],
+  [
+    llmRule('r', [], { tokens_per_minute: 10, burst_tokens: 20, tokens_per_day: 30 }),
+    ['10 tokens per minute, burst 20', '30 tokens per day'],
+  ],
+  [budgetRule('r', [], { budget: 20, period: '1mo', cost: { header: 'x-cost', default: 1 } }), ['20.00 per month']],
+  [concurrencyRule('r', [], 4), ['4 requests in flight']],
+  [concurrencyRule('r', [], 1), ['1 request in flight']],
+  [blockRule('r'), []],
+  [unlimitedRule('r', { bearer: 'a' }), []],
+])('%j', (text, expected) => {
+  const { source, counters } = compiledRule(text)
+  expect(limitTexts(source)).toEqual(expected)
+  expect(counters).toHaveLength(expected.length)
+})

@@ -1,0 +1,74 @@
+import { RATE } from './algorithms/rate.ts'
+import type { Rule } from './schema/bundle.ts'
+
+/** Describes each limit of a rule in the order of its counters, such as `60 per minute, burst 100`. */
+export function limitTexts(rule: Rule): readonly string[] {
+  switch (rule.algorithm) {
+    case 'token_bucket':
+      return [bucketText(rule.algorithm_config)]
+    case 'fixed_window': {
+      const { limit, period, timezone } = rule.algorithm_config
+      return [`${numberText(limit)} per ${periodText(period, timezone)}`]
+    }
+    case 'token_bucket_llm': {
+      const { tokens_per_minute: perMinute, tokens_per_day: perDay, burst_tokens: burst } = rule.algorithm_config
+      const minute = perMinute === undefined ? [] : [`${numberText(perMinute)} tokens per minute${burstText(burst, perMinute)}`]
+      return perDay === undefined ? minute : [...minute, `${numberText(perDay)} tokens per day`]
+    }
+    case 'cost_budget': {
+      const { budget, period, timezone } = rule.algorithm_config
+      return [`${moneyText(budget)} per ${periodText(period, timezone)}`]
+    }
+    case 'concurrency': {
+      const { max_in_flight: count } = rule.algorithm_config
+      return [`${numberText(count)} ${count === 1 ? 'request' : 'requests'} in flight`]
+    }
+    case 'unlimited':
+    case 'block':
+      return []
+  }
+}
+
+type BucketConfig = Extract<Rule, { algorithm: 'token_bucket' }>['algorithm_config']
+
+function bucketText({ rate, tokens_per_second, burst }: BucketConfig): string {
+  const [, count, unit] = RATE.exec(rate ?? '') ?? []
+  if (count !== undefined) return `${numberText(Number(count))} per ${unit}${burstText(burst, Number(count))}`
+  const [own, seconds] = UNITS.find(([, size]) => tokens_per_second! * size >= 1) ?? UNITS.at(-1)!
+  return `${numberText(tokens_per_second! * seconds)} per ${own}${burstText(burst, undefined)}`
+}
+
+const UNITS = [
+  ['second', 1],
+  ['minute', 60],
+  ['hour', 3600],
+  ['day', 86_400],
+] as const
+
+/** Leaves out a burst that follows from the rate. */
+function burstText(burst: number | undefined, usual: number | undefined): string {
+  return burst === undefined || burst === usual ? '' : `, burst ${numberText(burst)}`
+}
+
+const PERIOD_NAMES: Readonly<Record<string, string>> = {
+  '1m': 'minute',
+  '1h': 'hour',
+  '1d': 'day',
+  '1w': 'week',
+  '1mo': 'month',
+  '3mo': 'quarter',
+  '1y': 'year',
+}
+
+function periodText(period: string, zone: string): string {
+  const name = PERIOD_NAMES[period] ?? period.replace(/m$/, ' minutes').replace(/h$/, ' hours')
+  return zone === 'UTC' ? name : `${name} (${zone})`
+}
+
+function numberText(value: number): string {
+  return value.toLocaleString('en-US', { maximumSignificantDigits: 15 })
+}
+
+function moneyText(value: number): string {
+  return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
+}
