@@ -11,6 +11,7 @@ const bundle = {
         rules: [
           {
             name: 'per-key',
+            match: { 'header:x-api-key': '*' }, // the program refuses requests without a key itself
             limit_keys: ['header:x-api-key'],
             algorithm: 'token_bucket',
             algorithm_config: { tokens_per_second: 0.1, burst: 2 },

@@ -92,6 +92,12 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
         client = key.fact === 'address' ? (client ?? 'network') : 'whole'
         for (const name of FACT_HEADERS[key.fact]) headers.add(name)
         break
+      case 'path': // part of the path, which every line contains
+      case 'model': // in the line of every request whose body was read
+      case 'descriptor': // requests have none
+        break
+      default:
+        key satisfies never // the log would lack the values of a kind that has no case here
     }
   }
   for (const { rules } of policies) for (const { cost } of rules) if (cost.header !== undefined) addHeader(cost.header)

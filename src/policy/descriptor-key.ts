@@ -16,13 +16,51 @@ export type DescriptorKey =
 
 export type IpFact = 'address' | 'country' | 'type' | 'tor'
 
-/** The forms that a key may have, for messages. */
-export const KEY_FORMS =
-  'bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, context:<name>, llm:model, ip:address, ip:country, ip:type, ip:tor, or with a domain descriptor:<name>'
+export type KeyKind = DescriptorKey['kind']
 
-/** The forms that a key may have, for the JSON Schema. It accepts a little more than `parseDescriptorKey`. */
-export const KEY_PATTERN =
-  '^(bearer|jwt:.+|header:.+|query:.+|cookie:.+|path:([1-9]|[12][0-9]|3[0-2])|context:.+|llm:model|ip:(address|country|type|tor)|descriptor:.+)$'
+interface KindOfKey {
+  /** The forms that such a key may have, for messages. The documentation lists the same ones. */
+  readonly forms: readonly string[]
+  /** The same as a regular expression, for the JSON Schema. It accepts a little more than `parseDescriptorKey`. */
+  readonly pattern: string
+  /**
+   * Who decides about the value: the client, which may also send none; the client by the path it asks for; the proxies in front of `edge`,
+   * which state the client's address and facts about it; the gateway's configuration; or a call of the rate limit service.
+   */
+  readonly source: 'client' | 'target' | 'proxies' | 'gateway' | 'call'
+}
+
+/** Every kind of key. Messages, JSON Schema, suggestions and warnings follow from this table. */
+export const KEY_KINDS: Readonly<Record<KeyKind, KindOfKey>> = {
+  bearer: { forms: ['bearer'], pattern: 'bearer', source: 'client' },
+  jwt: { forms: ['jwt:<claim>'], pattern: 'jwt:.+', source: 'client' },
+  header: { forms: ['header:<name>'], pattern: 'header:.+', source: 'client' },
+  query: { forms: ['query:<name>'], pattern: 'query:.+', source: 'client' },
+  cookie: { forms: ['cookie:<name>'], pattern: 'cookie:.+', source: 'client' },
+  path: { forms: ['path:<1 to 32>'], pattern: 'path:([1-9]|[12][0-9]|3[0-2])', source: 'target' },
+  context: { forms: ['context:<name>'], pattern: 'context:.+', source: 'gateway' },
+  model: { forms: ['llm:model'], pattern: 'llm:model', source: 'client' },
+  ip: { forms: ['ip:address', 'ip:country', 'ip:type', 'ip:tor'], pattern: 'ip:(address|country|type|tor)', source: 'proxies' },
+  descriptor: { forms: ['descriptor:<name>'], pattern: 'descriptor:.+', source: 'call' },
+}
+
+const FORMS = Object.values(KEY_KINDS).flatMap(({ forms }) => forms)
+const PREFIXES = [...new Set(FORMS.flatMap((form) => /^(.+):/.exec(form)?.[1] ?? []))]
+const CALL_FORMS = Object.values(KEY_KINDS).flatMap(({ forms, source }) => (source === 'call' ? forms : []))
+/** Names after a prefix that has only these. */
+const FIXED_NAMES = new Map(
+  PREFIXES.map(
+    (prefix) => [prefix, FORMS.filter((form) => form.startsWith(`${prefix}:`)).map((form) => form.slice(prefix.length + 1))] as const,
+  ).filter(([, names]) => !names.some((name) => name.startsWith('<'))),
+)
+
+/** The forms that a key may have, for messages. */
+export const KEY_FORMS = `${FORMS.filter((form) => !CALL_FORMS.includes(form)).join(', ')}, or with a domain ${CALL_FORMS.join(', ')}`
+
+/** The forms that a key may have, for the JSON Schema. */
+export const KEY_PATTERN = `^(${Object.values(KEY_KINDS)
+  .map(({ pattern }) => pattern)
+  .join('|')})$`
 
 const IP_FACT = /^(address|country|type|tor)$/
 const SEGMENT = /^([1-9]|[12][0-9]|3[0-2])$/
@@ -62,10 +100,10 @@ export function meantKey(text: string): string | undefined {
   if (/^x-/i.test(text)) return parseDescriptorKey(`header:${text}`)?.text
   const colon = text.indexOf(':')
   if (colon === -1) return closest(text, ['bearer'])
-  const kind = closest(text.slice(0, colon), ['jwt', 'header', 'query', 'cookie', 'path', 'context', 'llm', 'ip', 'descriptor'])
+  const kind = closest(text.slice(0, colon), PREFIXES)
   const name = text.slice(colon + 1)
-  const names = kind === 'ip' ? ['address', 'country', 'type', 'tor'] : ['model']
-  return parseDescriptorKey(`${kind}:${kind === 'ip' || kind === 'llm' ? closest(name, names) : name}`)?.text
+  const names = FIXED_NAMES.get(kind ?? '')
+  return parseDescriptorKey(`${kind}:${names === undefined ? name : closest(name, names)}`)?.text
 }
 
 /** Whether the key's value is in the body, and so undecided until the body is read. */

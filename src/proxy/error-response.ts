@@ -31,40 +31,40 @@ export function errorFields(code: Reason, fields: HeaderList): HeaderList {
   return [...fields, ...own, 'Content-Type', 'application/json']
 }
 
-/** Returns the message for a rejected client. */
-export function rejectMessage(decision: Rejected): string {
-  return MESSAGES[decision.reason](decision)
+/** Returns the message for a rejected client. `wallMs` is the time now. */
+export function rejectMessage(decision: Rejected, wallMs: number): string {
+  return MESSAGES[decision.reason](decision, decision.limit === undefined ? '' : retryText(decision.limit, wallMs))
 }
 
-const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected) => string>> = {
+/** `retry` is the sentence that says when to try again. */
+const MESSAGES: Readonly<Record<Rejected['reason'], (decision: Rejected, retry: string) => string>> = {
   blocked: ({ rule }) => rule?.block?.message ?? 'Access is blocked.',
-  token_bucket_exceeded: (decision) => requestsMessage('Rate limit', decision),
-  quota_exceeded: (decision) => requestsMessage('Quota', decision),
-  tpm_exceeded: (decision) => budgetMessage('per-minute', decision),
-  tpd_exceeded: (decision) => budgetMessage('daily', decision),
-  concurrency_exceeded: ({ limit }) =>
-    `Too many requests in flight: at most ${limit!.limitText} at a time. Retry in ${retryAfterS(limit!)} s.`,
+  token_bucket_exceeded: (decision, retry) => requestsMessage('Rate limit', decision, retry),
+  quota_exceeded: (decision, retry) => requestsMessage('Quota', decision, retry),
+  tpm_exceeded: (decision, retry) => budgetMessage('per-minute', decision, retry),
+  tpd_exceeded: (decision, retry) => budgetMessage('daily', decision, retry),
+  concurrency_exceeded: ({ limit }, retry) => `Too many requests in flight: at most ${limit!.limitText} at a time. ${retry}`,
   budget_exceeded: moneyMessage,
 }
 
 const RESERVED = 'is reserved by requests in flight, which give back what they do not use'
 
-function requestsMessage(what: string, { requested, canRetry, limit }: Rejected): string {
-  if (canRetry) return `${what} exceeded. Retry in ${retryAfterS(limit!)} s.`
+function requestsMessage(what: string, { requested, canRetry, limit }: Rejected, retry: string): string {
+  if (canRetry) return `${what} exceeded. ${retry}`
   return `${what} exceeded: this request costs ${requested}, and the limit is ${limit!.limitText}. It can never pass.`
 }
 
-function budgetMessage(period: string, { requested, available, canRetry, awaitsSettlement, limit }: Rejected): string {
+function budgetMessage(period: string, { requested, available, canRetry, awaitsSettlement, limit }: Rejected, retry: string): string {
   const needs = `this request needs ${requested} tokens and ${available} are available`
-  if (awaitsSettlement) return `The ${period} token budget ${RESERVED}: ${needs}. Retry in ${retryAfterS(limit!)} s.`
-  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
+  if (awaitsSettlement) return `The ${period} token budget ${RESERVED}: ${needs}. ${retry}`
+  if (canRetry) return `The ${period} token budget is exceeded: ${needs}. ${retry}`
   return `The ${period} token budget can never cover this request: ${needs}, of ${limit!.limitText} at most. Ask for fewer tokens.`
 }
 
-function moneyMessage({ requested, available, canRetry, awaitsSettlement, limit }: Rejected): string {
+function moneyMessage({ requested, available, canRetry, awaitsSettlement, limit }: Rejected, retry: string): string {
   const needs = `this request may cost ${money(requested)} and ${money(available)} is left`
-  if (awaitsSettlement) return `The budget ${RESERVED}: ${needs}. Retry in ${retryAfterS(limit!)} s.`
-  if (canRetry) return `The budget is exceeded: ${needs}. Retry in ${retryAfterS(limit!)} s.`
+  if (awaitsSettlement) return `The budget ${RESERVED}: ${needs}. ${retry}`
+  if (canRetry) return `The budget is exceeded: ${needs}. ${retry}`
   return `The budget can never cover this request: ${needs}, of ${money(Number(limit!.limitText))} at most. Ask for fewer tokens.`
 }
 
@@ -76,8 +76,17 @@ function money(hundredths: number): string {
   return text.slice(0, text[end - 1] === '.' ? end - 1 : end)
 }
 
-function retryAfterS(limit: RateLimit): number {
-  return Math.max(1, resetSeconds(limit))
+/** Waits longer than this are hard to read in seconds, so the message also has the date. */
+const LONG_WAIT_S = 3600
+/** RFC 3339 cannot express later times. */
+const LAST_DATE_MS = Date.UTC(9999, 11, 31)
+
+/** The date is rounded, because the clock has moved on since the decision: a window should still end on the hour. */
+function retryText(limit: RateLimit, wallMs: number): string {
+  const seconds = Math.max(1, resetSeconds(limit))
+  const atMs = Math.round((wallMs + limit.resetMs) / 1000) * 1000
+  if (seconds <= LONG_WAIT_S || !(atMs < LAST_DATE_MS)) return `Retry in ${seconds} s.`
+  return `Retry in ${seconds} s, at ${new Date(atMs).toISOString().replace('.000Z', 'Z')}.`
 }
 
 /**

@@ -179,7 +179,8 @@ export class ReverseProxy {
     downstream.trace?.noteDecision(answer)
     try {
       if (decision === undefined) this.#respondRefused(downstream, answer.refusal)
-      else if (decision.action === 'reject') respondError(downstream, decision.reason, rejectMessage(decision), answerHeaders(answer))
+      else if (decision.action === 'reject')
+        respondError(downstream, decision.reason, rejectMessage(decision, this.#parts.clock.wallMs()), answerHeaders(answer))
       else this.#admit(incoming, decision, answer)
     } catch (error) {
       this.#fail(downstream, error, true)

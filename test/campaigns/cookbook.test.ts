@@ -1,12 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
-import { readText } from '../docs/markdown.ts'
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { codeBlocks, readText } from '../docs/markdown.ts'
 import { RecipeService } from '../docs/recipe-service.ts'
 import { recipesOf } from '../docs/recipes.ts'
 import { describeWithCurl, printed } from '../docs/shell.ts'
 import { jwt } from '../support/bundles/bundles.ts'
-import { proxyEnv } from '../support/llm/llm-proxy.ts'
+import { fakeLlm, proxyEnv } from '../support/llm/llm-proxy.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import { finished, running, scratchDirectory } from '../support/service/running.ts'
@@ -57,6 +59,28 @@ test('the cookbook ends the streams of the customer that it blocks', async () =>
   expect((await stream.untilClosed()).text).toBe('data: one\n\n')
   await until(() => edge.logged('streams_cut').length > 0)
   expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'incident-4711', rule: 'acme', streams: 1 }])
+})
+
+test('the SDKs name their team as the cookbook shows, and the budgets of teams are charged', async () => {
+  const page = readText('docs/cookbook.md')
+  const { bundle } = COOKBOOK.find(({ title }) => title === 'Teams in front of a provider')!
+  const edge = await running({ bundle, fileName: 'limits.yaml', env: proxyEnv(await fakeLlm({ tokens: 20 })) })
+  const clients = codeBlocks(page, 'js')[0]!
+    .replace(/^import .*$/gm, '')
+    .replaceAll('http://localhost:8080', `http://127.0.0.1:${edge.port}`)
+  vi.stubEnv('OPENAI_API_KEY', 'sk-of-the-company')
+  vi.stubEnv('ANTHROPIC_API_KEY', 'sk-of-the-company')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const make = new Function('OpenAI', 'Anthropic', `${clients}; return [openai, anthropic]`)
+  const [openai, anthropic] = make(OpenAI, Anthropic) as [OpenAI, Anthropic]
+  const messages = [{ role: 'user' as const, content: 'hello' }]
+  await openai.chat.completions.create({ model: 'small-1', messages })
+  await anthropic.messages.create({ model: 'small-1', max_tokens: 20, messages })
+  const allowed = 'edge_decisions_total{action="allow",reason="all_rules_passed",policy="teams",route="/v1"}'
+  expect(await edge.metric(allowed)).toBe(2)
+  const noTeam = new OpenAI({ baseURL: openai.baseURL, maxRetries: 0 })
+  const refused = noTeam.chat.completions.create({ model: 'small-1', messages })
+  await expect(refused).rejects.toMatchObject({ status: 403, message: '403 Name your team in X-Team.' })
 })
 
 test('the cookbook begins with a list of its recipes', () => {

@@ -13,6 +13,7 @@ describeWithCurl('every command prints what the page shows', () => {
     const runbook = await Runbook.start()
     await runbook.follow('Everything is rejected')
     await runbook.follow('What changed last?')
+    await runbook.follow('Why does my rule not apply?')
     await runbook.follow('A bundle was refused')
   })
 

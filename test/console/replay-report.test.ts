@@ -12,7 +12,8 @@ const HOSTILE = '"><img src=x onerror=alert(1)></title></style><script>document.
 
 function bundle(id: string, rule: string, burst: number, mode = 'enforce'): object[] {
   const config = { tokens_per_second: 1, burst }
-  return [{ id, spec: { mode, rules: [{ name: rule, limit_keys: ['header:x-k'], algorithm: 'token_bucket', algorithm_config: config }] } }]
+  const own = { name: rule, match: { 'header:x-k': '*' }, limit_keys: ['header:x-k'] }
+  return [{ id, spec: { mode, rules: [{ ...own, algorithm: 'token_bucket', algorithm_config: config }] } }]
 }
 
 const LOG = LOG_WRITERS.json(
@@ -52,6 +53,26 @@ describeInBrowser('the HTML report of edge replay', () => {
     expect(await rows.count()).toBeGreaterThan(1)
     const dashes = `[...document.querySelectorAll('path.a, path.b')].map((path) => getComputedStyle(path).strokeDasharray)`
     expect(await page.evaluate(dashes)).toEqual(['none', '6px, 3px'])
+  })
+
+  test('has its times in full, whatever their format, and none upon another', async () => {
+    const formats = new Set<number>()
+    for (const span of [1, 8, 40, 75, 480, 3600, 86_400, 90_000, 500_000]) {
+      const log = LOG_WRITERS.json([0, span * 1000].map((ms): Logged => ({ timeMs: START + ms, uri: '/', headers: { 'x-k': 'a' } })))
+      const page = await openReport({ 'a.json': bundle('api', 'per-key', 5) }, log)
+      const boxes = (await page.evaluate(`[...document.querySelector('.chart').querySelectorAll('text.time')].map((label) => {
+        const { x, width } = label.getBBox()
+        return [x, x + width, label.textContent.length]
+      })`)) as [number, number, number][]
+      expect(boxes.length, `${span} s`).toBeGreaterThan(1)
+      for (const [i, [left, right, characters]] of boxes.entries()) {
+        formats.add(characters)
+        expect(left, `${span} s`).toBeGreaterThanOrEqual(i === 0 ? 0 : boxes[i - 1]![1])
+        expect(right, `${span} s`).toBeLessThanOrEqual(960)
+      }
+      await page.close()
+    }
+    expect(formats).toEqual(new Set([5, 8, 10, 11]))
   })
 
   test('shows hostile values, names and reasons as the texts they are', async () => {

@@ -36,6 +36,23 @@ test.each(snippets)('$format snippet $number of $file is a bundle without proble
   expect(complaints(text, format)).toEqual([])
 })
 
+test('no bundle of any page has a limit that clients escape by leaving out its key', () => {
+  const shown = markdownFiles('docs').flatMap((file) =>
+    (['json', 'yaml'] as const).flatMap((format) => codeBlocks(readText(file), format).map((text) => ({ file, format, text }))),
+  )
+  // One page shows how cases find out about it.
+  const bundles = shown.filter(
+    ({ file, text }) => text.includes('bundle_version') && text.includes('policies') && file !== 'docs/testing-policies.md',
+  )
+  expect(bundles.length).toBeGreaterThan(20)
+  const escaped = bundles.flatMap(({ file, text, format }) =>
+    complaints(text, format)
+      .filter((complaint) => complaint.includes('a client that leaves out'))
+      .map((complaint) => `${file}: ${complaint}`),
+  )
+  expect(escaped).toEqual([])
+})
+
 /** What a gateway verifies or sets is not in a bundle: the page around the snippet says so. */
 const GATEWAYS_WARNING = /: a client that sends this value itself can .*: (?:let the gateway|the signature)/
 

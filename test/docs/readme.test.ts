@@ -60,8 +60,8 @@ test("the README's commands for 3 a.m. find the rule, and lift the limit, with t
   expect(await edge.decideTimes(12, alice)).toEqual(Array<number>(12).fill(200))
 })
 
-test("the README's token budget is ten lines, rejects what it cannot cover and cuts a long stream", async () => {
-  expect(BUDGET.trim().split('\n')).toHaveLength(10)
+test("the README's token budget is twelve lines, rejects what it cannot cover and cuts a long stream", async () => {
+  expect(BUDGET.trim().split('\n')).toHaveLength(12)
   const backend = await fakeLlm({ tokens: 800 })
   const edge = await running({ bundle: BUDGET, fileName: 'budget.yaml', clock: new ManualClock(), env: proxyEnv(backend) })
   const send = (key: string, extra: object = {}) => ask(edge.port, 'POST', CHAT, bearer(key), JSON.stringify({ messages: [], ...extra }))

@@ -6,6 +6,7 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
     'A customer gets 429',
     'Everything is rejected',
     'What changed last?',
+    'Why does my rule not apply?',
     'A bundle was refused',
     'Redis is unreachable',
     'Which instance?',

@@ -10,7 +10,7 @@ import { scratchDirectory } from '../support/service/running.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
 
 const [CASES_SECTION] = readText('docs/testing-policies.md').split(/^## (?!Cases)/m) as [string]
-const [BUNDLE, CASES, SETTLED] = codeBlocks(CASES_SECTION, 'yaml') as [string, string, string]
+const [BUNDLE, CASES, TOKENS, SETTLED] = codeBlocks(CASES_SECTION, 'yaml') as [string, string, string, string]
 
 test("the page's cases print what the page shows", async () => {
   const directory = await scratchDirectory()
@@ -27,6 +27,12 @@ test("the page's case of a usage is that of an example", async () => {
   const path = join(await scratchDirectory(), 'settled.cases.yaml')
   await writeFile(path, SETTLED)
   expect(await command('test', '--mode', 'reverse_proxy', join(ROOT, 'examples/llm-budget.json'), path)).toMatchObject({ status: 0 })
+})
+
+test("the page's case of a token is that of an example", async () => {
+  const path = join(await scratchDirectory(), 'tokens.cases.yaml')
+  await writeFile(path, TOKENS)
+  expect(await command('test', join(ROOT, 'examples/tenants.yaml'), path)).toMatchObject({ status: 0 })
 })
 
 test('the page lists the fields of a case, and no other', () => {
@@ -47,7 +53,7 @@ test('the page lists the fields of a case, and no other', () => {
 test('the JSON Schema accepts the cases of the page and of the examples, and refuses unknown fields everywhere', () => {
   const schema = JSON.parse(readText('schema/cases.schema.json')) as Schema
   const files = EXAMPLES.map(([file]) => readText(`examples/${file.replace(/\.\w+$/, '.cases.yaml')}`))
-  for (const text of [CASES, SETTLED, ...files]) expect(matches(schema, load(text))).toBe(true)
+  for (const text of [CASES, TOKENS, SETTLED, ...files]) expect(matches(schema, load(text))).toBe(true)
   const spoilt = [
     SETTLED.replace('- name:', '- x: 1\n  name:'),
     SETTLED.replace('- request:', '- x: 1\n      request:'),

@@ -135,10 +135,15 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   test.each([
     ['missing_descriptor', 'the request has no header:x-api-key'],
     ['repeated_descriptor', 'the request has more than one header:x-api-key'],
-    ['no_match', 'its match is for other requests'],
+    ['no_match', 'its match is for other requests; this one has no header:x-api-key'],
   ])('a rule that does not apply: %s', (why, part) => {
     const rule = { ...PER_KEY, applied: false, why, counters: [], descriptors: [{ key: 'header:x-api-key', value: null }] }
     expect(explainText('GET /', withRule(rule))).toContain(`    per-key: does not apply, ${part}\n`)
+  })
+
+  test('a rule that does not apply although the request has all its keys', () => {
+    const rule = { ...PER_KEY, applied: false, why: 'no_match', counters: [], descriptors: [{ key: 'header:x-api-key', value: 'a' }] }
+    expect(explainText('GET /', withRule(rule))).toContain('    per-key: does not apply, its match is for other requests\n')
   })
 
   test('of many policies that do not cover the request it names some', () => {

@@ -97,7 +97,8 @@ export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['d
     if (absent.length > 1) return `one of ${keys} occurs more than once in the request`
     return `the request has more than one ${keys || 'value for a field that it reads'}`
   }
-  return why === 'no_match' ? 'its match is for other requests' : (why ?? 'no reason is given')
+  if (why !== 'no_match') return why ?? 'no reason is given'
+  return `its match is for other requests${keys && `; this one has no ${keys}`}`
 }
 
 /** Reasons why a policy does not cover a request. */

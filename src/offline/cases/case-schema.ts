@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Reason } from '../../engine/reasons.ts'
 import { label } from '../../policy/schema/parts.ts'
 import { dateTimeMs, TOKEN } from '../../text/formats.ts'
+import type { Path } from '../../text/problem.ts'
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -69,6 +70,19 @@ const safeNumber = z.number().min(Number.MIN_SAFE_INTEGER, { error: LONG_NUMBER 
 /** Scalars that YAML allows without quotes. */
 const fieldScalar = z.union([fieldText, safeNumber, z.boolean()])
 
+const CLAIMS = 'an object of claims and their values'
+
+const claimsSchema = z.record(z.string(), z.unknown(), { error: CLAIMS }).check(({ value, issues }) => {
+  for (const path of inexactNumbers(value, [])) issues.push({ code: 'custom', message: LONG_NUMBER, input: value, path: [...path] })
+})
+
+/** Yields the paths of numbers that a token would contain with other digits, or not at all. */
+function* inexactNumbers(value: unknown, path: Path): Generator<Path> {
+  if (typeof value === 'number' && !(Math.abs(value) <= Number.MAX_SAFE_INTEGER)) yield path
+  if (typeof value !== 'object' || value === null) return
+  for (const [name, member] of Object.entries(value)) yield* inexactNumbers(member, [...path, Array.isArray(value) ? Number(name) : name])
+}
+
 const requestSchema = z
   .strictObject(
     {
@@ -81,17 +95,24 @@ const requestSchema = z
         })
         .default({})
         .meta({ description: 'A list stands for a field that comes several times. X-Forwarded-For says who the client is.' }),
+      claims: claimsSchema.optional().meta({
+        description: 'The claims of a JWT that is sent in Authorization, without a signature, as if the gateway had verified it.',
+      }),
       body: z.string({ error: 'a text' }).optional().meta({ description: 'Read with --mode reverse_proxy alone, as edge serve does.' }),
     },
     { error: 'a request (an object with method and uri)' },
   )
-  .refine(({ host, headers }) => hostLines(headers) + (host === undefined ? 0 : 1) <= 1, {
+  .refine(({ host, headers }) => linesOf(headers, 'host') + (host === undefined ? 0 : 1) <= 1, {
     path: ['host'],
     error: 'no host here, because headers has one too',
   })
+  .refine(({ claims, headers }) => claims === undefined || linesOf(headers, 'authorization') === 0, {
+    path: ['claims'],
+    error: 'no claims here, because headers has an Authorization, and they are sent in one',
+  })
 
-function hostLines(headers: Readonly<Record<string, unknown>>): number {
-  return Object.entries(headers).flatMap(([name, value]) => (name.toLowerCase() === 'host' ? [value].flat() : [])).length
+function linesOf(headers: Readonly<Record<string, unknown>>, lowerName: string): number {
+  return Object.entries(headers).flatMap(([name, value]) => (name.toLowerCase() === lowerName ? [value].flat() : [])).length
 }
 
 const tokens = z.int({ error: TOKENS }).min(0, { error: TOKENS })

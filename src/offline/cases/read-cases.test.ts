@@ -94,6 +94,31 @@ describe('what is wrong with a file of cases is said in a sentence with its line
       '3: [0].steps[0].request.host: expected no host here, because headers has one too',
     ],
     [
+      'claims beside an Authorization',
+      step('request: { uri: /, claims: { sub: a }, headers: { AUTHORIZATION: Basic x } }\n      expect: { status: 200 }'),
+      '3: [0].steps[0].request.claims: expected no claims here, because headers has an Authorization, and they are sent in one, got an object',
+    ],
+    [
+      'claims that are none',
+      step('request: { uri: /, claims: [sub] }\n      expect: { status: 200 }'),
+      '3: [0].steps[0].request.claims: expected an object of claims and their values, got a list',
+    ],
+    [
+      'a claim with more digits than a number keeps',
+      step('request:\n        uri: /\n        claims:\n          org: { id: 12345678901234567890 }\n      expect: { status: 200 }'),
+      '6: [0].steps[0].request.claims.org.id: expected a text, because a number keeps no more than 15 digits, got 12345678901234567000 — put it in quotes?',
+    ],
+    [
+      'a claim that is no number',
+      step('request: { uri: /, claims: { id: [.nan] } }\n      expect: { status: 200 }'),
+      '3: [0].steps[0].request.claims.id[0]: expected a text, because a number keeps no more than 15 digits, got NaN',
+    ],
+    [
+      'a reserved name among claims',
+      step('request: { uri: /, claims: { __proto__: a } }\n      expect: { status: 200 }'),
+      '3: [0].steps[0].request.claims.__proto__: unknown field "__proto__"',
+    ],
+    [
       'times 0',
       step(`${REQUEST}\n      times: 0\n      expect: { status: 200 }`),
       '4: [0].steps[0].times: expected a whole number from 1 to 1000000, got 0',

@@ -1,7 +1,6 @@
-import { encodePathText, normalizePath } from '../../text/path.ts'
 import { formatPath, type Problem, show } from '../../text/problem.ts'
-import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy } from '../schema/bundle.ts'
+import { coverageOf } from './coverage.ts'
 
 /** Bounds the comparisons of segments and methods. Only a bundle with thousands of paths and policies needs more; its other paths go unchecked. */
 const MAX_COMPARISONS = 3_000_000
@@ -13,7 +12,7 @@ const MAX_GAPS = 1000
  */
 export function hostGaps({ policies }: Bundle): Problem[] {
   const gaps: Problem[] = []
-  const open = policies.filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined).map(coveringOf)
+  const open = policies.filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined).map(coverageOf)
   let left = MAX_COMPARISONS
   for (const { index, path, isExact, methods } of boundPaths(policies)) {
     left -= open.length * (path.split('/').length - 1)
@@ -50,36 +49,12 @@ function boundPaths(policies: readonly Policy[]): BoundPath[] {
   const found = new Map<string, BoundPath>()
   for (const [index, policy] of policies.entries()) {
     if (!isLimit(policy) || policy.spec.selector?.hosts === undefined) continue
-    const { path, isExact, methods } = coveringOf(policy)
+    const { path, isExact, methods } = coverageOf(policy)
     const key = `${isExact} ${path}`
     const known = found.get(key)
-    if (known === undefined) found.set(key, { index, path, isExact, methods })
+    if (known === undefined) found.set(key, { index, path, isExact, methods: methods && new Set(methods) })
     else if (methods === undefined) known.methods = undefined
     else for (const method of methods) known.methods?.add(method)
   }
   return [...found.values()]
-}
-
-interface Covering {
-  readonly path: string
-  readonly isExact: boolean
-  readonly methods: Set<string> | undefined
-  /** Whether the policy covers a path and, unless the path is exact, what is below it. Exceptions further below are not considered. */
-  covers(path: string, isExact: boolean): boolean
-}
-
-function coveringOf({ spec: { selector = {} } }: Policy): Covering {
-  const { pathExact, pathPrefix, exceptPaths = [], methods } = selector
-  const isExact = pathExact !== undefined
-  const given = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
-  // A trailing slash makes no difference to what a prefix covers.
-  const path = !isExact && given.length > 1 && given.endsWith('/') ? given.slice(0, -1) : given
-  const prefix = new PathPrefixes([path])
-  const excepted = new PathPrefixes(exceptPaths)
-  return {
-    path,
-    isExact,
-    methods: methods && new Set(methods.map((method) => method.toUpperCase())),
-    covers: (other, isOtherExact) => (isExact ? isOtherExact && other === path : prefix.cover(other)) && !excepted.cover(other),
-  }
 }

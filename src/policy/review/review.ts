@@ -6,10 +6,11 @@ import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.t
 import { fixedWindowSurprises } from '../algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from '../algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from '../algorithms/token-bucket-llm.ts'
-import { type DescriptorKey, parseDescriptorKey } from '../descriptor-key.ts'
+import { type DescriptorKey, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
+import { findEscapes } from './escapes.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -71,6 +72,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
     }
   }
+  yield* findEscapes(bundle.policies)
 }
 
 function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
@@ -237,7 +239,7 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: P
     if (typeof rule.match !== 'object') continue
     for (const [text, given] of Object.entries(rule.match)) {
       yield* patternSurprises(given, formatPath([...place, 'match', text]))
-      yield* forgeryOf(rule, parseDescriptorKey(text)!, formatPath([...place, 'match', text]))
+      yield* forgeryOf(rule, parseDescriptorKey(text)!, given, formatPath([...place, 'match', text]))
     }
   }
 }
@@ -249,17 +251,30 @@ function* patternSurprises(given: string | readonly string[], path: string): Gen
   }
 }
 
-/** Whoever can choose a value can choose the limit that comes with it. */
-function* forgeryOf({ algorithm }: Rule, key: DescriptorKey, path: string): Generator<Problem> {
-  const remedy = REMEDIES[key.text.slice(0, key.text.indexOf(':'))]
-  if (remedy === undefined || algorithm === 'block') return
+/** Whoever can choose a value can choose the limit that comes with it. A match on the presence of a limit key adds no choice: without it the rule is skipped. */
+function* forgeryOf(
+  { algorithm, limit_keys: keys }: Rule,
+  key: DescriptorKey,
+  given: string | readonly string[],
+  path: string,
+): Generator<Problem> {
+  const remedy = REMEDIES[key.kind]
+  const isPresence = given === '*' && keys.some((text) => parseDescriptorKey(text)!.text === key.text)
+  if (remedy === undefined || algorithm === 'block' || isPresence) return
   const gain = algorithm === 'unlimited' ? 'escape the limits' : 'choose its limit'
   yield { path, message: `a client that sends this value itself can ${gain}: ${remedy}` }
 }
 
-const REMEDIES: Readonly<Record<string, string | undefined>> = {
+/** How to keep clients from choosing a value; undefined where they cannot, or where the backend checks what it is sent. */
+const REMEDIES: Readonly<Record<KeyKind, string | undefined>> = {
+  bearer: undefined,
   jwt: 'the signature is not checked here, so let the gateway verify the token first',
   header: 'let the gateway set the header, and clear what clients send',
   query: 'let the gateway set the parameter, and clear what clients send; or match a verified identity',
   cookie: 'let the gateway check the cookie, and clear what clients send; or match a verified identity',
+  path: undefined,
+  context: undefined,
+  model: undefined,
+  ip: undefined,
+  descriptor: undefined,
 }

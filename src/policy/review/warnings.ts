@@ -4,7 +4,7 @@ import { BUCKET, IN_FLIGHT, type Limit, WINDOW } from '../../limiter/limit.ts'
 import { dateTimeMs, printableText, quoted } from '../../text/formats.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
 import type { NamedLimit } from '../compile.ts'
-import { parseDescriptorKey } from '../descriptor-key.ts'
+import { KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import type { Bundle } from '../schema/bundle.ts'
 
 /** How many requests one client can easily send in a second, each with a made-up value of its own. */
@@ -12,8 +12,6 @@ const MADE_UP_PER_SECOND = 1000
 const MAX_WARNINGS = 10
 /** Any time will do, because all windows of a period have about the same length. */
 const SOME_MS = Date.UTC(2026, 0, 15)
-/** Kinds of keys whose values clients choose, unless a gateway checks or sets them. */
-const CHOSEN: ReadonlySet<string> = new Set(['bearer', 'jwt', 'header', 'query', 'cookie', 'path', 'model'])
 
 interface CountedRule {
   readonly policy: string
@@ -53,8 +51,10 @@ function countedRule({ name, limit }: NamedLimit): CountedRule {
   return { policy, rule, algorithm, keys: rest.filter((text) => parseDescriptorKey(text) !== undefined), limit }
 }
 
+/** Whether clients choose its values, unless a gateway checks or sets them. */
 function isChosen(key: string): boolean {
-  return CHOSEN.has(parseDescriptorKey(key)!.kind)
+  const { source } = KEY_KINDS[parseDescriptorKey(key)!.kind]
+  return source === 'client' || source === 'target'
 }
 
 /** Returns how long the record of one request is kept at most: it takes one token of a `token_bucket`, and at most all of any other bucket. */

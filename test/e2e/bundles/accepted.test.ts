@@ -45,6 +45,17 @@ describe('unknown fields', () => {
     expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
   })
 
+  test('a limit that clients escape by leaving out its key is warned of in the log, and applied', async () => {
+    const edge = await running({ bundle: bundle(1) })
+    const limited = policy('p', { rules: [bucketRule('r', ['header:x-team'], 3)] })
+    expect(await offer(edge, bundle(2, limited))).toMatchObject({ event: 'bundle_applied', version: '2' })
+    expect(edge.logged('bundle_warnings')).toMatchObject([
+      { level: 40, warnings: [expect.stringContaining('a client that leaves out header:x-team is not limited: write match: ')] },
+    ])
+    expect((await edge.decide({ fields: [['X-Team', 'a']] })).headers['ratelimit-limit']).toBe('3')
+    expect((await edge.decide()).headers['ratelimit-limit']).toBeUndefined()
+  })
+
   test('in metadata, on bundle, policy and rule, are no unknown fields', async () => {
     const metadata = { owner: 'team-a', matches: { plan: 'free' } }
     const edge = await running({ bundle: bundle(1) })

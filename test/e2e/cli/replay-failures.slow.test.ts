@@ -53,7 +53,13 @@ describe('the program', () => {
       { length: 6000 },
       (_, i): Logged => ({ timeMs: 1_767_225_600_000, uri: '/', headers: { k: `caller-${i >> 1}` } }),
     )
-    const rule = { name: 'r', limit_keys: ['header:k'], algorithm: 'token_bucket', algorithm_config: { tokens_per_second: 1, burst: 1 } }
+    const rule = {
+      name: 'r',
+      match: { 'header:k': '*' },
+      limit_keys: ['header:k'],
+      algorithm: 'token_bucket',
+      algorithm_config: { tokens_per_second: 1, burst: 1 },
+    }
     await writeFiles(directory, { 'a.json': [{ id: 'all', spec: { rules: [rule] } }], log: LOG_WRITERS.json(callers) })
     const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', '--json', 'log'], { cwd: directory })
     let stderr = ''

@@ -16,7 +16,8 @@ describe('the report as JSON', () => {
   })
 
   test('a key that the log does not have is counted, and the notes warn of it', async () => {
-    const files = { 'a.json': [policy('api', [bucket('header:x-k', 1), bucket('header:x-tenant', 1)])], log: LOG_WRITERS.json(LOG) }
+    const rules = ['header:x-k', 'header:x-tenant'].map((key) => bucket(key, 1, { match: { [key]: '*' } }))
+    const files = { 'a.json': [policy('api', rules)], log: LOG_WRITERS.json(LOG) }
     const { stdout, stderr } = await replaying(files, ['--bundle', 'a.json', '--json', 'log'])
     expect(JSON.parse(stdout).bundles[0]).toMatchObject({ missing: { 'header:x-tenant': 14 } })
     expect(stderr).toBe(
@@ -87,7 +88,7 @@ describe('the report as JSON', () => {
 })
 
 describe('logs', () => {
-  const byAgent = [policy('api', [bucket('header:user-agent', 5)])]
+  const byAgent = [policy('api', [bucket('header:user-agent', 5, { match: { 'header:user-agent': '*' } })])]
   const requestsOf = (agent: string, seconds: number, count: number): Logged[] =>
     requests('', seconds, count).map((request) => ({ ...request, client: '203.0.113.7', headers: { 'user-agent': agent } }))
   const log = [...requestsOf('a', 0, 8), ...requestsOf('b', 1, 4), ...requestsOf('a', 21, 3)]

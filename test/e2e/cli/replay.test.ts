@@ -3,7 +3,7 @@ import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
 import { A, bucket, LOG, policy, requests, START } from '../../support/replay/replayed-logs.ts'
 import { replayed, replaying } from '../../support/replay/replaying.ts'
 
-const B = [policy('api', [bucket('header:x-k', 3)])]
+const B = [policy('api', [bucket('header:x-k', 3, { match: { 'header:x-k': '*' } })])]
 
 describe('the report as JSON', () => {
   test('who would be rejected, when and by which rule', async () => {

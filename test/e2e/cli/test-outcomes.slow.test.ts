@@ -2,12 +2,18 @@ import { spawn, spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { describeWith } from '../../support/describe-with.ts'
 import { ENTRY } from '../../support/service/cli.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
-const BUNDLE = bundle(1, policy('api', { selector: { pathPrefix: '/api' }, rules: [bucketRule('per-key', ['header:x-k'], 5, 0.1)] }))
+const BUNDLE = bundle(
+  1,
+  policy('api', {
+    selector: { pathPrefix: '/api' },
+    rules: [matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 5, 0.1))],
+  }),
+)
 
 /** The example of the specification of the format. */
 const FIVE_AT_ONCE = `

@@ -1,12 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { tested } from '../../support/cases/tested.ts'
 import { command } from '../../support/service/command.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
-const BUNDLE = bundle(1, policy('api', { selector: { pathPrefix: '/api' }, rules: [bucketRule('per-key', ['header:x-k'], 5, 0.1)] }))
+const PER_KEY = matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 5, 0.1))
+const BUNDLE = bundle(1, policy('api', { selector: { pathPrefix: '/api' }, rules: [PER_KEY] }))
 
 const REQUEST = { method: 'GET', uri: '/api/x', host: 'h', headers: { 'x-k': 'a' }, body: '' }
 
@@ -86,10 +87,10 @@ describe('cases that fail', () => {
   test.for<[string, object, object, string]>([
     ['an allowed request: what is left', { status: 429 }, {}, 'Closest to its limit is rule per-key of policy api: 4 of 5 left after it.'],
     [
-      'a key that is missing',
+      'a rule that is for others',
       { status: 429 },
       { request: { uri: '/api' } },
-      'Rule per-key of policy api does not apply: the request has no header:x-k.',
+      'Rule per-key of policy api does not apply: its match is for other requests; this one has no header:x-k.',
     ],
     ['another path', { status: 429 }, { request: { uri: '/' } }, 'Policy api does not cover it: its path does not match.'],
     ['a policy that is not there', { policy: 'apis' }, {}, 'expected apis (the bundle has no such policy), got api'],

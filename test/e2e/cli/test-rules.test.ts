@@ -284,3 +284,43 @@ describe('addresses', () => {
     expect(said.stderr).toContain('edge test cannot start:\n  /nowhere/tor.txt: ')
   })
 })
+
+describe('claims of a case are sent as a token', () => {
+  const by = (key: string): PolicyText => policy('p', { rules: [matching({ [key]: '*' }, bucketRule('r', [key], 1))] })
+
+  test.for<[string, object, string]>([
+    ['jwt:sub', { sub: 'ada' }, 'jwt:sub=ada'],
+    ['jwt:sub', { sub: 'Zoë ☂' }, 'jwt:sub=Zoë ☂'],
+    ['jwt:org.id', { org: { id: 7 } }, 'jwt:org.id=7'],
+    ['jwt:admin', { admin: false, roles: ['a', null] }, 'jwt:admin=false'],
+    ['jwt:sub', { sub: '12345678901234567890' }, 'jwt:sub=12345678901234567890'],
+  ])('%s is read from %j', async ([key, claims, caller]) => {
+    const request = { uri: '/', claims }
+    await expectHolds(by(key), [{ request, times: 2, expect: { status: [200, 429], rule: 'r' } }])
+    const wrong = [
+      {
+        name: 'it',
+        steps: [
+          { request, expect: { status: 200 } },
+          { request, expect: { status: 200 } },
+        ],
+      },
+    ]
+    expect((await tested(bundle(1, by(key)), wrong)).stdout).toContain(`${caller} has 0 of 1 left`)
+  })
+
+  test('the token is the bearer of the request, and the same claims are the same caller, in both modes', async () => {
+    const steps = [
+      { request: { claims: { sub: 'ada' } }, expect: { status: 200 } },
+      { request: { claims: { sub: 'bob' } }, expect: { status: 200 } },
+      { request: { claims: { sub: 'ada' } }, expect: { status: 429 } },
+      { request: { claims: {} }, expect: { status: 200 } },
+    ]
+    await expectHolds(by('bearer'), steps)
+    await expectHolds(
+      by('bearer'),
+      steps.map((step) => ({ ...step, request: { ...step.request, host: 'h' } })),
+      PROXY,
+    )
+  })
+})

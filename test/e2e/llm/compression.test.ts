@@ -2,6 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatStream } from '../../support/llm/llm-streams.ts'
+import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { compressingLlm } from '../../support/llm/scripted-llm.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
@@ -24,6 +25,16 @@ describe('what is asked for', () => {
     const asked = fake.requests.map(({ headers }) => headers.filter((_, i) => headers[i - 1]?.toLowerCase() === 'accept-encoding'))
     expect(asked).toEqual([['identity'], ['identity']])
     expect(await proxy.spent()).toEqual(both(2 * (HELLO_TOKENS + 3)))
+  })
+
+  test('so is one that a budget of money must read, but not one with a given cost', async () => {
+    const fake = await fakeLlm({ tokens: 3 })
+    const priced = await moneyProxy(fake)
+    await priced.post(CHAT, ASKED, [['Accept-Encoding', 'gzip']])
+    const given = await moneyProxy(fake, { config: { prices: undefined, cost: { header: 'x-cost', default: 1 } } })
+    await given.post(CHAT, ASKED, [['Accept-Encoding', 'gzip']])
+    const asked = fake.requests.map(({ headers }) => headers.filter((_, i) => headers[i - 1]?.toLowerCase() === 'accept-encoding'))
+    expect(asked).toEqual([['identity'], ['gzip']])
   })
 })
 

@@ -61,7 +61,7 @@ describe('a budget', () => {
       'retry-after': '43200',
     })
     expect(JSON.parse(rejected.body).error).toEqual({
-      message: 'The budget is exceeded: this request may cost 0.83 and 0.01 is left. Retry in 43200 s.',
+      message: 'The budget is exceeded: this request may cost 0.83 and 0.01 is left. Retry in 43200 s, at 2026-01-16T00:00:00Z.',
       type: 'rate_limit_error',
       code: 'budget_exceeded',
     })

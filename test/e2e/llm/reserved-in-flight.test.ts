@@ -131,7 +131,7 @@ describe('what is spent', () => {
     await proxy.untilQuiet()
     expect(await waitOf(proxy)).toBe(REST_OF_DAY_S)
     expect(messageOf(await proxy.post(CHAT, BIG))).toBe(
-      `The budget is exceeded: this request may cost 2.03 and 0.97 is left. Retry in ${REST_OF_DAY_S} s.`,
+      `The budget is exceeded: this request may cost 2.03 and 0.97 is left. Retry in ${REST_OF_DAY_S} s, at 2026-01-16T00:00:00Z.`,
     )
   })
 })

@@ -30,6 +30,29 @@ describeWithRedis('a budget of money that two instances share', () => {
     expect(await one.left()).toBe(100 - 0.22)
   })
 
+  test('instances with different backends, and one that only decides, share the budget of a team', async () => {
+    const [openai, anthropic] = [await scriptedLlm(), await scriptedLlm()]
+    const fleet = { bundle: moneyBundle(1, { config: { period: '1y' }, limitKeys: ['header:x-team'] }) }
+    const before = async (llm: { readonly port: number }): Promise<MoneyProxy> => {
+      const edge = await sharing(shared().url, { ...fleet, env: { ...proxyEnv(llm), EDGE_SHUTDOWN_MS: '0' } })
+      return new MoneyProxy(edge, new ManualClock(), 0, 0)
+    }
+    const [one, other, asked] = [await before(openai), await before(anthropic), await sharing(shared().url, fleet)]
+    const search = [['X-Team', 'search']] as const
+    const chat = one.post(CHAT, { model: 'big', messages: HELLO, max_tokens: 100 }, search)
+    ;(await openai.next()).answer(200, { usage: { prompt_tokens: 3, completion_tokens: 10 } })
+    expect((await chat).status).toBe(200)
+    await until(async () => (await other.left(search)) === 100 - (0.03 + 0.2))
+    const message = other.post('/v1/messages', { model: 'small-1', messages: HELLO, max_tokens: 100 }, search)
+    ;(await anthropic.next()).answer(200, { type: 'message', usage: { input_tokens: 10, output_tokens: 5 } })
+    expect((await message).status).toBe(200)
+    await until(async () => (await one.left(search)) === 100 - (0.03 + 0.2) - (0.01 + 0.01))
+    // A gateway reserves 1000 tokens at the price of any model.
+    const answer = await asked.decide({ method: 'POST', uri: CHAT, fields: [...search] })
+    expect([answer.status, answer.headers['ratelimit-remaining']]).toEqual([200, String(10_000 - 25 - 8_000)])
+    expect(await other.left([['X-Team', 'support']])).toBe(100)
+  })
+
   test.each(['exact', 'leased'])('of those that come at once, the others wait for the one that has the money: %s', async (mode) => {
     const llm = await scriptedLlm()
     const edge = await sharing(shared().url, {

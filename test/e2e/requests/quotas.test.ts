@@ -137,6 +137,19 @@ describe.concurrent('a quota', () => {
     })
     expect(backend.seen).toHaveLength(1)
   })
+
+  test('in the proxy names the date too, where the wait is longer than an hour', async (t) => {
+    const [backend, clock] = [await HttpBackend.start(undefined, 0, t), new ManualClock()]
+    const edge = await proxying(backend, { clock, bundle: bundle(1, quota({ limit: 1, period: '1mo', timezone: 'Europe/Berlin' })) }, t)
+    const messageAfter = async (ms: number): Promise<string> => {
+      clock.advance(ms)
+      return JSON.parse((await edge.get('/', [['X-Caller', 'a']])).body).error.message
+    }
+    expect((await edge.get('/', [['X-Caller', 'a']])).status).toBe(200)
+    expect(await messageAfter(0)).toBe('Quota exceeded. Retry in 1422000 s, at 2026-01-31T23:00:00Z.')
+    expect(await messageAfter(1_422_000_000 - 3_600_400)).toBe('Quota exceeded. Retry in 3601 s, at 2026-01-31T23:00:00Z.')
+    expect(await messageAfter(400)).toBe('Quota exceeded. Retry in 3600 s.')
+  })
 })
 
 describe.concurrent('after a reload a quota', () => {

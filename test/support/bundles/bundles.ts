@@ -46,7 +46,7 @@ export function blockRule(name: string, match?: object | 'else', config: object 
 }
 
 /** A rule that limits nothing. */
-export function unlimitedRule(name: string, match: object): object {
+export function unlimitedRule(name: string, match: object | 'else'): object {
   return { name, match, algorithm: 'unlimited' }
 }
 

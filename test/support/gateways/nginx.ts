@@ -45,7 +45,7 @@ pid ${directory}/nginx.pid;
 error_log stderr emerg;
 events { worker_connections 256; }
 http {
-access_log off;
+${http.includes('access_log') ? '' : 'access_log off;'}
 ${temporary.join('\n')}
 ${http}
 }

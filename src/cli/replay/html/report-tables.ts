@@ -125,7 +125,7 @@ export function timeChart(title: string, startMs: number, intervalMs: number, se
   const yOf = (count: number): number => rounded(TOP + PLOT_HEIGHT * (1 - count / most))
   return html`<div class="chart" tabindex="0" role="group" aria-label="${title}"><svg viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${title}, ${series.map(({ name }) => name).join(', ')}">
 ${[0, most / 2, most].map((count) => html`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${yOf(count)}" y2="${yOf(count)}"/><text x="${LEFT - 8}" y="${yOf(count) + 4}" text-anchor="end">${numberText(count)}</text>`)}
-${timeTicks(startMs, intervalMs * length).map(({ atMs, text }) => html`<text x="${xOf((atMs - startMs) / intervalMs)}" y="${HEIGHT - 6}" text-anchor="middle">${text}</text>`)}
+${timeTicks(startMs, intervalMs * length).map(({ atMs, text }) => timeLabel(xOf((atMs - startMs) / intervalMs), text))}
 ${series.map(({ look, counts }) => html`<path class="${look}" d="${pathOf(look, counts, length, xOf, yOf)}"/>`)}
 ${Array.from(
   { length },
@@ -136,6 +136,15 @@ ${Array.from(
 ${series.map(({ name, counts }) => `${name}: ${numberText(counts[i] ?? 0)}`).join('\n')}</title></rect>`,
 )}
 </svg></div>`
+}
+
+/** Half the width of the longest label, `12-31 12:00`, in any usual font. */
+const HALF_LABEL = 48
+
+/** A label at the right edge ends at its time, because one in the middle of it would be cut off. */
+function timeLabel(x: number, text: string): Html {
+  const anchor = x > WIDTH - HALF_LABEL ? 'end' : 'middle'
+  return html`<text class="time" x="${x}" y="${HEIGHT - 6}" text-anchor="${anchor}">${text}</text>`
 }
 
 function pathOf(
