@@ -2,8 +2,9 @@ import { createHash, type KeyObject } from 'node:crypto'
 import type { BundleChanges } from '../policy/bundle-changes.ts'
 import type { BundleInfo } from '../policy/plan.ts'
 import type { Problem } from '../text/problem.ts'
+import type { BundleHistory } from './bundle-history.ts'
 import type { GoodBundle, ReadBundle } from './bundle-reader.ts'
-import type { OfferedBundle } from './bundle-source.ts'
+import type { AppliedBundle, OfferedBundle } from './bundle-source.ts'
 import type { SharedBundle } from './shared-bundle.ts'
 import { signatureProblem } from './signature.ts'
 
@@ -16,16 +17,14 @@ export interface RefusedBundle {
   readonly result: 'refused'
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
+  /** Its version, as far as it could be read. */
+  readonly version?: string | undefined
   /** Whether the bundle was refused unparsed because of its signature, so that another signature could make it acceptable. */
   readonly lacksSignature?: boolean
 }
 
 /** Makes a bundle the active one everywhere. If it throws, nothing has changed. */
 export type Activate = (bundle: GoodBundle, info: BundleInfo) => Promise<void>
-
-export interface AppliedBundle extends BundleInfo {
-  readonly policyCount: number
-}
 
 /** The bundle that was active before, and what the active one changed. */
 export interface BundleUpdate {
@@ -42,9 +41,17 @@ export class BundleIntake {
   #active: { readonly info: AppliedBundle; readonly versionNumber: bigint; readonly bundle: SharedBundle } | undefined
   #lastUpdate: BundleUpdate | undefined
   #offered: Promise<unknown> = Promise.resolve()
+  readonly #history: BundleHistory | undefined
 
   /** If there are public keys, only bundles signed with one of them are accepted. */
-  constructor(activate: Activate, wallMs: () => number, publicKeys: readonly KeyObject[] = [], read: ReadBundle = readHere) {
+  constructor(
+    activate: Activate,
+    wallMs: () => number,
+    publicKeys: readonly KeyObject[] = [],
+    read: ReadBundle = readHere,
+    history?: BundleHistory,
+  ) {
+    this.#history = history
     this.#activate = activate
     this.#wallMs = wallMs
     this.#publicKeys = publicKeys
@@ -84,11 +91,13 @@ export class BundleIntake {
     const problem = this.#signatureProblem(bytes, signature)
     if (problem !== undefined) return { ...refused(problem), lacksSignature: true }
     const read = await this.#read(bytes, format, this.#active?.bundle)
-    if (!read.ok) return { result: 'refused', problems: read.problems, warnings: read.warnings }
+    if (!read.ok) return { result: 'refused', problems: read.problems, warnings: read.warnings, version: read.version }
     const { bundle, warnings } = read
     const versionNumber = BigInt(bundle.version)
     if (this.#active !== undefined && versionNumber <= this.#active.versionNumber) {
-      return refused(`expected a version above the active one (${this.#active.info.version}), got ${versionNumber}`, 'bundle_version')
+      const expected = `expected a version above the active one (${this.#active.info.version}), got ${versionNumber}`
+      const wayOut = 'To go back, publish the old policies under a higher version: edge rollback'
+      return { ...refused(`${expected}. ${wayOut}`, 'bundle_version'), version: versionNumber.toString() }
     }
     const info = { version: versionNumber.toString(), hash, updatedAtS: Math.floor(this.#wallMs() / 1000) }
     try {
@@ -97,7 +106,9 @@ export class BundleIntake {
       return refused((error as Error).message)
     }
     if (read.changes !== undefined) this.#lastUpdate = { previous: this.#active!.info, changes: read.changes }
-    this.#active = { info: { ...info, policyCount: bundle.policyCount }, versionNumber, bundle }
+    const applied = { ...info, policyCount: bundle.policyCount }
+    this.#active = { info: applied, versionNumber, bundle }
+    this.#history?.note({ bytes, format, signature }, applied, read)
     return { result: 'applied', bundle: info, policyCount: bundle.policyCount, warnings }
   }
 
@@ -111,10 +122,10 @@ export function refused(message: string, path = ''): RefusedBundle {
 }
 
 /** Reads the bundle on this thread. */
-export const readHere: ReadBundle = async (bytes, format, active) => {
+export const readHere: ReadBundle = async (...given) => {
   // The schema library takes a while to load, and by now workers are starting in parallel.
   const { readBundle } = await import('./bundle-reader.ts')
-  return readBundle(bytes, format, active)
+  return readBundle(...given)
 }
 
 /** Adds the warnings that matter for `reverse_proxy`, where other hosts lead to the same backend. */

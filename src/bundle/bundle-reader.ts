@@ -1,11 +1,13 @@
 import { type BundleChanges, bundleChanges } from '../policy/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
 import { type ExampleRequest, exampleRequest } from '../policy/example-request.ts'
-import { parseBundle } from '../policy/parse.ts'
+import { locateProblems } from '../policy/locate-problems.ts'
+import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 import type { Problem } from '../text/problem.ts'
+import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
 import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
 
 /** A valid bundle, as it is sent between threads. */
@@ -22,21 +24,32 @@ export interface GoodBundle {
   readonly hostGaps: readonly Problem[]
   /** Changes since the bundle that was active when this one was read; undefined if there was none. */
   readonly changes: BundleChanges | undefined
+  /** Whether its rules match credentials. */
+  readonly hasCredentials: boolean
+  /** Where its text has these credentials; undefined unless that was asked for. */
+  readonly credentials: readonly CredentialSpan[] | undefined
 }
 
 export type BundleReading =
   | (GoodBundle & { readonly ok: true; readonly warnings: readonly Problem[] })
-  | { readonly ok: false; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+  | (BundleProblems & { readonly ok: false })
 
-/** `active` is the bundle that the new one is compared with. */
-export type ReadBundle = (bytes: Uint8Array, format: BundleFormat, active?: SharedBundle) => Promise<BundleReading>
+interface BundleProblems {
+  /** Its version, as far as it could be read. */
+  readonly version?: string | undefined
+  readonly problems: readonly Problem[]
+  readonly warnings: readonly Problem[]
+}
+
+/** `active` is the bundle that the new one is compared with. `wanted`: what is looked for in the text, too. */
+export type ReadBundle = (...given: Parameters<typeof readBundle>) => Promise<BundleReading>
 
 /** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle itself, is dropped. */
-export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): BundleReading {
+export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle, wanted?: 'credentials'): BundleReading {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }
   const parsed = parseBundle(text, format)
-  if (!parsed.ok) return parsed
+  if (!parsed.ok) return { ok: false, ...located(parsed, text, format) }
   const { bundle, warnings } = parsed
   const domainPolicies = bundle.policies.filter(({ spec }) => spec.selector?.domain !== undefined).map(({ id }) => id)
   return {
@@ -48,8 +61,20 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
     example: exampleRequest(bundle.policies),
     hostGaps: hostGaps(bundle),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
+    hasCredentials: hasCredentials(bundle),
+    credentials: wanted && credentialsIn(text, format),
     warnings,
   }
+}
+
+/** With their places in the text. Warnings of a good bundle have none here: commands look for those. */
+function located(
+  { version, problems, warnings }: Extract<ParsedBundle, { ok: false }>,
+  text: string,
+  format: BundleFormat,
+): BundleProblems {
+  const all = locateProblems([...problems, ...warnings], text, format)
+  return { version, problems: all.slice(0, problems.length), warnings: all.slice(problems.length) }
 }
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

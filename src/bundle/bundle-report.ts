@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { BundleInfo } from '../policy/plan.ts'
 import { formatProblem, type Problem } from '../text/problem.ts'
-import type { IntakeResult } from './bundle-intake.ts'
+import type { IntakeResult, RefusedBundle } from './bundle-intake.ts'
 import type { Place, Refusal } from './bundle-source.ts'
 
 /** Counts polls by their result. */
@@ -37,7 +37,7 @@ export class BundleReport {
     const { place } = this
     reloads.series(taken.result).count++
     this.problem = taken.result === 'refused' ? 'it was refused; the log says why' : undefined
-    this.refusal = taken.result === 'refused' ? refusalOf(taken.problems) : undefined
+    this.refusal = taken.result === 'refused' ? refusalOf(taken) : undefined
     if (!isLogged) return
     if (taken.result === 'unchanged') {
       logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')
@@ -71,8 +71,8 @@ export class BundleReport {
   }
 }
 
-function refusalOf(problems: readonly Problem[]): Refusal {
-  return { problems: problems.slice(0, LOGGED_PROBLEMS).map(formatProblem), problemsInAll: problems.length }
+function refusalOf({ problems, version }: RefusedBundle): Refusal {
+  return { problems: problems.slice(0, LOGGED_PROBLEMS).map(formatProblem), problemsInAll: problems.length, version }
 }
 
 function listed(name: string, problems: readonly Problem[]): Record<string, unknown> {

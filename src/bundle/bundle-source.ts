@@ -1,3 +1,4 @@
+import type { BundleInfo } from '../policy/plan.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 
 /** Offers bundles to the intake and reports the results. */
@@ -31,6 +32,8 @@ export interface Refusal {
   /** The first problems, as sentences. */
   readonly problems: readonly string[]
   readonly problemsInAll: number
+  /** Of the bundle that was refused, as far as it could be read. */
+  readonly version: string | undefined
 }
 
 /** A bundle as received, before it is read. */
@@ -39,6 +42,11 @@ export interface OfferedBundle {
   readonly format: BundleFormat
   /** Base64 text of the signature. */
   readonly signature: string | undefined
+}
+
+/** A bundle that is or was active. */
+export interface AppliedBundle extends BundleInfo {
+  readonly policyCount: number
 }
 
 export function isSameBundle(one: OfferedBundle, other: OfferedBundle): boolean {

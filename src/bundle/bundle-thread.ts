@@ -4,5 +4,4 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { readBundle } from './bundle-reader.ts'
 import type { BundleThreadData } from './read-in-thread.ts'
 
-const { bytes, format, active } = workerData as BundleThreadData
-parentPort!.postMessage(readBundle(bytes, format, active))
+parentPort!.postMessage(readBundle(...(workerData as BundleThreadData)))

@@ -1,15 +1,11 @@
 import { getHeapStatistics } from 'node:v8'
 import { Worker as Thread } from 'node:worker_threads'
-import type { BundleFormat } from '../policy/schema/bundle.ts'
 import { readHere } from './bundle-intake.ts'
-import type { BundleReading } from './bundle-reader.ts'
-import { byteLengthOf, type SharedBundle } from './shared-bundle.ts'
+import type { BundleReading, ReadBundle } from './bundle-reader.ts'
+import { byteLengthOf } from './shared-bundle.ts'
 
-export interface BundleThreadData {
-  readonly bytes: Uint8Array
-  readonly format: BundleFormat
-  readonly active: SharedBundle | undefined
-}
+/** What the thread hands to `readBundle`. */
+export type BundleThreadData = Parameters<ReadBundle>
 
 const ENTRY = new URL('./bundle-thread.js', import.meta.url)
 
@@ -22,11 +18,12 @@ const MAX_HEAP_MIB = 1024
  * Reads a large bundle on a thread of its own, whose memory is freed as soon as it ends. On the main thread, the garbage of successive reloads would
  * stay until the heap is large enough for V8 to collect it. A bundle that takes too much memory ends that thread, not the service.
  */
-export async function readInThread(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle): Promise<BundleReading> {
+export const readInThread: ReadBundle = async (...given) => {
+  const [bytes, , active] = given
   // The active bundle is deserialised for the comparison, so its size matters too.
-  if (Math.max(bytes.length, active === undefined ? 0 : byteLengthOf(active)) <= SMALL_BYTES) return readHere(bytes, format, active)
+  if (Math.max(bytes.length, active === undefined ? 0 : byteLengthOf(active)) <= SMALL_BYTES) return readHere(...given)
   const maxOldGenerationSizeMb = Math.min(MAX_HEAP_MIB, Math.floor(getHeapStatistics().heap_size_limit / 1024 ** 2))
-  const workerData: BundleThreadData = { bytes, format, active }
+  const workerData: BundleThreadData = given
   const thread = new Thread(ENTRY, { workerData, name: 'bundle', resourceLimits: { maxOldGenerationSizeMb } })
   return new Promise((resolve, reject) => {
     let reading: BundleReading | undefined

@@ -27,6 +27,8 @@ export async function runCommand(args: string[]): Promise<number> {
     case 'counters':
     case 'reset':
     case 'override':
+    case 'bundle':
+    case 'rollback':
     case 'events':
     case 'changes':
       return (await import('./admin/admin-commands.ts')).runAdmin(command, rest)

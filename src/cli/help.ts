@@ -29,6 +29,9 @@ Usage:
                            change a limit until a time, for a caller or, with --all, for all
   edge reset POLICY RULE KEY=VALUE... --reason TEXT
                            make a caller's counters full again
+  edge bundle [VERSION]    the active bundle, those before it, their texts and what changed
+  edge rollback [--to VERSION] [--publish FILE]
+                           go back to the policies of an earlier bundle
   edge events [--follow]   what happened in the last hour
   edge changes             who changed what last, and why
 

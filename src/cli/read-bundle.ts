@@ -3,9 +3,10 @@ import { readInThread } from '../bundle/read-in-thread.ts'
 import type { SharedBundle } from '../bundle/shared-bundle.ts'
 import { readFileBounded } from '../files/whole-file.ts'
 import type { NamedLimit } from '../policy/compile.ts'
+import { locateProblems } from '../policy/locate-problems.ts'
 import { expiredBlocks } from '../policy/review/warnings.ts'
 import { formatOf } from '../policy/schema/bundle.ts'
-import { formatProblem, type Problem } from '../text/problem.ts'
+import { type Problem, problemLine } from '../text/problem.ts'
 import { readingProblem } from './file-problem.ts'
 
 export interface BundleOfFile {
@@ -14,6 +15,8 @@ export interface BundleOfFile {
   readonly limits: readonly NamedLimit[]
   /** Warnings that apply only in `reverse_proxy`; they have not been printed yet. */
   readonly hostGaps: readonly Problem[]
+  /** Finds the places of warnings in the file. */
+  readonly locate: (warnings: readonly Problem[]) => readonly Problem[]
 }
 
 /** Reads a bundle as the service does, and prints every problem and warning. Returns undefined if it cannot be loaded. */
@@ -29,14 +32,19 @@ export async function readBundleFile(file: string): Promise<BundleOfFile | undef
     process.stderr.write(`${file}: ${readingProblem(error)}\n`)
     return undefined
   }
-  const read = await readInThread(bytes, formatOf(file))
-  printAll(file, 'warning', read.warnings)
-  if (read.ok) printAll(file, 'warning', expiredBlocks(read.blockExpiries, Date.now()))
-  if (read.ok) return { bytes, bundle: read.bundle, limits: read.limits, hostGaps: read.hostGaps }
-  printAll(file, 'error', read.problems)
-  return undefined
+  const format = formatOf(file)
+  const read = await readInThread(bytes, format)
+  if (!read.ok) {
+    printAll(file, 'warning', read.warnings)
+    printAll(file, 'error', read.problems)
+    return undefined
+  }
+  const { bundle, limits, hostGaps } = read
+  const locate = (warnings: readonly Problem[]): readonly Problem[] => locateProblems(warnings, bytes.toString(), format)
+  printAll(file, 'warning', locate([...read.warnings, ...expiredBlocks(read.blockExpiries, Date.now())]))
+  return { bytes, bundle, limits, hostGaps, locate }
 }
 
 export function printAll(file: string, kind: string, problems: readonly Problem[]): void {
-  for (const problem of problems) process.stderr.write(`${file}: ${kind}: ${formatProblem(problem)}\n`)
+  for (const problem of problems) process.stderr.write(`${problemLine(file, kind, problem)}\n`)
 }

@@ -49,7 +49,7 @@ async function validateFile(file: string, mode: string | undefined, storeBytes: 
   if (read === undefined) return false
   const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
-  if (mode === 'reverse_proxy') printAll(file, 'warning', read.hostGaps)
+  if (mode === 'reverse_proxy') printAll(file, 'warning', read.locate(read.hostGaps))
   else for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`

@@ -1,6 +1,7 @@
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ErrorCode, TopJson } from '../admin/api/types.ts'
 import type { InstanceActivity, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
+import type { PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
 import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
 import type { ChangesList, EventsList } from '../admin/endpoints/events-endpoints.ts'
@@ -21,8 +22,14 @@ export interface ControlCalls {
   /** Answers for these rules, and for those that used most. */
   readonly usage: { readonly ask: readonly UsageRuleName[]; readonly answer: UsageReport }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }
-  /** The result of `bundleJson` as text, which is cloned quickly and spares workers the encoding. */
+  /** The active bundle and its source as text, which is cloned quickly and spares workers the encoding. */
   readonly bundle: { readonly ask: undefined; readonly answer: string }
+  /** The bundles that were active last, as text too. */
+  readonly bundles: { readonly ask: undefined; readonly answer: string }
+  /** The text of the bundle with this version. */
+  readonly bundle_text: { readonly ask: string; readonly answer: PastBundleText }
+  /** What differs between two bundles, as text; without `from`, since the one before. */
+  readonly bundle_changes: { readonly ask: { readonly version: string; readonly from: string | undefined }; readonly answer: string }
   /** Saves the state file now. `isSaved` is whether everything from before the call is in it; false if there is no state file. */
   readonly save_state: { readonly ask: undefined; readonly answer: { readonly isSaved: boolean } }
   /** Somebody wants to watch events at this worker; they are sent there once the call is answered. */

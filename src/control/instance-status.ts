@@ -1,12 +1,11 @@
-import type { BundleJson, BundleReportJson, BundleSourceJson } from '../admin/api/instance-types.ts'
 import type { OverrideJson, TopJson } from '../admin/api/types.ts'
 import type { TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
-import type { AppliedBundle, BundleUpdate } from '../bundle/bundle-intake.ts'
-import type { SourceStatus } from '../bundle/bundle-source.ts'
+import type { AppliedBundle } from '../bundle/bundle-source.ts'
 import type { Clock } from '../time/clock.ts'
 import type { TopFilter } from '../top/caller-ids.ts'
 import { mergedTop, type TopReport } from '../top/top-callers.ts'
+import { appliedJson } from './bundle-reports.ts'
 import type { Problems } from './problems.ts'
 
 export interface InstanceParts {
@@ -35,38 +34,6 @@ export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, s
 
 function timeText(ms: number | undefined): string | null {
   return ms === undefined ? null : new Date(ms).toISOString()
-}
-
-export interface BundleParts {
-  readonly active: AppliedBundle | undefined
-  readonly lastUpdate: BundleUpdate | undefined
-  /** Undefined if no source was named. */
-  readonly source: SourceStatus | undefined
-}
-
-/** Describes the active bundle, the one before it, what changed between them, and the source of the next one. */
-export function bundleJson({ active, lastUpdate, source }: BundleParts): BundleReportJson {
-  return {
-    bundle: active === undefined ? null : appliedJson(active),
-    source: source === undefined ? null : sourceJson(source),
-    previous: lastUpdate === undefined ? null : appliedJson(lastUpdate.previous),
-    changes: lastUpdate?.changes ?? null,
-  }
-}
-
-/** The status shows the bundle in this form, too. */
-function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedBundle): BundleJson {
-  return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
-}
-
-function sourceJson({ place, isCached, problem, refusal }: SourceStatus): BundleSourceJson {
-  return {
-    path: 'path' in place ? place.path : null,
-    url: 'url' in place ? place.url : null,
-    cached: isCached,
-    problem: problem ?? null,
-    refused: refusal === undefined ? null : { problems: refusal.problems, problems_in_all: refusal.problemsInAll },
-  }
 }
 
 export interface TopControlParts {

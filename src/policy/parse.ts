@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { readJson } from '../text/json-document.ts'
+import { type Read, readJson } from '../text/json-document.ts'
 import { formatPath, type Path, type Problem } from '../text/problem.ts'
 import { type Excess, readYaml, ValueCounter } from '../text/yaml-document.ts'
 import { foundValue } from './limit-fields.ts'
@@ -9,14 +9,33 @@ import { type Bundle, type BundleFormat, envelopeSchema, type Policy, policySche
 
 export type ParsedBundle =
   | { readonly ok: true; readonly bundle: Bundle; readonly warnings: readonly Problem[] }
-  | { readonly ok: false; readonly problems: readonly Problem[]; readonly warnings: readonly Problem[] }
+  | {
+      readonly ok: false
+      readonly problems: readonly Problem[]
+      readonly warnings: readonly Problem[]
+      /** Undefined where it could not be read. */
+      readonly version?: string
+    }
 
 /** Reads a bundle and names everything that is wrong with it. Never throws, whatever the text. */
 export function parseBundle(text: string, format: BundleFormat = 'json'): ParsedBundle {
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   if (source.trim() === '') return refuse('it is empty')
   const data = format === 'json' ? readJson(source) : readYaml(source)
-  return 'syntax' in data ? refuse(data.syntax) : checkBundle(data.value)
+  if ('syntax' in data) return { ok: false, problems: [syntaxProblem(data, source, format)], warnings: [] }
+  return checkBundle(data.value)
+}
+
+/** What is wrong with a text that cannot be parsed, and, if it is YAML under another name, what to do. */
+function syntaxProblem({ syntax, ...place }: Extract<Read, { syntax: string }>, text: string, format: BundleFormat): Problem {
+  const hint = format === 'json' && looksLikeYaml(text) ? ' (is it YAML? That needs a name that ends in .yaml or .yml)' : ''
+  return { path: '', message: `${syntax}${hint}`, ...place }
+}
+
+/** By its first line that is not blank: a comment, the start of a document, an item of a list, or a name and a colon. */
+function looksLikeYaml(text: string): boolean {
+  const start = text.slice(text.search(/\S/)).slice(0, 200)
+  return /^(?:#|---|%YAML|- |[\w.$-]+[ \t]*:(?:\s|$))/.test(start)
 }
 
 // A file can have a million errors, and aliases can expand a small file to a huge one. Ten thousand policies with
@@ -58,7 +77,8 @@ function checkBundle(data: unknown): ParsedBundle {
   }
   addFew(problems, findContradictions(looked, (data as { prices?: unknown } | null | undefined)?.prices))
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: `there may be more; these are the first ${MAX_PROBLEMS}` })
-  if (!envelope.success || problems.length > 0) return { ok: false, problems, warnings }
+  if (!envelope.success) return { ok: false, problems, warnings }
+  if (problems.length > 0) return { ok: false, problems, warnings, version: BigInt(envelope.data.bundle_version).toString() }
   const bundle = { ...envelope.data, policies }
   addFew(warnings, findSurprises(bundle))
   return { ok: true, bundle, warnings }
@@ -96,6 +116,7 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
       {
         path: formatPath(issue.path.slice(0, -1)),
         message: `expected each key to be ${expected}, ${foundValue(issue.path.at(-1), expected)}`,
+        at: formatPath(issue.path),
       },
     ]
   }

@@ -3,10 +3,11 @@ import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { activityEndpoint, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
+import { bundleEndpoints } from '../admin/endpoints/bundle-endpoints.ts'
 import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
 import { eventEndpoints } from '../admin/endpoints/events-endpoints.ts'
 import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
-import { bundleEndpoint, openapiEndpoint, statusEndpoint } from '../admin/endpoints/instance-endpoints.ts'
+import { openapiEndpoint, statusEndpoint } from '../admin/endpoints/instance-endpoints.ts'
 import { overrideEndpoints } from '../admin/endpoints/override-endpoints.ts'
 import { type PoliciesParts, policiesEndpoint } from '../admin/endpoints/policies-endpoint.ts'
 import { sessionEndpoints } from '../admin/endpoints/session-endpoints.ts'
@@ -57,12 +58,23 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
     usage: (rules) => control.ask('usage', rules),
     inspect: (name) => engine.inspect(name),
   })
-  yield bundleEndpoint(() => control.ask('bundle', undefined))
+  yield* bundleRoutes(parts)
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(config, parts)
   yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
   yield openapiEndpoint()
+}
+
+function bundleRoutes({ control, reservations, logger }: ServerParts): Generator<ApiRoute> {
+  return bundleEndpoints({
+    active: () => control.ask('bundle', undefined),
+    list: () => control.ask('bundles', undefined),
+    changes: (ask) => control.ask('bundle_changes', ask),
+    text: (version) => control.ask('bundle_text', version),
+    callerDigest: reservations.callerDigest,
+    logger,
+  })
 }
 
 function statusRoute({ mode, redisMode, redis: address }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {

@@ -1,9 +1,10 @@
 import { overrideJson } from '../admin/endpoints/override-json.ts'
 import { activityCalls } from '../control/activity/activity-control.ts'
+import { bundleCalls } from '../control/bundle-reports.ts'
 import type { ControlHandlers, FleetNews } from '../control/control-calls.ts'
 import { eventCalls } from '../control/events/event-hub.ts'
 import type { FleetControl } from '../control/fleet-control.ts'
-import { answerTop, bundleJson, instanceStatus } from '../control/instance-status.ts'
+import { answerTop, instanceStatus } from '../control/instance-status.ts'
 import { FileOverrideStorage } from '../control/overrides/file-override-storage.ts'
 import { OverrideControl, overrideCalls } from '../control/overrides/override-control.ts'
 import type { StateKeeper } from '../control/state-keeper.ts'
@@ -100,7 +101,12 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
         shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
         problems,
       }),
-    bundle: () => JSON.stringify(bundleJson({ active: intake.active, lastUpdate: intake.lastUpdate, source: sources.bundle?.status })),
+    ...bundleCalls({
+      intake,
+      source: () => sources.bundle?.status,
+      isSignatureRequired: config.configPublicKeys.length > 0,
+      history: sources.history,
+    }),
     save_state: async () => ({ isSaved: (await stateKeeper?.saveNow()) ?? false }),
     top: (ask) =>
       answerTop(ask, {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { BundleHistory } from '../bundle/bundle-history.ts'
 import type { Activate, BundleIntake } from '../bundle/bundle-intake.ts'
 import type { BundleSource } from '../bundle/bundle-source.ts'
 import { VERSION } from '../files/package-files.ts'
@@ -16,6 +17,8 @@ export interface OpenSources {
   readonly intake: BundleIntake
   /** Undefined if the settings name no source of bundles. */
   readonly bundle: BundleSource | undefined
+  /** Undefined without a token for operators. */
+  readonly history: BundleHistory | undefined
   /** Returns a request to try the active bundle with; undefined if there is none. */
   readonly example: () => ExampleRequest | undefined
   /** Resolves once the IP files were read and the bundle source was tried, or has made a bundle active: a cached one can be before its URL responds. */
@@ -26,8 +29,9 @@ export interface OpenSources {
 /** Starts to watch the sources and sends what they bring to the workers. Its code is loaded while the workers load theirs. */
 export async function openSources(context: StartContext, state: OpenState, supervisor: Supervisor): Promise<OpenSources> {
   const { config, clock, logger } = context
-  const [{ BundleIntake, withHostGaps }, { openBundleSource }, { followIpFiles }] = await Promise.all([
+  const [{ BundleIntake, readHere, withHostGaps }, { BundleHistory }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('../bundle/bundle-intake.ts'),
+    import('../bundle/bundle-history.ts'),
     import('../bundle/open-bundle-source.ts'),
     import('../ip-data/ip-files.ts'),
   ])
@@ -44,7 +48,9 @@ export async function openSources(context: StartContext, state: OpenState, super
     firstActive.give()
   }
   const read = config.mode === 'reverse_proxy' ? withHostGaps(context.readBundle) : context.readBundle
-  const intake = new BundleIntake(activate, wallMs, config.configPublicKeys, read)
+  // Only operators with a token can ask for it.
+  const history = config.adminToken === undefined ? undefined : new BundleHistory(context.readBundle ?? readHere)
+  const intake = new BundleIntake(activate, wallMs, config.configPublicKeys, read, history)
   const bundle = await openBundleSource(config, {
     intake,
     logger,
@@ -63,7 +69,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     ipFiles.stop()
     blockExpiries.stop()
   }
-  return { intake, bundle, example: () => example, firstLook, close }
+  return { intake, bundle, history, example: () => example, firstLook, close }
 }
 
 function ipFileListener({ logger }: StartContext, supervisor: Supervisor): IpFileListener {

@@ -12,10 +12,10 @@ test.each([
   [`["${'['.repeat(99)}","\\"${'{'.repeat(99)}"]`, { value: ['['.repeat(99), `"${'{'.repeat(99)}`] }],
   [`[${'[],'.repeat(99)}1]`, { value: JSON.parse(`[${'[],'.repeat(99)}1]`) as unknown }],
   ['"\\', { syntax: expect.stringContaining('not JSON') }],
-  ['{"a":1,}', { syntax: 'not JSON: unexpected "}" at line 1, column 8' }],
+  ['{"a":1,}', { syntax: 'not JSON: unexpected "}" at line 1, column 8', line: 1, column: 8 }],
   ['{"a":1,"a":2}', { syntax: expect.stringContaining('"a" occurs twice') }],
 ])('reads JSON of a request, which may be hostile: %.40s', (text, expected) => {
-  expect(readRequestJson(text)).toEqual(expected)
+  expect(readRequestJson(text)).toMatchObject(expected)
 })
 
 test('does not look for the place of a mistake in a long text, which would parse it many times', () => {

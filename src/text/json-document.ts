@@ -1,8 +1,8 @@
 import { quoted } from './formats.ts'
 import { show } from './problem.ts'
 
-/** The parsed value, or why the text cannot be parsed. */
-export type Read = { readonly value: unknown } | { readonly syntax: string }
+/** The parsed value, or why the text cannot be parsed. The sentence names the place, if that is known. */
+export type Read = { readonly value: unknown } | { readonly syntax: string; readonly line?: number; readonly column?: number }
 
 /** Locating a syntax error parses the text about twenty times, so errors in longer texts are not located. */
 const MAX_LOCATED_CHARACTERS = 2_000_000
@@ -12,16 +12,16 @@ export function readJson(text: string, maxLocated = MAX_LOCATED_CHARACTERS): Rea
   try {
     value = JSON.parse(text)
   } catch {
-    if (isCutOff(text)) return { syntax: `not JSON: it ends too early, at ${lineAndColumn(text, text.length)}` }
-    return { syntax: text.length > maxLocated ? 'not JSON' : describeJsonError(text) }
+    if (isCutOff(text)) return syntaxAt('not JSON: it ends too early,', text, text.length)
+    return text.length > maxLocated ? { syntax: 'not JSON' } : describeJsonError(text)
   }
   const repeated = findRepeatedName(text)
   if (repeated === undefined) return { value }
-  return { syntax: `${show(repeated.name)} occurs twice in one object, the second time at ${lineAndColumn(text, repeated.offset)}` }
+  return syntaxAt(`${show(repeated.name)} occurs twice in one object, the second time`, text, repeated.offset)
 }
 
 /** Finds the first character that cannot follow the text before it, because V8 does not always report its position. */
-function describeJsonError(text: string): string {
+function describeJsonError(text: string): Read {
   let good = 0
   let bad = text.length
   while (bad - good > 1) {
@@ -29,7 +29,7 @@ function describeJsonError(text: string): string {
     if (isCutOff(text.slice(0, middle))) good = middle
     else bad = middle
   }
-  return `not JSON: unexpected ${quoted(text[bad - 1]!)} at ${lineAndColumn(text, bad - 1)}`
+  return syntaxAt(`not JSON: unexpected ${quoted(text[bad - 1]!)}`, text, bad - 1)
 }
 
 /** Whether a text could be the start of valid JSON. */
@@ -44,9 +44,10 @@ function isCutOff(text: string): boolean {
   }
 }
 
-function lineAndColumn(text: string, offset: number): string {
+function syntaxAt(problem: string, text: string, offset: number): Read {
   const before = text.slice(0, offset).split('\n')
-  return `line ${before.length}, column ${before.at(-1)!.length + 1}`
+  const [line, column] = [before.length, before.at(-1)!.length + 1]
+  return { syntax: `${problem} at line ${line}, column ${column}`, line, column }
 }
 
 /** Deeper than any request needs to be. */
@@ -114,7 +115,7 @@ export function findRepeatedName(json: string): RepeatedName | undefined {
   return undefined
 }
 
-function closingQuote(json: string, openingQuote: number): number {
+export function closingQuote(json: string, openingQuote: number): number {
   let i = openingQuote + 1
   while (json[i] !== '"') i += json[i] === '\\' ? 2 : 1
   return i

@@ -5,13 +5,33 @@ export interface Problem {
   /** A path such as `policies[2].spec.rules[0].name`; empty for the whole bundle. */
   readonly path: string
   readonly message: string
+  /** The path of what the message is about, where that is more exact than `path`. Only its place is shown. */
+  readonly at?: string
+  /** Where it is in the text, from 1; undefined where that is not known, and until it was looked for. */
+  readonly line?: number
+  readonly column?: number
 }
 
 export type Path = readonly PropertyKey[]
 
-/** Formats a problem on one line, whatever the bundle contains. */
+/** Formats a problem on one line, with its place in the text, whatever the bundle contains. */
 export function formatProblem(problem: Problem): string {
-  return printableText(problem.path === '' ? problem.message : `${problem.path}: ${problem.message}`)
+  const text = problemText(problem)
+  if (problem.line === undefined) return text
+  const place = `line ${problem.line}, column ${problem.column}`
+  // What the readers of JSON and YAML say has it.
+  return problem.message.includes(place) ? text : `${text} (${place})`
+}
+
+/** A line about a file, as compilers print it and editors follow it: `limits.yaml:41:9: error: policies[0].id: …`. */
+export function problemLine(file: string, kind: string, problem: Problem): string {
+  const place = problem.line === undefined ? '' : `:${problem.line}:${problem.column}`
+  return printableText(`${file}${place}: ${kind}: ${problemText(problem)}`)
+}
+
+/** The problem without its place. */
+function problemText({ path, message }: Problem): string {
+  return printableText(path === '' ? message : `${path}: ${message}`)
 }
 
 export function formatPath(path: Path): string {
@@ -22,6 +42,21 @@ export function formatPath(path: Path): string {
     else text += `[${quoted(String(step))}]`
   }
   return text
+}
+
+const STEP = /\.?([A-Za-z_$][\w$]*)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]/y
+
+/** The path that `formatPath` made this text of, up to the first step that it does not write. */
+export function parsePath(text: string): Path {
+  const path: (string | number)[] = []
+  for (STEP.lastIndex = 0; STEP.lastIndex < text.length; ) {
+    const [, name, index, quotedName] = STEP.exec(text) ?? []
+    if (name !== undefined) path.push(name)
+    else if (index !== undefined) path.push(Number(index))
+    else if (quotedName !== undefined) path.push(JSON.parse(quotedName) as string)
+    else break
+  }
+  return path
 }
 
 const SHOWN_CHARACTERS = 60

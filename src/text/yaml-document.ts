@@ -12,8 +12,9 @@ export function readYaml(text: string, schema?: Schema): Read {
   } catch (error) {
     const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
     const cause = reason.slice(0, 200) // some reasons quote the input, however long it is
-    const place = mark === undefined ? '' : `, at line ${mark.line + 1}, column ${mark.column + 1}`
-    return { syntax: `not YAML: ${cause}${place}${mark === undefined ? '' : hintFor(text, mark.line)}` }
+    if (mark === undefined) return { syntax: `not YAML: ${cause}` }
+    const [line, column] = [mark.line + 1, mark.column + 1]
+    return { syntax: `not YAML: ${cause}, at line ${line}, column ${column}${hintFor(text, mark.line)}`, line, column }
   }
 }
 

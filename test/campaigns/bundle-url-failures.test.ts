@@ -62,12 +62,12 @@ const FAILURES: Readonly<Record<string, readonly [respond: Respond, result: 'ref
   'sends an older version': [
     (_req, res) => sendWhole(res, 'application/json', JSON.stringify(bundle(0))),
     'refused',
-    /^bundle_version: expected a version above the active one \(1\), got 0$/,
+    /^bundle_version: expected a version above the active one \(1\), got 0\./,
   ],
   'sends other content under the same version': [
     (_req, res) => sendWhole(res, 'application/json', `${known(1)} `),
     'refused',
-    /^bundle_version: expected a version above the active one \(1\), got 1$/,
+    /^bundle_version: expected a version above the active one \(1\), got 1\./,
   ],
   'sends less than it promised': [
     (_req, res) => {

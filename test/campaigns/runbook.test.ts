@@ -9,12 +9,13 @@ describeWithCurl('every command prints what the page shows', () => {
     await runbook.follow('A customer gets 429')
   })
 
-  test('docs/runbook.md: everything is rejected, what changed last, and a bundle was refused', async () => {
+  test('docs/runbook.md: everything is rejected, what changed last, a bundle was refused, and one is rolled back', async () => {
     const runbook = await Runbook.start()
     await runbook.follow('Everything is rejected')
     await runbook.follow('What changed last?')
     await runbook.follow('Why does my rule not apply?')
     await runbook.follow('A bundle was refused')
+    await runbook.follow('Roll back a bundle')
   })
 
   test('docs/runbook.md: Redis is unreachable, and which instance', async () => {

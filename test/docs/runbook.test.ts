@@ -8,6 +8,7 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
     'What changed last?',
     'Why does my rule not apply?',
     'A bundle was refused',
+    'Roll back a bundle',
     'Redis is unreachable',
     'Which instance?',
   ])

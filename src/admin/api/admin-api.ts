@@ -32,7 +32,7 @@ export class AdminApi {
       const actor = open === undefined ? this.#access.check(req) : 'unknown'
       const route = open ?? this.#find(req, path)
       const body = route.method === 'POST' || route.method === 'PATCH' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
-      respond(res, await route.handle(requestOf(req, path.slice(route.path.length), body, actor)))
+      respond(res, await route.handle(requestOf(req, path.slice(route.path.length, path.length - (route.tail?.length ?? 0)), body, actor)))
     } catch (error) {
       if (res.headersSent) throw error
       if (error instanceof ApiError) return respondError(res, error)
@@ -45,7 +45,7 @@ export class AdminApi {
     const found = this.routes.filter((route) => covers(route, path))
     if (found.length === 0) throw new ApiError('not_found', `there is no such path below ${API_PATH}; openapi.json lists all`)
     const route = found.find((one) => one.method === method)
-    if (route === undefined) throw new MethodNotAllowed(found.map((one) => one.method))
+    if (route === undefined) throw new MethodNotAllowed([...new Set(found.map((one) => one.method))])
     return route
   }
 }
@@ -60,8 +60,9 @@ class MethodNotAllowed extends ApiError {
   }
 }
 
-function covers({ path }: ApiRoute, asked: string): boolean {
-  return path.endsWith('/') ? asked.startsWith(path) && asked.length > path.length : asked === path
+function covers({ path, tail = '' }: ApiRoute, asked: string): boolean {
+  if (!path.endsWith('/')) return asked === path
+  return asked.startsWith(path) && asked.endsWith(tail) && asked.length > path.length + tail.length
 }
 
 function requestOf(req: IncomingMessage, rest: string, body: ApiRequest['body'], actor: string): ApiRequest {

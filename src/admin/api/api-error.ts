@@ -13,6 +13,7 @@ export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {
   unknown_policy: 404,
   unknown_rule: 404,
   unknown_override: 404,
+  unknown_bundle: 404,
   top_off: 404,
   method_not_allowed: 405,
   override_exists: 409,

@@ -31,6 +31,8 @@ export interface ApiRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** A path such as `status`. One that ends in `/` covers everything below it. */
   readonly path: string
+  /** What follows the part that varies, where `path` ends in `/`, such as `/changes`. */
+  readonly tail?: string
   /** Whether the route is open to requests without a token, so that it must check access itself. */
   readonly isOpen?: true
   /** Throws or rejects with an ApiError if the request cannot be fulfilled. */

@@ -46,8 +46,44 @@ export interface BundleSourceJson {
   readonly path: string | null
   readonly url: string | null
   readonly cached: boolean
+  readonly signature_required: boolean
   readonly problem: string | null
-  readonly refused: { readonly problems: readonly string[]; readonly problems_in_all: number } | null
+  readonly refused: { readonly version: string | null; readonly problems: readonly string[]; readonly problems_in_all: number } | null
+}
+
+/** The last ten bundles that were active, the newest first. */
+export interface BundleListJson {
+  readonly bundles: readonly PastBundleJson[]
+}
+
+export interface PastBundleJson extends BundleJson {
+  readonly format: 'json' | 'yaml'
+  readonly bytes: number
+  readonly signed: boolean
+  readonly warnings: number
+  readonly has_text: boolean
+  /** Null for the first bundle since the start. */
+  readonly changes: ChangesInShortJson | null
+}
+
+export interface ChangesInShortJson {
+  readonly policies: ChangeCountsJson
+  readonly prices: ChangeCountsJson
+  readonly reordered: boolean
+}
+
+/** A bundle that was active, and its text. */
+export interface BundleTextJson extends PastBundleJson {
+  /** How many credentials the text has as digests; 0 where it is as it came. */
+  readonly hidden: number
+  readonly text: string
+}
+
+/** What differs between two bundles. */
+export interface BundleComparisonJson {
+  readonly from: string
+  readonly to: string
+  readonly changes: BundleChangesJson
 }
 
 export interface BundleChangesJson {

@@ -32,6 +32,7 @@ export type ErrorCode =
   | 'unknown_policy'
   | 'unknown_rule'
   | 'unknown_override'
+  | 'unknown_bundle'
   | 'top_off'
   | 'method_not_allowed'
   | 'override_exists'

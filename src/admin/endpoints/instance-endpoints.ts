@@ -43,18 +43,6 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
   }
 }
 
-/** GET bundle: where the active bundle came from, and what it changed. `response` returns its JSON, which is built where no request waits for it. */
-export function bundleEndpoint(response: () => Promise<string>): ApiRoute {
-  return {
-    method: 'GET',
-    path: 'bundle',
-    handle: async ({ query }) => {
-      readQuery(query, [])
-      return { status: 200, text: await response() }
-    },
-  }
-}
-
 /** GET openapi.json: the description of this API. */
 export function openapiEndpoint(): ApiRoute {
   let text: string | undefined

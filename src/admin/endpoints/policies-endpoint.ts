@@ -121,14 +121,14 @@ function* matchSteps(match: Rule['match'], callerDigest: CallerDigest): Generato
 function* digestSteps(patterns: readonly string[], callerDigest: CallerDigest): Generator<void, string[]> {
   const digests: string[] = []
   for (const pattern of patterns) {
-    digests.push(digestOf(pattern, callerDigest))
+    digests.push(credentialText(pattern, callerDigest))
     if (digests.length % DIGESTS_A_STEP === 0) yield
   }
   return digests
 }
 
 /** `*` alone covers every value and reveals nothing about any of them. */
-function digestOf(pattern: string, callerDigest: CallerDigest): string {
+export function credentialText(pattern: string, callerDigest: CallerDigest): string {
   if (pattern === '*') return pattern
   return isPrefixPattern(pattern) ? `${callerDigest([pattern.slice(0, -1)])}*` : callerDigest([pattern])
 }

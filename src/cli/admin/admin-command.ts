@@ -18,6 +18,8 @@ export interface AdminQuestion {
   readonly actor?: string | undefined
   /** Describes the response in words. All texts in the response are printable. */
   describe(response: never): string
+  /** Shows it, where one request is not enough. */
+  show?(client: AdminClient): Promise<void>
 }
 
 export interface AdminCommand {
@@ -38,7 +40,8 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
   process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
     const question = read(args)
-    await show(new AdminClient(readAdminAddress(process.env, question.actor)), question)
+    const client = new AdminClient(readAdminAddress(process.env, question.actor))
+    await (question.show === undefined ? show(client, question) : question.show(client))
     return 0
   } catch (error) {
     const problem = await problemOf(error, name, help)

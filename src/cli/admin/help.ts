@@ -93,6 +93,32 @@ CHANGE is one of
 
 ${SERVER}`
 
+export const BUNDLE_HELP = `Usage: edge bundle [--json] [VERSION]
+       edge bundle --text [--json] [VERSION]
+       edge bundle --diff [--json] [FROM [TO]]
+
+Shows the active bundle, the one before it, its source and what is wrong with that, what the active bundle changed, and the last ten
+bundles that were active since the instance started. With VERSION: what that one changed.
+
+  --text              print the text of a bundle [the active one]
+  --diff              print the lines that differ between two texts [the previous one, the active one]
+  ${JSON_LINE}
+
+Credentials that rules match are shown as digests.
+
+${SERVER}`
+
+export const ROLLBACK_HELP = `Usage: edge rollback [--to VERSION] [--publish FILE]
+
+Prints the policies of an earlier bundle under the next version: its text as it was, with another bundle_version. An instance refuses
+versions that are not above the active one, so going back is a new bundle. Credentials are printed as they are.
+
+  --to VERSION        one of the last ten bundles that were active [the previous one]
+  --publish FILE      write it to the file that the instance reads, and wait until it is active. Nothing is written if the
+                      instance reads another file or a URL, or takes signed bundles only: then the text is printed
+
+${SERVER}`
+
 export const EVENTS_HELP = `Usage: edge events [--since TIME] [--type NAME]... [--limit N] [--json]
        edge events --follow [--since TIME] [--type NAME]... [--json]
 

@@ -3,7 +3,7 @@ import { dump } from 'js-yaml'
 import { MAX_BUNDLE_BYTES } from '../../bundle/bundle-source.ts'
 import { readFileBounded } from '../../files/whole-file.ts'
 import { parseBundle } from '../../policy/parse.ts'
-import { formatProblem, type Problem, show } from '../../text/problem.ts'
+import { type Problem, problemLine, show } from '../../text/problem.ts'
 import { readingProblem } from '../file-problem.ts'
 import { CONVERT_HELP } from '../help.ts'
 import { printArgumentProblem } from '../usage-problem.ts'
@@ -113,5 +113,5 @@ function printBundle(version: number | string, configurations: readonly NamedCon
 }
 
 function print(file: string, kind: string, problems: readonly Problem[]): void {
-  for (const problem of problems) process.stderr.write(`${file}: ${kind}: ${formatProblem(problem)}\n`)
+  for (const problem of problems) process.stderr.write(`${problemLine(file, kind, problem)}\n`)
 }

@@ -6,7 +6,7 @@ import { planOf, readSimulatedSettings } from '../../offline/simulation/simulate
 import { Simulation, type SimulationOptions } from '../../offline/simulation/simulation.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { printableText } from '../../text/formats.ts'
-import { formatProblem } from '../../text/problem.ts'
+import { type Problem, problemLine } from '../../text/problem.ts'
 import { ignoreClosed, printStartProblems, readingProblem } from '../file-problem.ts'
 import { readBundleFile } from '../read-bundle.ts'
 import { printArgumentProblem } from '../usage-problem.ts'
@@ -155,15 +155,15 @@ async function readCaseFile(file: string): Promise<readonly FoundCase[] | undefi
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
     const problem = error instanceof TypeError ? 'it is not valid UTF-8' : readingProblem(error)
-    print(file, undefined, problem)
+    print(file, { path: '', message: problem })
     return undefined
   }
   const read = readCases(text)
   if ('cases' in read) return read.cases
-  for (const problem of read.problems) print(file, problem.line, formatProblem(problem))
+  for (const problem of read.problems) print(file, problem)
   return undefined
 }
 
-function print(file: string, line: number | undefined, problem: string): void {
-  process.stderr.write(printableText(`${file}${line === undefined ? '' : `:${line}`}: error: ${problem}`).concat('\n'))
+function print(file: string, problem: Problem): void {
+  process.stderr.write(`${problemLine(file, 'error', problem)}\n`)
 }

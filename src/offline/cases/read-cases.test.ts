@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { sized } from '../../../test/support/run/property-runs.ts'
-import { formatProblem } from '../../text/problem.ts'
 import { readCases } from './read-cases.ts'
 
 function problemsIn(text: string): string[] {
   const read = readCases(text)
-  return 'cases' in read ? [] : read.problems.map((problem) => `${problem.line ?? ''}: ${formatProblem(problem)}`)
+  return 'cases' in read
+    ? []
+    : read.problems.map((problem) => `${problem.line ?? ''}: ${problem.path === '' ? '' : `${problem.path}: `}${problem.message}`)
 }
 
 /** A file with this step at line 3. */

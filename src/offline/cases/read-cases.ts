@@ -1,23 +1,18 @@
-import { EVENT_ID, type Event, getScalarValue, parseEvents } from 'js-yaml'
 import type { z } from 'zod'
 import { describeIssue } from '../../policy/parse.ts'
 import { dateTimeMs } from '../../text/formats.ts'
-import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
+import { placesOf } from '../../text/places.ts'
+import { formatPath, type Path, type Problem, parsePath, show } from '../../text/problem.ts'
 import { closest } from '../../text/suggest.ts'
-import { type Excess, readYaml, ValueCounter, YAML_MAX_DEPTH } from '../../text/yaml-document.ts'
+import { type Excess, readYaml, ValueCounter } from '../../text/yaml-document.ts'
 import { type Case, caseSchema, durationMs, timesOf } from './case-schema.ts'
-
-interface CaseProblem extends Problem {
-  /** Line number from 1; undefined if the message has it, or if it is unknown. */
-  readonly line: number | undefined
-}
 
 /** A case and the line where it begins. */
 export interface FoundCase extends Case {
   readonly line: number | undefined
 }
 
-export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly problems: readonly CaseProblem[] }
+export type ReadCases = { readonly cases: readonly FoundCase[] } | { readonly problems: readonly Problem[] }
 
 export const MAX_CASES_BYTES = 16 * 1024 ** 2
 /** Bound on the requests of all steps of a file together. A million take a few seconds. */
@@ -43,9 +38,10 @@ export function readCases(text: string): ReadCases {
   if (!Array.isArray(read.value)) return refuse(`expected a list of cases, got ${show(read.value)}`)
   if (read.value.length === 0) return refuse('it has no cases')
   const { cases, problems } = checkCases(read.value)
-  const lines = yamlLines(source, YAML_MAX_DEPTH, problems.length > 0 ? undefined : 1)
-  if (problems.length === 0) return { cases: cases.map((found, i) => ({ ...found, line: lines.get(formatPath([i])) })) }
-  return { problems: problems.map(({ path, message }) => ({ path: shortened(path), message, line: lineOf(path, lines) })) }
+  const isGood = problems.length === 0
+  const places = placesOf(source, 'yaml', isGood ? cases.map((_, i) => [i]) : problems.map(({ path }) => parsePath(path)))
+  if (isGood) return { cases: cases.map((found, i) => ({ ...found, line: places[i]!.line })) }
+  return { problems: problems.map(({ path, message }, i) => ({ path: shortened(path), message, ...(path !== '' && places[i]) })) }
 }
 
 function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readonly problems: Problem[] } {
@@ -126,78 +122,6 @@ function shortened(path: string): string {
   return path.length > MAX_PATH_CHARACTERS ? `${path.slice(0, MAX_PATH_CHARACTERS)}…` : path
 }
 
-/** Returns the line of the value at this path, or of the nearest value around it that has one. */
-function lineOf(path: string, lines: ReadonlyMap<string, number>): number | undefined {
-  for (let text = path; text !== ''; ) {
-    const line = lines.get(text)
-    if (line !== undefined) return line
-    const shorter = text.replace(/(?:\.[\w$]+|\[\d+\]|\["(?:[^"\\]|\\.)*"\])$/, '')
-    if (shorter === text) return undefined
-    text = shorter
-  }
-  return undefined
-}
-
 function refuse(message: string): ReadCases {
-  return { problems: [{ path: '', message, line: undefined }] }
-}
-
-/** Maps the path of each value in a valid YAML document, up to `maxSteps` long, to its line, from 1. Values inside an alias have none. */
-function yamlLines(text: string, maxDepth: number, maxSteps = Number.POSITIVE_INFINITY): Map<string, number> {
-  const lines = new Map<string, number>()
-  const lineAt = lineCounter(text)
-  const note = (path: Path, event: NodeEvent): void => {
-    if (path.length <= maxSteps) lines.set(formatPath(path), lineAt(startOf(event)))
-  }
-  const open: Level[] = []
-  for (const event of parseEvents(text, { maxDepth })) {
-    if (event.type === EVENT_ID.DOCUMENT) continue
-    if (event.type === EVENT_ID.POP) {
-      open.pop()
-      continue
-    }
-    const level = open.at(-1)
-    if (level !== undefined && !level.isList && level.key === undefined) {
-      // A key that is not a text has no path, so an empty name stands for it.
-      level.key = event.type === EVENT_ID.SCALAR ? getScalarValue(text, event) : ''
-      note([...level.path, level.key], event)
-      if (!isCollection(event)) continue
-    }
-    const path = level === undefined ? [] : [...level.path, level.isList ? level.next++ : level.key!]
-    if (level === undefined || level.isList) note(path, event)
-    else level.key = undefined
-    if (isCollection(event)) open.push({ path, isList: event.type === EVENT_ID.SEQUENCE, next: 0, key: undefined })
-  }
-  return lines
-}
-
-interface Level {
-  readonly path: readonly (string | number)[]
-  readonly isList: boolean
-  /** Next index, in a list. */
-  next: number
-  /** Key of an object whose value has not come yet. */
-  key: string | undefined
-}
-
-type NodeEvent = Exclude<Event, { type: typeof EVENT_ID.DOCUMENT } | { type: typeof EVENT_ID.POP }>
-
-function isCollection(event: NodeEvent): event is Extract<NodeEvent, { start: number }> {
-  return event.type === EVENT_ID.SEQUENCE || event.type === EVENT_ID.MAPPING
-}
-
-function startOf(event: NodeEvent): number {
-  if (event.type === EVENT_ID.SCALAR) return event.valueStart
-  return event.type === EVENT_ID.ALIAS ? event.anchorStart : event.start
-}
-
-/** Works for offsets that mostly grow and never fall by much, and so visits each character about once. */
-function lineCounter(text: string): (offset: number) => number {
-  let at = 0
-  let line = 1
-  return (offset) => {
-    for (; at < offset; at++) if (text[at] === '\n') line++
-    for (; at > offset; at--) if (text[at - 1] === '\n') line--
-    return line
-  }
+  return { problems: [{ path: '', message }] }
 }

@@ -39,7 +39,8 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found
     for (const option of schema.options) visit(option, value, path, found)
   } else if (schema instanceof z.ZodRecord && isRecord(value)) {
     // The schema checks every key but this one, which it silently drops.
-    if (Object.hasOwn(value, '__proto__')) found.errors.push({ path: formatPath(path), message: 'unknown field "__proto__"' })
+    if (Object.hasOwn(value, '__proto__'))
+      found.errors.push({ path: formatPath(path), message: 'unknown field "__proto__"', at: formatPath([...path, '__proto__']) })
     for (const key of Object.keys(value)) if (key !== '__proto__') visit(schema.valueType, value[key], [...path, key], found)
   } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
     const known = Object.keys(schema.shape)
@@ -60,7 +61,7 @@ function reportUnknown(value: Record<string, unknown>, known: readonly string[],
     const list = isNote ? found.warnings : found.errors
     if (list.length >= found.limit) continue
     const hint = isNote ? ': it is ignored' : hintFor(key, known, path)
-    list.push({ path: formatPath(path), message: `unknown field ${show(key)}${hint}` })
+    list.push({ path: formatPath(path), message: `unknown field ${show(key)}${hint}`, at: formatPath([...path, key]) })
   }
 }
 

@@ -1,5 +1,5 @@
 import { SLICES } from '../../limiter/algorithms/in-flight.ts'
-import { DAY_MS } from '../../limiter/calendar.ts'
+import { calendarOf, DAY_MS } from '../../limiter/calendar.ts'
 import { BUCKET, IN_FLIGHT, type Limit, WINDOW } from '../../limiter/limit.ts'
 import { dateTimeMs, printableText, quoted } from '../../text/formats.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
@@ -61,7 +61,9 @@ function isChosen(key: string): boolean {
 function lastsMs(limit: Limit, algorithm?: string): number {
   if (limit.kind === BUCKET) return (algorithm === 'token_bucket' ? 1 : limit.burst) / limit.tokensPerMs
   if (limit.kind === IN_FLIGHT) return limit.sliceMs * SLICES
-  const { startMs, endMs } = limit.calendar.windowAt(SOME_MS)
+  // A large bundle is read on another thread, from which a calendar comes without its methods.
+  const { period, zone } = limit.calendar
+  const { startMs, endMs } = calendarOf(period, zone).windowAt(SOME_MS)
   return endMs - startMs
 }
 

@@ -20,14 +20,14 @@ describe('GET bundle', () => {
     const edge = await running({ env: ADMIN_ENV })
     expect(await bundleOf(edge.adminPort)).toEqual({
       bundle: null,
-      source: { path: edge.bundlePath, url: null, cached: false, problem: 'there is no such file', refused: null },
+      source: { path: edge.bundlePath, url: null, cached: false, signature_required: false, problem: 'there is no such file', refused: null },
       previous: null,
       changes: null,
     })
     await edge.publish(bundle(3, policy('p', { rules: [] })))
     expect(await bundleOf(edge.adminPort)).toEqual({
       bundle: { version: '3', hash: expect.stringMatching(HASH), applied_at: expect.stringMatching(TIME), policies: 1 },
-      source: { path: edge.bundlePath, url: null, cached: false, problem: null, refused: null },
+      source: { path: edge.bundlePath, url: null, cached: false, signature_required: false, problem: null, refused: null },
       previous: null,
       changes: null,
     })

@@ -27,7 +27,7 @@ describe('assets/openapi/admin.json', () => {
     const { json } = await askAdmin(edge.adminPort, 'GET', 'openapi.json')
     expect(json).toEqual(JSON.parse(readFileSync('assets/openapi/admin.json', 'utf8')))
     const { routes } = handle.mock.contexts[0] as AdminApi
-    const served = routes.map(({ method, path }) => `${method} /${path.replace(/\/$/, '/{id}')}`)
+    const served = routes.map(({ method, path, tail = '' }) => `${method} /${path.replace(/\/$/, '/{id}')}${tail}`)
     const described = Object.entries(OPENAPI.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     )
@@ -56,6 +56,12 @@ describe('assets/openapi/admin.json', () => {
     for (const [status, method, path, body] of [
       [200, 'GET', 'status'],
       [200, 'GET', 'bundle'],
+      [200, 'GET', 'bundles'],
+      [200, 'GET', 'bundles/1'],
+      [200, 'GET', 'bundles/1?credentials=clear'],
+      [404, 'GET', 'bundles/9'],
+      [200, 'GET', 'bundles/1/changes?from=1'],
+      [404, 'GET', 'bundles/1/changes'],
       [200, 'GET', 'policies'],
       [200, 'GET', 'policies?limit=1&after=p'],
       [404, 'GET', 'policies?after=q'],

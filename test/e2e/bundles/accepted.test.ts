@@ -17,10 +17,10 @@ describe('unknown fields', () => {
       event: 'bundle_refused',
       active_version: '1',
       problems: [
-        'unknown field "kill_switches" (put your own notes into "metadata")',
-        'policies[0]: unknown field "owner" (put your own notes into "metadata")',
-        'policies[0].spec.rules[0]: unknown field "matches" (put your own notes into "metadata")',
-        'policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?',
+        'unknown field "kill_switches" (put your own notes into "metadata") (line 1, column 2)',
+        'policies[0]: unknown field "owner" (put your own notes into "metadata") (line 1, column 226)',
+        'policies[0].spec.rules[0]: unknown field "matches" (put your own notes into "metadata") (line 1, column 197)',
+        'policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"? (line 1, column 186)',
       ],
     })
     expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')

@@ -16,7 +16,7 @@ describe('the program edge validate', () => {
     const { status, stdout, stderr } = await finished(['validate', good, bad, alsoGood], {}, t)
     expect(status).toBe(1)
     expect(stdout).toBe(`${good}: ok, version 7, 1 policy\n${alsoGood}: ok, version 8, 0 policies\n`)
-    expect(stderr).toMatch(/bad\.json: error: bundle_version: /)
+    expect(stderr).toMatch(/bad\.json:1:1: error: bundle_version: /)
     expect(stderr).not.toContain(good)
   })
 })
@@ -61,7 +61,7 @@ describe('edge validate', () => {
     test('reverse_proxy warns of paths that other hosts reach without a limit', async (t) => {
       const file = await fileWith(t, 'hosts.json', JSON.stringify(bundle(1, byHost)))
       const stdout = `${file}: ok, version 1, 1 policy\n`
-      expect(await command('validate', '--mode', 'reverse_proxy', file)).toEqual({ status: 0, stdout, stderr: `${file}: ${WARNING}` })
+      expect(await command('validate', '--mode', 'reverse_proxy', file)).toEqual({ status: 0, stdout, stderr: `${file}:1:69: ${WARNING}` })
       expect(await command('validate', file)).toEqual({ status: 0, stdout, stderr: '' })
       expect(await command('validate', '--mode=decision_service', file)).toEqual({ status: 0, stdout, stderr: '' })
       const rest = policy('rest', { rules: [bucketRule('r', [], 10)] })
@@ -92,7 +92,7 @@ describe('edge validate', () => {
     const file = await fileWith(t, 'odd.json', GOOD.replace('"burst":10', '"burst":10,"burts":20'))
     const { status, stdout, stderr } = await command('validate', file)
     expect([status, stdout]).toEqual([1, ''])
-    expect(stderr).toBe(`${file}: error: policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?\n`)
+    expect(stderr).toBe(`${file}:1:168: error: policies[0].spec.rules[0].algorithm_config: unknown field "burts": did you mean "burst"?\n`)
   })
 
   test('a field that other readers of bundles know is a warning, and metadata is none', async (t) => {
@@ -100,7 +100,7 @@ describe('edge validate', () => {
     const { status, stdout, stderr } = await command('validate', file)
     expect([status, stdout]).toEqual([0, `${file}: ok, version 7, 1 policy\n`])
     expect(stderr).toBe(
-      `${file}: warning: unknown field "issued_at": it is ignored\n${file}: warning: unknown field "x-ticket": it is ignored\n`,
+      `${file}:1:30: warning: unknown field "issued_at": it is ignored\n${file}:1:55: warning: unknown field "x-ticket": it is ignored\n`,
     )
   })
 
@@ -150,7 +150,7 @@ describe('edge validate', () => {
     const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)
     const path = 'policies[0].spec.rules[0].algorithm_config.expires_at'
-    expect(stderr).toBe(`${file}: warning: ${path}: the block expired at 2001-01-01T00:00:00Z and covers nobody: remove it\n`)
+    expect(stderr).toBe(`${file}:1:136: warning: ${path}: the block expired at 2001-01-01T00:00:00Z and covers nobody: remove it\n`)
   })
 
   test('an exemption by a claim that nobody has verified is a warning', async (t) => {

@@ -18,7 +18,9 @@ describe.concurrent('a version that is not higher', () => {
     expect(verdict).toMatchObject({
       event: 'bundle_refused',
       active_version: '10',
-      problems: [`bundle_version: expected a version above the active one (10), got ${Number(version)}`],
+      problems: [
+        `bundle_version: expected a version above the active one (10), got ${Number(version)}. To go back, publish the old policies under a higher version: edge rollback`,
+      ],
     })
     expect((await edge.decide()).headers['ratelimit']).toBe('"p";r=96;t=4')
     expect(await reloads(edge)).toEqual({ applied: 1, refused: 1, unchanged: 0, unreadable: 0 })

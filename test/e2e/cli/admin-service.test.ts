@@ -179,6 +179,7 @@ test('the program loads nothing of the service for these commands', async () => 
   const [files] = await loadedFiles(directory)
   expect(files!.sort()).toEqual([
     'edge-admin-commands.js',
+    'edge-bundle.js',
     // What other commands print with too.
     'edge-explain-text.js',
     'edge-file-problem.js',

@@ -180,8 +180,8 @@ describe('what cannot be run', () => {
   test('an invalid bundle is reported as edge validate does, and the cases are checked too', async () => {
     const said = await tested({ bundle_version: 1, policies: [{ id: 'p' }] }, [{ name: 'it' }])
     expect(said).toMatchObject({ status: 1, stdout: '' })
-    expect(said.stderr).toContain('bundle.json: error: policies[0].spec: expected an object with rules, but it is missing\n')
-    expect(said.stderr).toContain('cases.yaml:1: error: [0].steps: expected a list of steps, but it is missing\n')
+    expect(said.stderr).toContain('bundle.json:1:33: error: policies[0].spec: expected an object with rules, but it is missing\n')
+    expect(said.stderr).toContain('cases.yaml:1:2: error: [0].steps: expected a list of steps, but it is missing\n')
   })
 
   test('files that are not there', async () => {

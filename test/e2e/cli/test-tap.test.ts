@@ -50,5 +50,5 @@ test('what cannot be run is bailed out of', async () => {
     status: 1,
     stdout: 'TAP version 14\nBail out! the bundle or the cases cannot be used, see standard error\n',
   })
-  expect(stderr).toContain('cases.yaml:1: error: [0].name: expected a text of 1 to 200 characters, got 3')
+  expect(stderr).toContain('cases.yaml:1:3: error: [0].name: expected a text of 1 to 200 characters, got 3')
 })

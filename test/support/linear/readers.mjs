@@ -3,6 +3,7 @@
 import { askedByQuery, counterName } from '../../../dist/admin/api/counter-name.js'
 import { readNames, readSince } from '../../../dist/admin/endpoints/events-endpoints.js'
 import { readAskedRequest } from '../../../dist/admin/endpoints/explain-endpoint.js'
+import { readBundle } from '../../../dist/bundle/bundle-reader.js'
 import { encodedStatusMessage } from '../../../dist/doors/grpc/call-head.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
@@ -18,7 +19,6 @@ import { SseFraming } from '../../../dist/llm/sse-framing.js'
 import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { readCases } from '../../../dist/offline/cases/read-cases.js'
 import { LogText } from '../../../dist/offline/replay/logs/log-text.js'
-import { parseBundle } from '../../../dist/policy/parse.js'
 import { normalizeHost, PathPrefixes } from '../../../dist/policy/patterns.js'
 import { ResponseReader } from '../../../dist/proxy/backend/response-reader.js'
 import { ProxiedRequest, ProxiedRequestView } from '../../../dist/proxy/proxied-request.js'
@@ -40,8 +40,8 @@ const sink = (relays) => ({ onInterim() {}, onHead() {}, relaysChunks: () => rel
 
 const fill = (unit, length) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
 const token = (claims) => () => readClaims(bearerToken(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`))
-const jsonBundle = (data) => () => parseBundle(JSON.stringify(data))
-const yamlBundle = (text) => () => parseBundle(text, 'yaml')
+const jsonBundle = (data) => () => readBundle(Buffer.from(JSON.stringify(data)), 'json')
+const yamlBundle = (text) => () => readBundle(Buffer.from(text), 'yaml')
 const cases = (text) => () => readCases(text)
 const list = (length, item) => Array.from({ length }, (_, i) => item(i))
 const rule = (i) => ({
@@ -361,7 +361,7 @@ export const readers = {
     jsonBundle({ bundle_version: 1, prices: tables(length), policies: [{ id: 'q', spec: { rules: list(length / 10, mispriced) } }] }),
   'rules of one name': (length) =>
     jsonBundle({ bundle_version: 1, policies: [{ id: 'p', spec: { rules: list(length / 20, () => rule(0)) } }] }),
-  'YAML policies': (length) => yamlBundle(`bundle_version: 1\npolicies:\n${fill('- {id: a, spec: {rules: []}}\n', length)}`),
+  'YAML policies': (length) => yamlBundle(`bundle_version: 1\npolicies:\n${'- {id: a, spec: {rules: []}}\n'.repeat(length / 30)}`),
   'YAML of one text': (length) => yamlBundle(`a: "${fill('a ', length)}`),
   'YAML of lines': (length) => yamlBundle(`a: ${fill('a\n  ', length)}`),
   'YAML of blank lines': (length) => yamlBundle(`a: |\n${fill('\n', length)}`),
@@ -377,5 +377,13 @@ export const readers = {
   'a case with a long name of a field': (length) => cases(`- name: a\n  "${fill('[\\".', length)}": 1\n`),
   'a case of many statuses': (length) =>
     cases(`- name: a\n  steps: [{ request: { uri: / }, expect: { status: [${fill('200,', length)}] } }]\n`),
+  'a JSON bundle of mistakes': (length) =>
+    jsonBundle({ bundle_version: 1, policies: list(length / 20, (i) => ({ id: i, spec: { rules: [{ name: i }] } })) }),
+  'a YAML bundle of mistakes': (length) =>
+    yamlBundle(`bundle_version: 1\npolicies:\n${'- {id: 1, spec: {rules: {}}}\n'.repeat(length / 30)}`),
+  'a YAML bundle of mistakes in an alias': (length) =>
+    yamlBundle(
+      `bundle_version: 1\nmetadata: &m [${fill('1,', length / 8)}1]\npolicies:\n${'- {id: *m}\n'.repeat(Math.min(length / 11, 900))}`,
+    ),
   'YAML of commas': (length) => yamlBundle(`a: [${fill('1,', length)}]`),
 }

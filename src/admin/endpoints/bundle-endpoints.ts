@@ -1,0 +1,101 @@
+import type { Logger } from 'pino'
+import type { CallerDigest } from '../../engine/decide-options.ts'
+import { ApiError } from '../api/api-error.ts'
+import { readQuery } from '../api/api-request.ts'
+import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
+import type { BundleTextJson } from '../api/instance-types.ts'
+import { credentialText } from './policies-endpoint.ts'
+
+export interface BundlesParts {
+  /** These are JSON, made on the main thread, where no request waits for it. */
+  readonly active: () => Promise<string>
+  readonly list: () => Promise<string>
+  readonly changes: (ask: { readonly version: string; readonly from: string | undefined }) => Promise<string>
+  readonly text: (version: string) => Promise<PastBundleText>
+  /** Converts credentials to digests. */
+  readonly callerDigest: CallerDigest
+  readonly logger: Logger
+}
+
+/** The text of a bundle that was active. */
+export interface PastBundleText {
+  /** All members of the response but `hidden` and `text`, as a JSON object. */
+  readonly members: string
+  readonly text: string
+  /** Where the text has credentials, in its order. */
+  readonly credentials: readonly { readonly start: number; readonly end: number; readonly pattern: string }[]
+}
+
+/** GET bundle, GET bundles, GET bundles/VERSION and GET bundles/VERSION/changes: what is active, what was, and what differs. */
+export function* bundleEndpoints({ active, list, changes, text, callerDigest, logger }: BundlesParts): Generator<ApiRoute> {
+  for (const [path, response] of [['bundle', active] as const, ['bundles', list] as const])
+    yield {
+      method: 'GET',
+      path,
+      handle: async ({ query }) => {
+        readQuery(query, [])
+        return { status: 200, text: await response() }
+      },
+    }
+  yield {
+    method: 'GET',
+    path: 'bundles/',
+    tail: '/changes',
+    handle: async ({ rest, query }) => {
+      const { from } = readQuery(query, ['from'])
+      return { status: 200, text: await changes({ version: readVersion(rest), from: from === undefined ? undefined : readVersion(from) }) }
+    },
+  }
+  const texts = new SlicedTexts()
+  yield {
+    method: 'GET',
+    path: 'bundles/',
+    handle: async ({ rest, query, actor }) => {
+      const { credentials = 'digests' } = readQuery(query, ['credentials'])
+      if (credentials !== 'digests' && credentials !== 'clear') throw new ApiError('bad_request', 'credentials: expected digests or clear')
+      const version = readVersion(rest)
+      const found = await text(version)
+      const isClear = credentials === 'clear'
+      if (isClear && found.credentials.length > 0)
+        logger.info({ event: 'bundle_text_read', version, actor }, `the text of bundle ${version} was read with its credentials`)
+      return { status: 200, text: await texts.make(responseSteps(isClear ? { ...found, credentials: [] } : found, callerDigest)) }
+    },
+  }
+}
+
+/** Versions compare as numbers, so 041 is 41. */
+function readVersion(text: string): string {
+  if (!/^\d{1,30}$/.test(text)) throw new ApiError('unknown_bundle', 'expected the version of a bundle, such as 41')
+  return BigInt(text).toString()
+}
+
+const CHARACTERS_A_STEP = 64 * 1024
+
+/** A text may have 16 MB. It is encoded a piece at a time: half of a surrogate pair becomes an escape, and two of these mean the pair again. */
+function* responseSteps({ members, text, credentials }: PastBundleText, callerDigest: CallerDigest): Generator<void, Buffer> {
+  const hidden: Pick<BundleTextJson, 'hidden'> = { hidden: credentials.length }
+  const pieces: Buffer[] = [Buffer.from(`${members.slice(0, -1)},${JSON.stringify(hidden).slice(1, -1)},"text":"`)]
+  let from = 0
+  for (const { start, end, pattern } of [...credentials, { start: text.length, end: text.length, pattern: '' }]) {
+    for (; from < start; from += CHARACTERS_A_STEP) {
+      pieces.push(encoded(text.slice(from, Math.min(from + CHARACTERS_A_STEP, start))))
+      yield
+    }
+    if (end > start) pieces.push(encoded(hiddenText(text.slice(start, end), pattern, callerDigest)))
+    from = end
+    if (pieces.length % 200 === 0) yield
+  }
+  pieces.push(Buffer.from('"}'))
+  return Buffer.concat(pieces)
+}
+
+function encoded(text: string): Buffer {
+  return Buffer.from(JSON.stringify(text).slice(1, -1))
+}
+
+/** A block of YAML keeps its indentation and the end of its last line, so that the text around it stays as it is. */
+function hiddenText(written: string, pattern: string, callerDigest: CallerDigest): string {
+  const [before] = /^\s*/.exec(written)!
+  const after = written.endsWith('\n') ? '\n' : ''
+  return `${before}${credentialText(pattern, callerDigest)}${after}`
+}

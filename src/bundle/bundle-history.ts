@@ -1,0 +1,189 @@
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
+import type { BundleChanges } from '../policy/bundle-changes.ts'
+import type { BundleFormat } from '../policy/schema/bundle.ts'
+import type { BundleReading, ReadBundle } from './bundle-reader.ts'
+import type { AppliedBundle, OfferedBundle } from './bundle-source.ts'
+import type { CredentialSpan } from './credentials-in-text.ts'
+
+/** A bundle that is or was active. */
+export interface PastBundle extends AppliedBundle {
+  readonly format: BundleFormat
+  readonly byteLength: number
+  /** Whether it came with a signature. */
+  readonly isSigned: boolean
+  readonly warningCount: number
+  /** Whether its text can still be had. */
+  readonly hasText: boolean
+  /** What it changed, in numbers; undefined for the first one of this process. */
+  readonly changes: ChangesInShort | undefined
+}
+
+type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered'>
+
+/** The text of a bundle as it came. */
+export interface BundleText {
+  readonly bundle: PastBundle
+  readonly text: string
+  readonly credentials: readonly CredentialSpan[]
+}
+
+const MAX_BUNDLES = 10
+/** Bounds the compressed texts together. Ten thousand policies are some 4 MB, and some 150 KB compressed. */
+const MAX_TEXT_BYTES = 16 * 1024 * 1024
+
+/**
+ * Keeps the last ten bundles that were active, for operators who compare them or go back. The texts are compressed, by the threads of zlib
+ * and not by this one; together they take a bounded number of bytes, and beyond that the oldest texts are dropped. The text of the active bundle stays in
+ * any case. Nothing survives the process.
+ */
+export class BundleHistory {
+  readonly #read: ReadBundle
+  readonly #maxTextBytes: number
+  /** The newest first. */
+  readonly #bundles: KeptBundle[] = []
+  /** One comparison at a time: each may need a thread of its own with a lot of memory. */
+  #comparing: Promise<unknown> = Promise.resolve()
+  #lastComparison: { readonly from: string; readonly to: string; readonly changes: BundleChanges } | undefined
+
+  constructor(read: ReadBundle, maxTextBytes = MAX_TEXT_BYTES) {
+    this.#read = read
+    this.#maxTextBytes = maxTextBytes
+  }
+
+  /** This bundle is active from now on. */
+  note(offered: OfferedBundle, applied: AppliedBundle, reading: Extract<BundleReading, { ok: true }>): void {
+    const bundle = new KeptBundle(offered, applied, reading)
+    this.#bundles.unshift(bundle)
+    this.#bundles.splice(MAX_BUNDLES)
+    void bundle.compress().then(() => this.#dropTexts())
+  }
+
+  /** The newest first. */
+  list(): PastBundle[] {
+    return this.#bundles.map((bundle) => bundle.description)
+  }
+
+  /** Undefined where it is not one of the last ten, or its text was dropped. */
+  async text(version: string): Promise<BundleText | undefined> {
+    const bundle = this.#find(version)
+    const bytes = await bundle?.bytes()
+    if (bundle === undefined || bytes === undefined) return undefined
+    const { description } = bundle
+    // The mark at the beginning of a file belongs to its text, and the reader skips it.
+    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
+    const skipped = text.startsWith('\ufeff') ? 1 : 0
+    const { credentials = [] } = bundle.hasCredentials ? good(await this.#read(bytes, description.format, undefined, 'credentials')) : {}
+    return {
+      bundle: description,
+      text,
+      credentials: credentials.map(({ start, end, pattern }) => ({ start: start + skipped, end: end + skipped, pattern })),
+    }
+  }
+
+  /** The bundle that was active before this one; undefined where it is not known. */
+  before(version: string): string | undefined {
+    const place = this.#bundles.findIndex(({ description }) => description.version === version)
+    return place < 0 ? undefined : this.#bundles[place + 1]?.description.version
+  }
+
+  /** What differs between two of them; undefined where that cannot be told any more. Of one and the one before it that is known, others are read again. */
+  changes(from: string, to: string): Promise<BundleChanges | undefined> {
+    const compared = this.#comparing.then(() => this.#compare(from, to))
+    this.#comparing = compared.catch(() => {}) // whoever asked gets the failure
+    return compared
+  }
+
+  async #compare(from: string, to: string): Promise<BundleChanges | undefined> {
+    const last = this.#lastComparison
+    if (last?.from === from && last.to === to) return last.changes
+    const [before, after] = [this.#find(from), this.#find(to)]
+    const known = this.before(to) === from ? await after!.changes() : undefined
+    if (known !== undefined) return known
+    const [beforeBytes, afterBytes] = [await before?.bytes(), await after?.bytes()]
+    if (beforeBytes === undefined || afterBytes === undefined) return undefined
+    const { bundle } = good(await this.#read(beforeBytes, before!.description.format))
+    const { changes } = good(await this.#read(afterBytes, after!.description.format, bundle))
+    this.#lastComparison = { from, to, changes: changes! }
+    return changes
+  }
+
+  #find(version: string): KeptBundle | undefined {
+    return this.#bundles.find(({ description }) => description.version === version)
+  }
+
+  #dropTexts(): void {
+    let bytes = 0
+    for (const [age, bundle] of this.#bundles.entries()) {
+      bytes += bundle.compressedBytes
+      if (age > 0 && bytes > this.#maxTextBytes) bundle.dropText()
+    }
+  }
+}
+
+const compressed = promisify(gzip)
+const decompressed = promisify(gunzip)
+
+/** Never rejects. Where there is no memory for it, it is not kept. */
+function packed(bytes: Uint8Array): Promise<Buffer | undefined> {
+  return compressed(bytes).catch(() => undefined)
+}
+
+class KeptBundle {
+  readonly hasCredentials: boolean
+  readonly #description: Omit<PastBundle, 'hasText'>
+  /** As it came, until it is compressed. */
+  #bytes: Uint8Array | undefined
+  #compressed: Buffer | undefined
+  /** What it changed, as JSON: some KB, and at most some hundred KB before it is compressed. */
+  readonly #changes: Promise<Buffer | undefined>
+
+  constructor({ bytes, format, signature }: OfferedBundle, applied: AppliedBundle, reading: Extract<BundleReading, { ok: true }>) {
+    const { changes, warnings } = reading
+    this.hasCredentials = reading.hasCredentials
+    this.#changes = changes === undefined ? Promise.resolve(undefined) : packed(Buffer.from(JSON.stringify(changes)))
+    this.#bytes = bytes
+    this.#description = {
+      ...applied,
+      format,
+      byteLength: bytes.length,
+      isSigned: signature !== undefined,
+      warningCount: warnings.length,
+      changes: changes && { policies: changes.policies, prices: changes.prices, reordered: changes.reordered },
+    }
+  }
+
+  get description(): PastBundle {
+    return { ...this.#description, hasText: (this.#bytes ?? this.#compressed) !== undefined }
+  }
+
+  get compressedBytes(): number {
+    return this.#compressed?.length ?? 0
+  }
+
+  async compress(): Promise<void> {
+    this.#compressed = await packed(this.#bytes!)
+    this.#bytes = undefined
+  }
+
+  /** What it changed when it became active. */
+  async changes(): Promise<BundleChanges | undefined> {
+    const json = await this.#changes
+    return json && (JSON.parse((await decompressed(json)).toString()) as BundleChanges)
+  }
+
+  async bytes(): Promise<Uint8Array | undefined> {
+    if (this.#bytes !== undefined) return this.#bytes
+    return this.#compressed && decompressed(this.#compressed)
+  }
+
+  dropText(): void {
+    this.#compressed = undefined
+  }
+}
+
+/** It was good once, and nothing that decides this has changed since. */
+function good(reading: BundleReading): Extract<BundleReading, { ok: true }> {
+  if (!reading.ok) throw new Error('a bundle that was active cannot be read any more')
+  return reading
+}

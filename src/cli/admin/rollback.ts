@@ -1,0 +1,23 @@
+import { parseArgs } from 'node:util'
+import { UsageProblem } from '../text/caller-values.ts'
+import type { AdminCommand } from './admin-command.ts'
+import { ROLLBACK_HELP } from './help.ts'
+
+const OPTIONS = { to: { type: 'string' }, publish: { type: 'string' } } as const
+
+export const rollback: AdminCommand = {
+  name: 'rollback',
+  help: ROLLBACK_HELP,
+  read(args) {
+    const { to, publish: file } = parseArgs({ args, options: OPTIONS }).values
+    if (to !== undefined && !/^\d{1,30}$/.test(to)) throw new UsageProblem(`--to: expected a version such as 41, got ${JSON.stringify(to)}`)
+    if (file === '') throw new UsageProblem('--publish: expected the file that the instance reads')
+    return {
+      request: { method: 'GET', path: 'bundle' },
+      isJson: false,
+      describe: String,
+      // It reads bundles as the service does, with code that no other command of this kind needs.
+      show: async (client) => (await import('./rolling-back.ts')).rollBack(client, to, file),
+    }
+  },
+}

@@ -1,0 +1,96 @@
+import { ApiError } from '../admin/api/api-error.ts'
+import type {
+  BundleComparisonJson,
+  BundleJson,
+  BundleListJson,
+  BundleReportJson,
+  BundleSourceJson,
+  PastBundleJson,
+} from '../admin/api/instance-types.ts'
+import type { PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
+import type { BundleHistory, PastBundle } from '../bundle/bundle-history.ts'
+import type { BundleUpdate } from '../bundle/bundle-intake.ts'
+import type { AppliedBundle, SourceStatus } from '../bundle/bundle-source.ts'
+import type { ControlHandlers } from './control-calls.ts'
+
+export interface BundleReportsParts {
+  readonly intake: { readonly active: AppliedBundle | undefined; readonly lastUpdate: BundleUpdate | undefined }
+  /** Undefined if no source was configured. */
+  readonly source: () => SourceStatus | undefined
+  /** Whether only signed bundles are accepted. */
+  readonly isSignatureRequired: boolean
+  /** Undefined without a token for operators, and then nobody asks. */
+  readonly history: BundleHistory | undefined
+}
+
+type BundleCalls = Pick<ControlHandlers, 'bundle' | 'bundles' | 'bundle_text' | 'bundle_changes'>
+
+/** What operators ask about bundles: the active one, those before it, and what differs between them. */
+export function bundleCalls(parts: BundleReportsParts): BundleCalls {
+  const history = parts.history!
+  return {
+    bundle: () => JSON.stringify(bundleJson(parts)),
+    bundles: () => {
+      const list: BundleListJson = { bundles: history.list().map(pastJson) }
+      return JSON.stringify(list)
+    },
+    bundle_text: (version) => textOf(history, version),
+    bundle_changes: async ({ version, from = history.before(version) }) => {
+      if (from === undefined) throw notKept(history, version, 'the bundle before it is not known: expected from=VERSION')
+      const changes = await history.changes(from, version)
+      if (changes === undefined) throw notKept(history, history.list().some((one) => one.version === from) ? version : from)
+      const comparison: BundleComparisonJson = { from, to: version, changes }
+      return JSON.stringify(comparison)
+    },
+  }
+}
+
+/** The active bundle, the one before it and what changed between them, and the source that is asked for the next one. */
+function bundleJson({ intake: { active, lastUpdate }, source, isSignatureRequired }: BundleReportsParts): BundleReportJson {
+  const status = source()
+  return {
+    bundle: active === undefined ? null : appliedJson(active),
+    source: status === undefined ? null : sourceJson(status, isSignatureRequired),
+    previous: lastUpdate === undefined ? null : appliedJson(lastUpdate.previous),
+    changes: lastUpdate?.changes ?? null,
+  }
+}
+
+/** Also part of the status. */
+export function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedBundle): BundleJson {
+  return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
+}
+
+function sourceJson({ place, isCached, problem, refusal }: SourceStatus, isSignatureRequired: boolean): BundleSourceJson {
+  return {
+    path: 'path' in place ? place.path : null,
+    url: 'url' in place ? place.url : null,
+    cached: isCached,
+    signature_required: isSignatureRequired,
+    problem: problem ?? null,
+    refused:
+      refusal === undefined
+        ? null
+        : { version: refusal.version ?? null, problems: refusal.problems, problems_in_all: refusal.problemsInAll },
+  }
+}
+
+function pastJson(bundle: PastBundle): PastBundleJson {
+  const { format, byteLength, isSigned, warningCount, hasText, changes } = bundle
+  const common = { format, bytes: byteLength, signed: isSigned, warnings: warningCount, has_text: hasText }
+  return { ...appliedJson(bundle), ...common, changes: changes ?? null }
+}
+
+async function textOf(history: BundleHistory, version: string): Promise<PastBundleText> {
+  const found = await history.text(version)
+  if (found === undefined) throw notKept(history, version)
+  const { bundle, text, credentials } = found
+  return { members: JSON.stringify(pastJson(bundle)), text, credentials }
+}
+
+function notKept(history: BundleHistory, version: string, known = 'its text is not kept any more'): ApiError {
+  const kept = history.list().map((one) => one.version)
+  if (kept.includes(version)) return new ApiError('unknown_bundle', `bundle ${version}: ${known}`)
+  const expected = kept.length === 0 ? 'no bundle was active yet' : `this instance has ${kept.join(', ')}`
+  return new ApiError('unknown_bundle', `there is no bundle ${version} among the last ten: ${expected}`)
+}

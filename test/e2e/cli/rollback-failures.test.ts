@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto'
+import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { useStubApi } from '../../support/admin/stub-api.ts'
+import { bundle } from '../../support/bundles/bundles.ts'
+import { command } from '../../support/service/command.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
+
+const { api } = useStubApi()
+
+const OLD = JSON.stringify(bundle(41))
+const BAD = JSON.stringify(bundle(42))
+const BACK = JSON.stringify(bundle(43))
+
+interface Answers {
+  /** What `GET bundle` says of the active bundle and of the source, after that many questions. */
+  readonly active?: (asked: number) => string
+  readonly source?: (asked: number) => object
+  readonly text?: string
+}
+
+/** An instance that had bundle 41 and has 42, and reads this file. */
+function instance(path: string, { active = () => '42', source = () => ({}), text = OLD }: Answers = {}): void {
+  const past = { applied_at: '2026-11-17T00:00:00Z', policies: 0, hash: createHash('sha256').update(BAD).digest('hex') }
+  const place = { path, url: null, cached: false, signature_required: false, problem: null, refused: null }
+  let asked = 0
+  api().respond = (res) => {
+    const { pathname } = new URL(res.req.url!, 'http://h')
+    const answers: Readonly<Record<string, () => object>> = {
+      '/admin/v1/bundle': () => ({
+        bundle: { ...past, version: active(asked) },
+        source: { ...place, ...source(asked++) },
+        previous: null,
+        changes: null,
+      }),
+      '/admin/v1/bundles': () => ({ bundles: ['42', '41'].map((version) => ({ ...past, version, has_text: true })) }),
+      '/admin/v1/bundles/41': () => ({ ...past, version: '41', format: 'json', hidden: 0, text }),
+    }
+    res.end(JSON.stringify(answers[pathname]!()))
+  }
+}
+
+async function fileWith(text: string, name = 'limits.json'): Promise<string> {
+  const file = join(await scratchDirectory(), name)
+  await writeFile(file, text)
+  return file
+}
+
+describe('edge rollback --publish', () => {
+  test('asks for the text as it came', async () => {
+    instance('/nowhere/limits.json')
+    await command('rollback')
+    expect(api().requests.map(({ url }) => url)).toEqual([
+      '/admin/v1/bundle',
+      '/admin/v1/bundles',
+      '/admin/v1/bundles/41?credentials=clear',
+    ])
+  })
+
+  test('leaves a file alone that has something else in it than the instance: it is on another machine', async () => {
+    const file = await fileWith(OLD)
+    instance(file)
+    const { status, stdout, stderr } = await command('rollback', '--publish', file)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: BACK })
+    expect(stderr).toContain(`it is not published: ${file} does not have the active bundle. Run this on the machine of the instance`)
+    expect(await readFile(file, 'utf8')).toBe(OLD)
+  })
+
+  test('leaves a file alone that cannot be read, or whose name says another format', async () => {
+    const file = join(dirname(await fileWith('')), 'missing.json')
+    instance(file)
+    expect((await command('rollback', '--publish', file)).stderr).toContain(`${file}: there is no such file`)
+    const yaml = await fileWith(BAD, 'limits.yaml')
+    instance(yaml)
+    expect((await command('rollback', '--publish', yaml)).stderr).toContain(`it is JSON, which the name ${yaml} does not say`)
+  })
+
+  test('knows the file of a service that was started in its directory', async () => {
+    const file = await fileWith(BAD)
+    instance('limits.json', { active: (asked) => (asked === 0 ? '42' : '43') })
+    expect((await command('rollback', '--publish', file)).stdout).toBe('Version 43 is active, with the policies of 41.\n')
+    expect(await readFile(file, 'utf8')).toBe(BACK)
+    instance('other/limits.json')
+    expect((await command('rollback', '--publish', file)).stderr).toContain('the instance reads other/limits.json, not ')
+  })
+
+  test('says why the instance refuses it', async () => {
+    const file = await fileWith(BAD)
+    const refused = { version: '43', problems: ['workers have died of it\u0007'], problems_in_all: 1 }
+    instance(file, { source: (asked) => (asked < 2 ? {} : { refused, problem: 'it was refused' }) })
+    const { status, stderr } = await command('rollback', '--publish', file)
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'edge rollback: the instance refused version 43: workers have died of it\\u{7}\n',
+    })
+  })
+
+  test('says that somebody else was faster', async () => {
+    const file = await fileWith(BAD)
+    instance(file, { active: (asked) => (asked === 0 ? '42' : '50') })
+    expect((await command('rollback', '--publish', file)).stderr).toBe(
+      'edge rollback: version 50 is active: somebody else has published it meanwhile\n',
+    )
+  })
+
+  test('a text whose version cannot be replaced is published by hand', async () => {
+    instance('limits.json', { text: '{"bundle_version": 41, "policies": [{}]}' })
+    expect(await command('rollback')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: 'edge rollback: bundle 41: this version of edge cannot read the earlier bundle\n',
+    })
+  })
+
+  test.skipIf(process.getuid?.() === 0)('a directory that this user may not write to', async () => {
+    const file = await fileWith(BAD)
+    await chmod(dirname(file), 0o500)
+    instance(file)
+    const { stderr } = await command('rollback', '--publish', file)
+    await chmod(dirname(file), 0o700)
+    expect(stderr).toBe(`edge rollback: nothing was changed: ${file}: this user is not allowed to write there\n`)
+  })
+})

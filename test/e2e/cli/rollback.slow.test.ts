@@ -1,0 +1,46 @@
+import { lstat, readFile, rename, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, expect, test, vi } from 'vitest'
+import { ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { publishing } from '../../support/admin/published-bundles.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { command } from '../../support/service/command.ts'
+import { finished, scratchDirectory } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+test('edge rollback --publish: a symbolic link stays one', async () => {
+  const directory = await scratchDirectory()
+  const [path, link] = [join(directory, 'real.json'), join(directory, 'limits.json')]
+  await writeFile(path, JSON.stringify(bundle(41)))
+  await symlink(path, link)
+  const edge = await publishing({ EDGE_CONFIG_FILE: link })
+  await writeFile(`${path}.next`, JSON.stringify(bundle(42)))
+  await rename(`${path}.next`, path)
+  await until(() => edge.logged('bundle_applied').length === 2)
+  expect((await command('rollback', '--publish', link)).stdout).toBe('Version 43 is active, with the policies of 41.\n')
+  expect((await lstat(link)).isSymbolicLink()).toBe(true)
+  expect(await readFile(path, 'utf8')).toBe(JSON.stringify(bundle(43)))
+})
+
+test('edge rollback goes back to one of the last ten bundles', async () => {
+  await publishing({}, ...Array.from({ length: 12 }, (_, i) => bundle(i + 1)))
+  expect((await command('rollback', '--to', '2')).stderr).toContain('version 2 is not among those that the instance still has (11, 10, 9')
+  expect((await command('rollback', '--to', '3')).stdout).toBe(JSON.stringify(bundle(13)))
+})
+
+test('the program goes back from ten thousand policies, which threads of their own read', async () => {
+  const rules = [bucketRule('r', ['header:x-k'], 5)]
+  const policies = (mode: string): ReturnType<typeof policy>[] =>
+    Array.from({ length: 10_000 }, (_, i) => ({ ...policy(`p${i}`, { rules }), metadata: { mode } }))
+  const edge = await publishing({}, bundle(1, ...policies('good')), bundle(2, ...policies('bad')))
+  const env = { EDGE_ADMIN_URL: `http://127.0.0.1:${edge.adminPort}`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
+  const { status, stdout } = await finished(['rollback', '--publish', edge.bundlePath], env)
+  expect({ status, stdout }).toEqual({ status: 0, stdout: 'Version 3 is active, with the policies of 1.\n' })
+  expect(await readFile(edge.bundlePath, 'utf8')).toBe(JSON.stringify(bundle(3, ...policies('good'))))
+  const { json } = await askAdmin(edge.adminPort, 'GET', 'bundles/3/changes?from=1')
+  expect(json.changes.policies).toEqual({ added: 0, removed: 0, changed: 0, unchanged: 10_000 })
+})
