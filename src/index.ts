@@ -69,7 +69,7 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
   const store = newEmbeddedStore(options.storeBytes ?? DEFAULT_STORE_BYTES)
   const identification = {
     trustedProxies: new TrustedProxies(options.trustedProxies, (entry) => {
-      throw new RangeError(`trustedProxies: ${JSON.stringify(entry)} is no CIDR, address or known word`)
+      throw new RangeError(`trustedProxies: ${JSON.stringify(entry)} is not a CIDR, an address, loopback, linklocal or uniquelocal`)
     }),
     ipFacts: options.ipFacts ?? {},
   }

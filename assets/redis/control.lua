@@ -1,24 +1,30 @@
--- What operators change for all instances of a fleet: overrides, and resets of counters. Runs after clock.lua, which sets the time.
+-- Stores what operators change for all instances of a fleet: overrides and resets of counters. It is appended to clock.lua, which sets `wall`.
 --
--- KEYS    facts, a hash: `epoch` (a random text, new when data was lost), `changes` (the number of the last one), `moment` (the latest), `digest_key` ('since key')
---         then for overrides, and after them for resets:
---           entries, a hash by subject: 'moment forget until id text', where `forget` is when it need not be remembered any more, and `until` when it is over
+-- KEYS    facts, a hash:
+--           epoch       random text, named by the first instance that writes; a different one means that Redis has lost its data
+--           changes     number of the last change
+--           moment      latest moment of any override
+--           digest_key  'since key': the key of digests of callers, and when it was created
+--         then three keys for overrides, and the same three for resets:
+--           entries, a hash by subject: 'moment forget until id text'; `until` is when the entry ends, and `forget` is when it can be removed
 --           order, a sorted set: subjects by the number of their last change
 --           ends, a sorted set: subjects by `forget`
--- ARGV    poll, epoch, latest moment, digest key, count, change, change
---           Returns the time, the epoch, the latest moment, the digest key, and for both how many entries there are, and what was changed after that change: the
---           number of the last change returned, and subject and entry of each. If the epoch is another, or that change has not been made here, all that there
---           is. Keeps the moment if it is later, and the digest key if it is older or there is none; '0 key' is a new one.
---         put, epoch, capacity, delay, subject, id or '-', id that must be there or '-', until, text
---           Puts an entry in the place of another. It gets a moment: `delay` ms from now, later than all before. Returns 'put', its moment and `forget`; 'exists'
---           and the id that is there, or '-', if that is another one; 'full' if there are too many. The same entry put again is the one that is there.
---         add, epoch, what ('overrides' or 'resets'), capacity, then subject and entry of each
---           Adds entries that have moments, where they are later than those that are there. Beyond the capacity, the oldest ones are dropped.
+-- ARGV    poll, epoch, latest moment, digest key, count, last known change of overrides, last known change of resets
+--           Returns the time, the epoch, the latest moment and the digest key; then, for overrides and for resets, the number of entries, the
+--           number of the last change that is returned, and subject and entry of up to `count` changes after the last known one. Starts from the
+--           first entry if the epoch differs, or if this Redis does not know those changes. Stores the given moment if it is later than the stored
+--           one, and the given digest key if it is older or none is stored; '0 key' offers a new key.
+--         put, epoch, capacity, delay, subject, id or '-', expected id or '-', until, text
+--           Replaces the entry of a subject. The new entry comes into force at its moment: `delay` ms from now, but later than every moment before.
+--           Returns 'put', moment and `forget`; or 'exists' and the current id (or '-') if that is not the expected one; or 'full' if there are too
+--           many entries. If the entry with this id is stored already, returns it and changes nothing.
+--         add, epoch, 'overrides' or 'resets', capacity, then subject and entry for each
+--           Adds entries that already have a moment, unless a later one of the same subject is stored. Beyond the capacity, removes the oldest.
 --
--- Of two entries of a subject the later one counts. The id '-' is that of an entry that ends another one, or of a reset.
+-- If a subject has two entries, the one with the later moment wins. The id '-' marks the end of an override, or a reset.
 
-local CLEANED = 100 -- in one call
-local KEPT_MS = 31622400000 -- a year after the last instance has asked
+local CLEANED = 100 -- entries removed in one call, at most
+local KEPT_MS = 31622400000 -- a year after the last poll of any instance
 local TICK_MS = 0.001
 
 local facts = KEYS[1]
@@ -30,7 +36,7 @@ local function exact(number)
   return string.format('%.17g', number)
 end
 
--- Moment, `forget`, `until` and id of an entry; nothing if it is not one of ours.
+-- Returns moment, `forget`, `until` and id of an entry; nothing if edge did not write it.
 local function read_entry(entry)
   if not entry then return end
   local moment, forget, ends, id = string.match(entry, '^(%S+) (%S+) (%S+) (%S+) ')
@@ -56,14 +62,14 @@ local function last_change()
   return tonumber(redis.call('HGET', facts, 'changes')) or 0
 end
 
--- By the time, so that numbers that a failover has lost are not used again.
+-- Numbers are derived from the time, so that numbers lost in a failover are not used again.
 local function next_change()
   local number = math.max(math.floor(wall * 1000), last_change() + 1)
   redis.call('HSET', facts, 'changes', exact(number))
   return exact(number)
 end
 
--- Of two keys the older one: that is what digests were made with.
+-- Keeps the older of two keys, because digests were made with it.
 local function keep_digest_key(offered)
   local there = redis.call('HGET', facts, 'digest_key')
   local thereSince = there and tonumber(string.match(there, '^(%S+) %x+$'))
@@ -88,7 +94,7 @@ local function write(map, subject, entry, moment, forget)
   if map == overrides then keep_moment(moment) end
 end
 
--- What was changed after that change, at most `count` of it.
+-- Returns the number of entries, the number of the last change returned, and up to `count` changes after `after`.
 local function changed(map, after, count)
   local reply = { redis.call('HLEN', map.entries), after }
   local found = redis.call('ZRANGEBYSCORE', map.order, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, count)
@@ -113,7 +119,7 @@ if action == 'poll' then
   keep_moment(tonumber(ARGV[3]))
   keep_digest_key(ARGV[4])
   local epoch = redis.call('HGET', facts, 'epoch')
-  -- A replica that took over may lack the last changes, and its clock may be behind: it would use their numbers again.
+  -- After a failover, the new master may lack the last changes and, if its clock is behind, reuse their numbers.
   local isSame = epoch == ARGV[2] and last_change() >= math.max(tonumber(ARGV[6]), tonumber(ARGV[7]))
   return {
     exact(wall),
@@ -135,7 +141,7 @@ if action == 'put' then
   if there ~= expected then return { 'exists', there } end
   if not entry and redis.call('HLEN', overrides.entries) >= tonumber(ARGV[3]) then return { 'full' } end
   moment = math.max(wall + tonumber(ARGV[4]), latest_moment() + TICK_MS)
-  -- An instance that has not heard of this one must not bring back what it replaces.
+  -- The entry must be kept as long as the one that it replaces: an instance that does not know it yet would add that one again.
   forget = math.max(ends, forget or 0)
   write(overrides, subject, table.concat({ exact(moment), exact(forget), exact(ends), id, text }, ' '), moment, forget)
   return { 'put', exact(moment), exact(forget) }

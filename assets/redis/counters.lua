@@ -1,42 +1,49 @@
--- Counters of all kinds, all or nothing. Runs after clock.lua, which sets the time.
+-- Changes counters of all kinds: those of one call together, or none of them. It is appended to clock.lua, which sets `wall` and `now`.
 --
--- KEYS    one per row
+-- KEYS    one counter per row
 -- ARGV    take, check, settle, refund, give_back, renew or reset
---         known  take, check, reset: the moment of the last change of overrides that the calling instance knows and that is in force there, or 0
+--         known  take, check, reset: moment of the last change of overrides that the calling instance knows and that is in force there, or 0
 --         then for each row:
---           kind    of the limit, as in src/limiter/limit.ts
---           cost    tokens to take; for settle, refund and give_back, tokens to give back, or below zero to charge; for renew, holds to move
+--           kind    kind of the limit, as in src/limiter/limit.ts
+--           cost    take, check: tokens to take; settle, refund, give_back: tokens to give back, or to charge if below zero; renew: holds to move
 --           size    the most that the limit can grant at one moment
 --           most    take, check: the most that can be left, given what the calling instance alone has spent
 --           moment  take, check, reset: the last reset that the calling instance knows; settle, refund, give_back, renew: when it was taken
 --           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
 --         and then the arguments of the kind (`columns`)
--- Returns 1 if all rows fit, else 0; the time; for each row: tokens left for the calling instance, tokens leased, the last reset of the
---         counter, or 0; 0 or a warning: 1000 × the percentage that is reached, plus the one before; and what was refunded, as far as it matters to the calling instance. Or 2 and the time, and nothing was done: a row does not name the window of that time.
+-- Returns 1 if all rows fit, else 0; then the time; then for each row:
+--           tokens left for the calling instance
+--           tokens leased
+--           the last reset of the counter, or 0
+--           the warning that was reached, or 0: 1000 times its percentage, plus the percentage that was warned about before
+--           the amount refunded, if the calling instance has to correct its own count by it, else 0
+--         If a row does not name the window of the current time, nothing is changed, and the reply is 2 and the time.
 --
--- Records expire when they equal a new one, or some time later. A lost record is restored from what the first calling instance has spent
--- itself. An existing record is lowered to `most`, unless it is settled: calls of an instance's workers overtake each other, and what one of
--- them gives back or charges would be lost or counted twice.
+-- A record expires at the earliest when it would equal a new one. If a record is lost, the first instance that calls restores it from what that
+-- instance itself has spent. An existing record is lowered to `most`, except for counters that are settled: calls of an instance's workers overtake
+-- each other, so that amounts which one of them gives back or charges would be lost or counted twice.
 --
--- A refund is a settlement by whoever asks for it: nobody knows which instance took, and that instance still counts it. So the record adds up what
--- was refunded, `most` of every instance is raised by as much, and instances that learn of it correct their own counts.
+-- A refund is a settlement by an instance that may not be the one that took. The one that took still counts the amount as spent. The record
+-- therefore adds up what was refunded, `most` of every instance is raised by that sum, and instances correct their own counts when they learn of it.
 --
--- A record has the time when it was created. If that was after a take, the record does not include it, and nothing of that take is given back
--- to it. A settlement is: the instance that created the record may have counted the reservation as spent, and a budget must not lose unused
--- tokens. Earlier versions did not write this time: then it is 0, long ago.
+-- A record stores when it was created. If that was after a take, the record does not include that take, and nothing is given back to it.
+-- Settlements are applied all the same: the instance that created the record may have counted the reservation as spent, and a budget must not lose
+-- unused tokens. Earlier versions did not write this time; it then counts as 0, long ago.
 --
--- An override changes the limit of a bucket from a moment on, the same in all instances. When a record meets one for the first time, a raise is added to
--- its level, and the record remembers the moment: nobody adds it again. A call of an instance that does not know that override yet, or that was sent before it
--- came into force, is done under the limit of the record. Corrections under another override than the record's are, too. Other kinds count what is used, and need none of this.
+-- An override changes the limit of a bucket from one moment on, the same in all instances. When a record meets an override for the first time, a
+-- raise is added to its level once, and the record stores the moment of that override. Calls by an instance that does not know that override yet,
+-- calls sent before it came into force, and corrections under another override are applied under the limit in the record. Other kinds count what
+-- was used, and need none of this.
 --
--- A reset creates the record again and marks it: the time is below zero. What was taken before is neither given back nor settled, and `most`
--- of an instance that does not know the reset yet is ignored. Earlier versions keep the mark and ignore it.
+-- A reset creates the record anew and stores its creation time as a negative number. What was taken before a reset is neither given back nor
+-- settled, and `most` of an instance that does not know the reset yet is ignored. Earlier versions keep the negative time and ignore it.
 
 local MAX_TTL_MS = 315360000000 -- ten years
 -- If the clock was set back by less than this, refill waits for it; if by more, the new time counts.
 local MAX_WAIT_FOR_CLOCK_MS = 1000
--- A bucket's reset is reported for this long: what arrives later from before it counts again. Instances remember it for as long
--- (src/store/resets.ts), or they would forget their own counts repeatedly. That of a window is reported until the window ends.
+-- The reset of a bucket is reported for this long; amounts taken before it that arrive later are applied again. Instances remember a reset as long
+-- (src/store/redis/fleet-resets.ts), because otherwise they would drop their own counts again and again. The reset of a window is reported
+-- until that window ends.
 local RESET_KEPT_MS = 86400000
 -- No two resets of a counter have the same moment, even if the clock was set back.
 local TICK_MS = 0.001
@@ -58,19 +65,20 @@ local function is_finite(number)
   return number - number == 0
 end
 
--- Sets when the record of a row was created, or reset, which is below zero.
+-- Sets when the record of a row was created; the time is negative if it was created by a reset.
 local function set_begun(row, begun)
   -- If the clock was set back, the record must not be newer than later takes.
   row.begun = is_finite(begun) and math.min(begun, wall) or 0
   row.reset = math.max(0, -row.begun)
 end
 
--- Tokens that are refilled continuously. A string: level, the time of that level, size, rate, when the record was created; what was refunded, if
--- anything was or an override follows; and the moment and the end of the last override that it met.
+-- Tokens that are refilled continuously. The record is a string of doubles: level, time of that level, size, rate, creation time; then the refunded
+-- amount, if there is one or an override follows; then moment and end of the last override that the record met.
 local bucket = {
-  -- Tokens per ms; for how many ms it has had this limit; take: tokens to lease beyond the cost, or -1 for a counter that is
-  -- settled; give_back: 1 to keep back what refill has replaced since then. Then 0, or where the limit is that of an override its moment, its end and
-  -- the size of the rule's own limit: 'moment:end:size'.
+  -- rate      tokens per ms
+  -- since     how long the counter has had this limit, in ms
+  -- more      take: tokens to lease beyond the cost, or -1 for a counter that is settled; give_back: 1 to keep back what refill has replaced since
+  -- override  0, or if the limit comes from an override: its moment, its end, and the size of the rule's own limit ('moment:end:size')
   columns = { 'rate', 'since', 'more', 'override' },
 }
 
@@ -81,8 +89,8 @@ local function override_of(row)
   return tonumber(moment), tonumber(ends), tonumber(own)
 end
 
--- A value under our key that is not a record of ours counts as lost: an error would open the circuit of this node for all callers. Any text is a
--- list of numbers, too, but not one with a time that a record can have: none outlives the longest TTL.
+-- A value under our key that edge did not write counts as a lost record, because an error would open the circuit of this node for all callers. Any
+-- text can be unpacked as numbers, but its time is not one that a record can have: no record outlives the longest TTL.
 local function unpack_bucket(record)
   if not record or #record < 32 then return end
   local level, at, size, rate = struct.unpack('<dddd', record)
@@ -90,7 +98,7 @@ local function unpack_bucket(record)
   if isOurs and is_finite(level) and is_finite(size) and is_finite(rate) then return level, at, size, rate end
 end
 
--- What a record has beyond its first five numbers.
+-- Reads the optional numbers of a record, after the first five.
 local function unpack_rest(row, record)
   if #record >= 48 then row.refunded = struct.unpack('<d', record, 41) end
   if not is_finite(row.refunded) then row.refunded = 0 end
@@ -115,8 +123,8 @@ function bucket.read(row)
   unpack_rest(row, record)
   local isOther = moment ~= row.met
   if (action == 'give_back' and row.more > 0) or (isReturn and isOther) then
-    -- A lease goes back under the limit that it was obtained with, which may have changed: the next take applies the new one. So does what is
-    -- corrected under another override.
+    -- A lease is given back under the limit in the record, which may have changed since: the next take applies the new one. The same goes for
+    -- corrections under another override.
     row.level, row.at, row.size, row.rate = level, at, size, rate
     return
   end
@@ -128,7 +136,7 @@ function bucket.read(row)
   -- Moments are wall time.
   local changed = now - (isNew and math.max(0, wall - moment) or row.since)
   if at < changed and (size ~= row.size or rate ~= row.rate) then
-    -- Last updated under another limit: until the change, it refilled at the old rate, up to the old size.
+    -- The record was last updated under another limit: until the change, it refilled at the old rate, up to the old size.
     level = math.min(level + (changed - at) * rate, size)
     at = changed
   end
@@ -144,12 +152,12 @@ function bucket.read(row)
   if wall - row.reset >= RESET_KEPT_MS then row.reset = 0 end
   local most = row.reset > row.moment and row.size or row.most + row.refunded
   row.left = math.min(row.level, most)
-  -- An instance that does not know the override yet counts less than there is.
+  -- An instance that does not know the override yet has a lower count: it must not lower the record.
   if row.more >= 0 and not isLate then row.level = row.left end
 end
 
 function bucket.write(row)
-  -- Other instances may have another limit, under which the record lives longer. By own counts, what was refunded has yet to be refilled.
+  -- Other instances may have another limit, under which the record lives longer. In the instances' own counts, refunded tokens are still missing.
   local rest = row.at - now + (row.size - row.level + row.refunded) / row.rate
   if not row.stepped then rest = math.max(rest, redis.call('PTTL', row.key)) end
   if row.begun < 0 then rest = math.max(rest, RESET_KEPT_MS - row.begun - wall) end
@@ -160,7 +168,7 @@ function bucket.write(row)
 end
 
 function bucket.take(row)
-  -- At most half of what is left: others need some too, and a crash loses no more than that.
+  -- Lease at most half of what is left: other instances need some too, and a crash loses no more than that.
   row.leased = math.max(0, math.min(row.more, math.floor((row.left - row.cost) / 2)))
   row.level = row.level - row.cost - row.leased
   row.left = row.left - row.cost - row.leased
@@ -171,12 +179,12 @@ function bucket.give_back(row)
   -- A bucket without a record is full.
   if not row.exists and row.cost > 0 then return end
   local back = row.cost
-  -- If the bucket was full otherwise, refill has replaced leased tokens meanwhile. What it can have replaced is kept back, or
-  -- a window would count it twice.
+  -- If the bucket was otherwise full, refill may have replaced the leased tokens meanwhile. Keep back as much as it can have replaced, because
+  -- otherwise these tokens could be spent twice.
   if row.more > 0 then back = math.max(0, back - math.max(0, wall - row.moment) * row.rate) end
   local before = row.level
   row.level = math.min(before + back, row.size)
-  -- No own count is behind by more: instances correct theirs whenever they ask.
+  -- No instance's own count is behind by more than this, because each corrects its count whenever it calls.
   if action == 'refund' then row.refunded = math.min(row.refunded + row.level - before, 2 * row.size) end
   bucket.write(row)
 end
@@ -186,12 +194,12 @@ function bucket.reset(row)
   bucket.write(row)
 end
 
--- Tokens for one window of a calendar. A hash: under the window's number what is used, under its negative when the record was created,
--- under the number and a quarter what was refunded, and under the number and a half the highest percentage that was warned of. All are removed together.
+-- Tokens for each window of a calendar. The record is a hash with up to four fields for each window: its number (tokens used), the negative number
+-- (creation time), the number plus 0.25 (tokens refunded) and plus 0.5 (highest percentage that was warned about). They are removed together.
 local window = {
-  -- The numbers and starts of three consecutive windows; then the end of the last one. The middle one is that of the calling instance's
-  -- clock, and `most` and `moment` refer to it; for settle, refund and give_back, it is the one that was taken from.
-  -- Then the shares to warn of, such as '80:800,95:950' (percentage, from how many tokens), or 0; give_back: the warning to withdraw, or 0.
+  -- Numbers and starts of three consecutive windows, and the end of the last one. The middle one is current by the calling instance's clock, and
+  -- `most` and `moment` refer to it; for settle, refund and give_back, it is the window that was taken from.
+  -- warnings: 0, or the shares to warn about as '80:800,95:950' (percentage:tokens used); give_back: the warning to withdraw, or 0.
   columns = { 'previous', 'previousStart', 'present', 'presentStart', 'following', 'followingStart', 'followingEnd', 'warnings' },
 }
 
@@ -208,7 +216,7 @@ local function warned_field(row)
   return string.format('%.0f.5', row.number)
 end
 
--- Finds the highest share to warn of that is reached, unless it or a higher one was warned of before.
+-- Finds the highest share that has been reached, unless there was a warning about it or a higher one before.
 local function warn(row)
   if type(row.warnings) ~= 'string' then return end
   local before = tonumber(redis.call('HGET', row.key, warned_field(row))) or 0
@@ -221,14 +229,14 @@ local function warn(row)
   row.warning = reached * 1000 + before
 end
 
--- What is given back was not taken: nobody has heard of the warning.
+-- Withdraws the warning of a take that is given back, because it was never reported.
 local function withdraw_warning(row)
   if row.warnings == 0 then return end
   local reached, before = math.floor(row.warnings / 1000), row.warnings % 1000
   if tonumber(redis.call('HGET', row.key, warned_field(row))) == reached then redis.call('HSET', row.key, warned_field(row), before) end
 end
 
--- The current window, its end, and the one before it. Nothing if the time is in none of the three.
+-- Returns the current window, its end, and the window before it; nothing if the time is in none of the three.
 local function choose_window(row)
   if isReturn or (wall >= row.presentStart and wall < row.followingStart) then return row.present, row.followingStart, row.previous end
   if wall < row.previousStart or wall >= row.followingEnd then return end
@@ -252,7 +260,7 @@ function window.read(row)
   local isBelieved = row.number == row.present and row.reset <= row.moment
   local most = isBelieved and row.most or row.size
   if used and most < row.left then
-    -- The own count of an instance is lower than that of all: something was refunded, or Redis has lost data.
+    -- The instance alone has spent more than the record says: something was refunded, or Redis has lost data.
     row.refunded = read_refunded(row)
     most = most + row.refunded
   end
@@ -302,11 +310,12 @@ function window.reset(row)
   redis.call('HDEL', row.key, warned_field(row), refunded_field(row))
 end
 
--- Requests in flight. A hash: under the number of a slice of time the holds that were taken or last renewed in it, and under `reset` when the
--- record was reset. A slice counts for as long as eight slices: the holds of an instance that died end with theirs. A lost record is not
--- restored: its holds are in it again when they are renewed.
+-- Requests in flight. The record is a hash: for each slice of time, the number of holds taken or last renewed in it, and under `reset`, when the
+-- record was reset. A slice counts for the length of eight slices, after which the holds of an instance that died no longer count. A lost record
+-- is not restored: its holds are added again when they are renewed.
 local in_flight = {
-  -- The length of a slice in ms; settle, give_back, renew: when it was taken or last renewed, or 0 if there is nothing to give back.
+  -- slice  length of a slice in ms
+  -- taken  settle, give_back, renew: when the hold was taken or last renewed, or 0 if there is nothing to give back
   columns = { 'slice', 'taken' },
 }
 local SLICES = 8
@@ -315,7 +324,7 @@ local function slice_of(row, ms)
   return math.floor(ms / row.slice)
 end
 
--- The holds of a slice; nothing where there are none.
+-- Returns the number of holds in a slice; nothing if there are none.
 local function holds_in(row, number)
   local holds = tonumber(redis.call('HGET', row.key, number))
   if holds and is_finite(holds) and holds > 0 then return holds end
@@ -375,8 +384,8 @@ function in_flight.reset(row)
   row.left = row.size
 end
 
--- The functions of a kind. Each works on one row, which has the arguments of its columns by name.
---   columns    its arguments besides those of all rows, in the order of script-arguments.ts
+-- The kinds of counters. Each is a table of functions on one row, which has the arguments of its columns by name.
+--   columns    names of its own arguments, in the order of src/store/redis/script-format.ts
 --   read       reads the record: `exists`, `left` (for the calling instance, so at most `most`, unless the record was reset since `moment`), `begun` and `reset`
 --              (set_begun), and what `take` and the others write; or sets `misses`, and nothing is done in any row
 --   take       takes `cost`, and leases up to `more` where it can: writes the record, `left` and `leased`
@@ -392,7 +401,7 @@ local function covers(row)
   return row.cost == 0 or row.left >= row.cost
 end
 
--- Whether a record does not include a take: it was reset since, or created since by an instance that did not know of it.
+-- Whether a record does not include a take, because it was reset or created after it.
 local function is_unrelated(row)
   if row.reset > 0 then return row.moment <= row.reset end
   return action == 'give_back' and row.exists and row.begun > row.moment
@@ -428,14 +437,14 @@ for _, row in ipairs(rows) do
     local change = kind[action == 'renew' and 'renew' or 'give_back']
     if change and row.cost ~= 0 and not is_unrelated(row) then change(row) end
   elseif action == 'reset' then
-    -- Moments of resets always rise, or an instance that knows the last one would miss this one.
+    -- The moments of resets always increase; otherwise an instance that knows the last one would miss this one.
     row.reset = math.max(wall, row.reset + TICK_MS, row.moment + TICK_MS)
     row.begun = -row.reset
     kind.reset(row)
   elseif action == 'take' and fits then
     kind.take(row)
   elseif row.stepped and action == 'take' then
-    -- Otherwise an empty bucket would not refill until the clock is back where it was.
+    -- Without this write, an empty bucket would not refill until the clock is back where it was.
     kind.write(row)
   end
   reply[#reply + 1] = exact(row.left)

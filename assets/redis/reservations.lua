@@ -1,7 +1,8 @@
--- Reservations that gateways settle: which of them are settled, and what instances must correct in their own counts. One key a call.
+-- Reservations that gateways settle: records which ones are settled, and the corrections that instances must apply to their own counts. Each call uses
+-- one key.
 --
--- ARGV    mark, number, ttl              Marks a reservation as settled. Returns 1 if it was already, else 0.
---         leave, entry, capacity, ttl    Leaves a correction for an instance. Returns 0 if there are too many already, else 1.
+-- ARGV    mark, number, ttl              Marks a reservation as settled. Returns 1 if it was marked before, else 0.
+--         leave, entry, capacity, ttl    Leaves a correction for an instance. Returns 0 if there are too many, else 1.
 --         read, count                    Returns the oldest corrections, and removes them.
 --
 -- Times are in ms.
@@ -11,7 +12,7 @@ local key = KEYS[1]
 
 if action == 'mark' then
   local before = redis.call('SETBIT', key, ARGV[2], 1)
-  -- Another instance may have marked one that lives longer by its clock.
+  -- Another instance, whose clock is ahead, may have marked a reservation that lives longer.
   if redis.call('PTTL', key) < tonumber(ARGV[3]) then redis.call('PEXPIRE', key, ARGV[3]) end
   return tostring(before)
 end

@@ -10,9 +10,9 @@ Usage:
   edge serve [options]     start the service (edge serve --help lists the options)
   edge validate FILE...    check policy bundles; exit status 0: all valid, 1: a problem
   edge test BUNDLE CASES...
-                           run test cases on a policy bundle; exit status 0: all hold, 1: one does not
+                           run test cases on a policy bundle; exit status 0: all pass, 1: one fails
   edge replay --bundle FILE [--bundle FILE] LOG...
-                           decide recorded traffic by one or two policy bundles: who would be rejected
+                           replay recorded traffic against one or two policy bundles: who would be rejected
   edge convert ratelimit FILE...
                            turn the configuration of envoyproxy/ratelimit into a policy bundle
   edge keygen [--out NAME] create a key pair for signing bundles
@@ -56,7 +56,7 @@ export const VALIDATE_HELP = `Usage: edge validate [--mode MODE] FILE...
 Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with its path. Set
 EDGE_STORE_SIZE as for the service: some bundles need a larger table.
 
-  --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also warns of what surprises in that mode alone
+  --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also print warnings specific to this mode
 
 Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
 `
@@ -64,8 +64,8 @@ Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
 export const CONVERT_HELP = `Usage: edge convert ratelimit [--bundle-version N] FILE...
 
 Reads configuration files of envoyproxy/ratelimit (YAML, a domain each) and prints one policy bundle with the same limits, as
-YAML. The default version is 1. What a bundle cannot express is printed to standard error with its path, and so is what has no
-effect.
+YAML. The default version is 1. Anything that a bundle cannot express, or that has no effect, is printed to standard error with
+its path.
 Exit status: 0 if everything was converted; 1 if something could not be expressed (the bundle has the rest), or if a file is
 not valid (nothing is printed).
 `

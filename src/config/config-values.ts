@@ -151,7 +151,7 @@ export function readOtlpUrl(text: string | undefined): URL | undefined {
   if (`${url.username}${url.password}${url.search}${url.hash}` !== '') {
     throw new BadValue('a URL without user, password, query or fragment; put credentials into OTEL_EXPORTER_OTLP_HEADERS')
   }
-  if (/\/v1\/traces\/*$/.test(url.pathname)) throw new BadValue('a URL without /v1/traces at its end, which is added')
+  if (/\/v1\/traces\/*$/.test(url.pathname)) throw new BadValue('a URL without /v1/traces at its end, because edge appends it')
   return url
 }
 

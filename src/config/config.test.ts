@@ -15,8 +15,8 @@ describe('bad values', () => {
     ['http://', 'a URL with a valid host, and a port up to 65535'],
     ['https://collector:99999', 'a URL with a valid host, and a port up to 65535'],
     ['http://[::1', 'a URL with a valid host, and a port up to 65535'],
-    ['https://collector:4318/v1/traces', 'a URL without /v1/traces at its end, which is added'],
-    ['http://collector/below/v1/traces/', 'a URL without /v1/traces at its end, which is added'],
+    ['https://collector:4318/v1/traces', 'a URL without /v1/traces at its end, because edge appends it'],
+    ['http://collector/below/v1/traces/', 'a URL without /v1/traces at its end, because edge appends it'],
   ])('a collector at %s: %s', ([url, expected]) => {
     expect(problems({ EDGE_OTLP_URL: url! })).toEqual([`EDGE_OTLP_URL: expected ${expected}`])
   })
@@ -113,7 +113,7 @@ describe('values that contradict one another', () => {
   test('an address for an admin port that is not open, in each mode and on a unix socket alone', () => {
     for (const env of [{}, { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://b' }, { EDGE_PORT: 'off', EDGE_SOCKET: 's' }]) {
       expect(problems({ ...env, EDGE_ADMIN_HOST: '127.0.0.1' })).toEqual([
-        'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because no other port listens there',
+        'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because it is the address of that port only',
       ])
     }
     // A bad value has a problem of its own.

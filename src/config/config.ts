@@ -79,9 +79,9 @@ function* adminContradictions(config: ServerConfig): Generator<string> {
   if (adminToken !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
   if (adminHost !== undefined && hasNoPort)
-    yield 'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because no other port listens there'
+    yield 'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because it is the address of that port only'
   if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined)
-    yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and what is posted there is signed'
+    yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and events posted there are signed'
 }
 
 /** Settings that must name different ports. */

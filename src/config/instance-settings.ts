@@ -61,7 +61,7 @@ export const BUNDLE_SETTINGS = {
   configCacheFile: {
     env: 'EDGE_CONFIG_CACHE_FILE',
     flag: 'config-cache-file',
-    about: 'file that stores the last good bundle from EDGE_CONFIG_URL, for a startup while it is unreachable',
+    about: 'file that stores the last good bundle from EDGE_CONFIG_URL, for startup while that URL is unreachable',
     read: readAny,
   },
   configPublicKeys: {
@@ -77,7 +77,7 @@ export const COUNTERS_SETTINGS = {
   workers: {
     env: 'EDGE_WORKERS',
     flag: 'workers',
-    about: 'threads that serve, all on the same counters; unset: one per core that this process may use',
+    about: 'worker threads, which share all counters; unset: one per core that this process may use',
     read: readWorkers,
   },
   storeBytes: {
@@ -90,7 +90,7 @@ export const COUNTERS_SETTINGS = {
   stateFile: {
     env: 'EDGE_STATE_FILE',
     flag: 'state-file',
-    about: 'file that keeps the counters over a restart; saved every 5 seconds and at shutdown',
+    about: 'file that keeps the counters across restarts; saved every 5 seconds and at shutdown',
     read: readAny,
   },
 } satisfies Record<string, Setting<unknown>>
@@ -150,7 +150,7 @@ export const OPERATORS_SETTINGS = {
   adminHost: {
     env: 'EDGE_ADMIN_HOST',
     flag: 'admin-host',
-    about: 'address that EDGE_ADMIN_PORT listens on, such as 127.0.0.1; unset: as EDGE_HOST',
+    about: 'address that EDGE_ADMIN_PORT listens on, such as 127.0.0.1; unset: the same as EDGE_HOST',
     read: readHost,
   },
   adminToken: {
@@ -162,7 +162,7 @@ export const OPERATORS_SETTINGS = {
     env: 'EDGE_TOP',
     flag: 'top',
     fallback: 'on',
-    about: 'whether the admin API can list callers that are rejected most, with their values: on or off',
+    about: 'whether the admin API can list the callers that are rejected most, with their values: on or off',
     read: (text) => readSwitch(text!),
   },
   debugSessionSecret: {
@@ -184,7 +184,7 @@ export const REPORTS_SETTINGS = {
   decisionLog: {
     env: 'EDGE_DECISION_LOG',
     flag: 'decision-log',
-    about: 'file that gets a line for each decided request, with what rules read of it, for edge replay; unset: none',
+    about: 'file to log each decided request to, with what the rules read from it, for edge replay; unset: none',
     read: readAny,
   },
   eventsUrl: {
@@ -195,7 +195,7 @@ export const REPORTS_SETTINGS = {
   },
   eventsSecret: {
     env: 'EDGE_EVENTS_SECRET',
-    about: 'secret that signs what is posted to EDGE_EVENTS_URL: whsec_ and at least 24 bytes in base64',
+    about: 'secret that signs the events posted to EDGE_EVENTS_URL: whsec_ and at least 24 bytes in base64',
     read: readEventsSecret,
   },
   otlpUrl: {
@@ -208,7 +208,7 @@ export const REPORTS_SETTINGS = {
     env: 'EDGE_OTLP_SAMPLE',
     flag: 'otlp-sample',
     fallback: '0.01',
-    about: 'share of requests that is traced, from 0 to 1; those whose caller traces them always are',
+    about: 'fraction of requests to trace (0 to 1); requests already traced by their caller are always traced',
     read: (text) => readShare(text!),
   },
 } satisfies Record<string, Setting<unknown>>

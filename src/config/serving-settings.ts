@@ -106,14 +106,14 @@ export const BACKEND_SETTINGS = {
   backendMaxConnections: {
     env: 'EDGE_BACKEND_MAX_CONNECTIONS',
     flag: 'backend-max-connections',
-    about: 'most connections to the backend, all workers together; unset: half of what the limit on open files leaves',
+    about: 'maximum number of connections to the backend, over all workers; unset: half of what the limit on open files leaves',
     read: readConnections,
   },
   backendQueueMs: {
     env: 'EDGE_BACKEND_QUEUE_MS',
     flag: 'backend-queue-ms',
     fallback: '1000',
-    about: 'how long a request waits for one of these connections; then 503',
+    about: 'how long a request waits for a free backend connection before it gets 503',
     read: (text) => readDurationMs(text!),
   },
   maxBodyBytes: {
@@ -145,12 +145,13 @@ export const CALLERS_SETTINGS = {
     env: 'EDGE_GATEWAY_HINTS',
     flag: 'gateway-hints',
     fallback: 'off',
-    about: 'whether X-Edge-Prompt-Tokens, X-Edge-Max-Tokens and X-Edge-Model count: on only behind a gateway that clears what clients send',
+    about:
+      'whether to trust X-Edge-Prompt-Tokens, X-Edge-Max-Tokens and X-Edge-Model; on only behind a gateway that removes them from client requests',
     read: (text) => readSwitch(text!),
   },
   reservationSecret: {
     env: 'EDGE_RESERVATION_SECRET',
-    about: 'secret of reservations, the same on all instances of a fleet, so that any of them can settle what another took',
+    about: 'secret that protects reservations; the same on all instances of a fleet lets each settle reservations of the others',
     read: readLongSecret,
   },
   geoipFile: {
@@ -202,7 +203,7 @@ export const TIMEOUTS_SETTINGS = {
     env: 'EDGE_SHUTDOWN_MS',
     flag: 'shutdown-ms',
     fallback: '30000',
-    about: 'how long requests in flight in reverse_proxy may take to finish after that',
+    about: 'how long requests in flight in reverse_proxy may take to finish after EDGE_DRAIN_MS has passed',
     read: (text) => readDurationMs(text!),
   },
 } satisfies Record<string, Setting<unknown>>

@@ -201,7 +201,7 @@ export class FleetControl implements OverrideStorage {
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return
     this.#refusal = reason
-    const what = 'Redis refuses to share overrides and resets: those of other instances do not reach this one'
+    const what = 'Redis returns an error, so overrides and resets of other instances do not reach this one'
     this.#parts.logger.error({ event: 'control_not_shared', reason }, what)
   }
 }

@@ -136,7 +136,7 @@ export class StateKeeper {
       if (message !== this.#problem || isLast) {
         logger.error(
           { event: 'state_not_saved', path: file.path, reason: message },
-          'counters could not be saved; the file from before stays',
+          'counters could not be saved; the previous file is kept',
         )
       }
       this.#problem = message

@@ -65,9 +65,9 @@ function settlementOf(value: unknown): SettlementRequest {
   if (typeof reservation !== 'string' || reservation === '') {
     throw new BadField(['reservation'], 'the value of X-Edge-Reservation', reservation)
   }
-  if (renew !== undefined && renew !== true) throw new BadField(['renew'], 'true, or no renew', renew)
+  if (renew !== undefined && renew !== true) throw new BadField(['renew'], 'true (leave renew out to settle)', renew)
   if (renew === true && (usage !== undefined || cost !== undefined)) {
-    throw new BadField(['renew'], 'neither usage nor cost beside it: a renewal does not settle', renew)
+    throw new BadField(['renew'], 'neither usage nor cost with renew: a renewal does not settle', renew)
   }
   return {
     reservation,

@@ -46,7 +46,7 @@ export const REASONS = {
   },
   body_memory_exhausted: {
     status: 503,
-    meaning: "No decision: no memory for the body became free in time, in all or in the caller's share (EDGE_BODY_MEMORY).",
+    meaning: "No decision: no memory for the body was freed in time, in total or within the caller's share (EDGE_BODY_MEMORY).",
   },
   backend_refused: { status: 502, meaning: 'Could not connect to the backend.' },
   backend_timeout: { status: 504, meaning: 'The backend did not accept the connection, respond or continue in time.' },

@@ -16,9 +16,10 @@ export async function respondTo(call: FakeCall): Promise<void> {
   const path = request.url.split('?', 1)[0]!
   if (request.method === 'GET' && path === '/v1/models') return sendWhole(call, { body: MODELS, tokens: 0 })
   const dialect = request.method === 'POST' ? ENDPOINTS.get(path) : undefined
-  if (dialect === undefined) return respond(res, 404, openAiError('bad-request', `nothing answers ${request.method} ${path}`, 'not_found'))
+  if (dialect === undefined)
+    return respond(res, 404, openAiError('bad-request', `no such endpoint: ${request.method} ${path}`, 'not_found'))
   const asked = readBody(request.body)
-  if (asked === undefined) return respond(res, 400, dialect.errorBody('bad-request', 'the body is no JSON object'))
+  if (asked === undefined) return respond(res, 400, dialect.errorBody('bad-request', 'the body is not a JSON object'))
   const stream = asked['stream'] === true ? dialect.stream : undefined
   // A response without events cannot carry an error event, so it fails with a status instead.
   const failsAtOnce = options.fail === 'status' || (options.fail === 'error-event' && stream === undefined)

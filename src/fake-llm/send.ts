@@ -135,7 +135,7 @@ export class PiecewiseGzip {
 }
 
 /** Message of the failures that have one. */
-export const FAILURE_MESSAGE = 'the fake LLM was told to fail'
+export const FAILURE_MESSAGE = 'the fake LLM is configured to fail'
 
 /** Failures that break the connection without a message. */
 type Breakdown = 'reset' | 'stall' | 'garbage'

@@ -77,7 +77,7 @@ const MAX_LINGERING = 8
 const LINGER_MS = 1000
 
 const BODY =
-  '{"error":{"message":"No more connections fit into the limit of open files.","type":"service_unavailable","code":"too_many_connections"}}'
+  '{"error":{"message":"The limit on open files allows no more connections.","type":"service_unavailable","code":"too_many_connections"}}'
 export const NO_SLOT_OVER_HTTP =
   'HTTP/1.1 503 Service Unavailable\r\nX-Edge-Reason: too_many_connections\r\nRetry-After: 1\r\nContent-Type: application/json\r\n' +
   `Content-Length: ${BODY.length}\r\nConnection: close\r\n\r\n${BODY}`

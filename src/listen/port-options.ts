@@ -63,7 +63,7 @@ class AcceptErrors {
     if (unlogged === undefined) return
     this.#logger.error(
       { event: 'accept_failed', reason, port: listener, max, unlogged },
-      'no more connections fit into the limit of open files',
+      'the limit on open files allows no more connections',
     )
   }
 }

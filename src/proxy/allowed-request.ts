@@ -28,7 +28,7 @@ export interface AllowedRequest {
   readonly target: string
 }
 
-/** Returns the request as the backend gets it. A body of which only a part was read is still to come. */
+/** Returns the request as the backend gets it. If only part of the body was read, the body is streamed. */
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
   const { request, downstream, llm, host, target } = allowed
   const { method, isUpgrade, isChunked, hasBody } = request

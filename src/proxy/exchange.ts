@@ -237,7 +237,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   failDamaged(error: Error): void {
     this.#call.abort()
-    this.onFailure(new BackendFailure('backend_invalid', 'its body is not what Content-Encoding says', error))
+    this.onFailure(new BackendFailure('backend_invalid', 'its body does not match its Content-Encoding', error))
   }
 
   abandon(error: unknown): void {

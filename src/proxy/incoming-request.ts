@@ -10,7 +10,7 @@ import type { Peer, ReceivedHead } from './downstream.ts'
 import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
 
 /** A base path may stand for a tenant, or for a version of an API. */
-const CLIMBS = 'the path has a segment that begins with "..", and some backends would leave their base path with it'
+const CLIMBS = 'the path has a segment that begins with "..", which some backends resolve to a path outside their base path'
 
 /** A trusted peer that forwards a request for its client. Without X-Forwarded-For, the client's address is unknown. */
 export const FORWARDER: Peer = { address: '', isTrusted: true }

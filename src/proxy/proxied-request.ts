@@ -62,7 +62,7 @@ export class ProxiedRequest {
       const value = fields[i + 1]!
       switch (name.lower) {
         case 'host':
-          if (hasHost) return 'Host comes more than once'
+          if (hasHost) return 'Host is sent more than once'
           if (!HOST.test(value)) return 'Host is not valid'
           hasHost = true
           request.host = value

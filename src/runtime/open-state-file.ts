@@ -63,6 +63,9 @@ async function restoreSaved(table: SharedTable, saved: SavedState, clock: Clock,
   const savedAt = new Date(saved.header.wallMs).toISOString()
   logger.info({ event: 'state_loaded', path: saved.path, counters, saved_at: savedAt }, 'counters were restored from the state file')
   if (evicted > 0) {
-    logger.warn({ event: 'state_evicted', path: saved.path, counters: evicted }, 'some counters found no room: raise EDGE_STORE_SIZE')
+    logger.warn(
+      { event: 'state_evicted', path: saved.path, counters: evicted },
+      'some counters did not fit into the table: raise EDGE_STORE_SIZE',
+    )
   }
 }

@@ -147,7 +147,7 @@ class EvictionWatch {
     const what = { event: 'counters_evicted', evicted, slots: slotCount, occupied_slots: occupiedSlots }
     this.#logger.warn(
       what,
-      'there are more callers than the table has room for: some limits started anew, or are not enforced; raise EDGE_STORE_SIZE',
+      'the counter table is too small for all callers: some limits started again from full or are not enforced; raise EDGE_STORE_SIZE',
     )
   }
 }

@@ -76,7 +76,7 @@ export class SharedLogouts implements Logouts {
     const reason = error instanceof Error ? error.message : String(error)
     if (reason === this.#refusal) return
     this.#refusal = reason
-    const what = 'logouts are not shared: who logs out here stays logged in on other instances, and the other way round'
+    const what = 'logouts are not shared: a user who logs out here stays logged in on other instances, and vice versa'
     this.#parts.logger.warn({ event: 'logouts_not_shared', reason }, what)
   }
 

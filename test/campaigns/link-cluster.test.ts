@@ -118,7 +118,7 @@ describeWithRedis('a link to a cluster', () => {
     // The dead one's circuit does not stay open.
     expect(circuits.filter((line) => line.startsWith(master.address))).toEqual([
       expect.stringContaining(`${master.address} opened: `),
-      `${master.address} closed: it serves no slots any more`,
+      `${master.address} closed: it no longer serves any slots`,
     ])
   })
 })

@@ -33,6 +33,6 @@ test('a damaged file is read in bounded memory', async () => {
   await writeFile(path, Buffer.concat([(await readFile(path)).subarray(0, 40), header]))
   await truncate(path, 40 + 24 + HOLE_BYTES + 24 + 32)
   const before = process.memoryUsage().arrayBuffers
-  expect(await readState(path, CLOCK)).toMatchObject({ kind: 'damaged', reason: 'its checksum is wrong: it was cut off or changed' })
+  expect(await readState(path, CLOCK)).toMatchObject({ kind: 'damaged', reason: 'its checksum is wrong: it was truncated or changed' })
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(HOLE_BYTES / 2)
 })

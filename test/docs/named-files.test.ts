@@ -32,6 +32,30 @@ test('a path is told from other words, and a file that is gone is found', () => 
   ])
 })
 
+/** Its samples name files that do not exist. */
+const THIS_FILE = 'test/docs/named-files.test.ts'
+
+test('every file that a comment names exists', () => {
+  const commented = FILES.filter(
+    (file) => /^(?:assets|bench|console|examples|scripts|src|test)\/.*\.(?:lua|[cm]?[jt]sx?)$/.test(file) && file !== THIS_FILE,
+  )
+  const missing = commented.flatMap((file) =>
+    pathsInComments(readText(file)).flatMap((path) => (exists(path, ['']) ? [] : `${file}: ${path}`)),
+  )
+  expect(missing).toEqual([])
+})
+
+test('paths in comments are found in both languages, and those in code are not', () => {
+  const code = [
+    '/** See `src/gone.ts`. */',
+    'x() // gone.test.ts, https://a.example/b.ts',
+    ' * src/llm/, src/gone/x-*.ts, other.md',
+    "import '../src/code.ts'",
+  ]
+  expect(pathsInComments(code.join('\n'))).toEqual(['src/gone.ts', 'gone.test.ts', 'src/llm/', 'src/gone/'])
+  expect(pathsInComments('-- (src/gone.ts)\nlocal x = 1 -- as gone.lua')).toEqual(['src/gone.ts', 'gone.lua'])
+})
+
 /** Media types, which begin with the name of a room. */
 const NO_PATHS = /^text\/(?:plain|event-stream|html)$/
 const GENERATED = new Set(['node_modules', 'dist', 'program', '.git'])
@@ -46,8 +70,20 @@ function namedPaths(text: string, bases: readonly string[]): string[] {
   const codes = [...withoutCodeBlocks(text).matchAll(/`([^`\n]+)`|^ {4,}(\S.*)$/gm)].map(([, word, line]) => (word ?? line)!)
   const words = codes.flatMap((code) => code.match(/(?<![\w/.:@$-])[\w.-]+(?:\/[\w.-]*)*[<*]?/g) ?? [])
   return words
-    .map((word) => word.replace(/[^/]*[<*]$/, ''))
+    .map(beforePlaceholder)
     .filter((word) => !NO_PATHS.test(word) && (CODE_FILE.test(word) || (word.includes('/') && folders.has(word.split('/', 1)[0]!))))
+}
+
+function beforePlaceholder(word: string): string {
+  return word.replace(/[^/]*[<*]$/, '')
+}
+
+/** Paths from the root, and names of files with code, in comments that begin a line or follow code. */
+function pathsInComments(text: string): string[] {
+  const comments = Array.from(text.matchAll(/(?:^[ \t]*(?:\/\/|\/?\*|--)|[ \t](?:\/\/|--)[ \t])(.*)$/gm), ([, comment]) => comment!)
+  const words = comments.flatMap((comment) => comment.match(/(?<![\w/.:@$-])\w[\w./-]*[<*]?/g) ?? [])
+  const named = words.map((word) => beforePlaceholder(word).replace(/[.-]+$/, ''))
+  return named.filter((word) => CODE_FILE.test(word) || /^(?:assets|bench|console|docs|examples|scripts|src|test)\//.test(word))
 }
 
 function foldersIn(base: string): string[] {

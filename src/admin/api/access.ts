@@ -55,7 +55,7 @@ export class Access {
     if (typeof csrfToken !== 'string' || !sessions.isCsrfToken(session, csrfToken))
       throw new ApiError('csrf', 'send the csrf_token of the session as X-Edge-CSRF')
     if (!isSameOrigin(req, trustedProxies))
-      throw new ApiError('csrf', 'the request comes from a page of another host; open the page at the address of the admin port')
+      throw new ApiError('csrf', 'the request comes from a page on another host; open the page at the address of the admin port')
     return session.content
   }
 
@@ -65,9 +65,9 @@ export class Access {
     if (count > MAX_WRONG_TOKENS)
       return new ApiError(
         'too_many_attempts',
-        'wrong admin token, and too many wrong ones came from this address: wait a while before the next try',
+        'the admin token is wrong, and this address has sent too many wrong tokens: wait before you try again',
       )
-    logger.warn({ event: 'admin_refused' }, 'a request to the admin API was refused: its token is wrong')
+    logger.warn({ event: 'admin_refused' }, 'a request to the admin API was refused: wrong token')
     return new ApiError('unauthorized', 'the admin token is wrong')
   }
 }
@@ -79,7 +79,7 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 /** Returns who asks according to the `X-Edge-Actor` field, or `unknown` without one. */
 export function actorOf({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): string {
   const value = fieldValue(rawHeaders, 'x-edge-actor')
-  if (typeof value === 'symbol') throw new ApiError('bad_request', 'X-Edge-Actor comes more than once')
+  if (typeof value === 'symbol') throw new ApiError('bad_request', 'X-Edge-Actor is sent more than once')
   return actorName(value === undefined ? '' : decoded(value))
 }
 

@@ -43,7 +43,7 @@ export class AdminApi {
 
   #find({ method }: IncomingMessage, path: string): ApiRoute {
     const found = this.routes.filter((route) => covers(route, path))
-    if (found.length === 0) throw new ApiError('not_found', `there is no such path below ${API_PATH}; openapi.json lists all`)
+    if (found.length === 0) throw new ApiError('not_found', `no such path below ${API_PATH}; openapi.json lists all paths`)
     const route = found.find((one) => one.method === method)
     if (route === undefined) throw new MethodNotAllowed([...new Set(found.map((one) => one.method))])
     return route

@@ -24,7 +24,7 @@ export function readQuery<Name extends string>(query: URLSearchParams, known: re
       const expected = known.length === 0 ? 'expected none' : `expected ${known.join(', ')}`
       throw new ApiError('bad_request', `unknown parameter ${show(name)}; ${expected}`)
     }
-    if (read[name as Name] !== undefined) throw new ApiError('bad_request', `${name} comes more than once`)
+    if (read[name as Name] !== undefined) throw new ApiError('bad_request', `${name} is given more than once`)
     read[name as Name] = value
   }
   return read

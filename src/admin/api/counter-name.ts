@@ -22,7 +22,7 @@ export function askedByBody({ policy, rule, values = {} }: Readonly<Record<strin
 /** Reads the rule and the values from a URL: all parameters except `policy` and `rule` are values. */
 export function askedByQuery(query: URLSearchParams): AskedCounters {
   for (const name of ['policy', 'rule'])
-    if (query.getAll(name).length > 1) throw new ApiError('bad_request', `${name}: comes more than once`)
+    if (query.getAll(name).length > 1) throw new ApiError('bad_request', `${name}: is given more than once`)
   const values = [...query].filter(([key]) => key !== 'policy' && key !== 'rule')
   return {
     policy: nameOf('policy', query.get('policy') ?? undefined),
@@ -47,11 +47,11 @@ export function counterName({ limitKeys }: PlanRule, { policy, rule, values }: A
   const given = new Map<string, string>()
   for (const [text, value] of values) {
     const key = parseDescriptorKey(text)?.text ?? text
-    if (!limitKeys.includes(key)) problems.push(`${show(key)} is none of them`)
-    else if (given.has(key)) problems.push(`${key} comes more than once`)
+    if (!limitKeys.includes(key)) problems.push(`${show(key)} is not one of them`)
+    else if (given.has(key)) problems.push(`${key} is given more than once`)
     else if (typeof value !== 'string') problems.push(`${key} must be a text`)
     else if (value === '' && !key.startsWith('descriptor:')) problems.push(`${key} is empty`)
-    else if (countedForm(key, value) === undefined) problems.push(`${key} is no IP address`)
+    else if (countedForm(key, value) === undefined) problems.push(`${key} is not an IP address`)
     given.set(key, value as string)
   }
   for (const key of limitKeys) if (!given.has(key)) problems.push(`${key} is missing`)
@@ -66,7 +66,7 @@ export function refuseCredentials({ limitKeys }: PlanRule, { values }: AskedCoun
   if (credential === undefined) return
   throw new ApiError(
     'bad_request',
-    `${show(credential)} is a credential, and URLs are logged: send POST counters with {"policy", "rule", "values"} as its body`,
+    `${show(credential)} is a credential, and URLs are logged: use POST counters with {"policy", "rule", "values"} as the body instead`,
   )
 }
 

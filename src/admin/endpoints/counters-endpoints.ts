@@ -95,8 +95,11 @@ export function resetEndpoint({ plan, reset, save, callerDigest, logger, note }:
       const noted = (detail?: string): Promise<void> => note({ actor, reason, policy: name.policy, rule: name.rule, values: shown, detail })
       if ('unknown' in outcome) {
         await noted(outcome.unknown)
-        logger.warn({ ...fields, detail: outcome.unknown }, 'an operator reset counters; it is not known whether it was done everywhere')
-        throw new ApiError('store_unavailable', `it may have been done: ${outcome.unknown}. Reset again: that is safe.`)
+        logger.warn(
+          { ...fields, detail: outcome.unknown },
+          'an operator reset counters; it is unknown whether all of them were reset everywhere',
+        )
+        throw new ApiError('store_unavailable', `the counters may have been reset: ${outcome.unknown}. It is safe to reset them again.`)
       }
       const isDone = outcome.ok || outcome.error === 'store_unavailable'
       if (!isDone) return inspectionResponse(outcome, callerDigest)
@@ -131,7 +134,7 @@ const MESSAGES: Readonly<Record<InspectionError, string>> = {
   unknown_policy: 'there is no such policy in the active bundle',
   unknown_rule: 'there is no such rule in the active bundle',
   wrong_values: 'the limit_keys of the rule have changed with the active bundle',
-  store_unavailable: 'Redis is unreachable, so the counters are not known',
+  store_unavailable: 'Redis is unreachable, so the counters are unknown',
 }
 
 /** Returns a counter in the form that all endpoints use. */

@@ -32,7 +32,7 @@ export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts
     handle: async ({ query }) => {
       const { policy, search, after, limit } = readQuery(query, ['policy', 'search', 'after', 'limit'])
       if (policy !== undefined && (search ?? after) !== undefined)
-        throw new ApiError('bad_request', 'policy names one policy: leave search and after out')
+        throw new ApiError('bad_request', 'policy already selects one policy: leave out search and after')
       if (search !== undefined && search.length > MAX_SEARCH_CHARACTERS)
         throw new ApiError('bad_request', `search: expected at most ${MAX_SEARCH_CHARACTERS} characters`)
       const count = readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT)
@@ -52,7 +52,10 @@ function policiesBehind(plan: Plan | undefined, id: string | undefined): readonl
   if (id === undefined) return plan?.policies ?? []
   const policy = plan?.policiesById.get(id)
   if (policy === undefined)
-    throw new ApiError('unknown_policy', 'after: the active bundle has no such policy; it may have changed, begin again')
+    throw new ApiError(
+      'unknown_policy',
+      'after: the active bundle has no such policy; the bundle may have changed, so start again without after',
+    )
   return plan!.policies.slice(policy.index + 1)
 }
 

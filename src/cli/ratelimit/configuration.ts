@@ -97,7 +97,7 @@ const limitSchema = z
     { error: 'an object' },
   )
   .refine(({ unit, unlimited }) => unlimited || isUnit(unit), { path: ['unit'], error: UNIT })
-  .refine(({ unit, unlimited }) => !unlimited || !unit, { path: ['unit'], error: 'no unit beside unlimited' })
+  .refine(({ unit, unlimited }) => !unlimited || !unit, { path: ['unit'], error: 'no unit together with unlimited' })
 
 const entrySchema = z
   .strictObject(
@@ -118,7 +118,7 @@ const entrySchema = z
   )
   .refine(({ value, share_threshold }) => !share_threshold || value?.endsWith('*'), {
     path: ['share_threshold'],
-    error: 'a value that ends in * beside it',
+    error: 'a value that ends in * in the same descriptor',
   })
 
 interface WrittenEntry {
@@ -182,7 +182,7 @@ function describe(issue: z.core.$ZodIssue, data: unknown): Problem[] {
 }
 
 function hintFor(key: string): string {
-  if (FIELDS.includes(key)) return ', which belongs elsewhere'
+  if (FIELDS.includes(key)) return ', which does not belong here'
   const meant = closest(key, FIELDS)
   return meant === undefined ? '' : `: did you mean "${meant}"?`
 }

@@ -45,7 +45,7 @@ function readArguments(args: string[]): Given | number {
 }
 
 function got(format: string | undefined): string {
-  return format === undefined ? '' : `, the only format there is, got ${show(format)}`
+  return format === undefined ? '' : `, the only supported format, got ${show(format)}`
 }
 
 interface NamedConfiguration extends Configuration {
@@ -94,7 +94,7 @@ function printBundle(version: number | string, configurations: readonly NamedCon
     const { file } = configuration
     const translation = translate(configuration, ids)
     if (translation === undefined) {
-      print(file, 'error', [{ path: '', message: 'it comes to more values than a bundle may have' }])
+      print(file, 'error', [{ path: '', message: 'its bundle would have more values than a bundle may have' }])
       return 1
     }
     print(file, 'not converted', translation.gaps)

@@ -79,7 +79,7 @@ class Translator implements Translation {
       return undefined
     }
     const except = siblings.exceptionsOf(entry)
-    if (except === undefined) this.#note(entry, 'it applies to nobody: descriptors before it cover all of its values')
+    if (except === undefined) this.#note(entry, 'it never applies: descriptors before it cover all of its values')
     return except && { entry, key, except, siblings }
   }
 
@@ -91,7 +91,7 @@ class Translator implements Translation {
     if (first === undefined) this.#orders.set(id, { keys, path: entry.path })
     if (first === undefined || first.keys.every((key, i) => key === keys[i])) return true
     const place = formatPath(first.path)
-    this.#gap(entry, [], `${place} has the same keys in another order, and order means nothing to edge; this limit is left out`)
+    this.#gap(entry, [], `${place} has the same keys in another order, and edge ignores the order of keys; this limit is left out`)
     return false
   }
 
@@ -105,7 +105,7 @@ class Translator implements Translation {
         'there is no equivalent; the limit is in shadow mode: it rejects nobody, and no metadata is returned',
       )
     }
-    if (entry.hasOwnMetric) this.#note(entry, 'detailed_metric and value_to_metric have no effect: metrics have no values of descriptors')
+    if (entry.hasOwnMetric) this.#note(entry, 'detailed_metric and value_to_metric have no effect: metrics have no descriptor values')
   }
 
   /** If only the last entry has exceptions and it is for arbitrary values, `else` expresses them. Otherwise the limit needs a policy of its own. */

@@ -125,7 +125,7 @@ export function replayNotes(report: ReplayReport, bundles: readonly ReplayedBund
     ...unreadableNotes(unreadable),
     ...(outOfOrder === 0
       ? []
-      : [`${countText(outOfOrder, 'request')} stood too late in a log to be put in order, and counted at the time of the request before`]),
+      : [`${countText(outOfOrder, 'request')} came too late in a log to be sorted by time, and counted at the time of the request before`]),
     ...report.bundles.flatMap((bundle, i) => bundleNotes(bundle, bundles[i]!, report.requests, bundles.length > 1)),
   ]
 }
@@ -146,8 +146,9 @@ function bundleNotes(bundle: ReplayedBundleReport, { plan }: ReplayedBundle, req
     ...Object.entries(refused).map(([reason, count]) => refusedNote(reason, count)),
     maxError > 0 && `counts of callers may be up to ${numberText(maxError)} too high: there are too many callers to count each`,
     evictions > 0 && `the counters of ${countText(evictions, 'caller')} were dropped, because the store was full: raise EDGE_STORE_SIZE`,
-    domains > 0 && `${countText(domains, 'policy', 'policies')} with a domain not replayed: logs have no calls of the rate limit service`,
-    settled.length > 0 && `${named(settled)}: what requests really used, and how long they took, is not in a log: reservations stay taken`,
+    domains > 0 &&
+      `${countText(domains, 'policy', 'policies')} with a domain not replayed: logs do not contain calls of the rate limit service`,
+    settled.length > 0 && `${named(settled)}: logs do not record actual usage or duration, so reservations are never settled`,
   ].filter((note) => note !== false)
   return isOneOfTwo ? notes.map((note) => `${bundle.file}: ${note}`) : notes
 }
@@ -158,7 +159,7 @@ const SETTLED = new Set(['token_bucket_llm', 'cost_budget', 'concurrency'])
 function missingNote(key: string, count: number, requests: number, rules: readonly PlanRule[]): string {
   const needing = rules.filter((rule) => keysOf(rule).includes(key))
   const all = count === requests ? 'all' : `${numberText(count)} of`
-  return `warning: ${key} is missing in ${all} ${countText(requests, 'request')}: about those, the logs say nothing of ${named(needing)}`
+  return `warning: ${key} is missing in ${all} ${countText(requests, 'request')}: so ${named(needing)} could not be checked for those requests`
 }
 
 function keysOf({ limitKeys, source: { match } }: PlanRule): readonly string[] {
@@ -166,7 +167,7 @@ function keysOf({ limitKeys, source: { match } }: PlanRule): readonly string[] {
 }
 
 function refusedNote(reason: string, count: number): string {
-  const why = reason === 'missing_original_host' ? ': a policy selects by host, and the log names none' : ''
+  const why = reason === 'missing_original_host' ? ': a policy selects by host, and the log has no host' : ''
   return `warning: ${countText(count, 'request')} could be neither allowed nor rejected (${reason})${why}`
 }
 

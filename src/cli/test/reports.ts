@@ -38,7 +38,7 @@ export class ReadableReport implements Reporter {
 
   end(): string {
     if (this.#failed === 0)
-      return `\n${this.#paint(`${countText(this.#count, 'case')}: ${this.#count === 1 ? 'it holds' : 'all hold'}`, GREEN)}\n`
+      return `\n${this.#paint(`${countText(this.#count, 'case')}: ${this.#count === 1 ? 'it passes' : 'all pass'}`, GREEN)}\n`
     return `\n${this.#paint(`${this.#failed} of ${countText(this.#count, 'case')} ${this.#failed === 1 ? 'fails' : 'fail'}`, RED)}\n`
   }
 

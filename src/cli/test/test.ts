@@ -129,8 +129,8 @@ A case:
         expect: { status: 200 }
 
 Each case starts with full counters. EDGE_TRUSTED_PROXIES, EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE, EDGE_TOR_EXITS_FILE,
-EDGE_GATEWAY_HINTS and EDGE_MAX_BODY_BYTES count as for edge serve.
-Exit status: 0 if all cases hold; 1 if one does not, or if the bundle or a file is not valid.
+EDGE_GATEWAY_HINTS and EDGE_MAX_BODY_BYTES apply as in edge serve.
+Exit status: 0 if all cases pass; 1 if one fails, or if the bundle or a file is not valid.
 `
 
 export interface CaseFile {

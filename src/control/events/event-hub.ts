@@ -84,8 +84,7 @@ export class EventHub {
   openStream(worker: number): undefined {
     const { maxReaders } = this.#parts
     const readers = [...this.#reading.values()].reduce((sum, reading) => sum + reading.readers, 0)
-    if (readers >= maxReaders)
-      throw new ApiError('too_many_readers', `${maxReaders} connections read events already, and more are not served`)
+    if (readers >= maxReaders) throw new ApiError('too_many_readers', `${maxReaders} connections already read events, which is the maximum`)
     const reading = this.#reading.get(worker)
     if (reading === undefined) this.#reading.set(worker, { outbox: this.#newOutbox(worker), readers: 1 })
     else reading.readers++

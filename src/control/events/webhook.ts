@@ -88,7 +88,7 @@ export class Webhook {
     this.#isClosed = true
     const lost = this.#batches.splice(0).reduce((sum, { lines }) => sum + lines.length, 0)
     this.#parts.dropped.count += lost
-    if (lost > 0) this.#logFailure(this.#problem ?? 'there was no time left', lost)
+    if (lost > 0) this.#logFailure(this.#problem ?? 'shutdown left no time to send them', lost)
   }
 
   async #run(): Promise<void> {
@@ -226,7 +226,7 @@ async function postWebhook(request: WebhookRequest): Promise<void> {
     if (status < 200 || status >= 300) throw new Error(`it returned ${status}`)
   } catch (error) {
     if (isLate) throw new Error(`no response within ${timeoutMs / 1000} s`)
-    if (request.signal.aborted) throw new Error('there was no time left')
+    if (request.signal.aborted) throw new Error('shutdown left no time to send them')
     throw requestFailure(error as Error)
   } finally {
     clearTimeout(timer)

@@ -59,7 +59,7 @@ export class WorkerEvents {
       giveBack,
       page: (ask) => control.ask('events_page', ask),
       dropped: dropped.series('stream'),
-      onError: (error) => logger.error({ event: 'internal_error', err: error }, 'events could not be sent to those who watch them'),
+      onError: (error) => logger.error({ event: 'internal_error', err: error }, 'events could not be sent to readers of the event stream'),
       wallMs,
     })
   }

@@ -15,8 +15,8 @@ export interface CallRefusal {
   readonly reply: GrpcReply
 }
 
-const NOT_POST: CallRefusal = { httpStatus: 405, reply: failed(INTERNAL, 'the method of a call is POST') }
-const NOT_GRPC: CallRefusal = { httpStatus: 415, reply: failed(INVALID_ARGUMENT, 'the content-type of a call is application/grpc') }
+const NOT_POST: CallRefusal = { httpStatus: 405, reply: failed(INTERNAL, 'expected the method POST') }
+const NOT_GRPC: CallRefusal = { httpStatus: 415, reply: failed(INVALID_ARGUMENT, 'expected the content-type application/grpc') }
 const NO_METHOD: CallRefusal = { httpStatus: 200, reply: failed(UNIMPLEMENTED, 'no such method') }
 const BAD_TIMEOUT: CallRefusal = { httpStatus: 200, reply: failed(INTERNAL, 'grpc-timeout is malformed') }
 

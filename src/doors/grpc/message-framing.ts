@@ -41,7 +41,7 @@ export function framed(message: Uint8Array): Buffer {
   return bytes
 }
 
-export const NO_MEMORY = failed(RESOURCE_EXHAUSTED, 'too many messages are on their way')
+export const NO_MEMORY = failed(RESOURCE_EXHAUSTED, 'too many messages are being received at once')
 
 /** Bounds the memory of messages that have arrived only in part, for all connections of a worker. */
 export class PartialMessages {

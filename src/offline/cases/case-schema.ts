@@ -94,11 +94,11 @@ const requestSchema = z
           error: 'an object of names and values',
         })
         .default({})
-        .meta({ description: 'A list stands for a field that comes several times. X-Forwarded-For says who the client is.' }),
+        .meta({ description: 'A list is a field that is sent several times. X-Forwarded-For gives the client address.' }),
       claims: claimsSchema.optional().meta({
         description: 'The claims of a JWT that is sent in Authorization, without a signature, as if the gateway had verified it.',
       }),
-      body: z.string({ error: 'a text' }).optional().meta({ description: 'Read with --mode reverse_proxy alone, as edge serve does.' }),
+      body: z.string({ error: 'a text' }).optional().meta({ description: 'Read only with --mode reverse_proxy, as in edge serve.' }),
     },
     { error: 'a request (an object with method and uri)' },
   )
@@ -122,7 +122,7 @@ const usageSchema = z
     {
       prompt_tokens: tokens.optional(),
       completion_tokens: tokens.optional(),
-      cached_tokens: tokens.optional().meta({ description: 'Those of prompt_tokens that were cached.' }),
+      cached_tokens: tokens.optional().meta({ description: 'Prompt tokens that were cached; prompt_tokens includes them.' }),
       cost: z
         .number({ error: COST })
         .min(0, { error: COST })
@@ -152,16 +152,17 @@ const expectSchema = z.strictObject(
       .enum(REASON_NAMES, { error: `one of ${REASON_NAMES.map((reason) => JSON.stringify(reason)).join(', ')}` })
       .optional()
       .meta({
-        description: 'Of the last response. That of an allowed request is all_rules_passed, or what a shadow policy would reject it for.',
+        description:
+          'Reason of the last response. For an allowed request: all_rules_passed, or the reason for which a shadow policy would reject it.',
       }),
-    policy: label.optional().meta({ description: 'Of the last response: the id of the policy that decided it.' }),
-    rule: label.optional().meta({ description: 'Of the last response: the name of the rule that decided it.' }),
+    policy: label.optional().meta({ description: 'Id of the policy that decided the last response.' }),
+    rule: label.optional().meta({ description: 'Name of the rule that decided the last response.' }),
     headers: z
       .record(fieldName, z.union([fieldScalar, z.null()], { error: `${VALUE}, or null for a field that must be absent` }), {
         error: 'an object of names and values',
       })
       .optional()
-      .meta({ description: 'Of the last response; others may be there too. null: the field must be absent.' }),
+      .meta({ description: 'Header fields of the last response; others are not compared. null: the field must be absent.' }),
   },
   { error: 'an object with status, reason, policy, rule or headers' },
 )
@@ -173,12 +174,12 @@ const stepSchema = z
         .string({ error: SPAN })
         .regex(DURATION, { error: SPAN })
         .default('0s')
-        .meta({ description: 'How long after the step before it; the first: after the start of the case.' }),
+        .meta({ description: 'How long after the previous step; for the first step, after the start of the case.' }),
       request: requestSchema,
       times: z.int({ error: TIMES }).min(1, { error: TIMES }).max(MAX_TIMES, { error: TIMES }).optional().meta({
         description: 'How often the request is sent, all at the same moment. The default is the number of expected statuses, or 1.',
       }),
-      usage: usageSchema.optional().meta({ description: 'What each allowed request turns out to have used, when the clock moves on.' }),
+      usage: usageSchema.optional().meta({ description: 'Actual usage of each allowed request, settled when the clock moves on.' }),
       expect: expectSchema.optional(),
     },
     { error: 'a step (an object with request and expect)' },

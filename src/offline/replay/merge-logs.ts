@@ -33,7 +33,7 @@ const MAX_IDLE_CHARACTERS = 16 * 1024 ** 2
 const MAX_IDLE_RATIO = 32
 /** Extra cost of a line that cannot be read: a short one is more work than its length suggests. */
 const UNREADABLE_CHARACTERS = 64
-const INFLATED = `it unpacks to more than ${MAX_IDLE_RATIO} times its size of text that is no request, so the rest is not read; if it is a log, unpack it first: zcat FILE | edge replay … -`
+const INFLATED = `it contains too much text that is not requests (more than ${MAX_IDLE_RATIO} times its compressed size), so the rest was skipped; if it is a log, unpack it first: zcat FILE | edge replay … -`
 
 /** The requests of one log, sorted by time as far as its window reaches. */
 export class LogSource implements LogListener {

@@ -11,14 +11,16 @@ export const blockConfig = z.object(
       .string({ error: TIME })
       .refine((text) => !Number.isNaN(dateTimeMs(text)), { error: TIME })
       .optional()
-      .meta({ description: 'From then on the rule covers nobody. RFC 3339.', format: 'date-time' }),
+      .meta({ description: 'From this time on, the rule blocks nobody. RFC 3339.', format: 'date-time' }),
     message: z
       .string({ error: 'a text' })
       .min(1, { error: 'a text of at least one character' })
       .max(MAX_MESSAGE_CHARACTERS, { error: `at most ${MAX_MESSAGE_CHARACTERS} characters` })
       .optional()
-      .meta({ description: 'What blocked clients of reverse_proxy read.' }),
-    cut_streams: flag('Also end the streams and WebSockets under way of those it matches, when the bundle becomes active.').default(false),
+      .meta({ description: 'Message for blocked clients in reverse_proxy.' }),
+    cut_streams: flag('When the bundle becomes active, also end open streams and WebSockets of the callers that the rule matches.').default(
+      false,
+    ),
   },
   { error: 'an object' },
 )

@@ -18,7 +18,7 @@ import { tokenBucketLlmConfig } from './token-bucket-llm.ts'
 /** The operator's notes on a bundle, a policy or a rule. They are dropped, so that nothing can depend on them. */
 export const metadataSchema = z.object({}, { error: 'an object' })
 
-const metadata = metadataSchema.optional().meta({ description: 'Your own notes; never read.' })
+const metadata = metadataSchema.optional().meta({ description: 'Your own notes; edge ignores them.' })
 
 /** Fields that bundles carry for other programs. They are ignored, with a warning. */
 export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/

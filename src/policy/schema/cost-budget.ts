@@ -20,9 +20,9 @@ const costField = z
         .string({ error: 'the name of a header field' })
         .regex(TOKEN, { error: 'the name of a header field' })
         .max(256, { error: 'at most 256 characters' })
-        .meta({ description: 'The field that says what a request costs, in units of the currency.' }),
-      default: money.meta({ description: 'Counts where the field is missing, or is not a positive number.' }),
-      max: money.optional().meta({ description: 'A field above it counts as this.' }),
+        .meta({ description: 'Header field with the cost of a request, in units of the currency.' }),
+      default: money.meta({ description: 'The cost if the field is missing or not a positive number.' }),
+      max: money.optional().meta({ description: 'The highest cost: a larger number in the field counts as this.' }),
     },
     { error: 'an object with header and default' },
   )
@@ -42,7 +42,7 @@ export const costBudgetConfig = z
         .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })
         .max(MAX_WARNINGS, { error: `at most ${MAX_WARNINGS} percentages` })
         .optional()
-        .meta({ description: 'Shares of the budget to warn of, once for each window and caller.' }),
+        .meta({ description: 'Percentages of the budget at which to warn, once for each window and caller.' }),
     },
     { error: 'an object with budget, period and prices' },
   )

@@ -38,7 +38,7 @@ export function keyPatterns(name: string, error: string) {
 
 export const ruleMatch = z.union([z.literal('else'), keyPatterns('match', MATCH)], { error: MATCH }).meta({
   description:
-    'The rule applies only where every key has a value that one of its patterns covers. "else": where no other rule of the policy with a match applies.',
+    'The rule applies only to requests in which every key has a value that fits one of its patterns. "else": only if no other rule of the policy with a match applies.',
 })
 
 /** Refuses two spellings of one header field, because a value that two lists of patterns must both cover would match next to nothing. */

@@ -26,11 +26,11 @@ export const descriptorKey = z
 /** A field of token budgets and of money budgets. */
 export const withoutUsage = z.enum(['estimate', 'keep'], { error: '"estimate" or "keep"' }).default('estimate').meta({
   description:
-    "What a stream is charged that ends without the provider's count, or a response that its client does not wait for: an estimate, or at least the reservation.",
+    "How to charge a stream that ends without the provider's count, or a response whose client does not wait for it: an estimate, or at least the reservation.",
 })
 
 export const askUsage = flag(
-  "Ask for the provider's count of chat and completions streams where the client does not; the event that has it is not shown.",
+  "Ask for the provider's count of chat and completions streams if the client does not; the client does not see the event with the count.",
 ).default(false)
 
 /** The rule limits nothing: it is an exemption, and the policy's `else` does not apply to the requests that it matches. */

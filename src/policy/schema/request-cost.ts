@@ -20,7 +20,7 @@ export const headerCostConfig = z
         .regex(TOKEN, { error: HEADER })
         .max(256, { error: 'at most 256 characters' })
         .meta({ description: 'The field with the cost, such as 2 or 0.5. Whoever sets it decides what a request costs.' }),
-      default: amount.default(1).meta({ description: 'The cost where the field is missing or not a positive number.' }),
+      default: amount.default(1).meta({ description: 'The cost if the field is missing or not a positive number.' }),
       max: amount.optional().meta({ description: 'A higher number in the field counts as this one.' }),
     },
     { error: 'an object with header' },
@@ -37,7 +37,7 @@ export const requestCostFields = {
     .meta({ description: 'What a request takes, 1 by default: a number, or a header field that has it.' }),
   when_over: z.enum(['reject', 'charge'], { error: '"reject" or "charge"' }).default('reject').meta({
     description:
-      'reject: a request passes where enough is left for it. charge: it passes while anything is left, takes what it costs into debt, and none passes until the debt is paid.',
+      'reject: a request passes only if enough is left for it. charge: it passes while anything is left and is charged in full; if that leaves a debt, no request passes until the debt is paid.',
   }),
 }
 

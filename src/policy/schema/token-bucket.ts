@@ -19,13 +19,13 @@ export const tokenBucketConfig = z
         .min(PER_SECOND.min, { error: PER_SECOND.tooLow })
         .max(PER_SECOND.max, { error: PER_SECOND.tooHigh })
         .optional()
-        .meta({ description: 'Refill rate in tokens per second, in place of rate.' }),
+        .meta({ description: 'Refill rate in tokens per second, instead of rate.' }),
       burst: z
         .number({ error: BURST.expected })
         .min(BURST.min, { error: BURST.tooLow })
         .max(BURST.max, { error: BURST.tooHigh })
         .optional()
-        .meta({ description: 'Size of the bucket; it starts full. With rate, its number by default, and at least 1.' }),
+        .meta({ description: 'Size of the bucket, which starts full. The default with rate is the number in rate, but at least 1.' }),
       ...requestCostFields,
     },
     { error: 'an object with rate, or with tokens_per_second and burst' },

@@ -282,7 +282,7 @@ export class BackendConnection {
       const isWhole = this.#reader.finish()
       if (this.#user === undefined) return
       if (isWhole) this.#done(false)
-      else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its response was whole'))
+      else this.#fail(new BackendFailure('backend_reset', 'the backend closed the connection before its response was complete'))
     } catch (error) {
       this.#break(user, error)
     }

@@ -235,7 +235,7 @@ export class ResponseReader {
   }
 
   #upgrade(head: ResponseHead): void {
-    if (!this.#isUpgradeAsked) throw new InvalidResponse('it switches protocols though nobody asked')
+    if (!this.#isUpgradeAsked) throw new InvalidResponse('it switches protocols without being asked')
     this.#state = 'upgraded'
     this.#sink!.onHead(head)
   }

@@ -92,7 +92,7 @@ async function readDecoded(
   options: ReadOptions,
 ): Promise<ReadBody['llm'] | undefined> {
   const { maxBytes, slices, holders } = options
-  // Together with the body, this is no more than the largest body, which every share has room for.
+  // Body and decoder together never exceed the largest body, which fits into every share.
   const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
   if (decoderBytes <= 0) return readCost(bytes, request, maxBytes, slices)
   const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))

@@ -14,7 +14,7 @@ export interface LlmResponse {
   /** Its bytes may be changed, so the backend's length no longer holds, and a compressed body is passed on decoded. */
   readonly isFiltered: boolean
   readonly isDecoded: boolean
-  /** What was delivered of a filtered stream ends with a complete event. */
+  /** Whether the stream is filtered and the client has received only complete events so far. */
   readonly isBetweenEvents: boolean
   read(chunk: Buffer): void
   /**

@@ -75,7 +75,7 @@ export class Settlement {
       if (unlogged === undefined) continue
       logger.warn(
         { event: 'llm_response_not_understood', policy: policy.id, unlogged },
-        'a response has neither usage nor a text that is known: what its request reserved stays charged',
+        'a response has neither usage nor text in a known format: its reservation stays charged',
       )
     }
     this.keepReservation('done')
@@ -107,7 +107,7 @@ export class Settlement {
     } catch (error) {
       logger.error(
         { event: 'settlement_failed', policy: charge.rule.policy.id, rule: charge.rule.name, err: error },
-        'a reservation could not be settled; what it took stays counted',
+        'a reservation could not be settled and stays charged',
       )
     }
   }

@@ -215,7 +215,10 @@ export class StreamedResponse implements LlmResponse {
     })
   }
 
-  /** Both estimates are low: background work goes on without us, and a stream that could not be asked for its count may hide much. */
+  /**
+   * Estimates are too low in two cases: background work goes on after the stream ends, and a stream whose request could not be changed to ask for the
+   * provider's count may contain text that was not counted.
+   */
   #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
     const { request, isUnasked } = this.#parts
     if (hasProviderCount) return undefined

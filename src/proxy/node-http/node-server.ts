@@ -68,7 +68,7 @@ export class NodeServer {
     // RFC 9112 9.6: nothing is processed after the response that closes the connection, though the rest of a request may still be read
     if (client.isRefused || !req.socket.writable) return
     if (!client.isBusy) return this.#begin(client, req, res, early)
-    if (!client.wait(req, () => this.#begin(client, req, res, early))) this.#options.noteMalformed('too many pipelined requests wait')
+    if (!client.wait(req, () => this.#begin(client, req, res, early))) this.#options.noteMalformed('too many pipelined requests')
   }
 
   #begin(client: ClientConnection, req: IncomingMessage, res: ServerResponse, early: EarlyBytes | undefined): void {

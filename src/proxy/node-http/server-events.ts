@@ -74,7 +74,7 @@ export class ServerEvents {
     if (client.isRefused) return
     const refuse = (): void => {
       this.#parts.onMalformed('CONNECT')
-      this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not offered here')
+      this.#refuse(socket, '405 Method Not Allowed', 'CONNECT is not supported')
     }
     if (!client.isBusy) return refuse()
     this.#adopt(socket)

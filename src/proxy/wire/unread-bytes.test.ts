@@ -17,7 +17,7 @@ test('what all connections hold is bounded: the one is cut with which it would b
   const sockets = Array.from({ length: 17 }, () => new ScriptedSocket())
   for (const { socket } of sockets) new ReadPause(context, socket).begin(MEBIBYTE)
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([...Array<boolean>(16).fill(false), true])
-  expect(noted).toEqual(['too many pipelined requests wait'])
+  expect(noted).toEqual(['too many pipelined requests'])
 })
 
 test('what a connection no longer holds makes room for others', () => {

@@ -78,7 +78,7 @@ export class ReadPause {
     this.#heldBytes = pipelinedBytes
     context.heldBytes += pipelinedBytes
     if (pipelinedBytes === 0 || context.heldBytes <= MAX_HELD_BYTES) return
-    context.handlers.noteMalformed('too many pipelined requests wait')
+    context.handlers.noteMalformed('too many pipelined requests')
     this.#socket.destroy()
   }
 

@@ -127,14 +127,14 @@ export class DecisionLogFile {
     if (reason === this.#problem) return
     this.#problem = reason
     const { logger, path } = this.#parts
-    logger.error({ event: 'decision_log_not_written', path, reason }, 'lines of EDGE_DECISION_LOG could not be written, and are lost')
+    logger.error({ event: 'decision_log_not_written', path, reason }, 'lines for EDGE_DECISION_LOG could not be written and are lost')
   }
 
   #noteWritten(): void {
     if (this.#problem === undefined) return
     this.#problem = undefined
     const { logger, path } = this.#parts
-    logger.info({ event: 'decision_log_written_again', path }, 'EDGE_DECISION_LOG is written again')
+    logger.info({ event: 'decision_log_written_again', path }, 'writing to EDGE_DECISION_LOG has resumed')
   }
 
   #reportDropped(dropped: number): void {
@@ -142,7 +142,7 @@ export class DecisionLogFile {
     if (unlogged === undefined) return
     const { logger, path } = this.#parts
     const what = { event: 'decision_log_dropped', path, dropped, unlogged }
-    logger.warn(what, 'there were more decisions than EDGE_DECISION_LOG could be written for: some have no line')
+    logger.warn(what, 'EDGE_DECISION_LOG could not keep up: some decisions were not logged')
   }
 }
 

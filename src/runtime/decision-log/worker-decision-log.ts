@@ -57,7 +57,7 @@ export class WorkerDecisionLog {
     } catch (error) {
       this.#failed.count++
       if (this.#failureLog.admit('', clock.nowMs()) === undefined) return
-      logger.error({ event: 'internal_error', err: error }, 'a request has no line in the decision log')
+      logger.error({ event: 'internal_error', err: error }, 'a decision could not be logged')
     }
   }
 

@@ -84,7 +84,7 @@ describe('a worker', () => {
       activation.leave(1)
       activation.join(1)
     }
-    await expect(done).rejects.toThrow('workers end while they compile it')
+    await expect(done).rejects.toThrow('workers died while compiling it')
     expect([holding(), activation.join(1)]).toEqual([0, []])
   })
 
@@ -161,7 +161,7 @@ describe('a worker that never reports', () => {
       expect(stuck).toHaveLength(life)
     }
     activation.leave(1)
-    await expect(done).rejects.toThrow('workers end while they compile it')
+    await expect(done).rejects.toThrow('workers died while compiling it')
     expect(holding()).toBe(0)
   })
 

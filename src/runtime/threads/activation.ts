@@ -46,7 +46,7 @@ export class Activation {
   leave(worker: number): void {
     const next = this.#next
     if (next === undefined || !next.missing.has(worker)) return
-    if (++next.deaths === MAX_DEATHS_OF_PLAN) this.#giveUp(next, 'workers end while they compile it')
+    if (++next.deaths === MAX_DEATHS_OF_PLAN) this.#giveUp(next, 'workers died while compiling it')
   }
 
   /** Notes a worker's report. Returns false if the worker cannot serve because it lacks the active plan. */

@@ -249,13 +249,13 @@ export class Supervisor {
   /** Ends a worker that lacks the active plan; if it served, it would answer every request with a 500. */
   #endUnfit(slot: WorkerSlot, problem: string | undefined): void {
     const what = { event: 'worker_unfit', worker: slot.worker, problem }
-    this.#parts.logger.error(what, `worker ${slot.worker} could not load the active bundle and is ended`)
+    this.#parts.logger.error(what, `worker ${slot.worker} could not load the active bundle and is terminated`)
     slot.state = 'unfit'
     slot.link?.terminate()
   }
 
   #endStuck(worker: number): void {
-    this.#parts.logger.error({ event: 'worker_stuck', worker }, `worker ${worker} does not answer and is ended`)
+    this.#parts.logger.error({ event: 'worker_stuck', worker }, `worker ${worker} does not respond and is terminated`)
     this.#slots.of(worker).link?.terminate()
   }
 

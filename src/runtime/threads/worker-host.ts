@@ -105,9 +105,9 @@ export type Cause = 'exception' | 'out_of_memory' | 'exit'
 export const CAUSES: readonly Cause[] = ['exception', 'out_of_memory', 'exit']
 
 export const CAUSE_WORDS: Readonly<Record<Cause, string>> = {
-  exception: 'a worker broke; the others go on',
-  out_of_memory: 'a worker ran out of memory; the others go on',
-  exit: 'a worker ended; the others go on',
+  exception: 'a worker failed; the others continue',
+  out_of_memory: 'a worker ran out of memory; the others continue',
+  exit: 'a worker exited; the others continue',
 }
 
 export function causeOf(error: Error | undefined): Cause {

@@ -78,7 +78,7 @@ export class FleetResets {
       await this.#parts.announce?.(resets)
     } catch (error) {
       if (!(error instanceof LinkError)) throw error
-      const what = `the counters are reset, but other instances may not have been told (${error.message})`
+      const what = `the counters are reset, but other instances may not know it yet (${error.message})`
       throw new LinkError('unknown', error.code, what)
     }
   }

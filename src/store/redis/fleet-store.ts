@@ -150,9 +150,5 @@ export class FleetStore implements CounterStore {
 }
 
 function clockError(): LinkError {
-  return new LinkError(
-    'refused',
-    'clock',
-    'the clock of Redis left the windows that were named for it twice; counters on that node are as they were',
-  )
+  return new LinkError('refused', 'clock', 'the clock of Redis jumped during the call, twice; the counters on that node were not changed')
 }

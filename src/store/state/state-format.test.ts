@@ -30,8 +30,8 @@ describe('a header', () => {
     ],
     ['of version 0', (view: DataView) => view.setUint32(8, 0, true), 'its format is version 0, and this program knows versions 1 to 2'],
     ['of another program', (view: DataView) => view.setUint8(0, 0x50), 'it is not a state file'],
-    ['without a time', (view: DataView) => view.setFloat64(24, Number.NaN, true), 'its numbers make no sense'],
-    ['with an endless time', (view: DataView) => view.setFloat64(32, Number.POSITIVE_INFINITY, true), 'its numbers make no sense'],
+    ['without a time', (view: DataView) => view.setFloat64(24, Number.NaN, true), 'it contains impossible values'],
+    ['with an endless time', (view: DataView) => view.setFloat64(32, Number.POSITIVE_INFINITY, true), 'it contains impossible values'],
   ])('%s is not taken', (_, change, reason) => {
     const view = written()
     change(view)
@@ -45,7 +45,7 @@ describe('a header', () => {
   })
 
   test('that is cut off is not taken', () => {
-    expect(decodeHeader(new DataView(written().buffer, 0, HEADER_BYTES - 1))).toBe('it is cut off')
+    expect(decodeHeader(new DataView(written().buffer, 0, HEADER_BYTES - 1))).toBe('it is truncated')
     expect(decodeHeader(new DataView(new ArrayBuffer(0)))).toBe('it is not a state file')
   })
 

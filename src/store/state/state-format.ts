@@ -153,9 +153,9 @@ function clockOf(kind: number): 'monotonic' | 'wall' | undefined {
 /** Thrown if the file is not as it was saved. The message is a clause about the file, such as "it is cut off". */
 export class StateDamage extends Error {}
 
-export const CUT_OFF = 'it is cut off'
-export const WRONG_CHECKSUM = 'its checksum is wrong: it was cut off or changed'
-export const NONSENSE = 'its numbers make no sense'
+export const CUT_OFF = 'it is truncated'
+export const WRONG_CHECKSUM = 'its checksum is wrong: it was truncated or changed'
+export const NONSENSE = 'it contains impossible values'
 
 /** Thrown if the state file cannot be used. The message is a sentence; `code` is that of the system. */
 export class StateFault extends Error {

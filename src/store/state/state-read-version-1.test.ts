@@ -104,14 +104,14 @@ describe('of version 1, too, nothing is taken of', () => {
   const good = version1File([record({ rate: 0.5 }), record({ low: 0x2_0002, rate: 0.5 })], SAVED, HASH_KEY)
 
   test.each<[string, string, Buffer]>([
-    ['a file without its last record', 'its checksum is wrong: it was cut off or changed', good.subarray(0, -32)],
-    ['a file that is cut off in a record', 'it is cut off', good.subarray(0, -33)],
-    ['a header alone', 'it is cut off', good.subarray(0, 40)],
-    ['a file with something behind it', 'it is cut off', Buffer.concat([good, Buffer.from('!')])],
-    ['a changed file', 'its checksum is wrong: it was cut off or changed', withByte(good, 50, 1)],
-    ['a counter that is none', 'its numbers make no sense', version1File([record({ size: 0 })], SAVED, HASH_KEY)],
-    ['a day with an end that is no number', 'its numbers make no sense', version1File([record({ at: Number.NaN })], SAVED, HASH_KEY)],
-    ['another number of counters', 'its numbers make no sense', sealed(withByte(good, good.length - 34, 1).subarray(0, -32))],
+    ['a file without its last record', 'its checksum is wrong: it was truncated or changed', good.subarray(0, -32)],
+    ['a file that is cut off in a record', 'it is truncated', good.subarray(0, -33)],
+    ['a header alone', 'it is truncated', good.subarray(0, 40)],
+    ['a file with something behind it', 'it is truncated', Buffer.concat([good, Buffer.from('!')])],
+    ['a changed file', 'its checksum is wrong: it was truncated or changed', withByte(good, 50, 1)],
+    ['a counter that is none', 'it contains impossible values', version1File([record({ size: 0 })], SAVED, HASH_KEY)],
+    ['a day with an end that is no number', 'it contains impossible values', version1File([record({ at: Number.NaN })], SAVED, HASH_KEY)],
+    ['another number of counters', 'it contains impossible values', sealed(withByte(good, good.length - 34, 1).subarray(0, -32))],
   ])('%s', async (_, reason, bytes) => {
     const path = join(await newFolder(), 'state')
     await writeFile(path, good)

@@ -38,16 +38,16 @@ describe('reading', () => {
     ['an empty file', 'it is not a state file', () => Buffer.alloc(0)],
     ['somebody else’s file', 'it is not a state file', () => Buffer.from('{"policies": []}')],
     ['a file of the next version', 'its format is version 3, and this program knows versions 1 to 2', (bytes) => resealed(bytes, 8, 3)],
-    ['half a file', 'it is cut off', (bytes) => bytes.subarray(0, bytes.length / 2)],
-    ['a file without its last record', 'it is cut off', (bytes) => bytes.subarray(0, -32)],
-    ['a header alone', 'it is cut off', (bytes) => bytes.subarray(0, 40)],
-    ['a changed byte', 'its checksum is wrong: it was cut off or changed', (bytes) => withByte(bytes, 80)],
-    ['a type that was changed', 'its checksum is wrong: it was cut off or changed', (bytes) => withByte(bytes, 42)],
-    ['a file with something behind it', 'something follows its end', (bytes) => Buffer.concat([bytes, Buffer.from('!')])],
-    ['two files in one', 'something follows its end', (bytes) => Buffer.concat([bytes, bytes])],
+    ['half a file', 'it is truncated', (bytes) => bytes.subarray(0, bytes.length / 2)],
+    ['a file without its last record', 'it is truncated', (bytes) => bytes.subarray(0, -32)],
+    ['a header alone', 'it is truncated', (bytes) => bytes.subarray(0, 40)],
+    ['a changed byte', 'its checksum is wrong: it was truncated or changed', (bytes) => withByte(bytes, 80)],
+    ['a type that was changed', 'its checksum is wrong: it was truncated or changed', (bytes) => withByte(bytes, 42)],
+    ['a file with something behind it', 'it has data after its end', (bytes) => Buffer.concat([bytes, Buffer.from('!')])],
+    ['two files in one', 'it has data after its end', (bytes) => Buffer.concat([bytes, bytes])],
     ['a counter that is none, under a good checksum', NONSENSE, (bytes) => resealed(bytes, 40 + 24 + 24, 0)],
-    ['no end, under a good checksum', 'it is cut off', (bytes) => sealed(bytes.subarray(0, -56))],
-    ['an end with a payload, under a good checksum', 'it is cut off', (bytes) => resealed(bytes, bytes.length - 52, 1)],
+    ['no end, under a good checksum', 'it is truncated', (bytes) => sealed(bytes.subarray(0, -56))],
+    ['an end with a payload, under a good checksum', 'it is truncated', (bytes) => resealed(bytes, bytes.length - 52, 1)],
     [
       'an end with a payload behind it, under a good checksum',
       NONSENSE,
@@ -114,7 +114,7 @@ describe('restoring', () => {
     await save(path, tableOf(64, [bucketRecord(1, 50, 0), bucketRecord(2, 50, 0)], 0), CLOCK)
     const state = await readGood(path, CLOCK)
     await truncate(path, 100)
-    await expect(restoreInto(newTable(64), state, CLOCK)).rejects.toThrow(`cannot read ${path} again: it is cut off`)
+    await expect(restoreInto(newTable(64), state, CLOCK)).rejects.toThrow(`cannot read ${path} again: it is truncated`)
   })
 })
 

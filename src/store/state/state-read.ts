@@ -95,7 +95,7 @@ async function checkState(path: string, clock: Clock): Promise<SavedState> {
   // Leaving these sections out of the next file would destroy what a newer program has saved.
   if (!unknown.fits) {
     throw new StateDamage(
-      `a newer program saved ${unknown.totalBytes} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`,
+      `a newer version of edge saved ${unknown.totalBytes} bytes in it that this version cannot read, and it can keep at most ${MAX_UNKNOWN_BYTES}`,
     )
   }
   return { path, header, counters, live, unknownSections: unknown.bytes, payloads }

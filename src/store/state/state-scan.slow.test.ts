@@ -16,7 +16,7 @@ describe('sections that this program does not know', () => {
     expect([unknownSections.length, unknownSections.at(-1), unknownSections[half - 1]]).toEqual([MAX_UNKNOWN_BYTES, 8, 7])
 
     await writeFile(path, withSections(good, first, sectionBytes(301, Buffer.alloc(half - 23, 8))))
-    const reason = `a newer program saved ${MAX_UNKNOWN_BYTES + 1} bytes in it that this one cannot read, and it keeps ${MAX_UNKNOWN_BYTES} at most`
+    const reason = `a newer version of edge saved ${MAX_UNKNOWN_BYTES + 1} bytes in it that this version cannot read, and it can keep at most ${MAX_UNKNOWN_BYTES}`
     expect(await complaintAbout(path)).toBe(reason)
   })
 

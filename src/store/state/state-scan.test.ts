@@ -52,7 +52,7 @@ describe('sections that this program does not know', () => {
     const lying = Buffer.from(UNKNOWN[1]!)
     lying.writeUInt32LE(2 ** 32 - 1, 4)
     await writeFile(path, withSections(good, lying))
-    expect(await complaintAbout(path)).toBe('it is cut off')
+    expect(await complaintAbout(path)).toBe('it is truncated')
   })
 })
 
@@ -65,10 +65,10 @@ describe('a section of records, under a good checksum,', () => {
     ['with a lease in the place of a bucket', NONSENSE, sectionBytes(BUCKET, recordsPayload({ rate: -1 }))],
     ['without a time', NONSENSE, sectionBytes(BUCKET, recordsPayload({}), { wallMs: Number.NaN, nowMs: 0 })],
     ['with an endless time', NONSENSE, sectionBytes(BUCKET, recordsPayload({}), { wallMs: 0, nowMs: Number.NEGATIVE_INFINITY })],
-    ['that is longer than the file', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({})), 128)],
-    ['that is longer than any file', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({})), 2 ** 32 - 32)],
-    ['that takes the end for a record', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({})), 64)],
-    ['that is longer than it says', 'it is cut off', withLength(sectionBytes(BUCKET, recordsPayload({}, {})), 32)],
+    ['that is longer than the file', 'it is truncated', withLength(sectionBytes(BUCKET, recordsPayload({})), 128)],
+    ['that is longer than any file', 'it is truncated', withLength(sectionBytes(BUCKET, recordsPayload({})), 2 ** 32 - 32)],
+    ['that takes the end for a record', 'it is truncated', withLength(sectionBytes(BUCKET, recordsPayload({})), 64)],
+    ['that is longer than it says', 'it is truncated', withLength(sectionBytes(BUCKET, recordsPayload({}, {})), 32)],
   ])('%s refuses the whole file', async (_, reason, section) => {
     const { path, good } = await savedFile()
     await writeFile(path, withSections(good, section))

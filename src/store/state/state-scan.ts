@@ -70,7 +70,7 @@ async function scanSections(reader: ChunkReader, listener: ScanListener): Promis
   }
   if (!(await reader.takeChecksum())) throw new StateDamage(WRONG_CHECKSUM)
   if (!isSound) throw new StateDamage(NONSENSE)
-  if (reader.bytesLeft > 0) throw new StateDamage('something follows its end')
+  if (reader.bytesLeft > 0) throw new StateDamage('it has data after its end')
   return counters
 }
 

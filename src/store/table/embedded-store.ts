@@ -115,7 +115,8 @@ export class EmbeddedStore implements CounterStore {
 
   resetAll(charges: Charges, nowMs: number, wallMs: number): void {
     for (let row = 0; row < charges.length; row++) {
-      if (!this.resetRow(charges, row, undefined, nowMs, wallMs)) throw new Error('a reset from a later time is known: set the clock right')
+      if (!this.resetRow(charges, row, undefined, nowMs, wallMs))
+        throw new Error('the system clock is behind an earlier reset: correct the clock')
     }
   }
 

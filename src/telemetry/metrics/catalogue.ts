@@ -13,12 +13,12 @@ export const CATALOGUE = {
   edge_questions_total: {
     type: 'counter',
     labels: ['door', 'outcome'],
-    help: 'Questions by the door they came through, and what came of them: allow, reject, or refuse (not decided).',
+    help: 'Decision requests by door (the interface that they came through) and outcome: allow, reject, or refuse (not decided).',
   },
   edge_rate_limit_ignored_limits_total: {
     type: 'counter',
     labels: [],
-    help: 'Limits that callers of the rate limit service sent along. They are ignored: the bundle has the limits.',
+    help: 'Limits that callers of the rate limit service sent; they are ignored, because limits come from the bundle.',
   },
   edge_descriptor_missing_total: {
     type: 'counter',
@@ -63,7 +63,7 @@ export const CATALOGUE = {
   edge_store_forced_evictions_total: {
     type: 'counter',
     labels: [],
-    help: 'Counters evicted before they had refilled, or without room, because their set was full. If it rises, raise EDGE_STORE_SIZE.',
+    help: 'Counters evicted before they had refilled, or not stored at all, because the table had no room. If it rises, raise EDGE_STORE_SIZE.',
   },
   edge_redis_answers_total: {
     type: 'counter',
@@ -84,7 +84,7 @@ export const CATALOGUE = {
   edge_redis_doubts_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'Calls to Redis with unknown outcome: take, give_back, settlement, renewal or lease. None is repeated.',
+    help: 'Calls to Redis with unknown outcome: take, give_back, settlement, renewal or lease. They are not retried.',
   },
   edge_redis_circuit_open: {
     type: 'gauge',
@@ -137,7 +137,7 @@ export const CATALOGUE = {
   edge_llm_not_understood_total: {
     type: 'counter',
     labels: ['policy'],
-    help: 'Responses with neither usage nor a text that is known, to requests with a prompt or a bound: the reservation stays charged.',
+    help: 'Responses with neither usage nor text in a known format, to requests with a prompt or a token limit: the reservation stays charged.',
   },
   edge_llm_truncations_total: {
     type: 'counter',
@@ -201,7 +201,7 @@ export const CATALOGUE = {
   edge_proxy_streams_cut_total: {
     type: 'counter',
     labels: ['policy', 'rule'],
-    help: 'Streams and WebSockets under way that a block with cut_streams ended.',
+    help: 'Open streams and WebSockets that a block with cut_streams ended.',
   },
   edge_proxy_open_holds: {
     type: 'gauge',
@@ -223,23 +223,23 @@ export const CATALOGUE = {
   edge_admin_failures_total: {
     type: 'counter',
     labels: [],
-    help: 'Requests for /livez, /readyz, /metrics and debug sessions that failed.',
+    help: 'Requests for /livez, /readyz, /metrics, debug sessions, the admin API and its page that failed with 500.',
   },
   edge_events_dropped_total: {
     type: 'counter',
     labels: ['to'],
-    help: 'Events that those who watch them did not get: stream (a slow reader), webhook (EDGE_EVENTS_URL), or hub (more than a worker may send).',
+    help: 'Events that were not delivered: stream (to a slow reader), webhook (to EDGE_EVENTS_URL), or hub (a worker sent too many).',
   },
   edge_decision_log_lines_total: {
     type: 'counter',
     labels: ['result'],
-    help: 'Lines for EDGE_DECISION_LOG: written, dropped (the disk is slower than requests come), failed (not written), or too_long.',
+    help: 'Lines for EDGE_DECISION_LOG: written, dropped (the disk was too slow), failed (not written), or too_long.',
   },
   edge_spans_sent_total: { type: 'counter', labels: [], help: 'Spans that EDGE_OTLP_URL accepted.' },
   edge_spans_dropped_total: {
     type: 'counter',
     labels: [],
-    help: 'Spans that were lost: EDGE_OTLP_URL did not accept them, or more came than can wait.',
+    help: 'Spans that were lost: EDGE_OTLP_URL did not accept them, or too many were waiting.',
   },
   edge_debug_logins_total: { type: 'counter', labels: ['result'], help: 'Attempts to open a debug session: opened or refused.' },
   edge_workers: {
@@ -266,7 +266,7 @@ export const CATALOGUE = {
     help: 'Attempts to save the counters in EDGE_STATE_FILE: saved or failed.',
   },
   edge_state_last_save_timestamp_seconds: { type: 'gauge', labels: [], help: 'When the counters were last saved, in unix seconds.' },
-  edge_state_last_save_counters: { type: 'gauge', labels: [], help: 'Counters saved then.' },
+  edge_state_last_save_counters: { type: 'gauge', labels: [], help: 'Counters in the last save of EDGE_STATE_FILE.' },
   edge_metrics_overflow_total: {
     type: 'counter',
     labels: [],

@@ -107,7 +107,7 @@ export class SpanSender implements SpanProcessor {
     this.#isClosed = true
     this.#agent.destroy()
     this.#responses.close()
-    if (this.#waiting > 0) this.#lose(this.#waiting, this.#problem ?? 'there was no time left')
+    if (this.#waiting > 0) this.#lose(this.#waiting, this.#problem ?? 'shutdown left no time to send them')
   }
 
   #export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
@@ -146,8 +146,11 @@ export class SpanSender implements SpanProcessor {
     dropped.count += spans
     this.#lostUnlogged += spans
     if (nowMs() < this.#nextLogMs) return
-    const reason = this.#problem ?? 'there were more spans than can wait'
-    logger.warn({ event: 'traces_not_sent', url: url.origin, reason, lost: this.#lostUnlogged }, 'traces were not sent to EDGE_OTLP_URL')
+    const reason = this.#problem ?? 'too many spans were waiting to be sent'
+    logger.warn(
+      { event: 'traces_not_sent', url: url.origin, reason, lost: this.#lostUnlogged },
+      'traces were not sent to EDGE_OTLP_URL and are lost',
+    )
     this.#nextLogMs = nowMs() + this.#timing.logMs
     this.#lostUnlogged = 0
     this.#isReported = true

@@ -113,7 +113,7 @@ describe('counters', () => {
   test.each([
     ['no policy', 'GET', 'counters?rule=r', 400, 'bad_request', 'policy: missing'],
     ['no rule', 'GET', 'counters?policy=api', 400, 'bad_request', 'rule: missing'],
-    ['two policies', 'GET', 'counters?policy=api&policy=trial&rule=r', 400, 'bad_request', 'policy: comes more than once'],
+    ['two policies', 'GET', 'counters?policy=api&policy=trial&rule=r', 400, 'bad_request', 'policy: is given more than once'],
     ['an unknown policy', 'GET', 'counters?policy=apy&rule=r', 404, 'unknown_policy', '"apy"'],
     ['an unknown rule', 'GET', 'counters?policy=api&rule=per%0Akey', 404, 'unknown_rule', '"per\\nkey"'],
     ['a missing value', 'GET', 'counters?policy=api&rule=per-key&header:x-key=a', 400, 'wrong_values', 'ip:address is missing'],
@@ -126,7 +126,7 @@ describe('counters', () => {
       'counters?policy=api&rule=per-key&header:x-key=a&ip:address=1.2.3',
       400,
       'wrong_values',
-      'no IP address',
+      'is not an IP address',
     ],
   ])('%s is refused with a sentence', async (_what, method, path, status, code, message) => {
     const refused = await askAdmin(edge.adminPort, method, path)

@@ -55,7 +55,7 @@ describe('GET events', () => {
   test.each([
     ['?event=rejects', 'event: there is no event "rejects"'],
     ['?event=', 'event: there is no event ""'],
-    ['?event=reject&event=started', 'event comes more than once'],
+    ['?event=reject&event=started', 'event is given more than once'],
     ['?events=reject', 'unknown parameter'],
     [`?token=${ADMIN_TOKEN}`, 'unknown parameter'],
   ])('refuses %s', async (query, message) => {

@@ -95,7 +95,7 @@ describe('requests that are refused', () => {
     ['events/recent?since=2026-01-31T12:00:00%2B02:00', SINCE],
     ['events?since=yesterday', SINCE],
     ['changes?since=-1h', SINCE],
-    ['changes?since=1h&since=2h', 'since comes more than once'],
+    ['changes?since=1h&since=2h', 'since is given more than once'],
     ['changes?limit=501', 'limit: expected a whole number from 1 to 500'],
     ['changes?event=reject', 'unknown parameter "event"'],
     ['events/recent?limit=0', 'limit: expected a whole number from 1 to 2000'],

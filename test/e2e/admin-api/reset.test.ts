@@ -88,7 +88,7 @@ describe('a reset', () => {
     ['an unknown policy', { policy: 'x' }, 404, 'unknown_policy', 'there is no policy "x"'],
     ['an unknown rule', { rule: 'x' }, 404, 'unknown_rule', 'has no rule "x"'],
     ['missing values', { values: undefined }, 400, 'wrong_values', 'header:x-key is missing'],
-    ['surplus values', { values: { 'header:x-key': 'a', bearer: 'b' } }, 400, 'wrong_values', '"bearer" is none of them'],
+    ['surplus values', { values: { 'header:x-key': 'a', bearer: 'b' } }, 400, 'wrong_values', '"bearer" is not one of them'],
     ['a block', { rule: 'bad', values: {} }, 400, 'bad_request', 'a rule with algorithm block has no counters'],
     ['a rule without a limit', { rule: 'friend', values: {} }, 400, 'bad_request', 'a rule with algorithm unlimited has no counters'],
     ['an unknown field', { until: '2h' }, 400, 'bad_request', 'unknown fields: "until"'],

@@ -18,7 +18,7 @@ describe('GET top', () => {
     ['?policy=z', 404, 'unknown_policy', 'there is no policy "z" in the active bundle'],
     ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
     ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
-    ['?policy=p&policy=q', 400, 'bad_request', 'policy comes more than once'],
+    ['?policy=p&policy=q', 400, 'bad_request', 'policy is given more than once'],
     ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, limit'],
     ['?limit=0', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "0"'],
     ['?limit=101', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "101"'],

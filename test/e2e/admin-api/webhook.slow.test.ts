@@ -134,6 +134,6 @@ describe('what is posted', () => {
     await until(() => receiver.batches.length === 2)
     await slow.webhook.close(20)
     expect([log, dropped.count, slow.dropped.count]).toEqual([[], 0, 2])
-    expect(slow.log).toMatchObject([{ event: 'events_not_posted', reason: 'there was no time left', lost: 2 }])
+    expect(slow.log).toMatchObject([{ event: 'events_not_posted', reason: 'shutdown left no time to send them', lost: 2 }])
   })
 })

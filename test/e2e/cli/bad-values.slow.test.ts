@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { finished } from '../../support/service/running.ts'
 
-// What is said of each bad value is readConfig's to tell: src/config.test.ts.
+// The message for each bad value is tested in src/config/config.test.ts.
 describe.concurrent('bad values', () => {
   test('one is enough', async (t) => {
     const env = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: 'b', EDGE_CONFIG_URL: 'http://127.0.0.1/' }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { BAD_VALUES, badEnvironments } from '../../support/service/bad-values.ts'
 import { finished } from '../../support/service/running.ts'
 
-// What is said of each bad value is readConfig's to tell: src/config.test.ts.
+// The message for each bad value is tested in src/config/config.test.ts.
 describe.concurrent('bad values', () => {
   test('are all named in one message, and nothing listens', async (t) => {
     const { status, stdout, stderr } = await finished(['serve'], badEnvironments()[0], t)

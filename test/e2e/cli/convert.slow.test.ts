@@ -59,13 +59,17 @@ describe('a file that is not valid is named with the place, and nothing is print
     [
       'a field in the wrong place',
       entry('key: k, rate_limit: { unit: day, requests_per_unit: 1, shadow_mode: true }'),
-      'descriptors[0].rate_limit: unknown field "shadow_mode", which belongs elsewhere',
+      'descriptors[0].rate_limit: unknown field "shadow_mode", which does not belong here',
     ],
     ['no key', entry('value: v'), 'descriptors[0].key: expected the key of a descriptor, but it is missing'],
     ['no list', 'domain: d\ndescriptors: 5', 'descriptors: expected a list of descriptors, got "5"'],
     ['an unknown unit', entry('key: k, rate_limit: { unit: fortnight }'), 'descriptors[0].rate_limit.unit: expected a unit, one of second'],
     ['no unit', entry('key: k, rate_limit: { requests_per_unit: 1 }'), 'descriptors[0].rate_limit.unit: expected a unit'],
-    ['a unit of nothing', entry('key: k, rate_limit: { unit: day, unlimited: true }'), 'expected no unit beside unlimited, got "day"'],
+    [
+      'a unit of nothing',
+      entry('key: k, rate_limit: { unit: day, unlimited: true }'),
+      'expected no unit together with unlimited, got "day"',
+    ],
     [
       'fewer than no requests',
       entry('key: k, rate_limit: { unit: day, requests_per_unit: -1 }'),
@@ -73,7 +77,11 @@ describe('a file that is not valid is named with the place, and nothing is print
     ],
     ['too many requests', entry('key: k, rate_limit: { unit: day, requests_per_unit: 4294967296 }'), 'from 0 to 4294967295'],
     ['a flag of neither', entry('key: k, shadow_mode: maybe'), 'descriptors[0].shadow_mode: expected true or false, got "maybe"'],
-    ['one threshold for one value', entry('key: k, value: v, share_threshold: true'), 'expected a value that ends in * beside it'],
+    [
+      'one threshold for one value',
+      entry('key: k, value: v, share_threshold: true'),
+      'expected a value that ends in * in the same descriptor',
+    ],
     [
       'a key and value twice',
       `${entry('key: k')}\n`.replace(']', ', { key: k }]'),
@@ -97,7 +105,7 @@ describe('a file that is not valid is named with the place, and nothing is print
       'a.yaml': `domain: d\ndescriptors: [${values.join(', ')}, { key: a, descriptors: [${children.join(', ')}] }]`,
     })
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
-    expect(stderr).toContain('error: it comes to more values than a bundle may have\n')
+    expect(stderr).toContain('error: its bundle would have more values than a bundle may have\n')
   })
 })
 

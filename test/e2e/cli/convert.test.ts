@@ -121,7 +121,7 @@ describe('what a bundle cannot express is named, the rest is printed, and the ex
     ],
     [
       `{ key: a, descriptors: [{ key: b, ${limit} }] }, { key: b, descriptors: [{ key: a, ${limit} }] }`,
-      'descriptors[1].descriptors[0]: descriptors[0].descriptors[0] has the same keys in another order, and order means nothing to edge; this limit is left out',
+      'descriptors[1].descriptors[0]: descriptors[0].descriptors[0] has the same keys in another order, and edge ignores the order of keys; this limit is left out',
       1,
     ],
     [`{ key: "a\\nb", ${limit} }`, 'descriptors[0]: the key "a\\nb" cannot be written in a bundle; this descriptor is left out', 0],
@@ -135,7 +135,7 @@ describe('what a bundle cannot express is named, the rest is printed, and the ex
 
   test.for([
     [`{ key: k, detailed_metric: true, ${limit} }`, 'detailed_metric and value_to_metric have no effect'],
-    [`{ key: k, value: "a*", ${limit} }, { key: k, value: "ab*", ${limit} }`, 'descriptors[1]: it applies to nobody'],
+    [`{ key: k, value: "a*", ${limit} }, { key: k, value: "ab*", ${limit} }`, 'descriptors[1]: it never applies'],
   ] as const)('what changes nothing for callers is only a note: %s', async ([descriptors, message], t) => {
     const { status, stderr } = await converted(t, { 'a.yaml': `domain: d\ndescriptors: [${descriptors}]` })
     expect(status).toBe(0)
@@ -161,7 +161,7 @@ describe('a file that is not valid is named with the place, and nothing is print
 
 test.for([
   [[], 'expected ratelimit\n'],
-  [['kong', 'a.yaml'], 'expected ratelimit, the only format there is, got "kong"'],
+  [['kong', 'a.yaml'], 'expected ratelimit, the only supported format, got "kong"'],
   [['ratelimit'], 'expected at least one file'],
   [['ratelimit', 'a.yaml', '--bundle-version', '-1'], "'--bundle-version' argument is ambiguous"],
   [['ratelimit', 'a.yaml', '--bundle-version', '1.5'], '--bundle-version: expected a whole number of up to 30 digits, got "1.5"'],

@@ -100,7 +100,7 @@ describe('a compressed log that is hardly requests', () => {
     const log = gzipSync(`{"log":{"entries":[${'{},'.repeat(300_000)}{}]}}`)
     const { status, stderr } = await replaying({ ...FILES, log }, ['--bundle', 'a.json', '--json', 'log'])
     expect(status).toBe(1)
-    expect(stderr).toMatch(/^ {2}log:end: it unpacks to more than 32 times its size/m)
+    expect(stderr).toMatch(/^ {2}log:end: it contains too much text that is not requests \(more than 32 times/m)
   })
 })
 

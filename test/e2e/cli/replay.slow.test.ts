@@ -21,7 +21,7 @@ describe('the report as JSON', () => {
     const { stdout, stderr } = await replaying(files, ['--bundle', 'a.json', '--json', 'log'])
     expect(JSON.parse(stdout).bundles[0]).toMatchObject({ missing: { 'header:x-tenant': 14 } })
     expect(stderr).toBe(
-      'edge replay: warning: header:x-tenant is missing in 14 of 15 requests: about those, the logs say nothing of api / by-x-tenant\n',
+      'edge replay: warning: header:x-tenant is missing in 14 of 15 requests: so api / by-x-tenant could not be checked for those requests\n',
     )
   })
 
@@ -140,8 +140,8 @@ describe('logs', () => {
     expect([status, JSON.parse(stdout).unreadable]).toEqual([0, 8])
     expect(stderr.split('\n').slice(0, 3)).toEqual([
       'edge replay: log:1: neither the combined format nor JSON',
-      'edge replay: log:17: it names no request (method and uri)',
-      'edge replay: log:18: it names no request (method and uri)',
+      'edge replay: log:17: it has no request (method and uri)',
+      'edge replay: log:18: it has no request (method and uri)',
     ])
     expect(stderr).toContain('3 more could not be read')
   })

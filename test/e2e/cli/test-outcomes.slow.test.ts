@@ -32,7 +32,7 @@ describe('the files', () => {
     const bundlePath = join(await scratchDirectory(), 'bundle.json')
     await writeFile(bundlePath, JSON.stringify(BUNDLE))
     const run = (cases: string) => spawnSync(process.execPath, [ENTRY, 'test', bundlePath, '-'], { input: cases, encoding: 'utf8' })
-    expect(run(FIVE_AT_ONCE)).toMatchObject({ status: 0, stdout: '-\n  ok    five at once\n\n1 case: it holds\n', stderr: '' })
+    expect(run(FIVE_AT_ONCE)).toMatchObject({ status: 0, stdout: '-\n  ok    five at once\n\n1 case: it passes\n', stderr: '' })
     expect(run(FIVE_AT_ONCE.replace('429', '200'))).toMatchObject({ status: 1, stderr: '' })
     expect(run('')).toMatchObject({ status: 1, stdout: '', stderr: '-: error: it is empty: expected a list of cases\n' })
   })

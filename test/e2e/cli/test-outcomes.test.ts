@@ -31,14 +31,14 @@ describe('cases that hold', () => {
   test('have a line each, and the exit status is 0', async () => {
     expect(await tested(BUNDLE, FIVE_AT_ONCE)).toEqual({
       status: 0,
-      stdout: 'cases.yaml\n  ok    five at once\n\n1 case: it holds\n',
+      stdout: 'cases.yaml\n  ok    five at once\n\n1 case: it passes\n',
       stderr: '',
     })
   })
 
   test('each case starts with full counters', async () => {
     const twice = `${FIVE_AT_ONCE}${FIVE_AT_ONCE.replace('five at once ', 'five again   ')}`
-    expect(await tested(BUNDLE, twice)).toMatchObject({ status: 0, stdout: expect.stringContaining('2 cases: all hold') })
+    expect(await tested(BUNDLE, twice)).toMatchObject({ status: 0, stdout: expect.stringContaining('2 cases: all pass') })
   })
 
   test.for<[string, object, object?]>([

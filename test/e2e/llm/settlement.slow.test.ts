@@ -284,7 +284,7 @@ describe('an error event', () => {
   test.for([CHAT, RESPONSES, MESSAGES])('as the first event of %s: it costs nothing', async (path) => {
     const proxy = await llmProxy(await fakeLlm({ fail: 'error-event' }))
     const client = await proxy.stream(path, { ...ASKED, input: 'hello there!' })
-    expect(client.text).toContain('told to fail')
+    expect(client.text).toContain('configured to fail')
     expect(await proxy.spent()).toEqual(both(0))
   })
 })

@@ -27,7 +27,7 @@ test.each([
     }
     await until(() => isBounded() || backend.heads === 1 + long.length)
   }
-  expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'too many pipelined requests wait' })
+  expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'too many pipelined requests' })
   backend.connections[0]!.socket.write(OK)
   expect((await short.next()).body).toBe('ok')
 })

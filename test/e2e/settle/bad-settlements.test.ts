@@ -53,8 +53,8 @@ describe('what is no settlement gets 400, says why, and changes nothing:', () =>
     [{ reservation: 'x', cost: -1 }, 'cost: expected a number from 0 to 9000000, in units of the currency, got -1'],
     [{ reservation: 'x', cost: '1' }, 'cost: expected a number from 0 to 9000000, in units of the currency, got "1"'],
     [{ reservation: 'x', cost: 1e16 }, 'cost: expected a number from 0 to 9000000, in units of the currency, got 10000000000000000'],
-    [{ reservation: 'x', renew: false }, 'renew: expected true, or no renew, got false'],
-    [{ reservation: 'x', renew: true, cost: 1 }, 'renew: expected neither usage nor cost beside it: a renewal does not settle, got true'],
+    [{ reservation: 'x', renew: false }, 'renew: expected true (leave renew out to settle), got false'],
+    [{ reservation: 'x', renew: true, cost: 1 }, 'renew: expected neither usage nor cost with renew: a renewal does not settle, got true'],
   ])('%j', async (settlement, message) => {
     expect(errorOf(await settleWith(edge.port, settlement))).toEqual({
       status: 400,

@@ -4,8 +4,8 @@ import { expect, test } from 'vitest'
 import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'
 
 const DAMAGES: readonly (readonly [kind: string, damaged: (good: Buffer) => Buffer, reason: string])[] = [
-  ['a changed byte', (good) => withByte(good, 60, good[60]! ^ 1), 'its checksum is wrong: it was cut off or changed'],
-  ['cut off in a record', (good) => good.subarray(0, 50), 'it is cut off'],
+  ['a changed byte', (good) => withByte(good, 60, good[60]! ^ 1), 'its checksum is wrong: it was truncated or changed'],
+  ['cut off in a record', (good) => good.subarray(0, 50), 'it is truncated'],
   ['empty', () => Buffer.alloc(0), 'it is not a state file'],
   ['text', () => Buffer.from('{"counters":{}}\n'), 'it is not a state file'],
   ['another version', (good) => withByte(good, 8, 3), 'its format is version 3, and this program knows versions 1 to 2'],

@@ -35,7 +35,7 @@ describe.concurrent('a collector that does not accept spans loses them, and noth
       url,
       reason: expect.stringMatching(reason),
       lost: 3,
-      msg: 'traces were not sent to EDGE_OTLP_URL',
+      msg: 'traces were not sent to EDGE_OTLP_URL and are lost',
     }
     expect(traces.lines).toMatchObject([line])
     receiver.respond = (res) => void res.end('{}')
@@ -67,7 +67,7 @@ test.concurrent('more spans than can wait are dropped, counted, and logged once 
   await until(() => receiver.exports.length > 0)
   traces.decide(500)
   expect(traces.dropped.count).toBe(1000)
-  expect(traces.lines).toMatchObject([{ event: 'traces_not_sent', reason: 'there were more spans than can wait', lost: 1 }])
+  expect(traces.lines).toMatchObject([{ event: 'traces_not_sent', reason: 'too many spans were waiting to be sent', lost: 1 }])
   await traces.tracing.close(1)
   expect(traces.dropped.count).toBe(MAX_WAITING + 1000)
 })

@@ -30,7 +30,7 @@ describe.concurrent('the end of a service', () => {
     await edge.decide(TRACED)
     await until(() => receiver.spans.length === 1)
     await edge.stop()
-    expect(edge.logged('traces_not_sent')).toMatchObject([{ worker: 1, reason: 'there was no time left', lost: 1 }])
+    expect(edge.logged('traces_not_sent')).toMatchObject([{ worker: 1, reason: 'shutdown left no time to send them', lost: 1 }])
     expect(edge.logged('stopped')).toHaveLength(1)
   })
 })
@@ -42,7 +42,7 @@ test('operators are told of a collector that accepts nothing, and told again whe
   expect(await edge.decideTimes(3)).toEqual([200, 200, 200])
   await until(() => edge.logged('traces_not_sent').length > 0)
   const problems = async (): Promise<unknown> => (await askAdmin(edge.adminPort, 'GET', 'status')).json.problems
-  const message = 'traces were not sent to EDGE_OTLP_URL: it returned 401'
+  const message = 'traces were not sent to EDGE_OTLP_URL and are lost: it returned 401'
   expect(await problems()).toMatchObject([{ code: 'traces_not_sent', message }])
   await until(async () => (await metric(edge.adminPort, 'edge_spans_dropped_total')) === 3)
   receiver.respond = (res) => void res.end('{}')

@@ -21,7 +21,7 @@ export async function readInPart(repeated: string, count: number): Promise<Repla
   const { status, stdout, stderr } = await replaying({ 'a.json': ALL, log }, ['--bundle', 'a.json', '--json', 'log'])
   expect(status).toBe(0)
   expect(stderr).toMatch(
-    /^edge replay: log:end: it unpacks to more than 32 times its size of text that is no request, so the rest is not read/m,
+    /^edge replay: log:end: it contains too much text that is not requests \(more than 32 times its compressed size\), so the rest was skipped/m,
   )
   return JSON.parse(stdout) as ReplayReport
 }

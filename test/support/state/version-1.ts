@@ -41,7 +41,7 @@ export function sealed(body: Buffer): Buffer {
 /** What edge 0.1 finds wrong with a file by its first bytes, before it reads on: its own rule, as it was. */
 export function version1Complaint(bytes: Buffer): string | undefined {
   if (bytes.length < 8 || bytes.toString('latin1', 0, 8) !== 'EDGSTATE') return 'it is not a state file'
-  if (bytes.length < 40) return 'it is cut off'
+  if (bytes.length < 40) return 'it is truncated'
   const version = bytes.readUInt32LE(8)
   return version === 1 ? undefined : `its format is version ${version}, and this program knows version 1`
 }

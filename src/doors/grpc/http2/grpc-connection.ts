@@ -14,7 +14,7 @@ const LINGER_MS = 1000
 const LEAVE_MS = 1000
 const LEAVE_PING = Buffer.from('edge-bye', 'latin1')
 
-const TOO_MUCH_WAITS = 'too much waits for your windows'
+const TOO_MUCH_WAITS = 'too much data waits for flow control of the client'
 const HTTP1 = ' HTTP/1.'
 const NOT_HTTP2 =
   'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 51\r\n\r\nThis port serves gRPC: HTTP/2 with prior knowledge.'

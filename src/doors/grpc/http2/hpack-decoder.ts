@@ -87,7 +87,7 @@ export class HpackDecoder {
       return
     }
     const isAdded = first >= ADDED
-    if (!isAdded && first >= RESIZE) throw new MalformedBlock('a change of size behind a field')
+    if (!isAdded && first >= RESIZE) throw new MalformedBlock('a table size update after a field')
     const index = this.#integer(isAdded ? 6 : 4)
     let kind: number
     let nameBytes: number

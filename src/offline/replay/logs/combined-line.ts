@@ -24,9 +24,9 @@ export function readCombinedLine(line: string): LoggedRequest | string {
   if (requestEnd < 0) return 'it ends in the middle of the request'
   // Servers also log requests that were not HTTP at all.
   const uriAt = line.indexOf(' ', requestAt) + 1
-  if (uriAt === 0 || uriAt > requestEnd || !TOKEN.test(line.slice(requestAt, uriAt - 1))) return 'it names no request'
+  if (uriAt === 0 || uriAt > requestEnd || !TOKEN.test(line.slice(requestAt, uriAt - 1))) return 'it has no request'
   const uriEnd = targetEnd(line, uriAt, requestEnd)
-  return uriEnd > uriAt ? new CombinedRequest(line, timeMs, requestAt, uriAt, uriEnd, requestEnd) : 'it names no request'
+  return uriEnd > uriAt ? new CombinedRequest(line, timeMs, requestAt, uriAt, uriEnd, requestEnd) : 'it has no request'
 }
 
 /** The target ends at the protocol, which HTTP/0.9 lacks. Some clients send spaces in targets. */

@@ -129,7 +129,7 @@ function readEntry(bytes: string): LoggedRequest | string {
   if (Number.isNaN(timeMs)) return 'its startedDateTime is missing or cannot be read'
   const { method, url, headers, postData } = request ?? {}
   const [, host, target] = typeof url === 'string' ? (HTTP_URL.exec(url) ?? []) : []
-  if (typeof method !== 'string' || method === '' || target === undefined) return 'it names no request (method and http url)'
+  if (typeof method !== 'string' || method === '' || target === undefined) return 'it has no request (method and http url)'
   const uri = target.startsWith('/') ? target : `/${target}`
   const fields = fieldsOf(headers)
   const body = typeof postData?.text === 'string' ? postData.text : undefined

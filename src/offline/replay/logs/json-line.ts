@@ -17,7 +17,7 @@ export function readJsonLine(line: string): LoggedRequest | string {
   const requestLine = isNginx ? nginxText(members['request'])?.split(' ') : undefined
   const method = text(members['method']) ?? nginxText(members['request_method']) ?? requestLine?.[0]
   const uri = nginxText(members['request_uri']) ?? (members['uri'] === '' ? '/' : text(members['uri'])) ?? requestLine?.[1]
-  if (method === undefined || uri === undefined) return 'it names no request (method and uri)'
+  if (method === undefined || uri === undefined) return 'it has no request (method and uri)'
   const fields: string[] = []
   addFields(fields, members['headers'])
   addNginxFields(fields, members)

@@ -109,7 +109,7 @@ export class ClusterServers implements Servers {
       if (serving.has(node) || (this.#importingMs.get(node) ?? -Infinity) > importedSince) continue
       this.#nodes.delete(name)
       this.#importingMs.delete(node)
-      void node.retire('it serves no slots any more')
+      void node.retire('it no longer serves any slots')
     }
   }
 

@@ -95,7 +95,7 @@ export class NodeConnection {
     if (this.#isClosed) return
     const { name, address, listener } = this.#options
     const isOfSentinels = this.#sentinelFailure !== undefined && error.message.startsWith('All sentinels')
-    this.#failure = isOfSentinels ? `no sentinel leads to the master: ${this.#sentinelFailure}` : errorText(error, address)
+    this.#failure = isOfSentinels ? `no sentinel could provide the master: ${this.#sentinelFailure}` : errorText(error, address)
     listener.onError('connection', name, this.#failure)
     // Without this, ioredis would continue in database 0.
     if (error.command?.name === 'select') this.#client.stream.destroy()

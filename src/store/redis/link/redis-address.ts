@@ -64,7 +64,7 @@ export function parseRedisAddress(text: string): RedisAddress {
   if (query !== undefined) throw new Error('a URL without query parameters')
   const db = readDb(path)
   if (topology === '' && endpoints.length === 1) return { kind: 'single', ...access, node: endpoints[0]!, db }
-  if (db !== 0) throw new Error('no database or 0, for a cluster has only that one')
+  if (db !== 0) throw new Error('database 0 or none: a cluster has no others')
   return { kind: 'cluster', ...access, nodes: endpoints }
 }
 
