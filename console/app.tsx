@@ -6,6 +6,7 @@ import { Header } from './header.tsx'
 import { forgetResults } from './live.ts'
 import { LoginDialog, LoginPage, resumeSession } from './login.tsx'
 import { address, addressOf } from './navigation.ts'
+import { useScrollHints } from './parts/scroll-hints.ts'
 import { keepConnected } from './reconnecting.ts'
 import { actor, csrfToken } from './session.ts'
 import { statusPoll } from './status.ts'
@@ -56,13 +57,16 @@ function Shell() {
   useEffect(() => (isLoggedIn ? followEvents() : undefined), [isLoggedIn])
   useEffect(() => forgetAll, [])
   const shown = VIEWS.find(({ name }) => name === address.value.view) ?? VIEWS[0]!
+  const { ref: views } = useScrollHints<HTMLElement>()
+  // On a phone the views are in one row, which scrolls.
+  useEffect(() => views.current!.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [shown])
   return (
     <>
       <div class="top">
         <Header />
-        <nav aria-label="Views">
+        <nav aria-label="Views" ref={views}>
           {VIEWS.map(({ name, title }) => (
-            <a key={name} href={addressOf(name)} aria-current={name === shown.name ? 'page' : undefined}>
+            <a key={name} href={addressOf(name)} aria-current={name === shown.name ? 'page' : undefined} data-title={title}>
               {title}
             </a>
           ))}

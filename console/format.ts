@@ -29,6 +29,12 @@ export function formatMoney(units: number): string {
   return MONEY.format(units)
 }
 
+/** Formats an amount of memory, such as `123 MiB` or `1.5 GiB`. */
+export function formatBytes(bytes: number): string {
+  const mebibytes = bytes / 2 ** 20
+  return mebibytes < 1000 ? `${formatNumber(Math.round(mebibytes))} MiB` : `${THREE_DIGITS.format(mebibytes / 1024)} GiB`
+}
+
 /** Formats a duration with its two largest units, such as `3 d 4 h`, `12 min 5 s` or `0.4 s`. */
 export function formatDuration(seconds: number): string {
   if (seconds < 0) return formatDuration(0)

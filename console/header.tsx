@@ -11,7 +11,7 @@ import { status, statusPoll } from './status.ts'
 
 /** Shows which instance this is, what it runs, its state, and who is logged in. */
 export function Header() {
-  const { version, bundle, mode } = status.value ?? {}
+  const { instance, version, bundle, mode } = status.value ?? {}
   return (
     <header class="instance">
       <a class="skip" href={location.hash} onClick={skipToContent}>
@@ -21,19 +21,19 @@ export function Header() {
         edge
       </a>
       <State />
-      <span class="fact">{location.host}</span>
+      {instance !== undefined && <span class="fact name">{printable(instance)}</span>}
       {version !== undefined && (
         <span class="fact minor">
           {mode === 'reverse_proxy' ? 'reverse proxy' : 'decision service'} {version}
         </span>
       )}
       {bundle && (
-        <span class="fact">
+        <span class="fact minor">
           bundle {bundle.version}, applied <Ago at={bundle.applied_at} />
         </span>
       )}
       <span class="who">
-        {actor.value !== '' && <span class="fact">{printable(actor.value ?? '')}</span>}
+        {actor.value !== '' && <span class="fact minor">{printable(actor.value ?? '')}</span>}
         <button type="button" onClick={() => void logOut()}>
           Log out
         </button>
@@ -62,7 +62,7 @@ function State() {
         </a>
       )}
       {problems.length === 0 && bundle === null && <Badge tone="warn">No bundle</Badge>}
-      {problems.length === 0 && bundle !== null && shadowAll === null && <Badge tone="good">Healthy</Badge>}
+      {problems.length === 0 && bundle !== null && shadowAll === null && <Badge tone="good">No problems</Badge>}
     </>
   )
 }

@@ -82,10 +82,10 @@ async function bundleConsole(rolldown, packages) {
   for (const name of readdirSync(dir)) writeFileSync(`${dir}${name}.gz`, gzipSync(readFileSync(`${dir}${name}`), { level: 9 }))
 }
 
-/** Joins all style sheets into one file, from the general to the particular: parts and views have theirs beside them. */
+/** Joins all style sheets into one file, from the general to the particular: parts, charts and views have theirs beside them. */
 function styles() {
   const chart = fileURLToPath(import.meta.resolve('uplot/dist/uPlot.min.css'))
-  const own = ['', 'parts/', 'views/'].flatMap((folder) => sheetsIn(`${CONSOLE}${folder}`))
+  const own = ['', 'parts/', 'charts/', 'views/'].flatMap((folder) => sheetsIn(`${CONSOLE}${folder}`))
   return [chart, ...own].map((file) => readFileSync(file, 'utf8')).join('\n')
 }
 

@@ -1,4 +1,4 @@
-import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/types.ts'
+import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/caller-types.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { callerName, isCredential, isCut } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'
@@ -34,7 +34,7 @@ export function TopTables({ top, onLookUp }: TopTablesProps) {
         <DataTable
           caption="Callers that are rejected most"
           columns={rejected}
-          rows={top.rejected}
+          rows={top.rejected.filter(({ count }) => count > 0)}
           rowKey={keyOf}
           empty="Nobody was rejected."
         />

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
+import type { NearCallerJson, TopJson } from '../../src/admin/api/caller-types.ts'
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
-import type { NearCallerJson, TopJson } from '../../src/admin/api/types.ts'
 import { amountText } from '../callers/amounts.ts'
 import { formatCount } from '../format.ts'
 import { usePoll } from '../live.ts'

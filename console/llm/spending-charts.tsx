@@ -1,5 +1,5 @@
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
-import { Chart } from '../parts/chart.tsx'
+import { Chart } from '../charts/chart.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { ratesByName, type Timeline } from '../timeline.ts'
 import { formatSpent, fullName } from './spent.ts'
@@ -58,10 +58,10 @@ function SpendingChart({ label, unit, timeline, isShown }: SpendingChartProps) {
   return (
     <Chart
       label={label}
-      times={timeline.times}
+      timeline={timeline}
       series={rates}
       format={(value) => formatSpent(value, unit)}
-      empty={`No ${unit} were spent in the last 15 minutes.`.replace('money were', 'money was')}
+      empty={`No ${unit} ${unit === 'money' ? 'was' : 'were'} spent in ${timeline.words}.`}
     />
   )
 }

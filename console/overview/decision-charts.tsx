@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ActivitySample, PolicySample } from '../../src/admin/api/instance-types.ts'
+import { Chart } from '../charts/chart.tsx'
 import { formatCompact } from '../format.ts'
-import { Chart } from '../parts/chart.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { ratesByName, ratesOf, type Timeline } from '../timeline.ts'
 
@@ -13,7 +13,8 @@ interface Breakdown {
   readonly label: string
   readonly countsOf: (sample: ActivitySample) => ReadonlyMap<string, number>
   readonly totalOf: (sample: ActivitySample) => number
-  readonly empty: string
+  /** Shown if there is nothing; `words` name the range. */
+  readonly empty: (words: string) => string
 }
 
 const BREAKDOWNS: readonly Breakdown[] = [
@@ -22,35 +23,35 @@ const BREAKDOWNS: readonly Breakdown[] = [
     label: 'Rejects per second by policy',
     countsOf: byPolicy(({ rejected }) => rejected),
     totalOf: ({ rejected }) => rejected,
-    empty: 'Nothing was rejected in the last 15 minutes.',
+    empty: nothingRejected,
   },
   {
     title: 'Rejects by reason',
     label: 'Rejects per second by reason',
     countsOf: ({ reasons }) => new Map(Object.entries(reasons.rejected)),
     totalOf: ({ rejected }) => rejected,
-    empty: 'Nothing was rejected in the last 15 minutes.',
+    empty: nothingRejected,
   },
   {
     title: 'Decisions by policy',
     label: 'Decisions per second by policy',
     countsOf: byPolicy(({ allowed, rejected }) => allowed + rejected),
     totalOf: ({ allowed, rejected }) => allowed + rejected,
-    empty: 'Nothing was decided in the last 15 minutes.',
+    empty: (words) => `Nothing was decided in ${words}.`,
   },
   {
     title: 'Would-rejects by policy',
     label: 'Would-rejects per second by policy',
     countsOf: byPolicy(({ would_reject }) => would_reject),
     totalOf: ({ would_reject }) => would_reject,
-    empty: 'No policy in shadow mode would have rejected anything in the last 15 minutes.',
+    empty: (words) => `No policy in shadow mode would have rejected anything in ${words}.`,
   },
   {
     title: 'Refusals by reason',
     label: 'Refusals per second by reason',
     countsOf: ({ reasons }) => new Map(Object.entries(reasons.refused)),
     totalOf: ({ refused }) => refused,
-    empty: 'Every question of the last 15 minutes was decided.',
+    empty: (words) => `Every question of ${words} was decided.`,
   },
 ]
 
@@ -69,9 +70,9 @@ function Actions({ timeline }: { readonly timeline: Timeline }) {
     <Panel title="Decisions" aside="per second">
       <Chart
         label="Decisions per second"
-        times={timeline.times}
+        timeline={timeline}
         format={formatCompact}
-        empty="The first sample comes within two seconds."
+        empty="There is no sample of this range yet."
         series={[
           { name: 'allowed', ink: 'accent', values: ratesOf(timeline, ({ allowed }) => allowed) },
           { name: 'rejected', ink: 'bad', values: ratesOf(timeline, ({ rejected }) => rejected) },
@@ -107,13 +108,17 @@ function Breakdowns({ timeline }: { readonly timeline: Timeline }) {
     >
       <Chart
         label={label}
-        times={timeline.times}
+        timeline={timeline}
         format={formatCompact}
-        empty={empty}
+        empty={empty(timeline.words)}
         series={rates.map((rate) => (rate.name === REST ? { ...rate, ink: 'quiet' } : rate))}
       />
     </Panel>
   )
+}
+
+function nothingRejected(words: string): string {
+  return `Nothing was rejected in ${words}.`
 }
 
 function byPolicy(count: (policy: PolicySample) => number): Breakdown['countsOf'] {

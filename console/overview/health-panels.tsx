@@ -1,5 +1,5 @@
 import type { Activity, Status, WorkerActivity } from '../../src/admin/api/instance-types.ts'
-import { formatCompact, formatMs, formatNumber, formatShare } from '../format.ts'
+import { formatBytes, formatCompact, formatMs, formatNumber, formatShare } from '../format.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Facts } from '../parts/facts.tsx'
@@ -15,7 +15,7 @@ interface HealthProps {
 /** Shows the parts of the instance and their health. */
 export function HealthPanels(props: HealthProps) {
   return (
-    <div class="panels">
+    <div class="panels health">
       <Workers {...props} />
       <Store {...props} />
       {props.status.redis !== null && <Redis {...props} />}
@@ -48,7 +48,7 @@ function workerColumns(seconds: number): Column<WorkerActivity>[] {
     { title: 'Decisions/s', isNumber: true, cell: ({ decisions }) => formatCompact(decisions / seconds) },
     { title: 'Busy', isNumber: true, cell: ({ busy_ratio }) => formatShare(busy_ratio) },
     { title: 'Connections', isNumber: true, isMinor: true, cell: ({ connections }) => formatNumber(connections) },
-    { title: 'Heap', isNumber: true, cell: ({ heap_bytes }) => `${formatNumber(Math.round(heap_bytes / 2 ** 20))} MiB` },
+    { title: 'Heap', isNumber: true, cell: ({ heap_bytes }) => formatBytes(heap_bytes) },
   ]
 }
 

@@ -1,5 +1,5 @@
 import type { ActivitySample } from '../../src/admin/api/instance-types.ts'
-import { formatCompact, formatMs, formatShare } from '../format.ts'
+import { formatBytes, formatCompact, formatMs, formatShare } from '../format.ts'
 import { Figure, Figures } from '../parts/figure.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { presentRate } from '../timeline.ts'
@@ -34,6 +34,7 @@ export function PresentFigures({ samples }: PresentFiguresProps) {
         <Figure label="Refused" value={formatCompact(refused)} unit="/s" {...bad(refused)} note="not decided" />
         <Figure label="Median" value={latest && formatMs(latest.latency!.p50_ms)} note="time to decide" />
         <Figure label="99th percentile" value={latest && formatMs(latest.latency!.p99_ms)} note="time to decide" />
+        <Figure label="Memory" value={samples.length > 0 ? formatBytes(samples.at(-1)!.memory_bytes) : undefined} note="resident" />
         {backend && (
           <>
             <Figure label="To the backend" value={formatCompact(backend.in_flight)} note="in flight" />

@@ -1,6 +1,6 @@
 import type { ActivitySample, Quantiles } from '../../src/admin/api/instance-types.ts'
-import { formatMs } from '../format.ts'
-import { Chart } from '../parts/chart.tsx'
+import { Chart } from '../charts/chart.tsx'
+import { formatCompact, formatMs } from '../format.ts'
 import { Panel } from '../parts/panel.tsx'
 import { type Timeline, valuesOf } from '../timeline.ts'
 
@@ -20,7 +20,7 @@ export function TimeCharts({ timeline }: { readonly timeline: Timeline }) {
       <TimeChart
         title="Decision time"
         aside="from the request that was read to the decision"
-        empty="Nothing was decided in the last 15 minutes."
+        empty={`Nothing was decided in ${timeline.words}.`}
         timeline={timeline}
         quantilesOf={({ latency }) => latency}
       />
@@ -28,7 +28,7 @@ export function TimeCharts({ timeline }: { readonly timeline: Timeline }) {
         <TimeChart
           title="Backend response time"
           aside="to the headers of the response"
-          empty="The backend was not asked in the last 15 minutes."
+          empty={`The backend was not asked in ${timeline.words}.`}
           timeline={timeline}
           quantilesOf={({ backend }) => backend?.latency}
         />
@@ -37,12 +37,27 @@ export function TimeCharts({ timeline }: { readonly timeline: Timeline }) {
         <TimeChart
           title="Redis round trip"
           aside="from a call to its reply"
-          empty="Redis was not asked in the last 15 minutes."
+          empty={`Redis was not asked in ${timeline.words}.`}
           timeline={timeline}
           quantilesOf={({ redis }) => redis?.latency}
         />
       )}
     </>
+  )
+}
+
+/** Shows the memory of the process. */
+export function MemoryChart({ timeline }: { readonly timeline: Timeline }) {
+  return (
+    <Panel title="Memory" aside="resident, of the whole process">
+      <Chart
+        label="Memory"
+        timeline={timeline}
+        format={(mebibytes) => `${formatCompact(Math.round(mebibytes))} MiB`}
+        empty="There is no sample of this range yet."
+        series={[{ name: 'resident', values: valuesOf(timeline, ({ memory_bytes }) => memory_bytes / 2 ** 20) }]}
+      />
+    </Panel>
   )
 }
 
@@ -52,7 +67,7 @@ function TimeChart({ title, aside, empty, timeline, quantilesOf }: TimeChartProp
     <Panel title={title} aside={aside}>
       <Chart
         label={title}
-        times={timeline.times}
+        timeline={timeline}
         format={formatMs}
         empty={empty}
         series={

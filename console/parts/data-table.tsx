@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { EmptyState } from './empty-state.tsx'
+import { useScrollHints } from './scroll-hints.ts'
 
 export interface Column<Row> {
   readonly title: string
@@ -33,33 +34,37 @@ interface Order {
 /** A table with a head that stays visible. Rows keep their order until somebody clicks a column head. */
 export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTableProps<Row>) {
   const order = useSignal<Order | undefined>(undefined)
+  const { ref, isWide } = useScrollHints<HTMLDivElement>()
   if (rows.length === 0) return <EmptyState>{empty}</EmptyState>
   const by = columns.find(({ title }) => title === order.value?.title)?.sortBy
   const shown = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark
-    <div role="group" class="table" aria-label={caption} tabIndex={0}>
-      <table>
-        <caption class="unseen">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <HeadCell key={column.title} column={column} order={order.value} onOrder={(next) => (order.value = next)} />
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((row) => (
-            <tr key={rowKey(row)}>
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark */}
+      <div role="group" class="table" aria-label={caption} tabIndex={0} ref={ref}>
+        <table>
+          <caption class="unseen">{caption}</caption>
+          <thead>
+            <tr>
               {columns.map((column) => (
-                <BodyCell key={column.title} column={column} row={row} />
+                <HeadCell key={column.title} column={column} order={order.value} onOrder={(next) => (order.value = next)} />
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <tr key={rowKey(row)}>
+                {columns.map((column) => (
+                  <BodyCell key={column.title} column={column} row={row} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {isWide && <p class="sideways">Scroll sideways for all columns.</p>}
+    </>
   )
 }
 

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect } from 'preact/hooks'
 import { type Column, cellClass } from './data-table.tsx'
+import { useScrollHints } from './scroll-hints.ts'
 
 /** Must match the row height in windowed-table.css. */
 const ROW_PX = 32
@@ -21,7 +22,7 @@ interface WindowedTableProps<Row> {
 
 /** A table of any length. Only the visible rows and some around them are in the page, and all rows must have the same height. */
 export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected, total, onWindow }: WindowedTableProps<Row>) {
-  const frame = useRef<HTMLDivElement>(null)
+  const { ref: frame } = useScrollHints<HTMLDivElement>()
   const seen = useSignal({ top: 0, height: 0 })
   const look = (): void => {
     // The observer may report once more after the table is gone.

@@ -9,7 +9,8 @@ const PAGE_ROWS = 500
 export class PolicyList {
   readonly rows = signal<readonly PolicyJson[]>([])
   readonly isComplete = signal(false)
-  readonly isLoading = signal(false)
+  /** True before the first load, too: until then nothing is known about the bundle. */
+  readonly isLoading = signal(true)
   /** Why no more policies could be loaded. */
   readonly failure = signal<string | undefined>(undefined)
   #search = ''

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
-import type { TopJson } from '../../src/admin/api/types.ts'
+import type { TopJson } from '../../src/admin/api/caller-types.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { CallerLookup } from '../callers/caller-lookup.tsx'
 import { CountersDialog } from '../callers/counters-dialog.tsx'

@@ -1,4 +1,5 @@
 import { useActivity } from '../activity.ts'
+import { RangeCharts } from '../charts/range-charts.tsx'
 import { BudgetTable } from '../llm/budget-table.tsx'
 import { NearestCallers } from '../llm/nearest-callers.tsx'
 import { SharedBudgets } from '../llm/shared-budgets.tsx'
@@ -6,7 +7,6 @@ import { SpendingCharts } from '../llm/spending-charts.tsx'
 import { SpendingFigures } from '../llm/spending-figures.tsx'
 import { EmptyState } from '../parts/empty-state.tsx'
 import { Notice } from '../parts/notice.tsx'
-import { timelineOf } from '../timeline.ts'
 import { useUsage } from '../usage.ts'
 
 /** Shows tokens and money: what is spent, and what is left. */
@@ -26,14 +26,13 @@ export function LlmView() {
   }
   const { rules } = usage
   const isCounted = rules.some(({ used }) => used !== null)
-  const timeline = timelineOf(activity.samples, activity.interval_s)
   return (
     <>
       {problem}
       {isCounted ? (
         <>
           <SpendingFigures rules={rules} samples={activity.samples} />
-          <SpendingCharts rules={rules} timeline={timeline} />
+          <RangeCharts live={activity}>{(timeline) => <SpendingCharts rules={rules} timeline={timeline} />}</RangeCharts>
         </>
       ) : (
         <Notice tone="accent">

@@ -1,17 +1,17 @@
 import type { Activity, Status } from '../../src/admin/api/instance-types.ts'
 import { useActivity } from '../activity.ts'
+import { RangeCharts } from '../charts/range-charts.tsx'
 import { addressOf } from '../navigation.ts'
 import { BusiestPolicies } from '../overview/busiest-policies.tsx'
 import { DecisionCharts } from '../overview/decision-charts.tsx'
 import { HealthPanels } from '../overview/health-panels.tsx'
 import { PresentFigures } from '../overview/present-figures.tsx'
 import { Problems } from '../overview/problems.tsx'
-import { TimeCharts } from '../overview/time-charts.tsx'
+import { MemoryChart, TimeCharts } from '../overview/time-charts.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Countdown } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
 import { status } from '../status.ts'
-import { timelineOf } from '../timeline.ts'
 
 /** Shows the state of the instance at a glance. */
 export function OverviewView() {
@@ -45,15 +45,18 @@ function Attention({ status: { bundle, problems, shadow_all } }: { readonly stat
 }
 
 function Live({ activity }: { readonly activity: Activity }) {
-  const { samples, interval_s } = activity
-  const timeline = timelineOf(samples, interval_s)
   return (
     <>
-      <PresentFigures samples={samples} />
-      <div class="panels charts">
-        <DecisionCharts timeline={timeline} />
-        <TimeCharts timeline={timeline} />
-      </div>
+      <PresentFigures samples={activity.samples} />
+      <RangeCharts live={activity}>
+        {(timeline) => (
+          <div class="panels charts">
+            <DecisionCharts timeline={timeline} />
+            <TimeCharts timeline={timeline} />
+            <MemoryChart timeline={timeline} />
+          </div>
+        )}
+      </RangeCharts>
       <BusiestPolicies activity={activity} />
     </>
   )

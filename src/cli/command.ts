@@ -23,6 +23,7 @@ export async function runCommand(args: string[]): Promise<number> {
       return (await import('./replay/replay.ts')).replay(rest)
     case 'status':
     case 'top':
+    case 'caller':
     case 'explain':
     case 'counters':
     case 'reset':

@@ -22,6 +22,8 @@ Usage:
 
   edge status              the state of a running instance, and what is wrong now
   edge explain URI         why a request is allowed or rejected
+  edge caller VALUE | KEY=VALUE...
+                           everything that is known of a caller, by its API key or another value
   edge counters POLICY RULE KEY=VALUE...
                            what a caller has left
   edge top [POLICY [RULE]] who is rejected most, and who is nearest to a limit

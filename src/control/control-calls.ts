@@ -1,6 +1,7 @@
 import { ApiError } from '../admin/api/api-error.ts'
-import type { ErrorCode, TopJson } from '../admin/api/types.ts'
-import type { InstanceActivity, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
+import type { TopJson } from '../admin/api/caller-types.ts'
+import type { ErrorCode } from '../admin/api/types.ts'
+import type { InstanceActivity, SamplesAsk, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
 import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
@@ -11,14 +12,13 @@ import type { UsageReport, UsageRuleName } from '../admin/endpoints/usage-endpoi
 import type { EditOrder, EndOrder, ListedOverride, OverrideOrder, PreviewedOverride } from '../overrides/override.ts'
 import type { KnownChanges } from '../store/redis/control-script.ts'
 import type { AnnouncedReset } from '../store/redis/fleet-resets.ts'
-import type { TopFilter } from '../top/caller-ids.ts'
 import type { TopReport } from '../top/top-callers.ts'
+import type { TopFilter } from '../top/top-filter.ts'
 
 /** Calls that a worker makes to the main thread on behalf of an operator, each with its argument and its answer. Everything must be cloneable. */
 export interface ControlCalls {
   readonly activity: { readonly ask: readonly string[]; readonly answer: readonly PolicyActivity[] }
-  /** The argument is the time of the last sample that the caller has; undefined asks for all. */
-  readonly recent_samples: { readonly ask: string | undefined; readonly answer: InstanceActivity }
+  readonly recent_samples: { readonly ask: SamplesAsk; readonly answer: InstanceActivity }
   /** Answers for these rules, and for those that used most. */
   readonly usage: { readonly ask: readonly UsageRuleName[]; readonly answer: UsageReport }
   readonly status: { readonly ask: undefined; readonly answer: InstanceStatus }

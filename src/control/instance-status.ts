@@ -1,10 +1,12 @@
-import type { OverrideJson, TopJson } from '../admin/api/types.ts'
+import type { TopJson } from '../admin/api/caller-types.ts'
+import type { OverrideJson } from '../admin/api/types.ts'
 import type { TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
 import type { AppliedBundle } from '../bundle/bundle-source.ts'
 import type { Clock } from '../time/clock.ts'
-import type { TopFilter } from '../top/caller-ids.ts'
-import { mergedTop, type TopReport } from '../top/top-callers.ts'
+import { mergedTop } from '../top/merged-top.ts'
+import type { TopReport } from '../top/top-callers.ts'
+import type { TopFilter } from '../top/top-filter.ts'
 import { appliedJson } from './bundle-reports.ts'
 import type { Problems } from './problems.ts'
 
@@ -48,11 +50,25 @@ export interface TopControlParts {
 
 /** Asks all workers and merges the reports of those that answer in time. */
 export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<TopJson> {
-  const { clock, startedMs } = parts
+  const { clock, startedMs, lastDeathMs } = parts
   const reports = await parts.askWorkers(filter)
-  const { sinceMs, maxError, rejected, nearest } = mergedTop(reports, filter, limit)
-  const ageMs = clock.nowMs() - Math.max(sinceMs, startedMs)
-  const since = new Date(clock.wallMs() - ageMs).toISOString()
-  const complete = reports.length === parts.workers && parts.lastDeathMs() < sinceMs
-  return { since, max_error: maxError, complete, rejected, nearest }
+  const { sinceMs, maxError, hourSinceMs, hourMaxError, rejected, nearest } = mergedTop(reports, filter, limit)
+  const offsetMs = clock.wallMs() - clock.nowMs()
+  const timeOf = (ms: number): string => new Date(offsetMs + ms).toISOString()
+  // Both clocks tick in fractions of a millisecond of their own. In whole seconds a time is the same whenever it is asked for.
+  const secondOf = (ms: number): string => timeOf(ms).replace(/\.\d+Z$/, 'Z')
+  const hasAll = reports.length === parts.workers
+  return {
+    since: timeOf(Math.max(sinceMs, startedMs)),
+    max_error: maxError,
+    complete: hasAll && lastDeathMs() < sinceMs,
+    hour: { since: timeOf(Math.max(hourSinceMs, startedMs)), max_error: hourMaxError, complete: hasAll && lastDeathMs() < hourSinceMs },
+    rejected: rejected.map(({ policy, rule, values, count, hourCount, firstMs, lastMs }) => {
+      // Policies in shadow mode reject nothing.
+      return { policy, rule, mode: 'enforce', values, count, hour_count: hourCount, first_at: secondOf(firstMs), last_at: secondOf(lastMs) }
+    }),
+    nearest: nearest.map(({ policy, rule, mode, values, kind, period = null, unit, remaining, limit: most, leftPercent }) => {
+      return { policy, rule, mode, values, kind, period, unit, remaining, limit: most, left_percent: leftPercent }
+    }),
+  }
 }

@@ -79,7 +79,7 @@ export interface PlanRule {
   readonly variantOf: PlanRule | undefined
 }
 
-interface PlanMatch {
+export interface PlanMatch {
   readonly keyIndex: number
   readonly patterns: Patterns
 }

@@ -2,8 +2,9 @@ import { Access, AdminToken } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
-import { activityEndpoint, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
+import { activityEndpoint, type TopParts, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
 import { bundleEndpoints } from '../admin/endpoints/bundle-endpoints.ts'
+import { callersEndpoint } from '../admin/endpoints/callers-endpoint.ts'
 import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
 import { eventEndpoints } from '../admin/endpoints/events-endpoints.ts'
 import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
@@ -51,7 +52,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   const plan = (): Plan | undefined => engine.plan
   const activity: PoliciesParts['activity'] = (policies) => control.ask('activity', policies)
   yield policiesEndpoint({ plan, activity, callerDigest: reservations.callerDigest })
-  yield activityEndpoint({ plan, activity, recent: (since) => control.ask('recent_samples', since) })
+  yield activityEndpoint({ plan, activity, recent: (ask) => control.ask('recent_samples', ask) })
   yield usageEndpoint({
     plan,
     isCounted: config.mode === 'reverse_proxy',
@@ -62,7 +63,15 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(config, parts)
-  yield topEndpoint({ ask: config.top ? (ask) => control.ask('top', ask) : undefined, plan: () => engine.plan })
+  const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
+  yield topEndpoint({ ask: top, plan })
+  yield callersEndpoint({
+    plan,
+    inspect: (name) => engine.inspect(name),
+    overrides: () => listedOverrides(parts),
+    top,
+    callerDigest: reservations.callerDigest,
+  })
   yield openapiEndpoint()
 }
 
@@ -92,12 +101,13 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
   yield resetEndpoint({ plan, reset: (name) => resetCounters(engine, name), save, callerDigest, logger, note })
 }
 
-function overrideRoutes({ mode }: ServerOptions, { engine, control, reservations, metricMemory }: ServerParts): Generator<ApiRoute> {
+function overrideRoutes({ mode }: ServerOptions, parts: ServerParts): Generator<ApiRoute> {
+  const { engine, control, reservations, metricMemory } = parts
   const openStreams = new CounterFamily(metricMemory, 'edge_proxy_open_streams')
   return overrideEndpoints({
     plan: () => engine.plan,
     callerDigest: reservations.callerDigest,
-    list: async () => readTexts<ListedOverride>(await control.ask('list_overrides', undefined)),
+    list: () => listedOverrides(parts),
     listEnded: async () => readTexts<EndedOverride>(await control.ask('list_ended_overrides', undefined)),
     find: (id) => control.ask('find_override', id),
     preview: (order) => control.ask('preview_override', order),
@@ -107,6 +117,10 @@ function overrideRoutes({ mode }: ServerOptions, { engine, control, reservations
     activity: (policies) => control.ask('activity', policies),
     openStreams: () => (mode === 'reverse_proxy' ? ([...openStreams.values()][0]?.value ?? 0) : undefined),
   })
+}
+
+async function listedOverrides({ control }: ServerParts): Promise<Iterable<ListedOverride>> {
+  return readTexts<ListedOverride>(await control.ask('list_overrides', undefined))
 }
 
 function* readTexts<Item>(texts: readonly string[]): Generator<Item> {

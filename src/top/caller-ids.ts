@@ -118,15 +118,15 @@ export class ValueTexts {
     this.#lengths[slot] = at - slot * ROOM
   }
 
-  /** Returns a copy of the first `slots` slots. */
-  packed(slots: number): PackedTexts {
-    const lengths = this.#lengths.subarray(0, slots)
-    const units = new Uint16Array(lengths.reduce((sum, length) => sum + length, 0))
-    const starts = new Uint32Array(slots)
+  /** Returns a copy of these slots, in their order. */
+  packed(slots: readonly number[]): PackedTexts {
+    const units = new Uint16Array(slots.reduce((sum, slot) => sum + this.#lengths[slot]!, 0))
+    const starts = new Uint32Array(slots.length)
     let at = 0
-    for (const [slot, length] of lengths.entries()) {
+    for (const [i, slot] of slots.entries()) {
+      const length = this.#lengths[slot]!
       units.set(this.#units.subarray(slot * ROOM, slot * ROOM + length), at)
-      starts[slot] = at
+      starts[i] = at
       at += length
     }
     return { starts, units }
@@ -146,14 +146,4 @@ export function valuesAt({ starts, units }: PackedTexts, caller: number, limitKe
     return [key, String.fromCharCode(...units.subarray(from, at))]
   })
   return Object.fromEntries(entries)
-}
-
-/** Selects all callers, those of one policy, or those of one of its rules. */
-export interface TopFilter {
-  readonly policy?: string | undefined
-  readonly rule?: string | undefined
-}
-
-export function isAsked(filter: TopFilter, { policy, rule }: Pick<ShownCaller, 'policy' | 'rule'>): boolean {
-  return (filter.policy === undefined || filter.policy === policy) && (filter.rule === undefined || filter.rule === rule)
 }

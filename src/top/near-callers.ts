@@ -3,12 +3,17 @@ import type { CallerDigest } from '../engine/decide-options.ts'
 import type { Group } from '../engine/decision.ts'
 import { bundleRule, subjectDigest } from '../engine/overrides/rule-overrides.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
+import type { Period } from '../limiter/calendar.ts'
+import { WINDOW } from '../limiter/limit.ts'
 import type { PlanCounter } from '../policy/algorithms/compiled-rule.ts'
-import type { Plan, PlanRule } from '../policy/plan.ts'
+import { isCaller } from '../policy/caller-match.ts'
+import { type CountedUnit, countedUnit } from '../policy/counted-unit.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { ChargeResults, Charges, type Counter } from '../store/charges.ts'
 import type { CounterLocator } from '../store/counter-locator.ts'
 import type { CounterStore } from '../store/counter-store.ts'
-import { type CallerIds, isAsked, type KnownRule, type ShownCaller, type TopFilter, ValueTexts, valuesAt } from './caller-ids.ts'
+import { type CallerIds, type KnownRule, type ShownCaller, ValueTexts, valuesAt } from './caller-ids.ts'
+import { isRuleAsked, type TopFilter } from './top-filter.ts'
 
 /** How many callers are remembered; the one noted longest ago goes first. */
 const MAX_CALLERS = 500
@@ -21,8 +26,12 @@ const KEPT_MS = 10 * 60_000
 export interface NearCaller extends ShownCaller {
   /** Id of the caller, the same in all threads. */
   readonly id: string
+  readonly mode: PlanPolicy['mode']
   /** Describes the counter with the smallest remaining share, in the units that operators see. */
   readonly kind: PlanCounter['part']
+  /** Length of the counter's windows, as the bundle writes it; undefined if it has none. */
+  readonly period: Period | undefined
+  readonly unit: CountedUnit
   readonly level: number
   readonly limit: number
 }
@@ -76,7 +85,7 @@ export class NearCallers {
     if (active === undefined) return []
     this.sweep(nowMs)
     const asked = [...this.#noted]
-      .filter(([, { shown }]) => isAsked(filter, shown))
+      .filter(([, { shown }]) => isRuleAsked(filter, shown) && (filter.caller === undefined || isCaller(filter.caller, shown.values)))
       .map(([id, noted]) => ({ id, ...noted, ...limitsNow(noted, active, nowMs) }))
       .filter((noted) => noted.counters.length > 0 && isInWindow(noted, wallMs))
     const nearest = asked.sort((a, b) => a.share - b.share).slice(0, MAX_LOOKED_AT)
@@ -87,11 +96,10 @@ export class NearCallers {
       const results = new ChargeResults()
       if ((await this.#store.checkAll(charges, results, nowMs, wallMs, true)) === 'unavailable') break
       let row = 0
-      for (const { id, shown, planCounters } of some) {
+      for (const { id, shown, rule, planCounters } of some) {
         const { level, counter } = scarcest(planCounters, results.levels, row)
         row += planCounters.length
-        const { part: kind, size, unit } = counter
-        if (level < size) found.push({ id, ...shown, kind, level: level / unit, limit: size / unit })
+        if (level < counter.size) found.push({ id, ...shown, mode: rule.policy.mode, unit: countedUnit(rule), ...nearness(counter, level) })
       }
     }
     return found
@@ -126,7 +134,7 @@ export class NearCallers {
 
   #shown(known: KnownRule, values: readonly string[], from: number): ShownCaller {
     this.#texts.write(0, known, values, from)
-    return { policy: known.policy, rule: known.rule, values: valuesAt(this.#texts.packed(1), 0, known.limitKeys) }
+    return { policy: known.policy, rule: known.rule, values: valuesAt(this.#texts.packed([0]), 0, known.limitKeys) }
   }
 
   #locatorsOf({ rules, firstRows, charges, results }: Group, index: number): readonly CounterLocator[] {
@@ -183,6 +191,10 @@ function chargesOf(noted: readonly (Limits & Pick<NotedCaller, 'locators'>)[]): 
   for (const { counters } of noted) for (const counter of counters) charges.add(counter, 0)
   charges.locators = noted.flatMap(({ locators }) => locators)
   return charges
+}
+
+function nearness({ part: kind, limit, size, unit }: PlanCounter, level: number): Pick<NearCaller, 'kind' | 'period' | 'level' | 'limit'> {
+  return { kind, period: limit.kind === WINDOW ? limit.calendar.period : undefined, level: level / unit, limit: size / unit }
 }
 
 function shareLeft(counters: readonly PlanCounter[], levels: Float64Array, firstRow: number): number {

@@ -89,7 +89,7 @@ describeInBrowser('the page', () => {
   test('reads out nothing by itself while all is well', async () => {
     const edge = await busyService()
     const page = await loggedIn(edge.adminPort)
-    await page.getByText('Healthy').waitFor()
+    await page.getByText('No problems').waitFor()
     await page.evaluate(`window.readOut = []
       for (const region of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
         new MutationObserver(() => window.readOut.push(region.textContent)).observe(region, { childList: true, subtree: true, characterData: true })`)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { linePlaces } from '../../console/parts/line-places.ts'
+import { linePlaces } from '../../console/charts/line-places.ts'
 
 test('lines keep their places when the order of their amounts changes', () => {
   expect(linePlaces(linePlaces([], ['a', 'b', 'c']), ['c', 'a', 'b'])).toEqual(['a', 'b', 'c'])

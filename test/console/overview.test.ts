@@ -63,6 +63,7 @@ describeInBrowser('the overview', () => {
       .getByRole('cell')
       .allTextContents()
     expect(cells).toEqual(['enforce', '4', '16', '80%', '0'])
+    expect(await page.getByRole('table', { name: 'Memory' }).getByRole('cell').first().textContent()).toMatch(/^\d+ MiB$/)
     await policies.getByRole('link', { name: 'search' }).click()
     expect(page.url()).toMatch(/#\/policies\?policy=search$/)
   })
@@ -146,6 +147,8 @@ describeInBrowser('the overview', () => {
     const page = await loggedIn(edge.adminPort)
     const panel = page.getByRole('region', { name: 'Redis', exact: true })
     await panel.getByText('connected').waitFor()
+    // Three panels are side by side at this width, and nothing of the workers is cut off.
+    expect(await page.getByRole('group', { name: 'Workers and how busy they are' }).getAttribute('class')).toBe('table')
     await edge.decideTimes(5, { uri: '/search', fields: alice })
     await page.getByRole('table', { name: 'Redis round trip' }).getByRole('row', { name: 'median' }).waitFor()
     await redis.close()

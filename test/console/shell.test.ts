@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN } from '../support/admin/admin-client.ts'
@@ -14,9 +15,54 @@ describeInBrowser('the shell', () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort, {}, 'ada')
     const header = page.getByRole('banner')
-    for (const text of ['Healthy', `127.0.0.1:${edge.adminPort}`, 'bundle 7', 'ada']) await header.getByText(text).waitFor()
+    for (const text of ['No problems', `${hostname()}:${edge.adminPort}`, 'bundle 7', 'ada']) await header.getByText(text).waitFor()
     await edge.publish('nonsense')
     await header.getByText('1 problem').waitFor()
+  })
+
+  test.each([
+    ['a desk', { width: 1280, height: 800 }],
+    ['a phone', { width: 375, height: 750 }],
+  ])('tabs do not move when one is chosen, and all can be reached, on %s', async (_where, viewport) => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, { viewport })
+    const links = page.getByRole('navigation', { name: 'Views' }).getByRole('link')
+    const widths = async (): Promise<number[]> =>
+      Promise.all((await links.all()).map(async (link) => Math.round((await link.boundingBox())!.width * 10)))
+    const before = await widths()
+    for (const link of await links.all()) {
+      await link.click()
+      await expect.poll(() => link.getAttribute('aria-current')).toBe('page')
+      expect(await widths()).toEqual(before)
+      await expect.poll(async () => (await link.boundingBox())!.x).toBeGreaterThan(-1)
+      await expect.poll(async () => (await link.boundingBox())!.x + (await link.boundingBox())!.width).toBeLessThan(viewport.width + 1)
+    }
+  })
+
+  test('the header takes less than an eighth of a phone, and says that there are more views', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, { viewport: { width: 375, height: 750 } }, 'ada')
+    await page.getByRole('banner').getByText('No problems').waitFor()
+    expect((await page.locator('.top').boundingBox())!.height).toBeLessThan(750 / 8)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
+    const views = page.getByRole('navigation', { name: 'Views' })
+    expect(await views.getAttribute('class')).toBe('more-right')
+    await page.getByRole('link', { name: 'Events' }).click()
+    await expect.poll(() => views.getAttribute('class')).toBe('more-left')
+  })
+
+  test('a table that scrolls says so, and where there is more', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    const table = page.getByRole('group', { name: /^Policies, the busiest first/ })
+    await table.waitFor()
+    const hint = page.getByText('Scroll sideways for all columns.')
+    expect([await table.getAttribute('class'), await hint.count()]).toEqual(['table', 0])
+    await page.setViewportSize({ width: 240, height: 700 })
+    await expect.poll(() => table.getAttribute('class')).toBe('table more-right')
+    await hint.first().waitFor()
+    await table.evaluate((element: unknown) => ((element as { scrollLeft: number }).scrollLeft += 9999))
+    await expect.poll(() => table.getAttribute('class')).toBe('table more-left')
   })
 
   test('shows the view that the address names, moves the focus to its heading, and goes back', async () => {
@@ -156,23 +202,23 @@ describeInBrowser('the shell', () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
     const header = page.getByRole('banner')
-    await header.getByText('Healthy').waitFor()
+    await header.getByText('No problems').waitFor()
     const answer = async (status: number, body: string, shown: string): Promise<void> => {
       await page.route('**/admin/v1/**', (route) => route.fulfill({ status, body }))
       await header.getByText(shown).waitFor()
-      expect(await header.getByText('Healthy').count()).toBe(0)
+      expect(await header.getByText('No problems').count()).toBe(0)
       await page.getByText(`There are no new figures: ${shown}`).waitFor()
     }
     await answer(403, '{"message":"forbidden"}', 'the response is not one of the admin API')
     await page.unroute('**/admin/v1/**')
-    await header.getByText('Healthy').waitFor()
+    await header.getByText('No problems').waitFor()
     await answer(200, '', 'the response is not one of the admin API')
     await answer(403, '{"error":{"message":"not today","type":"x","code":"y"}}', 'not today')
     await page.getByRole('link', { name: 'Policies', exact: true }).click()
     await page.getByRole('main').getByText('not today').waitFor()
     expect(await page.getByText('The bundle has no policies').count()).toBe(0)
     await page.unroute('**/admin/v1/**')
-    await header.getByText('Healthy').waitFor()
+    await header.getByText('No problems').waitFor()
   })
 
   test('says that the connection is lost, keeps what it shows, and goes on when edge is back', async () => {
@@ -188,7 +234,7 @@ describeInBrowser('the shell', () => {
     expect(await page.getByText('search').count()).toBeGreaterThan(0)
     const later = bundle(8, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }), policy('reports', { rules: [] }))
     await running({ bundle: later, env })
-    await header.getByText('Healthy').waitFor()
+    await header.getByText('No problems').waitFor()
     await header.getByText('bundle 8').waitFor()
     await page.getByText('reports').first().waitFor()
   })
@@ -198,14 +244,14 @@ describeInBrowser('the shell', () => {
     const page = await loggedIn(edge.adminPort)
     await page.clock.install()
     await page.reload()
-    await page.getByText('Healthy').waitFor()
+    await page.getByText('No problems').waitFor()
     await page.route('**/admin/v1/**', (route) => route.abort())
     // Its clock stands still from there, so that it does not try by itself.
     await page.clock.pauseAt(Date.now() + 3_600_000)
     await page.getByRole('banner').getByText('Connection lost').waitFor()
     await page.unroute('**/admin/v1/**')
     await page.getByRole('button', { name: 'Retry now' }).click()
-    await page.getByText('Healthy').waitFor()
+    await page.getByText('No problems').waitFor()
   })
 
   test('takes a proxy that speaks for edge for a lost connection', async () => {
@@ -214,16 +260,16 @@ describeInBrowser('the shell', () => {
     await page.route('**/admin/v1/**', (route) => route.fulfill({ status: 502, body: '<html>Bad Gateway</html>' }))
     await page.getByRole('banner').getByText('Connection lost').waitFor()
     await page.unroute('**/admin/v1/**')
-    await page.getByText('Healthy').waitFor()
+    await page.getByText('No problems').waitFor()
   })
 
   test('asks for nothing while nobody can see it', async () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
-    await page.getByText('Healthy').waitFor()
+    await page.getByText('No problems').waitFor()
     await page.clock.install()
     await page.reload()
-    await page.getByText('Healthy').waitFor()
+    await page.getByText('No problems').waitFor()
     await becomes(page, 'hidden')
     const asked = await countRequests(page)
     await page.clock.fastForward(60_000)

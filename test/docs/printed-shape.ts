@@ -1,6 +1,7 @@
 /** What varies from run to run, in the order in which it is replaced. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, '<time>'],
+  [/\b\d\d:\d\d\b/g, '<time of day>'],
   [/\b[0-9a-f]{12}\b/g, '<id>'],
   [/\bedge \d+\.\d+\.\d+/g, 'edge <version>'],
   [/\b\d+ (?:d|h|min|s)\b(?: \d+ (?:h|min|s)\b)?/g, '<duration>'],

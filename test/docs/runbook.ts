@@ -114,7 +114,7 @@ function isLook(commands: string): boolean {
   return commands
     .trim()
     .split('\n')
-    .every((line) => /^edge (?:status|top|counters|validate|bundle)\b/.test(line))
+    .every((line) => /^edge (?:status|top|caller|counters|validate|bundle)\b/.test(line))
 }
 
 function fits(output: string, printed: string): boolean {

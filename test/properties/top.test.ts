@@ -2,10 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { PlanRule } from '../../src/policy/plan.ts'
 import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
-import type { TopFilter } from '../../src/top/caller-ids.ts'
+import { mergedTop } from '../../src/top/merged-top.ts'
 import { PERIOD_MS } from '../../src/top/rejected-callers.ts'
 import { StreamSummary } from '../../src/top/stream-summary.ts'
-import { mergedTop, TopCallers } from '../../src/top/top-callers.ts'
+import { TopCallers } from '../../src/top/top-callers.ts'
+import type { TopFilter } from '../../src/top/top-filter.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { planOf } from '../support/bundles/compiled-rule.ts'
 import { runs } from '../support/run/property-runs.ts'
@@ -69,7 +70,7 @@ const phase: fc.Arbitrary<Phase> = fc.record({
   // A period keeps 1,000 of them.
   callers: fc.constantFrom(1, 3, 700, 1800),
   times: fc.constantFrom(1, 2, 5),
-  pauseMs: fc.constantFrom(0, 0, PERIOD_MS / 3, PERIOD_MS, 3 * PERIOD_MS),
+  pauseMs: fc.constantFrom(0, 0, PERIOD_MS / 3, PERIOD_MS, 3 * PERIOD_MS, 9 * PERIOD_MS),
 })
 
 /** A caller that one thread has lost to others, and the other thread counts. */
@@ -97,19 +98,34 @@ test('the merged counts of two threads are within the error that is stated, for 
       }
       for (const filter of FILTERS) {
         const reports = await Promise.all(threads.map((thread) => thread.report(filter, undefined, nowMs, 0, NEVER)))
-        const { sinceMs, maxError, rejected } = mergedTop(reports, filter, Number.POSITIVE_INFINITY)
+        const { sinceMs, maxError, hourSinceMs, hourMaxError, rejected } = mergedTop(reports, filter, Number.POSITIVE_INFINITY)
         expect(nowMs - sinceMs).toBeGreaterThanOrEqual(PERIOD_MS)
         expect(nowMs - sinceMs).toBeLessThan(2 * PERIOD_MS)
+        expect(nowMs - hourSinceMs).toBeGreaterThanOrEqual(12 * PERIOD_MS)
         const kept = rejects.filter(({ atMs }) => atMs >= sinceMs)
         expect(maxError).toBeLessThanOrEqual(kept.length / 1000)
         const exact = countsOf(kept.filter(({ rule }) => isOf(filter, rule)).map(({ name }) => name))
-        const wrong = rejected.filter(({ policy: id, rule, values, count }) => {
+        const ofHour = rejects.filter(({ atMs, rule }) => atMs >= hourSinceMs && isOf(filter, rule))
+        const timesOf = new Map<string, { readonly atMs: number }[]>()
+        for (const { name, atMs } of ofHour) {
+          const times = timesOf.get(name)
+          if (times === undefined) timesOf.set(name, [{ atMs }])
+          else times.push({ atMs })
+        }
+        const wrong = rejected.filter(({ policy: id, rule, values, count, hourCount, firstMs, lastMs }) => {
           const name = `${id}/${rule}/${values['header:x-k']}`
-          const known = exact.get(name)
+          const known = exact.get(name) ?? 0
           exact.delete(name)
-          return known === undefined || count < known || count > known + maxError
+          const times = timesOf.get(name)!
+          timesOf.delete(name)
+          const isCounted = count === 0 ? known <= maxError : count >= known && count <= known + maxError
+          const isOfHour = Math.abs(hourCount - times.length) <= hourMaxError
+          const isTimed = firstMs >= times[0]!.atMs && lastMs <= times.at(-1)!.atMs && firstMs <= lastMs
+          const isExact = hourMaxError > 0 || (firstMs === times[0]!.atMs && lastMs === times.at(-1)!.atMs)
+          return !isCounted || !isOfHour || !isTimed || !isExact
         })
         expect(wrong).toEqual([])
+        expect([...timesOf.values()].filter(({ length }) => length > hourMaxError)).toEqual([])
         // Who is not listed.
         expect([...exact].filter(([, count]) => count > maxError)).toEqual([])
         expect(rejected.map(({ count }) => count)).toEqual(rejected.map(({ count }) => count).sort((a, b) => b - a))

@@ -10,6 +10,7 @@ const { schemas } = DESCRIPTION.components
 
 const SOURCES: Sources = {
   'types.ts': readFileSync(new URL('../../src/admin/api/types.ts', import.meta.url), 'utf8'),
+  'caller-types.ts': readFileSync(new URL('../../src/admin/api/caller-types.ts', import.meta.url), 'utf8'),
   'instance-types.ts': readFileSync(new URL('../../src/admin/api/instance-types.ts', import.meta.url), 'utf8'),
 }
 

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { runInSlices, TimeShare } from '../../time/slices.ts'
+import type { CallersJson, TopJson } from './caller-types.ts'
 import type { Status, UsageJson } from './instance-types.ts'
-import type { CountersJson, NewSession, OverrideJson, OverridePreviewJson, SessionJson, TopJson } from './types.ts'
+import type { CountersJson, NewSession, OverrideJson, OverridePreviewJson, SessionJson } from './types.ts'
 
 /** An operator's request, parsed and authenticated. */
 export interface ApiRequest {
@@ -17,7 +18,16 @@ export interface ApiRequest {
   readonly http: IncomingMessage
 }
 
-type ResponseJson = Status | UsageJson | CountersJson | OverrideJson | OverridePreviewJson | TopJson | SessionJson | NewSession
+type ResponseJson =
+  | Status
+  | UsageJson
+  | CallersJson
+  | CountersJson
+  | OverrideJson
+  | OverridePreviewJson
+  | TopJson
+  | SessionJson
+  | NewSession
 
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =

@@ -3,6 +3,8 @@
 import type { CallerValues, CounterJson, OverrideJson, PolicyMode, Time } from './types.ts'
 
 export interface Status {
+  /** Names the instance among others: its host name and admin port. */
+  readonly instance: string
   readonly version: string
   readonly uptime_s: number
   /** Resident memory of the process. */
@@ -131,8 +133,12 @@ export interface FieldChangeJson {
   readonly after: string | null
 }
 
-/** Activity in the last quarter of an hour. */
+/** How far back samples reach. The longer it is, the more time each sample covers. */
+export type ActivityRange = '15m' | '1h' | '6h' | '24h'
+
+/** Activity in the last quarter of an hour, or in a longer range. */
 export interface Activity {
+  /** How much time each sample of the range covers. */
   readonly interval_s: number
   /** Number of policies in the bundle. */
   readonly policies: number
@@ -147,7 +153,10 @@ export interface BusyPolicy extends PolicySample {
   readonly mode: PolicyMode
 }
 
-/** Activity of the instance between two readings of its metrics. Counts are totals over `seconds`, not per second. */
+/**
+ * Activity of the instance between two readings of its metrics. Counts are totals over `seconds`, not per second; numbers of what is there now, such as
+ * requests in flight, are those of the end, or the highest of the sample if its range is longer than a quarter of an hour.
+ */
 export interface ActivitySample {
   /** End of the sample. */
   readonly time: Time
@@ -162,6 +171,8 @@ export interface ActivitySample {
   readonly policies: readonly PolicySample[]
   readonly latency: Quantiles | null
   readonly spending: SpendingSample
+  /** Resident memory of the process. */
+  readonly memory_bytes: number
   readonly store: { readonly occupied: number; readonly evicted: number }
   /** Null in `decision_service` mode. */
   readonly backend: BackendSample | null

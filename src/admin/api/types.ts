@@ -1,6 +1,6 @@
 /**
- * The JSON of the admin API about requests, rules and callers, for the server, the commands and the operators' page; `instance-types.ts` has the
- * rest. Each type is described in `assets/openapi/admin.json` by the schema of the same name, and a test compares the two.
+ * The JSON of the admin API about requests and rules, for the server, the commands and the operators' page; `caller-types.ts` has what is about callers, and
+ * `instance-types.ts` the rest. Each type is described in `assets/openapi/admin.json` by the schema of the same name, and a test compares the two.
  */
 
 /** A time in UTC, such as `2026-01-31T12:00:00.000Z`. */
@@ -10,6 +10,9 @@ export type PolicyMode = 'enforce' | 'shadow'
 
 /** Kinds of limits that a rule's counters enforce. */
 export type CounterKind = 'bucket' | 'minute' | 'day' | 'window' | 'budget' | 'in_flight'
+
+/** What one unit of a counter is: a request, an LLM token, money, or whatever the rule's own `cost` is expressed in. */
+export type CounterUnit = 'requests' | 'tokens' | 'money' | 'units'
 
 /** A caller's values by the rule's `limit_keys`. Credentials are digests. */
 export type CallerValues = Readonly<Record<string, string>>
@@ -162,6 +165,7 @@ export interface CountersJson {
   readonly rule: string
   readonly mode: PolicyMode
   readonly values: CallerValues
+  readonly unit: CounterUnit
   readonly counters: readonly CounterJson[]
   /** Number of requests in flight; null if the rule does not count them. */
   readonly holds: number | null
@@ -298,34 +302,6 @@ export interface LimitJson {
   readonly limit: number
   /** In words, such as `60 per minute, burst 100`. */
   readonly text: string
-}
-
-export interface TopJson {
-  readonly since: Time
-  /** Largest amount by which a count may be too high. */
-  readonly max_error: number
-  /** False if a worker's counts are missing, so that the counts shown may be too low. */
-  readonly complete: boolean
-  readonly rejected: readonly RejectedCaller[]
-  readonly nearest: readonly NearCallerJson[]
-}
-
-/** A caller of a rule. */
-interface RuleCaller {
-  readonly policy: string
-  readonly rule: string
-  readonly values: CallerValues
-}
-
-export interface RejectedCaller extends RuleCaller {
-  readonly count: number
-}
-
-export interface NearCallerJson extends RuleCaller {
-  /** The limit of the rule that is nearest. */
-  readonly kind: CounterKind
-  readonly remaining: number
-  readonly limit: number
 }
 
 export interface SessionRequest {

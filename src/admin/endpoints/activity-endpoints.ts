@@ -1,20 +1,27 @@
+import type { CallerMatch } from '../../policy/caller-match.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { findPolicy, findRule, readCount, readQuery } from '../api/api-request.ts'
 import { type ApiRoute, jsonWithList } from '../api/api-route.ts'
-import type { Activity, BusyPolicy, WorkerActivity } from '../api/instance-types.ts'
-import type { TopJson } from '../api/types.ts'
+import type { TopJson } from '../api/caller-types.ts'
+import type { Activity, ActivityRange, BusyPolicy, WorkerActivity } from '../api/instance-types.ts'
 import type { PolicyActivity } from './policies-endpoint.ts'
 
 const SHOWN_POLICIES = 20
 
 export interface ActivityParts {
   readonly plan: () => Plan | undefined
-  readonly recent: (since: string | undefined) => Promise<InstanceActivity>
+  readonly recent: (ask: SamplesAsk) => Promise<InstanceActivity>
   /** Returns what each of these policies has decided in the last minute, in the given order. */
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
+}
+
+export interface SamplesAsk {
+  readonly range: ActivityRange
+  /** The time of the last sample of this range that the caller has; undefined asks for all. */
+  readonly since: string | undefined
 }
 
 /** Recent activity of all threads of the instance. */
@@ -27,13 +34,13 @@ export interface InstanceActivity {
   readonly busiest: readonly string[]
 }
 
-/** GET activity: the last quarter of an hour, and the busiest policies, even if they decided nothing. */
+/** GET activity: the last quarter of an hour or a longer range, and the busiest policies, even if they decided nothing. */
 export function activityEndpoint({ plan, recent, activity }: ActivityParts): ApiRoute {
   return {
     method: 'GET',
     path: 'activity',
     handle: async ({ query }) => {
-      const { interval_s, samples, workers, busiest } = await recent(readSince(readQuery(query, ['since']).since))
+      const { interval_s, samples, workers, busiest } = await recent(readSamplesAsk(query))
       const shown = await busiestPolicies(plan(), busiest, activity)
       const members: Omit<Activity, 'samples'> = { interval_s, policies: plan()?.policies.length ?? 0, busiest: shown, workers }
       const texts = samples.map((text) => Buffer.from(text))
@@ -42,12 +49,19 @@ export function activityEndpoint({ plan, recent, activity }: ActivityParts): Api
   }
 }
 
-/** Returns the time in the format that samples use. */
-function readSince(text: string | undefined): string | undefined {
-  if (text === undefined) return undefined
-  const ms = dateTimeMs(text)
-  if (Number.isNaN(ms)) throw new ApiError('bad_request', `since: expected a time such as 2026-01-01T00:00:00Z, got ${show(text)}`)
-  return new Date(ms).toISOString()
+const RANGES: readonly ActivityRange[] = ['15m', '1h', '6h', '24h']
+
+/** Reports both parameters at once if both are wrong. */
+function readSamplesAsk(query: URLSearchParams): SamplesAsk {
+  const { range: rangeText = '15m', since: sinceText } = readQuery(query, ['range', 'since'])
+  const range = RANGES.find((name) => name === rangeText)
+  const sinceMs = sinceText === undefined ? undefined : dateTimeMs(sinceText)
+  const problems: string[] = []
+  if (range === undefined) problems.push(`range: expected 15m, 1h, 6h or 24h, got ${show(rangeText)}`)
+  if (Number.isNaN(sinceMs)) problems.push(`since: expected a time such as 2026-01-01T00:00:00Z, got ${show(sinceText)}`)
+  if (range === undefined || problems.length > 0) throw new ApiError('bad_request', problems.join('; '))
+  // Samples have times in this format.
+  return { range, since: sinceMs === undefined ? undefined : new Date(sinceMs).toISOString() }
 }
 
 /** Returns policies of the active bundle: the busiest first, then others in bundle order. */
@@ -87,6 +101,8 @@ function decisionsOf({ allowed, rejected, would_reject }: ShownCounts): number {
 export interface TopAsk {
   readonly policy: string | undefined
   readonly rule: string | undefined
+  /** Undefined: whatever their values. */
+  readonly caller?: CallerMatch | undefined
   readonly limit: number
 }
 

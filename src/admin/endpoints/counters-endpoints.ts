@@ -7,6 +7,7 @@ import {
   type InspectionError,
   shownValues,
 } from '../../engine/explain/inspection.ts'
+import { countedUnit } from '../../policy/counted-unit.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { ApiError } from '../api/api-error.ts'
 import { findRule, readReason, refuseUnknown } from '../api/api-request.ts'
@@ -116,17 +117,23 @@ export function resetEndpoint({ plan, reset, save, callerDigest, logger, note }:
 function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest): ApiResponse {
   if (!inspection.ok) throw new ApiError(inspection.error, MESSAGES[inspection.error])
   const { rule, values, counters, override } = inspection
-  const inFlight = counters.find(({ kind }) => kind === 'in_flight')
   const json: CountersJson = {
     policy: rule.policy.id,
     rule: rule.name,
     mode: rule.policy.mode,
     values: shownValues(rule, values, callerDigest),
+    unit: countedUnit(rule),
     counters: counters.map(counterJson),
-    holds: inFlight === undefined ? null : inFlight.limit - inFlight.level,
+    holds: heldRequests(counters),
     override: override?.id ?? null,
   }
   return { status: 200, json }
+}
+
+/** Requests in flight; null if none of the counters counts them. */
+export function heldRequests(counters: readonly CounterStatus[]): number | null {
+  const inFlight = counters.find(({ kind }) => kind === 'in_flight')
+  return inFlight === undefined ? null : inFlight.limit - inFlight.level
 }
 
 /** All but the last occur only if another bundle became active after the request was read. */

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { assetText } from '../../files/package-files.ts'
 import type { StoreStats } from '../../store/counter-store.ts'
 import { readQuery } from '../api/api-request.ts'
@@ -21,11 +22,13 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
   return {
     method: 'GET',
     path: 'status',
-    handle: async ({ query }) => {
+    handle: async ({ query, http }) => {
       readQuery(query, [])
       const { uptime_s, memory_bytes, workers, bundle, state_file, shadow_all, problems } = await instance()
       const { slots, occupiedSlots } = storeStats()
       const json: Status = {
+        // The admin port tells instances on one host apart, and Prometheus names them in the same way.
+        instance: `${hostname()}:${http.socket.localPort}`,
         version,
         uptime_s,
         memory_bytes,

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { CallerValues, CounterJson, CountersJson, ResetRequest } from '../../admin/api/types.ts'
+import type { CallerValues, CounterJson, CountersJson, CounterUnit, ResetRequest } from '../../admin/api/types.ts'
 import { callerText, keysWithDigests, readSubject } from '../text/caller-values.ts'
 import { countText, durationText, listText, moneyText, numberText } from '../text/text-table.ts'
 import { ACTOR_OPTION, type AdminCommand, actorFlag, JSON_OPTION, reasonFlag } from './admin-command.ts'
@@ -12,7 +12,7 @@ export const counters: AdminCommand = {
   read(args) {
     const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
     const body = readSubject(positionals)
-    const describe = (response: CountersJson): string => countersText(response, body.values)
+    const describe = (response: CountersJson): string => `${countersText(response, body.values)}${uncountedText(response)}`
     return { request: { method: 'POST', path: 'counters', body }, isJson: values.json, describe }
   },
 }
@@ -33,18 +33,25 @@ export const reset: AdminCommand = {
 
 /** Describes what a caller has left of one rule. `given` has the values by which the operator named the caller. */
 function countersText(response: CountersJson, given: CallerValues): string {
-  const { policy, rule, mode, values, counters, holds, override } = response
+  const { policy, rule, mode, values, unit, counters, holds, override } = response
   const rows: [string, string][] = [
     ['policy', `${policy} (${mode === 'shadow' ? 'shadow: rejects nothing' : mode})`],
     ['rule', rule],
     ['caller', callerText(values)],
   ]
-  for (const counter of counters) rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}`])
+  for (const counter of counters) rows.push([counter.kind, `${levelText(counter, unit)}, ${resetText(counter)}`])
   if (counters.length === 0) rows.push(['limit', 'none: this rule counts nothing'])
   if (typeof holds === 'number') rows.push(['holds', countText(holds, 'request')])
   if (override) rows.push(['override', `${override}, see edge override --list`])
   for (const key of keysWithDigests(given, values)) rows.push(['note', `${key}: this looks like a digest; expected the credential itself`])
   return listText(rows, '')
+}
+
+/** Counters are full for a caller that never came as for one that came long ago, so that a misspelled name looks like a good customer. */
+function uncountedText({ counters }: CountersJson): string {
+  if (counters.length === 0 || counters.some(({ level, limit }) => level < limit)) return ''
+  return `Nothing is counted for this caller now: it has not come lately, or its name is misspelled. edge caller shows what is known of it.
+`
 }
 
 /** Meaning of the remaining number for each kind of counter. */
@@ -57,10 +64,11 @@ const LEFT: Readonly<Record<string, string>> = {
   in_flight: 'places free for requests in flight',
 }
 
-/** Formats a counter's level, such as `0 of 5 left`. */
-export function levelText({ kind, remaining, limit, level }: CounterJson): string {
+/** Formats a counter's level, such as `0 of 5 left`, or `0 of 5 requests left` if the unit is known. */
+export function levelText({ kind, remaining, limit, level }: CounterJson, unit?: CounterUnit): string {
   const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
-  return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${LEFT[kind] ?? kind}${debt}`
+  const counted = unit !== undefined && (kind === 'bucket' || kind === 'window') ? `${unit} ` : ''
+  return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${counted}${LEFT[kind] ?? kind}${debt}`
 }
 
 /** Says when the counter is full again. */

@@ -59,7 +59,7 @@ export function rejectedText(reason: string, { cost, counters, descriptors, over
   const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
   if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
-  const left = empty.map(levelText).join(', ')
+  const left = empty.map((counter) => levelText(counter)).join(', ')
   const need = `${descriptors.length === 0 ? 'All callers together have' : `${caller} has`} ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
   if (empty.some(({ wait_s: waitS }) => waitS === null)) return `${need} That is more than the limit can ever hold: waiting does not help.`
   if (empty.every(({ kind }) => kind === 'in_flight')) return `${need} It would pass when one of the others ends.`

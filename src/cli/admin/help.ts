@@ -19,8 +19,9 @@ ${SERVER}`
 
 export const TOP_HELP = `Usage: edge top [--json] [POLICY [RULE]]
 
-Shows the callers that were rejected most in the last minutes, and those that are nearest to their limit now, for all policies,
-one policy, or one rule. On a terminal the table is refreshed every two seconds; q quits.
+Shows the callers that were rejected most in the last minutes and in the last hour, with the time of their first and last reject,
+and those that are nearest to their limit now, for all policies, one policy, or one rule. Policies in shadow mode are marked: they
+reject nobody. On a terminal the table is refreshed every two seconds; q quits.
 
   ${JSON_LINE}
 
@@ -35,6 +36,19 @@ headers it would get. Nothing is taken. With a URL (https://host/path) in place 
   --host HOST         the host that the client asks for
   -H 'Name: value'    a header field; may be repeated
   -d BODY             the request's body
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const CALLER_HELP = `Usage: edge caller [--json] [--policy POLICY] KEY=VALUE...
+       edge caller [--json] [--policy POLICY] VALUE
+
+Shows everything that is known of a caller: what it has left of each rule, since when it is rejected, which overrides concern it,
+and commands to go on with. KEY=VALUE is any descriptor, such as header:x-api-key=alice; several narrow the search. A VALUE alone
+is tried with every rule that has one key. Limits that all callers share are not listed: edge explain shows them.
+A credential may also be given as its digest; what it has left is then not known.
+
+  --policy POLICY     only rules of this policy
   ${JSON_LINE}
 
 ${SERVER}`

@@ -30,7 +30,7 @@ type Facts = Omit<EndedOverrideJson, 'ended'>
 function factsOf(override: Facts): Rows {
   const { until, actor, reason, created_at: createdAt, edited } = override
   const rows: Rows = [
-    ['change', changeText(override)],
+    ['change', overrideChangeText(override)],
     ['where', whereText(override)],
     ['until', until],
     ['by', `${actor}, ${createdAt}`],
@@ -43,7 +43,7 @@ function factsOf(override: Facts): Rows {
 type Change = Pick<OverrideJson, 'multiply' | 'set' | 'unlimited' | 'block' | 'cut_streams' | 'shadow_all'>
 
 /** Says in a few words what an override changes. */
-function changeText({ multiply, set, unlimited, block, cut_streams: cutsStreams, shadow_all: isShadowAll }: Change): string {
+export function overrideChangeText({ multiply, set, unlimited, block, cut_streams: cutsStreams, shadow_all: isShadowAll }: Change): string {
   if (isShadowAll) return 'nothing is enforced'
   if (multiply !== undefined) return `${multiply} times the limit`
   if (set !== undefined)

@@ -1,39 +1,10 @@
 import type { ReadStream, WriteStream } from 'node:tty'
 import { parseArgs } from 'node:util'
-import type { NearCallerJson, RejectedCaller, TopJson } from '../../admin/api/types.ts'
-import { AdminProblem, callerText, UsageProblem } from '../text/caller-values.ts'
-import { numberText, tableText } from '../text/text-table.ts'
+import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
 import type { AdminClient } from './admin-client.ts'
 import { type AdminCommand, type AdminQuestion, ask, JSON_OPTION, showOnce } from './admin-command.ts'
-import { amountText } from './counters.ts'
 import { TOP_HELP } from './help.ts'
-
-/** Describes who is rejected most and who is nearest to a limit. */
-function topText({ since, max_error: maxError, complete, rejected, nearest }: TopJson): string {
-  const error = maxError > 0 ? `; counts may be up to ${numberText(maxError)} too high` : ''
-  const missing = complete ? '' : '; a worker died or did not answer, so counts may be too low'
-  return `Rejected most since ${since}${error}${missing}\n${rejectedText(rejected)}\nNearest to their limit now\n${nearestText(nearest)}`
-}
-
-const WHO = [{ head: 'POLICY' }, { head: 'RULE' }, { head: 'CALLER' }]
-
-function rejectedText(callers: readonly RejectedCaller[]): string {
-  if (callers.length === 0) return '  nobody\n'
-  const rows = callers.map(({ count, policy, rule, values }) => [numberText(count), policy, rule, callerText(values)])
-  return tableText([{ head: 'REJECTS', isNumber: true }, ...WHO], rows)
-}
-
-function nearestText(callers: readonly NearCallerJson[]): string {
-  if (callers.length === 0) return '  nobody\n'
-  const rows = callers.map(({ kind, remaining, limit, policy, rule, values }) => [
-    amountText(remaining, kind),
-    amountText(limit, kind),
-    policy,
-    rule,
-    callerText(values),
-  ])
-  return tableText([{ head: 'LEFT', isNumber: true }, { head: 'LIMIT', isNumber: true }, ...WHO], rows)
-}
+import { topText } from './top-text.ts'
 
 const INTERVAL_MS = 2000
 

@@ -22,7 +22,7 @@ export function keysWithDigests(given: CallerValues, shown: CallerValues): strin
 }
 
 /** Reads `KEY=VALUE` arguments, such as `header:x-api-key=alice`. A value may contain `=`. */
-function readCallerValues(args: readonly string[]): CallerValues {
+export function readCallerValues(args: readonly string[]): CallerValues {
   const values = new Map<string, string>()
   for (const arg of args) {
     const end = arg.indexOf('=')
@@ -35,7 +35,7 @@ function readCallerValues(args: readonly string[]): CallerValues {
 }
 
 /** Keys whose values are latin1 strings in the API: one character for each byte that the client sent. */
-const BYTE_KEYS = /^(?:header:|cookie:|bearer$)/i
+const BYTE_KEYS = /^(?:header:|bearer$)/i
 
 /** Converts a value of this key to what the API expects. Clients are assumed to send text in UTF-8. */
 function valueBytes(key: string, text: string): string {

@@ -1,15 +1,16 @@
 import type { Logger } from 'pino'
-import type { ActivitySample } from '../../admin/api/instance-types.ts'
-import type { InstanceActivity } from '../../admin/endpoints/activity-endpoints.ts'
+import type { ActivityRange, ActivitySample } from '../../admin/api/instance-types.ts'
+import type { InstanceActivity, SamplesAsk } from '../../admin/endpoints/activity-endpoints.ts'
 import type { ConnectionShares } from '../../listen/connection-slots.ts'
 import type { SharedTable } from '../../store/table/shared-table.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { Clock } from '../../time/clock.ts'
 import { inSlices } from '../../time/slices.ts'
 import type { ControlHandlers } from '../control-calls.ts'
-import { MetricLook, WorkerFigures } from './metric-look.ts'
+import { GaugePeaks, MetricLook, WorkerFigures } from './metric-look.ts'
 import { RecentActivity } from './recent-activity.ts'
 import { RecentUsage } from './recent-usage.ts'
+import { OpenSpan, RecentSamples, SAMPLE_RANGES } from './sample-ranges.ts'
 
 /** Records the instance's recent activity for operators. */
 export class ActivityControl {
@@ -35,12 +36,12 @@ export class ActivityControl {
 export function activityCalls(control: ActivityControl | undefined): Pick<ControlHandlers, 'activity' | 'recent_samples' | 'usage'> {
   return {
     activity: (policies) => control!.recent.of(policies),
-    recent_samples: (since) => control!.sampler.since(since),
+    recent_samples: (ask) => control!.sampler.since(ask),
     usage: (rules) => control!.usage.of(rules),
   }
 }
 
-const INTERVAL_MS = 2000
+const INTERVAL_MS = SAMPLE_RANGES['15m'].intervalMs
 /** How early a timer may fire. */
 const SLACK_MS = 100
 
@@ -55,32 +56,40 @@ interface ActivitySamplerParts {
   readonly logger: Logger
 }
 
-/** Samples the instance's activity every two seconds from the metrics of all threads, at no cost to the threads that count. */
+/**
+ * Samples the instance's activity every two seconds from the metrics of all threads, at no cost to the threads that count. The looks of longer ranges are
+ * added up, so that each of these has samples of its own, which are as exact.
+ */
 class ActivitySampler {
   readonly #parts: ActivitySamplerParts
   readonly #look: MetricLook
   readonly #workers: WorkerFigures
-  readonly #samples = new RecentSamples()
+  readonly #samples = new RecentSamples(SAMPLE_RANGES['15m'].lengthMs)
+  readonly #longer = Array.from(LONGER_RANGES, (range, span) => new LongerRange(range, span))
+  readonly #peaks = new GaugePeaks(LONGER_RANGES.length)
   #lastMs: number
-  #evicted: number
+  #lastWallMs: number
+  #evictions: number
   #timer: NodeJS.Timeout | undefined
   #sampling: Promise<void> | undefined
   #isStopped = false
 
   constructor(parts: ActivitySamplerParts) {
     this.#parts = parts
-    this.#look = new MetricLook(parts.memory)
+    this.#look = new MetricLook(parts.memory, LONGER_RANGES.length)
     this.#workers = new WorkerFigures(parts.memory, parts.shares)
     this.#lastMs = parts.clock.nowMs()
-    this.#evicted = parts.table.forcedEvictions
+    this.#lastWallMs = parts.clock.wallMs()
+    this.#evictions = parts.table.forcedEvictions
     this.#wait()
   }
 
-  /** Returns the samples after the one of this time, or all of them. If a sample is due, it is taken first. */
-  async since(time: string | undefined): Promise<InstanceActivity> {
+  /** Returns the samples of a range after the one of this time, or all of them. If a sample is due, it is taken first. */
+  async since({ range, since }: SamplesAsk): Promise<InstanceActivity> {
     await this.#sampleIfDue()
-    const interval_s = INTERVAL_MS / 1000
-    return { interval_s, samples: this.#samples.since(time), workers: this.#workers.now(), busiest: this.#samples.busiest() }
+    const interval_s = SAMPLE_RANGES[range].intervalMs / 1000
+    const { samples } = this.#longer.find(({ name }) => name === range) ?? { samples: this.#samples }
+    return { interval_s, samples: samples.since(since), workers: this.#workers.now(), busiest: this.#samples.busiest() }
   }
 
   stop(): void {
@@ -103,64 +112,83 @@ class ActivitySampler {
   }
 
   *#steps(): Generator<void> {
-    const { clock, isProxy, isFleet, table } = this.#parts
-    const nowMs = clock.nowMs()
-    const seconds = (nowMs - this.#lastMs) / 1000
+    const { clock, table } = this.#parts
+    const [nowMs, wallMs] = [clock.nowMs(), clock.wallMs()]
+    const elapsedMs = nowMs - this.#lastMs
+    for (const range of this.#longer) if (range.span.isBrokenBy(elapsedMs, wallMs - this.#lastWallMs)) yield* this.#endSpan(range)
     this.#lastMs = nowMs
-    const time = new Date(clock.wallMs()).toISOString()
-    const reading = yield* this.#look.steps()
+    this.#lastWallMs = wallMs
     const { occupiedSlots, forcedEvictions } = table
+    const evicted = forcedEvictions - this.#evictions
+    this.#evictions = forcedEvictions
     const sample: ActivitySample = {
-      time,
-      seconds: Math.round(seconds * 1000) / 1000,
-      ...reading,
-      store: { occupied: occupiedSlots, evicted: forcedEvictions - this.#evicted },
-      backend: isProxy ? yield* this.#look.backendSteps() : null,
-      redis: isFleet ? yield* this.#look.redisSteps() : null,
+      ...this.#timeOf(elapsedMs),
+      ...(yield* this.#look.steps()),
+      memory_bytes: this.#peaks.note('memory_bytes', process.memoryUsage.rss()),
+      store: { occupied: this.#peaks.note('occupied', occupiedSlots), evicted },
+      ...(yield* this.#remoteSteps()),
     }
-    this.#evicted = forcedEvictions
     this.#workers.look()
-    this.#samples.add(time, JSON.stringify(sample), this.#look.busiest)
+    this.#samples.add(sample.time, JSON.stringify(sample), this.#look.busiest)
+    for (const range of this.#longer) {
+      range.add(elapsedMs, evicted)
+      if (range.span.isFull) yield* this.#endSpan(range)
+    }
+  }
+
+  /** Makes a sample of what was added up. It ends with the last look. */
+  *#endSpan(range: LongerRange): Generator<void> {
+    const { index, span, samples } = range
+    if (span.isEmpty) return
+    const sample: ActivitySample = {
+      ...this.#timeOf(span.end()),
+      ...(yield* this.#look.steps(index)),
+      memory_bytes: this.#peaks.take(index, 'memory_bytes'),
+      store: { occupied: this.#peaks.take(index, 'occupied'), evicted: range.takeEvicted() },
+      ...(yield* this.#remoteSteps(index)),
+    }
+    samples.add(sample.time, JSON.stringify(sample))
+  }
+
+  #timeOf(coveredMs: number): Pick<ActivitySample, 'time' | 'seconds'> {
+    return { time: new Date(this.#lastWallMs).toISOString(), seconds: Math.round(coveredMs) / 1000 }
+  }
+
+  *#remoteSteps(span?: number): Generator<void, Pick<ActivitySample, 'backend' | 'redis'>> {
+    const { isProxy, isFleet } = this.#parts
+    const backend = isProxy ? yield* this.#look.backendSteps(span) : null
+    const redis = isFleet ? yield* this.#look.redisSteps(span) : null
+    return { backend, redis }
   }
 }
 
-/** A quarter of an hour, at one sample every two seconds. */
-const MAX_SAMPLES = 450
-/** Bound on all texts together, because names of policies and rules may be long. The oldest samples are dropped first. */
-const MAX_CHARACTERS = 1024 * 1024
-/** The samples of a minute and a few seconds. */
-const BUSIEST_OF = 33
+const LONGER_RANGES: readonly ActivityRange[] = ['1h', '6h', '24h']
 
-interface KeptSample {
-  readonly time: string
-  readonly text: string
-  /** The policies that decided most. */
-  readonly busiest: readonly string[]
-}
+/** The samples of a range that is longer than the one of every look, and what the next one of them has so far. */
+class LongerRange {
+  readonly name: ActivityRange
+  /** Index of the span in which looks are added up. */
+  readonly index: number
+  readonly span: OpenSpan
+  readonly samples: RecentSamples
+  #evicted = 0
 
-/** The samples of the last quarter of an hour, in bounded memory. */
-export class RecentSamples {
-  /** Ordered from the oldest to the newest. */
-  readonly #samples: KeptSample[] = []
-  #characters = 0
-
-  add(time: string, text: string, busiest: readonly string[]): void {
-    this.#samples.push({ time, text, busiest })
-    this.#characters += text.length
-    while (this.#samples.length > MAX_SAMPLES || (this.#characters > MAX_CHARACTERS && this.#samples.length > 1))
-      this.#characters -= this.#samples.shift()!.text.length
+  constructor(name: ActivityRange, index: number) {
+    const { intervalMs, lengthMs } = SAMPLE_RANGES[name]
+    this.name = name
+    this.index = index
+    this.span = new OpenSpan(intervalMs)
+    this.samples = new RecentSamples(lengthMs)
   }
 
-  /** Returns the samples after the one of this time, by position, so that a clock set back hides none; if it is unknown, those with a later time. */
-  since(time: string | undefined): string[] {
-    if (time === undefined) return this.#samples.map(({ text }) => text)
-    const known = this.#samples.findLastIndex((sample) => sample.time === time)
-    const later = known >= 0 ? this.#samples.slice(known + 1) : this.#samples.filter((sample) => sample.time > time)
-    return later.map(({ text }) => text)
+  add(elapsedMs: number, evicted: number): void {
+    this.span.add(elapsedMs)
+    this.#evicted += evicted
   }
 
-  /** Returns every policy that decided anything in the last minute, unless there were more than a table shows. */
-  busiest(): string[] {
-    return [...new Set(this.#samples.slice(-BUSIEST_OF).flatMap((sample) => sample.busiest))]
+  takeEvicted(): number {
+    const evicted = this.#evicted
+    this.#evicted = 0
+    return evicted
   }
 }

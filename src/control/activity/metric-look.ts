@@ -11,7 +11,7 @@ import type {
 } from '../../admin/api/instance-types.ts'
 import type { ConnectionShares } from '../../listen/connection-slots.ts'
 import { CATALOGUE, type MetricName } from '../../telemetry/metrics/catalogue.ts'
-import { CounterGrowth, HistogramGrowth } from '../../telemetry/metrics/metric-growth.ts'
+import { CounterGrowth, HistogramGrowth, type Observations } from '../../telemetry/metrics/metric-growth.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 
 /** Length of each of three lists: the busiest policies, those that rejected most, and those that would have rejected most. */
@@ -20,40 +20,48 @@ const SHOWN_RULES = 6
 /** Enough rows for a table of the busiest policies. */
 const BUSIEST_POLICIES = 20
 
-/** Counts of all threads since the previous look. */
+/** Counts of all threads since the previous look, or since a longer span was last taken. */
 export type MetricReading = Pick<
   ActivitySample,
   'allowed' | 'rejected' | 'would_reject' | 'refused' | 'reasons' | 'policies' | 'latency' | 'spending'
 >
 
 /**
- * Looks repeatedly at the metrics that all threads share. It keeps one number for each series and, during a look, one object for each policy that
- * decided anything. Its results have a fixed size, whatever the number of policies.
+ * Looks repeatedly at the metrics that all threads share, and adds up what it sees over longer spans. It keeps one number for each series and each
+ * span and, during a look, one object for each policy that decided anything. Its results have a fixed size, whatever the number of policies.
+ *
+ * Each method either looks, if `span` is undefined, or takes what the looks since the last time have added up to in this span. Counts are sums, so that
+ * a policy that was never among the busiest of a look may be among those of a span, quantiles are those of all observations, and a gauge is the highest
+ * value that a look has seen.
  */
 export class MetricLook {
   /** The policies that decided most between the last two looks. */
   busiest: readonly string[] = []
   readonly #memory: MetricMemory
+  readonly #spans: number
   readonly #growth = new Map<MetricName, CounterGrowth>()
   readonly #decisionTimes: HistogramGrowth
   readonly #backendTimes: HistogramGrowth
   readonly #roundTrips: HistogramGrowth
+  readonly #peaks: GaugePeaks
 
-  constructor(memory: MetricMemory) {
+  constructor(memory: MetricMemory, spans: number) {
     this.#memory = memory
-    this.#decisionTimes = new HistogramGrowth(memory, 'edge_decision_duration_seconds')
-    this.#backendTimes = new HistogramGrowth(memory, 'edge_backend_response_seconds')
-    this.#roundTrips = new HistogramGrowth(memory, 'edge_redis_round_trip_seconds')
+    this.#spans = spans
+    this.#decisionTimes = new HistogramGrowth(memory, 'edge_decision_duration_seconds', spans)
+    this.#backendTimes = new HistogramGrowth(memory, 'edge_backend_response_seconds', spans)
+    this.#roundTrips = new HistogramGrowth(memory, 'edge_redis_round_trip_seconds', spans)
+    this.#peaks = new GaugePeaks(spans)
   }
 
   /** Works a part at a time, because there may be a hundred thousand series. */
-  *steps(): Generator<void, MetricReading> {
-    yield* this.#memory.readSteps()
+  *steps(span?: number): Generator<void, MetricReading> {
+    if (span === undefined) yield* this.#memory.readSteps()
     const policies = new ByPolicy()
     const byReason = new Map<string, number>()
     let allowed = 0
     let rejected = 0
-    yield* this.#grown('edge_decisions_total', ([action, reason, policy, route], by) => {
+    yield* this.#grown('edge_decisions_total', span, ([action, reason, policy, route], by) => {
       const isAllowed = action === 'allow'
       if (isAllowed) allowed += by
       else {
@@ -64,13 +72,12 @@ export class MetricLook {
       if (policy !== 'none' || route !== 'none') policies.of(policy!)[isAllowed ? 'allowed' : 'rejected'] += by
     })
     let wouldReject = 0
-    yield* this.#grown('edge_would_reject_total', ([policy], by) => {
+    yield* this.#grown('edge_would_reject_total', span, ([policy], by) => {
       wouldReject += by
       policies.of(policy!).would_reject += by
     })
-    const refusals = yield* this.#countsByName('edge_refused_requests_total')
-    this.#decisionTimes.look()
-    this.busiest = busiest(policies.all(), BUSIEST_POLICIES, decisionsOf).map(({ policy }) => policy)
+    const refusals = yield* this.#countsByName('edge_refused_requests_total', span)
+    if (span === undefined) this.busiest = busiest(policies.all(), BUSIEST_POLICIES, decisionsOf).map(({ policy }) => policy)
     return {
       allowed,
       rejected,
@@ -78,36 +85,35 @@ export class MetricLook {
       refused: Object.values(refusals).reduce((sum, count) => sum + count, 0),
       reasons: { rejected: Object.fromEntries(byReason), refused: refusals },
       policies: shownPolicies(policies.all()),
-      latency: quantiles(this.#decisionTimes),
-      spending: yield* this.#spending(),
+      latency: quantiles(observed(this.#decisionTimes, span)),
+      spending: yield* this.#spending(span),
     }
   }
 
-  *backendSteps(): Generator<void, BackendSample> {
-    this.#backendTimes.look()
+  *backendSteps(span?: number): Generator<void, BackendSample> {
     return {
-      in_flight: this.#gauge('edge_proxy_open_requests'),
-      streams: this.#gauge('edge_llm_open_streams'),
-      tunnels: this.#gauge('edge_proxy_open_tunnels'),
-      waiting: this.#gauge('edge_backend_queue_requests'),
-      responses: yield* this.#countsByName('edge_backend_responses_total'),
-      failures: yield* this.#countsByName('edge_backend_failures_total'),
-      latency: quantiles(this.#backendTimes),
+      in_flight: this.#gauge('edge_proxy_open_requests', span),
+      streams: this.#gauge('edge_llm_open_streams', span),
+      tunnels: this.#gauge('edge_proxy_open_tunnels', span),
+      waiting: this.#gauge('edge_backend_queue_requests', span),
+      responses: yield* this.#countsByName('edge_backend_responses_total', span),
+      failures: yield* this.#countsByName('edge_backend_failures_total', span),
+      latency: quantiles(observed(this.#backendTimes, span)),
     }
   }
 
-  *redisSteps(): Generator<void, RedisSample> {
-    this.#roundTrips.look()
+  *redisSteps(span?: number): Generator<void, RedisSample> {
+    const roundTrips = observed(this.#roundTrips, span)
     return {
-      round_trips: this.#roundTrips.count,
-      latency: quantiles(this.#roundTrips),
-      checks: yield* this.#countsByName('edge_redis_answers_total'),
-      errors: yield* this.#countsByName('edge_redis_errors_total'),
-      open_circuits: this.#gauge('edge_redis_circuit_open'),
+      round_trips: roundTrips.count,
+      latency: quantiles(roundTrips),
+      checks: yield* this.#countsByName('edge_redis_answers_total', span),
+      errors: yield* this.#countsByName('edge_redis_errors_total', span),
+      open_circuits: this.#gauge('edge_redis_circuit_open', span),
     }
   }
 
-  *#spending(): Generator<void, SpendingSample> {
+  *#spending(span: number | undefined): Generator<void, SpendingSample> {
     const rules = new Map<string, { policy: string; rule: string; tokens: number; money: number }>()
     const of = ([policy, rule]: readonly string[]) => {
       const key = JSON.stringify([policy, rule])
@@ -120,11 +126,11 @@ export class MetricLook {
     }
     let tokens = 0
     let money = 0
-    yield* this.#grown('edge_llm_tokens_used_total', (values, by) => {
+    yield* this.#grown('edge_llm_tokens_used_total', span, (values, by) => {
       tokens += by
       of(values).tokens += by
     })
-    yield* this.#grown('edge_cost_spent_total', (values, by) => {
+    yield* this.#grown('edge_cost_spent_total', span, (values, by) => {
       money += by
       of(values).money += by
     })
@@ -135,25 +141,52 @@ export class MetricLook {
     return { tokens, money, rules: [...shown] }
   }
 
-  #grown(name: MetricName, onGrowth: (values: readonly string[], by: number) => void): Generator<void> {
+  #grown(name: MetricName, span: number | undefined, onGrowth: (values: readonly string[], by: number) => void): Generator<void> {
     let growth = this.#growth.get(name)
     if (growth === undefined) {
-      growth = new CounterGrowth(this.#memory, name)
+      growth = new CounterGrowth(this.#memory, name, this.#spans)
       this.#growth.set(name, growth)
     }
-    return growth.steps(onGrowth)
+    return span === undefined ? growth.steps(onGrowth) : growth.takeSteps(span, onGrowth)
   }
 
   /** Reads the growth of a counter that has one label with few values. */
-  *#countsByName(name: MetricName): Generator<void, CountsByName> {
+  *#countsByName(name: MetricName, span: number | undefined): Generator<void, CountsByName> {
     const counts = new Map<string, number>()
-    yield* this.#grown(name, ([value], by) => add(counts, value!, by))
+    yield* this.#grown(name, span, ([value], by) => add(counts, value!, by))
     return Object.fromEntries(counts)
   }
 
-  #gauge(name: MetricName): number {
-    return this.#memory.entriesOf(name).reduce((sum, { cell }) => sum + this.#memory.sum(cell), 0)
+  #gauge(name: MetricName, span: number | undefined): number {
+    if (span !== undefined) return this.#peaks.take(span, name)
+    const value = this.#memory.entriesOf(name).reduce((sum, { cell }) => sum + this.#memory.sum(cell), 0)
+    return this.#peaks.note(name, value)
   }
+}
+
+/** The highest value of each gauge since it was last taken, for each span. */
+export class GaugePeaks {
+  readonly #peaks: readonly Map<string, number>[]
+
+  constructor(spans: number) {
+    this.#peaks = Array.from({ length: spans }, () => new Map())
+  }
+
+  /** Returns the value. */
+  note(name: string, value: number): number {
+    for (const peaks of this.#peaks) peaks.set(name, Math.max(peaks.get(name) ?? value, value))
+    return value
+  }
+
+  take(span: number, name: string): number {
+    const peak = this.#peaks[span]!.get(name)
+    this.#peaks[span]!.delete(name)
+    return peak ?? 0
+  }
+}
+
+function observed(times: HistogramGrowth, span: number | undefined): Observations {
+  return span === undefined ? times.look() : times.take(span)
 }
 
 class ByPolicy {
@@ -192,7 +225,7 @@ function add(counts: Map<string, number>, name: string, by: number): void {
   counts.set(name, (counts.get(name) ?? 0) + by)
 }
 
-function quantiles(times: HistogramGrowth): Quantiles | null {
+function quantiles(times: Observations): Quantiles | null {
   const p50 = times.quantile(0.5)
   const p99 = times.quantile(0.99)
   return p50 === null || p99 === null ? null : { p50_ms: milliseconds(p50), p99_ms: milliseconds(p99) }

@@ -166,7 +166,7 @@ class CallerCounts {
   /** Returns callers by count, the highest first; equal ones by slot, that is by first appearance while all counts are exact. */
   list(): CallerCount[] {
     const summary = this.#summary
-    const texts = this.#texts.packed(summary.length)
+    const texts = this.#texts.packed(Array.from(this.#rules.keys()))
     const callers = this.#rules.map(({ policy, rule, limitKeys }, slot): CallerCount => {
       const id = `${summary.lows[slot]}:${summary.highs[slot]}`
       return { id, policy, rule, values: valuesAt(texts, slot, limitKeys), count: summary.countAt(slot) }

@@ -114,4 +114,18 @@ describe('GET activity', () => {
     const listed: { policy: string }[] = (await sample()).policies
     expect(listed.map((each) => each.policy).sort()).toEqual([...busy.map(({ id }) => id), 'strict', 'trial'])
   })
+
+  test('has at most 450 samples, and those of the last minute name the busiest policies whatever the range', async () => {
+    const { edge, clock } = await sampled()
+    for (let look = 0; look < 500; look++) {
+      clock.advance(10_000)
+      if (look % 10 === 0) await activity(edge.adminPort, '?since=2026-01-15T00:00:00Z')
+      else await activity(edge.adminPort, '?range=24h')
+    }
+    await edge.decideTimes(3, { uri: '/q', fields: alice })
+    clock.advance(INTERVAL_MS)
+    const { samples, busiest } = await activity(edge.adminPort, '?range=1h')
+    expect(samples).toHaveLength(360)
+    expect(busiest[0]).toMatchObject({ policy: 'q', rejected: 2 })
+  })
 })

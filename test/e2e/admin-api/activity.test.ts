@@ -90,7 +90,9 @@ describe('GET activity', () => {
   test.each([
     ['?since=yesterday', 'since: expected a time such as 2026-01-01T00:00:00Z, got "yesterday"'],
     ['?since=2026-02-31T00:00:00Z', 'since: expected a time such as 2026-01-01T00:00:00Z, got "2026-02-31T00:00:00Z"'],
-    ['?from=x', 'unknown parameter "from"; expected since'],
+    ['?range=2h', 'range: expected 15m, 1h, 6h or 24h, got "2h"'],
+    ['?range=&since=now', 'range: expected 15m, 1h, 6h or 24h, got ""; since: expected a time such as 2026-01-01T00:00:00Z, got "now"'],
+    ['?from=x', 'unknown parameter "from"; expected range, since'],
   ])('refuses %s', async (query, message) => {
     expect(await askAdmin(refusing.adminPort, 'GET', `activity${query}`)).toMatchObject({ status: 400, json: { error: { message } } })
   })

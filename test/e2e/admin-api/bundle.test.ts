@@ -20,7 +20,14 @@ describe('GET bundle', () => {
     const edge = await running({ env: ADMIN_ENV })
     expect(await bundleOf(edge.adminPort)).toEqual({
       bundle: null,
-      source: { path: edge.bundlePath, url: null, cached: false, signature_required: false, problem: 'there is no such file', refused: null },
+      source: {
+        path: edge.bundlePath,
+        url: null,
+        cached: false,
+        signature_required: false,
+        problem: 'there is no such file',
+        refused: null,
+      },
       previous: null,
       changes: null,
     })

@@ -43,6 +43,7 @@ describe('a reset', () => {
       mode: 'enforce',
       values: { 'header:x-key': 'alice' },
       counters: [{ kind: 'bucket', level: LIMIT, limit: LIMIT, remaining: LIMIT, reset_s: 0 }],
+      unit: 'requests',
       holds: null,
       override: null,
     })

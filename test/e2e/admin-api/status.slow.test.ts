@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
@@ -44,6 +45,7 @@ describe('GET status', () => {
     const { status, json } = await askAdmin(port, 'GET', 'status')
     expect(status).toBe(200)
     expect(json).toEqual({
+      instance: `${hostname()}:${port}`,
       version: JSON.parse(readFileSync('package.json', 'utf8')).version,
       uptime_s: expect.any(Number),
       memory_bytes: expect.any(Number) as number,

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
@@ -41,12 +42,13 @@ describe('variables that are not settings', () => {
 })
 
 describe('GET status', () => {
-  test('counts up, and counts what is stored', async () => {
+  test('names the instance by its host and admin port, counts up, and counts what is stored', async () => {
     const clock = new ManualClock()
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock })
     await edge.decide({ fields: [['X-K', 'alice']] })
     clock.advance(61_999)
-    expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ uptime_s: 61, store: { occupied: 1 } })
+    const instance = `${hostname()}:${edge.adminPort}`
+    expect((await askAdmin(edge.adminPort, 'GET', 'status')).json).toMatchObject({ instance, uptime_s: 61, store: { occupied: 1 } })
   })
 
   test('has no bundle, no policies and no state file where there is none, before the first bundle', async () => {

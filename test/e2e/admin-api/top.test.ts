@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { NearCallerJson } from '../../../src/admin/api/caller-types.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { asks, KEYED, top } from '../../support/admin/top.ts'
 import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
@@ -33,21 +34,60 @@ describe('GET top', () => {
     await asks(edge, 4 + 5, 'bob')
     await asks(edge, 3, 'carol')
     await asks(edge, 1, 'dave')
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const second = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
+    const caller = (name: string) => ({ policy: 'p', rule: 'r', mode: 'enforce', values: { 'header:x-k': name } })
+    const rejected = (name: string, count: number) => ({ ...caller(name), count, hour_count: count, first_at: second, last_at: second })
+    const near = (name: string, remaining: number) => {
+      return { ...caller(name), kind: 'bucket', period: null, unit: 'requests', remaining, limit: 4, left_percent: 25 * remaining }
+    }
     expect(await top(edge)).toEqual({
-      since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      since: time,
       max_error: 0,
       complete: true,
-      rejected: [
-        { policy: 'p', rule: 'r', values: { 'header:x-k': 'bob' }, count: 5 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': 'alice' }, count: 2 },
-      ],
-      nearest: [
-        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, kind: 'bucket', remaining: 0, limit: 4 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': expect.stringMatching(/alice|bob/) }, kind: 'bucket', remaining: 0, limit: 4 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': 'carol' }, kind: 'bucket', remaining: 1, limit: 4 },
-        { policy: 'p', rule: 'r', values: { 'header:x-k': 'dave' }, kind: 'bucket', remaining: 3, limit: 4 },
-      ],
+      hour: { since: time, max_error: 0, complete: true },
+      rejected: [rejected('bob', 5), rejected('alice', 2)],
+      nearest: [near('alice', 0), near('bob', 0), near('carol', 1), near('dave', 3)],
     })
+  })
+
+  test('says since when a caller is rejected, for an hour, while counts of the last minutes are those of the last minutes', async () => {
+    const clock = new ManualClock()
+    const edge = await running({ bundle: KEYED, env: ADMIN_ENV, clock })
+    await asks(edge, 4 + 2, 'alice')
+    clock.advance(8 * 60_000 + 500)
+    await asks(edge, 4 + 4, 'bob')
+    await asks(edge, 1, 'alice')
+    const startedAt = '2026-01-15T12:00:00Z'
+    const later = '2026-01-15T12:08:00Z'
+    const [alice, bob] = [{ values: { 'header:x-k': 'alice' } }, { values: { 'header:x-k': 'bob' } }]
+    expect((await top(edge)).rejected).toMatchObject([
+      { ...bob, count: 4, hour_count: 4, first_at: later, last_at: later },
+      { ...alice, count: 3, hour_count: 3, first_at: startedAt, last_at: later },
+    ])
+    clock.advance(20 * 60_000)
+    const { rejected, hour } = await top(edge)
+    expect(rejected).toMatchObject([
+      { ...bob, count: 0, hour_count: 4, first_at: later, last_at: later },
+      { ...alice, count: 0, hour_count: 3, first_at: startedAt, last_at: later },
+    ])
+    expect(hour).toEqual({ since: '2026-01-15T12:00:00.000Z', max_error: 0, complete: true })
+    clock.advance(60 * 60_000)
+    expect((await top(edge)).rejected).toEqual([])
+  })
+
+  test('lists callers of policies in shadow mode after the others, and says that they are', async () => {
+    const rules = [bucketRule('r', ['header:x-k'], 10, 0.0001)]
+    const edge = await running({ bundle: bundle(1, policy('a', { mode: 'shadow', rules }), policy('b', { rules })), env: ADMIN_ENV })
+    await asks(edge, 1, 'alice')
+    await asks(edge, 10, 'bob')
+    const rows = (await top(edge)).nearest.map((row: NearCallerJson) => [row.mode, row.policy, row.values['header:x-k'], row.left_percent])
+    expect(rows).toEqual([
+      ['enforce', 'b', 'bob', 0],
+      ['enforce', 'b', 'alice', 90],
+      ['shadow', 'a', 'bob', 0],
+      ['shadow', 'a', 'alice', 90],
+    ])
   })
 
   test('shows what callers have left at that moment: refilled, or in another window', async () => {

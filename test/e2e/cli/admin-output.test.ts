@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { useStubApi } from '../../support/admin/stub-api.ts'
+import { topResponse } from '../../support/admin/top.ts'
 import { command } from '../../support/service/command.ts'
 
 const { api } = useStubApi()
@@ -28,6 +29,18 @@ const OVERRIDE = {
   edited: null,
   durable: true,
   in_force: true,
+}
+
+const NOBODY = {
+  bundle_version: '1',
+  counters_known: true,
+  rules_tried: 0,
+  rules: [],
+  incomplete_rules: [],
+  rules_left_out: 0,
+  unused_keys: [],
+  overrides: [],
+  top: null,
 }
 
 describe('what a command prints', () => {
@@ -170,34 +183,62 @@ override  abc, see edge override --list
     expect(await command('override', '--end', 'abc', '--reason', 'x', '--json')).toEqual({ status: 0, stdout: '', stderr: '' })
   })
 
+  test('counters of a caller that nothing is counted for', async () => {
+    const full = { kind: 'bucket', level: 60, limit: 60, remaining: 60, reset_s: 0 }
+    api().says({ ...COUNTERS, unit: 'requests', counters: [full] })
+    const note =
+      'Nothing is counted for this caller now: it has not come lately, or its name is misspelled. edge caller shows what is known of it.\n'
+    const { stdout } = await command('counters', 'api', 'per-key', 'header:x-k=alcie')
+    expect(stdout).toContain(`bucket  60 of 60 requests left, full\n${note}`)
+    api().says({ ...COUNTERS, counters: [full, { ...full, level: 59.5, remaining: 59 }] })
+    expect((await command('counters', 'api', 'per-key', 'header:x-k=alice')).stdout).not.toContain('Nothing is counted')
+  })
+
   test('top: once where the output is not a terminal', async () => {
-    const caller = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'alice' } }
-    api().says({
-      since: '2026-11-16T10:00:00Z',
-      max_error: 3,
-      complete: false,
+    const caller = { policy: 'api', rule: 'per-key', mode: 'enforce', values: { 'header:x-k': 'alice' } }
+    const times = { first_at: '2026-11-16T09:12:01Z', last_at: '2026-11-16T10:03:59Z' }
+    const near = { ...caller, kind: 'bucket', period: null, unit: 'requests', remaining: 1, limit: 5, left_percent: 20 }
+    const tokens = { ...near, rule: 'tokens', unit: 'tokens' }
+    const since = '2026-11-16T10:00:00Z'
+    const hour = { since: '2026-11-16T09:05:00Z', max_error: 0, complete: true }
+    const answer = {
+      since,
+      max_error: 0,
+      complete: true,
+      hour,
       rejected: [
-        { ...caller, count: 1200 },
-        { ...caller, values: {}, count: 7 },
+        { ...caller, ...times, count: 1200, hour_count: 4321 },
+        { ...caller, ...times, values: {}, count: 0, hour_count: 7 },
       ],
       nearest: [
-        { ...caller, kind: 'bucket', remaining: 1, limit: 5 },
-        { ...caller, rule: 'money', kind: 'budget', remaining: 1234, limit: 5000 },
+        near,
+        { ...tokens, kind: 'minute', remaining: 57_195, limit: 60_000, left_percent: 95 },
+        { ...tokens, kind: 'day', period: '1d', remaining: 4_925_600, limit: 5_000_000, left_percent: 98 },
+        { ...near, rule: 'money', unit: 'money', kind: 'budget', period: '1mo', remaining: 1234, limit: 5000, left_percent: 24 },
+        { ...near, rule: 'flight', kind: 'in_flight' },
+        { ...near, policy: 'trial', mode: 'shadow' },
       ],
-    })
-    expect(
-      (await command('top')).stdout,
-    ).toBe(`Rejected most since 2026-11-16T10:00:00Z; counts may be up to 3 too high; a worker died or did not answer, so counts may be too low
-  REJECTS  POLICY  RULE     CALLER
-    1,200  api     per-key  header:x-k=alice
-        7  api     per-key  everybody
+    }
+    api().says(answer)
+    expect((await command('top')).stdout).toBe(`Rejected most since ${since}; HOUR: since ${hour.since}; FIRST and LAST: UTC
+  REJECTS   HOUR  FIRST  LAST   POLICY  RULE     CALLER
+    1,200  4,321  09:12  10:03  api     per-key  header:x-k=alice
+        0      7  09:12  10:03  api     per-key  everybody
 
 Nearest to their limit now
-   LEFT  LIMIT  POLICY  RULE     CALLER
-      1      5  api     per-key  header:x-k=alice
-  12.34  50.00  api     money    header:x-k=alice
+       LEFT      LIMIT    %  COUNTS              POLICY          RULE     CALLER
+          1          5  20%  requests            api             per-key  header:x-k=alice
+     57,195     60,000  95%  tokens a minute     api             tokens   header:x-k=alice
+  4,925,600  5,000,000  98%  tokens in 1d        api             tokens   header:x-k=alice
+      12.34      50.00  24%  money in 1mo        api             money    header:x-k=alice
+          1          5  20%  requests in flight  api             flight   header:x-k=alice
+          1          5  20%  requests            trial (shadow)  per-key  header:x-k=alice
 `)
     expect(api().requests).toHaveLength(1)
+    api().says({ ...answer, max_error: 3, hour: { ...hour, max_error: 20, complete: false } })
+    expect((await command('top')).stdout).toContain(
+      '; FIRST and LAST: UTC; counts may be up to 3 too high; those of the hour may be wrong by up to 20; a worker died or did not answer, so counts may be too low\n',
+    )
   })
 
   test('status, in good times and in bad ones', async () => {
@@ -258,7 +299,11 @@ No problems.
           ],
         },
       ],
-      [['top'], { since: evil, max_error: 0, complete: true, rejected: [{ ...where, count: 1 }], nearest: [] }],
+      [['top'], topResponse([where], evil)],
+      [
+        ['caller', 'x'],
+        { ...NOBODY, top: topResponse([where], evil), overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] },
+      ],
       [['explain', '/'], { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }],
     ]
     for (const [args, reply] of replies) {

@@ -30,6 +30,12 @@ describe('what a command asks', () => {
       '/admin/v1/counters',
       { policy: 'api', rule: 'r', values: { 'header:x-k': 'ZoÃ«', 'jwt:sub': 'Zoë' } },
     ],
+    ['counters api r cookie:sid=Zoë', 'POST', '/admin/v1/counters', { policy: 'api', rule: 'r', values: { 'cookie:sid': 'Zoë' } }],
+    ['caller acme', 'POST', '/admin/v1/callers', { value: 'acme' }],
+    ['caller c2VjcmV0Cg==', 'POST', '/admin/v1/callers', { value: 'c2VjcmV0Cg==' }],
+    ['caller x-k=acme', 'POST', '/admin/v1/callers', { value: 'x-k=acme' }],
+    ['caller Zoë --policy api', 'POST', '/admin/v1/callers', { value: 'Zoë', policy: 'api' }],
+    ['caller header:x-k=Zoë= jwt:sub=Zoë', 'POST', '/admin/v1/callers', { values: { 'header:x-k': 'ZoÃ«=', 'jwt:sub': 'Zoë' } }],
     ['explain -H x-k:Zoë /x', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x', headers: { 'x-k': 'ZoÃ«' } }],
     ['explain /x', 'POST', '/admin/v1/explain', { method: 'GET', uri: '/x', headers: {} }],
     ['explain -d {} /x', 'POST', '/admin/v1/explain', { method: 'POST', uri: '/x', headers: {}, body: '{}' }],
@@ -178,7 +184,7 @@ test('an address of IPv6 is asked as such, and one that is none is named', async
   expect((await command('status')).stderr).toContain('EDGE_ADMIN_HOST is no host')
 })
 
-test.each(['status', 'top', 'explain', 'counters', 'reset', 'override'])('edge %s --help asks nobody', async (name) => {
+test.each(['status', 'top', 'caller', 'explain', 'counters', 'reset', 'override'])('edge %s --help asks nobody', async (name) => {
   environment({})
   const { status, stdout, stderr } = await command(name, '--help')
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })

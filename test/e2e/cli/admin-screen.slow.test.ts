@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { useStubApi } from '../../support/admin/stub-api.ts'
+import { topResponse } from '../../support/admin/top.ts'
 import { describeWith } from '../../support/describe-with.ts'
 import { until } from '../../support/until.ts'
 
@@ -13,8 +14,7 @@ const { api } = useStubApi()
 const hasScript = spawnSync('script', ['--version']).status === 0
 describeWith(hasScript ? undefined : 'script (util-linux) is not installed', 'edge top on a real terminal', () => {
   test.each(['q', '\x03'])('shows its table until %j, and exits with 0', async (key) => {
-    const row = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'alice' }, count: 1 }
-    api().says({ since: '2026-11-16T10:00:00Z', max_error: 0, complete: true, rejected: [row], nearest: [] })
+    api().says(topResponse([{ policy: 'api', rule: 'per-key', values: { 'header:x-k': 'alice' } }]))
     const line = `'${process.execPath}' '${PROGRAM}' top; echo "status $?"`
     const env = { PATH: process.env['PATH'] ?? '', EDGE_ADMIN_URL: api().url, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
     const terminal = spawn('script', ['-qec', line, '/dev/null'], { env, stdio: ['pipe', 'pipe', 'ignore'] })

@@ -4,6 +4,7 @@ import { AdminClient } from '../../../src/cli/admin/admin-client.ts'
 import { showRepeatedly, type Terminal, top } from '../../../src/cli/admin/top.ts'
 import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { useStubApi } from '../../support/admin/stub-api.ts'
+import { topResponse } from '../../support/admin/top.ts'
 import { until } from '../../support/until.ts'
 
 const { api } = useStubApi()
@@ -107,11 +108,10 @@ function client(): AdminClient {
 }
 
 function topOf(caller: string, rows = 1): object {
-  const row = { policy: 'api', rule: 'per-key', values: { 'header:x-k': caller }, count: 1 }
-  return { since: '2026-11-16T10:00:00Z', max_error: 0, complete: true, rejected: Array(rows).fill(row), nearest: [] }
+  return topResponse(Array(rows).fill({ policy: 'api', rule: 'per-key', values: { 'header:x-k': caller } }))
 }
 
-/** Both ends of a terminal with 10 rows of 60 columns. */
+/** Both ends of a terminal with 10 rows of 80 columns. */
 class FakeTerminal extends EventEmitter implements Terminal {
   written = ''
   isRaw = false
@@ -128,7 +128,7 @@ class FakeTerminal extends EventEmitter implements Terminal {
   readonly stdout = {
     isTTY: true,
     rows: 10,
-    columns: 60,
+    columns: 80,
     write: (text: string) => {
       this.written += text
       return true

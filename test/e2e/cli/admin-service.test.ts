@@ -61,7 +61,9 @@ describe('the commands ask a running service', () => {
     ])
     const id = /^[0-9a-f]+/.exec(lifted.stdout)![0]
     expect((await command('override', '--end', id, '--reason', 'over')).stdout).toBe('Ended.\n')
-    expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain('2 of 2 left, full\n')
+    expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain(
+      '2 of 2 requests left, full\n',
+    )
     expect(edge.logged('counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
   })
 
@@ -80,7 +82,7 @@ describe('the commands ask a running service', () => {
     await edge.decide({ uri: '/x', fields: [['Authorization', 'Bearer hunter2']] })
     const { status, stdout } = await command('counters', 'api', 'per-token', 'bearer=hunter2')
     expect(status).toBe(0)
-    expect(stdout).toMatch(/^caller {2}bearer=[0-9a-f]{16}\nbucket {2}4 of 5 left/m)
+    expect(stdout).toMatch(/^caller {2}bearer=[0-9a-f]{16}\nbucket {2}4 of 5 requests left/m)
     const explained = await command('explain', '-H', 'Authorization: Bearer hunter2', '/x', '--json')
     expect(explained.stdout).not.toContain('hunter2')
     expect(JSON.stringify(edge.log)).not.toContain('hunter2')

@@ -21,6 +21,12 @@ export async function activity(port: number, query = '') {
   return json
 }
 
+/** The samples of a range, each as the time of its end, its seconds and what it allowed. */
+export async function covered(port: number, query: string): Promise<[time: string, seconds: number, allowed: number][]> {
+  const { samples } = await activity(port, query)
+  return samples.map(({ time, seconds, allowed }: { time: string; seconds: number; allowed: number }) => [time, seconds, allowed])
+}
+
 /** The service on a clock of its own, and what the two seconds until each question came to. */
 export async function sampled(options: Parameters<typeof running>[0] = {}) {
   const clock = new ManualClock()

@@ -25,3 +25,10 @@ export async function top(edge: Edge, query = '') {
 export function asks(edge: Edge, times: number, key: string, uri = '/p'): Promise<number[]> {
   return edge.decideTimes(times, { uri, fields: [['X-K', key]] })
 }
+
+/** A response of GET top in which these callers were rejected once, at this time. */
+export function topResponse(callers: readonly object[], time = '2026-11-16T10:00:00Z'): object {
+  const counted = { since: time, max_error: 0, complete: true }
+  const rejected = callers.map((caller) => ({ mode: 'enforce', ...caller, count: 1, hour_count: 1, first_at: time, last_at: time }))
+  return { ...counted, hour: counted, rejected, nearest: [] }
+}

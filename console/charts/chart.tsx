@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { formatTime } from '../format.ts'
-import type { Values } from '../timeline.ts'
-import { EmptyState } from './empty-state.tsx'
+import { EmptyState } from '../parts/empty-state.tsx'
+import type { Timeline, Values } from '../timeline.ts'
+import { highestPeak, scaleCut } from './chart-scale.ts'
 import { linePlaces } from './line-places.ts'
-import { Plot, type PlotSeries } from './plot.ts'
+import { Plot, type PlotData, type PlotParts, type PlotSeries } from './plot.ts'
+import { momentLabel, zoneLabel } from './time-axis.ts'
 
 /** Dash patterns that tell lines apart for those who cannot see the colours. */
 const DASHES: readonly (readonly number[])[] = [[], [6, 3], [2, 2], [10, 3, 2, 3], [4, 6], [12, 4], [1, 4]]
@@ -19,8 +20,7 @@ interface ChartSeries {
 interface ChartProps {
   /** A description with its unit, such as `Decisions per second`. */
   readonly label: string
-  /** Times in seconds since the epoch. */
-  readonly times: readonly number[]
+  readonly timeline: Timeline
   readonly series: readonly ChartSeries[]
   readonly format: (value: number) => string
   /** Text to show instead of a chart without lines. */
@@ -28,8 +28,10 @@ interface ChartProps {
 }
 
 /** Shows lines over time, and below them a table with the numbers of now or of the moment under the cursor. */
-export function Chart({ label, times, series, format, empty }: ChartProps) {
+export function Chart({ label, timeline, series, format, empty }: ChartProps) {
+  const { times, fromS, toS } = timeline
   const cursor = useSignal<number | undefined>(undefined)
+  const isFull = useSignal(false)
   const places = useRef<readonly (string | undefined)[]>([])
   places.current = linePlaces(
     places.current,
@@ -42,18 +44,22 @@ export function Chart({ label, times, series, format, empty }: ChartProps) {
     .sort((a, b) => a.place - b.place)
     .map(({ name, ink, values, place }) => ({ name, ink: ink ?? `line-${place + 1}`, dash: DASHES[place % DASHES.length]!, values }))
   const moment = cursor.value !== undefined && cursor.value < times.length ? cursor.value : undefined
+  const cut = scaleCut(lines.map(({ values }) => values))
+  const momentOf = (index: number): string => momentLabel(times[index]!, timeline)
   return (
     <div class="chart">
       <Lines
         key={lines.map(({ name }) => name).join('\n')}
-        label={`${label}, ${formatTime(times[0]! * 1000)} to ${formatTime(times.at(-1)! * 1000)}. The table below has the numbers.`}
-        times={times}
-        lines={lines}
+        label={`${label}, ${momentLabel(fromS, timeline)} to ${momentLabel(toS, timeline)} ${zoneLabel(toS)}. The table below has the numbers.`}
+        data={{ timeline, series: lines, cut: isFull.value ? undefined : cut }}
         format={format}
         onCursor={(next) => {
           cursor.value = next
         }}
       />
+      {cut !== undefined && (
+        <PeakNote lines={lines} momentOf={momentOf} format={format} isFull={isFull.value} onFull={(full) => (isFull.value = full)} />
+      )}
       <table class="legend">
         <caption class="unseen">{label}</caption>
         <thead>
@@ -62,7 +68,7 @@ export function Chart({ label, times, series, format, empty }: ChartProps) {
               <span class="unseen">Line</span>
             </th>
             <th scope="col" class="number">
-              {moment === undefined ? 'now' : formatTime(times[moment]! * 1000)}
+              {moment === undefined ? timeline.latest : momentOf(moment)}
             </th>
             <th scope="col" class="number">
               highest
@@ -85,23 +91,44 @@ export function Chart({ label, times, series, format, empty }: ChartProps) {
   )
 }
 
-interface LinesProps {
-  readonly label: string
-  readonly times: readonly number[]
+interface PeakNoteProps {
   readonly lines: readonly PlotSeries[]
+  readonly momentOf: (index: number) => string
   readonly format: (value: number) => string
-  readonly onCursor: (place: number | undefined) => void
+  readonly isFull: boolean
+  readonly onFull: (isFull: boolean) => void
 }
 
-function Lines({ label, times, lines, format, onCursor }: LinesProps) {
+/** Says that the scale is cut off, and how high the highest value is. */
+function PeakNote({ lines, momentOf, format, isFull, onFull }: PeakNoteProps) {
+  const { line, index, value } = highestPeak(lines.map(({ values }) => values))!
+  return (
+    <p class="peaks">
+      <span>
+        <span aria-hidden="true">▲ </span>
+        {isFull ? 'Peaks' : 'Peaks cut off,'} up to {format(value)} ({lines[line]!.name}, {momentOf(index)})
+      </span>{' '}
+      <button type="button" onClick={() => onFull(!isFull)}>
+        {isFull ? 'Cut off peaks' : 'Full scale'}
+      </button>
+    </p>
+  )
+}
+
+interface LinesProps extends PlotParts {
+  readonly label: string
+  readonly data: PlotData
+}
+
+function Lines({ label, data, format, onCursor }: LinesProps) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
   useEffect(() => {
-    plot.current = new Plot(host.current!, times, lines, { format, onCursor })
+    plot.current = new Plot(host.current!, data, { format, onCursor })
     return () => plot.current!.end()
     // A change of lines changes the key, which creates a new plot.
   }, [])
-  useEffect(() => plot.current!.update(times, lines), [times, lines])
+  useEffect(() => plot.current!.update(data), [data])
   return <div ref={host} class="plot" role="img" aria-label={label} />
 }
 

@@ -1,11 +1,13 @@
 import uPlot from 'uplot'
-import type { Values } from '../timeline.ts'
+import type { Timeline, Values } from '../timeline.ts'
+import { tickLabel, timeTicks } from './time-axis.ts'
 
 const HEIGHT = 150
 const Y_AXIS = 52
 const X_AXIS = 24
-/** The time axis is at least this long, because a new instance has little to show. */
-const MIN_SPAN_S = 120
+/** Size of the mark above a value that is cut off. */
+const MARK_PX = 7
+const RIGHT_PX = 28
 /** All charts of a view show the same moment under the cursor. */
 const SYNC_KEY = 'edge'
 
@@ -15,6 +17,14 @@ export interface PlotSeries {
   readonly ink: string
   readonly dash: readonly number[]
   readonly values: Values
+}
+
+/** What a plot shows. The series are always the same ones. */
+export interface PlotData {
+  readonly timeline: Pick<Timeline, 'times' | 'fromS' | 'toS'>
+  readonly series: readonly PlotSeries[]
+  /** Where the scale is cut off; undefined if it shows everything. */
+  readonly cut: number | undefined
 }
 
 export interface PlotParts {
@@ -30,18 +40,20 @@ export class Plot {
   readonly #colours = new Map<string, string>()
   readonly #resizes: ResizeObserver
   readonly #theme = matchMedia('(prefers-color-scheme: dark)')
+  #shown: PlotData
 
-  constructor(host: HTMLElement, times: readonly number[], series: readonly PlotSeries[], parts: PlotParts) {
+  constructor(host: HTMLElement, data: PlotData, parts: PlotParts) {
     this.#host = host
-    this.#plot = new uPlot(this.#options(series, parts), dataOf(times, series), host)
+    this.#shown = data
+    this.#plot = new uPlot(this.#options(data.series, parts), valuesOf(data), host)
     this.#resizes = new ResizeObserver(() => this.#plot.setSize({ width: host.clientWidth, height: HEIGHT }))
     this.#resizes.observe(host)
     this.#theme.addEventListener('change', this.#changeTheme)
   }
 
-  /** Replaces the data. The series must be the same ones as before. */
-  update(times: readonly number[], series: readonly PlotSeries[]): void {
-    this.#plot.setData(dataOf(times, series))
+  update(data: PlotData): void {
+    this.#shown = data
+    this.#plot.setData(valuesOf(data))
   }
 
   end(): void {
@@ -62,14 +74,21 @@ export class Plot {
       width: this.#host.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 28, 0, 0],
+      padding: [8, RIGHT_PX, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 }, sync: { key: SYNC_KEY } },
       scales: {
-        x: { range: (_plot, min, max) => [Math.min(min, max - MIN_SPAN_S), max] },
-        y: { range: (_plot, _min, max) => [0, topOf(max)] },
+        x: { range: () => [this.#shown.timeline.fromS, this.#shown.timeline.toS] },
+        y: { range: (_plot, _min, max) => [0, this.#shown.cut ?? topOf(max)] },
       },
       axes: [
-        { ...axis, size: X_AXIS, space: 70, grid: { show: false }, ticks: { show: false }, values: (_plot, times) => times.map(minuteOf) },
+        {
+          ...axis,
+          size: X_AXIS,
+          grid: { show: false },
+          ticks: { show: true, stroke: grid.stroke, width: 1, size: 4 },
+          splits: ({ width }, _axis, fromS, toS) => timeTicks(fromS, toS, width - Y_AXIS - RIGHT_PX),
+          values: (_plot, times) => times.map(tickLabel),
+        },
         { ...axis, size: Y_AXIS, space: 32, grid, ticks: { show: false }, values: (_plot, values) => values.map(format) },
       ],
       series: [
@@ -81,7 +100,26 @@ export class Plot {
           points: { show: false },
         })),
       ],
-      hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? undefined)] },
+      hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? undefined)], draw: [(plot) => this.#markPeaks(plot)] },
+    }
+  }
+
+  /** Draws a triangle at the top of the chart above each value that is cut off, in the colour of its line. */
+  #markPeaks({ ctx, bbox, valToPos }: uPlot): void {
+    const { timeline, series, cut } = this.#shown
+    if (cut === undefined) return
+    const size = MARK_PX * devicePixelRatio
+    for (const { ink, values } of series) {
+      ctx.fillStyle = this.#colour(ink)
+      for (const [i, value] of values.entries()) {
+        if (value === null || value <= cut) continue
+        const x = valToPos(timeline.times[i]!, 'x', true)
+        ctx.beginPath()
+        ctx.moveTo(x, bbox.top - size / 2)
+        ctx.lineTo(x - size / 2, bbox.top + size / 2)
+        ctx.lineTo(x + size / 2, bbox.top + size / 2)
+        ctx.fill()
+      }
     }
   }
 
@@ -99,19 +137,11 @@ export class Plot {
   }
 }
 
-function dataOf(times: readonly number[], series: readonly PlotSeries[]): uPlot.AlignedData {
-  return [[...times], ...series.map(({ values }) => [...values])]
+function valuesOf({ timeline, series }: PlotData): uPlot.AlignedData {
+  return [[...timeline.times], ...series.map(({ values }) => [...values])]
 }
 
 /** If nothing happened, the axis ends at 1, so that noise does not fill the chart. */
 function topOf(max: number | null): number {
   return max === null || max <= 0 ? 1 : max * 1.1
-}
-
-function minuteOf(time: number): string {
-  return new Date(time * 1000).toLocaleTimeString('en-GB', {
-    hour: '2-digit',
-    minute: '2-digit',
-    second: time % 60 === 0 ? undefined : '2-digit',
-  })
 }

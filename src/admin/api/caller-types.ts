@@ -1,0 +1,105 @@
+import type { CallerValues, CounterJson, CounterKind, CounterUnit, OverrideJson, PolicyMode, SelectorJson, Time } from './types.ts'
+
+/** The JSON of the admin API about callers: who is rejected most, who is nearest to a limit, and what is known of one. See `types.ts`. */
+
+/** Over which time rejects are counted, and how exactly. */
+interface CountedTime {
+  readonly since: Time
+  /** Largest amount by which a count may be too high; counts of the hour may also be too low by it. */
+  readonly max_error: number
+  /** False if a worker's counts are missing, so that the counts shown may be too low. */
+  readonly complete: boolean
+}
+
+/** Of the last five to ten minutes, and of the last hour. */
+export interface TopJson extends CountedTime {
+  readonly hour: CountedTime
+  readonly rejected: readonly RejectedCaller[]
+  readonly nearest: readonly NearCallerJson[]
+}
+
+/** A caller of a rule. */
+interface RuleCaller {
+  readonly policy: string
+  readonly rule: string
+  /** That of its policy. Policies in shadow mode reject nothing. */
+  readonly mode: PolicyMode
+  readonly values: CallerValues
+}
+
+export interface RejectedCaller extends RuleCaller {
+  /** 0: it was rejected earlier in the hour. */
+  readonly count: number
+  readonly hour_count: number
+  /** Within the hour, in whole seconds. */
+  readonly first_at: Time
+  readonly last_at: Time
+}
+
+export interface NearCallerJson extends RuleCaller {
+  /** The limit of the rule that is nearest. */
+  readonly kind: CounterKind
+  /** The length of its windows, such as `1mo`; null where it has none. */
+  readonly period: string | null
+  readonly unit: CounterUnit
+  readonly remaining: number
+  readonly limit: number
+  /** Rounded down. */
+  readonly left_percent: number
+}
+
+/** Values of a caller: by key, or one alone whose key is not known. */
+export interface CallersRequest {
+  readonly values?: CallerValues
+  readonly value?: string
+  /** Only rules of this policy. */
+  readonly policy?: string
+}
+
+/** What is known of a caller. */
+export interface CallersJson {
+  readonly bundle_version: string | null
+  /**
+   * Rules all of whose `limit_keys` were given, in the order of the bundle. For a value alone they are only those that know the caller: with others its
+   * value, which may be a credential, would come back in clear text.
+   */
+  readonly rules: readonly CallerRule[]
+  /** How many rules were looked at for `rules`. */
+  readonly rules_tried: number
+  /** False where Redis is unreachable. */
+  readonly counters_known: boolean
+  /** Rules that need more values to find a counter. */
+  readonly incomplete_rules: readonly IncompleteRule[]
+  /** How many more rules concern the caller: no more than 500 are looked at. */
+  readonly rules_left_out: number
+  /** Keys that were given and that no rule of the bundle has. */
+  readonly unused_keys: readonly string[]
+  /** For this caller, for all callers of a rule listed here, and one that stops all enforcement. */
+  readonly overrides: readonly OverrideJson[]
+  /** This caller in `GET top`; null where EDGE_TOP is off. */
+  readonly top: TopJson | null
+}
+
+interface ConcernedRule extends RuleCaller {
+  readonly algorithm: string
+  readonly selector: SelectorJson
+  /** Keys of `match` that were not given, so that the rule may not apply. */
+  readonly depends_on: readonly string[]
+}
+
+export interface CallerRule extends ConcernedRule {
+  readonly unit: CounterUnit
+  /** Null where Redis is unreachable. */
+  readonly counters: readonly CounterJson[] | null
+  /** Whether a counter is not full, that is whether anything is counted for the caller now. */
+  readonly counted: boolean
+  /** Requests in flight; null where the rule does not count them. */
+  readonly holds: number | null
+  /** The id of the override that is in force for this caller. */
+  readonly override: string | null
+}
+
+export interface IncompleteRule extends ConcernedRule {
+  /** The `limit_keys` that were not given. */
+  readonly missing: readonly string[]
+}

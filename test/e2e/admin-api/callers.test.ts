@@ -1,0 +1,235 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
+import { callers, names } from '../../support/admin/callers.ts'
+import { blockRule, bucketRule, bundle, concurrencyRule, matching, policy } from '../../support/bundles/bundles.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
+
+/** So few tokens a second that none comes back while a test runs. */
+const HARDLY_ANY = 0.0001
+
+const KEY = 'header:x-k'
+
+const BUNDLE = bundle(
+  7,
+  policy('api', {
+    selector: { pathPrefix: '/api' },
+    rules: [
+      bucketRule('per-key', [KEY], 4, HARDLY_ANY),
+      bucketRule('per-key-and-ip', [KEY, 'ip:address'], 9, HARDLY_ANY),
+      bucketRule('per-token', ['bearer'], 3, HARDLY_ANY),
+      concurrencyRule('flight', [KEY], 5),
+      bucketRule('everybody', [], 1000, HARDLY_ANY),
+    ],
+  }),
+  policy('trial', { mode: 'shadow', rules: [bucketRule('per-key', [KEY], 2, HARDLY_ANY)] }),
+  policy('other', {
+    selector: { pathPrefix: '/other' },
+    rules: [bucketRule('per-user', ['jwt:sub'], 2), bucketRule('per-ip', ['ip:address'], 2)],
+  }),
+)
+
+describe('POST callers', () => {
+  const owner = thisSuite()
+  const clock = new ManualClock()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock }, owner)
+    await edge.decideTimes(4 + 2, { uri: '/api', fields: [['X-K', 'acme']] })
+    clock.advance(30_000)
+    await edge.decideTimes(1, { uri: '/api', fields: [['X-K', 'acme']] })
+    await edge.decideTimes(3 + 1, { uri: '/api', fields: [['Authorization', 'Bearer hunter2']] })
+  })
+
+  test('by a key: what each rule has left, and since when the caller is rejected; nothing is taken', async () => {
+    const found = await callers(edge, { values: { 'header:X-K': 'acme' } })
+    expect(found.bundle_version).toBe('7')
+    expect(names(found.rules)).toEqual(['api/per-key', 'api/flight', 'trial/per-key'])
+    const [perKey, flight, trial] = found.rules
+    expect(perKey).toEqual({
+      policy: 'api',
+      rule: 'per-key',
+      mode: 'enforce',
+      values: { [KEY]: 'acme' },
+      algorithm: 'token_bucket',
+      selector: { pathPrefix: '/api' },
+      depends_on: [],
+      unit: 'requests',
+      counters: [{ kind: 'bucket', level: expect.closeTo(0, 1), limit: 4, remaining: 0, reset_s: expect.any(Number) }],
+      counted: true,
+      holds: null,
+      override: null,
+    })
+    expect(flight).toMatchObject({ counted: true, holds: 4 })
+    expect(trial).toMatchObject({ mode: 'shadow', counted: true })
+    expect(found.incomplete_rules).toMatchObject([
+      { policy: 'api', rule: 'per-key-and-ip', values: { [KEY]: 'acme' }, missing: ['ip:address'] },
+    ])
+    expect(found.top).toMatchObject({
+      rejected: [
+        {
+          policy: 'api',
+          rule: 'per-key',
+          values: { [KEY]: 'acme' },
+          count: 3,
+          first_at: '2026-01-15T12:00:00Z',
+          last_at: '2026-01-15T12:00:30Z',
+        },
+      ],
+    })
+    expect(found).toMatchObject({ rules_left_out: 0, unused_keys: [], overrides: [] })
+    expect(await callers(edge, { values: { [KEY]: 'acme' } })).toEqual(found)
+  })
+
+  test('by a value alone: every rule with one key is tried with it, where it can be one of its values', async () => {
+    const found = await callers(edge, { value: 'acme' })
+    expect([names(found.rules), found.rules_tried]).toEqual([['api/per-key', 'api/flight', 'trial/per-key'], 5])
+    expect(names(found.top!.rejected)).toEqual(['api/per-key'])
+    expect(found.rules).toEqual((await callers(edge, { values: { [KEY]: 'acme' } })).rules)
+    // An address may be the value of any of these keys, and a name cannot be an address.
+    expect(await callers(edge, { value: '203.0.113.7' })).toMatchObject({ rules: [], rules_tried: 6 })
+  })
+
+  test('a credential is found by itself and by its digest, and is never returned', async () => {
+    const [byKey, byValue] = [await callers(edge, { values: { bearer: 'hunter2' } }), await callers(edge, { value: 'hunter2' })]
+    expect(byKey.rules).toMatchObject([{ rule: 'per-token', counted: true, values: { bearer: expect.stringMatching(/^[0-9a-f]{16}$/) } }])
+    const { bearer: digest } = byKey.rules[0]!.values
+    expect(byValue.rules).toEqual(byKey.rules)
+    const byDigest = await callers(edge, { values: { bearer: digest! } })
+    for (const { top } of [byKey, byValue, byDigest, await callers(edge, { value: digest! })])
+      expect(top!.rejected).toMatchObject([{ policy: 'api', rule: 'per-token', values: { bearer: digest }, count: 1 }])
+    expect(JSON.stringify([byKey, byValue, edge.log])).not.toContain('hunter2')
+  })
+
+  test('nothing is found for another caller, and a key that no rule has is named', async () => {
+    const found = await callers(edge, { values: { 'header:x-kk': 'acme' } })
+    expect(found).toMatchObject({ rules: [], incomplete_rules: [], unused_keys: ['header:x-kk'], top: { rejected: [], nearest: [] } })
+    const misspelled = await callers(edge, { values: { [KEY]: 'acmee' } })
+    expect(misspelled.rules.map(({ counted }) => counted)).toEqual([false, false, false])
+    expect(misspelled.top).toMatchObject({ rejected: [], nearest: [] })
+  })
+
+  test('only the rules of one policy', async () => {
+    const found = await callers(edge, { values: { [KEY]: 'acme' }, policy: 'trial' })
+    expect([names(found.rules), names(found.top!.rejected), names(found.top!.nearest)]).toEqual([['trial/per-key'], [], ['trial/per-key']])
+    expect(await askAdmin(edge.adminPort, 'POST', 'callers', { body: { value: 'acme', policy: 'z' } })).toMatchObject({
+      status: 404,
+      json: { error: { code: 'unknown_policy' } },
+    })
+  })
+
+  test.each([
+    [{}, 'wrong_values', 'expected either values, such as {"header:x-key":"alice"}, or one value alone, such as "alice"'],
+    [{ value: 'a', values: { bearer: 'a' } }, 'wrong_values', 'expected either values'],
+    [{ value: '' }, 'wrong_values', 'value: expected a text that is not empty'],
+    [{ value: 'x'.repeat(20_000) }, 'wrong_values', 'value: expected at most 16384 characters'],
+    [{ values: { bearer: 'x'.repeat(20_000) } }, 'wrong_values', 'values: "bearer" has more than 16384 characters'],
+    [{ value: 7 }, 'wrong_values', 'value: expected a text that is not empty'],
+    [{ values: {} }, 'wrong_values', 'values: expected 1 to 32 keys'],
+    [{ values: ['a'] }, 'wrong_values', 'values: expected 1 to 32 keys'],
+    [
+      { values: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`header:h${i}`, 'a'])) },
+      'wrong_values',
+      'values: expected 1 to 32 keys',
+    ],
+    [
+      { values: { 'x-k': 's3cret', 'header:a': '', 'header:A': 's3cret', 'ip:address': 's3cret', bearer: ['s3cret'] } },
+      'wrong_values',
+      'values: "x-k" is no descriptor key: did you mean "header:x-k"?; "header:a" is empty; "ip:address" is no IP address; "bearer" must be a text',
+    ],
+    [{ values: { 'header:a': 'x', 'header:A': 'x' } }, 'wrong_values', 'values: "header:a" comes more than once'],
+    [{ value: 'a', polcy: 'p' }, 'bad_request', 'unknown fields: "polcy"; expected values, value, policy'],
+    [{ value: 'a', policy: 1 }, 'bad_request', 'policy: expected the id of a policy, got 1'],
+  ])('refuses %j with every problem and no value', async (body, code, message) => {
+    const { status, json } = await askAdmin(edge.adminPort, 'POST', 'callers', { body })
+    expect({ status, code: json.error.code }).toEqual({ status: 400, code })
+    expect(json.error.message).toContain(message)
+    expect(json.error.message).not.toContain('s3cret')
+  })
+})
+
+test('overrides that concern the caller are listed: its own, those for all callers of its rules, and of all policies', async () => {
+  const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+  const set = async (body: object) => {
+    const { status, json } = await askAdmin(edge.adminPort, 'POST', 'overrides', { body: { until: '1h', reason: 'test', ...body } })
+    expect(status).toBe(201)
+    return json.id
+  }
+  const own = await set({ policy: 'api', rule: 'per-key', values: { [KEY]: 'acme' }, block: true })
+  const pair = await set({ policy: 'api', rule: 'per-key-and-ip', values: { [KEY]: 'acme', 'ip:address': '203.0.113.7' }, multiply: 2 })
+  await set({ policy: 'api', rule: 'per-key', values: { [KEY]: 'bob' }, block: true })
+  const shadow = await set({ shadow_all: true })
+  const all = await set({ policy: 'trial', rule: 'per-key', all: true, multiply: 2 })
+  await set({ policy: 'other', rule: 'per-ip', all: true, multiply: 2 })
+  const token = await set({ policy: 'api', rule: 'per-token', values: { bearer: 'hunter2' }, unlimited: true })
+  const ids = async (body: object) => (await callers(edge, body)).overrides.map(({ id }) => id).sort()
+  expect(await ids({ values: { [KEY]: 'acme' } })).toEqual([own, pair, shadow, all].sort())
+  expect(await ids({ value: 'acme' })).toEqual([own, pair, shadow, all].sort())
+  expect(await ids({ values: { bearer: 'hunter2' } })).toEqual([shadow, token].sort())
+  expect(await ids({ value: 'hunter2' })).toEqual([shadow, token, all].sort())
+  expect(await ids({ values: { [KEY]: 'acme' }, policy: 'trial' })).toEqual([shadow, all].sort())
+  expect((await callers(edge, { values: { [KEY]: 'acme' } })).rules[0]).toMatchObject({ rule: 'per-key', override: own })
+})
+
+describe('a rule with a match', () => {
+  test('is listed where the values do not exclude it, with the other keys that it depends on', async () => {
+    const rules = [
+      matching({ [KEY]: 'acme' }, bucketRule('acme', [KEY], 4)),
+      matching({ [KEY]: 'ac*', 'header:x-plan': 'free' }, bucketRule('free', [KEY], 4)),
+      matching('else', bucketRule('rest', [KEY], 4)),
+      blockRule('banned', { [KEY]: ['mallory', 'eve'] }),
+      blockRule('robots', { 'header:user-agent': '*' }),
+    ]
+    const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+    const found = async (body: object) => (await callers(edge, body)).rules.map(({ rule, depends_on: also }) => [rule, ...also].join(' '))
+    const byKey = (name: string) => found({ values: { [KEY]: name } })
+    expect(await byKey('acme')).toEqual(['acme', 'free header:x-plan'])
+    expect(await byKey('acorn')).toEqual(['free header:x-plan', 'rest header:x-plan header:user-agent'])
+    expect(await byKey('bob')).toEqual(['rest header:user-agent'])
+    expect(await byKey('eve')).toEqual(['banned'])
+    // A value alone is tried with the same rules. A block has no counter, and it is known to cover the caller.
+    for (const name of ['acme', 'acorn', 'bob', 'eve'])
+      expect((await callers(edge, { value: name })).rules_tried).toBe((await byKey(name)).length)
+    expect(await found({ value: 'eve' })).toEqual(['banned'])
+    expect(await found({ values: { [KEY]: 'acorn', 'header:x-plan': 'free' } })).toEqual(['free'])
+    expect(await found({ values: { 'header:user-agent': 'curl' } })).toEqual(['robots'])
+  })
+})
+
+test('no more than 500 rules are looked at, and the response says how many more there are', async () => {
+  const rules = Array.from({ length: 510 }, (_, i) => bucketRule(`r${i}`, [KEY], 4))
+  const edge = await running({
+    bundle: bundle(1, policy('p', { rules }), policy('q', { rules: [bucketRule('r', [KEY], 4)] })),
+    env: ADMIN_ENV,
+  })
+  const found = await callers(edge, { value: 'acme' })
+  expect([found.rules_tried, found.rules_left_out]).toEqual([500, 11])
+  const narrower = await callers(edge, { value: 'acme', policy: 'q' })
+  expect([narrower.rules_tried, narrower.rules_left_out]).toEqual([1, 0])
+})
+
+test('values are found as clients send them, and long ones by their beginning', async () => {
+  const rules = [bucketRule('header', [KEY], 1, HARDLY_ANY), bucketRule('query', ['query:k'], 1, HARDLY_ANY)]
+  const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+  const [zoe, long] = ['Zoë', 'x'.repeat(300)]
+  for (const value of [zoe, long]) await edge.decideTimes(2, { uri: '/', fields: [['X-K', Buffer.from(value).toString('latin1')]] })
+  await edge.decideTimes(2, { uri: `/?k=${encodeURIComponent(zoe)}`, fields: [] })
+  const found = await callers(edge, { value: zoe })
+  expect(found.rules.map(({ rule, counted }) => [rule, counted])).toEqual([
+    ['header', true],
+    ['query', true],
+  ])
+  expect(names(found.top!.rejected)).toEqual(['p/header', 'p/query'])
+  expect(names((await callers(edge, { value: long })).top!.rejected)).toEqual(['p/header'])
+  expect((await callers(edge, { value: 'x'.repeat(20) })).top!.rejected).toEqual([])
+})
+
+test('before the first bundle and with EDGE_TOP=off there is less to say', async () => {
+  const [none, off] = [await running({ env: ADMIN_ENV }), await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TOP: 'off' } })]
+  expect(await callers(none, { value: 'acme' })).toMatchObject({ bundle_version: null, rules: [], overrides: [], top: { rejected: [] } })
+  await off.decideTimes(1, { uri: '/api', fields: [['X-K', 'acme']] })
+  const { rules, top } = await callers(off, { values: { [KEY]: 'acme' } })
+  expect([rules[0]!.counted, top]).toEqual([true, null])
+})

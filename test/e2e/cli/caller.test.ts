@@ -1,0 +1,181 @@
+import { execFileSync } from 'node:child_process'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { nextCommands, shellQuoted } from '../../../src/cli/admin/next-commands.ts'
+import { isCredential } from '../../../src/policy/descriptor-key.ts'
+import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { blockRule, bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
+import { command } from '../../support/service/command.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
+
+/** So few tokens a second that none comes back while a test runs. */
+const HARDLY_ANY = 0.0001
+
+const BUNDLE = bundle(
+  1,
+  policy('api', {
+    selector: { pathPrefix: '/api', methods: ['POST'], hosts: ['*.example.com'] },
+    rules: [
+      bucketRule('per-key', ['header:x-k'], 4, HARDLY_ANY),
+      bucketRule('per-pair', ['header:x-k', 'ip:address'], 9, HARDLY_ANY),
+      bucketRule('per-token', ['bearer'], 1, HARDLY_ANY),
+    ],
+  }),
+  policy('trial', { mode: 'shadow', rules: [matching({ 'header:x-plan': 'free' }, bucketRule('per-key', ['header:x-k'], 2, HARDLY_ANY))] }),
+  policy('bans', { rules: [blockRule('banned', { 'header:x-org': 'mallory' })] }),
+)
+
+describe('edge caller', () => {
+  const owner = thisSuite()
+  const clock = new ManualClock()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock }, owner)
+    const ask = (times: number, ...fields: (readonly [string, string])[]) =>
+      edge.decideTimes(times, { method: 'POST', uri: '/api/x', host: 'a.example.com', fields })
+    await ask(4 + 3, ['X-K', "o'hara & co"])
+    clock.advance(90_000)
+    await ask(1, ['X-K', "o'hara & co"])
+    const trial = [['X-K', "o'hara & co"] as const, ['X-Plan', 'free'] as const]
+    await edge.decideTimes(1, { uri: '/other', fields: trial })
+    await ask(2, ['Authorization', 'Bearer hunter2'])
+    await ask(1, ['X-K', 'bob'])
+  })
+  beforeEach(() => {
+    vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
+    vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
+    vi.stubEnv('USER', 'ada')
+  })
+  afterEach(() => {
+    vi.unstubAllEnvs()
+  })
+
+  async function said(...args: string[]): Promise<string> {
+    const { status, stdout, stderr } = await command('caller', ...args)
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    return stdout
+  }
+
+  test('says of a value alone which rules know it, since when it is rejected, and how to go on', async () => {
+    expect(await said("o'hara & co")).toBe(`2 of 3 rules that may count this value know it.
+
+api / per-key
+  caller    header:x-k=o'hara & co
+  bucket    0 of 4 requests left, full again in 11 h 5 min
+  rejected  4 times in the last hour, 4 lately: first 2026-01-15T12:00:00Z, last 2026-01-15T12:01:30Z
+
+trial / per-key (shadow: rejects nothing)
+  caller   header:x-k=o'hara & co
+  bucket   1 of 2 requests left, full again in 2 h 46 min
+  applies  only where its match covers header:x-plan too
+
+Go on with
+  edge explain -H 'x-k: o'\\''hara & co' -X POST --host www.example.com /api
+  edge counters api per-key 'header:x-k=o'\\''hara & co'
+  edge override api per-key 'header:x-k=o'\\''hara & co' --block --until 1h --reason 'why'
+`)
+  })
+
+  test('says of a key and a value which rules count nothing, and which need more values', async () => {
+    const text = await said('header:x-k=bob')
+    expect(text).toContain('1 of 2 rules that may count this caller knows it.\n')
+    expect(text).toContain('api / per-key\n  caller  header:x-k=bob\n  bucket  3 of 4 requests left, ')
+    expect(text).not.toContain('rejected')
+    expect(text).toContain('Nothing is counted for this caller now by\n  trial / per-key  2 of 2 requests left (shadow)\n')
+    expect(text).toContain('Rules that need more values\n  api / per-pair  also needs ip:address\n')
+    expect(await said('header:x-org=mallory')).toContain('bans / banned\n  caller  everybody\n  block   rejects every request')
+  })
+
+  test('a credential is shown as its digest alone, and the commands take it from there', async () => {
+    for (const asked of ['hunter2', 'bearer=hunter2']) {
+      const text = await said(asked)
+      const digest = /caller {4}bearer=([0-9a-f]{16})\n/.exec(text)![1]!
+      expect(text).not.toContain('hunter2')
+      expect(text).toContain('  edge explain -H "Authorization: Bearer $TOKEN" -X POST --host www.example.com /api\n')
+      expect(text).toContain(`  edge override api per-token bearer=${digest} --block --until 1h --reason 'why'\n`)
+      expect(text).not.toContain('edge counters')
+      expect(await said(`bearer=${digest}`)).toContain('bearer: this looks like a digest; counters are found by the credential itself\n')
+    }
+  })
+
+  test('says in a sentence that nobody knows the caller', async () => {
+    const nothing = 'no rule counts anything for it now, it was not rejected in the last hour, and no override names it'
+    const spelling = 'Values are compared exactly: check the spelling.'
+    expect(await said('acne')).toBe(`Nothing is known of this value: ${nothing}. ${spelling}\n`)
+    expect(await said('x-k=bob')).toContain('If you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.\n')
+    expect(await said('header:x-kk=acme')).toBe(
+      `Nothing is known of this caller: ${nothing}. ${spelling}\n\nNo rule of the active bundle has the key header:x-kk.\n`,
+    )
+  })
+
+  test('overrides are listed, with the command that ends them', async () => {
+    const body = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'eve' }, block: true, until: '2h', reason: 'ticket 4711' }
+    const { id } = (await askAdmin(edge.adminPort, 'POST', 'overrides', { body, actor: 'ada' })).json
+    clock.advance(10_000) // by then it is in force
+    const text = await said('header:x-k=eve')
+    expect(text).toContain(`  override  ${id}: blocked until 2026-01-15T14:01:30.000Z\n`)
+    expect(text).toContain(
+      `Overrides\n  ${id}  blocked: api / per-key, header:x-k=eve, until 2026-01-15T14:01:30.000Z, by ada: ticket 4711\n`,
+    )
+    expect(text).toContain(`  edge override --end ${id} --reason 'why'\n`)
+  })
+
+  test('--json prints the response, and --policy narrows it', async () => {
+    const asked = { values: { 'header:x-k': 'bob' }, policy: 'api' }
+    const { json } = await askAdmin(edge.adminPort, 'POST', 'callers', { body: asked })
+    expect(JSON.parse(await said('--json', '--policy', 'api', 'header:x-k=bob'))).toEqual(json)
+    expect(json.rules).toHaveLength(1)
+  })
+
+  test.each([
+    [[], 'expected KEY=VALUE, such as header:x-api-key=alice, or a value alone'],
+    [['header:x-k=a', 's3cret'], 'number 2 has no key'],
+    [['header:x-k=a', 'header:x-k=b'], 'header:x-k is given twice'],
+    [['a', '--policy', ''], '--policy: expected the id of a policy'],
+    [['a', '--policy', 'nope'], 'there is no policy "nope" in the active bundle (unknown_policy)'],
+    [['ip:adress=1'], '"ip:adress" is no descriptor key: did you mean "ip:address"? (wrong_values)'],
+  ])('refuses %j', async (args, problem) => {
+    const { status, stdout, stderr } = await command('caller', ...args)
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain(problem)
+    expect(stderr).not.toContain('s3cret')
+  })
+})
+
+test('a shell reads what is quoted as one word, whatever it contains', () => {
+  const texts = ['a b', "it's", '$(touch /tmp/owned)', '`x`', 'a\\', '"', '*', '~', '!x', '', '#', 'a;b', '&', 'é', "'''", '-x', 'a\tb']
+  for (const text of texts) expect(execFileSync('sh', ['-c', `printf %s ${shellQuoted(text)}`]).toString()).toBe(text)
+})
+
+test.each([
+  [{ 'query:k': 'a&b c' }, { pathExact: '/x' }, "edge explain '/x?k=a%26b%20c'"],
+  [{ 'ip:address': '2001:db8::/64' }, {}, "edge explain -H 'X-Forwarded-For: 2001:db8::' /"],
+  [{ 'cookie:sid': '0123456789abcdef' }, {}, 'edge explain -H \'Cookie: sid=\'"$COOKIE" /'],
+  [{ 'header:authorization': '0123456789abcdef' }, {}, 'edge explain -H \'authorization: \'"$CREDENTIAL" /'],
+])('%j is explained by a request that has it', (values, selector, explain) => {
+  expect(nextCommands({ policy: 'p', rule: 'r', values, selector, overrides: [] })[0]).toBe(explain)
+})
+
+test.each([
+  'bearer',
+  'cookie:sid',
+  'header:authorization',
+  'header:proxy-authorization',
+  'header:cookie',
+  'header:x-cookie',
+  'jwt:sub',
+  'query:bearer',
+])('counters are proposed for %s unless it is a credential, which is never shown', (key) => {
+  const commands = nextCommands({ policy: 'p', rule: 'r', values: { [key]: 'x' }, selector: {}, overrides: [] })
+  expect(commands.some((line) => line.startsWith('edge counters'))).toBe(!isCredential(key))
+})
+
+test('no command is proposed that could not find the caller, or would block everybody', () => {
+  const subject = { policy: 'p', rule: 'r', selector: {}, overrides: [] }
+  for (const value of ['\\u{7}', `${'x'.repeat(127)}…`]) expect(nextCommands({ ...subject, values: { 'header:x-k': value } })).toEqual([])
+  expect(nextCommands({ ...subject, values: {} })).toEqual(['edge explain /', 'edge counters p r'])
+  const domain = { ...subject, selector: { domain: 'd' }, values: { 'descriptor:user': 'x' } }
+  expect(nextCommands(domain)[0]).toBe('edge counters p r descriptor:user=x')
+})
