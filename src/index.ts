@@ -3,8 +3,8 @@
 import type { Decision } from './engine/decision.ts'
 import { type LimitResult, limitCallOf, type PlainLimitCall } from './engine/descriptors/descriptor-call.ts'
 import { Engine } from './engine/engine.ts'
-import type { Explanation } from './engine/questions/explanation.ts'
-import type { CounterName, Inspection } from './engine/questions/inspection.ts'
+import type { Explanation } from './engine/explain/explanation.ts'
+import type { CounterName, Inspection } from './engine/explain/inspection.ts'
 import type { OnBudgetWarning } from './engine/watchers.ts'
 import { compileBundle } from './policy/compile.ts'
 import { type ParsedBundle, parseBundle } from './policy/parse.ts'
@@ -18,9 +18,10 @@ import { type Clock, systemClock } from './time/clock.ts'
 
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
 export type { DescriptorStatus, LimitResult, PlainDescriptor, PlainLimitCall } from './engine/descriptors/descriptor-call.ts'
-export type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/questions/explanation.ts'
-export type { CounterName, CounterStatus, Inspection, InspectionError } from './engine/questions/inspection.ts'
+export type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explain/explanation.ts'
+export type { CounterName, CounterStatus, Inspection, InspectionError } from './engine/explain/inspection.ts'
 export type { Reason } from './engine/reasons.ts'
+export type { ExplainedCounter } from './engine/seen-counters.ts'
 export type { BudgetWarning } from './engine/watchers.ts'
 export { type ParsedBundle, parseBundle } from './policy/parse.ts'
 export type { Bundle } from './policy/schema/bundle.ts'
@@ -93,5 +94,3 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
 }
 
 const DEFAULT_STORE_BYTES = 64 * 1024 * 1024
-
-export type { ExplainedCounter } from './engine/seen-counters.ts'

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { DecisionPipeline } from '../../dist/decide/decision-pipeline.js'
-import { HeadReader } from '../../dist/doors/http1/question-head.js'
+import { QuestionHead } from '../../dist/doors/http1/question-head.js'
 import { DecisionMetrics, QuestionMetrics } from '../../dist/telemetry/metrics/decision-metrics.js'
 import { MetricMemory, newMetricBuffer } from '../../dist/telemetry/metrics/metric-memory.js'
 import { newEngine } from '../engine/built-engine.mjs'
@@ -20,7 +20,7 @@ const metrics = new DecisionMetrics(memory)
 const questions = new QuestionMetrics(memory)
 const tracing = url && (await newTracing())
 const pipeline = new DecisionPipeline({ engine, clock, logger, metrics, questions, debugSessions: undefined, gateway: undefined, tracing })
-const reader = new HeadReader()
+const reader = new QuestionHead()
 const bytes = Buffer.from(text, 'latin1')
 
 process.on('message', async ({ count }) => {

@@ -1,4 +1,4 @@
-import { GrowingBuffer } from '../memory/buffers.ts'
+import { GrowingBuffer } from '../memory/growing-buffer.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 

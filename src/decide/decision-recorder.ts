@@ -1,10 +1,8 @@
 import type { Logger } from 'pino'
-import type { CallerDigest } from '../engine/decide-options.ts'
 import type { Allowed, Decision, Rejected, RejectReason } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
-import type { BudgetWarning } from '../engine/watchers.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { BudgetWarningMetrics, DecisionMetrics, QuestionMetrics } from '../telemetry/metrics/decision-metrics.ts'
+import type { DecisionMetrics, QuestionMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Clock } from '../time/clock.ts'
 import { type DecisionAnswer, decidedAnswer, type RefusedAnswer, refusedAnswer } from './decision-answer.ts'
@@ -20,11 +18,11 @@ export interface RecorderParts {
 /** Turns the outcome of a question into its answer, counts it, and logs a sample. */
 export class DecisionRecorder {
   readonly #parts: RecorderParts
-  readonly #log: DecisionLog
+  readonly #log: SampledLog
 
   constructor(parts: RecorderParts) {
     this.#parts = parts
-    this.#log = new DecisionLog(parts.logger)
+    this.#log = new SampledLog(parts.logger)
   }
 
   conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
@@ -72,7 +70,7 @@ export class DecisionRecorder {
  * Writes at most one line per rule and second for rejects and would-rejects, and one per reason and second for refusals; each says how many were left out
  * before it. Lines name keys but never values, which may be API keys.
  */
-class DecisionLog {
+class SampledLog {
   readonly #logger: Logger
   readonly #byRule = new Sampler<PlanRule>(new WeakMap())
   readonly #byReason = new Sampler<Reason>(new Map())
@@ -101,39 +99,5 @@ class DecisionLog {
       { event, policy: policy.id, rule: name, reason, route: policy.route, limit_keys: limitKeys, unlogged },
       event === 'reject' ? 'request rejected' : 'request would be rejected',
     )
-  }
-}
-
-export interface BudgetWarningParts {
-  readonly clock: Clock
-  readonly logger: Logger
-  readonly metrics: BudgetWarningMetrics
-  /** Identifies a caller without its values, which may be API keys. */
-  readonly callerDigest: CallerDigest
-}
-
-/** Applies to each rule. It is generous because each line is about another caller, or another share of the same caller's budget. */
-const LINES_PER_SECOND = 100
-
-/**
- * Reports budgets that are nearly spent. All warnings are counted, and all are logged unless very many callers reach a share at once; the next line then
- * says how many were left out.
- */
-export class BudgetWarnings {
-  readonly #parts: BudgetWarningParts
-  readonly #byRule = new Sampler<PlanRule>(new WeakMap(), LINES_PER_SECOND)
-
-  constructor(parts: BudgetWarningParts) {
-    this.#parts = parts
-  }
-
-  note({ rule, values, caller = this.#parts.callerDigest(values), percent }: BudgetWarning): void {
-    const { clock, logger, metrics } = this.#parts
-    metrics.count(rule, percent)
-    const unlogged = this.#byRule.admit(rule, clock.nowMs())
-    if (unlogged === undefined) return
-    const { policy, name } = rule
-    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller, unlogged }
-    logger.warn(fields, `a caller has spent or reserved ${percent} % of its budget`)
   }
 }

@@ -1,6 +1,6 @@
 import type { RateLimit, Rejected } from '../engine/decision.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
-import { flatText } from '../memory/buffers.ts'
+import { flatText } from '../memory/latin1-text.ts'
 import type { PlanRule } from '../policy/plan.ts'
 
 // RFC 9651: integers in structured fields have at most 15 digits.

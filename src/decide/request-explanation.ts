@@ -1,4 +1,4 @@
-import type { ExplainedPolicy, StepwiseExplanation } from '../engine/questions/explanation.ts'
+import type { ExplainedPolicy, StepwiseExplanation } from '../engine/explain/explanation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'

@@ -1,7 +1,7 @@
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { UNDECIDED } from '../request/descriptors.ts'
+import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER } from './rule-verdicts.ts'
 import type { Run } from './run.ts'
-import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER } from './verdict.ts'
 
 /**
  * Adds a policy's rules to the run's group. Rules that lack a descriptor are skipped, and their missing keys are noted; all keys are read for that. If

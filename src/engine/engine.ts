@@ -10,13 +10,13 @@ import { type ActivePlan, type LimitAges, limitAges, openPlan, PlanSwitch } from
 import { type CallerDigest, type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './decide-options.ts'
 import type { Decision, Refused } from './decision.ts'
 import type { LimitCall, LimitResult } from './descriptors/descriptor-call.ts'
-import { LimitEvaluator } from './descriptors/descriptor-evaluator.ts'
+import { DescriptorEvaluator } from './descriptors/descriptor-evaluator.ts'
 import { Evaluation } from './evaluation.ts'
 import { Evaluator } from './evaluator.ts'
+import type { Explanation, StepwiseExplanation } from './explain/explanation.ts'
+import { type CounterName, findCounters, type Inspection, inspectCounters } from './explain/inspection.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import { PlanOverrides } from './overrides/override-index.ts'
-import type { Explanation, StepwiseExplanation } from './questions/explanation.ts'
-import { type CounterName, findCounters, type Inspection, inspectCounters } from './questions/inspection.ts'
 import { type LocatedCharge, locatedCharges, locatedRows, locatedRule, type Reservation, type ReservedCharge } from './reservation.ts'
 import type { CallerWatch, OnBudgetWarning } from './watchers.ts'
 
@@ -45,7 +45,7 @@ export class Engine {
   readonly #store: CounterStore
   readonly #clock: Clock
   readonly #evaluator: Evaluator
-  readonly #limitEvaluator: LimitEvaluator
+  readonly #descriptorEvaluator: DescriptorEvaluator
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #callerDigest: CallerDigest
@@ -69,7 +69,7 @@ export class Engine {
       options.callerWatch,
       options.openReservations,
     )
-    this.#limitEvaluator = new LimitEvaluator(options.store, options.clock, options.callerWatch)
+    this.#descriptorEvaluator = new DescriptorEvaluator(options.store, options.clock, options.callerWatch)
     this.#plans = options.planSwitch ?? new PlanSwitch()
     this.#overrides = new PlanOverrides(NO_RULES, this.#store, this.#callerDigest)
   }
@@ -77,7 +77,7 @@ export class Engine {
   get plan(): Plan | undefined {
     const { active } = this.#plans
     this.#evaluator.turnTo(active)
-    this.#limitEvaluator.turnTo(active)
+    this.#descriptorEvaluator.turnTo(active)
     return active?.plan
   }
 
@@ -133,7 +133,7 @@ export class Engine {
   /** Decides a call of the rate limit service: takes for all of its descriptors, or for none. Returns a promise only if the store does. */
   decideDescriptors(call: LimitCall, nowMs = this.#clock.nowMs()): LimitResult | Promise<LimitResult> {
     const { active } = this.#plans
-    return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#limitEvaluator.decide(active, call, nowMs)
+    return active === undefined ? { decision: NO_BUNDLE, statuses: [] } : this.#descriptorEvaluator.decide(active, call, nowMs)
   }
 
   /** Whether a block of the active plan, or an override that blocks one of its rules, may end streams in progress. */

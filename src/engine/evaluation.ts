@@ -1,7 +1,7 @@
 import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './decide-options.ts'
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'
-import type { ExplainedPolicy } from './questions/explanation.ts'
+import type { ExplainedPolicy } from './explain/explanation.ts'
 import type { Run } from './run.ts'
 
 /**

@@ -5,14 +5,23 @@ import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import { type Clock, WallTime } from '../time/clock.ts'
 import type { ActivePlan } from './active-plan.ts'
 import { blockIn, chargePolicy, findBlock, findStreamCut } from './charging.ts'
-import { allowed, blocked, NO_HOST, NO_STORE, REPEATED_FIELD, rejected } from './conclusion.ts'
+import {
+  allowed,
+  awaitSettlements,
+  blocked,
+  longestRejection,
+  mostConstrained,
+  NO_HOST,
+  NO_STORE,
+  REPEATED_FIELD,
+  rejected,
+} from './conclusion.ts'
 import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './decide-options.ts'
 import { type Allowed, type Decision, Group, type Refused, type Rejected } from './decision.ts'
+import { describePolicies, type ExplainedPolicy } from './explain/explanation.ts'
 import type { OpenReservations } from './open-reservations.ts'
-import { describePolicies, type ExplainedPolicy } from './questions/explanation.ts'
 import { type Run, RunPool } from './run.ts'
 import type { SeenCounters } from './seen-counters.ts'
-import { awaitSettlements, longestRejection, mostConstrained } from './verdict.ts'
 import { type CallerWatch, type OnBudgetWarning, warningsOf } from './watchers.ts'
 
 /**

@@ -11,8 +11,8 @@ import type { CounterStore } from '../store/counter-store.ts'
 import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { Allowed, Decision, Rejected } from './decision.ts'
 import { Engine } from './engine.ts'
+import type { Explanation } from './explain/explanation.ts'
 import { forgetOpenReservations, newOpenReservationsBuffer, OpenReservations } from './open-reservations.ts'
-import type { Explanation } from './questions/explanation.ts'
 import type { ReservedCharge } from './reservation.ts'
 
 const WORKERS = 2

@@ -9,11 +9,12 @@ import { isAmbiguousPath, normalizePath } from '../text/path.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './decide-options.ts'
 import { type Descriptor, Group, type RateLimit, type WouldReject } from './decision.ts'
+import { type Mismatch, mismatchOf } from './explain/selector-mismatch.ts'
 import type { OverrideIndex } from './overrides/override-index.ts'
 import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
+import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
 import { SeenCounters } from './seen-counters.ts'
-import { APPLIES, type Mismatch, mismatchOf, RuleVerdicts } from './verdict.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)

@@ -1,7 +1,7 @@
 import type { PlanRule } from '../policy/plan.ts'
 import type { Group } from './decision.ts'
+import { type CounterStatus, statusOf } from './explain/inspection.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
-import { type CounterStatus, statusOf } from './questions/inspection.ts'
 
 export interface ExplainedCounter extends CounterStatus {
   /** Time until the counter could cover this request, in milliseconds: 0 means now, Infinity never. */

@@ -3,7 +3,7 @@ import { constants, createReadStream } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Readable } from 'node:stream'
-import { GrowingBuffer } from '../memory/buffers.ts'
+import { GrowingBuffer } from '../memory/growing-buffer.ts'
 
 const NO_DIRECTORY_SYNC = new Set(['EINVAL', 'ENOTSUP', 'EBADF', 'EPERM', 'EISDIR'])
 

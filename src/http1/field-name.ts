@@ -1,4 +1,4 @@
-import { flatText } from '../memory/buffers.ts'
+import { flatText } from '../memory/latin1-text.ts'
 import { TOKEN } from '../text/formats.ts'
 
 /** Facts about a field that follow from its name alone. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RecentHead } from './head-fields.ts'
+import { RecentHead } from './recent-head.ts'
 
 const HEAD = 'GET /\xe9 HTTP/1.1\r\nHost: a\r\n\r\n'
 

@@ -69,15 +69,3 @@ export function bytesOf(text: string): Uint8Array {
 function isMethodBegun(bytes: Uint8Array, at: number, end: number): boolean {
   return PLAIN_METHODS.some((methods) => methods?.some((method) => method.length >= end - at && endOfSame(bytes, at, method, end) === end))
 }
-
-/** Responses to errors of Node's parser and its timeouts, by error code. All others are a 400. */
-const STATUSES: ReadonlyMap<string, string> = new Map([
-  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
-  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
-  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
-])
-
-/** Returns the status and reason phrase for something that `node:http` could not read as a request. */
-export function malformedStatus({ code = '' }: NodeJS.ErrnoException): string {
-  return STATUSES.get(code) ?? '400 Bad Request'
-}

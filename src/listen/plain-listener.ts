@@ -1,7 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { hasMember } from '../http1/header-fields.ts'
-import { malformedStatus } from '../http1/request-line.ts'
 import { HttpListener, type ListenerOptions, type PortOptions } from './http-listener.ts'
 import type { Handle } from './node-http/routes.ts'
 
@@ -61,4 +60,16 @@ function awaitsBody({ headersSent, req }: ServerResponse): boolean {
 function refuse(socket: Socket, error: NodeJS.ErrnoException): void {
   if (socket.writable) socket.write(`HTTP/1.1 ${malformedStatus(error)}\r\nConnection: close\r\n\r\n`)
   socket.destroySoon()
+}
+
+/** Responses to errors of Node's parser and its timeouts, by error code. All others are a 400. */
+const STATUSES: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+])
+
+/** Returns the status and reason phrase for something that `node:http` could not read as a request. */
+export function malformedStatus({ code = '' }: NodeJS.ErrnoException): string {
+  return STATUSES.get(code) ?? '400 Bad Request'
 }

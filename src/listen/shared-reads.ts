@@ -1,5 +1,5 @@
 import { Socket, type SocketConstructorOpts } from 'node:net'
-import { newReadBuffer, releaseRead } from '../memory/buffers.ts'
+import { newReadBuffer, releaseRead } from '../memory/read-buffers.ts'
 
 /** More than a gateway usually has in flight at a time. Longer input comes in several reads. */
 const BUFFER_BYTES = 64 * 1024

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { GrowingBuffer } from './buffers.ts'
+import { GrowingBuffer } from './growing-buffer.ts'
 
 test('any pieces give the bytes that came, in at most twice their memory above a kilobyte', () => {
   fc.assert(

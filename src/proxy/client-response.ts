@@ -1,6 +1,6 @@
 import { type FieldName, fieldName } from '../http1/field-name.ts'
 import { connectionNames, type HeaderList } from '../http1/header-fields.ts'
-import { byteText } from '../memory/buffers.ts'
+import { byteText } from '../memory/latin1-text.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import { type Downstream, type FieldLines, SEPARATORS_LENGTH } from './downstream.ts'
 import type { LlmResponse } from './llm/llm-response.ts'

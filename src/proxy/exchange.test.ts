@@ -8,12 +8,12 @@ import { until, untilStill } from '../../test/support/until.ts'
 import { ConnectionSlots, newSlotsBuffer } from '../listen/connection-slots.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
+import type { AllowedRequest } from './allowed-request.ts'
 import { Backend } from './backend/backend.ts'
 import type { ReceivedHead } from './downstream.ts'
 import { Exchange } from './exchange.ts'
 import { OpenStreams } from './llm/open-streams.ts'
 import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
-import type { AllowedRequest } from './request-head.ts'
 
 const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n'
 const UPLOAD: Partial<ReceivedHead> = { method: 'POST', fields: ['Host', 'a', 'Content-Length', '6'] }

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
+import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
 import { BackendCall, type BackendHandler } from './backend/backend-call.ts'
 import { BackendFailure } from './backend/backend-failure.ts'
@@ -12,7 +13,6 @@ import type { Downstream, DownstreamListener } from './downstream.ts'
 import { type LlmResponse, type LlmResponseParts, type ResponseFlow, WholeResponse } from './llm/llm-response.ts'
 import type { OpenStream, OpenStreams } from './llm/open-streams.ts'
 import { StreamedResponse } from './llm/streamed-response.ts'
-import { type AllowedRequest, backendRequest } from './request-head.ts'
 
 export interface ExchangeParts {
   readonly backend: Backend

@@ -3,7 +3,7 @@ import { answerHeaders, type DecisionAnswer, refusedAnswer } from '../decide/dec
 import type { ExplainRequest, RequestExplanation } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
-import type { ExplainedPolicy } from '../engine/questions/explanation.ts'
+import type { ExplainedPolicy } from '../engine/explain/explanation.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import { errorFields } from './error-response.ts'
 import { type AskedBody, type AskedOptions, readAsked } from './incoming-request.ts'

@@ -6,7 +6,7 @@ import { withoutSessionCookies } from '../sessions/session-cookies.ts'
 import { linesOf, type Peer } from './downstream.ts'
 import { ProxiedRequest } from './proxied-request.ts'
 import { type RequestHeadOptions, requestHead } from './request-head.ts'
-import { RequestHeadReader } from './wire/wire-context.ts'
+import { RequestHeadReader } from './wire/request-head-reader.ts'
 
 const NAMES = [
   'Accept',

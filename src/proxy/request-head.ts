@@ -1,16 +1,8 @@
 import type { FieldName } from '../http1/field-name.ts'
 import { connectionNames, hasMember } from '../http1/header-fields.ts'
-import type { LlmRequest } from '../llm/llm-request.ts'
-import type { Plan } from '../policy/plan.ts'
-import type { RequestView } from '../request/view.ts'
 import { withoutSessionCookies } from '../sessions/session-cookies.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
-import type { BackendRequest } from './backend/backend-call.ts'
-import type { ReadBody } from './body/request-body.ts'
-import { type Downstream, type Peer, SEPARATORS_LENGTH } from './downstream.ts'
-import type { LlmResponseParts } from './llm/llm-response.ts'
-import type { HeldRequest } from './llm/open-holds.ts'
-import type { Settlement } from './llm/settlement.ts'
+import { type Peer, SEPARATORS_LENGTH } from './downstream.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
 export interface RequestHeadOptions {
@@ -94,39 +86,4 @@ function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: n
   if (bodyLength !== undefined) return isChunked || contentLength !== undefined ? `Content-Length: ${bodyLength}\r\n` : ''
   if (isChunked) return 'Transfer-Encoding: chunked\r\n'
   return contentLength === undefined ? '' : `Content-Length: ${contentLength}\r\n`
-}
-
-/** A request that may be forwarded to the backend. */
-export interface AllowedRequest {
-  readonly request: ProxiedRequest
-  readonly downstream: Downstream
-  /** The decision's header fields as lines, for the response. */
-  readonly fields: string
-  /** Parts that read and settle the response; undefined if nothing has to be settled. */
-  readonly llm: LlmResponseParts | undefined
-  /** The request as the engine sees it, the facts of its body if that was read, and the plan that allowed it. */
-  readonly view: RequestView
-  readonly body: LlmRequest | undefined
-  readonly plan: Plan | undefined
-  /** Holds to release at the end; undefined if no rule counts requests in flight. */
-  readonly held: HeldRequest | undefined
-  readonly host: string
-  readonly target: string
-}
-
-/** Returns the request as the backend gets it. If only part of the body was read, the body is streamed. */
-export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
-  const { request, downstream, llm, host, target } = allowed
-  const { method, isUpgrade, isChunked, hasBody } = request
-  const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
-  const whole = body?.isPartial === false ? body.bytes : undefined
-  const trace = downstream.trace?.startCall(allowed.body)
-  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace })
-  const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
-  return { method, head, body: whole ?? streamed, isUpgrade }
-}
-
-/** Shadow policies never change a response. */
-function mayChangeResponse({ reservation, isShadowed }: Settlement): boolean {
-  return !isShadowed && reservation.charges.some(({ rule }) => !rule.policy.isShadow)
 }

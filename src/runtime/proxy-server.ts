@@ -1,15 +1,15 @@
 import type { HttpListener } from '../listen/http-listener.ts'
 import type { ListenerServer } from '../listen/listener-servers.ts'
 import type { ListenTarget, PortAddress } from '../listen/listeners.ts'
-import type { ProxyFront } from '../proxy/proxy-front.ts'
+import type { ProxyListeners } from '../proxy/proxy-listeners.ts'
 
-/** A listener of `reverse_proxy` and the proxy front behind it. */
+/** A listener of `reverse_proxy`, and the proxy that it shares with the others. */
 export class ProxyServer implements ListenerServer {
-  readonly #front: ProxyFront
+  readonly #listeners: ProxyListeners
   readonly #listener: HttpListener
 
-  constructor(front: ProxyFront, listener: HttpListener) {
-    this.#front = front
+  constructor(listeners: ProxyListeners, listener: HttpListener) {
+    this.#listeners = listeners
     this.#listener = listener
   }
 
@@ -19,12 +19,12 @@ export class ProxyServer implements ListenerServer {
 
   drain(): void {
     this.#listener.drain()
-    this.#front.drain()
+    this.#listeners.drain()
   }
 
   async close(graceMs: number): Promise<void> {
     this.drain()
-    await this.#listener.close(graceMs, () => this.#front.cutTunnels())
-    this.#front.close()
+    await this.#listener.close(graceMs, () => this.#listeners.cutTunnels())
+    this.#listeners.close()
   }
 }

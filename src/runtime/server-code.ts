@@ -7,6 +7,7 @@ import type { PortOptions } from '../listen/http-listener.ts'
 import type { ListenerServer } from '../listen/listener-servers.ts'
 import { respondNotFound } from '../listen/node-http/routes.ts'
 import type { Reservations } from '../reservations/reservations.ts'
+import { WorkSlices } from '../time/slices.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 
 interface MainServerParts extends ServerParts {
@@ -46,10 +47,9 @@ export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }:
 async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
   const { newAdminApi } = await import('./admin-api-parts.ts')
   if (mode === 'reverse_proxy') {
-    const [{ requestExplainer }, { basePathOf, FORWARDER }, { WorkSlices }] = await Promise.all([
+    const [{ requestExplainer }, { basePathOf, FORWARDER }] = await Promise.all([
       import('../proxy/request-explainer.ts'),
       import('../proxy/incoming-request.ts'),
-      import('../proxy/body/work-slices.ts'),
     ])
     return (config, parts) => {
       const { backendUrl, maxBodyBytes } = config
@@ -74,16 +74,16 @@ async function loadDecisionServer(): Promise<MainServers> {
 }
 
 async function loadProxy(): Promise<MainServers> {
-  const [{ ProxyFront }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-front.ts'), import('./proxy-server.ts')])
+  const [{ ProxyListeners }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-listeners.ts'), import('./proxy-server.ts')])
   return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive, onStreamCut }) => {
-    const front = new ProxyFront(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
-    onPlanActive(() => front.cutBlockedStreams())
-    onStreamCut((atMs) => front.cutBlockedStreamsAt(atMs))
+    const listeners = new ProxyListeners(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
+    onPlanActive(() => listeners.cutBlockedStreams())
+    onStreamCut((atMs) => listeners.cutBlockedStreamsAt(atMs))
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return (options) =>
       new ProxyServer(
-        front,
-        front.newListener(options, isOwn, (req, res) => admin?.handle(req, res)),
+        listeners,
+        listeners.newListener(options, isOwn, (req, res) => admin?.handle(req, res)),
       )
   }
 }

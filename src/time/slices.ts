@@ -35,6 +35,54 @@ export function inSlices<Result>(steps: Generator<void, Result>): Promise<Result
   return new Promise((resolve, reject) => runInSlices({ steps, onDone: resolve, onError: reject }))
 }
 
+/** Work for `WorkSlices`. */
+export interface WorkInSteps {
+  /** Does a small part of the work, far less than a slice. Returns whether there is more to do. */
+  step(): boolean
+}
+
+/**
+ * Shares one slice in each turn of the event loop among all work that is added, where `runInSlices` has a slice for each. Pieces of work take
+ * turns, step by step; a small one is done at once if this turn's slice has time left.
+ */
+export class WorkSlices {
+  readonly #nowMs: () => number
+  readonly #queue: WorkInSteps[] = []
+  #spentMs = 0
+  #isTurnAsked = false
+
+  constructor(nowMs = () => performance.now()) {
+    this.#nowMs = nowMs
+  }
+
+  add(work: WorkInSteps): void {
+    this.#queue.push(work)
+    if (this.#queue.length === 1 && this.#spentMs < SLICE_MS) this.#work()
+    else this.#askForTurn()
+  }
+
+  #work(): void {
+    const startMs = this.#nowMs()
+    const spentBeforeMs = this.#spentMs
+    do {
+      const work = this.#queue.shift()!
+      if (work.step()) this.#queue.push(work)
+      this.#spentMs = spentBeforeMs + this.#nowMs() - startMs
+    } while (this.#queue.length > 0 && this.#spentMs < SLICE_MS)
+    this.#askForTurn()
+  }
+
+  #askForTurn(): void {
+    if (this.#isTurnAsked) return
+    this.#isTurnAsked = true
+    setImmediate(() => {
+      this.#isTurnAsked = false
+      this.#spentMs = 0
+      if (this.#queue.length > 0) this.#work()
+    })
+  }
+}
+
 /** No piece of work takes longer than this. If one seems to, the whole machine was suspended, which must not count as work. */
 const LONGEST_WORK_MS = 100
 

@@ -14,7 +14,7 @@ const WAVES = 20
 
 /**
  * A busy system wakes the workers as it likes, so that one wave says little. Left alone, the one that is woken first takes nearly all of
- * each. How a worker makes way for the others: src/listen/connection-shares.test.ts.
+ * each. How a worker makes way for the others: src/listen/connection-slots-shares.test.ts.
  */
 describe('connections spread over the workers: in some wave of many none has less than half of its share, or more than twice', () => {
   const suite = thisSuite()

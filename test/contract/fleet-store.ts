@@ -32,7 +32,7 @@ export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<
   })
 }
 
-/** Resets of every kind of limit. `npm test` has them in src/store/redis/resets.test.ts. */
+/** Resets of every kind of limit. `npm test` has them in src/store/redis/fleet-resets.test.ts. */
 export function describeFleetResets(servers: string, urlOf: (owner: Owner) => Promise<string>): void {
   describeWithRedis(`FleetStore on ${servers}`, () => {
     const { newStore, newStores } = storesOfSuite(urlOf)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Engine } from '../../src/engine/engine.ts'
-import type { Explanation } from '../../src/engine/questions/explanation.ts'
+import type { Explanation } from '../../src/engine/explain/explanation.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { Patterns } from '../../src/policy/patterns.ts'

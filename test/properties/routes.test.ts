@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { mismatchOf } from '../../src/engine/verdict.ts'
+import { mismatchOf } from '../../src/engine/explain/selector-mismatch.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { Matches } from '../../src/policy/index/routes.ts'
 import { normalizeHost } from '../../src/policy/patterns.ts'

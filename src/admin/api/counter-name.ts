@@ -1,4 +1,4 @@
-import type { CounterName } from '../../engine/questions/inspection.ts'
+import type { CounterName } from '../../engine/explain/inspection.ts'
 import { isCredential, parseDescriptorKey } from '../../policy/descriptor-key.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import { countedForm } from '../../policy/rule-match.ts'

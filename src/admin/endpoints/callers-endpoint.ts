@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { CallerDigest } from '../../engine/decide-options.ts'
-import { type CounterName, type Inspection, shownValues } from '../../engine/questions/inspection.ts'
+import { type CounterName, type Inspection, shownValues } from '../../engine/explain/inspection.ts'
 import type { ListedOverride } from '../../overrides/override.ts'
 import { isCaller } from '../../policy/caller-match.ts'
 import { countedUnit } from '../../policy/counted-unit.ts'

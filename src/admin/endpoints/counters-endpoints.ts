@@ -6,7 +6,7 @@ import {
   type Inspection,
   type InspectionError,
   shownValues,
-} from '../../engine/questions/inspection.ts'
+} from '../../engine/explain/inspection.ts'
 import { countedUnit } from '../../policy/counted-unit.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { ApiError } from '../api/api-error.ts'

@@ -1,6 +1,6 @@
 import type { RequestExplanation } from '../../decide/request-explanation.ts'
 import type { CallerDigest } from '../../engine/decide-options.ts'
-import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../engine/questions/explanation.ts'
+import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../engine/explain/explanation.ts'
 import type { ExplainedCounter } from '../../engine/seen-counters.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'

@@ -1,4 +1,4 @@
-import type { CounterName, Inspection } from '../../engine/questions/inspection.ts'
+import type { CounterName, Inspection } from '../../engine/explain/inspection.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { readCount, readQuery } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'

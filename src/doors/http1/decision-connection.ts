@@ -3,12 +3,12 @@ import type { Socket } from 'node:net'
 import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { RateLimitText } from '../../decide/rate-limit-fields.ts'
-import { MAX_REREAD_BYTES } from '../../http1/head-fields.ts'
+import { MAX_REREAD_BYTES } from '../../http1/head-reader.ts'
 import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
 import { type FrontConnection, FrontState, type FrontTimeouts } from '../../listen/wire-front.ts'
-import { flatText } from '../../memory/buffers.ts'
-import { HeadReader } from './question-head.ts'
+import { flatText } from '../../memory/latin1-text.ts'
+import { QuestionHead } from './question-head.ts'
 
 /** The responses of `node:http` when a head does not arrive in time, or when the client ends in the middle of one. */
 const TIMED_OUT = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
@@ -163,7 +163,7 @@ export class WireConnection implements FrontConnection {
   }
 
   /** Handles one question at a time, so that answers keep their order and further questions stay in the socket. */
-  #await(answer: Promise<DecisionAnswer>, reader: HeadReader, text: string, rest: Buffer): void {
+  #await(answer: Promise<DecisionAnswer>, reader: QuestionHead, text: string, rest: Buffer): void {
     if (text !== '') this.#answer(text)
     this.#state = 'deciding'
     this.#context.takeReader()
@@ -231,7 +231,7 @@ const MAX_IDLE_READERS = 64
 export class DecisionWireContext extends FrontState {
   readonly #pipeline: DecisionPipeline
   readonly #text: AnswerText
-  readonly #readers: HeadReader[] = [new HeadReader()]
+  readonly #readers: QuestionHead[] = [new QuestionHead()]
 
   constructor(pipeline: DecisionPipeline, keepAliveMs: number, handOver: (socket: Socket) => void) {
     super(handOver)
@@ -240,21 +240,21 @@ export class DecisionWireContext extends FrontState {
   }
 
   /** A reader that is not in use. Whoever needs it beyond this turn must call `takeReader`. */
-  get reader(): HeadReader {
+  get reader(): QuestionHead {
     return this.#readers.at(-1)!
   }
 
   takeReader(): void {
     this.#readers.pop()!.keepHead()
-    if (this.#readers.length === 0) this.#readers.push(new HeadReader())
+    if (this.#readers.length === 0) this.#readers.push(new QuestionHead())
   }
 
-  giveBack(reader: HeadReader): void {
+  giveBack(reader: QuestionHead): void {
     reader.clear()
     if (this.#readers.length < MAX_IDLE_READERS) this.#readers.push(reader)
   }
 
-  decide(question: HeadReader): DecisionAnswer | Promise<DecisionAnswer> {
+  decide(question: QuestionHead): DecisionAnswer | Promise<DecisionAnswer> {
     return this.#pipeline.decide(question)
   }
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
+import { MAX_HEAD_BYTES } from '../../http1/head-reader.ts'
 import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import { REPEATED } from '../../request/view.ts'
-import { HeadReader } from './question-head.ts'
+import { QuestionHead } from './question-head.ts'
 
 const START = 'POST /v1/decision HTTP/1.1\r\n'
 const PLAIN = `${START}Host: edge\r\nX-Original-Method: GET\r\nX-Original-URI: /a?b\r\nX-Api-Key: alice\r\n\r\n`
@@ -21,7 +21,7 @@ describe('a plain head', () => {
   })
 
   test('behind another is read from its own beginning', () => {
-    const reader = new HeadReader()
+    const reader = new QuestionHead()
     const both = bytesOf(PLAIN + PLAIN.replace('alice', 'bob'))
     reader.begin(both, both.length)
     expect(reader.read(0)).toBe(PLAIN.length)
@@ -32,7 +32,7 @@ describe('a plain head', () => {
 
   test('is kept when its bytes are overwritten, without what stood around it', () => {
     const bytes = bytesOf(`${PLAIN}${PLAIN.replace('alice', 'bob')}${PLAIN}`)
-    const reader = new HeadReader()
+    const reader = new QuestionHead()
     reader.begin(bytes, bytes.length)
     reader.read(PLAIN.length)
     reader.keepHead()
@@ -115,7 +115,7 @@ describe.each([
 
   test('is kept when its bytes are overwritten, and nothing of it is left to the next', () => {
     const bytes = bytesOf(`${PLAIN}${head}${PLAIN}`)
-    const reader = new HeadReader()
+    const reader = new QuestionHead()
     reader.begin(bytes, bytes.length)
     expect(reader.read(PLAIN.length)).toBe(PLAIN.length + head.length)
     reader.original()
@@ -192,13 +192,13 @@ function bytesOf(text: string): Buffer {
 }
 
 function outcome(text: string): number {
-  const reader = new HeadReader()
+  const reader = new QuestionHead()
   reader.begin(bytesOf(text), text.length)
   return reader.read(0)
 }
 
-function read(text: string): HeadReader {
-  const reader = new HeadReader()
+function read(text: string): QuestionHead {
+  const reader = new QuestionHead()
   reader.begin(bytesOf(text), text.length)
   expect(reader.read(0)).toBe(text.length)
   return reader

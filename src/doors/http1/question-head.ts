@@ -1,7 +1,7 @@
 import type { Door, Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { endOfTarget, isSameName, isSameText } from '../../http1/characters.ts'
-import { FIELD_INTS, HeadFields, MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
+import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES, unendedHead } from '../../http1/head-reader.ts'
 import {
   type ByLength,
   byLength,
@@ -30,7 +30,7 @@ const NO_BYTES = new Uint8Array(0)
  * Reads the heads of plain questions, and is itself the question that the last one asks; it is reused for the next. Anything that is not
  * certainly a question of a known shape without a body is OTHER; nothing is repaired.
  */
-export class HeadReader implements Question, RequestView {
+export class QuestionHead implements Question, RequestView {
   #bytes: Uint8Array = NO_BYTES
   #end = 0
   /** Start of the head that was read last. */
@@ -38,7 +38,7 @@ export class HeadReader implements Question, RequestView {
   #headEnd = 0
   /** The bytes as a latin1 string, which is how `node:http` reads them. */
   #text = ''
-  readonly #fields = new HeadFields(RESERVED_FIELDS)
+  readonly #fields = new HeadReader(RESERVED_FIELDS)
   readonly #startLine = new StartLine()
   // Entries of `#fields`.
   #ownHost = ABSENT
@@ -79,14 +79,13 @@ export class HeadReader implements Question, RequestView {
   read(from: number): number {
     const bytes = this.#bytes
     const limit = Math.min(this.#end, from + MAX_HEAD_BYTES)
-    const cut = this.#end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
     const begun = this.#startLine.read(bytes, from, limit)
-    if (begun < 0) return begun === INCOMPLETE ? cut : OTHER
+    if (begun < 0) return begun === INCOMPLETE ? unendedHead(from, this.#end) : OTHER
     this.#forget()
     const { knownFields, isInLine, isOwnHost } = this.#startLine.wireShape
     const end = this.#fields.read(bytes, begun, limit)
     if (end === OTHER || this.#fields.contentLength > 0 || this.#fields.isChunked || !this.#noteFields(knownFields)) return OTHER
-    if (end === INCOMPLETE) return cut
+    if (end === INCOMPLETE) return unendedHead(from, this.#end)
     if (isInLine) this.#readStartLine(from)
     this.#headAt = from
     this.#headEnd = end

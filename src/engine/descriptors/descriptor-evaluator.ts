@@ -5,21 +5,20 @@ import { ChargeResults, type Taken } from '../../store/charges.ts'
 import type { CounterStore, Outcome } from '../../store/counter-store.ts'
 import { type Clock, WallTime } from '../../time/clock.ts'
 import type { ActivePlan } from '../active-plan.ts'
-import { allowed, blocked, NO_STORE, rejected } from '../conclusion.ts'
+import { allowed, blocked, longestRejection, mostConstrained, NO_STORE, rejected } from '../conclusion.ts'
 import type { Refused, WouldReject } from '../decision.ts'
-import { longestRejection, mostConstrained } from '../verdict.ts'
 import type { CallerWatch } from '../watchers.ts'
 import type { LimitCall, LimitResult } from './descriptor-call.ts'
-import { LimitRun } from './descriptor-run.ts'
+import { DescriptorRun } from './descriptor-run.ts'
 import { MergedGroup } from './descriptor-status.ts'
 
 /** The steps from a call of the rate limit service to its decision, with a given plan. */
-export class LimitEvaluator {
+export class DescriptorEvaluator {
   readonly #store: CounterStore
   readonly #wallTime: WallTime
   readonly #callerWatch: CallerWatch | undefined
   /** A store in memory needs only one run. */
-  #idle: LimitRun | undefined
+  #idle: DescriptorRun | undefined
 
   constructor(store: CounterStore, clock: Clock, callerWatch: CallerWatch | undefined) {
     this.#store = store
@@ -35,7 +34,7 @@ export class LimitEvaluator {
   /** Takes for all descriptors, or for none. Returns a promise only if the store does. */
   decide(active: ActivePlan, call: LimitCall, nowMs: number): LimitResult | Promise<LimitResult> {
     this.turnTo(active)
-    const run = this.#idle ?? new LimitRun()
+    const run = this.#idle ?? new DescriptorRun()
     this.#idle = undefined
     run.begin(call, active, nowMs, this.#wallTime.at(nowMs))
     if (run.isShadowed) return this.#afterTaken(run, true)
@@ -46,7 +45,7 @@ export class LimitEvaluator {
     return taken instanceof Promise ? taken.then((later) => this.#afterTaken(run, later)) : this.#afterTaken(run, taken)
   }
 
-  #afterTaken(run: LimitRun, taken: Outcome): LimitResult | Promise<LimitResult> {
+  #afterTaken(run: DescriptorRun, taken: Outcome): LimitResult | Promise<LimitResult> {
     if (taken === 'unavailable') return this.#refuse(run, NO_STORE)
     this.#callerWatch?.onLevels(run.group, run.active!.plan, run.nowMs)
     if (taken === false) return this.#reject(run)
@@ -55,7 +54,7 @@ export class LimitEvaluator {
     return given instanceof Promise ? given.then((later) => this.#afterGivenBack(run, later)) : this.#afterGivenBack(run, given)
   }
 
-  #afterGivenBack(run: LimitRun, given: Outcome): LimitResult | Promise<LimitResult> {
+  #afterGivenBack(run: DescriptorRun, given: Outcome): LimitResult | Promise<LimitResult> {
     if (given !== 'unavailable') return this.#simulate(run)
     if (run.group.ruleCount === 0 && !run.isShadowed) return this.#refuse(run, NO_STORE)
     // Hits that the same call took stay taken.
@@ -63,8 +62,8 @@ export class LimitEvaluator {
     return this.#simulate(run)
   }
 
-  /** Simulates each shadow policy by itself, all or nothing, on its own counters. A remote store gets all of them at once. */
-  #simulate(run: LimitRun): LimitResult | Promise<LimitResult> {
+  /** Simulates shadow policies like `Evaluator`, with a new group for each. */
+  #simulate(run: DescriptorRun): LimitResult | Promise<LimitResult> {
     run.limit = mostConstrained(run.group)
     const policies = run.shadowPolicies()
     if (policies.length === 0) return this.#allow(run)
@@ -75,7 +74,7 @@ export class LimitEvaluator {
     return Promise.all(simulations).then((all) => this.#afterSimulated(run, all))
   }
 
-  #simulateOne(run: LimitRun, policy: PlanPolicy): WouldReject | undefined | Promise<WouldReject | undefined> {
+  #simulateOne(run: DescriptorRun, policy: PlanPolicy): WouldReject | undefined | Promise<WouldReject | undefined> {
     const block = run.findBlock(policy)
     if (block !== undefined) return { rule: block, reason: 'blocked' }
     const group = new MergedGroup()
@@ -88,32 +87,32 @@ export class LimitEvaluator {
     return taken instanceof Promise ? taken.then(conclude) : conclude(taken)
   }
 
-  #afterSimulated(run: LimitRun, simulations: readonly (WouldReject | undefined)[]): LimitResult {
+  #afterSimulated(run: DescriptorRun, simulations: readonly (WouldReject | undefined)[]): LimitResult {
     run.wouldRejects = simulations.filter((one) => one !== undefined)
     return this.#allow(run)
   }
 
-  #block(run: LimitRun, rule: PlanRule): LimitResult {
+  #block(run: DescriptorRun, rule: PlanRule): LimitResult {
     this.#callerWatch?.onReject(rule, run.blockedValues(), 0, run.nowMs)
     return this.#end(run, { decision: blocked(run, rule), statuses: run.blockedStatuses() })
   }
 
-  #reject(run: LimitRun): LimitResult {
+  #reject(run: DescriptorRun): LimitResult {
     const rejection = longestRejection(run.group)
     const { values, valuesFrom } = run.group.charges
     this.#callerWatch?.onReject(rejection.rule, values, valuesFrom[rejection.firstRow]!, run.nowMs)
     return this.#end(run, { decision: rejected(run, rejection), statuses: run.statuses() })
   }
 
-  #allow(run: LimitRun): LimitResult {
+  #allow(run: DescriptorRun): LimitResult {
     return this.#end(run, { decision: allowed(run), statuses: run.statuses() })
   }
 
-  #refuse(run: LimitRun, refused: Refused): LimitResult {
+  #refuse(run: DescriptorRun, refused: Refused): LimitResult {
     return this.#end(run, { decision: refused, statuses: [] })
   }
 
-  #end(run: LimitRun, result: LimitResult): LimitResult {
+  #end(run: DescriptorRun, result: LimitResult): LimitResult {
     run.end()
     this.#idle = run
     return result

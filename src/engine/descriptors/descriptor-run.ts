@@ -12,7 +12,7 @@ const NONE: readonly never[] = Object.freeze([])
 const NO_CALL: LimitCall = { domain: '', descriptors: NONE }
 
 /** Which rules cover which descriptors of one call, and the results. It is reused for other calls. */
-export class LimitRun implements Concluding {
+export class DescriptorRun implements Concluding {
   call: LimitCall = NO_CALL
   active: ActivePlan | undefined
   nowMs = 0

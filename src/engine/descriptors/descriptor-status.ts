@@ -6,9 +6,9 @@ import type { PlanRule } from '../../policy/plan.ts'
 import type { StatedLimit } from '../../policy/stated-limit.ts'
 import { Charges } from '../../store/charges.ts'
 import type { ActivePlan } from '../active-plan.ts'
+import { rejectionBy, ruleWaitMs, shownLevel } from '../conclusion.ts'
 import { Group } from '../decision.ts'
 import { bundleRule, type Variant } from '../overrides/rule-overrides.ts'
-import { rejectionBy, ruleWaitMs, shownLevel } from '../verdict.ts'
 import type { DescriptorStatus } from './descriptor-call.ts'
 
 /** No rule limits the descriptor. */

@@ -8,12 +8,12 @@ import type { BodyFacts } from '../../engine/decide-options.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
-import { WorkSlices } from '../../proxy/body/work-slices.ts'
 import { peerAt } from '../../proxy/downstream.ts'
 import { type AskedOptions, FORWARDER, readAsked } from '../../proxy/incoming-request.ts'
 import { requestExplainer, responseFieldsOf } from '../../proxy/request-explainer.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
 import type { RequestView } from '../../request/view.ts'
+import { WorkSlices } from '../../time/slices.ts'
 
 export interface SimulatedRequest extends AskedRequest {
   /** Address of the connection's other end: the last hop, after those in X-Forwarded-For. */

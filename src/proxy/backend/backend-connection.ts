@@ -1,6 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import { newReadBuffer, releaseRead, writeAll } from '../../memory/buffers.ts'
+import { writeAll } from '../../memory/latin1-text.ts'
+import { newReadBuffer, releaseRead } from '../../memory/read-buffers.ts'
 import { BackendFailure, connectFailure, exchangeFailure, RefusedWrites } from './backend-failure.ts'
 import { InvalidResponse } from './response-head.ts'
 import { ResponseReader, type ResponseSink } from './response-reader.ts'

@@ -1,5 +1,5 @@
 import { HEX_VALUES } from '../../http1/characters.ts'
-import { RecentHead } from '../../http1/head-fields.ts'
+import { RecentHead } from '../../http1/recent-head.ts'
 import { hasBody, InvalidResponse, parseHead, parseTrailers, type ResponseHead } from './response-head.ts'
 
 /** Receives a response as it is read. */

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { WorkSlices } from '../../time/slices.ts'
 import { BodyScan, type BodyScanOptions, type ScanOutcome } from './body-scan.ts'
-import { WorkSlices } from './work-slices.ts'
 
 const MIB = 1024 * 1024
 

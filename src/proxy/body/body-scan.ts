@@ -1,6 +1,6 @@
 import type { Transform } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate, constants as zlib } from 'node:zlib'
-import type { BodyWork, WorkSlices } from './work-slices.ts'
+import type { WorkInSteps, WorkSlices } from '../../time/slices.ts'
 
 /** Receives a body's decoded bytes, piece by piece. */
 export interface BodyScanReader {
@@ -26,7 +26,7 @@ export interface BodyScanOptions {
 }
 
 /** Decodes a body as it arrives and passes it to a reader, a slice at a time. It holds only the bytes that were written and not read yet. */
-export class BodyScan implements BodyWork {
+export class BodyScan implements WorkInSteps {
   readonly #reader: BodyScanReader
   readonly #options: BodyScanOptions
   readonly #decoder: Transform | undefined

@@ -1,11 +1,11 @@
 import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
+import type { WorkSlices } from '../../time/slices.ts'
 import type { BodyReader, BodySource, Downstream } from '../downstream.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
 import type { BodyClaim, BodyClaims } from './body-claims.ts'
 import { BodyScan, brotliWindowBytes, codingOf } from './body-scan.ts'
 import { countedBytes, type MemoryHolders } from './memory-part.ts'
-import type { WorkSlices } from './work-slices.ts'
 
 /** A body that was read to estimate its cost. */
 export interface ReadBody {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { WorkSlices } from '../body/work-slices.ts'
+import { WorkSlices } from '../../time/slices.ts'
 import { type LlmResponseParts, WholeResponse } from './llm-response.ts'
 
 const MIB = 1024 * 1024

@@ -4,9 +4,9 @@ import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import { LlmResponseReader } from '../../llm/llm-response.ts'
 import { countTokens, estimatedTokens, hasUsage, inputTokens, type Tally } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
+import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { BodyScan, type Coding, codingOf, type ScanOutcome } from '../body/body-scan.ts'
-import type { WorkSlices } from '../body/work-slices.ts'
 import type { Settlement } from './settlement.ts'
 
 /** A response that costs tokens. It is read on its way to the client, and settled when it first ends, for whatever reason. */

@@ -5,7 +5,7 @@ import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../../test/support/store/async-store.ts'
 import type { Allowed, Decision } from '../../engine/decision.ts'
 import { Engine } from '../../engine/engine.ts'
-import type { Inspection } from '../../engine/questions/inspection.ts'
+import type { Inspection } from '../../engine/explain/inspection.ts'
 import { compileBundle } from '../../policy/compile.ts'
 import { parseBundle } from '../../policy/parse.ts'
 import { PlainRequestView } from '../../request/view.ts'
@@ -17,7 +17,7 @@ import { type HeldRequest, OpenHolds } from './open-holds.ts'
 
 const HOLD_MS = 8000
 
-test('what is under way keeps its places, and what is over has freed them, once', async () => {
+test('what is under way keeps its holds, and what is over has released them, once', async () => {
   const service = newService(newEmbeddedStore(256 * 1024))
   const [first, second] = [await service.admit(), await service.admit()]
   for (let i = 0; i < 10; i++) await service.pass(HOLD_MS / 4)

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { MAX_WAITING, READ_AHEAD, ReadHold } from '../../listen/node-http/request-turns.ts'
-import { GrowingBuffer } from '../../memory/buffers.ts'
+import { GrowingBuffer } from '../../memory/growing-buffer.ts'
 import type { DownstreamListener, Peer, PeerOf } from '../downstream.ts'
 
 /** Gets notified when the client leaves. */

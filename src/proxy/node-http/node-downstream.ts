@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { byteText } from '../../memory/buffers.ts'
+import { byteText } from '../../memory/latin1-text.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import {
   breakOff,

@@ -1,7 +1,7 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { listMembers } from '../../http1/header-fields.ts'
-import { malformedStatus } from '../../http1/request-line.ts'
+import { malformedStatus } from '../../listen/plain-listener.ts'
 import { CLOSE_MS, malformedResponse } from '../downstream.ts'
 import { ProxiedRequest } from '../proxied-request.ts'
 import { type ClientConnections, EarlyBytes } from './client-connection.ts'

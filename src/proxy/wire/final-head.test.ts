@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { FinalHead } from './wire-context.ts'
+import { FinalHead } from './final-head.ts'
 
 const NO_FIELDS = { text: '', hasDate: false, hasLength: false }
 

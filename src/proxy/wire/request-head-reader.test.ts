@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { MAX_HEAD_BYTES } from '../../http1/head-fields.ts'
+import { MAX_HEAD_BYTES } from '../../http1/head-reader.ts'
 import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
-import { RequestHeadReader } from './wire-context.ts'
+import { RequestHeadReader } from './request-head-reader.ts'
 
 const HEAD = 'POST /a?b=c HTTP/1.1\r\nHost: a\r\nX-Latin: \xe9\r\nX-Empty: \r\nContent-Length: 12\r\n\r\n'
 

@@ -1,15 +1,18 @@
 import type { Socket } from 'node:net'
-import { MAX_REREAD_BYTES, RecentHead } from '../../http1/head-fields.ts'
-import { INCOMPLETE, malformedStatus, OTHER } from '../../http1/request-line.ts'
+import { MAX_REREAD_BYTES } from '../../http1/head-reader.ts'
+import { RecentHead } from '../../http1/recent-head.ts'
+import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
 import type { ListenerTimeouts } from '../../listen/http-listener.ts'
+import { malformedStatus } from '../../listen/plain-listener.ts'
 import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
 import { type FrontConnection, type FrontTimeouts, WireFront } from '../../listen/wire-front.ts'
 import { malformedResponse } from '../downstream.ts'
 import { MalformedChunks } from './chunked-frames.ts'
 import { ClientDeadlines, type ClientState } from './client-deadlines.ts'
+import { type PlainProxyRequest, plainRequest } from './request-head-reader.ts'
 import { ReadPause, UnreadBytes } from './unread-bytes.ts'
 import { WireBody } from './wire-body.ts'
-import { type PlainProxyRequest, plainRequest, WireContext, type WireHandlers } from './wire-context.ts'
+import { WireContext, type WireHandlers } from './wire-context.ts'
 import { WireDownstream } from './wire-downstream.ts'
 
 /** With this many unread bytes, a connection is not read any further. Below that it is, because only reading reveals that a client has left. */
@@ -158,10 +161,7 @@ class WireClient implements FrontConnection {
     const { reader, handlers, isDraining } = this.#context
     const recent = isDraining ? undefined : this.#recent.find(bytes, from, end)
     const next = isDraining ? OTHER : recent === undefined ? reader.read(bytes, from, end) : from + this.#recent.length
-    if (next === INCOMPLETE && this.#rereadBytes < MAX_REREAD_BYTES) {
-      this.#awaitHead(end - from)
-      return from
-    }
+    if (next === INCOMPLETE && this.#awaitHead(end - from)) return from
     const plain = recent ?? (next < 0 ? undefined : plainRequest(reader.received))
     if (plain === undefined || handlers.isOwn(plain.path)) {
       this.#handOver(bytes.subarray(from, end))
@@ -195,10 +195,13 @@ class WireClient implements FrontConnection {
     }
   }
 
-  #awaitHead(bytes: number): void {
+  /** Returns false if the head has been read again too often. */
+  #awaitHead(bytes: number): boolean {
     this.#rereadBytes += bytes
+    if (this.#rereadBytes > MAX_REREAD_BYTES) return false
     this.#deadlines.onPartOfHead(this.#state === 'idle', this.#context.roughMs)
     this.#state = 'head'
+    return true
   }
 
   /** Returns where the available part of the body ends. */

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { writeAll } from '../../memory/buffers.ts'
+import { writeAll } from '../../memory/latin1-text.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import { hasBody } from '../backend/response-head.ts'
 import {

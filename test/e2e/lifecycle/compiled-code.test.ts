@@ -10,7 +10,7 @@ describe.concurrent('the code that V8 compiled when the program was built', () =
     const [folder, ...others] = (await readdir(CACHE)).filter((name) => name !== 'node')
     expect([folder, others]).toEqual([expect.stringMatching(`^${process.version}-`), []])
     const names = await readdir(join(CACHE, folder!))
-    const expected = ['edge-main', 'serve-main', 'worker-thread-main', 'worker-thread-decision-server', 'worker-thread-proxy-front']
+    const expected = ['edge-main', 'serve-main', 'worker-thread-main', 'worker-thread-decision-server', 'worker-thread-proxy-listeners']
     expect(names).toEqual(expect.arrayContaining(expected.map((name) => `${name}.js.code`)))
   })
 })

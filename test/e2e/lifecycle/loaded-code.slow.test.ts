@@ -31,7 +31,7 @@ describe.concurrent('a thread loads what it uses', () => {
     expect(workers).toHaveLength(2)
     for (const loaded of workers) {
       expect(await packagesIn(loaded)).not.toEqual(expect.arrayContaining([expect.stringMatching(HEAVY)]))
-      expect(loaded).toContain('worker-thread-proxy-front.js')
+      expect(loaded).toContain('worker-thread-proxy-listeners.js')
       expect(loaded).not.toContain('worker-thread-decision-server.js')
     }
   })

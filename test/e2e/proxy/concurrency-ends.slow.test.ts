@@ -1,3 +1,3 @@
-import { COMMON_ENDS, PLACE_ENDS, placeEndsSuite } from '../../support/proxy/place-ends.ts'
+import { COMMON_ENDS, HOLD_ENDS, holdEndsSuite } from '../../support/proxy/hold-ends.ts'
 
-placeEndsSuite(PLACE_ENDS.filter(([end]) => !COMMON_ENDS.includes(end)))
+holdEndsSuite(HOLD_ENDS.filter(([end]) => !COMMON_ENDS.includes(end)))

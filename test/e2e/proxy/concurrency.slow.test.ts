@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import { openHolds, openTunnel, placesBackend, placesBundle, wait } from '../../support/proxy/places.ts'
+import { holdsBackend, holdsBundle, openHolds, openTunnel, wait } from '../../support/proxy/holds.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
 /** Longer than any machine stands still. */
 const HOLD_SECONDS = 15
 
-test('a worker that dies frees its places within hold_seconds', async () => {
-  const backend = await placesBackend()
-  const mortal = await mortalEdge(1, { bundle: placesBundle(2, HOLD_SECONDS), env: proxyEnv(backend.url) })
+test('a worker that dies releases its holds within hold_seconds', async () => {
+  const backend = await holdsBackend()
+  const mortal = await mortalEdge(1, { bundle: holdsBundle(2, HOLD_SECONDS), env: proxyEnv(backend.url) })
   await wait(mortal.edge, backend)
   await openTunnel(mortal.edge)
   expect((await mortal.edge.get('/')).status).toBe(429)
@@ -20,8 +20,8 @@ test('a worker that dies frees its places within hold_seconds', async () => {
 })
 
 test('workers count together', async () => {
-  const backend = await placesBackend()
-  const mortal = await mortalEdge(2, { bundle: placesBundle(4), env: proxyEnv(backend.url) })
+  const backend = await holdsBackend()
+  const mortal = await mortalEdge(2, { bundle: holdsBundle(4), env: proxyEnv(backend.url) })
   for (let i = 0; i < 4; i++) await wait(mortal.edge, backend)
   for (let i = 0; i < 6; i++) expect((await mortal.edge.get('/')).status).toBe(429)
 })

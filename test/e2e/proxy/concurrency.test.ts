@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { offer } from '../../support/bundles/bundle-file.ts'
 import { bundle, concurrencyRule, policy } from '../../support/bundles/bundles.ts'
 import { HELLO } from '../../support/llm/llm-proxy.ts'
-import { COMMON_ENDS, PLACE_ENDS, placeEndsSuite } from '../../support/proxy/place-ends.ts'
-import { AN_HOUR, openHolds, openTunnel, placesBackend, placesBundle, send, untilLost, wait } from '../../support/proxy/places.ts'
+import { COMMON_ENDS, HOLD_ENDS, holdEndsSuite } from '../../support/proxy/hold-ends.ts'
+import { AN_HOUR, holdsBackend, holdsBundle, openHolds, openTunnel, send, untilLost, wait } from '../../support/proxy/holds.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { heldTime } from '../../support/service/held-time.ts'
@@ -12,8 +12,8 @@ import { until } from '../../support/until.ts'
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 test('five at a time: the sixth is told to come back in a second, and passes when one of them is done', async () => {
-  const backend = await placesBackend()
-  const edge = await proxying(backend, { bundle: placesBundle(5) })
+  const backend = await holdsBackend()
+  const edge = await proxying(backend, { bundle: holdsBundle(5) })
   const clients = [await wait(edge, backend)]
   for (let i = 1; i < 5; i++) clients.push(await wait(edge, backend))
   const { status, headers, body } = await edge.get('/')
@@ -43,8 +43,8 @@ test('five at a time: the sixth is told to come back in a second, and passes whe
   expect(await openHolds(edge)).toBe(4)
 })
 
-test('each caller has places of its own', async () => {
-  const backend = await placesBackend()
+test('each caller has a limit of its own', async () => {
+  const backend = await holdsBackend()
   const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [concurrencyRule('r', ['header:x-team'], 1)] })) })
   await wait(edge, backend, 'X-Team: a\r\n')
   expect((await edge.get('/', [['X-Team', 'a']])).status).toBe(429)
@@ -52,8 +52,8 @@ test('each caller has places of its own', async () => {
   expect((await edge.get('/')).status).toBe(200)
 })
 
-test('places may be counted for each model, which the body names', async () => {
-  const backend = await placesBackend()
+test('requests in flight may be counted for each model, which the body names', async () => {
+  const backend = await holdsBackend()
   const edge = await proxying(backend, { bundle: bundle(1, policy('p', { rules: [concurrencyRule('r', ['llm:model'], 1, AN_HOUR)] })) })
   const request = (path: string, model: string): string => {
     const body = JSON.stringify({ model, messages: HELLO })
@@ -72,14 +72,14 @@ test('places may be counted for each model, which the body names', async () => {
 })
 
 // One of each kind: a response, a failure, a client that goes, a tunnel, an LLM stream, a reject. The others: concurrency-ends.slow.test.ts
-placeEndsSuite(PLACE_ENDS.filter(([end]) => COMMON_ENDS.includes(end)))
+holdEndsSuite(HOLD_ENDS.filter(([end]) => COMMON_ENDS.includes(end)))
 
 describe('in time that the test holds', () => {
   const time = heldTime()
 
-  test('what is under way longer than hold_seconds keeps its place, and what is not under way any more loses it', async () => {
-    const backend = await placesBackend()
-    const edge = await proxying(backend, { bundle: placesBundle(3, 1) })
+  test('what is under way longer than hold_seconds keeps its hold, and what is not under way any more loses it', async () => {
+    const backend = await holdsBackend()
+    const edge = await proxying(backend, { bundle: holdsBundle(3, 1) })
     const streaming = send(edge, 'GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
     await streaming.sees('one')
     await openTunnel(edge)
@@ -99,9 +99,9 @@ describe('in time that the test holds', () => {
     expect(await openHolds(edge)).toBe(2)
   })
 
-  test('a new bundle keeps the places of requests in flight, also of a rule that is gone for a while', async () => {
-    const backend = await placesBackend()
-    const edge = await proxying(backend, { bundle: placesBundle(2, 2) })
+  test('a new bundle keeps the holds of requests in flight, also of a rule that is gone for a while', async () => {
+    const backend = await holdsBackend()
+    const edge = await proxying(backend, { bundle: holdsBundle(2, 2) })
     const [first] = [await wait(edge, backend), await wait(edge, backend)]
     expect(await offering(edge, bundle(2))).toMatchObject({ event: 'bundle_applied' })
     expect((await edge.get('/')).status).toBe(200)
@@ -110,10 +110,10 @@ describe('in time that the test holds', () => {
       time.pass(400)
       return (await edge.metric(renewals)) >= 10
     })
-    const again = { ...placesBundle(2, 2), bundle_version: 3 }
+    const again = { ...holdsBundle(2, 2), bundle_version: 3 }
     expect(await offering(edge, again)).toMatchObject({ event: 'bundle_applied' })
     expect((await edge.get('/')).status).toBe(429)
-    expect(await offering(edge, { ...placesBundle(3, 2), bundle_version: 4 })).toMatchObject({ event: 'bundle_applied' })
+    expect(await offering(edge, { ...holdsBundle(3, 2), bundle_version: 4 })).toMatchObject({ event: 'bundle_applied' })
     expect((await edge.get('/')).headers).toMatchObject({ 'ratelimit-limit': '3', 'ratelimit-remaining': '0' })
     first!.socket.destroy()
     await until(async () => {
@@ -136,8 +136,8 @@ describe('in time that the test holds', () => {
   }
 })
 
-test('in shadow mode it changes no response, counts what it would reject, and its places are freed as well', async () => {
-  const backend = await placesBackend()
+test('in shadow mode it changes no response, counts what it would reject, and its holds are released as well', async () => {
+  const backend = await holdsBackend()
   const edge = await proxying(backend, {
     bundle: bundle(1, policy('p', { mode: 'shadow', rules: [concurrencyRule('one', [], 1, AN_HOUR)] })),
   })
@@ -152,9 +152,9 @@ test('in shadow mode it changes no response, counts what it would reject, and it
   expect(await edge.metric('edge_would_reject_total{policy="p",rule="one",reason="concurrency_exceeded"}')).toBe(2)
 })
 
-test('a shutdown frees the places of what it cuts', async () => {
-  const backend = await placesBackend()
-  const edge = await proxying(backend, { bundle: placesBundle(3) })
+test('a shutdown releases the holds of what it cuts', async () => {
+  const backend = await holdsBackend()
+  const edge = await proxying(backend, { bundle: holdsBundle(3) })
   const clients = [await wait(edge, backend), await openTunnel(edge)]
   await edge.stop()
   await until(() => clients.every(({ isClosed }) => isClosed) && backend.openConnections === 0)

@@ -30,7 +30,7 @@ describe('a block that cuts streams', () => {
     await until(async () => (await edge.metric('edge_proxy_open_requests')) === 2)
   })
 
-  test('frees the places of requests in flight that it ends', async () => {
+  test('releases the holds of requests in flight that it ends', async () => {
     const backend = await HttpBackend.start((req, res) => {
       const length = req.url === '/length' ? { 'Content-Length': '1000' } : {}
       res.writeHead(200, { 'Content-Type': 'text/event-stream', ...length })

@@ -1,16 +1,11 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from 'node:http2'
 import {
-  bodyFailure,
   type CallHead,
   type CallRefusal,
   encodedStatusMessage,
-  framed,
   isEncoded,
   isRefusal,
   methodOf,
-  NO_MEMORY,
-  type PartialMessages,
-  PREFIX_BYTES,
   timeoutMsOf,
 } from '../../../src/doors/grpc/call-head.ts'
 import type { GrpcLimits } from '../../../src/doors/grpc/grpc-limits.ts'
@@ -24,7 +19,8 @@ import {
   type StreamingCall,
   TOO_SLOW,
 } from '../../../src/doors/grpc/grpc-method.ts'
-import { GrowingBuffer } from '../../../src/memory/buffers.ts'
+import { bodyFailure, framed, NO_MEMORY, type PartialMessages, PREFIX_BYTES } from '../../../src/doors/grpc/message-framing.ts'
+import { GrowingBuffer } from '../../../src/memory/growing-buffer.ts'
 
 export interface NodeCallContext {
   readonly methods: ReadonlyMap<string, GrpcMethod>

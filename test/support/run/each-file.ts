@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
-import { poisonReads } from '../../../src/memory/buffers.ts'
+import { poisonReads } from '../../../src/memory/read-buffers.ts'
 import './property-runs.ts'
 
 declare module 'vitest' {

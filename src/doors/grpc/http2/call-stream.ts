@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
-import type { GrowingBuffer } from '../../../memory/buffers.ts'
-import type { CallRefusal, MessageRules } from '../call-head.ts'
+import type { GrowingBuffer } from '../../../memory/growing-buffer.ts'
+import type { CallRefusal } from '../call-head.ts'
 import type { GrpcCall, GrpcMethod } from '../grpc-method.ts'
+import type { MessageRules } from '../message-framing.ts'
 import { MAX_FRAME_BYTES } from './frame-reader.ts'
 import type { FrameWriter } from './frame-writer.ts'
 

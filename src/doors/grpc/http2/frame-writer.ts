@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { PREFIX_BYTES } from '../call-head.ts'
+import { PREFIX_BYTES } from '../message-framing.ts'
 import {
   ACK,
   DATA,

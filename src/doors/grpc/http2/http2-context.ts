@@ -1,7 +1,7 @@
 import type { ListenerTimeouts } from '../../../listen/http-listener.ts'
-import { type MessageRules, PartialMessages } from '../call-head.ts'
 import type { GrpcLimits } from '../grpc-limits.ts'
 import type { GrpcMethod } from '../grpc-method.ts'
+import { type MessageRules, PartialMessages } from '../message-framing.ts'
 import { FrameWriter } from './frame-writer.ts'
 import { RequestHead } from './request-head.ts'
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { GrowingBuffer } from '../../../memory/buffers.ts'
-import type { PartialMessages } from '../call-head.ts'
+import { GrowingBuffer } from '../../../memory/growing-buffer.ts'
+import type { PartialMessages } from '../message-framing.ts'
 import { type CallStreams, streamWindow } from './call-streams.ts'
 import {
   ACK,

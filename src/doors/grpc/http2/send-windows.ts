@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { framed, PREFIX_BYTES } from '../call-head.ts'
+import { framed, PREFIX_BYTES } from '../message-framing.ts'
 import { type CallStream, WaitingOutput } from './call-stream.ts'
 import { DEFAULT_WINDOW, MAX_FRAME_BYTES, MAX_WINDOW } from './frame-reader.ts'
 import type { Http2Context } from './http2-context.ts'

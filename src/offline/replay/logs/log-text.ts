@@ -1,4 +1,4 @@
-import { flatText } from '../../../memory/buffers.ts'
+import { flatText } from '../../../memory/latin1-text.ts'
 import { readCombinedLine } from './combined-line.ts'
 import { HarDocument } from './har-document.ts'
 import { readJsonLine } from './json-line.ts'

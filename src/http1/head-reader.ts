@@ -4,8 +4,13 @@ import { INCOMPLETE, OTHER } from './request-line.ts'
 /** Longer heads are left to `node:http`, whose own limit is higher. */
 export const MAX_HEAD_BYTES = 16 * 1024
 
-/** Each piece of a head makes us read it again from its start. Beyond this many bytes, `node:http` takes over, which continues where it stopped. */
+/** Each piece of a head makes us read it again from its start. Beyond this many bytes in all, `node:http` takes over, which continues where it stopped. */
 export const MAX_REREAD_BYTES = 64 * MAX_HEAD_BYTES
+
+/** Returns INCOMPLETE for a head of which the bytes from `from` to `end` are only the beginning, or OTHER if it is too long. */
+export function unendedHead(from: number, end: number): typeof INCOMPLETE | typeof OTHER {
+  return end - from < MAX_HEAD_BYTES ? INCOMPLETE : OTHER
+}
 
 /** Integers for each field: start and end of its name, start and end of its value. */
 export const FIELD_INTS = 4
@@ -42,7 +47,7 @@ const BY_BEGINNING = Array.from({ length: tableIndex(LONGEST_NAME + 1, 0) }, (_,
  * Reads the header lines of plain requests: each line is `Name: value` or `Name:value`, the connection is kept alive, and the body's end is
  * unambiguous. Anything else is OTHER; nothing is repaired. All requests that are read without `node:http` get their framing here.
  */
-export class HeadFields {
+export class HeadReader {
   /** Four integers for each field, up to `used`: offsets from the start of the bytes that were read. */
   offsets = new Int32Array(USUAL_FIELDS * FIELD_INTS)
   used: number
@@ -177,46 +182,4 @@ function isValue(bytes: Uint8Array, at: number, end: number, value: string, isCu
 /** The lowest five bits of a letter are the same in upper and lower case. */
 function tableIndex(length: number, firstByte: number): number {
   return length * 32 + (firstByte & 31)
-}
-
-/** Longest head that is kept, since every idle connection keeps one. Longer heads are read each time. */
-const MAX_LENGTH = 4096
-
-/** The last head, with the result of reading it. Backends and clients often send the same head again. */
-export class RecentHead<Read> {
-  /** The head, including its blank line. */
-  #text = ''
-  #read: Read | undefined
-  /** Where another head last differed from this one. If heads contain a counter, the next one is likely to differ there, too. */
-  #doubtAt = 0
-
-  keep(text: string, read: Read): void {
-    if (text.length > MAX_LENGTH) return
-    this.#text = text
-    this.#read = read
-  }
-
-  /** Length of the head in bytes. */
-  get length(): number {
-    return this.#text.length
-  }
-
-  /** Returns the result of reading the head if these bytes begin with it. For a different head, this usually costs a look at three bytes. */
-  find(bytes: Buffer, from: number, end: number): Read | undefined {
-    const text = this.#text
-    const headEnd = from + text.length
-    if (text === '' || headEnd > end || bytes[headEnd - 1] !== LF || bytes[headEnd - 3] !== LF) return undefined
-    const doubtAt = this.#doubtAt
-    if (doubtAt < text.length && bytes[from + doubtAt] !== text.charCodeAt(doubtAt)) return undefined
-    if (bytes.toString('latin1', from, headEnd) === text) return this.#read
-    this.#doubtAt = lastDifference(text, bytes, from)
-    return undefined
-  }
-}
-
-/** Searches from the end, since the last digits of a number change most often. */
-function lastDifference(text: string, bytes: Buffer, from: number): number {
-  let at = text.length - 1
-  while (at > 0 && bytes[from + at] === text.charCodeAt(at)) at--
-  return at
 }

@@ -33,7 +33,7 @@ export type ProxyOptions = Pick<
 type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }
 
 /** The listeners of reverse_proxy mode, and everything behind them. */
-export class ProxyFront {
+export class ProxyListeners {
   readonly #proxy: ReverseProxy
   readonly #backend: Backend
   readonly #trustedProxies: TrustedProxies

@@ -20,7 +20,7 @@ import type { CounterStore } from '../store/counter-store.ts'
 import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { Decision } from './decision.ts'
 import { Engine } from './engine.ts'
-import type { Explanation } from './questions/explanation.ts'
+import type { Explanation } from './explain/explanation.ts'
 
 type Headers = NonNullable<PlainRequest['headers']>
 

@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../../test/support/until.ts'
-import { writeAll } from './buffers.ts'
+import { writeAll } from './latin1-text.ts'
 
 test.each([
   ['small', 10],

@@ -2,9 +2,10 @@ import type { Override } from '../../overrides/override.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { blockIn } from '../charging.ts'
 import type { Decision } from '../decision.ts'
+import { AMBIGUOUS_MATCH, APPLIES, NO_MATCH, OVER, type Verdict } from '../rule-verdicts.ts'
 import { keyIndexesOf, type Run } from '../run.ts'
 import type { ExplainedCounter } from '../seen-counters.ts'
-import { AMBIGUOUS_MATCH, APPLIES, type Mismatch, NO_MATCH, OVER, type Verdict } from '../verdict.ts'
+import type { Mismatch } from './selector-mismatch.ts'
 
 /** The decision that a request would get, and why. Nothing was taken for it. */
 export interface Explanation {

@@ -22,7 +22,7 @@ const COMPLETION_BODY = '{"choices":[],"usage":{"prompt_tokens":3,"completion_to
 const COMPLETION = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${COMPLETION_BODY.length}\r\n\r\n${COMPLETION_BODY}`
 
 /** So many requests in flight. */
-export function placesBundle(max: number, holdSeconds = AN_HOUR): object {
+export function holdsBundle(max: number, holdSeconds = AN_HOUR): object {
   return bundle(1, policy('p', { rules: [concurrencyRule('five', [], max, holdSeconds)] }))
 }
 
@@ -56,7 +56,7 @@ export function untilLost(backend: RawBackend, target: '/wait' | '/tunnel'): Pro
 }
 
 /** The target says what it does. */
-export function placesBackend(owner: Owner = thisTest): Promise<RawBackend> {
+export function holdsBackend(owner: Owner = thisTest): Promise<RawBackend> {
   const script: Script = ({ socket, received }) => {
     const [, method, target] = [...received.matchAll(/(GET|HEAD|POST) (\/\S*) HTTP\/1\.1\r\n/g)].at(-1)!
     if (target === '/') socket.write(method === 'HEAD' ? OK.slice(0, -2) : OK)

@@ -6,7 +6,7 @@ import { ask } from '../service/http.ts'
 import { thisSuite } from '../service/suite-owner.ts'
 import { until } from '../until.ts'
 import type { RawBackend } from './backend.ts'
-import { AN_HOUR, openHolds, openTunnel, placesBackend, send, untilLost, wait } from './places.ts'
+import { AN_HOUR, holdsBackend, openHolds, openTunnel, send, untilLost, wait } from './holds.ts'
 import { proxying, type RawClient } from './proxy.ts'
 
 type Scenario = (edge: Edge, backend: RawBackend) => Promise<unknown>
@@ -17,7 +17,7 @@ function chat(edge: Edge, query = ''): RawClient {
 }
 
 /** Every way in which a request can end, as a client or a backend ends it. */
-export const PLACE_ENDS: readonly (readonly [string, Scenario])[] = [
+export const HOLD_ENDS: readonly (readonly [string, Scenario])[] = [
   ['a response', (edge) => edge.get('/')],
   ['a response to HEAD', (edge) => ask(edge.port, 'HEAD', '/')],
   [
@@ -146,13 +146,13 @@ export const COMMON_ENDS = [
 ]
 
 /** Has requests end in these ways at one proxy. */
-export function placeEndsSuite(ends: readonly (readonly [string, Scenario])[]): void {
-  describe('a place is free again, once, after', () => {
+export function holdEndsSuite(ends: readonly (readonly [string, Scenario])[]): void {
+  describe('a hold is released, once, after', () => {
     const suite = thisSuite()
     let backend: RawBackend
     let edge: Edge
     beforeAll(async () => {
-      backend = await placesBackend(suite)
+      backend = await holdsBackend(suite)
       const config = { tokens_per_minute: 1_000_000, max_completion_tokens: 20, streaming: { buffer_tokens: 1 } }
       const all = [concurrencyRule('three', [], 3, AN_HOUR), bucketRule('spent', ['header:x-spent'], 1, 0.0001)]
       const llm = policy('llm', { selector: { pathPrefix: CHAT }, rules: [llmRule('budget', [], config)] })
@@ -166,7 +166,7 @@ export function placeEndsSuite(ends: readonly (readonly [string, Scenario])[]): 
 
 /** Whatever the scenario took is free again, and nothing that others have. */
 async function expectFreed(edge: Edge, backend: RawBackend, scenario: Scenario): Promise<void> {
-  // Two that stay: if the place of one of them were given away too, a fourth would pass below.
+  // Two that stay: if the hold of one of them were released too, a fourth would pass below.
   const staying = [await openTunnel(edge), await openTunnel(edge)]
   await scenario(edge, backend)
   await until(async () => (await openHolds(edge)) === 2)

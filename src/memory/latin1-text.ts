@@ -1,53 +1,5 @@
 import type { Socket } from 'node:net'
 
-const LEAST_BYTES = 1024
-
-/** Collects pieces of bytes in one buffer, because a Buffer for a single byte takes some 200 bytes. Uses up to four times the memory of its content. */
-export class GrowingBuffer {
-  #buffer: Buffer = Buffer.alloc(0)
-  #size = 0
-
-  get size(): number {
-    return this.#size
-  }
-
-  /** The bytes that were added so far. They share the memory of the buffer. */
-  get bytes(): Buffer {
-    return this.#buffer.subarray(0, this.#size)
-  }
-
-  add(piece: Uint8Array): void {
-    const size = this.#size + piece.length
-    if (size > this.#buffer.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#buffer.length, size, LEAST_BYTES))
-      this.#buffer.copy(larger, 0, 0, this.#size)
-      this.#buffer = larger
-    }
-    this.#buffer.set(piece, this.#size)
-    this.#size = size
-  }
-}
-
-/** Tests overwrite released reads with this byte, so that any later use of them shows. */
-const POISON = 0x21
-
-let isPoisoned = false
-
-/** Allocates memory that many connections read into, one after the other. The bytes of a read are valid only until its callback returns. */
-export function newReadBuffer(bytes: number): Buffer {
-  return Buffer.allocUnsafeSlow(bytes)
-}
-
-/** The owner of a read buffer calls this when the receiver of its first `length` bytes is done with them. */
-export function releaseRead(buffer: Uint8Array, length: number): void {
-  if (isPoisoned) buffer.fill(POISON, 0, length)
-}
-
-/** For tests: from now on every read is overwritten once it is released, as another connection's next read would do. */
-export function poisonReads(): void {
-  isPoisoned = true
-}
-
 /** Node writes strings up to this length from its stack, without allocating memory. */
 const MAX_TEXT_BYTES = 16 * 1024
 

@@ -8,7 +8,7 @@ import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { OpenOptions } from './decide-options.ts'
 import type { Decision } from './decision.ts'
 import { Engine } from './engine.ts'
-import type { Inspection } from './questions/inspection.ts'
+import type { Inspection } from './explain/inspection.ts'
 
 const ALGORITHMS = [
   ['token_bucket', (config: object) => rateRule('r', [], { rate: '10/minute', ...config })],

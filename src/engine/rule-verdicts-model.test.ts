@@ -8,7 +8,7 @@ import type { PlanRule } from '../policy/plan.ts'
 import { type PlainRequest, PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import { Engine } from './engine.ts'
-import type { Explanation } from './questions/explanation.ts'
+import type { Explanation } from './explain/explanation.ts'
 
 const TOKENS = { tokens_per_minute: 6000, max_completion_tokens: 200 }
 const PRICES = { main: { '*': { input: 1, output: 1 } } }

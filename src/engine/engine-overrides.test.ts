@@ -32,7 +32,7 @@ import { PlanSwitch } from './active-plan.ts'
 import type { Allowed, Decision, Rejected } from './decision.ts'
 import type { LimitResult } from './descriptors/descriptor-call.ts'
 import { Engine } from './engine.ts'
-import type { Explanation } from './questions/explanation.ts'
+import type { Explanation } from './explain/explanation.ts'
 
 const KEY = 'header:x-k'
 const ALICE = { 'x-k': 'alice' }

@@ -7,8 +7,8 @@ import { PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { Allowed, Decision } from './decision.ts'
 import { Engine } from './engine.ts'
-import type { Explanation } from './questions/explanation.ts'
-import type { Inspection } from './questions/inspection.ts'
+import type { Explanation } from './explain/explanation.ts'
+import type { Inspection } from './explain/inspection.ts'
 import { holdMs, type ReservedCharge } from './reservation.ts'
 
 const HOLD_S = 8

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { budgetRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
-import { formatProblem } from '../text/problem.ts'
-import { compileBundle } from './compile.ts'
-import { parseBundle } from './parse.ts'
+import { budgetRule, bundle, policy } from '../../../test/support/bundles/bundles.ts'
+import { formatProblem } from '../../text/problem.ts'
+import { compileBundle } from '../compile.ts'
+import { parseBundle } from '../parse.ts'
 
 const PRICES = { main: { 'gpt-5*': { input: 1.25, cached_input: 0.125, output: 10 }, '*': { input: 5, output: 25 } } }
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'

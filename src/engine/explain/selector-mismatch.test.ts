@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mismatchOf } from './verdict.ts'
+import { mismatchOf } from './selector-mismatch.ts'
 
 test.each([
   [{}, undefined],

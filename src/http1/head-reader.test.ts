@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { HeadFields } from './head-fields.ts'
+import { HeadReader } from './head-reader.ts'
 import { INCOMPLETE, OTHER } from './request-line.ts'
 
 test('one head leaves no trace in the next', () => {
-  const fields = new HeadFields()
+  const fields = new HeadReader()
   for (const [lines, length, isChunked] of [
     ['Host: a\r\nContent-Length: 12\r\n\r\n', 12, false],
     ['Host: a\r\nTransfer-Encoding: Chunked\r\nConnection: keep-alive\r\n\r\n', 0, true],
@@ -38,5 +38,5 @@ describe('a piece of a head', () => {
 })
 
 function read(lines: string): number {
-  return new HeadFields().read(Buffer.from(lines, 'latin1'), 0, lines.length)
+  return new HeadReader().read(Buffer.from(lines, 'latin1'), 0, lines.length)
 }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { WorkSlices } from './work-slices.ts'
+import { WorkSlices } from './slices.ts'
 
 /** Work of so many steps, on a clock that each step moves on by so much. */
 class Bench {

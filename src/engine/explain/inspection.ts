@@ -7,9 +7,9 @@ import { countedForm } from '../../policy/rule-match.ts'
 import { ChargeResults, Charges } from '../../store/charges.ts'
 import type { CounterStore, Outcome } from '../../store/counter-store.ts'
 import type { ActivePlan } from '../active-plan.ts'
+import { shownLevel } from '../conclusion.ts'
 import type { CallerDigest } from '../decide-options.ts'
 import type { Variant } from '../overrides/rule-overrides.ts'
-import { shownLevel } from '../verdict.ts'
 
 /** Identifies the counters of one rule for one caller. */
 export interface CounterName {
