@@ -1,4 +1,4 @@
-import { METHODS } from 'node:http'
+import { METHODS, STATUS_CODES } from 'node:http'
 import { endOfToken } from './characters.ts'
 
 /** Returned instead of a position: either more bytes are needed, or `node:http` must read this head. */
@@ -7,6 +7,11 @@ export const OTHER = -2
 
 /** Methods that Node's parser accepts. It refuses requests with any other method, such as `get`. */
 export const KNOWN_METHODS: ReadonlySet<string> = new Set(METHODS)
+
+/** Returns the usual reason phrase of a status, as Node writes it. */
+export function reasonPhrase(status: number): string {
+  return STATUS_CODES[status] ?? 'unknown'
+}
 
 /** Items by length, which tells nearly all of them apart. The list ends at the longest item. */
 export type ByLength<Item> = readonly (readonly Item[] | undefined)[]

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ROOT, sourceFiles } from './source-imports.ts'
@@ -34,6 +34,17 @@ test('no two files of src export the same name', () => {
   for (const [file, text] of texts) for (const name of exportedNames(text)) homes.set(name, [...(homes.get(name) ?? []), file])
   expect([...homes].filter(([, files]) => files.length > 1)).toEqual([])
 })
+
+test('a test beside the source is named for a file of its folder', () => {
+  const tests = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.test.ts'))
+  expect(tests.filter((file) => !isNamedForFile(file))).toEqual([])
+})
+
+/** `calendar.test.ts` and, with a theme, `calendar-time-zone.test.ts` are named for `calendar.ts`. */
+function isNamedForFile(test: string): boolean {
+  const name = test.replace(/(?:\.slow)?\.test\.ts$/, '')
+  return [...texts.keys()].some((file) => name === file.slice(0, -3) || name.startsWith(`${file.slice(0, -3)}-`))
+}
 
 const EXPORT = /^export (?:declare )?(?:abstract )?(?:async )?(?:function\*?|const|let|class|interface|type|enum) (\w+)/gm
 

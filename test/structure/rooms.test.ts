@@ -10,6 +10,7 @@ interface Room {
   readonly may: ReadonlySet<string>
   /** The same for imports of types alone. */
   readonly mayTypes: ReadonlySet<string>
+  /** Rooms and modules of Node that it may not import all the same. */
   readonly never: ReadonlySet<string>
 }
 
@@ -39,17 +40,20 @@ test('a forbidden import is found, and so is an entry that nothing needs', () =>
       '| `b` | Three. | nothing |',
       '| `c` | Four. | nothing |',
       '| `d` | Five. | nothing |',
+      '| `e` | Six. | `b`, Node but node:net; types of `c` |',
     ].join('\n'),
   )
   const imports = new Map<string, readonly Import[]>([
     ['a/one.ts', [value('b/x.ts'), value('zod'), type('c/y.ts'), value('a/two.ts')]],
     ['a/two.ts', [value('c/y.ts'), value('node:fs'), value('a/inner/three.ts')]],
+    ['e/four.ts', [value('b/x.ts'), value('node:fs'), type('node:net'), type('c/y.ts')]],
     ['a/inner/three.ts', [value('node:fs'), type('c/y.ts'), value('b/x.ts')]],
   ])
   expect(broken(rooms, imports)).toEqual([
     'src/a/two.ts imports c/y.ts: `a` may import types of `c` only.',
     'src/a/two.ts imports node:fs: `a` may not import `Node`.',
     'src/a/two.ts imports a/inner/three.ts: `a` may not import `a/inner`.',
+    'src/e/four.ts imports node:net: `e` may not import `node:net`.',
     'src/a/inner/three.ts imports c/y.ts: `a/inner` may not import `c`.',
   ])
   expect(unused(rooms, imports)).toEqual(['`a`: types of `d`'])
@@ -69,8 +73,12 @@ function broken(rooms: readonly Room[], imports: ReadonlyMap<string, readonly Im
     if (room === undefined) return file.includes('/') ? [`src/${file} is in no room.`] : []
     return names.flatMap(({ name, isType }) => {
       const target = targetOf(rooms, name)
-      if (target === room.path || isAllowed(room, target, isType)) return []
-      const why = isAllowed(room, target, true) ? `may import types of \`${target}\` only` : `may not import \`${target}\``
+      if (target === room.path || (isAllowed(room, target, isType) && !room.never.has(name))) return []
+      const why = room.never.has(name)
+        ? `may not import \`${name}\``
+        : isAllowed(room, target, true)
+          ? `may import types of \`${target}\` only`
+          : `may not import \`${target}\``
       return [`src/${file} imports ${name}: \`${room.path}\` ${why}.`]
     })
   })
@@ -111,7 +119,7 @@ function readRooms(map: string): Room[] {
     const [values, types = ''] = cell!.split('types of ')
     const [may, never = ''] = values!.split(' but ')
     const list = (text: string): Set<string> =>
-      new Set([...text.matchAll(/[\w@/-]+/g)].map(([name]) => name).filter((name) => name !== 'nothing'))
+      new Set([...text.matchAll(/[\w@/:-]+/g)].map(([name]) => name).filter((name) => name !== 'nothing'))
     return { path: path!, may: list(may!), mayTypes: list(types), never: list(never) }
   })
 }

@@ -1,10 +1,9 @@
-import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { answerHeaders, type DecisionAnswer } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { RateLimitText } from '../../decide/rate-limit-fields.ts'
 import { MAX_REREAD_BYTES } from '../../http1/head-reader.ts'
-import { INCOMPLETE, OTHER } from '../../http1/request-line.ts'
+import { INCOMPLETE, OTHER, reasonPhrase } from '../../http1/request-line.ts'
 import { READ_BUFFER, shareReads, unshared } from '../../listen/shared-reads.ts'
 import { type FrontConnection, FrontState, type FrontTimeouts } from '../../listen/wire-front.ts'
 import { flatText } from '../../memory/latin1-text.ts'
@@ -290,7 +289,7 @@ class AnswerText {
   #statusLine(status: number): string {
     let line = this.#statusLines.get(status)
     if (line === undefined) {
-      line = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+      line = `HTTP/1.1 ${status} ${reasonPhrase(status)}\r\n`
       this.#statusLines.set(status, line)
     }
     return line

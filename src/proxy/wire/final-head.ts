@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { reasonPhrase } from '../../http1/request-line.ts'
 import type { FieldLines } from '../downstream.ts'
 
 /** Writes the heads of final responses, byte for byte as `node:http` does. */
@@ -18,7 +18,7 @@ export class FinalHead {
     const connection = isLast ? 'Connection: close\r\n' : this.#keepAlive
     this.isChunked = hasBody && !fields.hasLength
     const framing = this.isChunked ? 'Transfer-Encoding: chunked\r\n\r\n' : '\r\n'
-    return `HTTP/1.1 ${status} ${reason ?? statusReason(status)}\r\n${fields.text}${date}${connection}${framing}`
+    return `HTTP/1.1 ${status} ${reason ?? reasonPhrase(status)}\r\n${fields.text}${date}${connection}${framing}`
   }
 
   #newDate(): string {
@@ -31,9 +31,4 @@ export class FinalHead {
     }, 1000 - now.getMilliseconds()).unref()
     return date
   }
-}
-
-/** Returns the usual reason phrase of a status. */
-function statusReason(status: number): string {
-  return STATUS_CODES[status] ?? 'unknown'
 }
