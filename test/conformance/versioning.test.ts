@@ -47,8 +47,8 @@ test('[version-2] bundle_version must rise: a lower or the same one is refused, 
   expect(await active()).toEqual(['10', '100'])
   const problems = edge.log.filter(({ event }) => event === 'bundle_refused').map((line) => line['problems'])
   expect(problems).toEqual([
-    [expect.stringMatching(/^bundle_version: .*\(10\), got 9$/)],
-    [expect.stringMatching(/^bundle_version: .*\(10\), got 10$/)],
+    [expect.stringMatching(/^bundle_version: .*\(10\), got 9\. To go back,/)],
+    [expect.stringMatching(/^bundle_version: .*\(10\), got 10\. To go back,/)],
   ])
 })
 

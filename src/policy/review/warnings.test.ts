@@ -47,7 +47,7 @@ describe('a rule by keys that clients choose, beside a budget by another', () =>
     const rules = Array.from({ length: 20 }, (_, i) => bucketRule(`r${i}`, ['query:a\u202e'], 1, HOURLY))
     const warnings = warningsOf(SLOTS, policy('p', { rules: [budget, ...rules] }))
     expect(warnings).toHaveLength(10)
-    expect(warnings[0]).toContain('values of query:a\\u{202e},')
+    expect(warnings[0]).toContain('values of query:a\\u{202e} a second')
   })
 })
 

@@ -117,7 +117,7 @@ describe('the admin API', () => {
       [id, {}, 'bad_request', 'nothing to edit: expected until, cut_streams, or one of multiply, set, unlimited, block'],
       [id, { until: '0s' }, 'bad_until', 'is in the past'],
       [id, { until: null }, 'bad_until', 'expected a time in UTC'],
-      [id, { until: '9999d' }, 'bad_until', 'belongs in the bundle'],
+      [id, { until: '9999d' }, 'bad_until', 'put permanent changes in the bundle'],
       [id, { multiply: 2, block: true }, 'bad_request', 'got multiply, block'],
       [id, { multiply: 0 }, 'bad_request', 'above 0'],
       [id, { set: { brust: 9 } }, 'bad_request', 'did you mean "burst"'],

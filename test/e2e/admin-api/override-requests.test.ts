@@ -41,7 +41,7 @@ const REFUSED = [
   ['until a day that does not exist', { until: '2027-02-30T00:00:00Z' }, 'bad_until', 'got "2027-02-30'],
   ['until words', { until: 'two hours' }, 'bad_until', '2h'],
   ['until a negative duration', { until: '-2h' }, 'bad_until', '-2h'],
-  ['until far away', { until: '2999-01-01T00:00:00Z' }, 'bad_until', 'belongs in the bundle'],
+  ['until far away', { until: '2999-01-01T00:00:00Z' }, 'bad_until', 'put permanent changes in the bundle'],
   ['no change', { multiply: undefined }, 'bad_request', 'exactly one of multiply, set, unlimited, block, shadow_all'],
   ['two changes', { block: true }, 'bad_request', 'got multiply, block'],
   ['a factor of 0', { multiply: 0 }, 'bad_request', 'above 0'],
@@ -88,7 +88,7 @@ const REFUSED = [
   ['a value that is no text', { values: { 'header:x-k': 5 } }, 'wrong_values', 'header:x-k'],
   ['an empty value', { values: { 'header:x-k': '' } }, 'wrong_values', 'header:x-k'],
   ['an address that is none', { rule: 'two-keys', values: { 'header:x-k': 'a', 'ip:address': 'b' } }, 'wrong_values', 'ip:address'],
-  ['values that are too long', { values: { 'header:x-k': 'x'.repeat(5000) } }, 'bad_request', '4096 at most'],
+  ['values that are too long', { values: { 'header:x-k': 'x'.repeat(5000) } }, 'bad_request', 'at most 4096 are allowed'],
   ['replace that is no text', { replace: 5 }, 'bad_request', 'replace'],
   ['replace of nothing', { replace: 'abc' }, 'unknown_override', 'leave replace out'],
 ] as const
