@@ -46,8 +46,8 @@ export class BundleFile implements BundleSource {
   }
 
   get status(): SourceStatus {
-    const { place, problem, refusal } = this.#report
-    return { place, isCached: false, problem, refusal, isDiskSlow: false }
+    const { location, problem, refusal } = this.#report
+    return { location, isCached: false, problem, refusal, isDiskSlow: false }
   }
 
   async start(): Promise<void> {

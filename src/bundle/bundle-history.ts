@@ -83,8 +83,8 @@ export class BundleHistory {
 
   /** The bundle that was active before this one; undefined where it is not known. */
   before(version: string): string | undefined {
-    const place = this.#bundles.findIndex(({ description }) => description.version === version)
-    return place < 0 ? undefined : this.#bundles[place + 1]?.description.version
+    const index = this.#bundles.findIndex(({ description }) => description.version === version)
+    return index < 0 ? undefined : this.#bundles[index + 1]?.description.version
   }
 
   /** What differs between two of them; undefined where that cannot be told any more. Of one and the one before it that is known, others are read again. */

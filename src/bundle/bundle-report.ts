@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { BundleInfo } from '../policy/plan.ts'
 import { formatProblem, type Problem } from '../text/problem.ts'
 import type { IntakeResult, RefusedBundle } from './bundle-intake.ts'
-import type { Place, Refusal } from './bundle-source.ts'
+import type { BundleLocation, Refusal } from './bundle-source.ts'
 
 /** Counts polls by their result. */
 interface ReloadCounter {
@@ -20,38 +20,38 @@ const LOGGED_PROBLEMS = 50
 
 /** Reports to the operator what became of the bundles of one source. Every poll is counted; an unchanged result is not logged again. */
 export class BundleReport {
-  readonly place: Place
+  readonly location: BundleLocation
   readonly #parts: ReportParts
   /** The problem of the last poll, as a sentence about the source. */
   problem: string | undefined = 'it has not been read yet'
   /** Why the last poll's bundle was refused; undefined if it was not. */
   refusal: Refusal | undefined
 
-  constructor(place: Place, parts: ReportParts) {
-    this.place = place
+  constructor(location: BundleLocation, parts: ReportParts) {
+    this.location = location
     this.#parts = parts
   }
 
   taken(taken: IntakeResult, isLogged = true): void {
     const { logger, reloads, active } = this.#parts
-    const { place } = this
+    const { location } = this
     reloads.series(taken.result).count++
     this.problem = taken.result === 'refused' ? 'it was refused; the log says why' : undefined
     this.refusal = taken.result === 'refused' ? refusalOf(taken) : undefined
     if (!isLogged) return
     if (taken.result === 'unchanged') {
-      logger.info({ event: 'bundle_unchanged', ...place }, 'bundle unchanged')
+      logger.info({ event: 'bundle_unchanged', ...location }, 'bundle unchanged')
       return
     }
     if (taken.warnings.length > 0) {
-      logger.warn({ event: 'bundle_warnings', ...place, ...listed('warnings', taken.warnings) }, 'the bundle has warnings')
+      logger.warn({ event: 'bundle_warnings', ...location, ...listed('warnings', taken.warnings) }, 'the bundle has warnings')
     }
     if (taken.result === 'applied') {
       const { version, hash } = taken.bundle
-      logger.info({ event: 'bundle_applied', ...place, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
+      logger.info({ event: 'bundle_applied', ...location, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
     } else {
       const problems = { ...listed('problems', taken.problems), active_version: active()?.version ?? null }
-      logger.error({ event: 'bundle_refused', ...place, ...problems }, `bundle refused; ${this.#whatIsActive()}`)
+      logger.error({ event: 'bundle_refused', ...location, ...problems }, `bundle refused; ${this.#whatIsActive()}`)
     }
   }
 
@@ -62,7 +62,7 @@ export class BundleReport {
     this.problem = reason
     this.refusal = undefined
     if (!isLogged) return
-    logger.warn({ event: 'bundle_unreadable', ...this.place, reason }, `bundle cannot be read; ${this.#whatIsActive()}`)
+    logger.warn({ event: 'bundle_unreadable', ...this.location, reason }, `bundle cannot be read; ${this.#whatIsActive()}`)
   }
 
   #whatIsActive(): string {

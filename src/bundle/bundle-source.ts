@@ -13,7 +13,7 @@ export interface BundleSource {
 }
 
 export interface SourceStatus {
-  readonly place: Place
+  readonly location: BundleLocation
   /** Whether the active bundle came from the cache and the source has not confirmed it yet. */
   readonly isCached: boolean
   /** The current problem of the source, as a sentence about it. */
@@ -25,7 +25,7 @@ export interface SourceStatus {
 }
 
 /** Where a bundle is looked for, in a form that people may see. */
-export type Place = { readonly path: string } | { readonly url: string }
+export type BundleLocation = { readonly path: string } | { readonly url: string }
 
 /** Why a bundle was refused. */
 export interface Refusal {

@@ -48,8 +48,8 @@ export class BundleUrl implements BundleSource {
   }
 
   get status(): SourceStatus {
-    const { place, problem, refusal } = this.#report
-    return { place, isCached: this.#isCached, problem, refusal, isDiskSlow: this.#parts.cache?.isSlow ?? false }
+    const { location, problem, refusal } = this.#report
+    return { location, isCached: this.#isCached, problem, refusal, isDiskSlow: this.#parts.cache?.isSlow ?? false }
   }
 
   async start(): Promise<void> {

@@ -61,10 +61,10 @@ export function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedB
   return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
 }
 
-function sourceJson({ place, isCached, problem, refusal }: SourceStatus, isSignatureRequired: boolean): BundleSourceJson {
+function sourceJson({ location, isCached, problem, refusal }: SourceStatus, isSignatureRequired: boolean): BundleSourceJson {
   return {
-    path: 'path' in place ? place.path : null,
-    url: 'url' in place ? place.url : null,
+    path: 'path' in location ? location.path : null,
+    url: 'url' in location ? location.url : null,
     cached: isCached,
     signature_required: isSignatureRequired,
     problem: problem ?? null,

@@ -1,5 +1,5 @@
-import { placesOf } from '../text/places.ts'
 import { type Problem, parsePath } from '../text/problem.ts'
+import { positionsOf } from '../text/text-positions.ts'
 import type { BundleFormat } from './schema/bundle.ts'
 
 /**
@@ -9,7 +9,7 @@ import type { BundleFormat } from './schema/bundle.ts'
 export function locateProblems(problems: readonly Problem[], text: string, format: BundleFormat): Problem[] {
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   const paths = problems.map(({ path, at }) => parsePath(at ?? path))
-  const places = paths.some((path) => path.length > 0) ? placesOf(source, format, paths) : []
+  const places = paths.some((path) => path.length > 0) ? positionsOf(source, format, paths) : []
   return problems.map(({ path, message, ...found }, i) =>
     // What is said of the whole bundle has no place.
     paths[i]!.length === 0 ? { path, message, ...found } : { path, message, ...places[i]! },

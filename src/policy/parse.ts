@@ -27,9 +27,9 @@ export function parseBundle(text: string, format: BundleFormat = 'json'): Parsed
 }
 
 /** What is wrong with a text that cannot be parsed, and, if it is YAML under another name, what to do. */
-function syntaxProblem({ syntax, ...place }: Extract<Read, { syntax: string }>, text: string, format: BundleFormat): Problem {
+function syntaxProblem({ syntax, ...position }: Extract<Read, { syntax: string }>, text: string, format: BundleFormat): Problem {
   const hint = format === 'json' && looksLikeYaml(text) ? ' (is it YAML? That needs a name that ends in .yaml or .yml)' : ''
-  return { path: '', message: `${syntax}${hint}`, ...place }
+  return { path: '', message: `${syntax}${hint}`, ...position }
 }
 
 /** By its first line that is not blank: a comment, the start of a document, an item of a list, or a name and a colon. */

@@ -64,14 +64,14 @@ function editsOf(old: Int32Array, fresh: Int32Array): Run[] | undefined {
   const kinds = shortestEdits(old.subarray(start, oldEnd), fresh.subarray(start, freshEnd))
   if (kinds === undefined) return undefined
   const runs: Run[] = []
-  const place = { old: 0, fresh: 0 }
+  const position = { old: 0, fresh: 0 }
   const add = (kind: EditKind, count: number): void => {
     if (count === 0) return
     const last = runs.at(-1)
     if (last?.kind === kind) last.count += count
-    else runs.push({ kind, ...place, count })
-    if (kind !== '+') place.old += count
-    if (kind !== '-') place.fresh += count
+    else runs.push({ kind, ...position, count })
+    if (kind !== '+') position.old += count
+    if (kind !== '-') position.fresh += count
   }
   add(' ', start)
   for (const kind of kinds) add(kind, 1)

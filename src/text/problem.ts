@@ -5,7 +5,7 @@ export interface Problem {
   /** A path such as `policies[2].spec.rules[0].name`; empty for the whole bundle. */
   readonly path: string
   readonly message: string
-  /** The path of what the message is about, where that is more exact than `path`. Only its place is shown. */
+  /** The path of what the message is about, where that is more exact than `path`. Only its position is shown. */
   readonly at?: string
   /** Where it is in the text, from 1; undefined where that is not known, and until it was looked for. */
   readonly line?: number
@@ -14,22 +14,22 @@ export interface Problem {
 
 export type Path = readonly PropertyKey[]
 
-/** Formats a problem on one line, with its place in the text, whatever the bundle contains. */
+/** Formats a problem on one line, with its position in the text, whatever the bundle contains. */
 export function formatProblem(problem: Problem): string {
   const text = problemText(problem)
   if (problem.line === undefined) return text
-  const place = `line ${problem.line}, column ${problem.column}`
+  const position = `line ${problem.line}, column ${problem.column}`
   // What the readers of JSON and YAML say has it.
-  return problem.message.includes(place) ? text : `${text} (${place})`
+  return problem.message.includes(position) ? text : `${text} (${position})`
 }
 
 /** A line about a file, as compilers print it and editors follow it: `limits.yaml:41:9: error: policies[0].id: …`. */
 export function problemLine(file: string, kind: string, problem: Problem): string {
-  const place = problem.line === undefined ? '' : `:${problem.line}:${problem.column}`
-  return printableText(`${file}${place}: ${kind}: ${problemText(problem)}`)
+  const position = problem.line === undefined ? '' : `:${problem.line}:${problem.column}`
+  return printableText(`${file}${position}: ${kind}: ${problemText(problem)}`)
 }
 
-/** The problem without its place. */
+/** The problem without its position. */
 function problemText({ path, message }: Problem): string {
   return printableText(path === '' ? message : `${path}: ${message}`)
 }

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { describeIssue } from '../../policy/parse.ts'
 import { dateTimeMs } from '../../text/formats.ts'
-import { placesOf } from '../../text/places.ts'
 import { formatPath, type Path, type Problem, parsePath, show } from '../../text/problem.ts'
 import { closest } from '../../text/suggest.ts'
+import { positionsOf } from '../../text/text-positions.ts'
 import { type Excess, readYaml, ValueCounter } from '../../text/yaml-document.ts'
 import { type Case, caseSchema, durationMs, timesOf } from './case-schema.ts'
 
@@ -39,7 +39,7 @@ export function readCases(text: string): ReadCases {
   if (read.value.length === 0) return refuse('it has no cases')
   const { cases, problems } = checkCases(read.value)
   const isGood = problems.length === 0
-  const places = placesOf(source, 'yaml', isGood ? cases.map((_, i) => [i]) : problems.map(({ path }) => parsePath(path)))
+  const places = positionsOf(source, 'yaml', isGood ? cases.map((_, i) => [i]) : problems.map(({ path }) => parsePath(path)))
   if (isGood) return { cases: cases.map((found, i) => ({ ...found, line: places[i]!.line })) }
   return { problems: problems.map(({ path, message }, i) => ({ path: shortened(path), message, ...(path !== '' && places[i]) })) }
 }

@@ -99,19 +99,18 @@ function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [], descripto
     [['pathExact'], pathExact],
     ...exceptPaths.map((except, i): [Path, string] => [['exceptPaths', i], except]),
   ]
-  for (const [place, text] of paths) {
+  for (const [at, text] of paths) {
     if (!text?.includes('*')) continue
     const message = 'a * in a path is a literal *; a pathPrefix covers everything below it without one'
-    yield { path: formatPath([...path, ...place]), message }
+    yield { path: formatPath([...path, ...at]), message }
   }
   const own = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
   const covered = new PathPrefixes([own])
   for (const [i, except] of exceptPaths.entries()) {
-    const place = formatPath([...path, 'exceptPaths', i])
-    if (new PathPrefixes([except]).cover(own))
-      yield { path: place, message: `the policy covers nothing: ${show(except)} excepts all of it` }
+    const at = formatPath([...path, 'exceptPaths', i])
+    if (new PathPrefixes([except]).cover(own)) yield { path: at, message: `the policy covers nothing: ${show(except)} excepts all of it` }
     else if (pathExact !== undefined || !covered.cover(normalizePath(encodePathText(except)))) {
-      yield { path: place, message: 'it has no effect: the policy does not cover this path anyway' }
+      yield { path: at, message: 'it has no effect: the policy does not cover this path anyway' }
     }
   }
 }
@@ -150,13 +149,13 @@ function* domainContradictions(policy: unknown, path: Path): Generator<Problem> 
   const hasMatch = rules.some((rule) => isObject(field(rule, 'match')))
   yield* keyProblems(field(selector, 'descriptors'), true, [...path, 'spec', 'selector', 'descriptors'])
   for (const [r, rule] of rules.entries()) {
-    const place = [...path, 'spec', 'rules', r]
-    yield* keyProblems(field(rule, 'match'), hasDomain, [...place, 'match'])
-    for (const [k, key] of listIn(rule, 'limit_keys').entries()) yield* keyProblem(key, hasDomain, [...place, 'limit_keys', k])
+    const at = [...path, 'spec', 'rules', r]
+    yield* keyProblems(field(rule, 'match'), hasDomain, [...at, 'match'])
+    for (const [k, key] of listIn(rule, 'limit_keys').entries()) yield* keyProblem(key, hasDomain, [...at, 'limit_keys', k])
     if (!hasDomain) continue
-    yield* ruleProblems(rule, place)
+    yield* ruleProblems(rule, at)
     if (coversNothing(rule, isObject(field(selector, 'descriptors')), hasMatch)) {
-      yield { path: formatPath(place), message: 'it covers no descriptor: name the keys of one in limit_keys or match' }
+      yield { path: formatPath(at), message: 'it covers no descriptor: name the keys of one in limit_keys or match' }
     }
   }
 }
@@ -212,9 +211,9 @@ function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem
   let first: string | undefined
   for (const [r, rule] of rules.entries()) {
     if ((rule as { match?: unknown } | null)?.match !== 'else') continue
-    const place = formatPath([...path, r, 'match'])
-    if (first === undefined) first = place
-    else yield { path: place, message: `expected at most one "else" in a policy; ${first} is one already` }
+    const at = formatPath([...path, r, 'match'])
+    if (first === undefined) first = at
+    else yield { path: at, message: `expected at most one "else" in a policy; ${first} is one already` }
   }
 }
 
@@ -222,24 +221,24 @@ function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem
 function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: Path): Generator<Problem> {
   const hasMatch = rules.some(({ match }) => typeof match === 'object')
   for (const [r, rule] of rules.entries()) {
-    const place = [...path, r]
+    const at = [...path, r]
     if (rule.match === 'else' && !hasMatch) {
-      yield { path: formatPath([...place, 'match']), message: 'no other rule of the policy has a match: the rule applies to every request' }
+      yield { path: formatPath([...at, 'match']), message: 'no other rule of the policy has a match: the rule applies to every request' }
     }
     if (rule.algorithm === 'unlimited' && rule.match === undefined) {
-      yield { path: formatPath(place), message: 'unlimited without match has no effect: name in match whom no limit applies to' }
+      yield { path: formatPath(at), message: 'unlimited without match has no effect: name in match whom no limit applies to' }
     }
     if (rule.algorithm === 'block' && rule.match === undefined && Object.keys(selector).length === 0) {
-      yield { path: formatPath(place), message: 'a block without match and selector rejects every request: name in match whom to block' }
+      yield { path: formatPath(at), message: 'a block without match and selector rejects every request: name in match whom to block' }
     }
     if (rule.algorithm === 'block' && rule.algorithm_config.cut_streams && mode === 'shadow') {
-      const config = formatPath([...place, 'algorithm_config', 'cut_streams'])
+      const config = formatPath([...at, 'algorithm_config', 'cut_streams'])
       yield { path: config, message: 'a policy in shadow mode cuts no stream' }
     }
     if (typeof rule.match !== 'object') continue
     for (const [text, given] of Object.entries(rule.match)) {
-      yield* patternSurprises(given, formatPath([...place, 'match', text]))
-      yield* forgeryOf(rule, parseDescriptorKey(text)!, given, formatPath([...place, 'match', text]))
+      yield* patternSurprises(given, formatPath([...at, 'match', text]))
+      yield* forgeryOf(rule, parseDescriptorKey(text)!, given, formatPath([...at, 'match', text]))
     }
   }
 }

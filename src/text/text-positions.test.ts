@@ -3,11 +3,11 @@ import { dump } from 'js-yaml'
 import { describe, expect, test } from 'vitest'
 import { anyText } from '../../test/support/random/texts.ts'
 import { DocumentNodes } from './document-nodes.ts'
-import { placesOf } from './places.ts'
 import { formatPath, type Path, parsePath } from './problem.ts'
+import { positionsOf } from './text-positions.ts'
 
 function placeOf(text: string, format: 'json' | 'yaml', path: Path): string {
-  const [{ line, column }] = placesOf(text, format, [path]) as [{ line: number; column: number }]
+  const [{ line, column }] = positionsOf(text, format, [path]) as [{ line: number; column: number }]
   return `${line}:${column}`
 }
 
@@ -83,14 +83,14 @@ test('every value of any document is found where its key or its text is, whichev
       const document = JSON.parse(JSON.stringify(object)) as Record<string, unknown>
       const paths = [...pathsIn(document)]
       const json = JSON.stringify(document, null, indent)
-      for (const [i, { line, column }] of placesOf(json, 'json', paths).entries()) {
+      for (const [i, { line, column }] of positionsOf(json, 'json', paths).entries()) {
         const at = offsetOf(json, line, column)
         const step = paths[i]!.at(-1)!
         if (typeof step === 'string') expect(json.startsWith(`${JSON.stringify(step)}:`, at)).toBe(true)
       }
       const yaml = dump(document, { flowLevel: isFlow ? 0 : -1 })
       const nodes = new DocumentNodes(yaml, 'yaml')
-      for (const [i, { line, column }] of placesOf(yaml, 'yaml', paths).entries()) {
+      for (const [i, { line, column }] of positionsOf(yaml, 'yaml', paths).entries()) {
         const at = offsetOf(yaml, line, column)
         const texts = nodes.nodes.flatMap(({ kind, start }, node) => (kind === 'scalar' && start === at ? [nodes.scalarText(node)] : []))
         const step = paths[i]!.at(-1)!
@@ -105,7 +105,7 @@ test('in a document of too many values, what is wrong far behind is at what cont
   const yaml = `a:\n${'- 7\n'.repeat(100)}b: 1\n`
   const paths = [['a', 90], ['a', 10], ['b']]
   const placed = (format: 'json' | 'yaml', text: string): string[] =>
-    placesOf(text, format, paths, 50).map(({ line, column }) => `${line}:${column}`)
+    positionsOf(text, format, paths, 50).map(({ line, column }) => `${line}:${column}`)
   expect(placed('json', json)).toEqual(['1:2', '2:22', '1:1'])
   expect(placed('yaml', yaml)).toEqual(['1:1', '12:3', '1:1'])
 })

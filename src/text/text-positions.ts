@@ -1,8 +1,8 @@
 import { DocumentNodes } from './document-nodes.ts'
 import type { Path } from './problem.ts'
 
-/** A place in a text as editors count it, from 1. A column is one UTF-16 code unit, so a tab counts as one. */
-export interface TextPlace {
+/** A position in a text as editors count it, from 1. A column is one UTF-16 code unit, so a tab counts as one. */
+export interface TextPosition {
   readonly line: number
   readonly column: number
 }
@@ -15,14 +15,14 @@ const MAX_NODES = 1_000_000
  * written once and used through aliases is where it is written. A value that is missing is at what should contain it. Each value of the
  * document is looked at once or twice, however many paths there are.
  */
-export function placesOf(text: string, format: 'json' | 'yaml', paths: readonly Path[], maxNodes = MAX_NODES): TextPlace[] {
+export function positionsOf(text: string, format: 'json' | 'yaml', paths: readonly Path[], maxNodes = MAX_NODES): TextPosition[] {
   const document = new DocumentNodes(text, format, maxNodes)
   const offsets = new Float64Array(paths.length)
   if (document.nodes.length > 0) find(document, 0, document.nodes[0]!.start, wantedOf(paths), offsets)
-  return placesAt(text, offsets)
+  return positionsAt(text, offsets)
 }
 
-/** The places that are asked for in one value: of itself, and of values in it. */
+/** The positions that are asked for in one value: of itself, and of values in it. */
 interface Wanted {
   readonly numbers: number[]
   readonly inside: Map<string | number, Wanted>
@@ -67,8 +67,8 @@ function find(document: DocumentNodes, node: number, offset: number, { numbers, 
 }
 
 /** One pass over the text, in the order of the offsets. A line ends with LF, CR LF or CR. */
-function placesAt(text: string, offsets: Float64Array): TextPlace[] {
-  const places: TextPlace[] = new Array(offsets.length)
+function positionsAt(text: string, offsets: Float64Array): TextPosition[] {
+  const positions: TextPosition[] = new Array(offsets.length)
   const order = [...offsets.keys()].sort((a, b) => offsets[a]! - offsets[b]!)
   let [at, line, lineStart] = [0, 1, 0]
   for (const number of order) {
@@ -79,7 +79,7 @@ function placesAt(text: string, offsets: Float64Array): TextPlace[] {
       line++
       lineStart = at + 1
     }
-    places[number] = { line, column: offset - lineStart + 1 }
+    positions[number] = { line, column: offset - lineStart + 1 }
   }
-  return places
+  return positions
 }
