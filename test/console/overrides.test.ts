@@ -141,7 +141,7 @@ describeInBrowser('the overrides', () => {
       await page.getByLabel('Times').fill(times)
       await page.getByLabel('Reason').fill('it was me')
       await page.getByRole('button', { name: 'Make the override' }).click()
-      await page.getByRole('dialog', { name: 'Replace the override' }).waitFor()
+      await page.getByRole('dialog', { name: 'Replace the existing override' }).waitFor()
     }
     await again('3')
     await page.getByRole('dialog').getByText('an \\u{202e} attack').waitFor()

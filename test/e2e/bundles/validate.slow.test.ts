@@ -45,7 +45,7 @@ describe('the program edge validate on bundles that cannot be loaded', () => {
 
 test('a bundle that a thread of its own reads is checked as any other, windows included', async () => {
   const file = join(await scratchDirectory(), 'large.json')
-  const rules = [windowRule('day', ['header:x-k'], { limit: 1000, period: '1d' }), bucketRule('second', ['header:x-k'], 5)]
+  const rules = [windowRule('day', ['ip:address'], { limit: 1000, period: '1d' }), bucketRule('second', ['ip:address'], 5)]
   const policies = Array.from({ length: 4000 }, (_, i) => policy(`p${i}`, { rules }))
   await writeFile(file, JSON.stringify(bundle(1, ...policies)))
   const { status, stdout, stderr } = await finished(['validate', file])
