@@ -54,6 +54,21 @@ describe('overrides in the main thread', () => {
     expect(announced()).toEqual([])
   })
 
+  test('that are replaced twice hold until the last one does, if the one between never was in force', async () => {
+    const { control, announced } = await opened()
+    const first = (await control.create(order('a', { inMs: HOUR_MS }))).override
+    const second = control.create({ ...order('a', { inMs: HOUR_MS }), replace: first.id })
+    // No timer comes in between, so the second is in the list and not yet in force.
+    for (let turn = 0; turn < 100 && control.list()[0]!.override.id === first.id; turn++) await null
+    const { id } = control.list()[0]!.override
+    expect(id).not.toBe(first.id)
+    const third = control.create({ ...order('a', { inMs: HOUR_MS }), replace: id })
+    await until(() => announced().length === 2)
+    const [old, next] = announced()
+    expect([old!.override.id, old!.toMs]).toEqual([first.id, next!.fromMs])
+    expect([(await second).override.id, (await third).override.id]).toEqual([id, next!.override.id])
+  })
+
   test('that are edited keep their id, and hold as they were until the edit does', async () => {
     const { control, announced, logged, clock } = await opened()
     const first = (await control.create(order('a', { inMs: HOUR_MS }))).override

@@ -249,7 +249,11 @@ export class OverrideControl {
     this.#open.set(override.id, override)
     if (was !== undefined) {
       const { fromMs } = this.#storage!.timed(override)
-      this.#replaced.set(subjectKey(was.subject), { ...this.#storage!.timed(was), toMs: fromMs })
+      const key = subjectKey(was.subject)
+      const replaced = this.#storage!.timed(was)
+      // Until an override is in force, the one that it replaced is; whoever replaces it replaces that one.
+      const inForce = replaced.fromMs > this.#parts.clock.nowMs() ? this.#replaced.get(key) : undefined
+      this.#replaced.set(key, { ...(inForce ?? replaced), toMs: fromMs })
     }
     // An instance of an earlier version leaves the edit out of what it writes back.
     if (was !== undefined && was.id === override.id && override.edit !== undefined) {
