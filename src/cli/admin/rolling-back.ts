@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { realpath, stat } from 'node:fs/promises'
+import { copyFile, realpath, stat } from 'node:fs/promises'
 import { isAbsolute, normalize, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BundleListJson, BundleReportJson, BundleTextJson } from '../../admin/api/instance-types.ts'
+import type { BundleComparisonJson, BundleListJson, BundleReportJson, BundleTextJson } from '../../admin/api/instance-types.ts'
 import { MAX_BUNDLE_BYTES } from '../../bundle/bundle-source.ts'
 import { readInThread } from '../../bundle/read-in-thread.ts'
 import { rolledBackText } from '../../bundle/rolled-back-text.ts'
@@ -28,7 +28,7 @@ export async function rollBack(client: AdminClient, to: string | undefined, file
   const report = await askBundle(client)
   const rolledBack = await askRolledBack(client, report, to)
   const obstacle = await obstacleTo(file, report, rolledBack)
-  if (file !== undefined && obstacle === undefined) return publish(client, file, rolledBack)
+  if (file !== undefined && obstacle === undefined) return publish(client, file, rolledBack, report.bundle!.hash)
   process.stdout.write(terminalText(rolledBack.text))
   const { version, of } = rolledBack
   const remains = remainingSteps(report)
@@ -41,7 +41,9 @@ async function askRolledBack(client: AdminClient, report: BundleReportJson, to: 
   const { bundle: active, source } = report
   if (active === null) throw new AdminProblem('no bundle is active, so there is none to go back from')
   const version = nextVersion(active.version, source?.refused?.version ?? '0')
-  const of = earlierOf(await askBundles(client), active.version, to === undefined ? undefined : BigInt(to).toString(), version)
+  const bundles = await askBundles(client)
+  if (to === undefined) await refuseSecond(client, bundles, active.version)
+  const of = earlierOf(bundles, active.version, to === undefined ? undefined : BigInt(to).toString(), version)
   // As it came: what is published must have the credentials that its rules match.
   const response = await client.ask({ method: 'GET', path: `bundles/${of}`, query: { credentials: 'clear' } })
   const { text, format } = response.json as BundleTextJson
@@ -50,6 +52,18 @@ async function askRolledBack(client: AdminClient, report: BundleReportJson, to: 
   } catch (error) {
     throw new AdminProblem(`bundle ${of}: ${(error as Error).message}`, { cause: error })
   }
+}
+
+/** A rollback that is done again, by somebody else or after a timeout, would bring back what the first one undid. */
+async function refuseSecond(client: AdminClient, bundles: BundleListJson['bundles'], active: string): Promise<void> {
+  const [undone, before] = bundles.filter(({ version }) => version !== active)
+  if (undone === undefined || !before?.has_text) return
+  const response = await client.ask({ method: 'GET', path: `bundles/${active}/changes`, query: { from: before.version } })
+  const { policies, prices, reordered } = (response.json as BundleComparisonJson).changes
+  if (reordered || [policies, prices].some(({ added, removed, changed }) => added + removed + changed > 0)) return
+  throw new AdminProblem(
+    `version ${active} already has the policies of ${before.version}: it is what undid ${undone.version}. To go back further, name a version with --to`,
+  )
 }
 
 /** Above what is active, and above what the source has: other instances may have taken that. */
@@ -88,10 +102,15 @@ async function obstacleTo(file: string | undefined, report: BundleReportJson, { 
   } catch (error) {
     return `published: ${file}: ${readingProblem(error)}`
   }
-  // A file of the same name on another machine has something else in it, unless the instance reports that it could not take what it has.
-  const hasActive = createHash('sha256').update(bytes).digest('hex') === active!.hash
-  if (hasActive || source.problem !== null) return undefined
+  // A file of the same name on another machine has something else in it, and so has one that the instance could not take.
+  if (hashOf(bytes) === active!.hash || (source.problem !== null && isAbsolute(source.path!))) return undefined
+  if (source.problem !== null)
+    return `published: ${file} does not have the active bundle, and the instance names its file by a relative path, so this may be another one`
   return `published: ${file} does not have the active bundle. Run this on the machine of the instance, or again in a second if it has just changed`
+}
+
+function hashOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
 }
 
 /** The service may have been started in another directory: then the end of the path must be the same. */
@@ -115,8 +134,12 @@ function remainingSteps({ source }: BundleReportJson): string {
 const PATIENCE_MS = 30_000
 const LOOK_MS = 200
 
-async function publish(client: AdminClient, file: string, { text, version, of }: RolledBack): Promise<void> {
+async function publish(client: AdminClient, file: string, { text, version, of }: RolledBack, activeHash: string): Promise<void> {
   try {
+    if (hashOf(await readFileBounded(file, MAX_BUNDLE_BYTES)) !== activeHash) {
+      await copyFile(file, `${file}.before-rollback`)
+      process.stderr.write(printableText(`edge rollback: what ${file} had is in ${file}.before-rollback`).concat('\n'))
+    }
     await replaceKept(file, text)
   } catch (error) {
     throw new AdminProblem(printableText(`nothing was changed: ${file}: ${writingProblem(error)}`))
@@ -124,14 +147,14 @@ async function publish(client: AdminClient, file: string, { text, version, of }:
   const endMs = performance.now() + PATIENCE_MS
   while (performance.now() < endMs) {
     const { bundle: active, source } = await askBundle(client)
-    if (active?.version === version) {
+    if (active?.version === version && active.hash === hashOf(Buffer.from(text))) {
       process.stdout.write(`Version ${version} is active, with the policies of ${of}.\n`)
       return
     }
     const refused = source?.refused
     if (refused?.version === version)
       throw new AdminProblem(printableText(`the instance refused version ${version}: ${refused.problems.join('; ')}`))
-    if (active !== null && BigInt(active.version) > BigInt(version))
+    if (active !== null && BigInt(active.version) >= BigInt(version))
       throw new AdminProblem(`version ${active.version} is active: somebody else has published it meanwhile`)
     await sleep(LOOK_MS)
   }

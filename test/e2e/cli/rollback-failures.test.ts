@@ -22,14 +22,14 @@ interface Answers {
 
 /** An instance that had bundle 41 and has 42, and reads this file. */
 function instance(path: string, { active = () => '42', source = () => ({}), text = OLD }: Answers = {}): void {
-  const past = { applied_at: '2026-11-17T00:00:00Z', policies: 0, hash: createHash('sha256').update(BAD).digest('hex') }
+  const past = { applied_at: '2026-11-17T00:00:00Z', policies: 0, hash: hashOf(BAD) }
   const place = { path, url: null, cached: false, signature_required: false, problem: null, refused: null }
   let asked = 0
   api().respond = (res) => {
     const { pathname } = new URL(res.req.url!, 'http://h')
     const answers: Readonly<Record<string, () => object>> = {
       '/admin/v1/bundle': () => ({
-        bundle: { ...past, version: active(asked) },
+        bundle: { ...past, version: active(asked), hash: hashOf(active(asked) === '43' ? BACK : BAD) },
         source: { ...place, ...source(asked++) },
         previous: null,
         changes: null,
@@ -39,6 +39,10 @@ function instance(path: string, { active = () => '42', source = () => ({}), text
     }
     res.end(JSON.stringify(answers[pathname]!()))
   }
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }
 
 async function fileWith(text: string, name = 'limits.json'): Promise<string> {
@@ -83,6 +87,21 @@ describe('edge rollback --publish', () => {
     expect(await readFile(file, 'utf8')).toBe(BACK)
     instance('other/limits.json')
     expect((await command('rollback', '--publish', file)).stderr).toContain('the instance reads other/limits.json, not ')
+  })
+
+  test('keeps what the instance could not take, and leaves a file alone that may be another one', async () => {
+    const file = await fileWith('{ "damaged')
+    const source = () => ({ problem: 'it was refused' })
+    instance('limits.json', { source })
+    expect((await command('rollback', '--publish', file)).stderr).toContain('by a relative path, so this may be another one')
+    expect(await readFile(file, 'utf8')).toBe('{ "damaged')
+    instance(file, { source, active: (asked) => (asked === 0 ? '42' : '43') })
+    expect(await command('rollback', '--publish', file)).toEqual({
+      status: 0,
+      stdout: 'Version 43 is active, with the policies of 41.\n',
+      stderr: `edge rollback: what ${file} had is in ${file}.before-rollback\n`,
+    })
+    expect([await readFile(file, 'utf8'), await readFile(`${file}.before-rollback`, 'utf8')]).toEqual([BACK, '{ "damaged'])
   })
 
   test('says why the instance refuses it', async () => {

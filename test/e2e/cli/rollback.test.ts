@@ -42,8 +42,16 @@ describe('edge rollback', () => {
     expect(await readFile(edge.bundlePath, 'utf8')).toBe(BACK)
     expect((await stat(edge.bundlePath)).mode & 0o777).toBe(0o644)
     expect((await edge.decide()).headers['ratelimit-limit']).toBe('9')
+    expect(await command('rollback', '--publish', edge.bundlePath)).toEqual({
+      status: 1,
+      stdout: '',
+      stderr:
+        'edge rollback: version 43 already has the policies of 41: it is what undid 42. To go back further, name a version with --to\n',
+    })
     // And back again: the way out of a rollback is another one.
-    expect((await command('rollback', '--publish', edge.bundlePath)).stdout).toBe('Version 44 is active, with the policies of 42.\n')
+    expect((await command('rollback', '--to', '42', '--publish', edge.bundlePath)).stdout).toBe(
+      'Version 44 is active, with the policies of 42.\n',
+    )
     expect((await command('rollback', '--to', '041', '--publish', edge.bundlePath)).stdout).toBe(
       'Version 45 is active, with the policies of 41.\n',
     )
