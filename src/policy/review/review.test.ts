@@ -147,7 +147,7 @@ describe('a rule or an exception that does not do what it seems to is warned of'
   test.each([
     [
       policy('p', { rules: [matching({ bearer: 'a*b' }, rules[0]!)] }),
-      'spec.rules[0].match.bearer: only a * at the end stands for any text: "a*b"',
+      'spec.rules[0].match.bearer: only a * at the end stands for any text',
     ],
     [
       policy('p', { rules: [matching('else', rules[0]!)] }),

@@ -6,7 +6,7 @@ import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.t
 import { fixedWindowSurprises } from '../algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from '../algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from '../algorithms/token-bucket-llm.ts'
-import { type DescriptorKey, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
+import { type DescriptorKey, isCredential, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
@@ -93,7 +93,7 @@ function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
 }
 
 function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [], descriptors = {} }: Selector, path: Path): Generator<Problem> {
-  for (const [key, given] of Object.entries(descriptors)) yield* patternSurprises(given, formatPath([...path, 'descriptors', key]))
+  for (const [key, given] of Object.entries(descriptors)) yield* patternSurprises(key, given, formatPath([...path, 'descriptors', key]))
   const paths: [Path, string | undefined][] = [
     [['pathPrefix'], pathPrefix],
     [['pathExact'], pathExact],
@@ -237,16 +237,17 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: P
     }
     if (typeof rule.match !== 'object') continue
     for (const [text, given] of Object.entries(rule.match)) {
-      yield* patternSurprises(given, formatPath([...at, 'match', text]))
+      yield* patternSurprises(text, given, formatPath([...at, 'match', text]))
       yield* forgeryOf(rule, parseDescriptorKey(text)!, given, formatPath([...at, 'match', text]))
     }
   }
 }
 
-/** Warns about patterns that do not mean what they seem to. */
-function* patternSurprises(given: string | readonly string[], path: string): Generator<Problem> {
+/** Warns about patterns that do not mean what they seem to. Warnings are logged, so they do not quote a credential. */
+function* patternSurprises(key: string, given: string | readonly string[], path: string): Generator<Problem> {
   for (const pattern of typeof given === 'string' ? [given] : given) {
-    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text: ${quoted(pattern)}` }
+    const shown = isCredential(parseDescriptorKey(key)?.text ?? key) ? '' : `: ${quoted(pattern)}`
+    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text${shown}` }
   }
 }
 
