@@ -49,6 +49,8 @@ describe('an override that blocks', () => {
     await acme.untilClosed()
     expect([acme.outcome, umbrella.outcome]).toEqual(['whole', 'open'])
     expect(await metric(edge.adminPort, 'edge_proxy_streams_cut_total{policy="api",rule="per-org"}')).toBe(1)
+    // The log takes another way than the stream, and may come after it.
+    await until(() => edge.logged('streams_cut').length > 0)
     expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
     expect(edge.logged('override_set')).toMatchObject([{ change: 'block cut_streams' }])
     expect(await metric(edge.adminPort, 'edge_proxy_open_streams')).toBe(1)
@@ -108,5 +110,7 @@ test('an override that waits for its rule ends streams when a bundle brings the 
   await acme.untilText('data: 1')
   await edge.publish(bundle(3, API))
   await acme.untilClosed()
+  // The log takes another way than the stream, and may come after it.
+  await until(() => edge.logged('streams_cut').length > 0)
   expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
 })
