@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, matching, policy } from '../../test/support/bundles/bundles.ts'
 import { until } from '../../test/support/until.ts'
-import { BundleHistory } from './bundle-history.ts'
+import { BundleHistory, type BundleText } from './bundle-history.ts'
 import { BundleIntake, readHere } from './bundle-intake.ts'
 
 /** A bundle whose text has about so many bytes, of which three quarters are left when it is compressed. */
@@ -24,6 +24,11 @@ async function taking(history: BundleHistory, ...texts: readonly string[]): Prom
   }
 }
 
+/** The text of a bundle, with its credentials, where nobody else asks. */
+async function found(history: BundleHistory, version: string): Promise<BundleText> {
+  return (await history.text(version, 'credentials')) as BundleText
+}
+
 const texts = (history: BundleHistory): (string | false)[] => history.list().map(({ version, hasText }) => hasText && version)
 
 describe('the bundles that were active', () => {
@@ -32,7 +37,7 @@ describe('the bundles that were active', () => {
     const written = Array.from({ length: 12 }, (_, i) => `# ${i}\r\nbundle_version: "0${i}"\npolicies: [] # ä\n`)
     await taking(history, ...written)
     expect(history.list().map(({ version }) => version)).toEqual(['11', '10', '9', '8', '7', '6', '5', '4', '3', '2'])
-    for (const { version } of history.list()) expect((await history.text(version))?.text).toBe(written[Number(version)])
+    for (const { version } of history.list()) expect((await found(history, version)).text).toBe(written[Number(version)])
     expect(await history.text('1')).toBeUndefined()
     expect(history.before('11')).toBe('10')
     expect(history.before('2')).toBeUndefined()
@@ -49,7 +54,7 @@ describe('the bundles that were active', () => {
     await taking(history, large(4, 200_000))
     await until(() => texts(history).filter((text) => text === false).length === 3)
     expect(texts(history)).toEqual(['4', false, false, false])
-    expect((await history.text('4'))?.text).toHaveLength(history.list()[0]!.byteLength)
+    expect((await found(history, '4')).text).toHaveLength(history.list()[0]!.byteLength)
     expect(await history.text('3')).toBeUndefined()
     expect(await history.changes('2', '4')).toBeUndefined()
   })
@@ -97,7 +102,7 @@ policies:
   test.each(['', '\ufeff'])('are found in YAML, however they are written, after %j', async (mark) => {
     const history = new BundleHistory(readHere)
     await taking(history, mark + YAML)
-    const { text, credentials } = (await history.text('1'))!
+    const { text, credentials } = await found(history, '1')
     expect(text).toBe(mark + YAML)
     expect(credentials.map(({ start, end, pattern }) => [text.slice(start, end), pattern])).toEqual([
       ['tok\\u0065n', 'token'],
@@ -113,7 +118,7 @@ policies:
     const rules = [matching({ bearer: 'one', 'header:x-k': 'bearer' }, bucketRule('bearer', ['bearer'], 5))]
     const text = JSON.stringify(bundle(1, policy('bearer', { rules }))).replace('"bearer":"one"', '"\\u0062earer":["o\\u006ee","two"]')
     await taking(history, text)
-    const { credentials } = (await history.text('1'))!
+    const { credentials } = await found(history, '1')
     expect(credentials.map(({ start, end, pattern }) => [text.slice(start, end), pattern])).toEqual([
       ['o\\u006ee', 'one'],
       ['two', 'two'],

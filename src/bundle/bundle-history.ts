@@ -2,6 +2,7 @@ import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import type { BundleChanges } from '../policy/bundle-changes.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
+import { OneAtATime } from '../time/one-at-a-time.ts'
 import type { BundleReading, ReadBundle } from './bundle-reader.ts'
 import type { AppliedBundle, OfferedBundle } from './bundle-source.ts'
 import type { CredentialSpan } from './credentials-in-text.ts'
@@ -25,25 +26,30 @@ type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered'>
 export interface BundleText {
   readonly bundle: PastBundle
   readonly text: string
+  /** Whether its rules match credentials. */
+  readonly hasCredentials: boolean
+  /** Where the text has them; empty where they were not asked for. */
   readonly credentials: readonly CredentialSpan[]
 }
 
 const MAX_BUNDLES = 10
 /** Bounds the compressed texts together. Ten thousand policies are some 4 MB, and some 150 KB compressed. */
 const MAX_TEXT_BYTES = 16 * 1024 * 1024
+/** Texts and comparisons that may wait for one another. Beyond that, whoever asks would have given up before it is their turn. */
+const MAX_WAITING = 8
 
 /**
  * Keeps the last ten bundles that were active, for operators who compare them or go back. The texts are compressed, by the threads of zlib
  * and not by this one; together they take a bounded number of bytes, and beyond that the oldest texts are dropped. The text of the active bundle stays in
- * any case. Nothing survives the process.
+ * any case. Nothing survives the process. Texts and comparisons are made one at a time, because each may take a thread of its own with a lot of memory;
+ * `busy` says that too many are waiting.
  */
 export class BundleHistory {
   readonly #read: ReadBundle
   readonly #maxTextBytes: number
   /** The newest first. */
   readonly #bundles: KeptBundle[] = []
-  /** One comparison at a time: each may need a thread of its own with a lot of memory. */
-  #comparing: Promise<unknown> = Promise.resolve()
+  readonly #work = new OneAtATime(MAX_WAITING)
   #lastComparison: { readonly from: string; readonly to: string; readonly changes: BundleChanges } | undefined
 
   constructor(read: ReadBundle, maxTextBytes = MAX_TEXT_BYTES) {
@@ -64,21 +70,32 @@ export class BundleHistory {
     return this.#bundles.map((bundle) => bundle.description)
   }
 
-  /** Undefined where it is not one of the last ten, or its text was dropped. */
-  async text(version: string): Promise<BundleText | undefined> {
+  /** Undefined where it is not one of the last ten, or its text was dropped. Without `credentials`, the text is not searched for them. */
+  async text(version: string, wanted?: 'credentials'): Promise<BundleText | 'busy' | undefined> {
+    return this.#work.do(`text ${version} ${wanted}`, () => this.#text(version, wanted)) ?? 'busy'
+  }
+
+  async #text(version: string, wanted: 'credentials' | undefined): Promise<BundleText | undefined> {
     const bundle = this.#find(version)
     const bytes = await bundle?.bytes()
     if (bundle === undefined || bytes === undefined) return undefined
-    const { description } = bundle
-    // The mark at the beginning of a file belongs to its text, and the reader skips it.
-    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes)
-    const skipped = text.startsWith('\ufeff') ? 1 : 0
-    const { credentials = [] } = bundle.hasCredentials ? good(await this.#read(bytes, description.format, undefined, 'credentials')) : {}
-    return {
-      bundle: description,
-      text,
-      credentials: credentials.map(({ start, end, pattern }) => ({ start: start + skipped, end: end + skipped, pattern })),
-    }
+    const { description, hasCredentials } = bundle
+    const credentials = hasCredentials && wanted !== undefined ? await this.#credentials(bundle, bytes) : []
+    // The mark at the beginning of a file belongs to its text.
+    return { bundle: description, text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), hasCredentials, credentials }
+  }
+
+  /** A bundle is read once for them. */
+  async #credentials(bundle: KeptBundle, bytes: Uint8Array): Promise<readonly CredentialSpan[]> {
+    const known = await bundle.credentials()
+    if (known !== undefined) return known
+    const { credentials = [] } = good(await this.#read(bytes, bundle.description.format, undefined, 'credentials'))
+    // The reader skips the mark at the beginning of a file.
+    const skipped = Buffer.from(bytes.subarray(0, BYTE_ORDER_MARK.length)).equals(BYTE_ORDER_MARK) ? 1 : 0
+    const spans = credentials.map(({ start, end, pattern }) => ({ start: start + skipped, end: end + skipped, pattern }))
+    await bundle.keepCredentials(spans)
+    this.#dropTexts()
+    return spans
   }
 
   /** The bundle that was active before this one; undefined where it is not known. */
@@ -88,10 +105,8 @@ export class BundleHistory {
   }
 
   /** What differs between two of them; undefined where that cannot be told any more. Of one and the one before it that is known, others are read again. */
-  changes(from: string, to: string): Promise<BundleChanges | undefined> {
-    const compared = this.#comparing.then(() => this.#compare(from, to))
-    this.#comparing = compared.catch(() => {}) // whoever asked gets the failure
-    return compared
+  async changes(from: string, to: string): Promise<BundleChanges | 'busy' | undefined> {
+    return this.#work.do(`changes ${from} ${to}`, () => this.#compare(from, to)) ?? 'busy'
   }
 
   async #compare(from: string, to: string): Promise<BundleChanges | undefined> {
@@ -121,6 +136,8 @@ export class BundleHistory {
   }
 }
 
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
+
 const compressed = promisify(gzip)
 const decompressed = promisify(gunzip)
 
@@ -129,12 +146,18 @@ function packed(bytes: Uint8Array): Promise<Buffer | undefined> {
   return compressed(bytes).catch(() => undefined)
 }
 
+async function unpacked<Value>(json: Buffer | undefined): Promise<Value | undefined> {
+  return json && (JSON.parse((await decompressed(json)).toString()) as Value)
+}
+
 class KeptBundle {
   readonly hasCredentials: boolean
   readonly #description: Omit<PastBundle, 'hasText'>
   /** As it came, until it is compressed. */
   #bytes: Uint8Array | undefined
   #compressed: Buffer | undefined
+  /** Where its text has credentials, as JSON; undefined until somebody has asked. */
+  #credentials: Buffer | undefined
   /** What it changed, as JSON: some KB, and at most some hundred KB before it is compressed. */
   readonly #changes: Promise<Buffer | undefined>
 
@@ -158,7 +181,7 @@ class KeptBundle {
   }
 
   get compressedBytes(): number {
-    return this.#compressed?.length ?? 0
+    return (this.#compressed?.length ?? 0) + (this.#credentials?.length ?? 0)
   }
 
   async compress(): Promise<void> {
@@ -168,8 +191,17 @@ class KeptBundle {
 
   /** What it changed when it became active. */
   async changes(): Promise<BundleChanges | undefined> {
-    const json = await this.#changes
-    return json && (JSON.parse((await decompressed(json)).toString()) as BundleChanges)
+    return unpacked<BundleChanges>(await this.#changes)
+  }
+
+  credentials(): Promise<CredentialSpan[] | undefined> {
+    return unpacked<CredentialSpan[]>(this.#credentials)
+  }
+
+  /** Of a text that was dropped meanwhile, nobody asks for them again. */
+  async keepCredentials(spans: readonly CredentialSpan[]): Promise<void> {
+    const json = await packed(Buffer.from(JSON.stringify(spans)))
+    if (this.description.hasText) this.#credentials = json
   }
 
   async bytes(): Promise<Uint8Array | undefined> {
@@ -179,6 +211,7 @@ class KeptBundle {
 
   dropText(): void {
     this.#compressed = undefined
+    this.#credentials = undefined
   }
 }
 

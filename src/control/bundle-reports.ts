@@ -7,7 +7,7 @@ import type {
   BundleSourceJson,
   PastBundleJson,
 } from '../admin/api/instance-types.ts'
-import type { PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
+import { type BundleTextAsk, type PastBundleText, TOO_MANY_TEXTS } from '../admin/endpoints/bundle-endpoints.ts'
 import type { BundleHistory, PastBundle } from '../bundle/bundle-history.ts'
 import type { BundleUpdate } from '../bundle/bundle-intake.ts'
 import type { AppliedBundle, SourceStatus } from '../bundle/bundle-source.ts'
@@ -34,10 +34,11 @@ export function bundleCalls(parts: BundleReportsParts): BundleCalls {
       const list: BundleListJson = { bundles: history.list().map(pastJson) }
       return JSON.stringify(list)
     },
-    bundle_text: (version) => textOf(history, version),
+    bundle_text: (ask) => textOf(history, ask),
     bundle_changes: async ({ version, from = history.before(version) }) => {
       if (from === undefined) throw notKept(history, version, 'the bundle before it is not known: expected from=VERSION')
       const changes = await history.changes(from, version)
+      if (changes === 'busy') throw tooMany()
       if (changes === undefined) throw notKept(history, history.list().some((one) => one.version === from) ? version : from)
       const comparison: BundleComparisonJson = { from, to: version, changes }
       return JSON.stringify(comparison)
@@ -81,11 +82,16 @@ function pastJson(bundle: PastBundle): PastBundleJson {
   return { ...appliedJson(bundle), ...common, changes: changes ?? null }
 }
 
-async function textOf(history: BundleHistory, version: string): Promise<PastBundleText> {
-  const found = await history.text(version)
+async function textOf(history: BundleHistory, { version, isClear }: BundleTextAsk): Promise<PastBundleText> {
+  const found = await history.text(version, isClear ? undefined : 'credentials')
+  if (found === 'busy') throw tooMany()
   if (found === undefined) throw notKept(history, version)
-  const { bundle, text, credentials } = found
-  return { members: JSON.stringify(pastJson(bundle)), text, credentials }
+  const { bundle, ...rest } = found
+  return { members: JSON.stringify(pastJson(bundle)), ...rest }
+}
+
+function tooMany(): ApiError {
+  return new ApiError('too_many_readers', TOO_MANY_TEXTS)
 }
 
 function notKept(history: BundleHistory, version: string, known = 'its text is not kept any more'): ApiError {

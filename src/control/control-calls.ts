@@ -2,7 +2,7 @@ import { ApiError } from '../admin/api/api-error.ts'
 import type { TopJson } from '../admin/api/caller-types.ts'
 import type { ErrorCode } from '../admin/api/types.ts'
 import type { InstanceActivity, SamplesAsk, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
-import type { PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
+import type { BundleTextAsk, PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
 import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
 import type { ChangesList, EventsList } from '../admin/endpoints/events-endpoints.ts'
@@ -26,8 +26,7 @@ export interface ControlCalls {
   readonly bundle: { readonly ask: undefined; readonly answer: string }
   /** The bundles that were active last, as text too. */
   readonly bundles: { readonly ask: undefined; readonly answer: string }
-  /** The text of the bundle with this version. */
-  readonly bundle_text: { readonly ask: string; readonly answer: PastBundleText }
+  readonly bundle_text: { readonly ask: BundleTextAsk; readonly answer: PastBundleText }
   /** What differs between two bundles, as text; without `from`, since the one before. */
   readonly bundle_changes: { readonly ask: { readonly version: string; readonly from: string | undefined }; readonly answer: string }
   /** Saves the state file now. `isSaved` is whether everything from before the call is in it; false if there is no state file. */

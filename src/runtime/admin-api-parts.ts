@@ -80,7 +80,7 @@ function bundleRoutes({ control, reservations, logger }: ServerParts): Generator
     active: () => control.ask('bundle', undefined),
     list: () => control.ask('bundles', undefined),
     changes: (ask) => control.ask('bundle_changes', ask),
-    text: (version) => control.ask('bundle_text', version),
+    text: (ask) => control.ask('bundle_text', ask),
     callerDigest: reservations.callerDigest,
     logger,
   })

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { CallerDigest } from '../../engine/decide-options.ts'
+import { OneAtATime } from '../../time/one-at-a-time.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readQuery } from '../api/api-request.ts'
 import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
@@ -11,10 +12,16 @@ export interface BundlesParts {
   readonly active: () => Promise<string>
   readonly list: () => Promise<string>
   readonly changes: (ask: { readonly version: string; readonly from: string | undefined }) => Promise<string>
-  readonly text: (version: string) => Promise<PastBundleText>
+  readonly text: (ask: BundleTextAsk) => Promise<PastBundleText>
   /** Converts credentials to digests. */
   readonly callerDigest: CallerDigest
   readonly logger: Logger
+}
+
+export interface BundleTextAsk {
+  readonly version: string
+  /** Whether it is wanted as it came. */
+  readonly isClear: boolean
 }
 
 /** The text of a bundle that was active. */
@@ -22,7 +29,9 @@ export interface PastBundleText {
   /** All members of the response but `hidden` and `text`, as a JSON object. */
   readonly members: string
   readonly text: string
-  /** Where the text has credentials, in its order. */
+  /** Whether its rules match credentials. */
+  readonly hasCredentials: boolean
+  /** Where the text has those that are to be hidden, in its order. */
   readonly credentials: readonly { readonly start: number; readonly end: number; readonly pattern: string }[]
 }
 
@@ -46,7 +55,7 @@ export function* bundleEndpoints({ active, list, changes, text, callerDigest, lo
       return { status: 200, text: await changes({ version: readVersion(rest), from: from === undefined ? undefined : readVersion(from) }) }
     },
   }
-  const texts = new SlicedTexts()
+  const texts = new BundleTexts(text, callerDigest)
   yield {
     method: 'GET',
     path: 'bundles/',
@@ -54,11 +63,11 @@ export function* bundleEndpoints({ active, list, changes, text, callerDigest, lo
       const { credentials = 'digests' } = readQuery(query, ['credentials'])
       if (credentials !== 'digests' && credentials !== 'clear') throw new ApiError('bad_request', 'credentials: expected digests or clear')
       const version = readVersion(rest)
-      const found = await text(version)
       const isClear = credentials === 'clear'
-      if (isClear && found.credentials.length > 0)
+      const { response, hasCredentials } = await texts.make({ version, isClear })
+      if (isClear && hasCredentials)
         logger.info({ event: 'bundle_text_read', version, actor }, `the text of bundle ${version} was read with its credentials`)
-      return { status: 200, text: await texts.make(responseSteps(isClear ? { ...found, credentials: [] } : found, callerDigest)) }
+      return { status: 200, text: response }
     },
   }
 }
@@ -67,6 +76,33 @@ export function* bundleEndpoints({ active, list, changes, text, callerDigest, lo
 function readVersion(text: string): string {
   if (!/^\d{1,30}$/.test(text)) throw new ApiError('unknown_bundle', 'expected the version of a bundle, such as 41')
   return BigInt(text).toString()
+}
+
+/** Texts that may wait for one another at one worker. */
+const MAX_WAITING = 8
+
+export const TOO_MANY_TEXTS = 'too many texts and comparisons of bundles are waiting to be made: ask again in a moment'
+
+/** Makes responses with texts one at a time, because each takes several times 16 MB at most. Those who ask for the same one share it. */
+class BundleTexts {
+  readonly #text: BundlesParts['text']
+  readonly #callerDigest: CallerDigest
+  readonly #work = new OneAtATime(MAX_WAITING)
+  readonly #slices = new SlicedTexts()
+
+  constructor(text: BundlesParts['text'], callerDigest: CallerDigest) {
+    this.#text = text
+    this.#callerDigest = callerDigest
+  }
+
+  async make(ask: BundleTextAsk): Promise<{ readonly response: Buffer; readonly hasCredentials: boolean }> {
+    const made = this.#work.do(`${ask.version} ${ask.isClear}`, async () => {
+      const found = await this.#text(ask)
+      return { response: await this.#slices.make(responseSteps(found, this.#callerDigest)), hasCredentials: found.hasCredentials }
+    })
+    if (made === undefined) throw new ApiError('too_many_readers', TOO_MANY_TEXTS)
+    return made
+  }
 }
 
 const CHARACTERS_A_STEP = 64 * 1024

@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest'
+import { readHere } from '../../../src/bundle/bundle-intake.ts'
+import type { ReadBundle } from '../../../src/bundle/bundle-reader.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { until } from '../../support/until.ts'
 
 const RULES = { rules: [bucketRule('r', ['header:x-k'], 10, 5)] }
 const SECRET = matching({ bearer: ['hunter2', 'hunt*', '*'], 'header:x-plan': 'gold' }, bucketRule('vip', ['bearer'], 9))
@@ -104,6 +107,67 @@ describe('GET bundles/VERSION', () => {
       expect((await get(edge, `bundles/${version}`, 404)).error.code).toBe('unknown_bundle')
     expect((await get(edge, 'bundles/', 404)).error.code).toBe('not_found')
     expect((await askAdmin(edge.adminPort, 'GET', 'bundles//changes').catch(() => ({ status: 404 }))).status).toBe(404)
+  })
+})
+
+describe('texts and comparisons take memory one at a time', () => {
+  const secret = (version: number) => bundle(version, policy('p', { rules: [SECRET] }))
+
+  /** A service with bundles 1 to `count`, in which every rule matches credentials; its bundles are read when the test lets them be. */
+  async function withHeldReads(count: number) {
+    const held: (() => void)[] = []
+    const reads = { now: 0, most: 0, total: 0, isHeld: false }
+    const readBundle: ReadBundle = async (...given) => {
+      reads.total++
+      reads.most = Math.max(reads.most, ++reads.now)
+      if (reads.isHeld) await new Promise<void>((resolve) => held.push(resolve))
+      reads.now--
+      return readHere(...given)
+    }
+    const edge = await running({ bundle: secret(1), env: ADMIN_ENV, readBundle })
+    for (let version = 2; version <= count; version++) await edge.publish(secret(version))
+    Object.assign(reads, { most: 0, total: 0, isHeld: true })
+    const release = (): void => {
+      reads.isHeld = false
+      for (const go of held) go()
+    }
+    return { edge, reads, release }
+  }
+
+  test('equal asks join the one under way, and the second ask reads nothing again', async () => {
+    const { edge, reads, release } = await withHeldReads(3)
+    const asked = ['2', '2', '3', '2', '3'].map((version) => get(edge, `bundles/${version}`))
+    await until(() => reads.now === 1)
+    release()
+    for (const { hidden } of await Promise.all(asked)) expect(hidden).toBe(3)
+    expect(reads).toMatchObject({ most: 1, total: 2 })
+    expect(await get(edge, 'bundles/2')).toMatchObject({ version: '2', hidden: 3 })
+    expect(reads.total).toBe(2)
+  })
+
+  test('a text in clear is not read at all', async () => {
+    const { edge, reads } = await withHeldReads(2)
+    expect(await get(edge, 'bundles/2?credentials=clear')).toMatchObject({ hidden: 0, text: JSON.stringify(secret(2)) })
+    expect(reads.total).toBe(0)
+  })
+
+  test('where too many wait, the next one is refused, and later it is not', async () => {
+    const { edge, reads, release } = await withHeldReads(10)
+    // One is under way and eight wait. What differs between neighbours is known, so these are none.
+    const pairs = Array.from({ length: 8 }, (_, i) => [`bundles/1/changes?from=${i + 3}`, `bundles/2/changes?from=${i + 3}`]).flat()
+    const refusals: unknown[] = []
+    const asked = pairs.map(async (path) => {
+      const { status, json } = await askAdmin(edge.adminPort, 'GET', path)
+      if (status === 503) refusals.push(json.error)
+    })
+    await until(() => refusals.length === pairs.length - 9)
+    const message = 'too many texts and comparisons of bundles are waiting to be made: ask again in a moment'
+    expect(refusals).toEqual(refusals.map(() => expect.objectContaining({ code: 'too_many_readers', message })))
+    expect((await get(edge, 'bundles/10', 503)).error).toMatchObject({ code: 'too_many_readers', message })
+    release()
+    await Promise.all(asked)
+    expect(reads.most).toBe(1)
+    expect(await get(edge, 'bundles/10')).toMatchObject({ hidden: 3 })
   })
 })
 

@@ -35,6 +35,7 @@ export interface EdgeOptions {
   readonly pause?: StartOptions['pause']
   readonly interrupt?: AbortSignal
   readonly redisDeadlines?: Deadlines
+  readonly readBundle?: StartOptions['readBundle']
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
   /** Stands between the service and where its workers live. */
@@ -76,7 +77,7 @@ export class Edge {
     const stream = { write: (line: string) => void log.push(JSON.parse(line)) }
     const tap = hasEvents(config.config) ? new EventTap(stream, level) : undefined
     const logger = pino({ level: tap?.level ?? level, timestamp: pino.stdTimeFunctions.isoTime }, tap ?? stream)
-    const { clock = systemClock, pause, interrupt, redisDeadlines } = options
+    const { clock = systemClock, pause, interrupt, redisDeadlines, readBundle } = options
     const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock, redisDeadlines)
     try {
       const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, {
@@ -87,6 +88,7 @@ export class Edge {
         ...(pause === undefined && { firstBundleMs: AMPLE_MS }),
         ...(pause && { pause }),
         ...(interrupt && { interrupt }),
+        ...(readBundle && { readBundle }),
         redisDeadlines,
       })
       return new Edge(service, log, directory, bundlePath)
