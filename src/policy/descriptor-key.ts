@@ -126,3 +126,11 @@ const CREDENTIALS = new Set(['bearer', 'header:authorization', 'header:proxy-aut
 export function isCredential(text: string): boolean {
   return CREDENTIALS.has(text) || text.startsWith('cookie:')
 }
+
+/** Kinds of keys whose values are no secrets. */
+const PLAIN_KINDS: ReadonlySet<KeyKind | undefined> = new Set(['ip', 'path', 'model'])
+
+/** Whether messages may quote the key's values, which get into logs. Many a header or parameter holds a secret, and a misspelled key may be `bearer`. */
+export function isQuotable(key: string): boolean {
+  return PLAIN_KINDS.has(parseDescriptorKey(key)?.kind)
+}

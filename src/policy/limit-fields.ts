@@ -76,14 +76,20 @@ export function limitProblem(field: string, value: unknown): string | undefined 
   return value > max ? tooHigh : undefined
 }
 
-/** Returns the end of the sentence "expected …": what was found instead, and a suggestion where one is likely. */
-export function foundValue(value: unknown, expected: string): string {
+/** Returns the end of the sentence "expected …": what was found instead, and a suggestion where one is likely. What may be a secret is not quoted. */
+export function foundValue(value: unknown, expected: string, isSecret = false): string {
   if (value === undefined) return 'but it is missing'
-  const got = `got ${show(value)}`
+  const got = `got ${isSecret ? kindOf(value) : show(value)}`
   if (typeof value === 'number' || typeof value === 'boolean') return expected.startsWith('a text') ? `${got} — put it in quotes?` : got
   if (typeof value !== 'string') return got
   if (expected.includes('number') && value.trim() !== '' && Number.isFinite(Number(value))) return `${got} — remove the quotes?`
   const choices = [...expected.matchAll(/"([^"]+)"/g)].map((match) => match[1]!)
   const suggestion = expected === KEY_FORMS ? meantKey(value) : closest(value, choices)
   return suggestion === undefined ? got : `${got} — did you mean "${suggestion}"?`
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value === 'number') return 'a number'
+  if (typeof value === 'boolean') return 'a boolean'
+  return typeof value === 'string' && value !== '' ? `a text of ${value.length} characters` : show(value)
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { type Read, readJson } from '../text/json-document.ts'
 import { formatPath, type Path, type Problem } from '../text/problem.ts'
 import { type Excess, readYaml, ValueCounter } from '../text/yaml-document.ts'
+import { isQuotable } from './descriptor-key.ts'
 import { foundValue } from './limit-fields.ts'
 import { findContradictions, findSurprises } from './review/review.ts'
 import { findUnknownFields } from './review/unknown-fields.ts'
@@ -121,7 +122,10 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
     ]
   }
   const value = valueAt(data, issue.path)
-  const problem = { path: formatPath(issue.path), message: `expected ${issue.message}, ${foundValue(value, issue.message)}` }
+  const problem = {
+    path: formatPath(issue.path),
+    message: `expected ${issue.message}, ${foundValue(value, issue.message, isSecret(issue.path))}`,
+  }
   if (issue.code !== 'invalid_union') return [problem]
   if (issue.discriminator === undefined) return problemsInside(issue, data) ?? [problem]
   // If a rule's algorithm is unknown, zod does not check the rule any further, so the fields that all rules share are checked here.
@@ -135,6 +139,14 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
 function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: unknown): Problem[] | undefined {
   const meant = errors.find((issues) => issues.every((issue) => issue.path.length > 0))
   return meant?.flatMap((issue) => describeIssue({ ...issue, path: [...path, ...issue.path] }, data))
+}
+
+/** Whether the path leads to patterns of a key whose values may be secrets. Problems are logged and shown. */
+function isSecret(path: Path): boolean {
+  const at = path.findIndex(
+    (step, i) => (step === 'match' && typeof path[i - 1] === 'number') || (step === 'descriptors' && path[i - 1] === 'selector'),
+  )
+  return at >= 0 && !isQuotable(String(path[at + 1]))
 }
 
 function valueAt(data: unknown, path: Path): unknown {

@@ -11,11 +11,16 @@ export function readYaml(text: string, schema?: Schema): Read {
     return { value: load(text, { maxDepth: YAML_MAX_DEPTH, maxAliases: MAX_ALIASES, ...(schema && { schema }) }) }
   } catch (error) {
     const { reason, mark } = error instanceof YAMLException ? error : { reason: (error as Error).message }
-    const cause = reason.slice(0, 200) // some reasons quote the input, however long it is
+    const cause = withoutQuotes(reason)
     if (mark === undefined) return { syntax: `not YAML: ${cause}` }
     const [line, column] = [mark.line + 1, mark.column + 1]
     return { syntax: `not YAML: ${cause}, at line ${line}, column ${column}${hintFor(text, mark.line)}`, line, column }
   }
+}
+
+/** Some reasons quote an alias or a tag, however long it is. One that was meant as a text may be a secret, and its place is named anyway. */
+function withoutQuotes(reason: string): string {
+  return reason.replace(/ ".*"| !<.*>|: .*/gs, '').slice(0, 200)
 }
 
 /** YAML takes a text that begins with `*` for an alias, and patterns in bundles often begin with it. */

@@ -55,7 +55,7 @@ test('a small budget of tokens in a domain is not warned of: its tokens are the 
 test('a * inside a pattern is warned of in the descriptors of a selector too', () => {
   const selector = { domain: 'd', descriptors: { 'descriptor:plan': ['fr*e', 'pro*'] } }
   expect(review(policy('a', { selector, rules: [bucketRule('r', [], 1)] })).warnings).toEqual([
-    'policies[0].spec.selector.descriptors["descriptor:plan"]: only a * at the end stands for any text: "fr*e"',
+    'policies[0].spec.selector.descriptors["descriptor:plan"]: only a * at the end stands for any text',
   ])
 })
 

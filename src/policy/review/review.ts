@@ -6,7 +6,7 @@ import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.t
 import { fixedWindowSurprises } from '../algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from '../algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from '../algorithms/token-bucket-llm.ts'
-import { type DescriptorKey, isCredential, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
+import { type DescriptorKey, isQuotable, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
@@ -243,10 +243,10 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: P
   }
 }
 
-/** Warns about patterns that do not mean what they seem to. Warnings are logged, so they do not quote a credential. */
+/** Warns about patterns that do not mean what they seem to. Warnings are logged, so they do not quote what may be a secret. */
 function* patternSurprises(key: string, given: string | readonly string[], path: string): Generator<Problem> {
   for (const pattern of typeof given === 'string' ? [given] : given) {
-    const shown = isCredential(parseDescriptorKey(key)?.text ?? key) ? '' : `: ${quoted(pattern)}`
+    const shown = isQuotable(key) ? `: ${quoted(pattern)}` : ''
     if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text${shown}` }
   }
 }
