@@ -90,14 +90,15 @@ export class BundleIntake {
     // The signature is checked first, because unsigned bytes are not worth parsing.
     const problem = this.#signatureProblem(bytes, signature)
     if (problem !== undefined) return { ...refused(problem), lacksSignature: true }
-    const read = await this.#read(bytes, format, this.#active?.bundle)
+    const read = await this.#read(bytes, format, this.#active?.bundle, 'places')
     if (!read.ok) return { result: 'refused', problems: read.problems, warnings: read.warnings, version: read.version }
     const { bundle, warnings } = read
     const versionNumber = BigInt(bundle.version)
     if (this.#active !== undefined && versionNumber <= this.#active.versionNumber) {
       const expected = `expected a version above the active one (${this.#active.info.version}), got ${versionNumber}`
       const wayOut = 'To go back, publish the old policies under a higher version: edge rollback'
-      return { ...refused(`${expected}. ${wayOut}`, 'bundle_version'), version: versionNumber.toString() }
+      const problem = { path: 'bundle_version', message: `${expected}. ${wayOut}`, ...read.versionPlace }
+      return { result: 'refused', problems: [problem], warnings: [], version: versionNumber.toString() }
     }
     const info = { version: versionNumber.toString(), hash, updatedAtS: Math.floor(this.#wallMs() / 1000) }
     try {
@@ -117,8 +118,8 @@ export class BundleIntake {
   }
 }
 
-export function refused(message: string, path = ''): RefusedBundle {
-  return { result: 'refused', problems: [{ path, message }], warnings: [] }
+export function refused(message: string): RefusedBundle {
+  return { result: 'refused', problems: [{ path: '', message }], warnings: [] }
 }
 
 /** Reads the bundle on this thread. */

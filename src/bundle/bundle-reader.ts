@@ -28,7 +28,11 @@ export interface GoodBundle {
   readonly hasCredentials: boolean
   /** Where its text has these credentials; undefined unless that was asked for. */
   readonly credentials: readonly CredentialSpan[] | undefined
+  /** Where its text has a version that is not above that of the active bundle; undefined unless places were asked for. */
+  readonly versionPlace: Place | undefined
 }
+
+type Place = Pick<Problem, 'line' | 'column'>
 
 export type BundleReading =
   | (GoodBundle & { readonly ok: true; readonly warnings: readonly Problem[] })
@@ -44,13 +48,21 @@ interface BundleProblems {
 /** `active` is the bundle that the new one is compared with. `wanted`: what is looked for in the text, too. */
 export type ReadBundle = (...given: Parameters<typeof readBundle>) => Promise<BundleReading>
 
-/** Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle itself, is dropped. */
-export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: SharedBundle, wanted?: 'credentials'): BundleReading {
+/**
+ * Checks a bundle and puts it into shared memory. Everything else that parsing allocates, far more than the bundle itself, is dropped. The places of
+ * warnings take as long as parsing it once more; those of problems are always looked for.
+ */
+export function readBundle(
+  bytes: Uint8Array,
+  format: BundleFormat,
+  active?: SharedBundle,
+  wanted?: 'credentials' | 'places',
+): BundleReading {
   const text = decodeUtf8(bytes)
   if (text === undefined) return { ok: false, problems: [{ path: '', message: 'it is not valid UTF-8' }], warnings: [] }
   const parsed = parseBundle(text, format)
   if (!parsed.ok) return { ok: false, ...located(parsed, text, format) }
-  const { bundle, warnings } = parsed
+  const { bundle } = parsed
   const domainPolicies = bundle.policies.filter(({ spec }) => spec.selector?.domain !== undefined).map(({ id }) => id)
   return {
     ok: true,
@@ -59,15 +71,26 @@ export function readBundle(bytes: Uint8Array, format: BundleFormat, active?: Sha
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
     example: exampleRequest(bundle.policies),
-    hostGaps: hostGaps(bundle),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
     hasCredentials: hasCredentials(bundle),
-    credentials: wanted && credentialsIn(text, format),
-    warnings,
+    credentials: wanted === 'credentials' ? credentialsIn(text, format) : undefined,
+    ...warningsOf(parsed, wanted === 'places' ? (problems) => locateProblems(problems, text, format) : undefined, active),
   }
 }
 
-/** With their places in the text. Warnings of a good bundle have none here: commands look for those. */
+function warningsOf(
+  { bundle, warnings }: Extract<ParsedBundle, { ok: true }>,
+  locate: ((problems: readonly Problem[]) => readonly Problem[]) | undefined,
+  active: SharedBundle | undefined,
+): Pick<Extract<BundleReading, { ok: true }>, 'warnings' | 'hostGaps' | 'versionPlace'> {
+  const gaps = hostGaps(bundle)
+  const isOld = active !== undefined && BigInt(bundle.bundle_version) <= BigInt(active.version)
+  if (locate === undefined || (warnings.length + gaps.length === 0 && !isOld)) return { warnings, hostGaps: gaps, versionPlace: undefined }
+  const all = locate([...warnings, ...gaps, { path: 'bundle_version', message: '' }])
+  const { line, column } = all.at(-1)!
+  return { warnings: all.slice(0, warnings.length), hostGaps: all.slice(warnings.length, -1), versionPlace: { line, column } as Place }
+}
+
 function located(
   { version, problems, warnings }: Extract<ParsedBundle, { ok: false }>,
   text: string,

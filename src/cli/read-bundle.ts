@@ -13,14 +13,13 @@ export interface BundleOfFile {
   readonly bytes: Buffer
   readonly bundle: SharedBundle
   readonly limits: readonly NamedLimit[]
-  /** Warnings that apply only in `reverse_proxy`; they have not been printed yet. */
-  readonly hostGaps: readonly Problem[]
-  /** Finds the places of warnings in the file. */
-  readonly locate: (warnings: readonly Problem[]) => readonly Problem[]
 }
 
-/** Reads a bundle as the service does, and prints every problem and warning. Returns undefined if it cannot be loaded. */
-export async function readBundleFile(file: string): Promise<BundleOfFile | undefined> {
+/**
+ * Reads a bundle as the service does, and prints every problem and warning, in the order of the file. Returns undefined if it cannot be loaded.
+ * `isProxy`: with warnings that apply only in `reverse_proxy`.
+ */
+export async function readBundleFile(file: string, isProxy = false): Promise<BundleOfFile | undefined> {
   if (file === '-') {
     process.stderr.write('-: standard input is not supported; for a file of this name write ./-\n')
     return undefined
@@ -33,18 +32,24 @@ export async function readBundleFile(file: string): Promise<BundleOfFile | undef
     return undefined
   }
   const format = formatOf(file)
-  const read = await readInThread(bytes, format)
+  const read = await readInThread(bytes, format, undefined, 'places')
   if (!read.ok) {
-    printAll(file, 'warning', read.warnings)
-    printAll(file, 'error', read.problems)
+    printInOrder(file, read.problems, read.warnings)
     return undefined
   }
   const { bundle, limits, hostGaps } = read
-  const locate = (warnings: readonly Problem[]): readonly Problem[] => locateProblems(warnings, bytes.toString(), format)
-  printAll(file, 'warning', locate([...read.warnings, ...expiredBlocks(read.blockExpiries, Date.now())]))
-  return { bytes, bundle, limits, hostGaps, locate }
+  const expired = locateProblems(expiredBlocks(read.blockExpiries, Date.now()), bytes.toString(), format)
+  printInOrder(file, [], [...read.warnings, ...expired, ...(isProxy ? hostGaps : [])])
+  return { bytes, bundle, limits }
 }
 
-export function printAll(file: string, kind: string, problems: readonly Problem[]): void {
-  for (const problem of problems) process.stderr.write(`${problemLine(file, kind, problem)}\n`)
+/** By line and column. What is said of the whole bundle comes last. */
+function printInOrder(file: string, problems: readonly Problem[], warnings: readonly Problem[]): void {
+  const all = [...problems.map((problem) => ({ kind: 'error', problem })), ...warnings.map((problem) => ({ kind: 'warning', problem }))]
+  const placeOf = (problem: Problem): [number, number] => [problem.line ?? Number.POSITIVE_INFINITY, problem.column ?? 0]
+  all.sort((one, other) => {
+    const [[line, column], [otherLine, otherColumn]] = [placeOf(one.problem), placeOf(other.problem)]
+    return line === otherLine ? column - otherColumn : line - otherLine
+  })
+  for (const { kind, problem } of all) process.stderr.write(`${problemLine(file, kind, problem)}\n`)
 }

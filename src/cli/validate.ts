@@ -3,7 +3,7 @@ import { readSettings } from '../config/config.ts'
 import { heldRuleNote, heldRules, madeUpKeyWarnings } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
-import { printAll, readBundleFile } from './read-bundle.ts'
+import { readBundleFile } from './read-bundle.ts'
 import { printArgumentProblem } from './usage-problem.ts'
 
 export async function validate(args: string[]): Promise<number> {
@@ -45,12 +45,12 @@ function readArguments(args: string[]): ValidateArguments | number {
 
 /** `storeBytes` is undefined if the setting is invalid. */
 async function validateFile(file: string, mode: string | undefined, storeBytes: number | undefined): Promise<boolean> {
-  const read = await readBundleFile(file)
+  const isProxy = mode === 'reverse_proxy'
+  const read = await readBundleFile(file, isProxy)
   if (read === undefined) return false
   const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
-  if (mode === 'reverse_proxy') printAll(file, 'warning', read.locate(read.hostGaps))
-  else for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
+  if (!isProxy) for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
   process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)

@@ -1,8 +1,9 @@
 import type { TopJson } from '../admin/api/caller-types.ts'
+import type { ProblemJson } from '../admin/api/instance-types.ts'
 import type { OverrideJson } from '../admin/api/types.ts'
 import type { TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
-import type { AppliedBundle } from '../bundle/bundle-source.ts'
+import type { AppliedBundle, Refusal } from '../bundle/bundle-source.ts'
 import type { Clock } from '../time/clock.ts'
 import { mergedTop } from '../top/merged-top.ts'
 import type { TopReport } from '../top/top-callers.ts'
@@ -19,10 +20,15 @@ export interface InstanceParts {
   /** The override that stops all enforcement, if there is one. */
   readonly shadowAll: OverrideJson | undefined
   readonly problems: Problems
+  /** Why the bundle that the source has now was refused; undefined if it was not. */
+  readonly refusal: Refusal | undefined
 }
 
+const MAX_DETAILS = 10
+
 /** Describes the instance for operators, as far as the main thread knows it. */
-export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, shadowAll, problems }: InstanceParts): InstanceStatus {
+export function instanceStatus(parts: InstanceParts): InstanceStatus {
+  const { clock, startedMs, workers, bundle, stateFile, shadowAll, problems, refusal } = parts
   return {
     uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
     memory_bytes: process.memoryUsage.rss(),
@@ -30,8 +36,16 @@ export function instanceStatus({ clock, startedMs, workers, bundle, stateFile, s
     bundle: bundle === undefined ? null : appliedJson(bundle),
     state_file: stateFile === undefined ? null : { path: stateFile.path, saved_at: timeText(stateFile.savedAtMs) },
     shadow_all: shadowAll ?? null,
-    problems: problems.list(clock.wallMs()),
+    problems: problems.list(clock.wallMs()).map((problem) => (problem.code === 'bundle_refused' ? detailed(problem, refusal) : problem)),
   }
+}
+
+/** The event has all problems only where they are short. */
+function detailed(
+  problem: ProblemJson,
+  { problems, problemsInAll }: Refusal = { problems: [], problemsInAll: 0, version: undefined },
+): ProblemJson {
+  return { ...problem, details: problems.slice(0, MAX_DETAILS), details_in_all: problemsInAll }
 }
 
 function timeText(ms: number | undefined): string | null {

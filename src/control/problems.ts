@@ -106,7 +106,7 @@ export class Problems {
     }
     return [...first.values()]
       .sort((a, b) => a.sinceMs - b.sinceMs)
-      .map(({ code, message, sinceMs }) => ({ code, message, since: new Date(sinceMs).toISOString() }))
+      .map(({ code, message, sinceMs }) => ({ code, message, since: new Date(sinceMs).toISOString(), details: [], details_in_all: 0 }))
   }
 
   /** The worker's own reports end with it, because its connections are gone. */

@@ -4,7 +4,7 @@ import type { BundleFormat } from './schema/bundle.ts'
 
 /**
  * The same problems with their places in the text, which was parsed without a problem. It takes as long as parsing once more, so it is
- * done only if something is wrong, and by commands.
+ * done only if something is wrong, or worth a warning.
  */
 export function locateProblems(problems: readonly Problem[], text: string, format: BundleFormat): Problem[] {
   const source = text.startsWith('\ufeff') ? text.slice(1) : text

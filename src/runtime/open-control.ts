@@ -100,6 +100,7 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
         stateFile: stateKeeper,
         shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
         problems,
+        refusal: sources.bundle?.status.refusal,
       }),
     ...bundleCalls({
       intake,

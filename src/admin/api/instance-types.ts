@@ -27,6 +27,9 @@ export interface ProblemJson {
   readonly code: string
   readonly message: string
   readonly since: Time
+  /** What is wrong with a bundle that was refused, one by one: the first ten of `details_in_all`. Empty for other problems. */
+  readonly details: readonly string[]
+  readonly details_in_all: number
 }
 
 export interface BundleJson {

@@ -40,6 +40,16 @@ function bundleText({ bundle }: Status): string {
 /** Each message gets a line of its own, because it may be long. */
 function problemsText({ problems }: Status): string {
   if (problems.length === 0) return 'No problems.\n'
-  const texts = problems.map(({ code, since, message }) => `  ${code} since ${since}\n    ${message}\n`)
-  return `${countText(problems.length, 'problem')}:\n${texts.join('')}`
+  return `${countText(problems.length, 'problem')}:\n${problems.map(problemText).join('')}`
+}
+
+/** The message ends with the first detail. */
+function problemText({ code, since, message, details = [], details_in_all: inAll = 0 }: Status['problems'][number]): string {
+  const more = inAll - details.length
+  const lines = [
+    message,
+    ...details.filter((detail) => !message.endsWith(detail)),
+    ...(more > 0 ? [`and ${more} more: edge validate lists all`] : []),
+  ]
+  return `  ${code} since ${since}\n${lines.map((line) => `    ${line}\n`).join('')}`
 }

@@ -91,7 +91,13 @@ describe('the problems in GET status', () => {
     await edge.publish('{}')
     await until(async () => (await problems()).length === 1)
     expect(await problems()).toEqual([
-      { code: 'bundle_refused', message: expect.stringContaining('version 7 stays active: '), since: expect.stringMatching(TIME) },
+      {
+        code: 'bundle_refused',
+        message: expect.stringContaining('version 7 stays active: '),
+        since: expect.stringMatching(TIME),
+        details: [expect.stringContaining('bundle_version: '), expect.stringContaining('policies: ')],
+        details_in_all: 2,
+      },
     ])
     await edge.publish(bundle(8, policy('c', { rules: [] })))
     await until(async () => (await problems()).length === 0)

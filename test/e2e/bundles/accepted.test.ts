@@ -35,12 +35,12 @@ describe('unknown fields', () => {
     const warned = edge.log.find(({ event }) => event === 'bundle_warnings')
     expect(warned).toMatchObject({ level: 40, path: edge.bundlePath })
     expect(warned!['warnings']).toEqual([
-      'unknown field "issued_at": it is ignored',
-      'unknown field "expires_at": it is ignored',
-      'unknown field "x-ticket": it is ignored',
-      'policies[0]: unknown field "name": it is ignored',
-      'policies[0]: unknown field "labels": it is ignored',
-      'policies[0].spec.rules[0]: unknown field "description": it is ignored',
+      'unknown field "issued_at": it is ignored (line 1, column 2)',
+      'unknown field "expires_at": it is ignored (line 1, column 27)',
+      'unknown field "x-ticket": it is ignored (line 1, column 45)',
+      'policies[0]: unknown field "name": it is ignored (line 1, column 255)',
+      'policies[0]: unknown field "labels": it is ignored (line 1, column 274)',
+      'policies[0].spec.rules[0]: unknown field "description": it is ignored (line 1, column 224)',
     ])
     expect((await edge.decide()).headers['ratelimit-limit']).toBe('3')
   })

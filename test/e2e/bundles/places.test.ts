@@ -1,12 +1,17 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
+import { publishing } from '../../support/admin/published-bundles.ts'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
-import { bundle } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
 
 describe('a problem has its line and its column', () => {
   const LINES = [
@@ -65,6 +70,53 @@ describe('a problem has its line and its column', () => {
     const { source } = (await askAdmin(edge.adminPort, 'GET', 'bundle')).json
     expect(source.refused.problems).toEqual([sentence])
   })
+
+  test('so has a version that is not above the active one, and so have warnings of a bundle that is accepted', async () => {
+    const edge = await running({
+      bundle: bundle(7),
+      env: { ...ADMIN_ENV, EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://127.0.0.1:9' },
+    })
+    await replaceFile(edge.bundlePath, '{\n "policies": [],\n\n   "bundle_version": "07" }')
+    await until(() => edge.logged('bundle_refused').length === 1)
+    expect(edge.logged('bundle_refused')[0]).toMatchObject({
+      problems: [expect.stringMatching(/^bundle_version: expected a version above the active one \(7\), got 7\. .* \(line 4, column 4\)$/)],
+    })
+    const selector = '{\n "pathPrefix": "/a*", "hosts": ["h.example"] }'
+    await replaceFile(
+      edge.bundlePath,
+      `{ "bundle_version": 8, "policies": [\n { "id": "p", "spec": { "selector": ${selector},\n "rules": [${JSON.stringify(bucketRule('r', [], 5))}] } }] }`,
+    )
+    await until(() => edge.logged('bundle_applied').length === 2)
+    const warnings = edge.logged('bundle_warnings').at(-1)!['warnings'] as string[]
+    expect(warnings.map((warning) => [warning.split(':')[0], /\(line .*\)$/.exec(warning)?.[0]])).toEqual([
+      ['policies[0].spec.selector.pathPrefix', '(line 3, column 2)'],
+      ['policies[0].spec.selector.hosts', '(line 3, column 23)'],
+    ])
+  })
+})
+
+test('edge validate prints errors and warnings in the order of the file', async () => {
+  const file = await fileWith(
+    'limits.yaml',
+    'policies:\n  - id: p\n    x-note: warned of\n    spec: { rules: [], rulez: [] }\n  - id: p\n    spec: { rules: 7 }\nbundle_version: x\n',
+  )
+  const { stderr } = await command('validate', file)
+  const places = stderr.split('\n').map((line) => line.slice(file.length).split(': ').slice(0, 2).join(': '))
+  expect(places).toEqual([':3:5: warning', ':4:24: error', ':5:5: error', ':6:13: error', ':7:1: error', ''])
+})
+
+test('edge status shows all problems of a bundle, ten of them, and how many more there are', async () => {
+  const edge = await publishing({}, bundle(1))
+  const rules = (count: number): object[] => Array.from({ length: count }, (_, i) => ({ ...bucketRule(`r${i}`, [], 5), [`f${i}`]: 1 }))
+  for (const [round, count] of [3, 25].entries()) {
+    await replaceFile(edge.bundlePath, JSON.stringify(bundle(2, policy('p', { rules: rules(count) }))))
+    await until(() => edge.logged('bundle_refused').length === round + 1)
+    const { stdout } = await command('status')
+    const named = Array.from({ length: count }, (_, i) => i).filter((i) => stdout.includes(`unknown field "f${i}"`))
+    expect(named).toHaveLength(Math.min(count, 10))
+    expect(stdout.split('unknown field "f0"')).toHaveLength(2)
+    expect(stdout.includes('and 15 more: edge validate lists all')).toBe(count === 25)
+  }
 })
 
 test.each(['bundle_version: 7\npolicies: []\n', '# limits\nbundle_version: 7\n', '%YAML 1.2\n---\npolicies: []\n'])(

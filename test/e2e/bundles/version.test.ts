@@ -19,7 +19,7 @@ describe.concurrent('a version that is not higher', () => {
       event: 'bundle_refused',
       active_version: '10',
       problems: [
-        `bundle_version: expected a version above the active one (10), got ${Number(version)}. To go back, publish the old policies under a higher version: edge rollback`,
+        `bundle_version: expected a version above the active one (10), got ${Number(version)}. To go back, publish the old policies under a higher version: edge rollback (line 1, column 2)`,
       ],
     })
     expect((await edge.decide()).headers['ratelimit']).toBe('"p";r=96;t=4')
