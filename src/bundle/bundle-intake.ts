@@ -17,6 +17,8 @@ export interface RefusedBundle {
   readonly result: 'refused'
   readonly problems: readonly Problem[]
   readonly warnings: readonly Problem[]
+  /** Undefined where its bytes are not known. */
+  readonly hash?: string
   /** Its version, as far as it could be read. */
   readonly version?: string | undefined
   /** Whether the bundle was refused unparsed because of its signature, so that another signature could make it acceptable. */
@@ -84,9 +86,14 @@ export class BundleIntake {
     return taken
   }
 
-  async #take({ bytes, format, signature }: OfferedBundle): Promise<IntakeResult> {
-    const hash = createHash('sha256').update(bytes).digest('hex')
+  async #take(offered: OfferedBundle): Promise<IntakeResult> {
+    const hash = createHash('sha256').update(offered.bytes).digest('hex')
     if (hash === this.active?.hash) return { result: 'unchanged' }
+    const taken = await this.#takeNew(offered, hash)
+    return taken.result === 'refused' ? { ...taken, hash } : taken
+  }
+
+  async #takeNew({ bytes, format, signature }: OfferedBundle, hash: string): Promise<IntakeResult> {
     // The signature is checked first, because unsigned bytes are not worth parsing.
     const problem = this.#signatureProblem(bytes, signature)
     if (problem !== undefined) return { ...refused(problem), lacksSignature: true }

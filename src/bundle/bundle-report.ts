@@ -50,7 +50,8 @@ export class BundleReport {
       const { version, hash } = taken.bundle
       logger.info({ event: 'bundle_applied', ...location, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
     } else {
-      const problems = { ...listed('problems', taken.problems), active_version: active()?.version ?? null }
+      const { hash } = taken
+      const problems = { ...listed('problems', taken.problems), ...(hash && { hash }), active_version: active()?.version ?? null }
       logger.error({ event: 'bundle_refused', ...location, ...problems }, `bundle refused; ${this.#whatIsActive()}`)
     }
   }

@@ -2,7 +2,7 @@ import { ApiError } from '../admin/api/api-error.ts'
 import type { TopJson } from '../admin/api/caller-types.ts'
 import type { ErrorCode } from '../admin/api/types.ts'
 import type { InstanceActivity, SamplesAsk, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
-import type { BundleTextAsk, PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
+import type { AnnouncedBundle, BundleTextAsk, BundleTextRead, PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
 import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
 import type { ChangesList, EventsList } from '../admin/endpoints/events-endpoints.ts'
@@ -40,6 +40,9 @@ export interface ControlCalls {
   readonly changes: { readonly ask: { readonly sinceMs: number | undefined; readonly limit: number }; readonly answer: ChangesList }
   /** An operator has reset counters at this worker. */
   readonly note_reset: { readonly ask: ResetNote; readonly answer: undefined }
+  /** An operator gets the text of a bundle with its credentials. */
+  readonly note_text_read: { readonly ask: BundleTextRead; readonly answer: undefined }
+  readonly announce_bundle: { readonly ask: AnnouncedBundle; readonly answer: undefined }
   readonly top: { readonly ask: TopAsk; readonly answer: TopJson }
   /** Each override is JSON text, which is cloned quickly and can be parsed one at a time. */
   readonly list_overrides: { readonly ask: undefined; readonly answer: readonly string[] }

@@ -81,6 +81,9 @@ function bundleRoutes({ control, reservations, logger }: ServerParts): Generator
     list: () => control.ask('bundles', undefined),
     changes: (ask) => control.ask('bundle_changes', ask),
     text: (ask) => control.ask('bundle_text', ask),
+    // The text is ready, and the log has who reads it.
+    noteTextRead: (read) => control.ask('note_text_read', read).catch(() => {}),
+    announce: (announced) => control.ask('announce_bundle', announced),
     callerDigest: reservations.callerDigest,
     logger,
   })

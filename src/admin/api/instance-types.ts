@@ -77,6 +77,13 @@ export interface ChangesInShortJson {
   readonly reordered: boolean
 }
 
+/** Says who is about to publish a bundle, and why. */
+export interface BundleAnnouncement {
+  /** sha256 of the bundle's bytes. */
+  readonly hash: string
+  readonly reason: string
+}
+
 /** A bundle that was active, and its text. */
 export interface BundleTextJson extends PastBundleJson {
   /** How many credentials the text has as digests; 0 where it is as it came. */
@@ -300,8 +307,15 @@ export interface ChangesJson {
 export interface ChangeJson {
   readonly time: Time
   /** Name of the log event that reports it. */
-  readonly change: 'bundle_applied' | 'bundle_refused' | 'override_set' | 'override_edited' | 'override_ended' | 'counter_reset'
-  /** Null for bundles: only their source is known. */
+  readonly change:
+    | 'bundle_applied'
+    | 'bundle_refused'
+    | 'bundle_text_read'
+    | 'override_set'
+    | 'override_edited'
+    | 'override_ended'
+    | 'counter_reset'
+  /** Null for bundles that nobody has announced: only their source is known. */
   readonly actor: string | null
   readonly reason: string | null
   /** Null if all policies are affected. */
@@ -314,7 +328,7 @@ export interface ChangeJson {
   readonly after: string | null
   /** End of the override. */
   readonly until: Time | null
-  /** Id of the override. */
+  /** Id of the override, or version of the bundle that was read. */
   readonly id: string | null
   /** Path or URL of the bundle. */
   readonly source: string | null

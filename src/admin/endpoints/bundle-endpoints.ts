@@ -1,10 +1,11 @@
 import type { Logger } from 'pino'
 import type { CallerDigest } from '../../engine/decide-options.ts'
+import { show } from '../../text/problem.ts'
 import { OneAtATime } from '../../time/one-at-a-time.ts'
 import { ApiError } from '../api/api-error.ts'
-import { readQuery } from '../api/api-request.ts'
+import { readQuery, readReason, refuseUnknown } from '../api/api-request.ts'
 import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
-import type { BundleTextJson } from '../api/instance-types.ts'
+import type { BundleAnnouncement, BundleTextJson } from '../api/instance-types.ts'
 import { credentialText } from './policies-endpoint.ts'
 
 export interface BundlesParts {
@@ -13,6 +14,9 @@ export interface BundlesParts {
   readonly list: () => Promise<string>
   readonly changes: (ask: { readonly version: string; readonly from: string | undefined }) => Promise<string>
   readonly text: (ask: BundleTextAsk) => Promise<PastBundleText>
+  /** Notes that somebody gets a text with its credentials, for the list of changes. */
+  readonly noteTextRead: (read: BundleTextRead) => Promise<void>
+  readonly announce: (announced: AnnouncedBundle) => Promise<void>
   /** Converts credentials to digests. */
   readonly callerDigest: CallerDigest
   readonly logger: Logger
@@ -22,6 +26,18 @@ export interface BundleTextAsk {
   readonly version: string
   /** Whether it is wanted as it came. */
   readonly isClear: boolean
+}
+
+export interface BundleTextRead {
+  readonly version: string
+  readonly actor: string
+}
+
+/** Who is about to publish a bundle, and why. */
+export interface AnnouncedBundle {
+  readonly hash: string
+  readonly actor: string
+  readonly reason: string
 }
 
 /** The text of a bundle that was active. */
@@ -35,8 +51,10 @@ export interface PastBundleText {
   readonly credentials: readonly { readonly start: number; readonly end: number; readonly pattern: string }[]
 }
 
-/** GET bundle, GET bundles, GET bundles/VERSION and GET bundles/VERSION/changes: what is active, what was, and what differs. */
-export function* bundleEndpoints({ active, list, changes, text, callerDigest, logger }: BundlesParts): Generator<ApiRoute> {
+/** GET bundle, GET bundles, GET bundles/VERSION, GET bundles/VERSION/changes, POST bundles/announcements: what is active, what was, what differs, and who is next. */
+export function* bundleEndpoints(parts: BundlesParts): Generator<ApiRoute> {
+  const { active, list, changes, callerDigest, logger } = parts
+  yield announcementEndpoint(parts)
   for (const [path, response] of [['bundle', active] as const, ['bundles', list] as const])
     yield {
       method: 'GET',
@@ -55,7 +73,7 @@ export function* bundleEndpoints({ active, list, changes, text, callerDigest, lo
       return { status: 200, text: await changes({ version: readVersion(rest), from: from === undefined ? undefined : readVersion(from) }) }
     },
   }
-  const texts = new BundleTexts(text, callerDigest)
+  const texts = new BundleTexts(parts.text, callerDigest)
   yield {
     method: 'GET',
     path: 'bundles/',
@@ -65,9 +83,30 @@ export function* bundleEndpoints({ active, list, changes, text, callerDigest, lo
       const version = readVersion(rest)
       const isClear = credentials === 'clear'
       const { response, hasCredentials } = await texts.make({ version, isClear })
-      if (isClear && hasCredentials)
+      if (isClear && hasCredentials) {
         logger.info({ event: 'bundle_text_read', version, actor }, `the text of bundle ${version} was read with its credentials`)
+        await parts.noteTextRead({ version, actor })
+      }
       return { status: 200, text: response }
+    },
+  }
+}
+
+/** The bundle itself arrives by its source; the list of changes then has who published it. */
+function announcementEndpoint({ announce, logger }: BundlesParts): ApiRoute {
+  return {
+    method: 'POST',
+    path: 'bundles/announcements',
+    handle: async ({ query, body, actor }) => {
+      readQuery(query, [])
+      refuseUnknown<BundleAnnouncement>(body, ['hash', 'reason'])
+      const { hash } = body
+      if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash))
+        throw new ApiError('bad_request', `hash: expected the sha256 of the bundle in 64 hexadecimal digits, got ${show(hash)}`)
+      const reason = readReason(body['reason'])
+      await announce({ hash, actor, reason })
+      logger.info({ event: 'bundle_announced', hash, actor, reason }, 'a bundle was announced: who is about to publish it, and why')
+      return { status: 204 }
     },
   }
 }

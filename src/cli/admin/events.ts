@@ -114,6 +114,8 @@ function whatText(change: ChangeJson): string {
       return `bundle ${after} ${before === null ? 'is the first one' : `in place of ${before}`}, from ${source ?? 'a source without a name'}`
     case 'bundle_refused':
       return `bundle from ${source ?? 'a source without a name'} refused, ${before === null ? 'there is none' : `${before} stays`}`
+    case 'bundle_text_read':
+      return `credentials of bundle ${id} read in clear`
     case 'override_set':
       return `override ${id} for ${placeText(change)}: ${before === null ? '' : `${before} -> `}${after} until ${until}`
     case 'override_edited':

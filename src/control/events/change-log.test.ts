@@ -71,3 +71,29 @@ test('a bundle is applied in place of another, and a refused one leaves it', () 
     { change: 'bundle_applied', before: null, after: '1' },
   ])
 })
+
+test('a flood of one kind removes changes of that kind alone', () => {
+  const log = new ChangeLog(START_MS)
+  log.noteBundle({ event: 'bundle_applied', path: '/b.yaml', version: '1' }, START_MS)
+  log.noteTextRead({ version: '1', actor: 'ada' }, START_MS)
+  for (let i = 0; i < 2000; i++) log.noteReset(reset('x'.repeat(900)), START_MS + 1 + i)
+  for (let i = 0; i < 2000; i++) log.noteOverride({ kind: 'set', override: override(`${i}`, 1), replaced: undefined })
+  for (let i = 0; i < 2000; i++) log.noteBundle({ event: 'bundle_refused', path: '/b.yaml', problems: ['wrong'] }, START_MS + i)
+  const kept = changesOf(log).map(({ change }) => change)
+  for (const kind of ['bundle_applied', 'bundle_text_read']) expect(kept.filter((change) => change === kind)).toHaveLength(1)
+  for (const kind of ['bundle_refused', 'override_set', 'counter_reset'])
+    expect(kept.filter((change) => change === kind).length).toBeGreaterThan(100)
+  expect(kept).toHaveLength(500)
+})
+
+test('announcements are forgotten after ten minutes, and but the last twenty at once', () => {
+  const log = new ChangeLog(START_MS)
+  const announced = (hash: string) => ({ hash, actor: 'ada', reason: `of ${hash}` })
+  const actorsOf = (...hashes: readonly string[]): (string | null)[] => {
+    for (const hash of hashes) log.noteBundle({ event: 'bundle_applied', path: '/b.yaml', version: '1', hash }, START_MS + 600_000)
+    return changesOf(log, START_MS + 600_000, hashes.length).map(({ reason }) => reason)
+  }
+  log.announce(announced('old'), START_MS - 1)
+  for (let i = 0; i < 21; i++) log.announce(announced(`${i}`), START_MS)
+  expect(actorsOf('old', '0', '1', '20')).toEqual(['of 20', 'of 1', null, null])
+})

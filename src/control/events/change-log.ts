@@ -1,4 +1,5 @@
 import type { ChangeJson } from '../../admin/api/instance-types.ts'
+import type { AnnouncedBundle, BundleTextRead } from '../../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../../admin/endpoints/counters-endpoints.ts'
 import type { ChangesList } from '../../admin/endpoints/events-endpoints.ts'
 import type { OverrideSubject } from '../../overrides/override.ts'
@@ -11,18 +12,39 @@ const MAX_CHARACTERS = 512 * 1024
 /** Longer texts end with `…`: a caller's value may have 60,000 characters, and the problem of a bundle may quote one. */
 const MAX_TEXT_CHARACTERS = 300
 
+/** Announcements wait for their bundles this long; a file is read within a second. */
+const ANNOUNCED_MS = 10 * 60_000
+const MAX_ANNOUNCED = 20
+
 /** Log events from which changes of bundles are read. */
 export const BUNDLE_CHANGES: ReadonlySet<string> = new Set(['bundle_applied', 'bundle_refused'])
 
+interface KeptChange {
+  readonly atMs: number
+  /** Its place in the order in which changes became known here. In a fleet their times may be in another order. */
+  readonly number: number
+  readonly text: string
+}
+
+/** The changes of one kind, the first known first. */
+interface KeptKind {
+  readonly changes: KeptChange[]
+  characters: number
+}
+
 /**
- * Who changed what and why: the last bundles, overrides and resets of this instance, and the overrides of its fleet, in bounded memory. Unlike events,
- * changes name callers, as the list of overrides does; therefore those of operators are not read from the log.
+ * Who changed what and why: the last bundles, overrides and resets of this instance, and the overrides of its fleet, in bounded memory. When there is no room
+ * left, the oldest change of the kind that takes most room goes: a thousand resets do not push out a bundle. Unlike events, changes name callers, as the
+ * list of overrides does; therefore those of operators are not read from the log.
  */
 export class ChangeLog {
   readonly #startedMs: number
-  /** In the order in which they became known here. In a fleet their times may be in another order. */
-  readonly #changes: { readonly atMs: number; readonly text: string }[] = []
+  readonly #kinds = new Map<ChangeJson['change'], KeptKind>()
+  #count = 0
   #characters = 0
+  #lastNumber = 0
+  /** By hash, the oldest first. */
+  readonly #announced = new Map<string, AnnouncedBundle & { readonly atMs: number }>()
   /** Time of the newest change that was removed to make room. */
   #lostMs = 0
   #activeVersion: string | null = null
@@ -31,15 +53,35 @@ export class ChangeLog {
     this.#startedMs = wallMs
   }
 
-  noteBundle({ event, path, url, version, problems, msg }: LogEvent, wallMs: number): void {
+  /** An operator is about to publish the bundle with this hash: its change will say who and why. */
+  announce(announced: AnnouncedBundle, wallMs: number): void {
+    this.#announced.delete(announced.hash)
+    this.#announced.set(announced.hash, { ...announced, atMs: wallMs })
+    for (const hash of this.#announced.keys()) {
+      if (this.#announced.size <= MAX_ANNOUNCED) break
+      this.#announced.delete(hash)
+    }
+  }
+
+  noteBundle({ event, path, url, version, hash, problems, msg }: LogEvent, wallMs: number): void {
     const before = this.#activeVersion
-    const source = shortened(path ?? url ?? null)
+    const common = { source: shortened(path ?? url ?? null), ...this.#publisherOf(String(hash), wallMs) }
     if (event === 'bundle_applied') {
       this.#activeVersion = String(version)
-      return this.#add(wallMs, { change: 'bundle_applied', before, after: this.#activeVersion, source })
+      return this.#add(wallMs, { change: 'bundle_applied', before, after: this.#activeVersion, ...common })
     }
     const [firstProblem = msg] = Array.isArray(problems) ? (problems as unknown[]) : []
-    this.#add(wallMs, { change: 'bundle_refused', before, after: before, source, detail: shortened(firstProblem) })
+    this.#add(wallMs, { change: 'bundle_refused', before, after: before, detail: shortened(firstProblem), ...common })
+  }
+
+  #publisherOf(hash: string, wallMs: number): Pick<ChangeJson, 'actor' | 'reason'> | undefined {
+    for (const [old, { atMs }] of this.#announced) if (atMs < wallMs - ANNOUNCED_MS) this.#announced.delete(old)
+    const announced = this.#announced.get(hash)
+    return announced && { actor: announced.actor, reason: announced.reason }
+  }
+
+  noteTextRead({ version, actor }: BundleTextRead, wallMs: number): void {
+    this.#add(wallMs, { change: 'bundle_text_read', actor, id: version })
   }
 
   noteOverride(note: OverrideNote): void {
@@ -74,21 +116,34 @@ export class ChangeLog {
   list(askedMs: number | undefined, limit: number): ChangesList {
     const sinceMs = Math.max(askedMs ?? 0, this.#startedMs)
     // An override may have been set before this process started.
-    const wanted = this.#changes.filter(({ atMs }) => atMs >= (askedMs ?? 0)).reverse()
-    const changes = wanted.sort((a, b) => b.atMs - a.atMs).map(({ text }) => text)
+    const wanted = [...this.#kinds.values()].flatMap(({ changes }) => changes.filter(({ atMs }) => atMs >= (askedMs ?? 0)))
+    const changes = wanted.sort((a, b) => b.atMs - a.atMs || b.number - a.number).map(({ text }) => text)
     return { sinceMs, isComplete: changes.length <= limit && this.#lostMs < sinceMs, changes: changes.slice(0, limit) }
   }
 
   #add(atMs: number, fields: Partial<ChangeJson> & Pick<ChangeJson, 'change'>): void {
     const json: ChangeJson = { ...NOTHING, time: new Date(atMs).toISOString(), ...fields }
     const text = JSON.stringify(json)
-    this.#changes.push({ atMs, text })
+    const kind = this.#kinds.get(json.change) ?? { changes: [], characters: 0 }
+    this.#kinds.set(json.change, kind)
+    kind.changes.push({ atMs, number: ++this.#lastNumber, text })
+    kind.characters += text.length
+    this.#count++
     this.#characters += text.length
-    while (this.#changes.length > MAX_CHANGES || this.#characters > MAX_CHARACTERS) {
-      const lost = this.#changes.shift()!
-      this.#characters -= lost.text.length
-      this.#lostMs = Math.max(this.#lostMs, lost.atMs)
-    }
+    while (this.#count > MAX_CHANGES) this.#removeFrom(this.#largest(({ changes }) => changes.length))
+    while (this.#characters > MAX_CHARACTERS) this.#removeFrom(this.#largest(({ characters }) => characters))
+  }
+
+  #largest(sizeOf: (kind: KeptKind) => number): KeptKind {
+    return [...this.#kinds.values()].reduce((largest, kind) => (sizeOf(kind) > sizeOf(largest) ? kind : largest))
+  }
+
+  #removeFrom(kind: KeptKind): void {
+    const { text, atMs } = kind.changes.shift()!
+    kind.characters -= text.length
+    this.#count--
+    this.#characters -= text.length
+    this.#lostMs = Math.max(this.#lostMs, atMs)
   }
 }
 

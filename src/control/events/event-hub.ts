@@ -184,7 +184,15 @@ async function openWebhook(config: ServerConfig, { metrics, logger, clock }: Ope
   return new Webhook({ url, key: eventsSecret!, logger, dropped, wallMs: () => clock.wallMs(), userAgent: `edge/${VERSION}` })
 }
 
-type EventCalls = 'open_events' | 'close_events' | 'events_page' | 'recent_events' | 'changes' | 'note_reset'
+type EventCalls =
+  | 'open_events'
+  | 'close_events'
+  | 'events_page'
+  | 'recent_events'
+  | 'changes'
+  | 'note_reset'
+  | 'note_text_read'
+  | 'announce_bundle'
 
 /** Answers what workers ask the main thread about events and changes. `flushWorkers` resolves when they have sent what they had not sent yet. */
 export function eventCalls(
@@ -205,6 +213,8 @@ export function eventCalls(
     },
     changes: ({ sinceMs, limit }) => hub!.history!.changes.list(sinceMs, limit),
     note_reset: (reset) => void hub!.history!.changes.noteReset(reset, clock.wallMs()),
+    note_text_read: (read) => void hub!.history!.changes.noteTextRead(read, clock.wallMs()),
+    announce_bundle: (announced) => void hub!.history!.changes.announce(announced, clock.wallMs()),
   }
 }
 

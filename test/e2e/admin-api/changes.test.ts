@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { twoSharing } from '../../support/redis/sharing-edge.ts'
@@ -24,6 +25,65 @@ async function change(edge: Edge, method: string, path: string, body?: object, a
   expect(status, JSON.stringify(json)).toBeLessThan(300)
   return json?.id
 }
+
+describe('POST bundles/announcements', () => {
+  test('lets the change of the bundle say who published it and why, whether it is applied or refused', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const texts = [JSON.stringify(bundle(2)), JSON.stringify(bundle(1, policy('api', { rules: [] }))), JSON.stringify(bundle(3))]
+    for (const [i, text] of texts.slice(0, 2).entries()) {
+      const hash = createHash('sha256').update(text).digest('hex')
+      expect(
+        await askAdmin(edge.adminPort, 'POST', 'bundles/announcements', { body: { hash, reason: `because ${i}` }, actor: 'ada' }),
+      ).toMatchObject({
+        status: 204,
+      })
+      expect(edge.logged('bundle_announced')).toHaveLength(i + 1)
+      await edge.publish(text)
+    }
+    await edge.publish(texts[2]!)
+    expect(await changesOf(edge)).toMatchObject([
+      { change: 'bundle_applied', after: '3', actor: null, reason: null },
+      { change: 'bundle_refused', after: '2', actor: 'ada', reason: 'because 1', source: edge.bundlePath },
+      { change: 'bundle_applied', after: '2', actor: 'ada', reason: 'because 0', source: edge.bundlePath },
+      { change: 'bundle_applied', after: '1', actor: null },
+    ])
+    const { json } = await askAdmin(edge.adminPort, 'GET', 'events/recent?event=bundle_announced')
+    expect(json.events).toMatchObject([{ actor: 'ada', reason: 'because 0' }, { actor: 'ada' }])
+  })
+
+  test.each([
+    [{ reason: 'x' }, 'bad_request', 'hash: expected the sha256 of the bundle in 64 hexadecimal digits, got undefined'],
+    [{ hash: 'A'.repeat(64), reason: 'x' }, 'bad_request', 'hash: expected'],
+    [{ hash: 'a'.repeat(64) }, 'missing_reason', 'reason: missing'],
+    [{ hash: 'a'.repeat(64), reason: 'x', version: '2' }, 'bad_request', 'unknown fields: "version"'],
+  ])('refuses %j', async (body, code, message) => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const { status, json } = await askAdmin(edge.adminPort, 'POST', 'bundles/announcements', { body })
+    expect({ status, code: json.error.code }).toEqual({ status: 400, code })
+    expect(json.error.message).toContain(message)
+  })
+})
+
+test('credentials that are read in clear are an event and a change, with who reads them', async () => {
+  const secret = matching({ bearer: 'hunter2' }, bucketRule('vip', ['bearer'], 9))
+  const edge = await running({ bundle: bundle(1, policy('p', { rules: [secret] })), env: ADMIN_ENV })
+  await change(edge, 'GET', 'bundles/1')
+  await change(edge, 'GET', 'bundles/1?credentials=clear', undefined, 'eve')
+  expect(await changesOf(edge)).toMatchObject([{ change: 'bundle_text_read', actor: 'eve', id: '1' }, { change: 'bundle_applied' }])
+  const { json } = await askAdmin(edge.adminPort, 'GET', 'events/recent?event=bundle_text_read')
+  expect(json.events).toMatchObject([{ event: 'bundle_text_read', version: '1', actor: 'eve' }])
+})
+
+test('a flood of overrides does not push the bundles out', async () => {
+  const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+  for (let i = 0; i < 300; i++) {
+    const id = await change(edge, 'POST', 'overrides', { ...ALICE, multiply: 3, until: '2h', reason: 'x'.repeat(900) })
+    await change(edge, 'DELETE', `overrides/${id}?reason=over`)
+  }
+  const changes = await changesOf(edge, '?limit=500')
+  expect(changes.length).toBeLessThan(600)
+  expect(changes.at(-1)).toMatchObject({ change: 'bundle_applied', after: '1' })
+})
 
 describe('GET changes', () => {
   test('says who changed what and why, the newest first', async () => {
