@@ -47,7 +47,7 @@ export class BundleFile implements BundleSource {
 
   get status(): SourceStatus {
     const { location, problem, refusal } = this.#report
-    return { location, isCached: false, problem, refusal, isDiskSlow: false }
+    return { location, isCached: false, looks: this.#file.looks, problem, refusal, isDiskSlow: false }
   }
 
   async start(): Promise<void> {

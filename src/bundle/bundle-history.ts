@@ -14,6 +14,10 @@ export interface PastBundle extends AppliedBundle {
   /** Whether it came with a signature. */
   readonly isSigned: boolean
   readonly warningCount: number
+  /** The same for all bundles that decide alike. */
+  readonly policiesHash: string
+  /** Whether its rules match credentials. */
+  readonly hasCredentials: boolean
   /** Whether its text can still be had. */
   readonly hasText: boolean
   /** What it changed, in numbers; undefined for the first one of this process. */
@@ -26,8 +30,6 @@ type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered'>
 export interface BundleText {
   readonly bundle: PastBundle
   readonly text: string
-  /** Whether its rules match credentials. */
-  readonly hasCredentials: boolean
   /** Where the text has them; empty where they were not asked for. */
   readonly credentials: readonly CredentialSpan[]
 }
@@ -79,10 +81,10 @@ export class BundleHistory {
     const bundle = this.#find(version)
     const bytes = await bundle?.bytes()
     if (bundle === undefined || bytes === undefined) return undefined
-    const { description, hasCredentials } = bundle
-    const credentials = hasCredentials && wanted !== undefined ? await this.#credentials(bundle, bytes) : []
+    const { description } = bundle
+    const credentials = description.hasCredentials && wanted !== undefined ? await this.#credentials(bundle, bytes) : []
     // The mark at the beginning of a file belongs to its text.
-    return { bundle: description, text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), hasCredentials, credentials }
+    return { bundle: description, text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes), credentials }
   }
 
   /** A bundle is read once for them. */
@@ -151,7 +153,6 @@ async function unpacked<Value>(json: Buffer | undefined): Promise<Value | undefi
 }
 
 class KeptBundle {
-  readonly hasCredentials: boolean
   readonly #description: Omit<PastBundle, 'hasText'>
   /** As it came, until it is compressed. */
   #bytes: Uint8Array | undefined
@@ -162,8 +163,7 @@ class KeptBundle {
   readonly #changes: Promise<Buffer | undefined>
 
   constructor({ bytes, format, signature }: OfferedBundle, applied: AppliedBundle, reading: Extract<BundleReading, { ok: true }>) {
-    const { changes, warnings } = reading
-    this.hasCredentials = reading.hasCredentials
+    const { changes, warnings, policiesHash, hasCredentials } = reading
     this.#changes = changes === undefined ? Promise.resolve(undefined) : packed(Buffer.from(JSON.stringify(changes)))
     this.#bytes = bytes
     this.#description = {
@@ -172,6 +172,8 @@ class KeptBundle {
       byteLength: bytes.length,
       isSigned: signature !== undefined,
       warningCount: warnings.length,
+      policiesHash,
+      hasCredentials,
       changes: changes && { policies: changes.policies, prices: changes.prices, reordered: changes.reordered },
     }
   }

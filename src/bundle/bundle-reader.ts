@@ -8,6 +8,7 @@ import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 import type { Problem } from '../text/problem.ts'
 import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
+import { policiesHash } from './policies-hash.ts'
 import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
 
 /** A valid bundle, as it is sent between threads. */
@@ -24,6 +25,8 @@ export interface GoodBundle {
   readonly hostGaps: readonly Problem[]
   /** Changes since the bundle that was active when this one was read; undefined if there was none. */
   readonly changes: BundleChanges | undefined
+  /** Tells bundles apart that decide differently, whatever their versions are. */
+  readonly policiesHash: string
   /** Whether its rules match credentials. */
   readonly hasCredentials: boolean
   /** Where its text has these credentials; undefined unless that was asked for. */
@@ -72,6 +75,7 @@ export function readBundle(
     domainPolicies,
     example: exampleRequest(bundle.policies),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
+    policiesHash: policiesHash(bundle),
     hasCredentials: hasCredentials(bundle),
     credentials: wanted === 'credentials' ? credentialsIn(text, format) : undefined,
     ...warningsOf(parsed, wanted === 'places' ? (problems) => locateProblems(problems, text, format) : undefined, active),

@@ -16,6 +16,8 @@ export interface SourceStatus {
   readonly location: BundleLocation
   /** Whether the active bundle came from the cache and the source has not confirmed it yet. */
   readonly isCached: boolean
+  /** How often the source's file was looked at, counted when everything it had was dealt with; undefined for a URL. */
+  readonly looks?: number
   /** The current problem of the source, as a sentence about it. */
   readonly problem: string | undefined
   /** Why the bundle that the source has now was refused; undefined if it was not. */

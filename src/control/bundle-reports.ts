@@ -62,12 +62,13 @@ export function appliedJson({ version, hash, updatedAtS, policyCount }: AppliedB
   return { version, hash, applied_at: new Date(updatedAtS * 1000).toISOString(), policies: policyCount }
 }
 
-function sourceJson({ location, isCached, problem, refusal }: SourceStatus, isSignatureRequired: boolean): BundleSourceJson {
+function sourceJson({ location, isCached, looks, problem, refusal }: SourceStatus, isSignatureRequired: boolean): BundleSourceJson {
   return {
     path: 'path' in location ? location.path : null,
     url: 'url' in location ? location.url : null,
     cached: isCached,
     signature_required: isSignatureRequired,
+    looks: looks ?? null,
     problem: problem ?? null,
     refused:
       refusal === undefined
@@ -77,17 +78,17 @@ function sourceJson({ location, isCached, problem, refusal }: SourceStatus, isSi
 }
 
 function pastJson(bundle: PastBundle): PastBundleJson {
-  const { format, byteLength, isSigned, warningCount, hasText, changes } = bundle
-  const common = { format, bytes: byteLength, signed: isSigned, warnings: warningCount, has_text: hasText }
-  return { ...appliedJson(bundle), ...common, changes: changes ?? null }
+  const { format, byteLength, isSigned, warningCount, policiesHash, hasCredentials, hasText, changes } = bundle
+  const common = { format, bytes: byteLength, signed: isSigned, warnings: warningCount, policies_hash: policiesHash }
+  return { ...appliedJson(bundle), ...common, has_credentials: hasCredentials, has_text: hasText, changes: changes ?? null }
 }
 
 async function textOf(history: BundleHistory, { version, isClear }: BundleTextAsk): Promise<PastBundleText> {
   const found = await history.text(version, isClear ? undefined : 'credentials')
   if (found === 'busy') throw tooMany()
   if (found === undefined) throw notKept(history, version)
-  const { bundle, ...rest } = found
-  return { members: JSON.stringify(pastJson(bundle)), ...rest }
+  const { bundle, text, credentials } = found
+  return { members: JSON.stringify(pastJson(bundle)), text, hasCredentials: bundle.hasCredentials, credentials }
 }
 
 function tooMany(): ApiError {

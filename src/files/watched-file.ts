@@ -38,6 +38,7 @@ export class WatchedFile {
   #looking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
+  #looks = 0
 
   /** `settle` is the pause between two looks that must agree; the age of a file is measured by `wallMs`. */
   constructor(path: string, maxBytes: number, listener: FileListener, settle = () => sleep(SETTLE_MS), wallMs = () => Date.now()) {
@@ -46,6 +47,11 @@ export class WatchedFile {
     this.#listener = listener
     this.#settle = settle
     this.#wallMs = wallMs
+  }
+
+  /** How many looks have ended, each with all that followed from it. */
+  get looks(): number {
+    return this.#looks
   }
 
   /** Looks once, then keeps looking. */
@@ -77,6 +83,7 @@ export class WatchedFile {
   #look(): Promise<void> {
     this.#looking ??= this.#lookNow().finally(() => {
       this.#looking = undefined
+      this.#looks++
     })
     return this.#looking
   }

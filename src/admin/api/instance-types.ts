@@ -52,6 +52,8 @@ export interface BundleSourceJson {
   readonly url: string | null
   readonly cached: boolean
   readonly signature_required: boolean
+  /** How often the instance has looked at the file since it started, and is done with what it found. Null for a URL. */
+  readonly looks: number | null
   readonly problem: string | null
   readonly refused: { readonly version: string | null; readonly problems: readonly string[]; readonly problems_in_all: number } | null
 }
@@ -66,6 +68,10 @@ export interface PastBundleJson extends BundleJson {
   readonly bytes: number
   readonly signed: boolean
   readonly warnings: number
+  /** sha256 of what the bundle decides: the same for bundles that differ only in version, notes, comments, format or the order of fields. */
+  readonly policies_hash: string
+  /** Whether its rules match credentials. */
+  readonly has_credentials: boolean
   readonly has_text: boolean
   /** Null for the first bundle since the start. */
   readonly changes: ChangesInShortJson | null

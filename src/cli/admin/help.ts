@@ -122,14 +122,18 @@ Credentials that rules match are shown as digests.
 
 ${SERVER}`
 
-export const ROLLBACK_HELP = `Usage: edge rollback [--to VERSION] [--publish FILE]
+export const ROLLBACK_HELP = `Usage: edge rollback [--to VERSION]
+       edge rollback [--to VERSION] --publish FILE --reason TEXT [--actor NAME]
 
 Prints the policies of an earlier bundle under the next version: its text as it was, with another bundle_version. An instance refuses
-versions that are not above the active one, so going back is a new bundle. Credentials are printed as they are.
+versions that are not above the active one, so going back is a new bundle. Credentials are printed in clear, because the text is to be
+published; that they were read is an event and a change.
 
-  --to VERSION        one of the last ten bundles that were active [the previous one]
-  --publish FILE      write it to the file that the instance reads, and wait until it is active. Nothing is written if the
-                      instance reads another file or a URL, or takes signed bundles only: then the text is printed
+  --to VERSION        one of the last ten bundles that were active [the previous one, unless it was rolled back itself]
+  --publish FILE      write it to the file that the instance reads, and wait until it is active. If the instance reads another
+                      file or a URL, or takes signed bundles only, nothing is written or printed but the way to go
+  --reason TEXT       why, for the list of changes
+  ${ACTOR_LINE}
 
 ${SERVER}`
 

@@ -1,8 +1,14 @@
 import { createHash } from 'node:crypto'
-import { copyFile, realpath, stat } from 'node:fs/promises'
-import { isAbsolute, normalize, resolve, sep } from 'node:path'
+import { constants, copyFile, realpath, rm, stat } from 'node:fs/promises'
+import { basename, isAbsolute, normalize, resolve, sep } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { BundleComparisonJson, BundleListJson, BundleReportJson, BundleTextJson } from '../../admin/api/instance-types.ts'
+import type {
+  BundleAnnouncement,
+  BundleListJson,
+  BundleReportJson,
+  BundleTextJson,
+  PastBundleJson,
+} from '../../admin/api/instance-types.ts'
 import { MAX_BUNDLE_BYTES } from '../../bundle/bundle-source.ts'
 import { readInThread } from '../../bundle/read-in-thread.ts'
 import { rolledBackText } from '../../bundle/rolled-back-text.ts'
@@ -13,57 +19,46 @@ import { readingProblem, writingProblem } from '../file-problem.ts'
 import { AdminProblem } from '../text/caller-values.ts'
 import type { AdminClient } from './admin-client.ts'
 import { askBundle, askBundles, terminalText } from './bundle.ts'
+import { shellQuoted } from './next-commands.ts'
 
-/** The earlier policies under the next version. */
-interface RolledBack {
-  readonly text: string
-  readonly format: BundleTextJson['format']
+export interface RollbackOrder {
+  /** Undefined: the version before the active one. */
+  readonly to: string | undefined
+  /** Undefined: the text is printed. */
+  readonly publish: { readonly file: string; readonly reason: string } | undefined
+}
+
+/** Where to go back to, and from where. */
+interface Way {
+  readonly report: BundleReportJson
+  readonly active: NonNullable<BundleReportJson['bundle']>
+  /** The version whose policies are wanted. */
+  readonly of: PastBundleJson
+  /** The version that they get. */
   readonly version: string
-  /** The version whose policies they are. */
-  readonly of: string
+  /** As it was typed, for commands that go on from here. */
+  readonly order: RollbackOrder
 }
 
 /** Prints the policies of an earlier bundle under the next version, or publishes them. */
-export async function rollBack(client: AdminClient, to: string | undefined, file: string | undefined): Promise<void> {
-  const report = await askBundle(client)
-  const rolledBack = await askRolledBack(client, report, to)
-  const obstacle = await obstacleTo(file, report, rolledBack)
-  if (file !== undefined && obstacle === undefined) return publish(client, file, rolledBack, report.bundle!.hash)
-  process.stdout.write(terminalText(rolledBack.text))
-  const { version, of } = rolledBack
-  const remains = remainingSteps(report)
-  const sentence = `this is version ${version} with the policies of ${of}; it is not ${obstacle}${remains}`
-  if (file !== undefined) throw new AdminProblem(printableText(sentence))
-  process.stderr.write(printableText(`edge rollback: ${sentence}`).concat('\n'))
+export async function rollBack(client: AdminClient, order: RollbackOrder): Promise<void> {
+  const way = await findWay(client, order)
+  if (order.publish === undefined) return print(client, way)
+  const obstacle = await obstacleTo(order.publish.file, way)
+  if (obstacle !== undefined) throw new AdminProblem(printableText(`nothing is published: ${obstacle}`))
+  await publish(client, order.publish, way)
 }
 
-async function askRolledBack(client: AdminClient, report: BundleReportJson, to: string | undefined): Promise<RolledBack> {
+async function findWay(client: AdminClient, order: RollbackOrder): Promise<Way> {
+  const report = await askBundle(client)
   const { bundle: active, source } = report
   if (active === null) throw new AdminProblem('no bundle is active, so there is none to go back from')
   const version = nextVersion(active.version, source?.refused?.version ?? '0')
   const bundles = await askBundles(client)
-  if (to === undefined) await refuseSecond(client, bundles, active.version)
-  const of = earlierOf(bundles, active.version, to === undefined ? undefined : BigInt(to).toString(), version)
-  // As it came: what is published must have the credentials that its rules match.
-  const response = await client.ask({ method: 'GET', path: `bundles/${of}`, query: { credentials: 'clear' } })
-  const { text, format } = response.json as BundleTextJson
-  try {
-    return { text: await rolledBackText(text, format, version, readInThread), format, version, of }
-  } catch (error) {
-    throw new AdminProblem(`bundle ${of}: ${(error as Error).message}`, { cause: error })
-  }
-}
-
-/** A rollback that is done again, by somebody else or after a timeout, would bring back what the first one undid. */
-async function refuseSecond(client: AdminClient, bundles: BundleListJson['bundles'], active: string): Promise<void> {
-  const [undone, before] = bundles.filter(({ version }) => version !== active)
-  if (undone === undefined || !before?.has_text) return
-  const response = await client.ask({ method: 'GET', path: `bundles/${active}/changes`, query: { from: before.version } })
-  const { policies, prices, reordered } = (response.json as BundleComparisonJson).changes
-  if (reordered || [policies, prices].some(({ added, removed, changed }) => added + removed + changed > 0)) return
-  throw new AdminProblem(
-    `version ${active} already has the policies of ${before.version}: it is what undid ${undone.version}. To go back further, name a version with --to`,
-  )
+  const to = order.to === undefined ? undefined : BigInt(order.to).toString()
+  const of = earlierOf(bundles, active.version, to, version)
+  if (to === undefined) refuseUndone(bundles, of)
+  return { report, active, of, version, order }
 }
 
 /** Above what is active, and above what the source has: other instances may have taken that. */
@@ -72,11 +67,11 @@ function nextVersion(active: string, offered: string): string {
   return ((one > other ? one : other) + 1n).toString()
 }
 
-function earlierOf(bundles: BundleListJson['bundles'], active: string, to: string | undefined, next: string): string {
+function earlierOf(bundles: BundleListJson['bundles'], active: string, to: string | undefined, next: string): PastBundleJson {
   if (to === active) throw new AdminProblem(`version ${to} is active`)
   const earlier = bundles.filter(({ version }) => version !== active)
   const found = to === undefined ? earlier[0] : earlier.find(({ version }) => version === to)
-  if (found?.has_text) return found.version
+  if (found?.has_text) return found
   if (found !== undefined) throw new AdminProblem(`the text of version ${found.version} is not kept any more: ${byHand(next)}`)
   if (earlier.length === 0) throw new AdminProblem(`no other bundle was active since the instance started: ${byHand(next)}`)
   const kept = earlier.map(({ version }) => version).join(', ')
@@ -87,30 +82,97 @@ function byHand(next: string): string {
   return `take the old policies from where you keep your bundles, and publish them with bundle_version ${next}`
 }
 
-/** Why the text cannot be written to this file, as the end of "it is not …"; undefined where it can. */
-async function obstacleTo(file: string | undefined, report: BundleReportJson, { format }: RolledBack): Promise<string | undefined> {
-  const { source, bundle: active } = report
-  if (source === null) return 'published: the instance reads no file'
-  if (source.url !== null) return 'published: the instance reads a URL'
-  if (source.signature_required) return 'published: the instance takes signed bundles only'
-  if (file === undefined) return `published: edge rollback --publish ${source.path} does that`
-  if (!(await isSameFile(file, source.path!))) return `published: the instance reads ${source.path}, not ${file}`
-  if (formatOf(file) !== format) return `published: it is ${format === 'yaml' ? 'YAML' : 'JSON'}, which the name ${file} does not say`
+/**
+ * Nobody goes back to policies that were rolled back themselves without saying so: a rollback that is done again, by somebody else or after a timeout, would
+ * bring back what the first one undid. A version is undone where a later one has the policies of an earlier one again. There are ten of them.
+ */
+function refuseUndone(bundles: BundleListJson['bundles'], of: PastBundleJson): void {
+  const wayOut = 'To go back all the same, or further, name a version with --to'
+  if (isAlike(bundles[0]!, of)) throw new AdminProblem(`version ${bundles[0]!.version} has the same policies as ${of.version}. ${wayOut}`)
+  for (const [i, undoing] of bundles.entries())
+    for (const [j, undone] of bundles.entries()) {
+      const earlier = j > i && !isAlike(undone, undoing) ? bundles.slice(j + 1).find((one) => isAlike(one, undoing)) : undefined
+      if (earlier === undefined || !(undone === of || isAlike(undone, of))) continue
+      const again = undone === of ? '' : `, whose policies ${of.version} has again`
+      throw new AdminProblem(
+        `version ${undoing.version} already has the policies of ${earlier.version}: it is what undid ${undone.version}${again}. ${wayOut}`,
+      )
+    }
+}
+
+function isAlike(one: PastBundleJson, other: PastBundleJson): boolean {
+  return one.policies_hash !== undefined && one.policies_hash === other.policies_hash
+}
+
+/** As it came, because what is published must have the credentials that its rules match. */
+async function askText(client: AdminClient, { of, version }: Way): Promise<string> {
+  const response = await client.ask({ method: 'GET', path: `bundles/${of.version}`, query: { credentials: 'clear' } })
+  const { text, format } = response.json as BundleTextJson
+  try {
+    return await rolledBackText(text, format, version, readInThread)
+  } catch (error) {
+    throw new AdminProblem(`bundle ${of.version}: ${(error as Error).message}`, { cause: error })
+  }
+}
+
+async function print(client: AdminClient, way: Way): Promise<void> {
+  process.stdout.write(terminalText(await askText(client, way)))
+  const { version, of } = way
+  note(`this is version ${version} with the policies of ${of.version}; it is not published: ${remainingSteps(way)}`)
+  if (of.has_credentials)
+    note('the text has in clear the credentials that its rules match: keep it as safe as the bundle. edge changes says who has read it')
+}
+
+function note(sentence: string): void {
+  process.stderr.write(printableText(`edge rollback: ${sentence}`).concat('\n'))
+}
+
+function remainingSteps({ report: { source }, order }: Way): string {
+  if (source === null) return 'the instance reads no file and no URL'
+  const place = source.url ?? source.path
+  if (source.signature_required)
+    return `the instance takes signed bundles only. Put it into a file, sign that with edge sign --key KEY FILE, and put both where ${place} comes from`
+  if (source.url !== null) return `the instance reads a URL. Put it where ${place} comes from`
+  return `${publishCommand(source.path!, order)} does that`
+}
+
+function publishCommand(file: string, order: RollbackOrder): string {
+  const reason = order.publish === undefined ? "'why'" : shellQuoted(order.publish.reason)
+  return `${printCommand(order)} --publish ${shellQuoted(file)} --reason ${reason}`
+}
+
+function printCommand({ to }: Pick<RollbackOrder, 'to'>): string {
+  return `edge rollback${to === undefined ? '' : ` --to ${to}`}`
+}
+
+/** Why the text cannot be written to this file, and what to do instead, without the text; undefined where it can. */
+async function obstacleTo(file: string, { report: { source }, active, of: { format }, order }: Way): Promise<string | undefined> {
+  const named = shellQuoted(source?.path ? basename(source.path) : `limits.${format}`)
+  const byHand = `${printCommand(order)} > ${named}`
+  if (source === null) return `the instance reads no file and no URL. For the text: ${byHand}`
+  const place = source.url ?? source.path
+  if (source.signature_required)
+    return `the instance takes signed bundles only. To go back: ${byHand} && edge sign --key KEY ${named}, and put both files where ${place} comes from`
+  if (source.url !== null) return `the instance reads a URL. To go back: ${byHand}, and put that file where ${place} comes from`
+  if (!(await isSameFile(file, source.path!)))
+    return `the instance reads ${source.path}, not ${file}. To go back: ${publishCommand(source.path!, order)}`
+  if (formatOf(file) !== format)
+    return `the bundle is ${format === 'yaml' ? 'YAML' : 'JSON'}, which the name ${file} does not say. For the text: ${printCommand(order)} > ${shellQuoted(`limits.${format}`)}`
   let bytes: Buffer
   try {
     bytes = await readFileBounded(file, MAX_BUNDLE_BYTES)
   } catch (error) {
-    return `published: ${file}: ${readingProblem(error)}`
+    return `${file}: ${readingProblem(error)}`
   }
-  // A file of the same name on another machine has something else in it, and so has one that the instance could not take.
-  if (hashOf(bytes) === active!.hash || (source.problem !== null && isAbsolute(source.path!))) return undefined
+  // A file of the same name on another machine may have something else in it, and so has one that the instance could not take.
+  if (hashOf(bytes) === active.hash || (source.problem !== null && isAbsolute(source.path!))) return undefined
   if (source.problem !== null)
-    return `published: ${file} does not have the active bundle, and the instance names its file by a relative path, so this may be another one`
-  return `published: ${file} does not have the active bundle. Run this on the machine of the instance, or again in a second if it has just changed`
+    return `${file} does not have the active bundle, and the instance names its file by a relative path, so this may be another one`
+  return `${file} does not have the active bundle. Run this on the machine of the instance, or again in a second if it has just changed`
 }
 
-function hashOf(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex')
+function hashOf(content: Uint8Array | string): string {
+  return createHash('sha256').update(content).digest('hex')
 }
 
 /** The service may have been started in another directory: then the end of the path must be the same. */
@@ -122,45 +184,98 @@ async function isSameFile(file: string, source: string): Promise<boolean> {
   return one !== undefined && one === other
 }
 
-function remainingSteps({ source }: BundleReportJson): string {
-  if (source === null) return ''
-  const place = source.url ?? source.path
-  if (source.signature_required)
-    return `. To publish it, put it into a file, sign that with edge sign --key KEY FILE, and put both where ${place} comes from`
-  return source.url === null ? '' : `. To publish it, put it where ${place} comes from`
+async function publish(client: AdminClient, { file, reason }: NonNullable<RollbackOrder['publish']>, way: Way): Promise<void> {
+  const text = await askText(client, way)
+  await announce(client, { hash: hashOf(text), reason })
+  const kept = await keepAndReplace(file, text)
+  const hadActive = hashOf(await readFileBounded(kept, MAX_BUNDLE_BYTES)) === way.active.hash
+  if (!hadActive) note(`what ${file} had is in ${kept}`)
+  try {
+    await untilActive(client, file, hashOf(text), way)
+  } catch (error) {
+    const where = hadActive ? `. What ${file} had is in ${kept}` : ''
+    throw new AdminProblem(printableText(`${(error as Error).message}${where}`), { cause: error })
+  }
+  // The instance still has what this file had.
+  if (hadActive) await rm(kept, { force: true })
+  process.stdout.write(`Version ${way.version} is active, with the policies of ${way.of.version}.\n`)
 }
 
-/** How long the instance may take to notice the file, which it looks at four times a second. */
-const PATIENCE_MS = 30_000
-const LOOK_MS = 200
-
-async function publish(client: AdminClient, file: string, { text, version, of }: RolledBack, activeHash: string): Promise<void> {
+/** The list of changes will say who has published it, and why. */
+async function announce(client: AdminClient, body: BundleAnnouncement): Promise<void> {
   try {
-    if (hashOf(await readFileBounded(file, MAX_BUNDLE_BYTES)) !== activeHash) {
-      await copyFile(file, `${file}.before-rollback`)
-      process.stderr.write(printableText(`edge rollback: what ${file} had is in ${file}.before-rollback`).concat('\n'))
-    }
-    await replaceKept(file, text)
+    await client.ask({ method: 'POST', path: 'bundles/announcements', body })
   } catch (error) {
-    throw new AdminProblem(printableText(`nothing was changed: ${file}: ${writingProblem(error)}`))
+    throw new AdminProblem(`nothing was changed: ${(error as Error).message}`, { cause: error })
   }
-  const endMs = performance.now() + PATIENCE_MS
-  while (performance.now() < endMs) {
-    const { bundle: active, source } = await askBundle(client)
-    if (active?.version === version && active.hash === hashOf(Buffer.from(text))) {
-      process.stdout.write(`Version ${version} is active, with the policies of ${of}.\n`)
-      return
+}
+
+/** Returns where the old text is. */
+async function keepAndReplace(file: string, text: string): Promise<string> {
+  let kept: string | undefined
+  try {
+    kept = await copyOf(file)
+    await replaceKept(file, text)
+    return kept
+  } catch (error) {
+    if (kept !== undefined) await rm(kept, { force: true })
+    throw new AdminProblem(printableText(`nothing was changed: ${file}: ${writingProblem(error)}`), { cause: error })
+  }
+}
+
+const MAX_COPIES = 20
+
+/** An earlier copy is never overwritten: it may be the only text of somebody's bundle. */
+async function copyOf(file: string): Promise<string> {
+  for (let i = 1; i <= MAX_COPIES; i++) {
+    const name = `${file}.before-rollback${i === 1 ? '' : `.${i}`}`
+    try {
+      await copyFile(file, name, constants.COPYFILE_EXCL)
+      return name
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
+  }
+  throw new Error(`there are ${MAX_COPIES} copies ${file}.before-rollback already: remove those that you do not need`)
+}
+
+/** The instance looks four times a second. Even a file on a network disk is seen within so many looks, unless it is another file. */
+const ENOUGH_LOOKS = 40
+/** Ends the wait for an instance that responds but does not look at its file any more. */
+const PATIENCE_MS = 10 * 60_000
+const ASK_MS = 200
+
+async function untilActive(client: AdminClient, file: string, hash: string, { version }: Way): Promise<void> {
+  const endMs = performance.now() + PATIENCE_MS
+  let firstLooks: number | undefined
+  while (performance.now() < endMs) {
+    const { bundle: active, source } = await askAfterwards(client, file, version)
+    if (active?.version === version && active.hash === hash) return
     const refused = source?.refused
-    if (refused?.version === version)
-      throw new AdminProblem(printableText(`the instance refused version ${version}: ${refused.problems.join('; ')}`))
+    if (refused?.version === version) throw new AdminProblem(`the instance refused version ${version}: ${refused.problems.join('; ')}`)
     if (active !== null && BigInt(active.version) >= BigInt(version))
       throw new AdminProblem(`version ${active.version} is active: somebody else has published it meanwhile`)
-    await sleep(LOOK_MS)
+    const looks = source?.looks ?? undefined
+    firstLooks ??= looks
+    if (looks !== undefined && looks - firstLooks! >= ENOUGH_LOOKS)
+      throw new AdminProblem(
+        `this had no effect: the instance has looked at its ${source!.path} ${looks - firstLooks!} times since, and it is not the file that was written here, ${file}. Run edge rollback on the machine of the instance`,
+      )
+    await sleep(ASK_MS)
   }
   throw new AdminProblem(
-    printableText(`${file} has version ${version}, but the instance has not taken it within ${PATIENCE_MS / 1000} s; see edge bundle`),
+    `${file} has version ${version}, but the instance has not looked at it within ${PATIENCE_MS / 60_000} min; see edge bundle`,
   )
+}
+
+async function askAfterwards(client: AdminClient, file: string, version: string): Promise<BundleReportJson> {
+  try {
+    return await askBundle(client)
+  } catch (error) {
+    throw new AdminProblem(`${file} has version ${version}, but whether it is active is not known: ${(error as Error).message}`, {
+      cause: error,
+    })
+  }
 }
 
 /** Replaces the file whole, where a symbolic link leads to, with its mode and its owner: the service must be able to read it. */

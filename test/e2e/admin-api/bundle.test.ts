@@ -25,6 +25,7 @@ describe('GET bundle', () => {
         url: null,
         cached: false,
         signature_required: false,
+        looks: expect.any(Number),
         problem: 'there is no such file',
         refused: null,
       },
@@ -34,7 +35,15 @@ describe('GET bundle', () => {
     await edge.publish(bundle(3, policy('p', { rules: [] })))
     expect(await bundleOf(edge.adminPort)).toEqual({
       bundle: { version: '3', hash: expect.stringMatching(HASH), applied_at: expect.stringMatching(TIME), policies: 1 },
-      source: { path: edge.bundlePath, url: null, cached: false, signature_required: false, problem: null, refused: null },
+      source: {
+        path: edge.bundlePath,
+        url: null,
+        cached: false,
+        signature_required: false,
+        looks: expect.any(Number),
+        problem: null,
+        refused: null,
+      },
       previous: null,
       changes: null,
     })

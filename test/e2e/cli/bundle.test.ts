@@ -52,7 +52,7 @@ Active since the start, the newest first
     expect(stdout).toContain(`refused  version 44, 1 problem:\n         policies[0].spec.rules[0].algorithm_config.burst: expected`)
     expect(stdout).toMatch(/got 0 \(line 16, column 15\)\n/)
     await edge.publish(FIRST.replace('"burst": 10', '"burst": 11'))
-    expect((await command('bundle')).stdout).toContain('To go back, publish the old policies under a higher version: edge rollback\n')
+    expect((await command('bundle')).stdout).toContain('To go back, publish the old policies under a higher version: edge rollback (line 2, column 3)\n')
   })
 
   test('VERSION shows what that one changed, and --json what the API responds', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { chmod, readFile, writeFile } from 'node:fs/promises'
+import { chmod, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { useStubApi } from '../../support/admin/stub-api.ts'
@@ -34,7 +34,8 @@ function instance(path: string, { active = () => '42', source = () => ({}), text
         previous: null,
         changes: null,
       }),
-      '/admin/v1/bundles': () => ({ bundles: ['42', '41'].map((version) => ({ ...past, version, has_text: true })) }),
+      '/admin/v1/bundles': () => ({ bundles: ['42', '41'].map((version) => ({ ...past, version, format: 'json', has_text: true })) }),
+      '/admin/v1/bundles/announcements': () => ({}),
       '/admin/v1/bundles/41': () => ({ ...past, version: '41', format: 'json', hidden: 0, text }),
     }
     res.end(JSON.stringify(answers[pathname]!()))
@@ -65,38 +66,44 @@ describe('edge rollback --publish', () => {
   test('leaves a file alone that has something else in it than the instance: it is on another machine', async () => {
     const file = await fileWith(OLD)
     instance(file)
-    const { status, stdout, stderr } = await command('rollback', '--publish', file)
-    expect({ status, stdout }).toEqual({ status: 1, stdout: BACK })
-    expect(stderr).toContain(`it is not published: ${file} does not have the active bundle. Run this on the machine of the instance`)
+    const { status, stdout, stderr } = await command('rollback', '--publish', file, '--reason', 'why')
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+    expect(stderr).toContain(`nothing is published: ${file} does not have the active bundle. Run this on the machine of the instance`)
     expect(await readFile(file, 'utf8')).toBe(OLD)
   })
 
   test('leaves a file alone that cannot be read, or whose name says another format', async () => {
     const file = join(dirname(await fileWith('')), 'missing.json')
     instance(file)
-    expect((await command('rollback', '--publish', file)).stderr).toContain(`${file}: there is no such file`)
+    expect((await command('rollback', '--publish', file, '--reason', 'why')).stderr).toContain(`${file}: there is no such file`)
     const yaml = await fileWith(BAD, 'limits.yaml')
     instance(yaml)
-    expect((await command('rollback', '--publish', yaml)).stderr).toContain(`it is JSON, which the name ${yaml} does not say`)
+    expect((await command('rollback', '--publish', yaml, '--reason', 'why')).stderr).toContain(
+      `the bundle is JSON, which the name ${yaml} does not say. For the text: edge rollback > limits.json`,
+    )
   })
 
   test('knows the file of a service that was started in its directory', async () => {
     const file = await fileWith(BAD)
     instance('limits.json', { active: (asked) => (asked === 0 ? '42' : '43') })
-    expect((await command('rollback', '--publish', file)).stdout).toBe('Version 43 is active, with the policies of 41.\n')
+    expect((await command('rollback', '--publish', file, '--reason', 'why')).stdout).toBe(
+      'Version 43 is active, with the policies of 41.\n',
+    )
     expect(await readFile(file, 'utf8')).toBe(BACK)
     instance('other/limits.json')
-    expect((await command('rollback', '--publish', file)).stderr).toContain('the instance reads other/limits.json, not ')
+    expect((await command('rollback', '--publish', file, '--reason', 'why')).stderr).toContain('the instance reads other/limits.json, not ')
   })
 
   test('keeps what the instance could not take, and leaves a file alone that may be another one', async () => {
     const file = await fileWith('{ "damaged')
     const source = () => ({ problem: 'it was refused' })
     instance('limits.json', { source })
-    expect((await command('rollback', '--publish', file)).stderr).toContain('by a relative path, so this may be another one')
+    expect((await command('rollback', '--publish', file, '--reason', 'why')).stderr).toContain(
+      'by a relative path, so this may be another one',
+    )
     expect(await readFile(file, 'utf8')).toBe('{ "damaged')
     instance(file, { source, active: (asked) => (asked === 0 ? '42' : '43') })
-    expect(await command('rollback', '--publish', file)).toEqual({
+    expect(await command('rollback', '--publish', file, '--reason', 'why')).toEqual({
       status: 0,
       stdout: 'Version 43 is active, with the policies of 41.\n',
       stderr: `edge rollback: what ${file} had is in ${file}.before-rollback\n`,
@@ -108,18 +115,46 @@ describe('edge rollback --publish', () => {
     const file = await fileWith(BAD)
     const refused = { version: '43', problems: ['workers have died of it\u0007'], problems_in_all: 1 }
     instance(file, { source: (asked) => (asked < 2 ? {} : { refused, problem: 'it was refused' }) })
-    const { status, stderr } = await command('rollback', '--publish', file)
+    const { status, stderr } = await command('rollback', '--publish', file, '--reason', 'why')
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: 'edge rollback: the instance refused version 43: workers have died of it\\u{7}\n',
+      stderr: `edge rollback: the instance refused version 43: workers have died of it\\u{7}. What ${file} had is in ${file}.before-rollback\n`,
     })
+  })
+
+  test('says that it had no effect where the instance looks at its file and finds another one, and keeps what the file had', async () => {
+    const file = await fileWith(BAD)
+    await writeFile(`${file}.before-rollback`, 'of an earlier rollback')
+    instance(file, { source: (asked) => ({ looks: 1000 + asked * 15 }) })
+    expect(await command('rollback', '--publish', file, '--reason', 'why')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `edge rollback: this had no effect: the instance has looked at its ${file} 45 times since, and it is not the file that was written here, ${file}. Run edge rollback on the machine of the instance. What ${file} had is in ${file}.before-rollback.2\n`,
+    })
+    expect(await readFile(`${file}.before-rollback`, 'utf8')).toBe('of an earlier rollback')
+    expect(await readFile(`${file}.before-rollback.2`, 'utf8')).toBe(BAD)
+  })
+
+  test('announces the text before it writes it, and writes nothing if that fails', async () => {
+    const file = await fileWith(BAD)
+    instance(file, { active: (asked) => (asked === 0 ? '42' : '43') })
+    await command('rollback', '--publish', file, '--reason', 'why')
+    const announced = api().requests.find(({ method }) => method === 'POST')!
+    expect([announced.url, announced.body]).toEqual(['/admin/v1/bundles/announcements', { hash: hashOf(BACK), reason: 'why' }])
+    expect(await readdir(dirname(file))).toEqual(['limits.json'])
+    await writeFile(file, BAD)
+    instance(file)
+    const respond = api().respond
+    api().respond = (res) => (res.req.method === 'POST' ? void res.writeHead(503).end('{}') : respond(res))
+    expect((await command('rollback', '--publish', file, '--reason', 'why')).stderr).toContain('edge rollback: nothing was changed: ')
+    expect([await readFile(file, 'utf8'), await readdir(dirname(file))]).toEqual([BAD, ['limits.json']])
   })
 
   test('says that somebody else was faster', async () => {
     const file = await fileWith(BAD)
     instance(file, { active: (asked) => (asked === 0 ? '42' : '50') })
-    expect((await command('rollback', '--publish', file)).stderr).toBe(
-      'edge rollback: version 50 is active: somebody else has published it meanwhile\n',
+    expect((await command('rollback', '--publish', file, '--reason', 'why')).stderr).toBe(
+      `edge rollback: version 50 is active: somebody else has published it meanwhile. What ${file} had is in ${file}.before-rollback\n`,
     )
   })
 
@@ -136,7 +171,7 @@ describe('edge rollback --publish', () => {
     const file = await fileWith(BAD)
     await chmod(dirname(file), 0o500)
     instance(file)
-    const { stderr } = await command('rollback', '--publish', file)
+    const { stderr } = await command('rollback', '--publish', file, '--reason', 'why')
     await chmod(dirname(file), 0o700)
     expect(stderr).toBe(`edge rollback: nothing was changed: ${file}: this user is not allowed to write there\n`)
   })

@@ -21,7 +21,7 @@ test('edge rollback --publish: a symbolic link stays one', async () => {
   await writeFile(`${path}.next`, JSON.stringify(bundle(42)))
   await rename(`${path}.next`, path)
   await until(() => edge.logged('bundle_applied').length === 2)
-  expect((await command('rollback', '--publish', link)).stdout).toBe('Version 43 is active, with the policies of 41.\n')
+  expect((await command('rollback', '--publish', link, '--reason', 'test')).stdout).toBe('Version 43 is active, with the policies of 41.\n')
   expect((await lstat(link)).isSymbolicLink()).toBe(true)
   expect(await readFile(path, 'utf8')).toBe(JSON.stringify(bundle(43)))
 })
@@ -38,7 +38,7 @@ test('the program goes back from ten thousand policies, which threads of their o
     Array.from({ length: 10_000 }, (_, i) => ({ ...policy(`p${i}`, { rules }), metadata: { mode } }))
   const edge = await publishing({}, bundle(1, ...policies('good')), bundle(2, ...policies('bad')))
   const env = { EDGE_ADMIN_URL: `http://127.0.0.1:${edge.adminPort}`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
-  const { status, stdout } = await finished(['rollback', '--publish', edge.bundlePath], env)
+  const { status, stdout } = await finished(['rollback', '--publish', edge.bundlePath, '--reason', 'test'], env)
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'Version 3 is active, with the policies of 1.\n' })
   expect(await readFile(edge.bundlePath, 'utf8')).toBe(JSON.stringify(bundle(3, ...policies('good'))))
   const { json } = await askAdmin(edge.adminPort, 'GET', 'bundles/3/changes?from=1')
