@@ -181,12 +181,12 @@ test('the program loads nothing of the service for these commands', async () => 
   const [files] = await loadedFiles(directory)
   expect(files!.sort()).toEqual([
     'edge-admin-commands.js',
-    'edge-bundle.js',
     // What other commands print with too.
     'edge-explain-text.js',
     'edge-file-problem.js',
     'edge-formats.js',
     'edge-main.js',
+    'edge-next-commands.js',
     'edge-text-table.js',
     'edge.js',
     'load.js',

@@ -18,7 +18,7 @@ test('edge rollback --publish: a symbolic link stays one', async () => {
   await writeFile(path, JSON.stringify(bundle(41)))
   await symlink(path, link)
   const edge = await publishing({ EDGE_CONFIG_FILE: link })
-  await writeFile(`${path}.next`, JSON.stringify(bundle(42)))
+  await writeFile(`${path}.next`, JSON.stringify(bundle(42, policy('bad', { rules: [bucketRule('r', [], 5)] }))))
   await rename(`${path}.next`, path)
   await until(() => edge.logged('bundle_applied').length === 2)
   expect((await command('rollback', '--publish', link, '--reason', 'test')).stdout).toBe('Version 43 is active, with the policies of 41.\n')
@@ -33,14 +33,13 @@ test('edge rollback goes back to one of the last ten bundles', async () => {
 })
 
 test('the program goes back from ten thousand policies, which threads of their own read', async () => {
-  const rules = [bucketRule('r', ['header:x-k'], 5)]
-  const policies = (mode: string): ReturnType<typeof policy>[] =>
-    Array.from({ length: 10_000 }, (_, i) => ({ ...policy(`p${i}`, { rules }), metadata: { mode } }))
-  const edge = await publishing({}, bundle(1, ...policies('good')), bundle(2, ...policies('bad')))
+  const policies = (limit: number): ReturnType<typeof policy>[] =>
+    Array.from({ length: 10_000 }, (_, i) => policy(`p${i}`, { rules: [bucketRule('r', ['header:x-k'], limit)] }))
+  const edge = await publishing({}, bundle(1, ...policies(9)), bundle(2, ...policies(5)))
   const env = { EDGE_ADMIN_URL: `http://127.0.0.1:${edge.adminPort}`, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
   const { status, stdout } = await finished(['rollback', '--publish', edge.bundlePath, '--reason', 'test'], env)
   expect({ status, stdout }).toEqual({ status: 0, stdout: 'Version 3 is active, with the policies of 1.\n' })
-  expect(await readFile(edge.bundlePath, 'utf8')).toBe(JSON.stringify(bundle(3, ...policies('good'))))
+  expect(await readFile(edge.bundlePath, 'utf8')).toBe(JSON.stringify(bundle(3, ...policies(9))))
   const { json } = await askAdmin(edge.adminPort, 'GET', 'bundles/3/changes?from=1')
   expect(json.changes.policies).toEqual({ added: 0, removed: 0, changed: 0, unchanged: 10_000 })
 })
