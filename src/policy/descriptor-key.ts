@@ -134,3 +134,8 @@ const PLAIN_KINDS: ReadonlySet<KeyKind | undefined> = new Set(['ip', 'path', 'mo
 export function isQuotable(key: string): boolean {
   return PLAIN_KINDS.has(parseDescriptorKey(key)?.kind)
 }
+
+/** Whether a key in a bundle may have a value at its end, because the space after its colon is missing. */
+export function mayHoldValue(key: string): boolean {
+  return parseDescriptorKey(key) === undefined || key.indexOf(':') !== key.lastIndexOf(':')
+}

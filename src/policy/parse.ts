@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { type Read, readJson } from '../text/json-document.ts'
 import { formatPath, type Path, type Problem } from '../text/problem.ts'
 import { type Excess, readYaml, ValueCounter } from '../text/yaml-document.ts'
-import { isQuotable } from './descriptor-key.ts'
+import { isQuotable, mayHoldValue } from './descriptor-key.ts'
 import { foundValue } from './limit-fields.ts'
 import { findContradictions, findSurprises } from './review/review.ts'
 import { findUnknownFields } from './review/unknown-fields.ts'
@@ -111,6 +111,8 @@ function refuse(message: string, path = ''): ParsedBundle {
 
 /** The schema's `error` texts say what was expected; this adds the path, what was found, and a suggestion. */
 export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[] {
+  const joined = joinedKey(issue.path, data)
+  if (joined !== undefined) return [joined]
   if (issue.code === 'invalid_key') {
     const expected = issue.issues.map(({ message }) => message).join(', ')
     return [
@@ -143,10 +145,24 @@ function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: un
 
 /** Whether the path leads to patterns of a key whose values may be secrets. Problems are logged and shown. */
 function isSecret(path: Path): boolean {
-  const at = path.findIndex(
+  const at = indexOfPatterns(path)
+  return at >= 0 && !isQuotable(String(path[at + 1]))
+}
+
+/** Where the path enters an object of keys and patterns; -1 if it does not. */
+function indexOfPatterns(path: Path): number {
+  return path.findIndex(
     (step, i) => (step === 'match' && typeof path[i - 1] === 'number') || (step === 'descriptors' && path[i - 1] === 'selector'),
   )
-  return at >= 0 && !isQuotable(String(path[at + 1]))
+}
+
+/** The problem of a key that has its value in it, as in `{ bearer:secret }`: for YAML that is a key without a value. It is not quoted, neither in the path. */
+function joinedKey(path: Path, data: unknown): Problem | undefined {
+  const at = indexOfPatterns(path)
+  const keyPath = path.slice(0, at + 2)
+  if (at < 0 || keyPath.length < at + 2 || valueAt(data, keyPath) !== null || !mayHoldValue(String(keyPath[at + 1]))) return undefined
+  const message = 'expected a pattern for each key, got a key without one — is the space after its colon missing?'
+  return { path: formatPath(path.slice(0, at + 1)), message, at: formatPath(keyPath) }
 }
 
 function valueAt(data: unknown, path: Path): unknown {

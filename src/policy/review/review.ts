@@ -161,7 +161,9 @@ function* domainContradictions(policy: unknown, path: Path): Generator<Problem> 
 }
 
 function* keyProblems(match: unknown, hasDomain: boolean, path: Path): Generator<Problem> {
-  if (isObject(match)) for (const key of Object.keys(match)) yield* keyProblem(key, hasDomain, [...path, key])
+  if (!isObject(match)) return
+  // A key without a pattern is a problem anyway, and what is in it may be a secret.
+  for (const [key, patterns] of Object.entries(match)) if (patterns !== null) yield* keyProblem(key, hasDomain, [...path, key])
 }
 
 function* keyProblem(text: unknown, hasDomain: boolean, path: Path): Generator<Problem> {

@@ -24,6 +24,12 @@ const REFUSED = [
   `{ cookie:sid: { value: ${SECRET} } }`,
   `{ query:key: ${SECRET} }`,
   `{ bearr: ${SECRET} }`,
+  // Without a space after the colon, all of it is a key without a value.
+  `{ bearer:${SECRET} }`,
+  `{ header:authorization:${SECRET} }`,
+  `{ query:key:${SECRET} }`,
+  `{ cookie:sid:${SECRET}, bearer: x }`,
+  `{ bearer: { sk-${SECRET} } }`,
   `{ bearer: "sk-${SECRET}${'x'.repeat(9000)}" }`,
   `{ header:X-Key: "sk-${SECRET}", header:x-key: "sk-${SECRET}" }`,
   `sk-${SECRET}`,
@@ -76,6 +82,10 @@ test('edge validate says what kind of value it found, and where', async () => {
   await writeFile(file, yaml(1, `{ bearer: ${SECRET} }`))
   expect((await command('validate', file)).stderr).toBe(
     `${file}:7:20: error: policies[0].spec.rules[0].match.bearer: expected a text: the whole value, or a prefix that ends in *; or a list of them, got a number — put it in quotes?\n`,
+  )
+  await writeFile(file, yaml(1, '{ header:x-plan: gold, bearer:hunter2 }'))
+  expect((await command('validate', file)).stderr).toBe(
+    `${file}:7:41: error: policies[0].spec.rules[0].match: expected a pattern for each key, got a key without one — is the space after its colon missing?\n`,
   )
   await writeFile(file, yaml(1, '{ bearer: *hunter2 }'))
   expect((await command('validate', file)).stderr).toBe(
