@@ -74,7 +74,12 @@ function respond(res: ServerResponse, response: ApiResponse): void {
   if ('stream' in response) return response.stream(res)
   const { status, headers = [] } = response
   if ('json' in response) return write(res, status, JSON.stringify(response.json), headers)
-  if ('text' in response) return write(res, status, response.text, headers)
+  if ('text' in response) {
+    const { text, onClosed = () => {} } = response
+    if (res.closed || res.destroyed) onClosed()
+    else res.once('close', onClosed)
+    return write(res, status, text, headers)
+  }
   res.writeHead(status, [...headers, 'Cache-Control', 'no-store']).end()
 }
 

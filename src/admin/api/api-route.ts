@@ -32,7 +32,13 @@ type ResponseJson =
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =
   | { readonly status: number; readonly json: ResponseJson; readonly headers?: HeaderList }
-  | { readonly status: number; readonly text: string | Buffer; readonly headers?: HeaderList }
+  | {
+      readonly status: number
+      readonly text: string | Buffer
+      readonly headers?: HeaderList
+      /** Called when the client has all of it, or is gone. */
+      readonly onClosed?: () => void
+    }
   | { readonly status: 204; readonly headers?: HeaderList }
   | { readonly stream: (res: ServerResponse) => void }
 

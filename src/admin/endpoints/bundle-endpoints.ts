@@ -87,7 +87,7 @@ export function* bundleEndpoints(parts: BundlesParts): Generator<ApiRoute> {
         logger.info({ event: 'bundle_text_read', version, actor }, `the text of bundle ${version} was read with its credentials`)
         await parts.noteTextRead({ version, actor })
       }
-      return { status: 200, text: response }
+      return { status: 200, text: response, onClosed: texts.sending(response) }
     },
   }
 }
@@ -119,6 +119,8 @@ function readVersion(text: string): string {
 
 /** Texts that may wait for one another at one worker. */
 const MAX_WAITING = 8
+/** Clients may be slow to read what they have asked for. While this much is waiting for them at one worker, nothing more is made. */
+const MAX_UNREAD_BYTES = 32 * 1024 * 1024
 
 export const TOO_MANY_TEXTS = 'too many texts and comparisons of bundles are waiting to be made: ask again in a moment'
 
@@ -128,6 +130,8 @@ class BundleTexts {
   readonly #callerDigest: CallerDigest
   readonly #work = new OneAtATime(MAX_WAITING)
   readonly #slices = new SlicedTexts()
+  /** Responses that are being sent, with the number of clients that get them. */
+  readonly #unread = new Map<Buffer, number>()
 
   constructor(text: BundlesParts['text'], callerDigest: CallerDigest) {
     this.#text = text
@@ -135,12 +139,25 @@ class BundleTexts {
   }
 
   async make(ask: BundleTextAsk): Promise<{ readonly response: Buffer; readonly hasCredentials: boolean }> {
+    const unreadBytes = [...this.#unread.keys()].reduce((sum, { length }) => sum + length, 0)
+    if (unreadBytes > MAX_UNREAD_BYTES)
+      throw new ApiError('too_many_readers', 'too many clients are slow to read the texts of bundles: ask again later')
     const made = this.#work.do(`${ask.version} ${ask.isClear}`, async () => {
       const found = await this.#text(ask)
       return { response: await this.#slices.make(responseSteps(found, this.#callerDigest)), hasCredentials: found.hasCredentials }
     })
     if (made === undefined) throw new ApiError('too_many_readers', TOO_MANY_TEXTS)
     return made
+  }
+
+  /** A client gets this response; to be called with what is returned when that is over. */
+  sending(response: Buffer): () => void {
+    this.#unread.set(response, (this.#unread.get(response) ?? 0) + 1)
+    return () => {
+      const others = this.#unread.get(response)! - 1
+      if (others > 0) this.#unread.set(response, others)
+      else this.#unread.delete(response)
+    }
   }
 }
 

@@ -154,9 +154,9 @@ ${SERVER}`
 
 export const CHANGES_HELP = `Usage: edge changes [--since TIME] [--limit N] [--json]
 
-Shows who changed what, and why, the newest first: bundles that were applied or refused, overrides that were set, replaced or
-ended, and resets. In a fleet, overrides of all instances are listed, and bundles and resets of the instance that is asked. The
-list is kept in memory since the process started.
+Shows who changed what, and why, the newest first: bundles that were applied or refused, or whose credentials were read in clear,
+overrides that were set, replaced or ended, and resets. In a fleet, overrides of all instances are listed, and bundles and resets
+of the instance that is asked. The list is kept in memory since the process started, and each kind of change has its share.
 
   --since TIME        since when: a time ago (30m, 2h, 7d) or a date (2026-01-31T12:00:00Z)
   --limit N           at most so many, the newest [100]
