@@ -67,6 +67,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield topEndpoint({ ask: top, plan })
   yield callersEndpoint({
     plan,
+    wallMs: () => parts.clock.wallMs(),
     inspect: (name) => engine.inspect(name),
     overrides: () => listedOverrides(parts),
     top,
