@@ -45,7 +45,8 @@ export const CALLER_HELP = `Usage: edge caller [--json] [--policy POLICY] KEY=VA
 
 Shows everything that is known of a caller: what it has left of each rule, since when it is rejected, which overrides concern it,
 and commands to go on with. KEY=VALUE is any descriptor, such as header:x-api-key=alice; several narrow the search. A VALUE alone
-is tried with every rule that has one key. Limits that all callers share are not listed: edge explain shows them.
+is tried with every rule that has one key, and rules with several keys are listed with what they need to be looked up.
+Limits that all callers share are not listed: edge explain shows them.
 A credential may also be given as its digest; what it has left is then not known.
 
   --policy POLICY     only rules of this policy
