@@ -1,4 +1,4 @@
-import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { type Descriptors, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED } from '../request/view.ts'
 
@@ -60,6 +60,11 @@ export class RuleVerdicts {
     if (verdict === APPLIES && rule.block !== undefined) this.block ??= rule
     return verdict
   }
+}
+
+/** The values of a request of which only these are known, by key. All others are undecided, so that a rule which depends on them has the verdict NEEDS_BODY. */
+export function partlyKnown({ keys }: Plan, known: ReadonlyMap<string, string>): Values {
+  return { get: (index) => known.get(keys[index]!.text) ?? UNDECIDED }
 }
 
 /** What an `else` can still be once `rule` is judged; `before` is what it could be until then, APPLIES at first. A match that covers a request whose limit keys the rule lacks does not count. */

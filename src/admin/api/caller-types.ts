@@ -5,13 +5,13 @@ import type { CallerValues, CounterJson, CounterKind, CounterUnit, OverrideJson,
 /** Over which time rejects are counted, and how exactly. */
 interface CountedTime {
   readonly since: Time
-  /** Largest amount by which a count may be too high; counts of the hour may also be too low by it. */
+  /** Largest amount by which a count may be too high; counts of the hour, and those since a given time, may also be too low by it. */
   readonly max_error: number
   /** False if a worker's counts are missing, so that the counts shown may be too low. */
   readonly complete: boolean
 }
 
-/** Of the last five to ten minutes, and of the last hour. */
+/** Since the time that was asked for, or of the last five to ten minutes, and of the last hour. */
 export interface TopJson extends CountedTime {
   readonly hour: CountedTime
   readonly rejected: readonly RejectedCaller[]

@@ -1,6 +1,5 @@
-import { APPLIES, elseAfter, NEEDS_BODY, NO_MATCH, OVER, type Verdict, verdictOf } from '../../engine/rule-verdicts.ts'
+import { APPLIES, elseAfter, NEEDS_BODY, NO_MATCH, OVER, partlyKnown, type Verdict, verdictOf } from '../../engine/rule-verdicts.ts'
 import type { Plan, PlanMatch, PlanRule } from '../../policy/plan.ts'
-import { UNDECIDED } from '../../request/descriptors.ts'
 import type { CallerQuestion, GivenValue } from './caller-question.ts'
 
 /** No more rules than this are looked at for one caller: so many whose counters are read, and so many that need more values. */
@@ -72,7 +71,7 @@ class Search {
     const rule = this.#rule
     const { limitKeys, isElse } = rule
     if (!isElse && !this.#isNamed(rule, known)) return undefined
-    const own = verdictOf(rule, this.#valuesOf(known), this.#wallMs)
+    const own = verdictOf(rule, partlyKnown(this.#plan, known), this.#wallMs)
     if (own === NO_MATCH || own === OVER) return undefined
     const dependsOn = isElse ? yield* this.#othersOfElse(known) : this.#unknownOf(rule.match ?? [], known)
     if (dependsOn === undefined) return undefined
@@ -102,7 +101,7 @@ class Search {
 
   /** Returns the keys whose values decide whether an `else` applies; undefined: it does not, or its policy asks for no known key. */
   *#othersOfElse(known: KnownValues): Generator<void, readonly string[] | undefined> {
-    const values = this.#valuesOf(known)
+    const values = partlyKnown(this.#plan, known)
     const unknown = new Set<string>()
     let isNamed = this.#isNamed(this.#rule, known)
     let verdict: Verdict = APPLIES
@@ -137,11 +136,6 @@ class Search {
 
   #unknownOf(match: readonly PlanMatch[], known: KnownValues): string[] {
     return match.map((each) => this.#keyOf(each)).filter((key) => !known.has(key))
-  }
-
-  /** What the engine would read of a request of which these values are known. */
-  #valuesOf(known: KnownValues): Parameters<typeof verdictOf>[1] {
-    return { get: (index) => known.get(this.#plan.keys[index]!.text) ?? UNDECIDED }
   }
 
   #keyOf({ keyIndex }: PlanMatch): string {

@@ -219,12 +219,14 @@ override  abc, see edge override --list
       ],
     }
     api().says(answer)
-    expect((await command('top')).stdout).toBe(`Rejected most since ${since}; HOUR: since ${hour.since}; FIRST and LAST: UTC
+    expect(
+      (await command('top')).stdout,
+    ).toBe(`Rejected most: REJECTS counts since ${since.slice(11, 16)}, HOUR since ${hour.since.slice(11, 16)}, all times are UTC
   REJECTS   HOUR  FIRST  LAST   POLICY  RULE     CALLER
     1,200  4,321  09:12  10:03  api     per-key  header:x-k=alice
         0      7  09:12  10:03  api     per-key  everybody
 
-Nearest to their limit now
+Nearest to their limit now: LEFT is what remains of LIMIT
        LEFT      LIMIT    %  COUNTS              POLICY          RULE     CALLER
           1          5  20%  requests            api             per-key  header:x-k=alice
      57,195     60,000  95%  tokens a minute     api             tokens   header:x-k=alice
@@ -236,7 +238,7 @@ Nearest to their limit now
     expect(api().requests).toHaveLength(1)
     api().says({ ...answer, max_error: 3, hour: { ...hour, max_error: 20, complete: false } })
     expect((await command('top')).stdout).toContain(
-      '; FIRST and LAST: UTC; counts may be up to 3 too high; those of the hour may be wrong by up to 20; a worker died or did not answer, so counts may be too low\n',
+      ', all times are UTC; counts may be up to 3 too high; those of the hour may be wrong by up to 20; a worker died or did not answer, so counts may be too low\n',
     )
   })
 
