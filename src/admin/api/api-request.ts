@@ -123,7 +123,7 @@ export function findPolicy(plan: Plan | undefined, id: string): PlanPolicy {
 }
 
 /** A bundle may have a hundred thousand names, and comparing a misspelled one with all of them would delay decisions. */
-const MAX_COMPARED = 5000
+const MAX_COMPARED = 2000
 
 /** Completes a sentence about an unknown name, if a known one is like it. */
 function meantName(name: string, known: Iterable<string>): string {

@@ -258,6 +258,20 @@ describe('a rule with match: else', () => {
   })
 })
 
+test('an else beside thousands of rules is judged by all of them, and rules with several keys leave room for the others', async () => {
+  const others = Array.from({ length: 3000 }, (_, i) => matching({ [KEY]: `customer-${i}` }, bucketRule(`r${i}`, [KEY], 4)))
+  const rules = [...others, matching('else', bucketRule('rest', [KEY], 4))]
+  const pairs = Array.from({ length: 600 }, (_, i) => bucketRule(`pair${i}`, [KEY, 'header:x-team'], 4))
+  const edge = await running({ bundle: bundle(1, policy('pairs', { rules: pairs }), policy('p', { rules })), env: ADMIN_ENV })
+  for (const [value, rule] of [
+    ['customer-2999', 'p/r2999'],
+    ['nobody', 'p/rest'],
+  ] as const) {
+    const found = await callers(edge, { values: { [KEY]: value } })
+    expect([names(found.rules), found.incomplete_rules.length, found.rules_left_out]).toEqual([[rule], 500, 100])
+  }
+})
+
 test('no more than 500 rules are looked at, and the response says how many more there are', async () => {
   const rules = Array.from({ length: 510 }, (_, i) => bucketRule(`r${i}`, [KEY], 4))
   const edge = await running({
