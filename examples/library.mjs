@@ -11,11 +11,12 @@ const bundle = {
         rules: [
           {
             name: 'per-key',
-            match: { 'header:x-api-key': '*' }, // the program refuses requests without a key itself
+            match: { 'header:x-api-key': '*' },
             limit_keys: ['header:x-api-key'],
             algorithm: 'token_bucket',
             algorithm_config: { tokens_per_second: 0.1, burst: 2 },
           },
+          { name: 'no-key', match: 'else', algorithm: 'unlimited' }, // the program refuses such requests itself
         ],
       },
     },

@@ -63,11 +63,12 @@ export interface TopControlParts {
 }
 
 /** Asks all workers and merges the reports of those that answer in time. */
-export async function answerTop({ limit, ...filter }: TopAsk, parts: TopControlParts): Promise<TopJson> {
+export async function answerTop({ limit, sinceMs: askedMs, ...filter }: TopAsk, parts: TopControlParts): Promise<TopJson> {
   const { clock, startedMs, lastDeathMs } = parts
   const reports = await parts.askWorkers(filter)
-  const { sinceMs, maxError, hourSinceMs, hourMaxError, rejected, nearest } = mergedTop(reports, filter, limit)
   const offsetMs = clock.wallMs() - clock.nowMs()
+  const asked = askedMs === undefined ? undefined : askedMs - offsetMs
+  const { sinceMs, maxError, hourSinceMs, hourMaxError, rejected, nearest } = mergedTop(reports, filter, limit, asked)
   const timeOf = (ms: number): string => new Date(offsetMs + ms).toISOString()
   // Both clocks tick in fractions of a millisecond of their own. In whole seconds a time is the same whenever it is asked for.
   const secondOf = (ms: number): string => timeOf(ms).replace(/\.\d+Z$/, 'Z')

@@ -38,6 +38,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     traces_not_sent: { endedBy: ['traces_sent_again'], isOfWorker: true },
     overrides_unreadable: {},
     counters_evicted: {},
+    no_address: {},
     accept_failed: { by: 'reason' },
     backend_failed: { by: 'reason' },
     settlement_failed: {},

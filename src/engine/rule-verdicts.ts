@@ -1,4 +1,4 @@
-import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { type Descriptors, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED } from '../request/view.ts'
 
@@ -12,6 +12,9 @@ export const AMBIGUOUS_MATCH = 3
 export const NEEDS_BODY = 4
 /** The rule is a block that has expired. */
 export const OVER = 5
+
+/** The values that rules are judged by. A value that is UNDECIDED may turn out to be anything, or missing. */
+type Values = Pick<Descriptors, 'get'>
 
 export type Verdict = typeof APPLIES | typeof NO_MATCH | typeof LACKS_KEY | typeof AMBIGUOUS_MATCH | typeof NEEDS_BODY | typeof OVER
 
@@ -27,7 +30,7 @@ export class RuleVerdicts {
   #needingBody: Verdict = NEEDS_BODY
 
   /** Judges all rules of a policy and notes no missing keys. `isBodyAmbiguous` means that the body was read but can be understood in more than one way. */
-  judge({ rules }: PlanPolicy, descriptors: Descriptors, wallMs: number, isBodyAmbiguous: boolean): void {
+  judge({ rules }: PlanPolicy, descriptors: Values, wallMs: number, isBodyAmbiguous: boolean): void {
     this.block = undefined
     this.hasRepeated = false
     this.#needingBody = isBodyAmbiguous ? AMBIGUOUS_MATCH : NEEDS_BODY
@@ -39,10 +42,7 @@ export class RuleVerdicts {
         elseIndex = i
         continue
       }
-      const verdict = this.#note(i, rule, verdictOf(rule, descriptors, wallMs))
-      if (rule.match === undefined) continue
-      if (verdict === APPLIES) elseVerdict = NO_MATCH
-      else if (verdict === NEEDS_BODY && elseVerdict === APPLIES) elseVerdict = NEEDS_BODY
+      elseVerdict = elseAfter(elseVerdict, rule, this.#note(i, rule, verdictOf(rule, descriptors, wallMs)))
     }
     if (elseIndex < 0) return
     const rule = rules[elseIndex]!
@@ -62,7 +62,20 @@ export class RuleVerdicts {
   }
 }
 
-function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Verdict {
+/** The values of a request of which only these are known, by key. All others are undecided, so that a rule which depends on them has the verdict NEEDS_BODY. */
+export function partlyKnown({ keys }: Plan, known: ReadonlyMap<string, string>): Values {
+  return { get: (index) => known.get(keys[index]!.text) ?? UNDECIDED }
+}
+
+/** What an `else` can still be once `rule` is judged; `before` is what it could be until then, APPLIES at first. A match that covers a request whose limit keys the rule lacks does not count. */
+export function elseAfter(before: Verdict, { match }: PlanRule, verdict: Verdict): Verdict {
+  if (match === undefined || before === NO_MATCH) return before
+  if (verdict === APPLIES) return NO_MATCH
+  return verdict === NEEDS_BODY ? NEEDS_BODY : before
+}
+
+/** Judges one rule by its own match and limit keys: an `else` as if no other rule applied. */
+export function verdictOf(rule: PlanRule, descriptors: Values, wallMs: number): Verdict {
   if (rule.block !== undefined && rule.block.expiresAtMs <= wallMs) return OVER
   const verdict = matchVerdict(rule, descriptors)
   if (verdict === NO_MATCH || verdict === AMBIGUOUS_MATCH) return verdict
@@ -72,7 +85,7 @@ function verdictOf(rule: PlanRule, descriptors: Descriptors, wallMs: number): Ve
 }
 
 /** Reads all keys, because a repeated field is refused even if another key does not match. */
-function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
+function matchVerdict({ match }: PlanRule, descriptors: Values): Verdict {
   let verdict: Verdict = APPLIES
   let isUnreadable = false
   if (match === undefined) return verdict
@@ -88,7 +101,7 @@ function matchVerdict({ match }: PlanRule, descriptors: Descriptors): Verdict {
   return isUnreadable && verdict !== NO_MATCH ? AMBIGUOUS_MATCH : verdict
 }
 
-function keysVerdict({ keyIndexes }: PlanRule, descriptors: Descriptors): Verdict {
+function keysVerdict({ keyIndexes }: PlanRule, descriptors: Values): Verdict {
   let verdict: Verdict = APPLIES
   for (let i = 0; i < keyIndexes.length; i++) {
     const value = descriptors.get(keyIndexes[i]!)

@@ -64,9 +64,10 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(config, parts)
   const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
-  yield topEndpoint({ ask: top, plan })
+  yield topEndpoint({ ask: top, plan, wallMs: () => parts.clock.wallMs() })
   yield callersEndpoint({
     plan,
+    wallMs: () => parts.clock.wallMs(),
     inspect: (name) => engine.inspect(name),
     overrides: () => listedOverrides(parts),
     top,

@@ -30,7 +30,7 @@ export interface OpenState {
   readonly kept: Counters['kept']
   /** Overrides as payloads of the state file. */
   readonly savedOverrides: readonly Buffer[]
-  readonly evictionWatch: EvictionWatch
+  readonly limitWatch: LimitWatch
   /** Releases the state file without saving it, after a failed start. */
   abandon(): Promise<void>
 }
@@ -42,12 +42,12 @@ export async function openState({ config, clock, logger }: StartContext): Promis
   const memory = newSharedMemory(buffer, hashKey, config.workers, openReservations(config, counters, clock, logger))
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
-  const evictionWatch = new EvictionWatch(table, logger)
+  const limitWatch = new LimitWatch(table, metrics, logger)
   const abandon = async (): Promise<void> => {
-    evictionWatch.stop()
+    limitWatch.stop()
     await kept?.lock.release()
   }
-  return { memory, table, metrics, kept, savedOverrides: counters.overrides, evictionWatch, abandon }
+  return { memory, table, metrics, kept, savedOverrides: counters.overrides, limitWatch, abandon }
 }
 
 /** Creates what saves the state while the service runs, from `start` on; undefined without a state file. Its code is loaded while the workers load theirs. */
@@ -113,41 +113,82 @@ function* sectionsOf(memory: ReservationMemory, savedMs: number): Generator<read
 const LOOK_MS = 5000
 const MIN_PAUSE_LOOKS = 12
 
-/** Warns when the table is too small for its callers: a counter that is evicted early starts its limit anew, and one that finds no room is not enforced. */
-class EvictionWatch {
-  readonly #table: SharedTable
-  readonly #logger: Logger
+/** Looks at a number that only rises, and reports by how much it has risen, at most once a minute. */
+class RiseWatch {
+  readonly #read: () => number
+  readonly #report: (rise: number) => void
   readonly #timer: NodeJS.Timeout
   #reported: number
   #looksSinceReport = MIN_PAUSE_LOOKS
 
-  constructor(table: SharedTable, logger: Logger) {
-    this.#table = table
-    this.#logger = logger
-    this.#reported = table.forcedEvictions
+  constructor(read: () => number, report: (rise: number) => void) {
+    this.#read = read
+    this.#report = report
+    this.#reported = read()
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
   stop(): void {
     clearInterval(this.#timer)
-    this.#report()
   }
 
-  /** Reports at most once a minute. */
-  #look(): void {
-    if (++this.#looksSinceReport >= MIN_PAUSE_LOOKS) this.#report()
-  }
-
-  #report(): void {
-    const evicted = this.#table.forcedEvictions - this.#reported
-    if (evicted === 0) return
-    this.#reported += evicted
+  /** Reports what has not been reported yet. */
+  reportRest(): void {
+    const rise = this.#read() - this.#reported
+    if (rise === 0) return
+    this.#reported += rise
     this.#looksSinceReport = 0
-    const { slotCount, occupiedSlots } = this.#table
-    const what = { event: 'counters_evicted', evicted, slots: slotCount, occupied_slots: occupiedSlots }
-    this.#logger.warn(
-      what,
-      'the counter table is too small for all callers: some limits started again from full or are not enforced; raise EDGE_STORE_SIZE',
-    )
+    this.#report(rise)
   }
+
+  #look(): void {
+    if (++this.#looksSinceReport >= MIN_PAUSE_LOOKS) this.reportRest()
+  }
+}
+
+/** Counts of all threads that mean that limits are not enforced as written. */
+class LimitWatch {
+  readonly #evictions: RiseWatch
+  readonly #addresses: RiseWatch
+
+  constructor(table: SharedTable, metrics: MetricMemory, logger: Logger) {
+    this.#evictions = watchEvictions(table, logger)
+    this.#addresses = watchAddresses(metrics, logger)
+  }
+
+  stop(): void {
+    this.#addresses.stop()
+    this.#evictions.stop()
+    this.#evictions.reportRest()
+  }
+}
+
+/** Warns when the table is too small for its callers: a counter that is evicted early starts its limit anew, and one that finds no room is not enforced. */
+function watchEvictions(table: SharedTable, logger: Logger): RiseWatch {
+  return new RiseWatch(
+    () => table.forcedEvictions,
+    (evicted) => {
+      const { slotCount, occupiedSlots } = table
+      const what = { event: 'counters_evicted', evicted, slots: slotCount, occupied_slots: occupiedSlots }
+      logger.warn(
+        what,
+        'the counter table is too small for all callers: some limits started again from full or are not enforced; raise EDGE_STORE_SIZE',
+      )
+    },
+  )
+}
+
+/** Warns when rules need the client's address and requests come without one. It reads a metric that is counted anyway, and only for such requests. */
+function watchAddresses(metrics: MetricMemory, logger: Logger): RiseWatch {
+  const missing = new CounterFamily(metrics, 'edge_descriptor_missing_total')
+  const read = (): number => {
+    for (const { labels, value } of missing.values()) if (labels['key'] === 'ip:address') return value
+    return 0
+  }
+  return new RiseWatch(read, (requests) => {
+    logger.warn(
+      { event: 'no_address', requests },
+      `rules by ip:address did not apply to ${requests} requests, because the address of their client is not known: let the gateway send X-Forwarded-For`,
+    )
+  })
 }

@@ -152,7 +152,7 @@ async function shutDown({ config, logger, pause }: StartContext, open: OpenServi
   await supervisor.close(closeMs)
   await reports.decisionLog?.close()
   await sources.close()
-  state.evictionWatch.stop()
+  state.limitWatch.stop()
   reports.activity?.stop()
   await control.overrides.close()
   await stateKeeper?.close()

@@ -1,7 +1,7 @@
 import { isCaller } from '../policy/caller-match.ts'
 import { type ShownCaller, valuesAt } from './caller-ids.ts'
 import type { NearCaller } from './near-callers.ts'
-import { PERIOD_MS, PERIODS_OF_AN_HOUR, type RejectedPeriod } from './rejected-callers.ts'
+import { PERIOD_MS, PERIODS_OF_AN_HOUR, periodAt, type RejectedPeriod } from './rejected-callers.ts'
 import type { TopReport } from './top-callers.ts'
 import { isRuleAsked, type TopFilter } from './top-filter.ts'
 
@@ -11,6 +11,7 @@ export interface Top {
   readonly sinceMs: number
   /**
    * No `count` is too low, and none is too high by more than this. A caller with a count of 0, or without one, was rejected at most this often since then.
+   * Counts since a time before the last two periods may also be too low by it.
    */
   readonly maxError: number
   /** Start of the period over which `hourCount` counts, and the most by which it can be too high or too low. */
@@ -34,19 +35,24 @@ interface NearestCaller extends ShownCaller, Pick<NearCaller, 'mode' | 'kind' | 
   readonly leftPercent: number
 }
 
-/** Adds up the reports of all threads, and keeps the first `limit` callers of each list. */
-export function mergedTop(reports: readonly TopReport[], filter: TopFilter, limit: number): Top {
+/**
+ * Adds up the reports of all threads, and keeps the first `limit` callers of each list. `count` counts from the period of `askedSinceMs` on, within the hour;
+ * by default the current period and the one before.
+ */
+export function mergedTop(reports: readonly TopReport[], filter: TopFilter, limit: number, askedSinceMs?: number): Top {
   // One thread may have answered just before a period began, and another just after.
   const current = Math.max(...reports.map(({ period }) => period))
-  const [oldestRecent, oldest] = [current - 1, current - PERIODS_OF_AN_HOUR]
+  const oldest = current - PERIODS_OF_AN_HOUR
+  const oldestAsked = askedSinceMs === undefined ? current - 1 : Math.min(current, Math.max(oldest, periodAt(askedSinceMs)))
+  const oldestRecent = Math.max(oldestAsked, current - 1)
   const periods = reports.flatMap(({ rejected }) => rejected).filter(({ number }) => number >= oldest)
   const recent = periods.filter(({ number }) => number >= oldestRecent)
   const merged = new MergedRejects(filter, errorOf(recent))
   for (const period of recent) merged.addRecent(period)
-  for (const period of periods) if (period.number < oldestRecent) merged.addOlder(period)
+  for (const period of periods) if (period.number < oldestRecent) merged.addOlder(period, period.number >= oldestAsked)
   return {
-    sinceMs: oldestRecent * PERIOD_MS,
-    maxError: errorOf(recent),
+    sinceMs: oldestAsked * PERIOD_MS,
+    maxError: errorOf(periods.filter(({ number }) => number >= oldestAsked)),
     hourSinceMs: oldest * PERIOD_MS,
     hourMaxError: errorOf(periods),
     rejected: merged.worst(limit),
@@ -62,7 +68,11 @@ interface MergedCount {
   /** Where its values are. */
   readonly period: RejectedPeriod
   readonly row: number
-  count: number
+  /** In the last two periods. */
+  recent: number
+  /** In other periods that were asked for. */
+  earlier: number
+  /** In the rest of the hour. */
   older: number
   firstMs: number
   lastMs: number
@@ -81,14 +91,17 @@ class MergedRejects {
   /** A caller without a row in a recent period may have been rejected as often as that period's error, so each sum assumes that. */
   addRecent(period: RejectedPeriod): void {
     for (const [merged, count] of this.#rowsOf(period)) {
-      if (merged.count === 0) merged.count = this.#maxError
-      merged.count += count - period.maxError
+      if (merged.recent === 0) merged.recent = this.#maxError
+      merged.recent += count - period.maxError
     }
   }
 
   /** In older periods this would add up to more than the rejects of most callers, so only what was counted is added. */
-  addOlder(period: RejectedPeriod): void {
-    for (const [merged, count] of this.#rowsOf(period)) merged.older += count
+  addOlder(period: RejectedPeriod, isAsked: boolean): void {
+    for (const [merged, count] of this.#rowsOf(period)) {
+      if (isAsked) merged.earlier += count
+      else merged.older += count
+    }
   }
 
   /** Those of the last minutes come first. Values are read for the first callers only, and for those that have the same counts as the last of these. */
@@ -111,7 +124,7 @@ class MergedRejects {
       if (!asked[index]) continue
       if (filter.caller !== undefined && !isCaller(filter.caller, valuesAt(texts, row, rules[index]!.limitKeys))) continue
       const [id, firstMs, lastMs] = [`${lows[row]}:${highs[row]}`, firstsMs[row]!, lastsMs[row]!]
-      const merged = this.#found.get(id) ?? { period, row, count: 0, older: 0, firstMs, lastMs }
+      const merged = this.#found.get(id) ?? { period, row, recent: 0, earlier: 0, older: 0, firstMs, lastMs }
       this.#found.set(id, merged)
       merged.firstMs = Math.min(merged.firstMs, firstMs)
       merged.lastMs = Math.max(merged.lastMs, lastMs)
@@ -121,10 +134,16 @@ class MergedRejects {
 }
 
 function byCounts(a: MergedCount, b: MergedCount): number {
-  return b.count - a.count || b.older - a.older
+  return countOf(b) - countOf(a) || b.older - a.older
 }
 
-function shownCount({ period, row, count, older, firstMs, lastMs }: MergedCount): RejectCount {
+function countOf({ recent, earlier }: MergedCount): number {
+  return recent + earlier
+}
+
+function shownCount(merged: MergedCount): RejectCount {
+  const { period, row, older, firstMs, lastMs } = merged
+  const count = countOf(merged)
   const { policy, rule, limitKeys } = period.rules[period.ruleIndexes[row]!]!
   return { policy, rule, values: valuesAt(period.texts, row, limitKeys), count, hourCount: count + older, firstMs, lastMs }
 }

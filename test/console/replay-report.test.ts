@@ -13,7 +13,8 @@ const HOSTILE = '"><img src=x onerror=alert(1)></title></style><script>document.
 function bundle(id: string, rule: string, burst: number, mode = 'enforce'): object[] {
   const config = { tokens_per_second: 1, burst }
   const own = { name: rule, match: { 'header:x-k': '*' }, limit_keys: ['header:x-k'] }
-  return [{ id, spec: { mode, rules: [{ ...own, algorithm: 'token_bucket', algorithm_config: config }] } }]
+  const everybody = { name: 'rest', match: 'else', algorithm: 'unlimited' }
+  return [{ id, spec: { mode, rules: [{ ...own, algorithm: 'token_bucket', algorithm_config: config }, everybody] } }]
 }
 
 const LOG = LOG_WRITERS.json(

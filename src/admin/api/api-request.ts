@@ -3,6 +3,7 @@ import { readWholeBody } from '../../listen/node-http/read-body.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { readRequestJson } from '../../text/json-document.ts'
 import { show } from '../../text/problem.ts'
+import { closest } from '../../text/suggest.ts'
 import { ApiError } from './api-error.ts'
 
 /** No request needs this many: they have a value for each key of a rule, and a few names. */
@@ -105,15 +106,27 @@ export function readReason(value: unknown): string {
 
 /** Returns the rule with this name, and throws if the active bundle has none. */
 export function findRule(plan: Plan | undefined, { policy, rule: name }: { readonly policy: string; readonly rule: string }): PlanRule {
-  const rule = findPolicy(plan, policy).rules.find((each) => each.name === name)
-  if (rule === undefined) throw new ApiError('unknown_rule', `policy ${show(policy)} has no rule ${show(name)}`)
-  return rule
+  const { rules } = findPolicy(plan, policy)
+  const rule = rules.find((each) => each.name === name)
+  if (rule !== undefined) return rule
+  const known = rules.slice(0, MAX_COMPARED).map((each) => each.name)
+  throw new ApiError('unknown_rule', `policy ${show(policy)} has no rule ${show(name)}${meantName(name, known)}`)
 }
 
 /** Returns the policy with this id, and throws if the active bundle has none. */
 export function findPolicy(plan: Plan | undefined, id: string): PlanPolicy {
   if (plan === undefined) throw new ApiError('unknown_policy', `there is no policy ${show(id)}: no bundle is active`)
   const policy = plan.policiesById.get(id)
-  if (policy === undefined) throw new ApiError('unknown_policy', `there is no policy ${show(id)} in the active bundle`)
-  return policy
+  if (policy !== undefined) return policy
+  const known = plan.policies.slice(0, MAX_COMPARED).map((each) => each.id)
+  throw new ApiError('unknown_policy', `there is no policy ${show(id)} in the active bundle${meantName(id, known)}`)
+}
+
+/** A bundle may have a hundred thousand names, and comparing a misspelled one with all of them would delay decisions. */
+const MAX_COMPARED = 2000
+
+/** Completes a sentence about an unknown name, if a known one is like it. */
+function meantName(name: string, known: Iterable<string>): string {
+  const meant = closest(name, known)
+  return meant === undefined ? '' : `; did you mean ${show(meant)}?`
 }

@@ -5,13 +5,13 @@ import type { CallerValues, CounterJson, CounterKind, CounterUnit, OverrideJson,
 /** Over which time rejects are counted, and how exactly. */
 interface CountedTime {
   readonly since: Time
-  /** Largest amount by which a count may be too high; counts of the hour may also be too low by it. */
+  /** Largest amount by which a count may be too high; counts of the hour, and those since a given time, may also be too low by it. */
   readonly max_error: number
   /** False if a worker's counts are missing, so that the counts shown may be too low. */
   readonly complete: boolean
 }
 
-/** Of the last five to ten minutes, and of the last hour. */
+/** Since the time that was asked for, or of the last five to ten minutes, and of the last hour. */
 export interface TopJson extends CountedTime {
   readonly hour: CountedTime
   readonly rejected: readonly RejectedCaller[]
@@ -70,7 +70,7 @@ export interface CallersJson {
   readonly counters_known: boolean
   /** Rules that need more values to find a counter. */
   readonly incomplete_rules: readonly IncompleteRule[]
-  /** How many more rules concern the caller: no more than 500 are looked at. */
+  /** How many more rules concern the caller: no more than 500 of each of the two lists are looked at. */
   readonly rules_left_out: number
   /** Keys that were given and that no rule of the bundle has. */
   readonly unused_keys: readonly string[]
@@ -83,14 +83,18 @@ export interface CallersJson {
 interface ConcernedRule extends RuleCaller {
   readonly algorithm: string
   readonly selector: SelectorJson
-  /** Keys of `match` that were not given, so that the rule may not apply. */
+  /** Whether it has `match: else`, and so applies only where no other rule of its policy with a `match` does. */
+  readonly match_else: boolean
+  /** Keys that were not given, and whose values also decide whether the rule applies: those of its `match`, or of the other rules where it is an `else`. */
   readonly depends_on: readonly string[]
 }
 
 export interface CallerRule extends ConcernedRule {
   readonly unit: CounterUnit
-  /** Null where Redis is unreachable. */
+  /** Null where Redis is unreachable, and where `by_digest` is true. */
   readonly counters: readonly CounterJson[] | null
+  /** Whether a credential was given as what looks like its digest, and nothing is counted for it: counters are found by the credential alone. */
+  readonly by_digest: boolean
   /** Whether a counter is not full, that is whether anything is counted for the caller now. */
   readonly counted: boolean
   /** Requests in flight; null where the rule does not count them. */
@@ -100,6 +104,8 @@ export interface CallerRule extends ConcernedRule {
 }
 
 export interface IncompleteRule extends ConcernedRule {
-  /** The `limit_keys` that were not given. */
+  /** The `limit_keys` that were not given; for a value alone all of them. */
   readonly missing: readonly string[]
+  /** For a value alone: those of `missing` that it may be a value of. */
+  readonly may_be: readonly string[]
 }

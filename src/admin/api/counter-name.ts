@@ -79,3 +79,8 @@ function valuesMessage(limitKeys: readonly string[], problems: readonly string[]
   const more = problems.length > SHOWN_PROBLEMS ? `; and ${problems.length - SHOWN_PROBLEMS} more` : ''
   return `${expected}: ${shown}${more}`
 }
+
+/** Whether a credential may have been given as the digest that operators see in its place. No counter is found by that. */
+export function looksLikeDigest(value: string): boolean {
+  return /^[0-9a-f]{16}$/.test(value)
+}

@@ -118,6 +118,10 @@ export interface ExplainedRuleJson {
   readonly applied: boolean
   /** A code such as `missing_descriptor`, `repeated_descriptor` or `no_match`; null if the rule applies. */
   readonly why: string | null
+  /** Whether it has `match: else`. */
+  readonly match_else: boolean
+  /** Of an `else` that does not apply: the name of the rule that matches, so that this one is skipped; otherwise null. */
+  readonly instead: string | null
   /** Amount that the request would take from each counter; null if it is unknown, because two readers could understand the request differently. */
   readonly cost: number | null
   readonly descriptors: readonly ExplainedDescriptorJson[]

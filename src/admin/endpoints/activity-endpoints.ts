@@ -7,6 +7,7 @@ import { findPolicy, findRule, readCount, readQuery } from '../api/api-request.t
 import { type ApiRoute, jsonWithList } from '../api/api-route.ts'
 import type { TopJson } from '../api/caller-types.ts'
 import type { Activity, ActivityRange, BusyPolicy, WorkerActivity } from '../api/instance-types.ts'
+import { readSince } from './events-endpoints.ts'
 import type { PolicyActivity } from './policies-endpoint.ts'
 
 const SHOWN_POLICIES = 20
@@ -103,6 +104,8 @@ export interface TopAsk {
   readonly rule: string | undefined
   /** Undefined: whatever their values. */
   readonly caller?: CallerMatch | undefined
+  /** Since when rejects are counted, within the last hour; undefined: of the last five to ten minutes. */
+  readonly sinceMs?: number | undefined
   readonly limit: number
 }
 
@@ -110,29 +113,38 @@ export interface TopParts {
   /** Undefined if EDGE_TOP is off. */
   readonly ask: ((ask: TopAsk) => Promise<TopJson>) | undefined
   readonly plan: () => Plan | undefined
+  readonly wallMs: () => number
 }
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 100
 
 /** `GET top`: the callers that are rejected most, and those nearest to a limit. */
-export function topEndpoint({ ask, plan }: TopParts): ApiRoute {
+export function topEndpoint({ ask, plan, wallMs }: TopParts): ApiRoute {
   return {
     method: 'GET',
     path: 'top',
     handle: async ({ query }) => {
       if (ask === undefined) throw new ApiError('top_off', 'EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on')
-      const asked = readAsk(query)
+      const asked = readAsk(query, wallMs())
       checkNames(asked, plan())
       return { status: 200, json: await ask(asked) }
     },
   }
 }
 
-function readAsk(query: URLSearchParams): TopAsk {
-  const { policy, rule, limit } = readQuery(query, ['policy', 'rule', 'limit'])
+const KEPT_MS = 3_600_000
+
+function readAsk(query: URLSearchParams, wallMs: number): TopAsk {
+  const { policy, rule, since, limit } = readQuery(query, ['policy', 'rule', 'since', 'limit'])
   if (policy === undefined && rule !== undefined) throw new ApiError('bad_request', 'rule: name its policy too')
-  return { policy, rule, limit: readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT) }
+  const sinceMs = readSince(since, wallMs)
+  if (sinceMs !== undefined && wallMs - sinceMs > KEPT_MS)
+    throw new ApiError(
+      'bad_request',
+      `since: expected a time within the last hour, because no more is kept, such as 30m or 1h; got ${show(since)}`,
+    )
+  return { policy, rule, sinceMs, limit: readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT) }
 }
 
 function checkNames({ policy, rule }: TopAsk, plan: Plan | undefined): void {

@@ -6,6 +6,7 @@ import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { refuseUnknown } from '../api/api-request.ts'
 import type { CallersRequest } from '../api/caller-types.ts'
+import { looksLikeDigest } from '../api/counter-name.ts'
 
 /** A caller that an operator asks about. */
 export interface CallerQuestion {
@@ -20,7 +21,7 @@ interface GivenValues {
   readonly values: ReadonlyMap<string, string>
 }
 
-interface GivenValue {
+export interface GivenValue {
   /** The value in the form that this key has it; undefined where it cannot be a value of the key. */
   readonly formFor: (key: string) => string | undefined
 }
@@ -97,9 +98,7 @@ function isPossible(key: string, value: string): boolean {
   return key !== 'ip:tor' || value === 'true' || value === 'false'
 }
 
-const DIGEST = /^[0-9a-f]{16}$/
-
 /** The digest of a credential. What looks like a digest may be meant as one. */
 function digests(value: string, callerDigest: CallerDigest): string[] {
-  return DIGEST.test(value) ? [value, callerDigest([value])] : [callerDigest([value])]
+  return looksLikeDigest(value) ? [value, callerDigest([value])] : [callerDigest([value])]
 }

@@ -1,22 +1,26 @@
 import { setImmediate } from 'node:timers/promises'
+import { isDeepStrictEqual } from 'node:util'
 import type { CallerDigest } from '../../engine/decide-options.ts'
 import { type CounterName, type Inspection, shownValues } from '../../engine/explain/inspection.ts'
 import type { ListedOverride } from '../../overrides/override.ts'
 import { isCaller } from '../../policy/caller-match.ts'
 import { countedUnit } from '../../policy/counted-unit.ts'
+import { isCredential } from '../../policy/descriptor-key.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { findPolicy } from '../api/api-request.ts'
 import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
 import type { CallerRule, CallersJson, IncompleteRule, TopJson } from '../api/caller-types.ts'
+import { looksLikeDigest } from '../api/counter-name.ts'
 import type { OverrideJson } from '../api/types.ts'
 import type { TopAsk } from './activity-endpoints.ts'
 import { type CallerQuestion, readCallerQuestion } from './caller-question.ts'
 import { type ConcernedRule, type ConcernedRules, concernedSteps } from './concerned-rules.ts'
-import { counterJson, heldRequests } from './counters-endpoints.ts'
+import { counterJson, heldRequests, isCounted } from './counters-endpoints.ts'
 import { overrideJson } from './override-json.ts'
 
 interface CallersParts {
   readonly plan: () => Plan | undefined
+  readonly wallMs: () => number
   readonly inspect: (name: CounterName) => Inspection | Promise<Inspection>
   readonly overrides: () => Promise<Iterable<ListedOverride>>
   /** Undefined where EDGE_TOP is off. */
@@ -30,13 +34,13 @@ const MAX_TOP_ROWS = 100
 /** How many rules the store is asked about at once. In memory that takes a moment, in which this thread decides nothing. */
 const AT_ONCE = 25
 
-const NOTHING: ConcernedRules = { rules: [], leftOut: 0, unusedKeys: [] }
+const NOTHING: ConcernedRules = { complete: [], incomplete: [], leftOut: 0, unusedKeys: [] }
 
 /**
  * POST callers: everything that is known of one caller, by some of its values. There is no GET, because values may be credentials and URLs are logged. Nothing
  * is taken from any counter.
  */
-export function callersEndpoint({ plan, inspect, overrides, top, callerDigest }: CallersParts): ApiRoute {
+export function callersEndpoint({ plan, wallMs, inspect, overrides, top, callerDigest }: CallersParts): ApiRoute {
   const sliced = new SlicedTexts()
   return {
     method: 'POST',
@@ -45,22 +49,20 @@ export function callersEndpoint({ plan, inspect, overrides, top, callerDigest }:
       const question = readCallerQuestion(body, callerDigest)
       const active = plan()
       if (question.policy !== undefined) findPolicy(active, question.policy)
-      const concerned = active === undefined ? NOTHING : await sliced.make(concernedSteps(active, question))
-      const [rules, set, found] = await Promise.all([
-        countedRules(
-          concerned.rules.filter(({ missing }) => missing.length === 0),
-          inspect,
-          callerDigest,
-        ),
+      const concerned = active === undefined ? NOTHING : await sliced.make(concernedSteps(active, question, wallMs()))
+      const [counted, set, found] = await Promise.all([
+        countedRules(concerned.complete, inspect),
         overrides().then((listed) => sliced.make(overrideSteps(listed, question, concerned, active))),
         top?.({ policy: question.policy, rule: undefined, caller: question.match, limit: MAX_TOP_ROWS }) ?? null,
       ])
+      const digests = shownDigests(question, set, found)
+      const rules = counted.map((one) => callerRule(one, set, digests, callerDigest))
       const json: CallersJson = {
         bundle_version: active === undefined ? null : String(active.version),
         rules: 'values' in question.given ? rules : rules.filter((rule) => isKnown(rule, set, found)),
         rules_tried: rules.length,
-        counters_known: rules.every(({ counters }) => counters !== null),
-        incomplete_rules: concerned.rules.filter(({ missing }) => missing.length > 0).map((one) => incompleteRule(one, callerDigest)),
+        counters_known: counted.every(({ inspection }) => inspection?.ok),
+        incomplete_rules: concerned.incomplete.map((one) => incompleteRule(one, digests, callerDigest)),
         rules_left_out: concerned.leftOut,
         unused_keys: concerned.unusedKeys,
         overrides: set,
@@ -78,19 +80,22 @@ function isKnown(rule: CallerRule, overrides: readonly OverrideJson[], top: TopJ
   return named.some((one) => one.policy === rule.policy && one.rule === rule.rule)
 }
 
+/** A rule, and what its counters have. */
+interface CountedRule {
+  readonly concerned: ConcernedRule
+  /** Undefined if the store was not asked, because it was unavailable for another rule. */
+  readonly inspection: Inspection | undefined
+}
+
 /** Reads the counters of rules whose limit keys are all known. Requests are decided in between. Once the store is unavailable, it is not asked again. */
-async function countedRules(
-  concerned: readonly ConcernedRule[],
-  inspect: CallersParts['inspect'],
-  callerDigest: CallerDigest,
-): Promise<CallerRule[]> {
-  const found: CallerRule[] = []
+async function countedRules(complete: readonly ConcernedRule[], inspect: CallersParts['inspect']): Promise<CountedRule[]> {
+  const found: CountedRule[] = []
   let isUnavailable = false
-  for (let i = 0; i < concerned.length; i += AT_ONCE) {
+  for (let i = 0; i < complete.length; i += AT_ONCE) {
     if (i > 0) await setImmediate()
-    const some = concerned.slice(i, i + AT_ONCE)
+    const some = complete.slice(i, i + AT_ONCE)
     const inspections: readonly Inspection[] = isUnavailable ? [] : await Promise.all(some.map((one) => inspect(counterName(one))))
-    for (const [j, one] of some.entries()) found.push({ ...shownRule(one, callerDigest), ...countedIn(one, inspections[j]) })
+    for (const [j, concerned] of some.entries()) found.push({ concerned, inspection: inspections[j] })
     isUnavailable = inspections.length === 0 || inspections.some((one) => !one.ok && one.error === 'store_unavailable')
   }
   return found
@@ -100,33 +105,60 @@ function counterName({ rule: { policy, name }, values }: ConcernedRule): Counter
   return { policy: policy.id, rule: name, values: Object.fromEntries(values) }
 }
 
-function countedIn({ rule }: ConcernedRule, inspection: Inspection | undefined): Omit<CallerRule, keyof ReturnType<typeof shownRule>> {
-  const unit = countedUnit(rule)
+/** `digests`: what was given as a digest, for certain. */
+function callerRule(
+  { concerned, inspection }: CountedRule,
+  overrides: readonly OverrideJson[],
+  digests: ReadonlySet<string>,
+  callerDigest: CallerDigest,
+): CallerRule {
+  const shown = { ...shownRule(concerned, digests, callerDigest), unit: countedUnit(concerned.rule) }
+  const unknown = { ...shown, counters: null, by_digest: false, counted: false, holds: null, override: null }
   // Another bundle may have become active meanwhile, without the rule.
-  if (!inspection?.ok) return { unit, counters: null, counted: false, holds: null, override: null }
+  if (!inspection?.ok) return unknown
   const { counters, override } = inspection
-  return {
-    unit,
-    counters: counters.map(counterJson),
-    counted: counters.some(({ level, limit }) => level < limit),
-    holds: heldRequests(counters),
-    override: override?.id ?? null,
+  const counted = isCounted(counters)
+  // A credential that happens to look like a digest has a counter as soon as it is used.
+  if (!counted && [...concerned.values].some(([key, value]) => isCredential(key) && looksLikeDigest(value))) {
+    const own = overrides.find((one) => one.in_force && isOverrideOf(one, shown)) ?? override
+    return { ...unknown, by_digest: true, override: own?.id ?? null }
   }
+  return { ...unknown, counters: counters.map(counterJson), counted, holds: heldRequests(counters), override: override?.id ?? null }
 }
 
-function incompleteRule(concerned: ConcernedRule, callerDigest: CallerDigest): IncompleteRule {
-  return { ...shownRule(concerned, callerDigest), missing: concerned.missing }
+function isOverrideOf({ policy, rule, values }: OverrideJson, shown: Pick<CallerRule, 'policy' | 'rule' | 'values'>): boolean {
+  return policy === shown.policy && rule === shown.rule && values !== undefined && isDeepStrictEqual({ ...values }, { ...shown.values })
 }
 
-function shownRule({ rule, values, dependsOn }: ConcernedRule, callerDigest: CallerDigest): Omit<IncompleteRule, 'missing'> {
+/** Texts in the question that are digests for certain, because operators see them as such elsewhere. Others may be credentials, and are not returned. */
+function shownDigests({ match }: CallerQuestion, overrides: readonly OverrideJson[], top: TopJson | null): ReadonlySet<string> {
+  const asked = 'byKey' in match ? [...match.byKey.values()].flat() : match.credential
+  const seen = new Set<string>()
+  for (const { values } of [...overrides, ...(top?.rejected ?? []), ...(top?.nearest ?? [])])
+    for (const [key, value] of Object.entries(values ?? {})) if (isCredential(key)) seen.add(value)
+  return new Set(asked.filter((text) => seen.has(text)))
+}
+
+function incompleteRule(concerned: ConcernedRule, digests: ReadonlySet<string>, callerDigest: CallerDigest): IncompleteRule {
+  return { ...shownRule(concerned, digests, callerDigest), missing: concerned.missing, may_be: concerned.mayBe }
+}
+
+function shownRule(
+  { rule, values, dependsOn }: ConcernedRule,
+  digests: ReadonlySet<string>,
+  callerDigest: CallerDigest,
+): Omit<IncompleteRule, 'missing' | 'may_be'> {
   const { id, mode, selector } = rule.policy
   return {
     policy: id,
     rule: rule.name,
     mode,
-    values: shownValues({ limitKeys: [...values.keys()] }, [...values.values()], callerDigest),
+    values: shownValues({ limitKeys: [...values.keys()] }, [...values.values()], ([value]) =>
+      digests.has(value!) ? value! : callerDigest([value!]),
+    ),
     algorithm: rule.source.algorithm,
     selector,
+    match_else: rule.isElse,
     depends_on: dependsOn,
   }
 }
@@ -135,10 +167,10 @@ function shownRule({ rule, values, dependsOn }: ConcernedRule, callerDigest: Cal
 function* overrideSteps(
   overrides: Iterable<ListedOverride>,
   { match, policy }: CallerQuestion,
-  { rules }: ConcernedRules,
+  { complete, incomplete }: ConcernedRules,
   plan: Plan | undefined,
 ): Generator<void, OverrideJson[]> {
-  const names = new Set(rules.map(({ rule }) => nameOf(rule.policy.id, rule.name)))
+  const names = new Set([...complete, ...incomplete].map(({ rule }) => nameOf(rule.policy.id, rule.name)))
   const found: OverrideJson[] = []
   for (const listed of overrides) {
     yield

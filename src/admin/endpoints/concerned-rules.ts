@@ -1,7 +1,8 @@
-import type { Plan, PlanMatch, PlanPolicy, PlanRule } from '../../policy/plan.ts'
-import type { CallerQuestion } from './caller-question.ts'
+import { APPLIES, elseAfter, NEEDS_BODY, NO_MATCH, OVER, partlyKnown, type Verdict, verdictOf } from '../../engine/rule-verdicts.ts'
+import type { Plan, PlanMatch, PlanRule } from '../../policy/plan.ts'
+import type { CallerQuestion, GivenValue } from './caller-question.ts'
 
-/** No more rules than this are looked at for one caller. */
+/** No more rules than this are looked at for one caller: so many whose counters are read, and so many that need more values. */
 const MAX_CONCERNED = 500
 
 /** A rule that may apply to a caller. */
@@ -11,12 +12,16 @@ export interface ConcernedRule {
   readonly values: ReadonlyMap<string, string>
   /** Its other limit keys. */
   readonly missing: readonly string[]
+  /** For a value alone, and a rule with several limit keys: those of them that it may be a value of. */
+  readonly mayBe: readonly string[]
   /** Keys whose unknown values also decide whether it applies. */
   readonly dependsOn: readonly string[]
 }
 
 export interface ConcernedRules {
-  readonly rules: readonly ConcernedRule[]
+  /** Rules all of whose limit keys are known. */
+  readonly complete: readonly ConcernedRule[]
+  readonly incomplete: readonly ConcernedRule[]
   /** How many there are beyond those. */
   readonly leftOut: number
   /** Keys that were given and that the plan does not have. */
@@ -25,99 +30,120 @@ export interface ConcernedRules {
 
 /**
  * Finds the rules that count or match one of the caller's values, one step for each rule: a bundle may have a hundred thousand. Rules that do so for none of
- * them concern every caller alike.
+ * them concern every caller alike. Whether a rule may apply is judged as the engine judges it, with all other values undecided.
  */
-export function* concernedSteps(plan: Plan, { given, policy: only }: CallerQuestion): Generator<void, ConcernedRules> {
-  const rules: ConcernedRule[] = []
+export function* concernedSteps(plan: Plan, { given, policy: only }: CallerQuestion, wallMs: number): Generator<void, ConcernedRules> {
+  const complete: ConcernedRule[] = []
+  const incomplete: ConcernedRule[] = []
   let leftOut = 0
   for (const policy of plan.policies) {
     if (only !== undefined && policy.id !== only) continue
-    const conditions = new Conditions(plan, policy)
     for (const rule of policy.rules) {
       yield
-      const known = 'values' in given ? given.values : knownByValue(plan, rule, given.formFor)
-      const concerned = known && concernedBy(plan, rule, known, conditions)
+      const search = new Search(plan, rule, wallMs)
+      const concerned = 'values' in given ? yield* search.by(given.values) : yield* search.byValue(given.formFor)
       if (concerned === undefined) continue
-      if (rules.length < MAX_CONCERNED) rules.push(concerned)
+      const list = concerned.missing.length === 0 ? complete : incomplete
+      if (list.length < MAX_CONCERNED) list.push(concerned)
       else leftOut++
     }
   }
   const keys = new Set(plan.keys.map(({ text }) => text))
-  return { rules, leftOut, unusedKeys: 'values' in given ? [...given.values.keys()].filter((key) => !keys.has(key)) : [] }
+  return { complete, incomplete, leftOut, unusedKeys: 'values' in given ? [...given.values.keys()].filter((key) => !keys.has(key)) : [] }
 }
 
 /** Values by key. */
 type KnownValues = ReadonlyMap<string, string>
 
-/** A value alone is tried with each rule that has one limit key, and with each that has none and matches this very value. */
-function knownByValue(
-  plan: Plan,
-  { limitKeys, match = [] }: PlanRule,
-  formFor: (key: string) => string | undefined,
-): KnownValues | undefined {
-  if (limitKeys.length > 1) return undefined
-  const key = limitKeys[0] ?? match.map(({ keyIndex }) => plan.keys[keyIndex]!.text).find((text, i) => isTold(match[i]!, formFor(text)))
-  const value = key === undefined ? undefined : formFor(key)
-  return value === undefined ? undefined : new Map([[key!, value]])
+/** Finds out whether one rule concerns a caller. An `else`, of which a policy has one at most, takes a step for each rule of its policy. */
+class Search {
+  readonly #plan: Plan
+  readonly #rule: PlanRule
+  readonly #wallMs: number
+
+  constructor(plan: Plan, rule: PlanRule, wallMs: number) {
+    this.#plan = plan
+    this.#rule = rule
+    this.#wallMs = wallMs
+  }
+
+  *by(known: KnownValues): Generator<void, ConcernedRule | undefined> {
+    const rule = this.#rule
+    const { limitKeys, isElse } = rule
+    if (!isElse && !this.#isNamed(rule, known)) return undefined
+    const own = verdictOf(rule, partlyKnown(this.#plan, known), this.#wallMs)
+    if (own === NO_MATCH || own === OVER) return undefined
+    const dependsOn = isElse ? yield* this.#othersOfElse(known) : this.#unknownOf(rule.match ?? [], known)
+    if (dependsOn === undefined) return undefined
+    return {
+      rule,
+      values: new Map(limitKeys.filter((key) => known.has(key)).map((key) => [key, known.get(key)!])),
+      missing: limitKeys.filter((key) => !known.has(key)),
+      mayBe: [],
+      dependsOn,
+    }
+  }
+
+  /** A value alone is tried as each of the rule's limit keys. Where it has none, this very value must be matched. */
+  *byValue(formFor: GivenValue['formFor']): Generator<void, ConcernedRule | undefined> {
+    const { limitKeys } = this.#rule
+    const found: ConcernedRule[] = []
+    for (const key of limitKeys.length === 0 ? yield* this.#keysThatTell(formFor) : limitKeys) {
+      const value = formFor(key)
+      const concerned = value === undefined ? undefined : yield* this.by(new Map([[key, value]]))
+      if (concerned !== undefined) found.push(concerned)
+    }
+    const [first] = found
+    if (first === undefined || limitKeys.length < 2) return first
+    // The value is not returned, because it may be a credential.
+    return { ...first, values: new Map(), missing: limitKeys, mayBe: found.flatMap(({ values }) => [...values.keys()]) }
+  }
+
+  /** Returns the keys whose values decide whether an `else` applies; undefined: it does not, or its policy asks for no known key. */
+  *#othersOfElse(known: KnownValues): Generator<void, readonly string[] | undefined> {
+    const values = partlyKnown(this.#plan, known)
+    const unknown = new Set<string>()
+    let isNamed = this.#isNamed(this.#rule, known)
+    let verdict: Verdict = APPLIES
+    for (const other of this.#rule.policy.rules) {
+      yield
+      if (other.match === undefined) continue
+      const ofOther = verdictOf(other, values, this.#wallMs)
+      verdict = elseAfter(verdict, other, ofOther)
+      if (verdict === NO_MATCH) return undefined
+      isNamed ||= this.#isNamed(other, known)
+      if (ofOther !== NEEDS_BODY) continue
+      for (const key of this.#unknownOf(other.match, known)) unknown.add(key)
+      for (const key of other.limitKeys) if (!known.has(key)) unknown.add(key)
+    }
+    return isNamed ? [...unknown] : undefined
+  }
+
+  /** The first key whose value the rule matches, or of an `else` another rule of its policy. */
+  *#keysThatTell(formFor: GivenValue['formFor']): Generator<void, readonly string[]> {
+    const { isElse, policy } = this.#rule
+    for (const rule of isElse ? policy.rules : [this.#rule]) {
+      yield
+      const told = rule.match?.find((each) => tells(each, formFor(this.#keyOf(each))))
+      if (told !== undefined) return [this.#keyOf(told)]
+    }
+    return []
+  }
+
+  #isNamed({ limitKeys, match = [] }: PlanRule, known: KnownValues): boolean {
+    return limitKeys.some((key) => known.has(key)) || match.some((each) => known.has(this.#keyOf(each)))
+  }
+
+  #unknownOf(match: readonly PlanMatch[], known: KnownValues): string[] {
+    return match.map((each) => this.#keyOf(each)).filter((key) => !known.has(key))
+  }
+
+  #keyOf({ keyIndex }: PlanMatch): string {
+    return this.#plan.keys[keyIndex]!.text
+  }
 }
 
 /** A pattern that covers every value does not tell callers apart. */
-function isTold({ patterns }: PlanMatch, value: string | undefined): boolean {
+function tells({ patterns }: PlanMatch, value: string | undefined): boolean {
   return value !== undefined && patterns.cover(value) && !patterns.cover('')
-}
-
-function concernedBy(plan: Plan, rule: PlanRule, known: KnownValues, conditions: Conditions): ConcernedRule | undefined {
-  const { limitKeys, match = [] } = rule
-  const isNamed = limitKeys.some((key) => known.has(key)) || match.some(({ keyIndex }) => known.has(plan.keys[keyIndex]!.text))
-  const dependsOn = isNamed ? conditions.of(rule, known) : undefined
-  if (dependsOn === undefined) return undefined
-  return {
-    rule,
-    values: new Map(limitKeys.filter((key) => known.has(key)).map((key) => [key, known.get(key)!])),
-    missing: limitKeys.filter((key) => !known.has(key)),
-    dependsOn,
-  }
-}
-
-/** Tells which keys with unknown values decide whether a rule of one policy applies; undefined: it does not, whatever they are. */
-class Conditions {
-  readonly #plan: Plan
-  readonly #policy: PlanPolicy
-  /** Those of rules with `match: else`, by the first known key: for one question it is always the same key, or the only one. */
-  readonly #ofElse = new Map<string, readonly string[] | undefined>()
-
-  constructor(plan: Plan, policy: PlanPolicy) {
-    this.#plan = plan
-    this.#policy = policy
-  }
-
-  of(rule: PlanRule, known: KnownValues): readonly string[] | undefined {
-    if (!rule.isElse) return this.#ofMatch(rule, known)
-    const [first] = known.keys()
-    if (!this.#ofElse.has(first!)) this.#ofElse.set(first!, this.#findElse(known))
-    return this.#ofElse.get(first!)
-  }
-
-  #ofMatch({ match = [] }: PlanRule, known: KnownValues): string[] | undefined {
-    const unknown: string[] = []
-    for (const { keyIndex, patterns } of match) {
-      const { text } = this.#plan.keys[keyIndex]!
-      const value = known.get(text)
-      if (value === undefined) unknown.push(text)
-      else if (!patterns.cover(value)) return undefined
-    }
-    return unknown
-  }
-
-  /** A rule with `match: else` applies where no other rule of its policy with a `match` does. */
-  #findElse(known: KnownValues): readonly string[] | undefined {
-    const unknown = new Set<string>()
-    for (const other of this.#policy.rules) {
-      if (other.match === undefined) continue
-      const conditions = this.#ofMatch(other, known)
-      if (conditions?.length === 0) return undefined
-      for (const key of conditions ?? []) unknown.add(key)
-    }
-    return [...unknown]
-  }
 }

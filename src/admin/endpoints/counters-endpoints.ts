@@ -8,11 +8,12 @@ import {
   shownValues,
 } from '../../engine/explain/inspection.ts'
 import { countedUnit } from '../../policy/counted-unit.ts'
+import { isCredential } from '../../policy/descriptor-key.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { ApiError } from '../api/api-error.ts'
 import { findRule, readReason, refuseUnknown } from '../api/api-request.ts'
 import type { ApiResponse, ApiRoute } from '../api/api-route.ts'
-import { type AskedCounters, askedByBody, askedByQuery, counterName, refuseCredentials } from '../api/counter-name.ts'
+import { type AskedCounters, askedByBody, askedByQuery, counterName, looksLikeDigest, refuseCredentials } from '../api/counter-name.ts'
 import type { CallerValues, CounterJson, CountersJson, CountersRequest, ResetRequest } from '../api/types.ts'
 
 interface CountersParts {
@@ -25,7 +26,10 @@ interface CountersParts {
 /** GET counters and POST counters: what a caller has left of one rule. POST is for credentials, which must not be in a URL. */
 export function* countersEndpoints({ plan, inspect, callerDigest }: CountersParts): Generator<ApiRoute> {
   const respond = async (asked: AskedCounters): Promise<ApiResponse> => {
-    return inspectionResponse(await inspect(counterName(findRule(plan(), asked), asked)), callerDigest)
+    const name = counterName(findRule(plan(), asked), asked)
+    const inspection = await inspect(name)
+    refuseDigests(name, inspection)
+    return inspectionResponse(inspection, callerDigest)
   }
   yield {
     method: 'GET',
@@ -44,6 +48,16 @@ export function* countersEndpoints({ plan, inspect, callerDigest }: CountersPart
       return respond(askedByBody(body))
     },
   }
+}
+
+/** Full counters of a digest would be mistaken for those of its credential. A credential that happens to look like a digest has a counter as soon as it is used. */
+function refuseDigests({ values }: CounterName, inspection: Inspection): void {
+  if (!inspection.ok || inspection.counters.length === 0 || isCounted(inspection.counters)) return
+  const key = Object.keys(values).find((each) => isCredential(each) && looksLikeDigest(values[each]!))
+  if (key === undefined) return
+  const found = 'this may be a digest, and counters are found only by the credential itself'
+  const wayOut = `give the credential, or see the rejects and overrides of the digest: edge caller ${key}=DIGEST, or POST callers`
+  throw new ApiError('wrong_values', `${key}: ${found}; ${wayOut}`)
 }
 
 export interface ResetParts extends Pick<CountersParts, 'plan' | 'callerDigest'> {
@@ -128,6 +142,11 @@ function inspectionResponse(inspection: Inspection, callerDigest: CallerDigest):
     override: override?.id ?? null,
   }
   return { status: 200, json }
+}
+
+/** Whether anything is counted for the caller now. */
+export function isCounted(counters: readonly CounterStatus[]): boolean {
+  return counters.some(({ level, limit }) => level < limit)
 }
 
 /** Requests in flight; null if none of the counters counts them. */

@@ -3,6 +3,7 @@ import { fieldValue } from '../../http1/header-fields.ts'
 import { PUBLISHED_EVENTS } from '../../telemetry/events/published-events.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
+import { KnownWords } from '../../text/suggest.ts'
 import type { Access } from '../api/access.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readCount, readQuery } from '../api/api-request.ts'
@@ -107,7 +108,12 @@ export function readNames(text: string | undefined): readonly string[] | undefin
   const unknown = asked.filter((_, i) => named[i]!.length === 0)
   if (unknown.length === 0) return [...new Set(named.flat())]
   const more = unknown.length > SHOWN_UNKNOWN ? `, and ${unknown.length - SHOWN_UNKNOWN} more` : ''
-  throw new ApiError('bad_request', `event: there is no event ${unknown.slice(0, SHOWN_UNKNOWN).map(show).join(', ')}${more}`)
+  const known = new KnownWords([...PUBLISHED_EVENTS, ...FIRST_WORDS.keys()])
+  const shown = unknown.slice(0, SHOWN_UNKNOWN).map((name) => {
+    const meant = known.closest(name)
+    return meant === undefined ? show(name) : `${show(name)} (did you mean ${show(meant)}?)`
+  })
+  throw new ApiError('bad_request', `event: there is no event ${shown.join(', ')}${more}`)
 }
 
 const FIRST_WORDS = new Map<string, string[]>()

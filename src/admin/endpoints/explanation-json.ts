@@ -37,13 +37,15 @@ export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy
 }
 
 function ruleJson(
-  { rule: { name }, why, cost, descriptors, counters, override }: ExplainedRule,
+  { rule: { name, isElse }, why, instead, cost, descriptors, counters, override }: ExplainedRule,
   callerDigest: CallerDigest,
 ): json.ExplainedRuleJson {
   return {
     name,
     applied: why === undefined,
     why: why ?? null,
+    match_else: isElse,
+    instead: instead?.name ?? null,
     cost: cost ?? null,
     descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, callerDigest)),
     counters: counters.map(explainedCounterJson),

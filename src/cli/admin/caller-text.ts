@@ -1,9 +1,9 @@
-import type { CallerRule, CallersJson, RejectedCaller, TopJson } from '../../admin/api/caller-types.ts'
+import type { CallerRule, CallersJson, IncompleteRule, RejectedCaller, TopJson } from '../../admin/api/caller-types.ts'
 import type { OverrideJson } from '../../admin/api/types.ts'
 import { callerText } from '../text/caller-values.ts'
 import { countText, listText, numberText } from '../text/text-table.ts'
 import { levelText, resetText } from './counters.ts'
-import { nextCommands } from './next-commands.ts'
+import { completeLookup, nextCommands, variableFor } from './next-commands.ts'
 import { overrideChangeText } from './override-text.ts'
 import { exactnessText, nearestTable, rejectedTable } from './top-text.ts'
 
@@ -11,7 +11,7 @@ import { exactnessText, nearestTable, rejectedTable } from './top-text.ts'
 export function callersText(found: CallersJson, isBare: boolean): string {
   const { rules, incomplete_rules: incomplete, overrides, top } = found
   const known = rules.filter((rule) => isKnown(rule, found))
-  const silent = rules.filter((rule) => !known.includes(rule))
+  const others = rules.filter((rule) => !known.includes(rule))
   const names = new Set(known.map(nameOf))
   const rejected = top?.rejected.filter((row) => !names.has(nameOf(row))) ?? []
   const nearest = top?.nearest.filter((row) => !names.has(nameOf(row))) ?? []
@@ -20,10 +20,9 @@ export function callersText(found: CallersJson, isBare: boolean): string {
     ...known.map((rule) => ruleText(rule, found)),
     rejected.length === 0 ? '' : `Rejected in the last hour by other rules\n${rejectedTable(rejected)}`,
     nearest.length === 0 ? '' : `Near a limit of other rules\n${nearestTable(nearest)}`,
-    silentText(silent),
-    incomplete.length === 0
-      ? ''
-      : `Rules that need more values\n${listText(incomplete.slice(0, MAX_LINES).map(missingRow))}${andMore(incomplete)}`,
+    silentText(others.filter(({ by_digest: isByDigest }) => !isByDigest)),
+    digestText(others.filter(({ by_digest: isByDigest }) => isByDigest)),
+    incompleteText(incomplete),
     overrides.length === 0 ? '' : `Overrides\n${listText(overrides.map(overrideRow))}`,
     notesOf(found, isBare).join(''),
     commandsText(found, known),
@@ -59,26 +58,43 @@ function headline(found: CallersJson, known: readonly CallerRule[], isBare: bool
   if (known.length > 0)
     return `${numberText(known.length)} of ${countText(tried, 'rule')} that may count ${name} ${known.length === 1 ? 'knows' : 'know'} it.\n`
   if (hasRows || overrides.some(({ values }) => values)) return `No counter of ${name} alone is in use.\n`
-  const counts = isCounted ? ['no rule counts anything for it now'] : []
+  const counts = isCounted && !found.rules.some((rule) => rule.by_digest) ? ['no rule counts anything for it now'] : []
   const rejects = top === null ? [] : ['it was not rejected in the last hour']
   const facts = [...counts, ...rejects, 'no override names it'].join(', ').replace(/, ([^,]*)$/, ', and $1')
   return `Nothing is known of ${name}: ${facts}. Values are compared exactly: check the spelling.\n`
 }
 
 function ruleText(rule: CallerRule, { top, overrides }: CallersJson): string {
-  const { mode, values, unit, counters, holds, override, algorithm, depends_on: dependsOn } = rule
-  const rows: [string, string][] = [['caller', callerText(values)]]
-  if (algorithm === 'block') rows.push(['block', 'rejects every request that it covers with 403'])
+  const { mode, unit, counters, holds, override, algorithm } = rule
+  const rows: [string, string][] = [['caller', callerOf(rule)]]
+  if (algorithm === 'block') rows.push(['block', `rejects every request that ${coveredText(rule)} with 403`])
   for (const counter of counters ?? []) rows.push([counter.kind, `${levelText(counter, unit)}, ${resetText(counter)}`])
-  if (counters === null) rows.push(['counters', 'not known'])
+  if (counters === null) rows.push(['counters', rule.by_digest ? FROM_A_DIGEST : 'not known'])
   if (holds !== null) rows.push(['holds', countText(holds, 'request')])
   const rejects = rejectsOf(rule, top)
   if (rejects !== undefined) rows.push(['rejected', rejectsText(rejects)])
   const inForce = overrides.find(({ id }) => id === override)
   if (override !== null)
     rows.push(['override', inForce === undefined ? override : `${override}: ${overrideChangeText(inForce)} until ${inForce.until}`])
-  if (dependsOn.length > 0) rows.push(['applies', `only where its match covers ${dependsOn.join(', ')} too`])
+  if (rule.match_else || rule.depends_on.length > 0) rows.push(['applies', appliesText(rule)])
   return `${nameOf(rule)}${mode === 'shadow' ? ' (shadow: rejects nothing)' : ''}\n${listText(rows)}`
+}
+
+const FROM_A_DIGEST = 'not known from a digest; give the credential itself'
+
+/** A rule without limit keys counts all callers that it covers together. */
+function callerOf(rule: CallerRule): string {
+  return Object.keys(rule.values).length > 0 ? callerText(rule.values) : `everybody that ${coveredText(rule)}`
+}
+
+function coveredText({ match_else: isElse }: CallerRule): string {
+  return isElse ? 'no other rule of the policy matches' : 'its match covers'
+}
+
+function appliesText({ match_else: isElse, depends_on: dependsOn }: CallerRule): string {
+  const keys = dependsOn.join(', ')
+  if (!isElse) return `only where its match covers ${keys} too`
+  return `only where no other rule of the policy with a match does${keys && `, which depends on ${keys}`}`
 }
 
 function rejectsText({ count, hour_count: hourCount, first_at: first, last_at: last }: RejectedCaller): string {
@@ -102,8 +118,37 @@ function andMore(rules: readonly unknown[]): string {
   return rules.length > MAX_LINES ? `  and ${numberText(rules.length - MAX_LINES)} more\n` : ''
 }
 
-function missingRow(rule: CallersJson['incomplete_rules'][number]): [string, string] {
-  return [nameOf(rule), `also needs ${rule.missing.join(', ')}${rule.mode === 'shadow' ? ' (shadow)' : ''}`]
+/** Rules whose counters are not found by a digest, and that know the caller by nothing else. */
+function digestText(rules: readonly CallerRule[]): string {
+  if (rules.length === 0) return ''
+  const rows = rules.slice(0, MAX_LINES).map((rule): [string, string] => [nameOf(rule), FROM_A_DIGEST])
+  return `Rules that may count this caller\n${listText(rows)}${andMore(rules)}`
+}
+
+const MAX_LOOKUPS = 3
+
+function incompleteText(rules: readonly IncompleteRule[]): string {
+  if (rules.length === 0) return ''
+  const lookups = [...new Set(rules.slice(0, MAX_LINES).map(lookupOf))].filter((lookup) => lookup !== undefined).slice(0, MAX_LOOKUPS)
+  const list = `Rules that need more values\n${listText(rules.slice(0, MAX_LINES).map(missingRow))}${andMore(rules)}`
+  return lookups.length === 0
+    ? list
+    : `${list}\nTo look them up, set the variables in\n${lookups.map((lookup) => `  ${lookup}\n`).join('')}`
+}
+
+function missingRow(rule: IncompleteRule): [string, string] {
+  return [nameOf(rule), `also needs ${missingText(rule)}${rule.mode === 'shadow' ? ' (shadow)' : ''}`]
+}
+
+/** It is not known which of several keys a value alone belongs to. */
+function missingText({ missing, may_be: mayBe }: IncompleteRule): string {
+  if (mayBe.length < 2) return missing.filter((key) => !mayBe.includes(key)).join(', ')
+  return `the ${missing.length === 2 ? 'other' : 'others'} of ${missing.join(', ')}`
+}
+
+function lookupOf({ policy, values, missing, may_be: mayBe }: IncompleteRule): string | undefined {
+  const variables = missing.map((key): [string, string] => [key, key === mayBe[0] ? 'VALUE' : variableFor(key)])
+  return completeLookup(policy, values, Object.fromEntries(variables))
 }
 
 function overrideRow(override: OverrideJson): [string, string] {
@@ -127,8 +172,10 @@ function notesOf({ rules_left_out: leftOut, unused_keys: unused, counters_known:
 function commandsText({ rules, incomplete_rules: incomplete, overrides, top }: CallersJson, known: readonly CallerRule[]): string {
   const worst = top?.rejected[0] ?? known[0] ?? top?.nearest[0] ?? rules[0]
   if (worst === undefined) return ''
-  const selector = [...rules, ...incomplete].find((rule) => nameOf(rule) === nameOf(worst))?.selector
+  const inBundle = [...rules, ...incomplete].find((rule) => nameOf(rule) === nameOf(worst))
+  const isCounted = rules.find((rule) => rule === inBundle && !rule.by_digest)?.counted ?? true
   const own = overrides.filter((override) => override.values && override.policy === worst.policy && override.rule === worst.rule)
-  const commands = nextCommands({ ...worst, selector, overrides: own.map(({ id }) => id) })
+  const { policy, rule, values } = worst
+  const commands = nextCommands({ policy, rule, values, inBundle, isCounted, overrides: own.map(({ id }) => id) })
   return commands.length === 0 ? '' : `Go on with\n${commands.map((command) => `  ${command}\n`).join('')}`
 }

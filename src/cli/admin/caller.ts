@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { CallersJson, CallersRequest } from '../../admin/api/caller-types.ts'
-import { printableText } from '../../text/formats.ts'
-import { keysWithDigests, readCallerValues, UsageProblem } from '../text/caller-values.ts'
+import { readCallerValues, UsageProblem } from '../text/caller-values.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { callersText } from './caller-text.ts'
 import { CALLER_HELP } from './help.ts'
@@ -17,8 +16,7 @@ export const caller: AdminCommand = {
     if (values.policy === '') throw new UsageProblem('--policy: expected the id of a policy')
     const asked = readCaller(positionals)
     const body: CallersRequest = { ...asked, ...(values.policy !== undefined && { policy: values.policy }) }
-    const describe = (response: CallersJson): string =>
-      `${callersText(response, asked.value !== undefined)}${digestNotes(asked, response)}${keyHint(asked, response)}`
+    const describe = (response: CallersJson): string => `${callersText(response, asked.value !== undefined)}${keyHint(asked, response)}`
     return { request: { method: 'POST', path: 'callers', body }, isJson: values.json, describe }
   },
 }
@@ -35,14 +33,6 @@ function readCaller(args: readonly string[]): Pick<CallersRequest, 'values' | 'v
   if (bare >= 0)
     throw new UsageProblem(`expected KEY=VALUE for each of several values, such as header:x-api-key=alice; number ${bare + 1} has no key`)
   return { values: readCallerValues(args) }
-}
-
-/** A counter is found by the credential itself. */
-function digestNotes({ values = {} }: Pick<CallersRequest, 'values'>, { rules }: CallersJson): string {
-  if (rules.length === 0) return ''
-  return keysWithDigests(values, Object.assign({}, ...rules.map((rule) => rule.values)))
-    .map((key) => `\n${printableText(key)}: this looks like a digest; counters are found by the credential itself\n`)
-    .join('')
 }
 
 /** `x-api-key=alice` is a value alone, because many values contain an equals sign. */

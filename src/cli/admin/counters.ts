@@ -12,7 +12,7 @@ export const counters: AdminCommand = {
   read(args) {
     const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
     const body = readSubject(positionals)
-    const describe = (response: CountersJson): string => `${countersText(response, body.values)}${uncountedText(response)}`
+    const describe = (response: CountersJson): string => `${countersText(response)}${uncountedText(response)}`
     return { request: { method: 'POST', path: 'counters', body }, isJson: values.json, describe }
   },
 }
@@ -31,8 +31,8 @@ export const reset: AdminCommand = {
   },
 }
 
-/** Describes what a caller has left of one rule. `given` has the values by which the operator named the caller. */
-function countersText(response: CountersJson, given: CallerValues): string {
+/** Describes what a caller has left of one rule. `given` has the values by which the operator named a caller that may not exist. */
+function countersText(response: CountersJson, given: CallerValues = {}): string {
   const { policy, rule, mode, values, unit, counters, holds, override } = response
   const rows: [string, string][] = [
     ['policy', `${policy} (${mode === 'shadow' ? 'shadow: rejects nothing' : mode})`],

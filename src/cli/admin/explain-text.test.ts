@@ -8,6 +8,8 @@ const PER_KEY: ExplainedRuleJson = {
   name: 'per-key',
   applied: true,
   why: null,
+  match_else: false,
+  instead: null,
   cost: 1,
   descriptors: [{ key: 'header:x-api-key', value: 'alice' }],
   counters: [BUCKET],

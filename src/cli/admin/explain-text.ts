@@ -55,24 +55,31 @@ function closestText(policy: string, rule: string, found: ExplainedRuleJson | un
 }
 
 /** Says why a rule rejects. */
-export function rejectedText(reason: string, { cost, counters, descriptors, override }: ExplainedRuleJson): string {
-  const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ') || 'Everybody'
-  if (reason === 'blocked') return `${caller} is blocked${override ? ` by override ${override}` : ''}.`
+export function rejectedText(reason: string, { cost, counters, descriptors, override, match_else: isElse }: ExplainedRuleJson): string {
+  const caller = descriptors.map(({ key, value }) => `${key}=${value}`).join(' ')
+  if (reason === 'blocked') {
+    const blocked =
+      caller === '' ? `Every request${isElse ? UNMATCHED : ''}` : `${caller}${isElse ? ', which no other rule of the policy matches,' : ''}`
+    return `${blocked} is blocked${override ? ` by override ${override}` : ''}.`
+  }
   const empty = counters.filter(({ wait_s: waitS }) => waitS !== 0)
   const left = empty.map((counter) => levelText(counter)).join(', ')
-  const need = `${descriptors.length === 0 ? 'All callers together have' : `${caller} has`} ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
+  const need = `${caller === '' ? `All callers${isElse ? `${UNMATCHED} have together` : ' together have'}` : `${caller} has`} ${left || 'nothing left'}, and this request takes ${costText(cost, empty[0]?.kind)}.`
   if (empty.some(({ wait_s: waitS }) => waitS === null)) return `${need} That is more than the limit can ever hold: waiting does not help.`
   if (empty.every(({ kind }) => kind === 'in_flight')) return `${need} It would pass when one of the others ends.`
   return `${need} It would pass in ${durationText(Math.max(0, ...empty.map(({ wait_s: waitS }) => waitS!)))}.`
 }
+
+const UNMATCHED = ' that no other rule of the policy matches'
 
 function policyText({ id, mode, rules }: ExplainedPolicyJson): string {
   const name = mode === 'shadow' ? `${id} (shadow: rejects nothing)` : id
   return `  ${name}\n${rules.map(ruleText).join('')}`
 }
 
-function ruleText({ name, applied, why, cost, descriptors, counters, override }: ExplainedRuleJson): string {
-  if (!applied) return `    ${name}: does not apply, ${whyNotText(why, descriptors)}\n`
+function ruleText(rule: ExplainedRuleJson): string {
+  const { name, applied, cost, descriptors, counters, override } = rule
+  if (!applied) return `    ${name}: does not apply, ${whyNotText(rule)}\n`
   const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
   for (const counter of counters) {
     const wait = counter.wait_s === 0 ? '' : '; not enough'
@@ -89,7 +96,7 @@ function costText(cost: number | null, kind: CounterKind | undefined): string {
 }
 
 /** Says why a rule does not apply. */
-export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['descriptors']): string {
+export function whyNotText({ why, descriptors, match_else: isElse, instead }: ExplainedRuleJson): string {
   const absent = descriptors.filter(({ value }) => value === null).map(({ key }) => key)
   const keys = absent.join(', ')
   if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
@@ -98,6 +105,8 @@ export function whyNotText(why: string | null, descriptors: ExplainedRuleJson['d
     return `the request has more than one ${keys || 'value for a field that it reads'}`
   }
   if (why !== 'no_match') return why ?? 'no reason is given'
+  if (instead) return `because rule ${instead} matches this request, and this one is for the rest`
+  if (isElse) return 'its block has ended'
   return `its match does not fit this request${keys && `; this one has no ${keys}`}`
 }
 

@@ -17,12 +17,14 @@ Shows the state of an instance: version, workers, bundle, counters, Redis, state
 
 ${SERVER}`
 
-export const TOP_HELP = `Usage: edge top [--json] [POLICY [RULE]]
+export const TOP_HELP = `Usage: edge top [--since TIME] [--json] [POLICY [RULE]]
 
-Shows the callers that were rejected most in the last minutes and in the last hour, with the time of their first and last reject,
-and those that are nearest to their limit now, for all policies, one policy, or one rule. Policies in shadow mode are marked: they
-reject nobody. On a terminal the table is refreshed every two seconds; q quits.
+Shows the callers that were rejected most lately and in the last hour, with the time of their first and last reject within the
+hour, and those that are nearest to their limit now, for all policies, one policy, or one rule. Policies in shadow mode are
+marked: they reject nobody. On a terminal the table is refreshed every two seconds; q quits.
 
+  --since TIME        count rejects since then, at most an hour ago: a time ago (30m, 1h) or a date (2026-01-31T12:00:00Z)
+                      [five to ten minutes ago]
   ${JSON_LINE}
 
 ${SERVER}`
@@ -45,7 +47,8 @@ export const CALLER_HELP = `Usage: edge caller [--json] [--policy POLICY] KEY=VA
 
 Shows everything that is known of a caller: what it has left of each rule, since when it is rejected, which overrides concern it,
 and commands to go on with. KEY=VALUE is any descriptor, such as header:x-api-key=alice; several narrow the search. A VALUE alone
-is tried with every rule that has one key. Limits that all callers share are not listed: edge explain shows them.
+is tried with every rule that has one key, and rules with several keys are listed with what they need to be looked up.
+Limits that all callers share are not listed: edge explain shows them.
 A credential may also be given as its digest; what it has left is then not known.
 
   --policy POLICY     only rules of this policy

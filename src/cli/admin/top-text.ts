@@ -5,8 +5,9 @@ import { amountText } from './counters.ts'
 
 /** Who is rejected most, and who is nearest to a limit. */
 export function topText({ since, hour, rejected, nearest, ...counted }: TopJson): string {
-  const title = `Rejected most since ${since}; HOUR: since ${hour.since}; FIRST and LAST: UTC${exactnessText({ hour, ...counted })}`
-  return `${title}\n${rejectedTable(rejected)}\nNearest to their limit now\n${nearestTable(nearest)}`
+  const times = `REJECTS counts since ${timeText(since)}, HOUR since ${timeText(hour.since)}, all times are UTC`
+  const near = 'Nearest to their limit now: LEFT is what remains of LIMIT'
+  return `Rejected most: ${times}${exactnessText({ hour, ...counted })}\n${rejectedTable(rejected)}\n${near}\n${nearestTable(nearest)}`
 }
 
 /** How wrong counts may be; nothing if they are exact. */

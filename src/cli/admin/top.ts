@@ -118,10 +118,12 @@ export const top: AdminCommand = {
   name: 'top',
   help: TOP_HELP,
   read(args) {
-    const { values, positionals } = parseArgs({ args, options: JSON_OPTION, allowPositionals: true })
+    const options = { ...JSON_OPTION, since: { type: 'string' } } as const
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const [policy, rule, ...surplus] = positionals
     if (surplus.length > 0) throw new UsageProblem(`expected a policy and a rule at most, got ${surplus.join(', ')} too`)
-    const query = { ...(policy !== undefined && { policy }), ...(rule !== undefined && { rule }) }
+    const { since } = values
+    const query = { ...(policy !== undefined && { policy }), ...(rule !== undefined && { rule }), ...(since !== undefined && { since }) }
     return { request: { method: 'GET', path: 'top', query }, isJson: values.json, describe: topText }
   },
   show: showRepeatedly,

@@ -183,9 +183,7 @@ function idleText(policies: readonly ExplainedPolicyJson[], expected: string | u
   const named = policies.filter(({ id }) => id === expected)
   const asked = named.length > 0 ? named : policies
   const idle = asked.flatMap(({ id, rules }) =>
-    rules
-      .filter(({ applied }) => !applied)
-      .map((rule) => `Rule ${rule.name} of policy ${id} does not apply: ${whyNotText(rule.why, rule.descriptors)}.`),
+    rules.filter(({ applied }) => !applied).map((rule) => `Rule ${rule.name} of policy ${id} does not apply: ${whyNotText(rule)}.`),
   )
   const others = asked.filter(({ matched }) => !matched).sort((a, b) => Number(isFar(a.why)) - Number(isFar(b.why)))
   const uncovered = others.map(({ id, why }) => `Policy ${id} does not cover it: ${MISMATCHES[why ?? ''] ?? why}.`)

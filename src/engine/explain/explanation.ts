@@ -26,6 +26,8 @@ export interface ExplainedRule {
   readonly rule: PlanRule
   /** Why it does not apply; undefined if it does. */
   readonly why: 'missing_descriptor' | 'repeated_descriptor' | 'no_match' | undefined
+  /** Of an `else` that does not apply: the rule with a `match` that does, so that this one is skipped. */
+  readonly instead: PlanRule | undefined
   /** Amount that the request would take from each of its counters, in their units; undefined if two readers could disagree on it. */
   readonly cost: number | undefined
   /** Descriptors of its match and its limit keys. */
@@ -62,12 +64,15 @@ function describeRules(run: Run, policy: PlanPolicy): ExplainedRule[] {
   // A decision leaves out an ambiguous shadow policy as a whole.
   const isLeftOut = run.simulates(policy) && run.isAmbiguous(policy) && blockIn(run, policy) === undefined
   const verdicts = run.judge(policy)
+  const matching = policy.rules.find(({ match }, i) => match !== undefined && verdicts.of(i) === APPLIES)
   return policy.rules.map((rule, i) => {
     const variant = run.variantOf(rule)
     const inForce = variant?.rule ?? rule
+    const why = isLeftOut ? 'repeated_descriptor' : whyNot(run, inForce, verdicts.of(i))
     return {
       rule,
-      why: isLeftOut ? 'repeated_descriptor' : whyNot(run, inForce, verdicts.of(i)),
+      why,
+      instead: rule.isElse && why === 'no_match' ? matching : undefined,
       cost: costOf(run, inForce, rule.counters[0]?.unit ?? 1),
       descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describeKey(run, index)),
       counters: run.seen!.of(rule),

@@ -22,10 +22,18 @@ const elseByAddress = matching('else', byAddress)
 const present = matching({ 'header:X-Team': '*' }, byTeam)
 
 describe('a limit that clients escape by leaving out its key is warned of', () => {
-  test('with the two lines that mend it', () => {
+  test('with the lines that mend it', () => {
+    const recipe =
+      '{ "name": "others", "match": "else", "limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": { "rate": "10/minute" } }'
+    const pass = 'If such clients may pass, add { "name": "others", "match": "else", "algorithm": "unlimited" } instead'
     expect(warningsOf(policy('p', { rules: [byTeam] }))).toEqual([
-      'policies[0].spec.rules[0].limit_keys: a client that leaves out header:x-team is not limited: write match: { "header:x-team": "*" } here, and add a rule with match: else and limit_keys: ["ip:address"]',
+      `policies[0].spec.rules[0].limit_keys: a client that leaves out header:x-team is not limited: write "match": { "header:x-team": "*" } here, and add the rule ${recipe}. ${pass}`,
     ])
+    expect(warningsOf(policy('p', { rules: [present] }))).toEqual([
+      `policies[0].spec.rules[0].limit_keys: a client that leaves out header:x-team is not limited: add the rule ${recipe}. ${pass}`,
+    ])
+    const named = bucketRule('others', ['header:x-team'], 1)
+    expect(warningsOf(policy('p', { rules: [named, byTeam] }))).toEqual([expect.stringContaining('add the rule { "name": "others-2", ')])
     expect(warningsOf(policy('p', { rules: [present, elseByAddress] }))).toEqual([])
   })
 
@@ -50,9 +58,13 @@ describe('a limit that clients escape by leaving out its key is warned of', () =
     ['tokens', llmRule('b', ['header:x-team'], { tokens_per_minute: 1000 })],
     ['money', budgetRule('b', ['header:x-team'], { budget: 5, cost: { header: 'x-cost', default: 1 } })],
   ])('for a budget of %s in spite of limits on requests, which it does not take part in', (_, budget) => {
-    const place = 'policies[0].spec.rules[1].limit_keys: a client that leaves out header:x-team escapes this budget: write match: '
+    const place = 'policies[0].spec.rules[1].limit_keys: a client that leaves out header:x-team escapes this budget: write "match": '
     expect(warningsOf(policy('p', { rules: [byAddress, budget] }), policy('q', { rules: [byAddress] }))).toEqual([
       expect.stringContaining(place),
+    ])
+    const requestsOnly = [matching({ 'header:x-team': '*' }, budget), elseByAddress]
+    expect(warningsOf(policy('p', { rules: requestsOnly }))).toEqual([
+      'policies[0].spec.rules[0].limit_keys: a client that leaves out header:x-team escapes this budget: replace the rule "address" by { "name": "address", "match": "else", "algorithm": "block" }',
     ])
     const other = llmRule('all', [], { tokens_per_minute: 100_000 })
     expect(warningsOf(policy('p', { rules: [byAddress, budget, other] }))).toEqual([])
@@ -70,20 +82,30 @@ describe('a limit that clients escape by leaving out its key is warned of', () =
     ['a block of all that ends', [byTeam, blockRule('b', undefined, { expires_at: '2099-01-01T00:00:00Z' })]],
     ['a match on another header', [matching({ 'header:x-plan': 'pro' }, byTeam)]],
     ['a match on the address', [matching({ 'ip:address': '*' }, byTeam)]],
+    ['a match on one value of the key', [matching({ 'header:x-team': 'acme' }, byTeam)]],
+    ['a match on the key, in any case', [present]],
   ])('in spite of %s', (_, rules) => {
     expect(escapesOf(policy('p', { selector: { pathPrefix: '/v1' }, rules }))).toEqual(['[0].spec.rules[0]: header:x-team'])
+  })
+
+  test.each<[string, object]>([
+    ['another claim of the token', { 'jwt:plan': 'pro' }],
+    ['the token, which may be no JWT', { bearer: '*' }],
+    ['the whole field', { 'header:authorization': '*' }],
+  ])('in spite of a match on %s', (_, match) => {
+    expect(escapesOf(policy('p', { rules: [matching(match, bucketRule('user', ['jwt:sub'], 1))] }))).toEqual(['[0].spec.rules[0]: jwt:sub'])
   })
 
   test('if an else has a key that may be left out, with what mends that', () => {
     const rules = [matching({ 'ip:country': 'DE' }, byTeam), matching('else', bucketRule('others', ['bearer'], 1))]
     expect(warningsOf(policy('p', { rules }))).toEqual([
-      'policies[0].spec.rules[1].limit_keys: a client that leaves out bearer is not limited: write limit_keys: ["ip:address"] here, or add a rule by ip:address without match',
+      'policies[0].spec.rules[1].limit_keys: a client that leaves out bearer is not limited: write "limit_keys": ["ip:address"] here',
     ])
   })
 
   test('with what a terminal would obey shown as its code', () => {
     const [warning] = warningsOf(policy('p', { rules: [bucketRule('r', ['query:a\u202e"'], 1)] }))
-    expect(warning).toContain('leaves out query:a\\u{202e}" is not limited: write match: { "query:a\\u202e\\"": "*" } here')
+    expect(warning).toContain('leaves out query:a\\u{202e}" is not limited: write "match": { "query:a\\u202e\\"": "*" } here')
   })
 })
 
@@ -95,11 +117,6 @@ describe('it is not warned of', () => {
     ['an else by address', [matching({ 'ip:country': 'DE' }, byTeam), elseByAddress]],
     ['a block of all others', [present, blockRule('b', 'else')]],
     ['an else that exempts all others', [matching({ 'ip:country': 'DE' }, byTeam), unlimitedRule('u', 'else')]],
-    ['a match on the key, in any case', [present]],
-    ['a match on one value of the key', [matching({ 'header:x-team': 'acme' }, byTeam)]],
-    ['a match on another claim of the token', [matching({ 'jwt:plan': 'pro' }, bucketRule('user', ['jwt:sub'], 1))]],
-    ['a match on the token', [matching({ bearer: '*' }, bucketRule('user', ['jwt:sub'], 1))]],
-    ['a match on the whole field', [matching({ 'header:authorization': '*' }, bucketRule('user', ['bearer'], 1))]],
   ])('beside %s', (_, rules) => {
     expect(escapesOf(policy('p', { rules }))).toEqual([])
   })

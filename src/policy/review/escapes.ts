@@ -1,6 +1,6 @@
 import { printableText, quoted } from '../../text/formats.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
-import { type DescriptorKey, KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
+import { KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import { listOf } from '../rule-match.ts'
 import type { Policy, Rule } from '../schema/bundle.ts'
 import { coverageOf, coversHost, type PolicyCoverage } from './coverage.ts'
@@ -13,8 +13,8 @@ const MAX_STEPS = 3_000_000
  * out all that clients may leave out; if neither its policy nor another enforcing policy limits or blocks it, its policy is reported, once.
  * A limit on requests does not make up for a budget: a single request can spend all of that.
  *
- * Two ways of writing a rule say that this is meant, and are not reported: a `match` on the presence of the key, and an `unlimited` with
- * `match: else`.
+ * An `unlimited` with `match: else` says that this is meant, and is not reported. A `match` on the key says only whom the rule is for, not that all others
+ * may pass.
  */
 export function* findEscapes(policies: readonly Policy[]): Generator<Problem> {
   const steps = { left: MAX_STEPS }
@@ -24,7 +24,7 @@ export function* findEscapes(policies: readonly Policy[]): Generator<Problem> {
     if (!isEnforcing(policy) || policy.spec.rules.some(exemptsOthers)) continue
     const r = escapedRule(policy, true, budgets, steps) ?? escapedRule(policy, false, all, steps)
     if (r === undefined) continue
-    yield { path: formatPath(['policies', p, 'spec', 'rules', r, 'limit_keys']), message: messageOf(policy.spec.rules[r]!) }
+    yield { path: formatPath(['policies', p, 'spec', 'rules', r, 'limit_keys']), message: messageOf(policy.spec.rules, r) }
   }
 }
 
@@ -99,32 +99,45 @@ function exemptsOthers({ algorithm, match }: Rule): boolean {
   return algorithm === 'unlimited' && match === 'else'
 }
 
-/** Whether a request escapes the rule without one of its limit keys, and `match` does not say that it applies only to those who send it. */
-function isEscaped({ match, limit_keys: keys }: Rule): boolean {
-  const present = new Set(typeof match === 'object' ? Object.keys(match).map(carrierOf) : [])
-  return keys.some((key) => isOmittable(key) && !present.has(carrierOf(key)))
+/** Whether a request escapes the rule without one of its limit keys, whatever its `match`: a token that is no JWT has no claims. */
+function isEscaped({ limit_keys: keys }: Rule): boolean {
+  return keys.some(isOmittable)
 }
 
 function isOmittable(text: string): boolean {
   return KEY_KINDS[parseDescriptorKey(text)!.kind].source === 'client'
 }
 
-/** What a client leaves out: clients cannot take one claim out of a signed token, only leave out the token. */
-function carrierOf(text: string): string {
-  const key = parseDescriptorKey(text)!
-  return isInAuthorization(key) ? 'header:authorization' : key.text
-}
-
-function isInAuthorization({ kind }: DescriptorKey): boolean {
-  return kind === 'jwt' || kind === 'bearer'
-}
-
-function messageOf(rule: Rule): string {
-  const { match, limit_keys: keys } = rule
-  const omittable = keys.filter(isOmittable)
+/** What is wrong, and a recipe that can be pasted into a bundle as it stands, in YAML or JSON. */
+function messageOf(rules: readonly Rule[], r: number): string {
+  const rule = rules[r]!
+  const omittable = rule.limit_keys.filter(isOmittable)
   const gain = isBudget(rule) ? 'escapes this budget' : 'is not limited'
   const what = `a client that leaves out ${omittable.map(printableText).join(' or ')} ${gain}`
-  if (match === 'else') return `${what}: write limit_keys: ["ip:address"] here, or add a rule by ip:address without match`
+  if (rule.match === 'else') return `${what}: write "limit_keys": ["ip:address"] here`
   const presence = omittable.map((key) => `${quoted(key)}: "*"`).join(', ')
-  return `${what}: write match: { ${presence} } here, and add a rule with match: else and limit_keys: ["ip:address"]`
+  // Without a match on any rule, an else would apply to everybody.
+  const here = rule.match === undefined ? `write "match": { ${presence} } here, and ` : ''
+  // There can be only one else. Here it lets such clients pass sooner or later, or limits only how many requests they send.
+  const present = rules.find(({ match }) => match === 'else')
+  if (present !== undefined) return `${what}: ${here}replace the rule ${quoted(present.name)} by ${elseText(present.name, isBudget(rule))}`
+  const name = freeName(rules)
+  const pass = `{ "name": ${quoted(name)}, "match": "else", "algorithm": "unlimited" }`
+  return `${what}: ${here}add the rule ${elseText(name, isBudget(rule))}. If such clients may pass, add ${pass} instead`
+}
+
+/** No budget is right for those who hide who they are. */
+function elseText(name: string, isForBudgets: boolean): string {
+  if (isForBudgets) return `{ "name": ${quoted(name)}, "match": "else", "algorithm": "block" }`
+  const limit = '"limit_keys": ["ip:address"], "algorithm": "token_bucket", "algorithm_config": { "rate": "10/minute" }'
+  return `{ "name": ${quoted(name)}, "match": "else", ${limit} }`
+}
+
+/** A name that no rule of the policy has. */
+function freeName(rules: readonly Rule[]): string {
+  const taken = new Set(rules.map(({ name }) => name))
+  for (let i = 1; ; i++) {
+    const name = i === 1 ? 'others' : `others-${i}`
+    if (!taken.has(name)) return name
+  }
 }

@@ -49,6 +49,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'reservation_not_issued',
   'accept_failed',
   'counters_evicted',
+  'no_address',
   'worker_died',
   'worker_replaced',
   'worker_unfit',

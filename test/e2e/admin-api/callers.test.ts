@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest'
+import type { CallersRequest } from '../../../src/admin/api/caller-types.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { callers, names } from '../../support/admin/callers.ts'
 import { blockRule, bucketRule, bundle, concurrencyRule, matching, policy } from '../../support/bundles/bundles.ts'
@@ -55,9 +56,11 @@ describe('POST callers', () => {
       values: { [KEY]: 'acme' },
       algorithm: 'token_bucket',
       selector: { pathPrefix: '/api' },
+      match_else: false,
       depends_on: [],
       unit: 'requests',
       counters: [{ kind: 'bucket', level: expect.closeTo(0, 1), limit: 4, remaining: 0, reset_s: expect.any(Number) }],
+      by_digest: false,
       counted: true,
       holds: null,
       override: null,
@@ -88,6 +91,13 @@ describe('POST callers', () => {
     expect([names(found.rules), found.rules_tried]).toEqual([['api/per-key', 'api/flight', 'trial/per-key'], 5])
     expect(names(found.top!.rejected)).toEqual(['api/per-key'])
     expect(found.rules).toEqual((await callers(edge, { values: { [KEY]: 'acme' } })).rules)
+    // Rules with several keys need to be told which of them it is, and never repeat it.
+    expect(found.incomplete_rules).toMatchObject([
+      { rule: 'per-key-and-ip', values: {}, missing: [KEY, 'ip:address'], may_be: [KEY], depends_on: [] },
+    ])
+    expect(JSON.stringify(found.incomplete_rules)).not.toContain('acme')
+    const { incomplete_rules: ofAddress } = await callers(edge, { value: '203.0.113.7' })
+    expect(ofAddress).toMatchObject([{ rule: 'per-key-and-ip', missing: [KEY, 'ip:address'], may_be: [KEY, 'ip:address'] }])
     // An address may be the value of any of these keys, and a name cannot be an address.
     expect(await callers(edge, { value: '203.0.113.7' })).toMatchObject({ rules: [], rules_tried: 6 })
   })
@@ -101,6 +111,26 @@ describe('POST callers', () => {
     for (const { top } of [byKey, byValue, byDigest, await callers(edge, { value: digest! })])
       expect(top!.rejected).toMatchObject([{ policy: 'api', rule: 'per-token', values: { bearer: digest }, count: 1 }])
     expect(JSON.stringify([byKey, byValue, edge.log])).not.toContain('hunter2')
+  })
+
+  test('of a digest it is not known what is left, and what is shown is the digest itself', async () => {
+    const { bearer: digest } = (await callers(edge, { values: { bearer: 'hunter2' } })).rules[0]!.values
+    const found = [await callers(edge, { values: { bearer: digest! } }), await callers(edge, { value: digest! })]
+    for (const { rules, counters_known: isKnown } of found) {
+      expect(rules.filter(({ rule }) => rule === 'per-token')).toMatchObject([
+        { values: { bearer: digest }, counters: null, by_digest: true, counted: false, override: null },
+      ])
+      expect(isKnown).toBe(true)
+    }
+    // What nobody has seen as a digest may be a credential that looks like one, and is not returned.
+    const unseen = await callers(edge, { values: { bearer: '0123456789abcdef' } })
+    expect(unseen.rules).toMatchObject([{ rule: 'per-token', counters: null, by_digest: true }])
+    expect(JSON.stringify(unseen)).not.toContain('0123456789abcdef')
+    // Once it is used as a credential, it is known to be one.
+    await edge.decideTimes(1, { uri: '/api', fields: [['Authorization', 'Bearer fedcba9876543210']] })
+    expect((await callers(edge, { values: { bearer: 'fedcba9876543210' } })).rules).toMatchObject([
+      { rule: 'per-token', by_digest: false, counters: [{ remaining: 2 }] },
+    ])
   })
 
   test('nothing is found for another caller, and a key that no rule has is named', async () => {
@@ -171,6 +201,10 @@ test('overrides that concern the caller are listed: its own, those for all calle
   expect(await ids({ value: 'hunter2' })).toEqual([shadow, token, all].sort())
   expect(await ids({ values: { [KEY]: 'acme' }, policy: 'trial' })).toEqual([shadow, all].sort())
   expect((await callers(edge, { values: { [KEY]: 'acme' } })).rules[0]).toMatchObject({ rule: 'per-key', override: own })
+  const [byToken] = (await callers(edge, { values: { bearer: 'hunter2' } })).rules
+  expect((await callers(edge, { values: byToken!.values })).rules).toMatchObject([
+    { by_digest: true, values: byToken!.values, override: token },
+  ])
 })
 
 describe('a rule with a match', () => {
@@ -196,6 +230,46 @@ describe('a rule with a match', () => {
     expect(await found({ values: { [KEY]: 'acorn', 'header:x-plan': 'free' } })).toEqual(['free'])
     expect(await found({ values: { 'header:user-agent': 'curl' } })).toEqual(['robots'])
   })
+})
+
+describe('a rule with match: else', () => {
+  const found = async (edge: Edge, body: CallersRequest) => {
+    const { rules, incomplete_rules: incomplete } = await callers(edge, body)
+    return [...rules, ...incomplete].map(({ rule, match_else: isElse, depends_on: also }) =>
+      [rule, ...(isElse ? ['else'] : []), ...also].join(' '),
+    )
+  }
+
+  test('is listed where another match covers the caller but its rule lacks a key, as the engine decides', async () => {
+    const rules = [matching({ [KEY]: '*' }, bucketRule('team', ['header:x-team'], 4)), blockRule('rest', 'else')]
+    const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+    expect((await edge.decide({ uri: '/', fields: [['X-K', 'acme']] })).status).toBe(403)
+    expect(await found(edge, { values: { [KEY]: 'acme' } })).toEqual(['rest else header:x-team', 'team'])
+    expect(await found(edge, { values: { [KEY]: 'acme', 'header:x-team': 't' } })).toEqual(['team'])
+    expect(await found(edge, { values: { 'header:x-other': 'acme' } })).toEqual([])
+  })
+
+  test('is listed where the rule that matches is a block that has ended', async () => {
+    const over = blockRule('over', { [KEY]: 'acme' }, { expires_at: '2020-01-01T00:00:00Z' })
+    const edge = await running({ bundle: bundle(1, policy('p', { rules: [over, blockRule('rest', 'else')] })), env: ADMIN_ENV })
+    expect((await edge.decide({ uri: '/', fields: [['X-K', 'acme']] })).status).toBe(403)
+    expect(await found(edge, { values: { [KEY]: 'acme' } })).toEqual(['rest else'])
+    expect(await found(edge, { value: 'acme' })).toEqual(['rest else'])
+  })
+})
+
+test('an else beside thousands of rules is judged by all of them, and rules with several keys leave room for the others', async () => {
+  const others = Array.from({ length: 3000 }, (_, i) => matching({ [KEY]: `customer-${i}` }, bucketRule(`r${i}`, [KEY], 4)))
+  const rules = [...others, matching('else', bucketRule('rest', [KEY], 4))]
+  const pairs = Array.from({ length: 600 }, (_, i) => bucketRule(`pair${i}`, [KEY, 'header:x-team'], 4))
+  const edge = await running({ bundle: bundle(1, policy('pairs', { rules: pairs }), policy('p', { rules })), env: ADMIN_ENV })
+  for (const [value, rule] of [
+    ['customer-2999', 'p/r2999'],
+    ['nobody', 'p/rest'],
+  ] as const) {
+    const found = await callers(edge, { values: { [KEY]: value } })
+    expect([names(found.rules), found.incomplete_rules.length, found.rules_left_out]).toEqual([[rule], 500, 100])
+  }
 })
 
 test('no more than 500 rules are looked at, and the response says how many more there are', async () => {

@@ -108,6 +108,20 @@ describe('counters', () => {
     const { status, json } = await post({ policy: 'api', rule: 'secret', values: { bearer: 'very-secret' } })
     expect(status).toBe(200)
     expect(json).toMatchObject({ values: { bearer: expect.stringMatching(/^[0-9a-f]{16}$/) }, counters: [{ level: 2 }] })
+    const byDigest = await post({ policy: 'api', rule: 'secret', values: json.values })
+    expect([byDigest.status, byDigest.json.error]).toMatchObject([
+      400,
+      {
+        code: 'wrong_values',
+        message:
+          'bearer: this may be a digest, and counters are found only by the credential itself; give the credential, or see the rejects and overrides of the digest: edge caller bearer=DIGEST, or POST callers',
+      },
+    ])
+    // A credential that looks like a digest is known to be none once something is counted for it.
+    await edge.decide({ uri: '/api', fields: [['Authorization', 'Bearer 0123456789abcdef']] })
+    expect((await post({ policy: 'api', rule: 'secret', values: { bearer: '0123456789abcdef' } })).json.counters).toMatchObject([
+      { level: 2 },
+    ])
   })
 
   test.each([

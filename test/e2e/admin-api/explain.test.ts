@@ -63,6 +63,8 @@ describe('explain in decision_service', () => {
           name: 'per-key',
           applied: true,
           why: null,
+          match_else: false,
+          instead: null,
           cost: 1,
           descriptors: [{ key: 'header:x-key', value: 'says' }],
           counters: [{ kind: 'bucket', level: 0, limit: 2, remaining: 0, reset_s: 2000, wait_s: 1000 }],

@@ -12,6 +12,24 @@ import { until } from '../../support/until.ts'
 const BUNDLE = bundle(7, policy('a', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }), policy('b', { rules: [] }))
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
+test('rules by address that requests without one escape are a problem, and say what the gateway has to send', async () => {
+  const edge = await running({ bundle: bundle(1, policy('p', { rules: [bucketRule('r', ['ip:address'], 1, 0.0001)] })), env: ADMIN_ENV })
+  const address = [['X-Forwarded-For', '203.0.113.7'] as const]
+  expect(await edge.decideTimes(2, { fields: address })).toEqual([200, 429])
+  expect(await edge.decideTimes(3, { fields: [] })).toEqual([200, 200, 200])
+  const problems = async () => (await askAdmin(edge.adminPort, 'GET', 'status')).json.problems
+  await until(async () => (await problems()).length > 0)
+  expect(await problems()).toEqual([
+    {
+      code: 'no_address',
+      message:
+        'rules by ip:address did not apply to 3 requests, because the address of their client is not known: let the gateway send X-Forwarded-For',
+      since: expect.stringMatching(TIME),
+    },
+  ])
+  expect(edge.logged('no_address')).toMatchObject([{ level: 40, requests: 3 }])
+})
+
 describe('variables that are not settings', () => {
   const STRAY = { EDGE_REDIS_URI: 'redis://:hunter2@10.0.0.1', EDGE_REGION: 'hunter2' }
 

@@ -20,7 +20,14 @@ describe('GET top', () => {
     ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
     ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
     ['?policy=p&policy=q', 400, 'bad_request', 'policy is given more than once'],
-    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, limit'],
+    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, since, limit'],
+    ['?since=2h', 400, 'bad_request', 'since: expected a time within the last hour, because no more is kept, such as 30m or 1h; got "2h"'],
+    [
+      '?since=soon',
+      400,
+      'bad_request',
+      'since: expected a duration such as 90s, 30m, 2h or 7d, or a time in UTC such as 2026-01-31T12:00:00Z, got "soon"',
+    ],
     ['?limit=0', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "0"'],
     ['?limit=101', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "101"'],
     ['?limit=1e1', 400, 'bad_request', 'limit: expected a whole number from 1 to 100, got "1e1"'],
@@ -72,6 +79,19 @@ describe('GET top', () => {
       { ...alice, count: 0, hour_count: 3, first_at: startedAt, last_at: later },
     ])
     expect(hour).toEqual({ since: '2026-01-15T12:00:00.000Z', max_error: 0, complete: true })
+    // Since a time, from the beginning of its five minutes on; by default none of them is recent.
+    const since = async (text: string) => (await askAdmin(edge.adminPort, 'GET', `top?since=${text}`)).json
+    expect((await since('1h')).rejected).toMatchObject([
+      { ...bob, count: 4, hour_count: 4 },
+      { ...alice, count: 3, hour_count: 3 },
+    ])
+    const half = await since('2026-01-15T12:06:00Z')
+    expect(half).toMatchObject({ since: expect.stringMatching(/^2026-01-15T12:0[1-6]:/), max_error: 0, complete: true })
+    expect(half.rejected).toMatchObject([
+      { ...bob, count: 4, hour_count: 4 },
+      { ...alice, count: 1, hour_count: 3 },
+    ])
+    expect((await since('1m')).rejected).toMatchObject([{ count: 0 }, { count: 0 }])
     clock.advance(60 * 60_000)
     expect((await top(edge)).rejected).toEqual([])
   })

@@ -50,7 +50,7 @@ describe('unknown fields', () => {
     const limited = policy('p', { rules: [bucketRule('r', ['header:x-team'], 3)] })
     expect(await offer(edge, bundle(2, limited))).toMatchObject({ event: 'bundle_applied', version: '2' })
     expect(edge.logged('bundle_warnings')).toMatchObject([
-      { level: 40, warnings: [expect.stringContaining('a client that leaves out header:x-team is not limited: write match: ')] },
+      { level: 40, warnings: [expect.stringContaining('a client that leaves out header:x-team is not limited: write "match": ')] },
     ])
     expect((await edge.decide({ fields: [['X-Team', 'a']] })).headers['ratelimit-limit']).toBe('3')
     expect((await edge.decide()).headers['ratelimit-limit']).toBeUndefined()

@@ -9,6 +9,7 @@ describe('what a command asks', () => {
   test.each([
     ['status', 'GET', '/admin/v1/status', undefined],
     ['top', 'GET', '/admin/v1/top', undefined],
+    ['top --since 30m api per-key', 'GET', '/admin/v1/top?policy=api&rule=per-key&since=30m', undefined],
     ['top a/b&c', 'GET', '/admin/v1/top?policy=a%2Fb%26c', undefined],
     ['top api per-key', 'GET', '/admin/v1/top?policy=api&rule=per-key', undefined],
     ['counters api all', 'POST', '/admin/v1/counters', { policy: 'api', rule: 'all', values: {} }],

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { loadedFiles } from '../../support/service/loaded-files.ts'
@@ -77,6 +77,34 @@ describe('the commands ask a running service', () => {
     expect(JSON.parse((await command(...asked, '--json')).stdout).policies[0].rules[0].cost).toBeNull()
   })
 
+  test('an else is explained by the rule that matches, and by whom it blocks', async () => {
+    const rules = [matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 4)), blockRule('rest', 'else')]
+    await service({}, bundle(1, policy('p', { rules })))
+    const asked = ['explain', '-H', 'X-K: alice', '/x'] as const
+    expect((await command(...asked)).stdout).toContain(
+      '    rest: does not apply, because rule per-key matches this request, and this one is for the rest\n',
+    )
+    expect(JSON.parse((await command(...asked, '--json')).stdout).policies[0].rules).toMatchObject([
+      { name: 'per-key', match_else: false, instead: null },
+      { name: 'rest', match_else: true, instead: 'per-key', why: 'no_match' },
+    ])
+    const { stdout } = await command('explain', '/x')
+    expect(stdout).toContain('Rule rest of policy p rejects it.\nEvery request that no other rule of the policy matches is blocked.\n')
+    expect(stdout).not.toContain('Everybody')
+  })
+
+  test('a limit of an else is shared by those that no other rule matches', async () => {
+    const rules = [
+      matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 4)),
+      matching('else', bucketRule('rest', [], 1, 0.0001)),
+    ]
+    const edge = await service({}, bundle(1, policy('p', { rules })))
+    await edge.decide({ uri: '/x', fields: [] })
+    expect((await command('explain', '/x')).stdout).toContain(
+      '\nAll callers that no other rule of the policy matches have together 0 of 1 left, and this request takes 1.',
+    )
+  })
+
   test('a credential never leaves in a URL, and is shown as a digest', async () => {
     const edge = await service()
     await edge.decide({ uri: '/x', fields: [['Authorization', 'Bearer hunter2']] })
@@ -124,6 +152,15 @@ describe('the commands ask a running service', () => {
       ['top', /^edge top: .* \(top_off\)\n$/],
       ['counters nope r', /^edge counters: .*"nope".* \(unknown_policy\)\n$/],
       ['counters api nope', /^edge counters: .*"nope".* \(unknown_rule\)\n$/],
+      [
+        'counters apj per-key header:x-k=a',
+        /^edge counters: there is no policy "apj" in the active bundle; did you mean "api"\? \(unknown_policy\)\n$/,
+      ],
+      [
+        'counters api perkey header:x-k=a',
+        /^edge counters: policy "api" has no rule "perkey"; did you mean "per-key"\? \(unknown_rule\)\n$/,
+      ],
+      ['events --type rejects', /^edge events: event: there is no event "rejects" \(did you mean "reject"\?\) \(bad_request\)\n$/],
       ['counters api per-key header:x-other=1', /^edge counters: .*header:x-k.* \(wrong_values\)\n$/],
       ['override api per-key header:x-k=a --multiply 0 --until 1h --reason x', /^edge override: multiply: .* \(bad_request\)\n$/],
       ['override api per-key header:x-k=a --multiply 2 --until 2020-01-01T00:00:00Z --reason x', /^edge override: .* \(bad_until\)\n$/],

@@ -71,11 +71,27 @@ trial / per-key (shadow: rejects nothing)
   bucket   1 of 2 requests left, full again in 2 h 46 min
   applies  only where its match covers header:x-plan too
 
+Rules that need more values
+  api / per-pair  also needs ip:address
+
+To look them up, set the variables in
+  edge caller --policy=api header:x-k="$VALUE" ip:address="$ADDRESS"
+
 Go on with
   edge explain -H 'x-k: o'\\''hara & co' -X POST --host www.example.com /api
   edge counters api per-key 'header:x-k=o'\\''hara & co'
+  edge override api per-key 'header:x-k=o'\\''hara & co' --multiply 2 --until 1h --reason 'why'
+  edge override api per-key 'header:x-k=o'\\''hara & co' --unlimited --until 1h --reason 'why'
+  edge reset api per-key 'header:x-k=o'\\''hara & co' --reason 'why'
   edge override api per-key 'header:x-k=o'\\''hara & co' --block --until 1h --reason 'why'
 `)
+  })
+
+  test('a lookup that it proposes finds the rule once the variables are set, and refuses while they are not', async () => {
+    const [, lookup] = /To look them up, set the variables in\n {2}(.*)\n/.exec(await said('header:x-k=bob'))!
+    expect(lookup).toBe('edge caller --policy=api header:x-k=bob ip:address="$ADDRESS"')
+    expect(await said(...typed(lookup!, { ADDRESS: '203.0.113.7' }).slice(1))).toContain('api / per-pair')
+    expect((await command(...typed(lookup!))).stderr).toContain('"ip:address" is empty')
   })
 
   test('says of a key and a value which rules count nothing, and which need more values', async () => {
@@ -85,7 +101,9 @@ Go on with
     expect(text).not.toContain('rejected')
     expect(text).toContain('Nothing is counted for this caller now by\n  trial / per-key  2 of 2 requests left (shadow)\n')
     expect(text).toContain('Rules that need more values\n  api / per-pair  also needs ip:address\n')
-    expect(await said('header:x-org=mallory')).toContain('bans / banned\n  caller  everybody\n  block   rejects every request')
+    expect(await said('header:x-org=mallory')).toContain(
+      'bans / banned\n  caller  everybody that its match covers\n  block   rejects every request that its match covers with 403\n',
+    )
   })
 
   test('a credential is shown as its digest alone, and the commands take it from there', async () => {
@@ -96,14 +114,30 @@ Go on with
       expect(text).toContain('  edge explain -H "Authorization: Bearer $TOKEN" -X POST --host www.example.com /api\n')
       expect(text).toContain(`  edge override api per-token bearer=${digest} --block --until 1h --reason 'why'\n`)
       expect(text).not.toContain('edge counters')
-      expect(await said(`bearer=${digest}`)).toContain('bearer: this looks like a digest; counters are found by the credential itself\n')
+      expect(text).toContain(`  edge override api per-token bearer=${digest} --multiply 2 --until 1h --reason 'why'\n`)
+      expect(text).not.toContain('edge reset')
+      for (const asDigest of [digest, `bearer=${digest}`]) {
+        const byDigest = await said(asDigest)
+        expect(byDigest).toContain(
+          `  caller    bearer=${digest}\n  counters  not known from a digest; give the credential itself\n  rejected  1 time`,
+        )
+        expect(byDigest).not.toContain('full')
+      }
+      const { status, stderr } = await command('counters', 'api', 'per-token', `bearer=${digest}`)
+      expect([status, stderr]).toEqual([
+        1,
+        expect.stringContaining('bearer: this may be a digest, and counters are found only by the credential'),
+      ])
     }
   })
 
   test('says in a sentence that nobody knows the caller', async () => {
     const nothing = 'no rule counts anything for it now, it was not rejected in the last hour, and no override names it'
     const spelling = 'Values are compared exactly: check the spelling.'
-    expect(await said('acne')).toBe(`Nothing is known of this value: ${nothing}. ${spelling}\n`)
+    expect(await said('acne', '--policy', 'trial')).toBe(`Nothing is known of this value: ${nothing}. ${spelling}\n`)
+    const byDigest = await said('bearer=0123456789abcdef')
+    expect(byDigest).toContain('Nothing is known of this caller: it was not rejected in the last hour, and no override names it. ')
+    expect(byDigest).toContain('Rules that may count this caller\n  api / per-token  not known from a digest; give the credential itself\n')
     expect(await said('x-k=bob')).toContain('If you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.\n')
     expect(await said('header:x-kk=acme')).toBe(
       `Nothing is known of this caller: ${nothing}. ${spelling}\n\nNo rule of the active bundle has the key header:x-kk.\n`,
@@ -119,7 +153,32 @@ Go on with
     expect(text).toContain(
       `Overrides\n  ${id}  blocked: api / per-key, header:x-k=eve, until 2026-01-15T14:01:30.000Z, by ada: ticket 4711\n`,
     )
-    expect(text).toContain(`  edge override --end ${id} --reason 'why'\n`)
+    expect(text).toContain(`  edge override --edit ${id} --until 1h --reason 'why'\n  edge override --end ${id} --reason 'why'\n`)
+  })
+
+  test('every command that it proposes does what it says, typed as it stands', async () => {
+    const customer = "it's $HOME"
+    const fields = [['X-K', customer] as const]
+    await edge.decideTimes(4, { method: 'POST', uri: '/api/x', host: 'a.example.com', fields })
+    const proposed = (text: string) => text.split('Go on with\n')[1]!.trim().split('\n  ')
+    const first = proposed(await said(`header:x-k=${customer}`))
+    expect(first.map((line) => line.split(' ')[1])).toEqual(['explain', 'counters', 'override', 'override', 'reset', 'override'])
+    for (const line of first) {
+      const { status, stdout, stderr } = await command(...typed(line))
+      expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: '' })
+      if (!line.includes(' --block ') && line.startsWith('edge override')) {
+        const [, id] = /^([0-9a-f]{12})\n/.exec(stdout)!
+        expect((await command('override', '--end', id!, '--reason', 'next')).status).toBe(0)
+      }
+    }
+    clock.advance(10_000) // by then it is in force
+    const then = proposed(await said(`header:x-k=${customer}`))
+    expect(then.slice(-2).map((line) => line.replace(/[0-9a-f]{12}/, 'ID'))).toEqual([
+      "edge override --edit ID --until 1h --reason 'why'",
+      "edge override --end ID --reason 'why'",
+    ])
+    expect(then.filter((line) => line.includes('--multiply') || line.includes('--block'))).toEqual([])
+    for (const line of then.slice(-2)) expect(await command(...typed(line))).toMatchObject({ status: 0, stderr: '' })
   })
 
   test('--json prints the response, and --policy narrows it', async () => {
@@ -144,6 +203,29 @@ Go on with
   })
 })
 
+describe('edge caller of an else rule', () => {
+  test('says to whom it applies, and what that depends on', async () => {
+    const rules = [matching({ 'header:x-k': '*' }, bucketRule('team', ['header:x-team'], 4)), blockRule('rest', 'else')]
+    const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+    vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
+    vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
+    const { stdout } = await command('caller', 'header:x-k=acme')
+    vi.unstubAllEnvs()
+    expect(stdout).toContain(`p / rest
+  caller   everybody that no other rule of the policy matches
+  block    rejects every request that no other rule of the policy matches with 403
+  applies  only where no other rule of the policy with a match does, which depends on header:x-team
+`)
+    expect(stdout).toContain('  edge caller --policy=p header:x-team="$X_TEAM"\n')
+  })
+})
+
+/** The words of a command as a shell reads them, without `edge`. */
+function typed(line: string, env: Readonly<Record<string, string>> = {}): string[] {
+  const words = execFileSync('sh', ['-c', `printf '%s\\0' ${line}`], { env: { ...env, PATH: process.env['PATH'] } })
+  return words.toString().split('\0').slice(1, -1)
+}
+
 test('a shell reads what is quoted as one word, whatever it contains', () => {
   const texts = ['a b', "it's", '$(touch /tmp/owned)', '`x`', 'a\\', '"', '*', '~', '!x', '', '#', 'a;b', '&', 'é', "'''", '-x', 'a\tb']
   for (const text of texts) expect(execFileSync('sh', ['-c', `printf %s ${shellQuoted(text)}`]).toString()).toBe(text)
@@ -155,7 +237,7 @@ test.each([
   [{ 'cookie:sid': '0123456789abcdef' }, {}, 'edge explain -H \'Cookie: sid=\'"$COOKIE" /'],
   [{ 'header:authorization': '0123456789abcdef' }, {}, 'edge explain -H \'authorization: \'"$CREDENTIAL" /'],
 ])('%j is explained by a request that has it', (values, selector, explain) => {
-  expect(nextCommands({ policy: 'p', rule: 'r', values, selector, overrides: [] })[0]).toBe(explain)
+  expect(nextCommands({ ...SUBJECT, values, inBundle: { selector, algorithm: 'token_bucket' } })[0]).toBe(explain)
 })
 
 test.each([
@@ -168,14 +250,38 @@ test.each([
   'jwt:sub',
   'query:bearer',
 ])('counters are proposed for %s unless it is a credential, which is never shown', (key) => {
-  const commands = nextCommands({ policy: 'p', rule: 'r', values: { [key]: 'x' }, selector: {}, overrides: [] })
-  expect(commands.some((line) => line.startsWith('edge counters'))).toBe(!isCredential(key))
+  const commands = nextCommands({ ...SUBJECT, values: { [key]: 'x' } })
+  for (const name of ['counters', 'reset']) expect(commands.some((line) => line.startsWith(`edge ${name}`))).toBe(!isCredential(key))
 })
 
-test('no command is proposed that could not find the caller, or would block everybody', () => {
-  const subject = { policy: 'p', rule: 'r', selector: {}, overrides: [] }
-  for (const value of ['\\u{7}', `${'x'.repeat(127)}…`]) expect(nextCommands({ ...subject, values: { 'header:x-k': value } })).toEqual([])
-  expect(nextCommands({ ...subject, values: {} })).toEqual(['edge explain /', 'edge counters p r'])
-  const domain = { ...subject, selector: { domain: 'd' }, values: { 'descriptor:user': 'x' } }
+const SUBJECT = {
+  policy: 'p',
+  rule: 'r',
+  inBundle: { selector: {}, algorithm: 'token_bucket' },
+  isCounted: true,
+  overrides: [],
+}
+
+test('no command is proposed that could not find the caller, or would change what everybody has', () => {
+  for (const value of ['\\u{7}', `${'x'.repeat(127)}…`]) expect(nextCommands({ ...SUBJECT, values: { 'header:x-k': value } })).toEqual([])
+  expect(nextCommands({ ...SUBJECT, values: {} })).toEqual(['edge explain /', 'edge counters p r'])
+  const domain = { ...SUBJECT, inBundle: { selector: { domain: 'd' }, algorithm: 'token_bucket' }, values: { 'descriptor:user': 'x' } }
   expect(nextCommands(domain)[0]).toBe('edge counters p r descriptor:user=x')
+  expect(nextCommands({ ...SUBJECT, values: { 'header:x-k': 'x' }, inBundle: undefined })).toEqual([])
+})
+
+test.each([
+  ['token_bucket', ['--multiply', '--unlimited', 'reset', '--block']],
+  ['unlimited', ['--block']],
+  ['block', ['--unlimited']],
+])('changes are proposed that a rule with algorithm %s can have', (algorithm, expected) => {
+  const commands = nextCommands({ ...SUBJECT, values: { 'header:x-k': 'x' }, inBundle: { selector: {}, algorithm } })
+  expect(commands.flatMap((line) => /--multiply|--unlimited|--block|reset/.exec(line) ?? [])).toEqual(expected)
+})
+
+test('names that look like options are names all the same', () => {
+  const commands = nextCommands({ ...SUBJECT, policy: '-p', values: { 'header:x-k': 'x' } })
+  expect(commands).toContain("edge override --multiply 2 --until 1h --reason 'why' -- -p r header:x-k=x")
+  expect(commands).toContain('edge counters -- -p r header:x-k=x')
+  expect(nextCommands({ ...SUBJECT, isCounted: false, values: { 'header:x-k': 'x' } }).some((line) => line.includes('reset'))).toBe(false)
 })

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { ALL as BUNDLE, FIVE_REQUESTS, readInPart } from '../../support/replay/hardly-requests.ts'
 import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
+import { REST } from '../../support/replay/replayed-logs.ts'
 import { replayed, writeFiles } from '../../support/replay/replaying.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
@@ -60,7 +61,7 @@ describe('the program', () => {
       algorithm: 'token_bucket',
       algorithm_config: { tokens_per_second: 1, burst: 1 },
     }
-    await writeFiles(directory, { 'a.json': [{ id: 'all', spec: { rules: [rule] } }], log: LOG_WRITERS.json(callers) })
+    await writeFiles(directory, { 'a.json': [{ id: 'all', spec: { rules: [rule, REST] } }], log: LOG_WRITERS.json(callers) })
     const child = spawn(process.execPath, [ENTRY, 'replay', '--bundle', 'a.json', '--json', 'log'], { cwd: directory })
     let stderr = ''
     child.stderr.on('data', (chunk: Buffer) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
-import { A, bucket, LOG, policy, requests, START } from '../../support/replay/replayed-logs.ts'
+import { A, bucket, LOG, policy, REST, requests, START } from '../../support/replay/replayed-logs.ts'
 import { replayed, replaying } from '../../support/replay/replaying.ts'
 
 describe('the report as JSON', () => {
@@ -17,7 +17,7 @@ describe('the report as JSON', () => {
 
   test('a key that the log does not have is counted, and the notes warn of it', async () => {
     const rules = ['header:x-k', 'header:x-tenant'].map((key) => bucket(key, 1, { match: { [key]: '*' } }))
-    const files = { 'a.json': [policy('api', rules)], log: LOG_WRITERS.json(LOG) }
+    const files = { 'a.json': [policy('api', [...rules, REST])], log: LOG_WRITERS.json(LOG) }
     const { stdout, stderr } = await replaying(files, ['--bundle', 'a.json', '--json', 'log'])
     expect(JSON.parse(stdout).bundles[0]).toMatchObject({ missing: { 'header:x-tenant': 14 } })
     expect(stderr).toBe(
@@ -45,6 +45,7 @@ describe('the report as JSON', () => {
           { values: { 'header:x-k': 'b' }, rejected: 0, would_reject: 2 },
         ],
       },
+      expect.objectContaining({ rule: 'rest', rejected: 0, would_reject: 0 }),
     ])
   })
 
@@ -88,7 +89,7 @@ describe('the report as JSON', () => {
 })
 
 describe('logs', () => {
-  const byAgent = [policy('api', [bucket('header:user-agent', 5, { match: { 'header:user-agent': '*' } })])]
+  const byAgent = [policy('api', [bucket('header:user-agent', 5, { match: { 'header:user-agent': '*' } }), REST])]
   const requestsOf = (agent: string, seconds: number, count: number): Logged[] =>
     requests('', seconds, count).map((request) => ({ ...request, client: '203.0.113.7', headers: { 'user-agent': agent } }))
   const log = [...requestsOf('a', 0, 8), ...requestsOf('b', 1, 4), ...requestsOf('a', 21, 3)]

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
-import { A, bucket, LOG, policy, requests, START } from '../../support/replay/replayed-logs.ts'
+import { A, bucket, LOG, policy, REST, requests, START } from '../../support/replay/replayed-logs.ts'
 import { replayed, replaying } from '../../support/replay/replaying.ts'
 
-const B = [policy('api', [bucket('header:x-k', 3, { match: { 'header:x-k': '*' } })])]
+const B = [policy('api', [bucket('header:x-k', 3, { match: { 'header:x-k': '*' } }), REST])]
 
 describe('the report as JSON', () => {
   test('who would be rejected, when and by which rule', async () => {
@@ -30,6 +30,7 @@ describe('the report as JSON', () => {
               last_at: '2026-01-01T00:00:20.000Z',
               callers: [{ values: { 'header:x-k': 'a' }, rejected: 3 }],
             },
+            { policy: 'api', rule: 'rest', rejected: 0, would_reject: 0, first_at: null, last_at: null, callers: [] },
           ],
         },
       ],

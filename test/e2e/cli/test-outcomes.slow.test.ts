@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { describeWith } from '../../support/describe-with.ts'
 import { ENTRY } from '../../support/service/cli.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
@@ -11,7 +11,7 @@ const BUNDLE = bundle(
   1,
   policy('api', {
     selector: { pathPrefix: '/api' },
-    rules: [matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 5, 0.1))],
+    rules: [matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 5, 0.1)), unlimitedRule('rest', 'else')],
   }),
 )
 

@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { tested } from '../../support/cases/tested.ts'
 import { command } from '../../support/service/command.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 
 const PER_KEY = matching({ 'header:x-k': '*' }, bucketRule('per-key', ['header:x-k'], 5, 0.1))
-const BUNDLE = bundle(1, policy('api', { selector: { pathPrefix: '/api' }, rules: [PER_KEY] }))
+const BUNDLE = bundle(1, policy('api', { selector: { pathPrefix: '/api' }, rules: [PER_KEY, unlimitedRule('rest', 'else')] }))
 
 const REQUEST = { method: 'GET', uri: '/api/x', host: 'h', headers: { 'x-k': 'a' }, body: '' }
 

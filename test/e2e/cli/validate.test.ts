@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
-import { bucketRule, bundle, matching, policy, windowRule } from '../../support/bundles/bundles.ts'
+import { describe, expect, test } from 'vitest'
+import { bucketRule, bundle, policy, windowRule } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
-import { finished, scratchDirectory } from '../../support/service/running.ts'
+import { finished, running, scratchDirectory } from '../../support/service/running.ts'
 
 const WARNING =
   'warning: policy "p", rule "login": clients that send 1,000 made-up values of header:x-user a second can fill half of the table of 1,958,656 counters (EDGE_STORE_SIZE), which also holds the budgets of policy "p", rule "month": let the gateway check the value, or make the table larger'
@@ -16,22 +16,75 @@ test('validate warns of keys that clients make up beside budgets, in a table tha
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: ok, stderr: '' })
 })
 
-test('validate warns of a limit that clients escape by leaving out its key, and the recipe of the warning is one', async () => {
-  const directory = await scratchDirectory()
-  const [escaped, mended] = ['escaped.json', 'mended.json'].map((name) => join(directory, name)) as [string, string]
-  const team = bucketRule('team', ['header:x-team'], 1)
-  await writeFile(escaped, JSON.stringify(bundle(1, policy('p', { rules: [team] }))))
-  const { stdout, stderr } = await command('validate', escaped)
-  expect(stdout).toBe(`${escaped}: ok, version 1, 1 policy\n`)
-  const said =
-    /: warning: .*: a client that leaves out header:x-team is not limited: write match: (\{.*\}) here, and add a rule with match: (else) and limit_keys: (\[.*\])\n$/
-  const [, match, others, keys] = said.exec(stderr)!
-  const rules = [
-    matching(JSON.parse(match!.replace(/^\{ (.*) \}$/, '{$1}')), team),
-    matching(others as 'else', bucketRule('others', JSON.parse(keys!), 1)),
-  ]
-  await writeFile(mended, JSON.stringify(bundle(1, policy('p', { rules }))))
-  expect(await command('validate', mended)).toMatchObject({ status: 0, stderr: '' })
+describe('the recipe of a warning, pasted as it stands', () => {
+  const RULES = `      - name: team
+        limit_keys: ["header:x-team"]
+        algorithm: token_bucket
+        algorithm_config: { rate: 3/hour }
+`
+  const withRules = (rules: string): string => `bundle_version: 1\npolicies:\n- id: p\n  spec:\n    rules:\n${rules}`
+
+  async function validated(rules: string): Promise<string> {
+    const file = join(await scratchDirectory(), 'bundle.yaml')
+    await writeFile(file, withRules(rules))
+    const { status, stderr } = await command('validate', file)
+    expect(status).toBe(0)
+    return stderr
+  }
+
+  test('limits clients that leave the key out by their address, and those that send it as before', async () => {
+    const stderr = await validated(RULES)
+    const [, match, rule, pass] =
+      /a client that leaves out header:x-team is not limited: write ("match": \{.*?\}) here, and add the rule (\{.*\})\. If such clients may pass, add (\{.*\}) instead\n$/.exec(
+        stderr,
+      )!
+    const matched = RULES.replace('limit_keys', `${match}\n        limit_keys`)
+    const mended = `${matched}      - ${rule}\n`
+    expect(await validated(mended)).toBe('')
+    expect(await validated(`${matched}      - ${pass}\n`)).toBe('')
+    // A rule that has its match already needs the else alone.
+    expect(await validated(matched)).toContain(`is not limited: add the rule ${rule}. If such clients may pass`)
+    const edge = await running({ fileName: 'bundle.yaml', bundle: 'bundle_version: 0\npolicies: []\n' })
+    await edge.publish(withRules(mended))
+    const ask = (address: string, times: number, ...fields: (readonly [string, string])[]) =>
+      edge.decideTimes(times, { fields: [['X-Forwarded-For', address], ...fields] })
+    expect(await ask('203.0.113.1', 3, ['X-Team', 'a'])).toEqual([200, 200, 200])
+    expect(await ask('203.0.113.2', 1, ['X-Team', 'a'])).toEqual([429])
+    const nameless = await ask('203.0.113.1', 12)
+    expect(nameless.slice(0, 10)).toEqual(Array(10).fill(200))
+    expect(nameless.at(-1)).toBe(429)
+    expect(await ask('203.0.113.9', 1)).toEqual([200])
+  })
+
+  test('limits those whose token is no JWT', async () => {
+    const rules = RULES.replace('"header:x-team"', '"jwt:sub"').replace('limit_keys', 'match: { bearer: "*" }\n        limit_keys')
+    const [, rule] = /a client that leaves out jwt:sub is not limited: add the rule (\{.*\})\. /.exec(await validated(rules))!
+    expect(await validated(`${rules}      - ${rule}\n`)).toBe('')
+    const edge = await running({ fileName: 'bundle.yaml', bundle: withRules(`${rules}      - ${rule}\n`) })
+    const statuses = await edge.decideTimes(12, {
+      fields: [
+        ['X-Forwarded-For', '203.0.113.1'],
+        ['Authorization', 'Bearer no-jwt'],
+      ],
+    })
+    expect([statuses[0], statuses.at(-1)]).toEqual([200, 429])
+  })
+
+  test('blocks those who would escape a budget', async () => {
+    const rules = `      - name: team
+        match: { "header:x-team": "*" }
+        limit_keys: ["header:x-team"]
+        algorithm: cost_budget
+        algorithm_config: { budget: 5, period: 1d, cost: { header: x-cost, default: 1 } }
+      - { name: requests, match: else, limit_keys: ["ip:address"], algorithm: token_bucket, algorithm_config: { rate: 1/hour } }
+`
+    const [, rule] = /escapes this budget: replace the rule "requests" by (\{.*\})\n$/.exec(await validated(rules))!
+    const mended = rules.replace(/- \{ name: requests.*/, `- ${rule}`)
+    expect(await validated(mended)).not.toContain('leaves out')
+    const edge = await running({ fileName: 'bundle.yaml', bundle: withRules(mended) })
+    expect((await edge.decide({ fields: [] })).status).toBe(403)
+    expect((await edge.decide({ fields: [['X-Team', 'a']] })).status).toBe(200)
+  })
 })
 
 test('validate names a size that is no size, and checks the bundle all the same', async () => {

@@ -16,5 +16,8 @@ export function requests(key: string, seconds: number, count: number): Logged[] 
   return Array.from({ length: count }, () => ({ timeMs: START + seconds * 1000, uri: '/api/x', headers: { 'x-k': key } }))
 }
 
-export const A = [policy('api', [bucket('header:x-k', 5, { match: { 'header:x-k': '*' } })])]
+/** Lets all pass that no other rule matches, so that nobody is warned of them. */
+export const REST = { name: 'rest', match: 'else', algorithm: 'unlimited' }
+
+export const A = [policy('api', [bucket('header:x-k', 5, { match: { 'header:x-k': '*' } }), REST])]
 export const LOG = [...requests('a', 0, 7), ...requests('b', 1, 4), ...requests('a', 20, 3), { timeMs: START + 30_000, uri: '/other' }]
