@@ -4,7 +4,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import type { RequestView } from '../../request/view.ts'
 import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
-import { runInSlices } from '../../time/slices.ts'
+import { inSlices } from '../../time/slices.ts'
 
 /** An event stream or a WebSocket in progress. */
 export interface OpenStream {
@@ -59,15 +59,18 @@ export class OpenStreams {
     this.#wait()
   }
 
-  /** Cuts the streams that a block in force covers. There may be thousands, so this takes several turns of the event loop. */
-  cutBlocked(): void {
+  /**
+   * Cuts the streams that a block in force covers. There may be thousands, so this takes several turns of the event loop. Resolves when all that were open
+   * have been looked at.
+   */
+  async cutBlocked(): Promise<void> {
     const { engine, logger } = this.#parts
     if (!engine.cutsStreams) return
-    runInSlices({
-      steps: this.#cutAll(),
-      onDone: (cuts) => this.#log(cuts),
-      onError: (error) => logger.error({ event: 'internal_error', err: error }, 'blocked streams could not be cut'),
-    })
+    try {
+      this.#log(await inSlices(this.#cutAll()))
+    } catch (error) {
+      logger.error({ event: 'internal_error', err: error }, 'blocked streams could not be cut')
+    }
   }
 
   #wait(): void {
@@ -82,7 +85,7 @@ export class OpenStreams {
     const nowMs = this.#parts.nowMs()
     const due = [...this.#moments].filter((atMs) => atMs <= nowMs)
     for (const atMs of due) this.#moments.delete(atMs)
-    if (due.length > 0) this.cutBlocked()
+    if (due.length > 0) void this.cutBlocked()
     this.#wait()
   }
 
