@@ -10,6 +10,7 @@ import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { admitted, HARDLY_ANY } from '../support/redis/sharing-edge.ts'
 import { gateTo } from '../support/redis/tcp-gate.ts'
 import type { Edge } from '../support/service/edge.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
 const BURST = 10
@@ -196,7 +197,7 @@ describeWithRedis('an override on one instance of a fleet', () => {
     const bob = { ...ALICE, values: { 'header:x-key': 'bob' } }
     await set(one, { ...bob, block: true })
     await untilListed(late, 2)
-    expect(late.logged('overrides_unreadable')).toMatchObject([{ overrides: 2 }])
+    expect(await untilLogged(late, 'overrides_unreadable')).toMatchObject([{ overrides: 2 }])
   })
 })
 

@@ -30,6 +30,8 @@ export class OpenStreams {
   /** When blocks come into force that end streams: as many as there are such overrides, at most. */
   readonly #moments = new Set<number>()
   #timer: NodeJS.Timeout | undefined
+  /** Passes over the streams follow each other, so that each logs all that it cut. */
+  #cutting: Promise<void> = Promise.resolve()
 
   constructor(parts: StreamParts) {
     this.#parts = parts
@@ -63,7 +65,12 @@ export class OpenStreams {
    * Cuts the streams that a block in force covers. There may be thousands, so this takes several turns of the event loop. Resolves when all that were open
    * have been looked at.
    */
-  async cutBlocked(): Promise<void> {
+  cutBlocked(): Promise<void> {
+    this.#cutting = this.#cutting.then(() => this.#cutBlocked())
+    return this.#cutting
+  }
+
+  async #cutBlocked(): Promise<void> {
     const { engine, logger } = this.#parts
     if (!engine.cutsStreams) return
     try {

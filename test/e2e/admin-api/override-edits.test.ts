@@ -4,6 +4,7 @@ import { bucketRule, bundle, llmRule, policy, rateRule, windowRule } from '../..
 import type { Edge } from '../../support/service/edge.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { until } from '../../support/until.ts'
 
 const HOUR_MS = 3_600_000
 const HARDLY_ANY = 0.0001
@@ -88,6 +89,7 @@ describe('the admin API', () => {
   test('logs an edit with who and why, and what was before', async () => {
     const made = await create({ values: { 'header:x-k': 'personal-data' } })
     const { json } = await edit(made.id, { block: true, until: '9h' })
+    await until(() => edge.logged('override_edited').some(({ id }) => id === made.id))
     expect(edge.log.filter(({ id }) => id === made.id)).toMatchObject([
       { event: 'override_set', actor: 'erika', reason: 'a test', change: 'multiply 2', until: made.until },
       {

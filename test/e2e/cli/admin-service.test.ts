@@ -10,6 +10,7 @@ import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { loadedFiles } from '../../support/service/loaded-files.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const BUNDLE = bundle(
   1,
@@ -57,7 +58,7 @@ describe('the commands ask a running service', () => {
     const lifted = await command('override', 'api', 'per-key', 'header:x-k=alice', '--multiply', '3', '--until', '2h', '--reason', 'ticket')
     expect(lifted).toMatchObject({ status: 0, stderr: '' })
     expect((await edge.decide(ALICE)).status).toBe(200)
-    expect(edge.logged('override_set')).toEqual([
+    expect(await untilLogged(edge, 'override_set')).toEqual([
       expect.objectContaining({ actor: 'ada', reason: 'ticket', policy: 'api', rule: 'per-key' }),
     ])
     const id = /^[0-9a-f]+/.exec(lifted.stdout)![0]
@@ -65,7 +66,7 @@ describe('the commands ask a running service', () => {
     expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain(
       '2 of 2 requests left, full\n',
     )
-    expect(edge.logged('counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
+    expect(await untilLogged(edge, 'counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
   })
 
   test('a cost that a request states twice is unknown, not 0', async () => {

@@ -9,6 +9,7 @@ import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { metric } from '../../support/service/metrics.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const API = policy('api', { rules: [bucketRule('per-org', ['header:x-org'], 100)] })
@@ -53,10 +54,8 @@ describe('an override that blocks', () => {
       body: { block: true, reason: 'a new end', until: '3h' },
     })
     expect(edited.json).toMatchObject({ cut_streams: true, streams: { open: 1, cut: true, ended: 0 } })
-    // The log takes another way than the stream, and may come after it.
-    await until(() => edge.logged('streams_cut').length > 0)
-    expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
-    expect(edge.logged('override_set')).toMatchObject([{ change: 'block cut_streams' }])
+    expect(await untilLogged(edge, 'streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
+    expect(await untilLogged(edge, 'override_set')).toMatchObject([{ change: 'block cut_streams' }])
     expect(await metric(edge.adminPort, 'edge_proxy_open_streams')).toBe(1)
   })
 
@@ -123,7 +122,5 @@ test('an override that waits for its rule ends streams when a bundle brings the 
   await acme.untilText('data: 1')
   await edge.publish(bundle(3, API))
   await acme.untilClosed()
-  // The log takes another way than the stream, and may come after it.
-  await until(() => edge.logged('streams_cut').length > 0)
-  expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
+  expect(await untilLogged(edge, 'streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
 })
