@@ -1,4 +1,4 @@
-import { printableText } from '../text/formats.ts'
+import { printableText } from '../text/printable.ts'
 import { closest } from '../text/suggest.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { printableJson, printableText } from '../../text/formats.ts'
+import { printableJson, printableText } from '../../text/printable.ts'
 import { ignoreClosed } from '../file-problem.ts'
 import { AdminProblem, UnconfirmedProblem, UsageProblem } from '../text/caller-values.ts'
 import { printable } from '../text/text-table.ts'

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { CallersJson, CallersRequest } from '../../admin/api/caller-types.ts'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { keysWithDigests, readCallerValues, UsageProblem } from '../text/caller-values.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { callersText } from './caller-text.ts'

@@ -2,7 +2,7 @@ import type { ReplayedBundle } from '../../offline/replay/bundle-replay.ts'
 import type { UnreadableLines } from '../../offline/replay/logs/logged-request.ts'
 import type { CallerReport, DifferenceReport, ReplayedBundleReport, ReplayReport, RuleReport } from '../../offline/replay/replay-report.ts'
 import type { PlanRule } from '../../policy/plan.ts'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { callerText } from '../text/caller-values.ts'
 import { countText, durationText, numberText, printableTexts, tableText } from '../text/text-table.ts'
 

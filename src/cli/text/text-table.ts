@@ -1,4 +1,4 @@
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { textOfBytes } from './caller-values.ts'
 
 /** A column of a table: its heading, and how its cells are aligned. */

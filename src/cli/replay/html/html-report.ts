@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { REQUESTS, rejectedSeries, wouldRejectSeries } from '../../../offline/replay/replay.ts'
 import type { DifferenceReport, ReplayedBundleReport, ReplayReport } from '../../../offline/replay/replay-report.ts'
 import type { TimeSeries } from '../../../offline/replay/time-series.ts'
-import { printableText } from '../../../text/formats.ts'
+import { printableText } from '../../../text/printable.ts'
 import { countText, durationText, numberText, printableTexts } from '../../text/text-table.ts'
 import {
   bundlesTable,
