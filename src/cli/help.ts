@@ -12,7 +12,7 @@ Usage:
   edge test BUNDLE CASES...
                            run test cases on a policy bundle; exit status 0: all pass, 1: one fails
   edge replay --bundle FILE [--bundle FILE] LOG...
-                           replay recorded traffic against one or two policy bundles: who would be rejected
+                           who of recorded traffic would be rejected by one or two bundles
   edge convert ratelimit FILE...
                            turn the configuration of envoyproxy/ratelimit into a policy bundle
   edge keygen [--out NAME] create a key pair for signing bundles
@@ -20,7 +20,8 @@ Usage:
                            check policy bundles and sign them
   edge fake-llm [options]  start a fake LLM backend, to try token budgets offline
 
-  edge status              the state of a running instance, and what is wrong now
+Ask a running instance:
+  edge status              its state, and what is wrong now
   edge explain URI         why a request is allowed or rejected
   edge caller VALUE | KEY=VALUE...
                            everything that is known of a caller, by its API key or another value
@@ -55,54 +56,58 @@ Signals: SIGHUP reloads the bundle; SIGTERM and SIGINT drain and stop; a second 
 
 export const VALIDATE_HELP = `Usage: edge validate [--mode MODE] FILE...
 
-Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with its path. Set
-EDGE_STORE_SIZE as for the service: some bundles need a larger table.
+Checks policy bundles (JSON; YAML when the name ends in .yaml or .yml) and prints every problem with
+its path. Set EDGE_STORE_SIZE as for the service: some bundles need a larger table.
 
-  --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also print warnings specific to this mode
+  --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also print warnings specific
+                      to this mode
 
 Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
 `
 
 export const CONVERT_HELP = `Usage: edge convert ratelimit [--bundle-version N] FILE...
 
-Reads configuration files of envoyproxy/ratelimit (YAML, a domain each) and prints one policy bundle with the same limits, as
-YAML. The default version is 1. Anything that a bundle cannot express, or that has no effect, is printed to standard error with
-its path.
-Exit status: 0 if everything was converted; 1 if something could not be expressed (the bundle has the rest), or if a file is
-not valid (nothing is printed).
+Reads configuration files of envoyproxy/ratelimit (YAML, a domain each) and prints one policy bundle
+with the same limits, as YAML. The default version is 1. Anything that a bundle cannot express, or
+that has no effect, is printed to standard error with its path.
+Exit status: 0 if everything was converted; 1 if something could not be expressed (the bundle has
+the rest), or if a file is not valid (nothing is printed).
 `
 
 export const KEYGEN_HELP = `Usage: edge keygen [--out NAME]
 
-Creates an Ed25519 key pair: NAME.key, the private key for edge sign (PEM, readable only by its owner), and NAME.pub, the
-public key for EDGE_CONFIG_PUBLIC_KEY, which is also printed. The default NAME is edge-bundle. Existing files are never overwritten.
+Creates an Ed25519 key pair: NAME.key, the private key for edge sign (PEM, readable only by its
+owner), and NAME.pub, the public key for EDGE_CONFIG_PUBLIC_KEY, which is also printed. The default
+NAME is edge-bundle. Existing files are never overwritten.
 Exit status: 0 if both were written, 1 otherwise.
 `
 
 export const SIGN_HELP = `Usage: edge sign --key FILE BUNDLE...
        edge sign --key FILE --stdout BUNDLE
 
-Checks policy bundles as edge validate does, signs the bytes of each with the private key in FILE, and writes the signature to
-BUNDLE.sig. With --stdout it goes to standard output instead, for the header X-Edge-Signature.
+Checks policy bundles as edge validate does, signs the bytes of each with the private key in FILE,
+and writes the signature to BUNDLE.sig. With --stdout it goes to standard output instead, for the
+header X-Edge-Signature.
 Exit status: 0 if all were signed, 1 otherwise; a bundle with problems is not signed.
 `
 
 export const FAKE_LLM_HELP = `Usage: edge fake-llm [options]
 
-Responds like OpenAI (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses, /v1/models) and Anthropic
-(/v1/messages), including streams. The same request always gets the same response; four characters are a token.
+Responds like OpenAI (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses,
+/v1/models) and Anthropic (/v1/messages), including streams. The same request always gets the same
+response; four characters are a token.
 
 ${flagLines()}
 
-Failures: status returns 500 at once; reset closes the connection; stall leaves it silent; garbage sends bytes that are not an
-HTTP chunk; error-event ends a stream with the provider's error event (without a stream: status). A response with fewer tokens
-than --fail-after does not fail.
+Failures: status returns 500 at once; reset closes the connection; stall leaves it silent; garbage
+sends bytes that are not an HTTP chunk; error-event ends a stream with the provider's error event
+(without a stream: status). A response with fewer tokens than --fail-after does not fail.
 `
 
 function flagLines(): string {
   const rows = flagRows()
   const width = Math.max(...rows.map(({ flag }) => flag.length))
-  return rows.map(({ flag, about }) => `  ${flag.padEnd(width)}  ${about}`).join('\n')
+  return rows.map(({ flag, about }) => `  ${flag.padEnd(width)}  ${wrapped(about, ' '.repeat(width + 4)).trimStart()}`).join('\n')
 }
 
 /** Lists the settings by group, each with its variable and default on one line and what it is for below. */

@@ -1,4 +1,4 @@
-import { printableText } from '../text/formats.ts'
+import { printableText } from '../text/printable.ts'
 import { closest } from '../text/suggest.ts'
 
 /**
@@ -31,10 +31,15 @@ export function unknownCommand(name: string, help: string): string {
 function optionAdvice(problem: string, help: string): string {
   const [, option] = /^Unknown option '--(.*)'$/s.exec(problem) ?? []
   if (option === undefined) return ''
-  const variable = `EDGE_${option.toUpperCase().replaceAll('-', '_')}`
-  // Secrets have no option, and some commands read settings of the service only from the environment.
-  if (new Set(help.match(/\bEDGE_[A-Z_]+/g)).has(variable)) return ` (set ${variable} instead)`
+  // Settings are often typed as their variables are: --config_file, --EDGE_CONFIG_FILE.
+  const spelled = option
+    .toLowerCase()
+    .replaceAll('_', '-')
+    .replace(/^edge-/, '')
   const options = new Set(Array.from(help.matchAll(/--([a-z][a-z-]*)/g), ([, name]) => name!)).add('help')
-  const meant = closest(option, options)
+  const variable = `EDGE_${spelled.toUpperCase().replaceAll('-', '_')}`
+  // Secrets have no option, and some commands read settings of the service only from the environment.
+  if (!options.has(spelled) && new Set(help.match(/\bEDGE_[A-Z_]+/g)).has(variable)) return ` (set ${variable} instead)`
+  const meant = closest(spelled, options)
   return meant === undefined ? '' : ` (did you mean --${meant}?)`
 }

@@ -63,6 +63,8 @@ export interface WorkerCalls {
   readonly top: { readonly ask: TopFilter; readonly answer: TopReport }
   /** Answered when all overrides that were sent before are in the worker's engine. */
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
+  /** Answered when the worker has ended the streams that blocks in force cover. */
+  readonly cut_streams: { readonly ask: undefined; readonly answer: undefined }
   /** Answered after the events that the worker had not sent yet. */
   readonly flush_events: { readonly ask: undefined; readonly answer: undefined }
 }

@@ -102,9 +102,9 @@ export class ProxyListeners {
     return server.newListener(options)
   }
 
-  /** To be called when a plan has become active. Ends the streams that its blocks cover. */
-  cutBlockedStreams(): void {
-    this.#proxy.cutBlockedStreams()
+  /** Ends the streams that blocks in force cover. Resolves when all have been looked at. */
+  cutBlockedStreams(): Promise<void> {
+    return this.#proxy.cutBlockedStreams()
   }
 
   cutBlockedStreamsAt(atMs: number): void {

@@ -141,9 +141,9 @@ export class ReverseProxy {
     this.#respondRefused(downstream, refusal)
   }
 
-  /** To be called when a plan has become active. Ends the streams that its blocks cover. */
-  cutBlockedStreams(): void {
-    this.#openStreams.cutBlocked()
+  /** Ends the streams that blocks in force cover, those of a plan that has become active or of an override. Resolves when all have been looked at. */
+  cutBlockedStreams(): Promise<void> {
+    return this.#openStreams.cutBlocked()
   }
 
   /** Ends the streams that a block covers, at the moment when it comes into force. */

@@ -108,6 +108,7 @@ function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger,
 function overrideRoutes({ mode }: ServerOptions, parts: ServerParts): Generator<ApiRoute> {
   const { engine, control, reservations, metricMemory } = parts
   const openStreams = new CounterFamily(metricMemory, 'edge_proxy_open_streams')
+  const streamCuts = new CounterFamily(metricMemory, 'edge_proxy_streams_cut_total')
   return overrideEndpoints({
     plan: () => engine.plan,
     callerDigest: reservations.callerDigest,
@@ -120,6 +121,8 @@ function overrideRoutes({ mode }: ServerOptions, parts: ServerParts): Generator<
     end: (order) => control.ask('end_override', order),
     activity: (policies) => control.ask('activity', policies),
     openStreams: () => (mode === 'reverse_proxy' ? ([...openStreams.values()][0]?.value ?? 0) : undefined),
+    cutStreams: (policy, rule) =>
+      [...streamCuts.values()].find(({ labels }) => labels['policy'] === policy && labels['rule'] === rule)?.value ?? 0,
   })
 }
 

@@ -40,6 +40,7 @@ export function newOverrides({ clock, logger }: StartContext, slots: WorkerSlots
     logger,
     announce: (change) => slots.sendAll({ type: 'overrides', change }),
     known: () => slots.ask('know_overrides', undefined),
+    streamsCut: () => slots.ask('cut_streams', undefined),
     note: (note) => events?.history?.changes.noteOverride(note),
   })
 }

@@ -77,8 +77,8 @@ async function loadProxy(): Promise<MainServers> {
   const [{ ProxyListeners }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-listeners.ts'), import('./proxy-server.ts')])
   return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive, onStreamCut }) => {
     const listeners = new ProxyListeners(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
-    onPlanActive(() => listeners.cutBlockedStreams())
-    onStreamCut((atMs) => listeners.cutBlockedStreamsAt(atMs))
+    onPlanActive(() => void listeners.cutBlockedStreams())
+    onStreamCut(listeners)
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return (options) =>
       new ProxyServer(

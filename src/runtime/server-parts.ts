@@ -32,6 +32,13 @@ export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bun
   readonly tracing?: Tracing | undefined
   /** Registers a callback for each time that a plan becomes active. */
   readonly onPlanActive: (listener: () => void) => void
-  /** Calls back when an override becomes known that ends streams, with the moment at which it comes into force. */
-  readonly onStreamCut: (listener: (atMs: number) => void) => void
+  /** Registers what ends streams when an override wants that. */
+  readonly onStreamCut: (cutter: StreamCutter) => void
+}
+
+export interface StreamCutter {
+  /** Called when an override becomes known that ends streams, with the moment at which it comes into force. */
+  cutBlockedStreamsAt(atMs: number): void
+  /** Ends the streams that blocks in force cover. Resolves when all have been looked at. */
+  cutBlockedStreams(): Promise<void>
 }

@@ -25,6 +25,7 @@ import type { Clock } from '../time/clock.ts'
 import { inSlices } from '../time/slices.ts'
 import { TopCallers } from '../top/top-callers.ts'
 import type { Fleet } from './fleet.ts'
+import type { StreamCutter } from './server-parts.ts'
 import { ownerNumber, type SharedMemory } from './shared-memory.ts'
 
 /** The counters that a worker uses. */
@@ -102,7 +103,7 @@ export class WorkerPlans {
   readonly #send: (message: FromWorker) => void
   readonly #bundles = new Map<number, BundleInfo>()
   readonly #listeners: (() => void)[] = []
-  readonly #cutListeners: ((atMs: number) => void)[] = []
+  readonly #cutters: StreamCutter[] = []
   /** Chains the preparations, so that bundles are compiled one after the other. */
   #preparing: Promise<void> = Promise.resolve()
 
@@ -126,15 +127,20 @@ export class WorkerPlans {
     this.#listeners.push(listener)
   }
 
-  /** Calls back when an override becomes known that ends streams, with the moment at which it comes into force. */
-  onStreamCut(listener: (atMs: number) => void): void {
-    this.#cutListeners.push(listener)
+  /** Registers what ends streams when an override wants that. */
+  onStreamCut(cutter: StreamCutter): void {
+    this.#cutters.push(cutter)
+  }
+
+  /** Resolves when the streams that blocks in force cover have been ended. */
+  async cutBlockedStreams(): Promise<void> {
+    await Promise.all(this.#cutters.map((cutter) => cutter.cutBlockedStreams()))
   }
 
   changeOverrides(change: OverridesChange): void {
     this.#decider.engine.changeOverrides(change)
     const moments = new Set(change.put.filter(cutsStreams).map(({ fromMs }) => fromMs))
-    for (const atMs of moments) for (const listener of this.#cutListeners) listener(atMs)
+    for (const atMs of moments) for (const cutter of this.#cutters) cutter.cutBlockedStreamsAt(atMs)
   }
 
   useIpFile(file: IpFile): void {

@@ -57,7 +57,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     eventStreams: events?.streams,
     tracing,
     onPlanActive: (listener) => plans.onActive(listener),
-    onStreamCut: (listener) => plans.onStreamCut(listener),
+    onStreamCut: (cutter) => plans.onStreamCut(cutter),
     slots: connectionSlotsOf(memory.connectionSlots, worker, connectionLimits(descriptorLimit(), config)),
   })
 }

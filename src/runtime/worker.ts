@@ -158,10 +158,14 @@ function newDecisionLog(context: WorkerContext, { engine, callerDigest }: Worker
 }
 
 /** Handlers of the calls that the main thread makes to all workers. */
-function workerCalls({ context: { clock }, decider: { engine, top }, events }: OpenWorker): WorkerHandlers {
+function workerCalls({ context: { clock }, decider: { engine, top }, plans, events }: OpenWorker): WorkerHandlers {
   return {
     top: (filter) => top!.report(filter, engine.active, clock.nowMs(), clock.wallMs(), sleep(LOOK_MS, undefined, { ref: false })),
     know_overrides: () => undefined,
+    cut_streams: async () => {
+      await plans.cutBlockedStreams()
+      return undefined
+    },
     flush_events: () => void events?.flush(),
   }
 }

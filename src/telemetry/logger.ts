@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { type Logger, pino } from 'pino'
-import { printableJson } from '../text/formats.ts'
+import { printableJson } from '../text/printable.ts'
 import { EventTap } from './events/published-events.ts'
 
 const STDERR = 2

@@ -1,4 +1,4 @@
-import { quoted } from './formats.ts'
+import { quoted } from './printable.ts'
 import { show } from './problem.ts'
 
 /** The parsed value, or why the text cannot be parsed. The sentence names the place, if that is known. */

@@ -1,4 +1,4 @@
-import { printableText, quoted } from './formats.ts'
+import { printableText, quoted } from './printable.ts'
 
 /** An error or a warning about one part of a bundle. */
 export interface Problem {

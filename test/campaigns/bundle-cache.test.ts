@@ -9,6 +9,7 @@ import type { Edge } from '../support/service/edge.ts'
 import { ask } from '../support/service/http.ts'
 import { metric } from '../support/service/metrics.ts'
 import { scratchDirectory, serving } from '../support/service/running.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { original } from '../support/service/wire.ts'
 import { freezingDisk, smallDisk } from '../support/state/faulty-disk.ts'
 import { until } from '../support/until.ts'
@@ -66,8 +67,10 @@ describe.concurrent('with a cache', () => {
     server.stop()
 
     const again = await fetching(NOBODY, { EDGE_CONFIG_CACHE_FILE: path }, t)
-    expect(again.log).toContainEqual(expect.objectContaining({ event: 'bundle_applied', path, version: '4' }))
-    expect(again.log).toContainEqual(
+    expect(await untilLogged(again, 'bundle_applied')).toContainEqual(
+      expect.objectContaining({ event: 'bundle_applied', path, version: '4' }),
+    )
+    expect(await untilLogged(again, 'bundle_unreadable')).toContainEqual(
       expect.objectContaining({ event: 'bundle_unreadable', url: NOBODY, msg: expect.stringContaining('version 4 stays active') }),
     )
     expect((await again.get('/readyz')).status).toBe(200)
@@ -186,7 +189,9 @@ describe.concurrent('a cache that is damaged', () => {
     const server = await BundleServer.start(t)
     server.publish(known(1))
     const edge = await fetching(server.url, { EDGE_CONFIG_CACHE_FILE: path }, t)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'bundle_unreadable', path, reason: expect.stringMatching(said) }))
+    expect(await untilLogged(edge, 'bundle_unreadable')).toContainEqual(
+      expect.objectContaining({ event: 'bundle_unreadable', path, reason: expect.stringMatching(said) }),
+    )
     expect(await limit(edge)).toBe('11')
     await written(edge, 1)
     const again = await fetching(NOBODY, { EDGE_CONFIG_CACHE_FILE: path }, t)
@@ -205,7 +210,9 @@ describe.concurrent('a cache that is damaged', () => {
     const path = await cachePath(t)
     await mkdir(path)
     const { edge } = await cached(t, path, known(1), 'application/json', false)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'bundle_unreadable', path, reason: 'it is not a regular file' }))
+    expect(await untilLogged(edge, 'bundle_unreadable')).toContainEqual(
+      expect.objectContaining({ event: 'bundle_unreadable', path, reason: 'it is not a regular file' }),
+    )
     await logged(edge, 'bundle_not_cached')
     expect(await limit(edge)).toBe('11')
   })
@@ -218,7 +225,7 @@ describe.concurrent('a cache that cannot be written', () => {
     const { edge } = await cached(t, path, known(1), 'application/json', false)
     expect(await logged(edge, 'bundle_not_cached')).toMatchObject({ level: 50, path, reason: expect.stringContaining('ENOENT') })
     await until(async () => (await edge.metric(FAILED)) >= 3)
-    expect(edge.log.filter(({ event }) => event === 'bundle_not_cached')).toHaveLength(1)
+    expect(await untilLogged(edge, 'bundle_not_cached')).toHaveLength(1)
     expect(await limit(edge)).toBe('11')
     await mkdir(directory)
     await logged(edge, 'bundle_cached_again')

@@ -5,6 +5,7 @@ import { replaceFile } from '../support/bundles/bundle-file.ts'
 import { burstYaml } from '../support/bundles/bundles.ts'
 import { ask } from '../support/service/http.ts'
 import { finished, scratchDirectory, serving } from '../support/service/running.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
 /** In mebibytes, for each thread: a fraction of what these texts would stand for. */
@@ -59,7 +60,7 @@ test('a list of addresses that is one endless line is refused, and the service l
   const path = join(await scratchDirectory(t), 'exits.txt')
   await writeFile(path, '/'.repeat(30_000_000))
   const cli = await serving({ EDGE_TOR_EXITS_FILE: path, ...SMALL_HEAP }, [], t)
-  expect(cli.logged('ip_file_refused')).toMatchObject([{ path, problem: 'cannot read line 1' }])
+  expect(await untilLogged(cli, 'ip_file_refused')).toMatchObject([{ path, problem: 'cannot read line 1' }])
   expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
 })
 

@@ -12,7 +12,7 @@ import { fakeLlm, proxyEnv } from '../support/llm/llm-proxy.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import { finished, running, scratchDirectory } from '../support/service/running.ts'
-import { until } from '../support/until.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 
 const COOKBOOK = recipesOf(readText('docs/cookbook.md'))
 const MOVING = recipesOf(readText('docs/moving.md'))
@@ -57,8 +57,7 @@ test('the cookbook ends the streams of the customer that it blocks', async () =>
   await stream.untilText('one')
   await edge.publish(bundle)
   expect((await stream.untilClosed()).text).toBe('data: one\n\n')
-  await until(() => edge.logged('streams_cut').length > 0)
-  expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'incident-4711', rule: 'acme', streams: 1 }])
+  expect(await untilLogged(edge, 'streams_cut')).toMatchObject([{ policy: 'incident-4711', rule: 'acme', streams: 1 }])
 })
 
 test('the SDKs name their team as the cookbook shows, and the budgets of teams are charged', async () => {

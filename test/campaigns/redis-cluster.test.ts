@@ -10,6 +10,7 @@ import { admitted, answersBy, HARDLY_ANY, hasRedis, remaining, sharing, twoShari
 import { storedBucket } from '../support/redis/stored-counters.ts'
 import type { Edge, OriginalRequest } from '../support/service/edge.ts'
 import { ask } from '../support/service/http.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
 const LIMIT = 10
@@ -188,7 +189,7 @@ describeWithRedis('counters in a cluster', () => {
     if (answer.status === 503) expect(answer.headers['x-edge-reason']).toBe('store_unavailable')
     expect(await closed.decideTimes(5, from(closedElsewhere))).toEqual([200, 200, 200, 200, 200])
     for (const edge of local) expect((await edge.decide(from(elsewhere))).status).toBe(200)
-    expect(closed.log.filter(({ event }) => event === 'redis_unavailable')).toMatchObject([{ node: victim.address }])
+    expect(await untilLogged(closed, 'redis_unavailable')).toMatchObject([{ node: victim.address }])
 
     await cluster.replaced(dead)
     await until(async () => (await closed.decide(from(closedCaller))).status === 200)

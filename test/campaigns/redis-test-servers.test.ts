@@ -7,6 +7,7 @@ import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { RespConnection } from '../support/redis/resp.ts'
 import { gateTo, type TcpGate } from '../support/redis/tcp-gate.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
 // What other suites take for granted of the parts that they stand on.
@@ -123,7 +124,7 @@ test('an instance of a fleet that is killed comes back on its port, and its log 
   await instance!.restart()
   expect((await instance!.decide([['X-Caller', 'alice']])).headers['ratelimit-remaining']).toBe('9')
   expect(await instance!.stop()).toBe(0)
-  expect(instance!.logged('started')).toHaveLength(2)
+  expect(await untilLogged(instance!, 'started', 2)).toHaveLength(2)
 })
 
 async function timeMs(redis: RedisServer): Promise<number> {

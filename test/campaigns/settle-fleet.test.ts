@@ -8,6 +8,7 @@ import { hasRedis, sharing } from '../support/redis/sharing-edge.ts'
 import { gateTo } from '../support/redis/tcp-gate.ts'
 import type { Edge } from '../support/service/edge.ts'
 import type { Owner } from '../support/service/running.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { budgetBundle, errorOf, left, reserve, reserved, settle, settleWith } from '../support/settle/settling.ts'
 import { until } from '../support/until.ts'
 
@@ -228,7 +229,7 @@ describeWithRedis('instances on Redis without a secret', () => {
   test('say that each settles only what it issued, and do so', async (owner) => {
     const redis = await runningRedis({}, owner)
     const [one, other] = await Promise.all([1, 2].map(() => sharing(redis.url, { bundle: budgetBundle(1000) }, owner)))
-    expect(one!.logged('reservations_not_shared')).toHaveLength(1)
+    expect(await untilLogged(one!, 'reservations_not_shared')).toHaveLength(1)
     const token = await reserved(one!)
     expect(errorOf(await settle(other!.port, token))).toMatchObject({ status: 400, code: 'bad_reservation' })
     expect((await settle(one!.port, token)).status).toBe(204)

@@ -6,6 +6,7 @@ import { replaceFile } from '../support/bundles/bundle-file.ts'
 import { bundle, policy } from '../support/bundles/bundles.ts'
 import { ask } from '../support/service/http.ts'
 import { scratchDirectory, serving } from '../support/service/running.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
 test('a pipe where the bundle belongs leaves the service live and not ready', async () => {
@@ -14,7 +15,7 @@ test('a pipe where the bundle belongs leaves the service live and not ready', as
   const cli = await serving({ EDGE_CONFIG_FILE: path })
   expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
   expect((await ask(cli.port, 'GET', '/readyz')).status).toBe(503)
-  expect(cli.log.find(({ event }) => event === 'bundle_unreadable')).toMatchObject({ reason: 'it is not a regular file' })
+  expect((await untilLogged(cli, 'bundle_unreadable'))[0]).toMatchObject({ reason: 'it is not a regular file' })
   expect(await cli.stop()).toBe(0)
 })
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ToWorker } from '../../src/control/thread-messages.ts'
 import type { WorkerHost } from '../../src/runtime/threads/worker-host.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { decisionBytes, original } from '../support/service/wire.ts'
 import { Crowd } from '../support/workers/crowd.ts'
 import { mortalEdge } from '../support/workers/mortal-edge.ts'
@@ -20,7 +21,7 @@ test('a worker that takes the place of another and cannot load the active bundle
   const answers = await crowd.ask(decisionBytes(original('/')))
   for (const { socket } of crowd.clients) socket.destroy()
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
-  expect(mortal.edge.logged('worker_unfit')).toEqual([
+  expect(await untilLogged(mortal.edge, 'worker_unfit')).toEqual([
     expect.objectContaining({ level: 50, worker: 1, problem: expect.stringContaining('it cannot be compiled') }),
   ])
   expect(mortal.events('worker_died')).toHaveLength(2)

@@ -3,6 +3,7 @@ import { parseBundle } from '../../src/policy/parse.ts'
 import { formatProblem } from '../../src/text/problem.ts'
 import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { running } from '../support/service/running.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 
 /** Specification: Resources and their fields; the fields' types. A bundle that breaks one is refused whole, and by name. */
 
@@ -22,8 +23,8 @@ const RULE = 'policies[0].spec.rules[0]'
 test('[bundle-3] a bundle carries bundle_version: the service is not ready with one that does not, and says why', async () => {
   const edge = await running({ bundle: { policies: [] } })
   expect((await edge.get('/readyz')).status).toBe(503)
-  expect(edge.logged('bundle_refused')).toMatchObject([{ problems: [expect.stringMatching(/^bundle_version: .*missing/)] }])
-  expect(edge.logged('bundle_refused')).toMatchObject([
+  expect(await untilLogged(edge, 'bundle_refused')).toMatchObject([{ problems: [expect.stringMatching(/^bundle_version: .*missing/)] }])
+  expect(await untilLogged(edge, 'bundle_refused')).toMatchObject([
     { problems: problemsOf({ policies: [] }).map((problem) => expect.stringContaining(problem)) },
   ])
 })

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { Edge } from '../support/service/edge.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 
 /** Specification: Resources and their fields; policy bundle, policy and rule at work. */
 
@@ -102,7 +103,7 @@ test('[rule-1] name tells the rule from others: it stands in the log line of wha
     ] as const,
   }
   expect(await edge.decideTimes(2, { uri, fields })).toEqual([200, 429])
-  expect(edge.logged('reject')).toContainEqual(expect.objectContaining({ policy: 'pairs', rule: 'pair' }))
+  expect(await untilLogged(edge, 'reject')).toContainEqual(expect.objectContaining({ policy: 'pairs', rule: 'pair' }))
 })
 
 test('[rule-2] limit_keys together identify whose bucket it is', async () => {

@@ -8,6 +8,7 @@ import type { Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running, thisTest } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
 /** Specification: the effect of the streaming object; streamed responses under States, Events and Limits. */
@@ -150,7 +151,7 @@ describe('events', () => {
 
   test('[event-4] in shadow mode a truncation is logged as would_truncate with the token count; the stream goes on', async () => {
     expect(shadow.client.text).toBe(chatStream(WORDS))
-    expect(shadow.edge.log.filter(({ event }) => event === 'would_truncate')).toMatchObject([{ completion_tokens: 11 }])
+    expect(await untilLogged(shadow.edge, 'would_truncate')).toMatchObject([{ completion_tokens: 11 }])
   })
 })
 

@@ -1,4 +1,4 @@
-import type { ErrorCode, Error as ErrorJson, ErrorType } from './types.ts'
+import type { ErrorCode, ErrorJson, ErrorType } from './types.ts'
 
 /** The HTTP status of each code. */
 export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {

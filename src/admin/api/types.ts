@@ -17,7 +17,7 @@ export type CounterUnit = 'requests' | 'tokens' | 'money' | 'units'
 /** A caller's values by the rule's `limit_keys`. Credentials are digests. */
 export type CallerValues = Readonly<Record<string, string>>
 
-export interface Error {
+export interface ErrorJson {
   readonly error: { readonly message: string; readonly type: ErrorType; readonly code: ErrorCode }
 }
 
@@ -245,6 +245,8 @@ export interface OpenStreamsJson {
   readonly open: number
   /** Whether those of the blocked callers end, or go on until they end by themselves. */
   readonly cut: boolean
+  /** How many this instance has ended; only if they are cut, and not in a preview. */
+  readonly ended?: number
 }
 
 export interface Overrides {

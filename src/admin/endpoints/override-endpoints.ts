@@ -9,6 +9,7 @@ import type {
   PreviewedOverride,
 } from '../../overrides/override.ts'
 import type { Plan } from '../../policy/plan.ts'
+import { ApiError } from '../api/api-error.ts'
 import { readQuery, readReason } from '../api/api-request.ts'
 import { type ApiRoute, jsonWithList, SlicedTexts } from '../api/api-route.ts'
 import type * as json from '../api/types.ts'
@@ -33,6 +34,8 @@ export interface OverrideParts {
   readonly activity: (policies: readonly string[]) => Promise<readonly PolicyActivity[]>
   /** Counts the open event streams and WebSockets of this instance; undefined if it is no reverse proxy. */
   readonly openStreams: () => number | undefined
+  /** Counts the streams that blocks of this rule have ended at this instance since it started. */
+  readonly cutStreams: (policy: string, rule: string) => number
 }
 
 /** The overrides, which change rules for a while: listing, setting, editing, ending and previewing them, and those that have ended. */
@@ -62,8 +65,10 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
     handle: async ({ query, body, actor }) => {
       readQuery(query, [])
       const order = readOverrideOrder(body, actor, plan(), callerDigest)
-      const streams = streamsOf(order.change, parts)
-      return { status: 201, json: { ...overrideJson(await create(order), plan()), ...streams } }
+      refuseIdleCut(body, parts)
+      const streams = watchStreams(order, parts)
+      const made = await create(order)
+      return { status: 201, json: { ...overrideJson(made, plan()), ...streams() } }
     },
   }
   yield {
@@ -73,8 +78,10 @@ export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
       readQuery(query, [])
       const { override } = await find(id)
       const order = readOverrideEdit(body, actor, override, plan())
-      const streams = streamsOf(order.change ?? override.change, parts)
-      return { status: 200, json: { ...overrideJson(await edit(order), plan()), ...streams } }
+      refuseIdleCut(body, parts)
+      const streams = watchStreams({ subject: override.subject, change: order.change ?? override.change }, parts)
+      const made = await edit(order)
+      return { status: 200, json: { ...overrideJson(made, plan()), ...streams() } }
     },
   }
   yield {
@@ -96,7 +103,9 @@ function* previewEndpoints(parts: OverrideParts): Generator<ApiRoute> {
     path: 'overrides/preview',
     handle: async ({ query, body, actor }) => {
       readQuery(query, [])
-      return { status: 200, json: await previewJson(await preview(readOverrideOrder(body, actor, plan(), callerDigest)), parts) }
+      const order = readOverrideOrder(body, actor, plan(), callerDigest)
+      refuseIdleCut(body, parts)
+      return { status: 200, json: await previewJson(await preview(order), parts) }
     },
   }
   yield {
@@ -105,6 +114,7 @@ function* previewEndpoints(parts: OverrideParts): Generator<ApiRoute> {
     handle: async ({ rest: id, query, body, actor }) => {
       readQuery(query, [])
       const order = readOverrideEdit(body, actor, (await find(id)).override, plan())
+      refuseIdleCut(body, parts)
       return { status: 200, json: await previewJson(await preview(order), parts) }
     },
   }
@@ -144,4 +154,23 @@ async function coverageOf(subject: OverrideOrder['subject'], { plan, activity }:
 function streamsOf(change: OverrideChange, { openStreams }: OverrideParts): { readonly streams?: json.OpenStreamsJson } {
   const open = change.kind === 'block' ? openStreams() : undefined
   return open === undefined ? {} : { streams: { open, cut: change.kind === 'block' && change.cutsStreams === true } }
+}
+
+/** Returns a function that says, once the override is in force, how many streams were open before and how many of them it has ended. */
+function watchStreams({ subject, change }: Pick<OverrideOrder, 'subject' | 'change'>, parts: OverrideParts): () => object {
+  const { streams } = streamsOf(change, parts)
+  if (streams === undefined) return () => ({})
+  if (!streams.cut || subject === 'all_policies') return () => ({ streams })
+  const before = parts.cutStreams(subject.policy, subject.rule)
+  return () => ({ streams: { ...streams, ended: parts.cutStreams(subject.policy, subject.rule) - before } })
+}
+
+/** An operator who is told that streams are cut must be able to rely on it. */
+function refuseIdleCut(body: Readonly<Record<string, unknown>>, { openStreams }: OverrideParts): void {
+  if (body['cut_streams'] !== true || openStreams() !== undefined) return
+  throw new ApiError(
+    'bad_request',
+    'cut_streams (--cut-streams): no streams pass through this instance, because its EDGE_MODE is decision_service. ' +
+      'Leave it out: requests are blocked without it, and streams end in your gateway',
+  )
 }

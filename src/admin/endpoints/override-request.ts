@@ -66,10 +66,13 @@ export function readOverrideEdit(body: Body, actor: string, override: Override, 
   return { id: override.id, key: overrideKey(override), change, until, actor, reason }
 }
 
-/** `cut_streams` alone is for a block that there is already. */
+/** `cut_streams` alone is for a block that there is already, and a block that does not name it keeps what there is. */
 function readEditedChange(body: Body, current: OverrideChange): OverrideChange | undefined {
   const cutsStreams = readCutStreams(body['cut_streams'])
-  if (EDITS.some((name) => body[name] !== undefined)) return readChange(body, EDITS)
+  if (EDITS.some((name) => body[name] !== undefined)) {
+    const change = readChange(body, EDITS)
+    return cutsStreams === undefined && change.kind === 'block' && current.kind === 'block' ? current : change
+  }
   if (cutsStreams === undefined) return undefined
   if (current.kind !== 'block') throw new ApiError('bad_request', 'cut_streams: expected only with block, and this override does not block')
   return blockOf(cutsStreams)

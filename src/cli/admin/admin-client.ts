@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { urlToHttpOptions } from 'node:url'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { AdminProblem, fieldBytes } from '../text/caller-values.ts'
 
 /** Time limit for connecting, asking and reading together. */
@@ -136,7 +136,9 @@ export class AdminClient {
 
   #notIdentified(status: number): string {
     const expected = 'expected EDGE_ADMIN_URL to name the port of EDGE_ADMIN_PORT, of an edge serve that has EDGE_ADMIN_TOKEN'
-    return `${this.#place} has no admin API (it responded with status ${status}), so the token was not sent: ${expected}`
+    const problem = `${this.#place} has no admin API (it responded with status ${status}), so the token was not sent: ${expected}`
+    // What an admin API responds without the token, whether or not it identifies itself.
+    return status === 401 ? `${problem}. If it does, that edge is too old for this command: use the command of its version` : problem
   }
 }
 

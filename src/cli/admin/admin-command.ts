@@ -1,6 +1,6 @@
-import { printableJson, printableText } from '../../text/formats.ts'
+import { printableJson, printableText } from '../../text/printable.ts'
 import { ignoreClosed } from '../file-problem.ts'
-import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
+import { AdminProblem, UnconfirmedProblem, UsageProblem } from '../text/caller-values.ts'
 import { printable } from '../text/text-table.ts'
 import { AdminClient, type AdminRequest, type AdminResponse, readAdminAddress } from './admin-client.ts'
 
@@ -14,7 +14,7 @@ export const ACTOR_OPTION = { actor: { type: 'string' } } as const
 export interface AdminQuestion {
   readonly request: AdminRequest
   readonly isJson: boolean
-  /** Who asks, if the command says so. */
+  /** Who changes something, if the command says so. Absent if nothing is changed. */
   readonly actor?: string | undefined
   /** Describes the response in words. All texts in the response are printable. */
   describe(response: never): string
@@ -40,16 +40,21 @@ export async function runAdminCommand({ name, help, read, show = showOnce }: Adm
   process.stdout.off('error', ignoreClosed).on('error', ignoreClosed)
   try {
     const question = read(args)
-    const client = new AdminClient(readAdminAddress(process.env, question.actor))
+    const address = readAdminAddress(process.env, question.actor)
+    const client = new AdminClient(address)
     await (question.show === undefined ? show(client, question) : question.show(client))
+    if ('actor' in question && address.actor === undefined) process.stderr.write(`edge ${name}: ${NAMELESS}\n`)
     return 0
   } catch (error) {
     const problem = await problemOf(error, name, help)
     if (problem === undefined) throw error
     process.stderr.write(`edge ${name}: ${problem}\n`)
-    return 1
+    return error instanceof UnconfirmedProblem ? UNCONFIRMED_STATUS : 1
   }
 }
+
+const NAMELESS = 'note: this is logged as a change by "unknown"; name yourself with --actor NAME, or set EDGE_ACTOR'
+const UNCONFIRMED_STATUS = 2
 
 /** Returns what the command prints for the response to its question. */
 export async function ask(client: AdminClient, question: AdminQuestion, signal?: AbortSignal): Promise<string> {

@@ -11,8 +11,8 @@ import type {
   ChangesInShortJson,
   FieldChangeJson,
 } from '../../admin/api/instance-types.ts'
-import { printableText } from '../../text/formats.ts'
 import { unifiedDiff } from '../../text/line-diff.ts'
+import { printableText } from '../../text/printable.ts'
 import { AdminProblem, UsageProblem } from '../text/caller-values.ts'
 import { countText, listText, printable, tableText } from '../text/text-table.ts'
 import type { AdminClient, AdminRequest } from './admin-client.ts'

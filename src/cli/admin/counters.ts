@@ -1,8 +1,10 @@
 import { parseArgs } from 'node:util'
+import type { Status } from '../../admin/api/instance-types.ts'
 import type { CallerValues, CounterJson, CountersJson, CounterUnit, ResetRequest } from '../../admin/api/types.ts'
 import { callerText, keysWithDigests, readSubject } from '../text/caller-values.ts'
 import { countText, durationText, listText, moneyText, numberText } from '../text/text-table.ts'
-import { ACTOR_OPTION, type AdminCommand, actorFlag, JSON_OPTION, reasonFlag } from './admin-command.ts'
+import type { AdminClient } from './admin-client.ts'
+import { ACTOR_OPTION, type AdminCommand, actorFlag, JSON_OPTION, reasonFlag, showOnce } from './admin-command.ts'
 import { COUNTERS_HELP, RESET_HELP } from './help.ts'
 
 /** Values go into the body, because they may be credentials, and URLs are logged everywhere on their way. */
@@ -24,11 +26,23 @@ export const reset: AdminCommand = {
     const options = { ...JSON_OPTION, ...ACTOR_OPTION, reason: { type: 'string' } } as const
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
     const body = { ...readSubject(positionals), reason: reasonFlag(values.reason) } satisfies ResetRequest
+    let isFleet = false
     const describe = (response: CountersJson): string =>
-      `Reset. Other instances of a fleet follow within 2 s.\n\n${countersText(response, body.values)}`
+      `Reset.${isFleet ? ' Other instances of the fleet follow within 2 s.' : ''}\n\n${countersText(response, body.values)}`
     const actor = actorFlag(values.actor)
-    return { request: { method: 'POST', path: 'counters/reset', body }, actor, isJson: values.json, describe }
+    const question = { request: { method: 'POST', path: 'counters/reset', body }, actor, isJson: values.json, describe } as const
+    const show = async (client: AdminClient): Promise<void> => {
+      if (!question.isJson) isFleet = await isInFleet(client)
+      await showOnce(client, question)
+    }
+    return { ...question, show }
   },
+}
+
+/** Whether the instance shares its counters. Asked before anything is changed, so that a failure means that nothing was. */
+async function isInFleet(client: AdminClient): Promise<boolean> {
+  const status = (await client.ask({ method: 'GET', path: 'status' })).json as Partial<Status> | null
+  return Boolean(status?.redis)
 }
 
 /** Describes what a caller has left of one rule. `given` has the values by which the operator named a caller that may not exist. */

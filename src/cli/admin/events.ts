@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import type { ChangeJson, ChangesJson, EventJson, RecentEventsJson } from '../../admin/api/instance-types.ts'
-import { printableJson } from '../../text/formats.ts'
+import { printableJson } from '../../text/printable.ts'
 import { AdminProblem, callerText, UsageProblem } from '../text/caller-values.ts'
 import { printable, tableText } from '../text/text-table.ts'
 import type { AdminClient, AdminRequest } from './admin-client.ts'

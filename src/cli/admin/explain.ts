@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { ExplainRequestJson, ExplanationJson } from '../../admin/api/types.ts'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { fieldBytes, UsageProblem } from '../text/caller-values.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
 import { explainText } from './explain-text.ts'

@@ -73,9 +73,12 @@ function* notesOf({ id, durable, in_force: isInForce, streams }: OverrideJson): 
   if (streams && !streams.cut) yield `to end those of the blocked callers: edge override --edit ${id} --cut-streams --reason TEXT`
 }
 
-function streamsText({ open, cut }: OpenStreamsJson): string {
+/** A preview does not know yet how many will be cut. */
+function streamsText({ open, cut, ended }: OpenStreamsJson): string {
   const count = `${countText(open, 'stream')} of all callers ${open === 1 ? 'was' : 'were'} open at this instance`
-  return cut ? `open streams of the blocked callers are cut; ${count}` : `open streams go on until they end; ${count}`
+  if (!cut) return `open streams go on until they end; ${count}`
+  if (ended === undefined) return `open streams of the blocked callers are cut; ${count}`
+  return `${countText(ended, 'stream')} of the blocked callers ${ended === 1 ? 'was' : 'were'} cut; before, ${count}`
 }
 
 function coverageText(preview: OverridePreviewJson): string {

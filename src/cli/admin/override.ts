@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import { parseArgs } from 'node:util'
 import type { OverrideEditRequest, OverrideHistory, OverridePreviewJson, OverrideRequestJson, Overrides } from '../../admin/api/types.ts'
-import { AdminProblem, readSubject, UsageProblem } from '../text/caller-values.ts'
+import { AdminProblem, readSubject, UnconfirmedProblem, UsageProblem } from '../text/caller-values.ts'
 import { printable } from '../text/text-table.ts'
 import type { AdminClient, AdminRequest } from './admin-client.ts'
 import { ACTOR_OPTION, type AdminCommand, type AdminQuestion, actorFlag, JSON_OPTION, reasonFlag, showOnce } from './admin-command.ts'
@@ -87,7 +87,8 @@ function ending({ end: id, json: isJson, reason, actor }: Values): AdminQuestion
 
 /** Ids are hexadecimal; anything else must not change the path. */
 function idFlag(name: 'edit' | 'end', id: string | undefined): string {
-  if (!id) throw new UsageProblem(`--${name}: expected the id of an override; --list shows them`)
+  if (!id?.trim())
+    throw new UsageProblem(`--${name}: expected the id of an override, got an empty text; edge override --list shows the ids`)
   return encodeURIComponent(id)
 }
 
@@ -133,8 +134,7 @@ function creation(values: Values, positionals: readonly string[]): AdminQuestion
 function confirmed(values: Values, request: AdminRequest, preview: AdminRequest, mayCoverAll: boolean): OverrideQuestion {
   const { json: isJson, yes: isConfirmed = false, 'dry-run': isDryRun } = values
   const actor = actorFlag(values.actor)
-  if (isDryRun)
-    return { request: preview, actor, isJson, describe: (shown: OverridePreviewJson) => `Nothing was changed.\n${previewText(shown)}` }
+  if (isDryRun) return { request: preview, isJson, describe: (shown: OverridePreviewJson) => `Nothing was changed.\n${previewText(shown)}` }
   return { request, actor, isJson, describe: overrideText, ...(mayCoverAll && { preview, isConfirmed }) }
 }
 
@@ -143,8 +143,14 @@ function ruleOf(positionals: readonly string[], isForAll: boolean): Pick<Overrid
   const { policy, rule, values } = readSubject(positionals)
   const hasCaller = positionals.length > 2
   if (isForAll && hasCaller) throw new UsageProblem('--all is for all callers, and KEY=VALUE names one: expected one of the two')
-  if (!isForAll && !hasCaller) throw new UsageProblem('expected KEY=VALUE to name a caller, or --all for all callers of the rule')
+  if (!isForAll && !hasCaller) throw new UsageProblem(missingCaller(rule))
   return isForAll ? { policy, rule, all: true } : { policy, rule, values }
+}
+
+/** An empty variable that is not in quotes leaves no argument, so that the caller is in the place of the rule. */
+function missingCaller(rule: string): string {
+  if (!rule.includes('=')) return 'expected KEY=VALUE to name a caller, or --all for all callers of the rule'
+  return `expected POLICY RULE KEY=VALUE, got ${JSON.stringify(rule)} in the place of the rule: is the policy or the rule missing?`
 }
 
 type Change = Omit<OverrideEditRequest, 'until' | 'reason'>
@@ -197,19 +203,21 @@ export interface AskingTerminal {
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean }
 }
 
-/**
- * Changes something and shows the response. What covers all callers is shown first and, on a terminal, has to be confirmed; elsewhere nobody could answer,
- * and `--all` has been asked for.
- */
+/** Changes something and shows the response. What covers all callers is shown first, and has to be confirmed: on a terminal, or by `--yes`. */
 export async function showConfirmed(client: AdminClient, question: OverrideQuestion, terminal: AskingTerminal = process): Promise<void> {
   const { preview, isConfirmed } = question
   const coverage = preview && allCovered((await client.ask(preview)).json)
   if (coverage !== undefined) {
     terminal.stderr.write(`This is for all callers:\n${coverage}`)
-    const isAsked = terminal.stdin.isTTY && terminal.stderr.isTTY && !isConfirmed
-    if (isAsked && !(await isAgreed('Go on? [y/N] ', terminal))) throw new AdminProblem('nothing was changed')
+    if (!isConfirmed) await confirm(terminal)
   }
   await showOnce(client, question)
+}
+
+async function confirm(terminal: AskingTerminal): Promise<void> {
+  if (!terminal.stdin.isTTY || !terminal.stderr.isTTY)
+    throw new UnconfirmedProblem('nothing was changed: without a terminal nobody can be asked, so what is for all callers needs --yes')
+  if (!(await isAgreed('Go on? [y/N] ', terminal))) throw new AdminProblem('nothing was changed')
 }
 
 /** Describes what would be covered, if that is all callers. */

@@ -44,20 +44,24 @@ export function readReplayArguments(args: string[]): ReplayArguments {
 /** This text is apart from the other help texts, which load all settings. */
 export const REPLAY_HELP = `Usage: edge replay --bundle FILE [--bundle FILE] [options] LOG...
 
-Replays recorded requests against one or two policy bundles, with a clock that follows the times in the logs, and reports who would
-be rejected, when and by which rule; with two bundles, also what the second would change. Nothing is sent anywhere.
+Replays recorded requests against one or two policy bundles, with a clock that follows the times in
+the logs, and reports who would be rejected, when and by which rule; with two bundles, also what the
+second would change. Nothing is sent anywhere.
 
-A LOG is an access log of nginx or Apache (combined format), lines of JSON (as EDGE_DECISION_LOG writes them, or with nginx's
-names), or a HAR document; gzip is read too, and - is standard input. Several logs are merged by time.
+A LOG is an access log of nginx or Apache (combined format), lines of JSON (as EDGE_DECISION_LOG
+writes them, or with nginx's names), or a HAR document; gzip is read too, and - is standard input.
+Several logs are merged by time.
 
   --bundle FILE       the bundle to replay against; a second one is compared with the first
   --json              print the report as JSON
   --html FILE         also write the report as an HTML page with charts, readable only by its owner
-  --mode MODE         decision_service (the default), or reverse_proxy, which reads bodies where a log has them
+  --mode MODE         decision_service (the default), or reverse_proxy, which reads bodies where a
+                      log has them
 
-EDGE_TRUSTED_PROXIES, EDGE_STORE_SIZE, EDGE_MAX_BODY_BYTES and the IP files (EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE,
-EDGE_TOR_EXITS_FILE) apply as in edge serve.
-Exit status: 0 if requests were replayed; 1 and a sentence on standard error otherwise. Lines that cannot be read are counted.
+EDGE_TRUSTED_PROXIES, EDGE_STORE_SIZE, EDGE_MAX_BODY_BYTES and the IP files (EDGE_GEOIP_FILE,
+EDGE_IP_TYPE_FILE, EDGE_TOR_EXITS_FILE) apply as in edge serve.
+Exit status: 0 if requests were replayed; 1 and a sentence on standard error otherwise. Lines that
+cannot be read are counted.
 `
 
 /** Nothing can be replayed; the message says why in a sentence, perhaps with details in further lines. */

@@ -2,9 +2,9 @@ import type { ReplayedBundle } from '../../offline/replay/bundle-replay.ts'
 import type { UnreadableLines } from '../../offline/replay/logs/logged-request.ts'
 import type { CallerReport, DifferenceReport, ReplayedBundleReport, ReplayReport, RuleReport } from '../../offline/replay/replay-report.ts'
 import type { PlanRule } from '../../policy/plan.ts'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { callerText } from '../text/caller-values.ts'
-import { countText, durationText, numberText, printable, tableText } from '../text/text-table.ts'
+import { countText, durationText, numberText, printableTexts, tableText } from '../text/text-table.ts'
 
 /** Bounds on the rows of a table; --json lists all. */
 const MAX_RULES = 20
@@ -12,7 +12,7 @@ const MAX_CALLERS = 10
 
 /** Formats the report for people: requests, bundles, rules, callers, the difference, and notes. */
 export function summaryText(report: ReplayReport, notes: readonly string[]): string {
-  const { requests, unreadable, from, to, bundles, difference } = printable(report) as ReplayReport
+  const { requests, unreadable, from, to, bundles, difference } = printableTexts(report) as ReplayReport
   const seconds = (Date.parse(to) - Date.parse(from)) / 1000
   const skipped = unreadable > 0 ? `; ${countText(unreadable, 'line')} could not be read` : ''
   const parts = [

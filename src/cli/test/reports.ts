@@ -4,10 +4,10 @@ import type { Allowed } from '../../engine/decision.ts'
 import { REASONS } from '../../engine/reasons.ts'
 import type { FoundCase } from '../../offline/cases/read-cases.ts'
 import type { CaseFailure } from '../../offline/cases/run-case.ts'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { amountText } from '../admin/counters.ts'
 import { MISMATCHES, rejectedText, whyNotText } from '../admin/explain-text.ts'
-import { countText, listText, printable } from '../text/text-table.ts'
+import { countText, listText, printableTexts } from '../text/text-table.ts'
 
 const GREEN = 32
 const RED = 31
@@ -157,7 +157,7 @@ function lookedAt({ explanation, expected }: CaseFailure): ExplainedPolicyJson[]
     const isOther = explained.why !== undefined && explained.policy.id !== expected.policy
     if (isOther && others[isFar(explained.why) ? 'far' : 'near']++ >= MAX_NAMED) continue
     // Values are not replaced by digests, because they are those of the case itself.
-    kept.push(printable(policyJson(explained, ([value]) => value!)) as ExplainedPolicyJson)
+    kept.push(printableTexts(policyJson(explained, ([value]) => value!)) as ExplainedPolicyJson)
   }
   return kept
 }

@@ -5,7 +5,7 @@ import { runCase } from '../../offline/cases/run-case.ts'
 import { planOf, readSimulatedSettings } from '../../offline/simulation/simulated-settings.ts'
 import { Simulation, type SimulationOptions } from '../../offline/simulation/simulation.ts'
 import type { Plan } from '../../policy/plan.ts'
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { type Problem, problemLine } from '../../text/problem.ts'
 import { ignoreClosed, printStartProblems, readingProblem } from '../file-problem.ts'
 import { readBundleFile } from '../read-bundle.ts'
@@ -109,12 +109,13 @@ function noteBodies(files: readonly CaseFile[]): void {
 
 export const TEST_HELP = `Usage: edge test [options] BUNDLE CASES...
 
-Runs cases on a policy bundle: the requests of each, at the times it gives, on the engine that edge serve uses, and compares
-the responses with the expected ones. Nothing is sent, and no time passes. CASES are YAML or JSON files; - is standard input.
+Runs cases on a policy bundle: the requests of each, at the times it gives, on the engine that edge
+serve uses, and compares the responses with the expected ones. Nothing is sent, and no time passes.
+CASES are YAML or JSON files; - is standard input.
 
   --tap               print TAP 14 for programs
-  --mode MODE         decision_service (requests as a gateway asks about them) or reverse_proxy (bodies are read)
-                      [decision_service]
+  --mode MODE         decision_service (requests as a gateway asks about them) or reverse_proxy
+                      (bodies are read) [decision_service]
 
 A case:
 
@@ -123,13 +124,16 @@ A case:
     steps:
       - request: { method: GET, uri: /api/x, headers: { x-api-key: alice } }
         times: 6
-        expect: { status: [200, 200, 200, 200, 200, 429], reason: token_bucket_exceeded, headers: { Retry-After: 1 } }
+        expect:
+          status: [200, 200, 200, 200, 200, 429]
+          reason: token_bucket_exceeded
+          headers: { Retry-After: 1 }
       - after: 1s
         request: { uri: /api/x, headers: { x-api-key: alice } }
         expect: { status: 200 }
 
-Each case starts with full counters. EDGE_TRUSTED_PROXIES, EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE, EDGE_TOR_EXITS_FILE,
-EDGE_GATEWAY_HINTS and EDGE_MAX_BODY_BYTES apply as in edge serve.
+Each case starts with full counters. EDGE_TRUSTED_PROXIES, EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE,
+EDGE_TOR_EXITS_FILE, EDGE_GATEWAY_HINTS and EDGE_MAX_BODY_BYTES apply as in edge serve.
 Exit status: 0 if all cases pass; 1 if one fails, or if the bundle or a file is not valid.
 `
 

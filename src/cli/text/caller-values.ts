@@ -2,7 +2,12 @@ import type { CallerValues, CountersRequest } from '../../admin/api/types.ts'
 
 /** Reads a policy, a rule and a caller from `POLICY RULE KEY=VALUE…`. */
 export function readSubject([policy, rule, ...rest]: readonly string[]): Required<CountersRequest> {
-  if (!policy || !rule) throw new UsageProblem('expected a policy and a rule')
+  if (policy === undefined || rule === undefined) throw new UsageProblem('expected a policy and a rule')
+  for (const [name, value] of [
+    ['POLICY', policy],
+    ['RULE', rule],
+  ] as const)
+    if (value.trim() === '') throw new UsageProblem(`${name} is empty: expected POLICY RULE, the names of a policy and of one of its rules`)
   return { policy, rule, values: readCallerValues(rest) }
 }
 
@@ -56,6 +61,9 @@ export function textOfBytes(shown: string): string {
 
 /** The admin API could not do what was asked; the message says why, in a sentence. */
 export class AdminProblem extends Error {}
+
+/** What was asked for has to be confirmed, and was not; the message says how. */
+export class UnconfirmedProblem extends AdminProblem {}
 
 /** A command's arguments are wrong; the message says how, in a sentence. */
 export class UsageProblem extends Error {}

@@ -1,4 +1,4 @@
-import { printableText } from '../../text/formats.ts'
+import { printableText } from '../../text/printable.ts'
 import { textOfBytes } from './caller-values.ts'
 
 /** A column of a table: its heading, and how its cells are aligned. */
@@ -26,12 +26,25 @@ function widest(texts: readonly string[]): number {
   return texts.reduce((width, text) => Math.max(width, text.length), 0)
 }
 
-/** Returns a copy of a response in which all texts are printable, names included. */
-export function printable(value: unknown): unknown {
-  if (typeof value === 'string') return printableText(textOfBytes(value))
-  if (Array.isArray(value)) return value.map(printable)
+/** Returns a copy of a value in which all texts are printable, names included. */
+export function printableTexts(value: unknown): unknown {
+  return printableParts(value, '', false)
+}
+
+/** Returns a copy of a response of the API in which all texts are printable, and times have no fractions of a second. */
+export function printable(response: unknown): unknown {
+  return printableParts(response, '', true)
+}
+
+/** Members of responses that are times. A caller's values have other names: keys with a colon, or `bearer`. */
+const TIME_NAME = /^(?:at|since|time|until)$|_at$/
+const FRACTION = /(?<=:\d\d)\.\d+(?=Z$)/
+
+function printableParts(value: unknown, name: string, isResponse: boolean): unknown {
+  if (typeof value === 'string') return printableText(textOfBytes(isResponse && TIME_NAME.test(name) ? value.replace(FRACTION, '') : value))
+  if (Array.isArray(value)) return value.map((item) => printableParts(item, '', isResponse))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [printableText(name), printable(member)]))
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [printableText(key), printableParts(member, key, isResponse)]))
 }
 
 const UNITS = [

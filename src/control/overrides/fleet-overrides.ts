@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import { type Override, type OverrideEntry, overrideKey, subjectKey, subjectOf, type TimedOverride } from '../../overrides/override.ts'
@@ -34,6 +35,8 @@ export class FleetOverrides {
   readonly #parts: FleetOverridesParts
   /** When each override comes into force here, on the monotonic clock. It never changes, so that a raise is added to this instance's own counts only once. */
   readonly #fromMs = new WeakMap<Override, number>()
+  /** Digests of the entries that were logged as unreadable, at most as many as there can be entries. */
+  readonly #unreadable = new Set<string>()
   #isServing = false
 
   constructor(parts: FleetOverridesParts) {
@@ -59,8 +62,13 @@ export class FleetOverrides {
 
   /** Merges entries from Redis into the map. Returns whether the map had a later entry for one of the subjects. */
   merge(entries: readonly (readonly [subject: string, entry: string])[]): boolean {
-    const read = entries.map(([subject, text]) => entryOf(subject, text)).filter((entry) => entry !== undefined)
-    const unreadable = entries.length - read.length
+    const read: OverrideEntry[] = []
+    let unreadable = 0
+    for (const [subject, text] of entries) {
+      const entry = entryOf(subject, text)
+      if (entry !== undefined) read.push(entry)
+      else if (this.#isNewUnreadable(subject, text)) unreadable++
+    }
     if (unreadable > 0) {
       const what = { event: 'overrides_unreadable', overrides: unreadable }
       this.#parts.logger.error(what, 'some overrides in Redis cannot be read and are ignored')
@@ -103,6 +111,17 @@ export class FleetOverrides {
       if (fromMs > nowMs) upcoming.push({ momentMs: entry.momentMs, fromMs })
     }
     return upcoming.sort((a, b) => a.momentMs - b.momentMs)
+  }
+
+  /** Redis may return the same entries with every poll, if a failover or somebody's hand has set the number of its last change back. */
+  #isNewUnreadable(subject: string, text: string): boolean {
+    const digest = createHash('sha256')
+      .update(JSON.stringify([subject, text]))
+      .digest('base64')
+    if (this.#unreadable.has(digest)) return false
+    if (this.#unreadable.size >= CONTROL_CAPACITY) this.#unreadable.clear()
+    this.#unreadable.add(digest)
+    return true
   }
 
   #merge(entries: readonly OverrideEntry[]): void {

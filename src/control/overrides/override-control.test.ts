@@ -148,7 +148,7 @@ describe('overrides in the main thread', () => {
     const log: Record<string, unknown>[] = []
     const logger = pino({}, { write: (line: string) => void log.push(JSON.parse(line)) })
     const clock = new SetClock(0, START_MS)
-    const control = new OverrideControl({ clock, logger, announce: () => {}, known: async () => {} })
+    const control = new OverrideControl({ clock, logger, announce: () => {}, known: async () => {}, streamsCut: async () => {} })
     await control.start({
       start: async () => {},
       put: () => Promise.reject(new Error('not called')),
@@ -250,6 +250,7 @@ describe('overrides in the main thread', () => {
       logger: pino({ level: 'silent' }),
       announce: () => {},
       known: async () => {},
+      streamsCut: async () => {},
     })
     await expect(control.create(order('a', { inMs: HOUR_MS }))).rejects.toMatchObject({ code: 'store_unavailable' })
     expect(() => control.list()).toThrow('loaded')
@@ -277,7 +278,7 @@ async function opened({ saved = [], clock = new SetClock(1_000_000, START_MS) }:
   const announce = (change: OverridesChange): void => void messages.push(change)
   // In force at once for whoever waits for it
   const known = async (): Promise<void> => clock.advance(NOTICE_MS)
-  const control = new OverrideControl({ clock, logger, announce, known })
+  const control = new OverrideControl({ clock, logger, announce, known, streamsCut: async () => {} })
   let sections: Parameters<KeptOverrides['file']['saveWith']>[0] = () => []
   const file: KeptOverrides['file'] = {
     saveWith: (more) => {

@@ -45,6 +45,8 @@ export interface OverrideControlParts {
   readonly announce: (change: OverridesChange) => void
   /** Resolves when the workers know everything that was announced. */
   readonly known: () => Promise<unknown>
+  /** Resolves when the workers have ended the streams that blocks in force cover. */
+  readonly streamsCut: () => Promise<unknown>
   /** For the list of changes. It is told of overrides from before the start, too. */
   readonly note?: (note: OverrideNote) => void
 }
@@ -134,7 +136,7 @@ export class OverrideControl {
     const wallMs = this.#storage!.wallMs()
     const current = this.map.overrideOf(subject, wallMs)
     const key = current && overrideKey(current)
-    if (key !== expected) throw otherThere(key, 'key' in order ? order.id : order.replace)
+    if (key !== expected) throw otherThere(key, current, 'key' in order ? order.id : order.replace)
     const isForOne = subject !== 'all_policies' && subject.values !== undefined
     const before = current ?? (isForOne ? this.map.overrideOf({ ...subject, values: undefined }, wallMs) : undefined)
     return { override, before, replaces: current?.id }
@@ -203,9 +205,13 @@ export class OverrideControl {
   /** `replace` is the id that `expected` belongs to. */
   async #put(override: Omit<Override, 'sinceMs'>, expected: string | undefined, replace: string | undefined): Promise<ListedOverride> {
     const result = await this.#storage!.put({ kind: 'set', override }, expected)
-    if (result.kind === 'exists') throw otherThere(result.key, replace)
+    if (result.kind === 'exists') {
+      const { key } = result
+      throw otherThere(key, key === undefined ? undefined : this.map.find(idOfKey(key), this.#storage!.wallMs()), replace)
+    }
     const put = (result.entry as SetEntry).override
     await this.#inForce(put)
+    if (put.change.kind === 'block' && put.change.cutsStreams) await this.#parts.streamsCut()
     return this.#listed(put)
   }
 
@@ -222,7 +228,8 @@ export class OverrideControl {
     await this.#known()
     const { fromMs } = this.#storage!.timed(override)
     const waitMs = Math.ceil(fromMs - this.#parts.clock.nowMs())
-    if (waitMs > 0) await sleep(Math.min(waitMs, MAX_FORCE_MS))
+    // A timer may fire up to a millisecond early.
+    if (waitMs > 0) await sleep(Math.min(waitMs, MAX_FORCE_MS) + 1)
   }
 
   /** Resolves when all workers know the changes so far. */

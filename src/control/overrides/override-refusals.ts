@@ -2,6 +2,7 @@ import { ApiError } from '../../admin/api/api-error.ts'
 import { idOfKey, type Override, type Until } from '../../overrides/override.ts'
 import { encodeEntry, MAX_ENTRY_BYTES, MAX_OVERRIDES } from '../../overrides/override-map.ts'
 import { show } from '../../text/problem.ts'
+import { changeText } from './override-log.ts'
 
 /** Why an override cannot be set, edited or ended. In each of these cases nothing was changed. */
 
@@ -35,13 +36,29 @@ export function untilMsOf(until: Until, wallMs: number): number {
   return untilMs
 }
 
-/** `key` is that of the override that is there; `replace` is the id of the one that was expected to be. */
-export function otherThere(key: string | undefined, replace: string | undefined): ApiError {
+/**
+ * `key` is that of the override that is there, which `there` describes unless another instance has set it just now; `replace` is the id of the one that
+ * was expected to be there.
+ */
+export function otherThere(key: string | undefined, there: Override | undefined, replace: string | undefined): ApiError {
   if (key === undefined) return new ApiError('unknown_override', `there is no override ${show(replace)} to replace: leave replace out`)
   const id = idOfKey(key)
   if (id === replace) return changedMeanwhile(id)
-  const way = replace === undefined ? 'end it, or replace it by its id' : `replace names ${show(replace)}`
-  return new ApiError('override_exists', `override ${id} already exists: ${way}`)
+  const other = replace === undefined ? '' : `, and replace names ${show(replace)}`
+  return new ApiError(
+    'override_exists',
+    `override ${id} already applies there${there === undefined ? '' : `: ${describeInForce(there)}`}${other}. ` +
+      `Nothing was changed: edit it (edge override --edit ${id} --until TIME --reason TEXT), or replace it (--replace ${id})`,
+  )
+}
+
+/** The most of a change's text that a message has. */
+const MAX_CHANGE_CHARACTERS = 200
+
+function describeInForce({ change, untilMs, actor, edit }: Override): string {
+  const until = new Date(untilMs).toISOString().replace(/\.\d+Z$/, 'Z')
+  const edited = edit === undefined ? '' : `, edited by ${edit.actor}`
+  return `${changeText(change).slice(0, MAX_CHANGE_CHARACTERS)} until ${until}, set by ${actor}${edited}`
 }
 
 export function changedMeanwhile(id: string): ApiError {

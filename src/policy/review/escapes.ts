@@ -1,4 +1,4 @@
-import { printableText, quoted } from '../../text/formats.ts'
+import { printableText, quoted } from '../../text/printable.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
 import { KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import { listOf } from '../rule-match.ts'

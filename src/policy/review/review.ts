@@ -1,5 +1,5 @@
-import { quoted } from '../../text/formats.ts'
 import { encodePathText, normalizePath } from '../../text/path.ts'
+import { quoted } from '../../text/printable.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
 import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.ts'

@@ -4,7 +4,7 @@ import type { Engine } from '../../engine/engine.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import type { RequestView } from '../../request/view.ts'
 import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
-import { runInSlices } from '../../time/slices.ts'
+import { inSlices } from '../../time/slices.ts'
 
 /** An event stream or a WebSocket in progress. */
 export interface OpenStream {
@@ -30,6 +30,8 @@ export class OpenStreams {
   /** When blocks come into force that end streams: as many as there are such overrides, at most. */
   readonly #moments = new Set<number>()
   #timer: NodeJS.Timeout | undefined
+  /** Passes over the streams follow each other, so that each logs all that it cut. */
+  #cutting: Promise<void> = Promise.resolve()
 
   constructor(parts: StreamParts) {
     this.#parts = parts
@@ -59,15 +61,23 @@ export class OpenStreams {
     this.#wait()
   }
 
-  /** Cuts the streams that a block in force covers. There may be thousands, so this takes several turns of the event loop. */
-  cutBlocked(): void {
+  /**
+   * Cuts the streams that a block in force covers. There may be thousands, so this takes several turns of the event loop. Resolves when all that were open
+   * have been looked at.
+   */
+  cutBlocked(): Promise<void> {
+    this.#cutting = this.#cutting.then(() => this.#cutBlocked())
+    return this.#cutting
+  }
+
+  async #cutBlocked(): Promise<void> {
     const { engine, logger } = this.#parts
     if (!engine.cutsStreams) return
-    runInSlices({
-      steps: this.#cutAll(),
-      onDone: (cuts) => this.#log(cuts),
-      onError: (error) => logger.error({ event: 'internal_error', err: error }, 'blocked streams could not be cut'),
-    })
+    try {
+      this.#log(await inSlices(this.#cutAll()))
+    } catch (error) {
+      logger.error({ event: 'internal_error', err: error }, 'blocked streams could not be cut')
+    }
   }
 
   #wait(): void {
@@ -82,7 +92,7 @@ export class OpenStreams {
     const nowMs = this.#parts.nowMs()
     const due = [...this.#moments].filter((atMs) => atMs <= nowMs)
     for (const atMs of due) this.#moments.delete(atMs)
-    if (due.length > 0) this.cutBlocked()
+    if (due.length > 0) void this.cutBlocked()
     this.#wait()
   }
 

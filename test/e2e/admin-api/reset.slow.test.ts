@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, type AdminResponse, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { blockRule, bucketRule, bundle, concurrencyRule, policy, unlimitedRule, windowRule } from '../../support/bundles/bundles.ts'
 import type { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
@@ -65,8 +65,4 @@ async function take({ port }: Cli, key: string, times: number): Promise<number[]
   const statuses: number[] = []
   for (let i = 0; i < times; i++) statuses.push((await ask(port, 'POST', '/v1/decision', original('/', ['X-Key', key]))).status)
   return statuses
-}
-
-function adminPortOf(cli: Cli): number {
-  return Number(cli.logged('started')[0]!['admin_port'])
 }

@@ -6,6 +6,7 @@ import { blockRule, bucketRule, bundle, concurrencyRule, policy, unlimitedRule, 
 import type { Edge } from '../../support/service/edge.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const HARDLY_ANY = 0.0001
 const LIMIT = 10
@@ -74,7 +75,7 @@ describe('a reset', () => {
   test('is logged with who, what and why, and without values', async () => {
     const seen = edge.logged('counter_reset').length
     await reset(edge.adminPort, 'personal-value', { reason: ' the customer paid ' })
-    const [line, ...more] = edge.logged('counter_reset').slice(seen)
+    const [line, ...more] = (await untilLogged(edge, 'counter_reset', seen + 1)).slice(seen)
     expect(line).toMatchObject({ actor: 'olga', reason: 'the customer paid', policy: 'api', rule: 'per-key' })
     expect(more).toEqual([])
     expect(JSON.stringify(edge.log)).not.toContain('personal-value')

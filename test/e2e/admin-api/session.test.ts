@@ -5,6 +5,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const RESET = { policy: 'p', rule: 'r', reason: 'a test' }
 const LIFETIME_S = 8 * 3600
@@ -80,8 +81,8 @@ describe('a session', () => {
     expect(
       (await askWith(cookie, edge.adminPort, 'POST', 'counters/reset', { 'X-Edge-CSRF': csrf, 'X-Edge-Actor': 'mallory' }, RESET)).status,
     ).toBe(200)
-    expect(edge.logged('counter_reset').at(-1)).toMatchObject({ actor: 'Zoë?' })
-    expect(edge.logged('admin_session_opened').at(-1)).toMatchObject({ actor: 'Zoë?' })
+    expect((await untilLogged(edge, 'counter_reset')).at(-1)).toMatchObject({ actor: 'Zoë?' })
+    expect((await untilLogged(edge, 'admin_session_opened')).at(-1)).toMatchObject({ actor: 'Zoë?' })
   })
 
   test('is Secure where the request came by https, as a trusted proxy says', async () => {
@@ -128,7 +129,7 @@ describe('a session', () => {
     expect(statuses).toEqual([...Array(10).fill(401), 429])
     expect((await askAdmin(strict.adminPort, 'GET', 'status', { token: 'wrong' })).status).toBe(429)
     expect((await open({ token: ADMIN_TOKEN })).status).toBe(200)
-    expect(strict.logged('admin_refused')).toHaveLength(10)
+    expect(await untilLogged(strict, 'admin_refused', 10)).toHaveLength(10)
     for (const body of [{}, { token: 1 }, { token: ADMIN_TOKEN, actor: 1 }, { token: ADMIN_TOKEN, role: 'x' }])
       expect((await open(body)).status).toBe(400)
   })

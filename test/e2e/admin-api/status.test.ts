@@ -7,6 +7,7 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { sharing } from '../../support/redis/sharing-edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const BUNDLE = bundle(7, policy('a', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }), policy('b', { rules: [] }))
@@ -52,7 +53,7 @@ describe('variables that are not settings', () => {
   test('are counted where there are many', async () => {
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`EDGE_STRAY_${i}`, 'x']))
     const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...many } })
-    expect(edge.logged('unknown_variable')).toHaveLength(21)
+    expect(await untilLogged(edge, 'unknown_variable', 21)).toHaveLength(21)
     const { problems } = (await askAdmin(edge.adminPort, 'GET', 'status')).json
     expect(problems).toHaveLength(21)
     expect(problems.at(-1).message).toBe('980 further EDGE_ variables are not settings and have no effect')

@@ -5,6 +5,7 @@ import { WebhookReceiver } from '../../support/admin/webhook-receiver.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { selfSigned } from '../../support/service/self-signed.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 /** Writes until the other side has enough. Returns how many bytes that took. */
@@ -25,8 +26,7 @@ describeWithOpenssl('EDGE_EVENTS_URL over TLS', () => {
   test.concurrent('gets none if nobody vouches for it', async (t) => {
     const receiver = await WebhookReceiver.start(t, await selfSigned(await scratchDirectory(t)))
     const cli = await serving(receiver.env, [], t)
-    await until(() => cli.logged('events_not_posted').length > 0)
-    expect(cli.logged('events_not_posted')).toMatchObject([{ reason: expect.stringContaining('certificate') as string }])
+    expect(await untilLogged(cli, 'events_not_posted')).toMatchObject([{ reason: expect.stringContaining('certificate') as string }])
     expect(receiver.batches).toEqual([])
   })
 

@@ -9,6 +9,7 @@ import { bucketRule, bundle, matching, policy } from '../../support/bundles/bund
 import { sized } from '../../support/run/property-runs.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const PER_KEY = matching({ 'header:x-api-key': '*' }, bucketRule('per-key', ['header:x-api-key'], 1, 0.001))
@@ -58,7 +59,7 @@ describe('EDGE_EVENTS_URL', () => {
     expect(await codes()).toEqual([])
     expect(receiver.batches[1]).toMatchObject({ id: receiver.batches[0]!.id, body: receiver.batches[0]!.body })
     const origin = new URL(receiver.url).origin
-    expect(edge.logged('events_not_posted')).toMatchObject([{ url: origin, reason: 'it returned 500' }])
+    expect(await untilLogged(edge, 'events_not_posted')).toMatchObject([{ url: origin, reason: 'it returned 500' }])
     expect(JSON.stringify(edge.log)).not.toMatch(/a-secret-in-the-query|\/hook|whsec_/)
     expect(await metric(edge.adminPort, 'edge_events_dropped_total{to="webhook"}')).toBe(0)
   })

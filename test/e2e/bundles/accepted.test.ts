@@ -3,6 +3,7 @@ import { offer } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 // Ten thousand policies: accepted.slow.test.ts
 describe('unknown fields', () => {
@@ -32,7 +33,7 @@ describe('unknown fields', () => {
     const noted = { ...policy('p', { rules: [rule] }), name: 'everybody', labels: { team: 'a' } }
     const content = { issued_at: '2026-01-01', expires_at: null, 'x-ticket': 7, ...bundle(2, noted) }
     expect(await offer(edge, content)).toMatchObject({ event: 'bundle_applied', version: '2' })
-    const warned = edge.log.find(({ event }) => event === 'bundle_warnings')
+    const [warned] = await untilLogged(edge, 'bundle_warnings')
     expect(warned).toMatchObject({ level: 40, path: edge.bundlePath })
     expect(warned!['warnings']).toEqual([
       'unknown field "issued_at": it is ignored (line 1, column 2)',
@@ -49,7 +50,7 @@ describe('unknown fields', () => {
     const edge = await running({ bundle: bundle(1) })
     const limited = policy('p', { rules: [bucketRule('r', ['header:x-team'], 3)] })
     expect(await offer(edge, bundle(2, limited))).toMatchObject({ event: 'bundle_applied', version: '2' })
-    expect(edge.logged('bundle_warnings')).toMatchObject([
+    expect(await untilLogged(edge, 'bundle_warnings')).toMatchObject([
       { level: 40, warnings: [expect.stringContaining('a client that leaves out header:x-team is not limited: write "match": ')] },
     ])
     expect((await edge.decide({ fields: [['X-Team', 'a']] })).headers['ratelimit-limit']).toBe('3')

@@ -7,6 +7,7 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 afterEach(() => {
@@ -66,7 +67,7 @@ describe('a problem has its line and its column', () => {
     await replaceFile(edge.bundlePath, '{\n "bundle_version": 2,\n "policies": [{ "id": "p", "spec": { "rules": [] }, "rules": [] }]\n}')
     await until(() => edge.logged('bundle_refused').length === 1)
     const sentence = 'policies[0]: unknown field "rules": it belongs in spec (line 3, column 53)'
-    expect(edge.logged('bundle_refused')[0]).toMatchObject({ problems: [sentence] })
+    expect((await untilLogged(edge, 'bundle_refused'))[0]).toMatchObject({ problems: [sentence] })
     const { source } = (await askAdmin(edge.adminPort, 'GET', 'bundle')).json
     expect(source.refused.problems).toEqual([sentence])
   })

@@ -9,6 +9,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 describe.concurrent.each([
@@ -73,7 +74,9 @@ describe.concurrent('a bundle file that comes and goes', () => {
     const directory = join(await scratchDirectory(t), 'later')
     const path = join(directory, 'bundle.json')
     const edge = await running({ env: { EDGE_CONFIG_FILE: path }, clock: new ManualClock() }, t)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'bundle_unreadable', path, reason: 'there is no such file' }))
+    expect(await untilLogged(edge, 'bundle_unreadable')).toContainEqual(
+      expect.objectContaining({ event: 'bundle_unreadable', path, reason: 'there is no such file' }),
+    )
     expect((await edge.get('/livez')).body).toBe('ok')
     expect(await edge.get('/readyz')).toMatchObject({ status: 503, body: '{"status":"not_ready","reason":"no_policy_loaded"}' })
     expect(await edge.decide()).toMatchObject({ status: 503, headers: { 'x-edge-reason': 'no_bundle_loaded' } })
@@ -112,7 +115,9 @@ describe.concurrent('a bundle file that comes and goes', () => {
 
   test('that is bad at the start leaves the service not ready until a good one appears', async (t) => {
     const edge = await running({ bundle: '{', clock: new ManualClock() }, t)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'bundle_refused', active_version: null }))
+    expect(await untilLogged(edge, 'bundle_refused')).toContainEqual(
+      expect.objectContaining({ event: 'bundle_refused', active_version: null }),
+    )
     expect((await edge.decide()).status).toBe(503)
     expect(await verdictAfter(edge, () => replaceFile(edge.bundlePath, burstJson(0, 11)))).toMatchObject({
       event: 'bundle_applied',

@@ -3,6 +3,7 @@ import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { fetching, fetchingFirst, known, knownYaml, limit, logged, reloads, urlEnv } from '../../support/bundles/bundle-url.ts'
 import { ask } from '../../support/service/http.ts'
 import { serving } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 describe.concurrent('SIGHUP', () => {
@@ -47,7 +48,7 @@ describe.concurrent('a bundle from a URL', () => {
     const sent = source.requests.slice(1).map(({ headers }) => headers['if-none-match'])
     expect(new Set(sent)).toEqual(new Set(['"one"']))
     expect(await reloads(edge, 'refused')).toBeGreaterThanOrEqual(2)
-    expect(edge.log.filter(({ event }) => event === 'bundle_refused')).toHaveLength(1)
+    expect(await untilLogged(edge, 'bundle_refused')).toHaveLength(1)
   })
 
   test('with an empty ETag is one without', async (t) => {

@@ -1,12 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { BundleServer } from '../../support/bundles/bundle-server.ts'
 import { fetching, fetchingFirst, known, limit, logged, reloads } from '../../support/bundles/bundle-url.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 describe.concurrent('a bundle from a URL', () => {
   test('is there when the service has started, and each newer one is taken', async (t) => {
     const { edge, source } = await fetchingFirst(t)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'bundle_applied', url: source.url, version: '1' }))
+    expect(await untilLogged(edge, 'bundle_applied')).toContainEqual(
+      expect.objectContaining({ event: 'bundle_applied', url: source.url, version: '1' }),
+    )
     expect(await limit(edge)).toBe('11')
     for (const version of [2, 3]) {
       const seen = edge.log.length
@@ -20,7 +23,7 @@ describe.concurrent('a bundle from a URL', () => {
   test('that is not there at the start is taken when it comes', async (t) => {
     const source = await BundleServer.start(t)
     const edge = await fetching(source.url, {}, t)
-    expect(edge.log).toContainEqual(
+    expect(await untilLogged(edge, 'bundle_unreadable')).toContainEqual(
       expect.objectContaining({
         event: 'bundle_unreadable',
         url: source.url,

@@ -29,6 +29,13 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['status x', 'x'],
     ['top a b c', 'got c too'],
     ['counters', 'expected a policy and a rule'],
+    ['counters  r k=v', 'POLICY is empty: expected POLICY RULE'],
+    ['reset api  k=v --reason x', 'RULE is empty: expected POLICY RULE'],
+    ['override api  k=v --block --until 1h --reason x', 'RULE is empty: expected POLICY RULE'],
+    ['override api  --all --block --until 1h --reason x --yes', 'RULE is empty: expected POLICY RULE'],
+    ['override api k=v --block --until 1h --reason x', 'got "k=v" in the place of the rule: is the policy or the rule missing?'],
+    ['override --end  --reason x', '--end: expected the id of an override, got an empty text; edge override --list shows the ids'],
+    ['override --edit  --until 1h --reason x', '--edit: expected the id of an override, got an empty text'],
     ['counters api r alice', 'expected KEY=VALUE'],
     ['counters api r a=1 a=2', 'a is given twice'],
     ['reset api r a=1', 'expected --reason TEXT'],
@@ -108,7 +115,8 @@ describe('what goes wrong: 1, and a sentence', () => {
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
     expect(stderr).toBe(
       `edge override: ${api().url}/ has no admin API (it responded with status ${code}), so the token was not sent: ` +
-        'expected EDGE_ADMIN_URL to name the port of EDGE_ADMIN_PORT, of an edge serve that has EDGE_ADMIN_TOKEN\n',
+        'expected EDGE_ADMIN_URL to name the port of EDGE_ADMIN_PORT, of an edge serve that has EDGE_ADMIN_TOKEN' +
+        `${code === 401 ? '. If it does, that edge is too old for this command: use the command of its version' : ''}\n`,
     )
     expect(api().requests).toMatchObject([{ method: 'GET', url: '/admin/v1/status', body: undefined }])
     expect(JSON.stringify(api().requests)).not.toMatch(new RegExp(`${ADMIN_TOKEN}|ada`))

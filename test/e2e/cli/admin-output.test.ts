@@ -63,8 +63,15 @@ override  abc, see edge override --list
   test('reset', async () => {
     api().says({ ...COUNTERS, counters: [{ kind: 'bucket', level: 5, limit: 5, remaining: 5, reset_s: 0 }] })
     const { stdout } = await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'x')
-    expect(stdout).toContain('Reset. Other instances of a fleet follow within 2 s.\n')
+    expect(stdout).toMatch(/^Reset\.\n\npolicy {2}api/)
     expect(stdout).toContain('bucket  5 of 5 left, full\n')
+    expect(api().requests.map(({ url }) => url)).toEqual(['/admin/v1/status', '/admin/v1/counters/reset'])
+  })
+
+  test('reset speaks of other instances where there are some', async () => {
+    api().says({ ...COUNTERS, redis: { mode: 'exact', address: 'redis:6379', connected: true } })
+    const { stdout } = await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'x')
+    expect(stdout).toMatch(/^Reset\. Other instances of the fleet follow within 2 s\.\n\npolicy {2}api/)
   })
 
   test.each([
@@ -90,6 +97,18 @@ override  abc, see edge override --list
   note    not in force: its rule is not in the active bundle, or cannot be changed this way
   note    will not survive a restart: it is not saved in a state file or in Redis
 `)
+  })
+
+  test('times without fractions of a second, and values of callers as they are', async () => {
+    const values = { 'header:x-at': '2026-11-16T12:00:00.000Z' }
+    const at = '2026-11-16T10:00:00.123Z'
+    const edited = { actor: 'max', reason: 'until 2026-11-16T12:00:00.000Z', at }
+    api().says({ overrides: [{ ...OVERRIDE, values, until: '2026-11-16T12:00:00.000Z', created_at: at, edited }] })
+    const { stdout } = await command('override', '--list')
+    expect(stdout).toContain('  until   2026-11-16T12:00:00Z\n  by      ada, 2026-11-16T10:00:00Z\n')
+    expect(stdout).toContain('  edited  max, 2026-11-16T10:00:00Z: until 2026-11-16T12:00:00.000Z\n')
+    expect(stdout).toContain('header:x-at=2026-11-16T12:00:00.000Z\n')
+    expect(JSON.parse((await command('override', '--list', '--json')).stdout).overrides[0].created_at).toBe(at)
   })
 
   test.each([
@@ -120,6 +139,14 @@ override  abc, see edge override --list
     expect((await command(...args, '--cut-streams')).stdout).toContain(
       '  note    open streams of the blocked callers are cut; 1 stream of all callers was open at this instance\n',
     )
+    for (const [open, ended, sentence] of [
+      [3, 2, '2 streams of the blocked callers were cut; before, 3 streams of all callers were open at this instance'],
+      [1, 1, '1 stream of the blocked callers was cut; before, 1 stream of all callers was open at this instance'],
+      [1, 0, '0 streams of the blocked callers were cut; before, 1 stream of all callers was open at this instance'],
+    ] as const) {
+      api().says({ ...rest, block: true, cut_streams: true, streams: { open, cut: true, ended } }, 201)
+      expect((await command(...args, '--cut-streams')).stdout).toContain(`  note    ${sentence}\n`)
+    }
   })
 
   test('an edited override, and those that are over', async () => {

@@ -4,11 +4,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { Operator } from '../../support/admin/operator.ts'
 import { blockRule, bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { loadedFiles } from '../../support/service/loaded-files.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const BUNDLE = bundle(
   1,
@@ -56,7 +58,7 @@ describe('the commands ask a running service', () => {
     const lifted = await command('override', 'api', 'per-key', 'header:x-k=alice', '--multiply', '3', '--until', '2h', '--reason', 'ticket')
     expect(lifted).toMatchObject({ status: 0, stderr: '' })
     expect((await edge.decide(ALICE)).status).toBe(200)
-    expect(edge.logged('override_set')).toEqual([
+    expect(await untilLogged(edge, 'override_set')).toEqual([
       expect.objectContaining({ actor: 'ada', reason: 'ticket', policy: 'api', rule: 'per-key' }),
     ])
     const id = /^[0-9a-f]+/.exec(lifted.stdout)![0]
@@ -64,7 +66,7 @@ describe('the commands ask a running service', () => {
     expect((await command('reset', 'api', 'per-key', 'header:x-k=alice', '--reason', 'sorry')).stdout).toContain(
       '2 of 2 requests left, full\n',
     )
-    expect(edge.logged('counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
+    expect(await untilLogged(edge, 'counter_reset')).toEqual([expect.objectContaining({ actor: 'ada', reason: 'sorry' })])
   })
 
   test('a cost that a request states twice is unknown, not 0', async () => {
@@ -118,7 +120,7 @@ describe('the commands ask a running service', () => {
 
   test('nothing is enforced for a while', async () => {
     const edge = await service()
-    const { stdout } = await command('override', '--shadow-all', '--until', '30m', '--reason', 'incident')
+    const { stdout } = await command('override', '--shadow-all', '--until', '30m', '--reason', 'incident', '--yes')
     expect(stdout).toContain('  change  nothing is enforced\n  where   all policies\n')
     expect(await edge.decideTimes(3, ALICE)).toEqual([200, 200, 200])
     expect((await command('status')).stdout).toContain('  SHADOW    nothing is enforced until ')
@@ -132,13 +134,26 @@ describe('the commands ask a running service', () => {
     const dry = await command('override', 'api', 'per-key', '--all', ...block, '--dry-run')
     expect(dry.stdout).toContain('Nothing was changed.\n  covers  policy api, rule per-key, all callers;')
     expect(await edge.decideTimes(1, ALICE)).toEqual([200])
-    const { stdout, stderr } = await command('override', 'api', 'per-key', '--all', ...block)
+    const { stdout, stderr } = await command('override', 'api', 'per-key', '--all', ...block, '--yes')
     expect(stderr).toMatch(
       /^This is for all callers:\n {2}covers {2}policy api, rule per-key, all callers; .*\n {2}bucket {2}.* → blocked\n/,
     )
     const id = /^[0-9a-f]+/.exec(stdout)![0]
     expect(await edge.decideTimes(1, ALICE)).toEqual([403])
-    const edited = await command('override', '--edit', id, '--multiply', '2', '--until', '3h', '--reason', 'milder', '--actor', 'bob')
+    const edited = await command(
+      'override',
+      '--edit',
+      id,
+      '--multiply',
+      '2',
+      '--until',
+      '3h',
+      '--reason',
+      'milder',
+      '--actor',
+      'bob',
+      '--yes',
+    )
     expect(edited.stdout).toMatch(new RegExp(`^${id}\n {2}change {2}2 times the limit\n(.*\n)* {2}edited {2}bob, .*: milder\n`))
     await command('override', '--end', id, '--reason', 'over')
     const history = (await command('override', '--history')).stdout
@@ -175,13 +190,36 @@ describe('the commands ask a running service', () => {
   })
 
   test('a second override for one caller needs --replace', async () => {
-    await service()
+    const operator = new Operator((await service()).adminPort)
     const args = ['override', 'api', 'per-key', 'header:x-k=a', '--unlimited', '--until', '1h', '--reason', 'x']
     const id = /^[0-9a-f]+/.exec((await command(...args)).stdout)![0]
     const second = await command(...args)
     expect(second).toMatchObject({ status: 1, stdout: '' })
-    expect(second.stderr).toMatch(new RegExp(`${id}.*\\(override_exists\\)`))
+    const [{ until }] = (await operator.overrides()) as unknown as [{ until: string }]
+    const inForce = (facts: string): string => `edge override: override ${id} already applies there: ${facts}`
+    const time = until.replace(/\.\d+Z$/, 'Z')
+    const way = `Nothing was changed: edit it (edge override --edit ${id} --until TIME --reason TEXT), or replace it (--replace ${id}) (override_exists)\n`
+    expect(second.stderr).toBe(`${inForce(`unlimited until ${time}, set by ada`)}. ${way}`)
+    expect((await command(...args, '--dry-run')).stderr).toBe(second.stderr)
+    await command('override', '--edit', id, '--multiply', '2', '--reason', 'milder', '--actor', 'bob')
+    expect((await command(...args)).stderr).toBe(`${inForce(`multiply 2 until ${time}, set by ada, edited by bob`)}. ${way}`)
+    expect((await command(...args, '--replace', 'abc')).stderr).toContain(', edited by bob, and replace names "abc". Nothing')
     expect((await command(...args, '--replace', id)).status).toBe(0)
+  })
+
+  test('--cut-streams is refused where no streams pass through', async () => {
+    const edge = await service()
+    const args = ['override', 'api', 'per-key', 'header:x-k=alice', '--block', '--until', '1h', '--reason', 'x']
+    for (const more of [[], ['--dry-run'], ['--json']]) {
+      const { status, stdout, stderr } = await command(...args, '--cut-streams', ...more)
+      expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
+      expect(stderr).toBe(
+        'edge override: cut_streams (--cut-streams): no streams pass through this instance, because its EDGE_MODE is decision_service. ' +
+          'Leave it out: requests are blocked without it, and streams end in your gateway (bad_request)\n',
+      )
+    }
+    expect(await new Operator(edge.adminPort).overrides()).toEqual([])
+    expect((await command(...args)).stdout).not.toContain('stream')
   })
 
   test('a wrong token, and a service without an admin API', async () => {

@@ -37,7 +37,7 @@ Active since the start, the newest first
   VERSION  SINCE  POLICIES  WARNINGS  CHANGED
        42  TIME         2         1  1 policy added, 1 policy changed
        41  TIME         1         1  the first one
-`.replaceAll('SINCE  ', `SINCE${' '.repeat('2026-11-17T22:00:00.000Z'.length - 3)}`),
+`.replaceAll('SINCE  ', `SINCE${' '.repeat('2026-11-17T22:00:00Z'.length - 3)}`),
     )
   })
 

@@ -5,6 +5,7 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const LOOPBACK = { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1' }
 
@@ -18,7 +19,7 @@ describe.concurrent('good values', () => {
     )
     expect(JSON.parse((await ask(cli.port, 'GET', '/readyz')).body)).toMatchObject({ policy_version: '2' })
     expect(cli.stdout).toContain(`version 2 from ${fromOption}`)
-    expect(cli.log).toContainEqual(expect.objectContaining({ event: 'started' }))
+    expect(await untilLogged(cli, 'started')).toContainEqual(expect.objectContaining({ event: 'started' }))
   })
 
   test('an empty variable counts as unset', async (t) => {

@@ -4,12 +4,25 @@ import { AdminClient } from '../../../src/cli/admin/admin-client.ts'
 import { type AskingTerminal, override, showConfirmed } from '../../../src/cli/admin/override.ts'
 import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { useStubApi } from '../../support/admin/stub-api.ts'
+import { command } from '../../support/service/command.ts'
 import { until } from '../../support/until.ts'
 
 const { api } = useStubApi()
 
 const ALL = 'api per-key --all --block --until 2h --reason x --json'
 const ONE = 'api per-key k=v --block --until 2h --reason x --json'
+
+const LIMITS = { effect: 'limits', limits: [{ kind: 'bucket', limit: 60, text: '60 per minute' }] }
+const PREVIEW = {
+  policy: 'api',
+  rule: 'per-key',
+  values: null,
+  until: 'T',
+  replaces: null,
+  covers: { callers: 'all', policies: 1, decided_last_minute: 7 },
+  before: LIMITS,
+  after: LIMITS,
+}
 
 describe('an override for all callers, on a terminal', () => {
   test.each(['y', 'Y', 'yes', ' y '])('is made after the answer %j', async (answer) => {
@@ -49,13 +62,28 @@ describe('an override for all callers, on a terminal', () => {
 test.each([
   ['the input', { stdin: false, stderr: true }],
   ['standard error', { stdin: true, stderr: false }],
-])('nobody is asked where %s is no terminal, but what is covered is said', async (_what, isTty) => {
+])('where %s is no terminal, what is covered is said, and nothing is done without --yes', async (_what, isTty) => {
   const { shown, terminal } = asking(ALL, isTty)
-  await shown
+  await expect(shown).rejects.toThrow('nothing was changed: without a terminal nobody can be asked, so what is for all callers needs --yes')
   expect(terminal.written).toContain('This is for all callers:')
   expect(terminal.written).not.toContain('Go on?')
-  expect(api().requests).toHaveLength(2)
+  expect(api().requests.map(({ url }) => url)).toEqual(['/admin/v1/overrides/preview'])
+  await asking(`${ALL} --yes`, isTty).shown
+  expect(api().requests).toHaveLength(3)
 })
+
+test.each(['--block', '--unlimited', '--multiply 2', '--set burst=1'])(
+  'a script that forgets --yes with --all %s gets exit status 2',
+  async (change) => {
+    api().says(PREVIEW)
+    const line = `override api per-key --all ${change} --until 2h --reason x`
+    const { status, stdout, stderr } = await command(...line.split(' '))
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toMatch(/^This is for all callers:\n {2}covers {2}policy api, rule per-key, all callers;/)
+    expect(stderr).toMatch(/\nedge override: nothing was changed: .* needs --yes\n$/)
+    expect(api().requests.map(({ url }) => url)).toEqual(['/admin/v1/overrides/preview'])
+  },
+)
 
 test('an override for one caller is made without a question', async () => {
   const { shown, terminal } = asking(ONE)
@@ -66,9 +94,7 @@ test('an override for one caller is made without a question', async () => {
 
 /** The command at a terminal, and what it wrote there. */
 function asking(line: string, isTty = { stdin: true, stderr: true }) {
-  const limits = { effect: 'limits', limits: [{ kind: 'bucket', limit: 60, text: '60 per minute' }] }
-  const covers = { callers: 'all', policies: 1, decided_last_minute: 7 }
-  api().says({ policy: 'api', rule: 'per-key', values: null, until: 'T', replaces: null, covers, before: limits, after: limits })
+  api().says(PREVIEW)
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)
   const terminal = new FakeTerminal(isTty)
   const client = new AdminClient({ base: new URL(`${api().url}/`), token: ADMIN_TOKEN, actor: undefined })

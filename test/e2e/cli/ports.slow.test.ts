@@ -5,6 +5,7 @@ import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { ask } from '../../support/service/http.ts'
 import { finished, serving } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'))
 
@@ -42,7 +43,7 @@ describe.concurrent('the program', () => {
     const admin = { EDGE_ADMIN_HOST: '::1', EDGE_ADMIN_PORT: port, EDGE_ADMIN_TOKEN: ADMIN_TOKEN }
     const cli = await serving({ EDGE_HOST: '', ...admin }, [], t)
     expect(cli.stdout).toContain(`  admin   http://[::1]:${port}\n`)
-    expect(cli.logged('admin_listening')).toMatchObject([{ host: '::1' }])
+    expect(await untilLogged(cli, 'admin_listening')).toMatchObject([{ host: '::1' }])
     expect(cli.logged('admin_token_unencrypted')).toEqual([])
     await expect(ask(Number(port), 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     const { status, stdout } = await finished(['status'], admin, t)

@@ -5,6 +5,7 @@ import { bundle } from '../../support/bundles/bundles.ts'
 import { ask } from '../../support/service/http.ts'
 import { finished, running } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 // More ways in which a start fails: ports.slow.test.ts
 describe('ports', () => {
@@ -58,7 +59,7 @@ describe('EDGE_ADMIN_HOST', () => {
     const env = { ...ADMIN_ENV, EDGE_ADMIN_PORT: String(await serverPort()), EDGE_ADMIN_HOST: '127.0.0.2' }
     const edge = await running({ bundle: bundle(1), env })
     expect(edge.service.addresses.get('admin')).toMatchObject({ host: '127.0.0.2' })
-    expect(edge.logged('admin_listening')).toMatchObject([{ host: '127.0.0.2', port: edge.adminPort }])
+    expect(await untilLogged(edge, 'admin_listening')).toMatchObject([{ host: '127.0.0.2', port: edge.adminPort }])
     await expect(ask(edge.adminPort, 'GET', '/livez')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     expect((await edge.decide()).status).toBe(200)
   })

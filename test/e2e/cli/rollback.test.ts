@@ -10,6 +10,7 @@ import { bucketRule, bundle, matching, policy } from '../../support/bundles/bund
 import { newSigner } from '../../support/bundles/signing.ts'
 import { command } from '../../support/service/command.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 afterEach(() => {
@@ -71,7 +72,7 @@ describe('edge rollback', () => {
     await until(() => edge.logged('bundle_applied').length === 2)
     expect((await command('rollback', '--publish', path, ...WHY)).stdout).toBe('Version 9 is active, with the policies of 7.\n')
     expect(await readFile(path, 'utf8')).toBe(text.replace('7 #', '9 #'))
-    expect(edge.logged('bundle_text_read')).toHaveLength(1)
+    expect(await untilLogged(edge, 'bundle_text_read')).toHaveLength(1)
     expect(JSON.stringify(edge.log)).not.toContain('hunter2')
   })
 

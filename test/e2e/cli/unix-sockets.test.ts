@@ -9,6 +9,7 @@ import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { Cli } from '../../support/service/cli.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const run = promisify(execFile)
@@ -21,8 +22,8 @@ describe.concurrent('a unix socket', () => {
     const cli = await serving({ EDGE_PORT: 'off', EDGE_SOCKET: path, EDGE_CONFIG_FILE: await bundleFile(t) }, [], t)
     expect(cli.stdout).toContain(`  listens unix:${path}\n`)
     expect(cli.stdout).not.toContain('http://127.0.0.1')
-    expect(cli.logged('started')).toMatchObject([{ socket: path }])
-    expect(cli.logged('started')[0]).not.toHaveProperty('port')
+    expect(await untilLogged(cli, 'started')).toMatchObject([{ socket: path }])
+    expect((await untilLogged(cli, 'started'))[0]).not.toHaveProperty('port')
     expect([await decideAt(path), await decideAt(path), await decideAt(path), await decideAt(path)]).toEqual([200, 200, 200, 429])
     const command = /^ {2}try {5}(.*)$/m.exec(cli.stdout)![1]!
     const { stdout } = await run('sh', ['-c', `${SHOWN_CURL}\n${command}`])
@@ -37,8 +38,7 @@ describe.concurrent('a unix socket', () => {
     t.onTestFinished(async () => void (await cli.stop('SIGKILL')))
     await until(() => cli.stdout.includes(`  gRPC    unix:${path}\n`))
     expect(cli.stdout).not.toContain('try')
-    await until(() => cli.logged('started').length > 0)
-    expect(cli.logged('started')).toMatchObject([{ grpc_socket: path }])
+    expect(await untilLogged(cli, 'started')).toMatchObject([{ grpc_socket: path }])
     expect(await healthOf(path)).toBe(NOT_SERVING) // it has no bundle
   })
 })

@@ -90,6 +90,23 @@ describe('help', () => {
     expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(100)
   })
 
+  test('every help fits into 100 columns', async () => {
+    const { stdout: help } = await command('--help')
+    const names = Array.from(help.matchAll(/^ {2}edge ([a-z-]+)/gm), ([, name]) => name!).filter((name) => !name.startsWith('-'))
+    expect(names).toEqual(expect.arrayContaining(['serve', 'replay', 'fake-llm', 'override', 'rollback', 'changes']))
+    for (const args of [['--help'], ...names.map((name) => [name, '--help'])]) {
+      const { status, stdout } = await command(...args)
+      expect([status, stdout.split('\n').filter((line) => line.length > 100)], args.join(' ')).toEqual([0, []])
+    }
+  })
+
+  test('edge --help tells commands that ask an instance from the others', async () => {
+    const [others, asking] = (await command('--help')).stdout.split('\nAsk a running instance:\n')
+    expect(others).toContain('  edge replay ')
+    expect(asking).toMatch(/^ {2}edge status /)
+    expect(asking).toContain('  edge changes ')
+  })
+
   test.each([
     ['validate', '[--mode MODE] FILE...'],
     ['convert', 'ratelimit [--bundle-version N] FILE...'],
@@ -140,6 +157,11 @@ describe('what edge does not know', () => {
     ['serve --admin-hots=::1', "Unknown option '--admin-hots' (did you mean --admin-host?); see edge serve --help"],
     ['serve --config-token hunter2', "Unknown option '--config-token' (set EDGE_CONFIG_TOKEN instead); see edge serve --help"],
     ['serve --redis-url=hunter2', "Unknown option '--redis-url' (set EDGE_REDIS_URL instead); see edge serve --help"],
+    ['serve --config_file x', "Unknown option '--config_file' (did you mean --config-file?); see edge serve --help"],
+    ['serve --EDGE_STORE_SIZE 1m', "Unknown option '--EDGE_STORE_SIZE' (did you mean --store-size?); see edge serve --help"],
+    ['serve --redis_url=hunter2', "Unknown option '--redis_url' (set EDGE_REDIS_URL instead); see edge serve --help"],
+    ['validate --store_size 64m b.json', "Unknown option '--store_size' (set EDGE_STORE_SIZE instead); see edge validate --help"],
+    ['override --dry_run', "Unknown option '--dry_run' (did you mean --dry-run?); see edge override --help"],
     ['serve --no-top', "Unknown option '--no-top'; see edge serve --help"],
     ['serve -p 80', "Unknown option '-p'; see edge serve --help"],
     ['serve --port --host', "Option '--port' argument is ambiguous; see edge serve --help"],

@@ -8,6 +8,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
 
 const SLOTS = 320
@@ -92,7 +93,7 @@ test('a caller for whom live budgets leave no room is admitted without a limit, 
   expect(await ask(edge, teams)).toEqual(teams.map(() => '200 98'))
   expect(await metric(edge.port, 'edge_store_forced_evictions_total')).toBe(50)
   await edge.stop()
-  expect(edge.logged('counters_evicted')).toMatchObject([{ evicted: 50, slots: 32, occupied_slots: 32 }])
+  expect(await untilLogged(edge, 'counters_evicted')).toMatchObject([{ evicted: 50, slots: 32, occupied_slots: 32 }])
 })
 
 type Question = readonly [path: string, field: string, value: string]

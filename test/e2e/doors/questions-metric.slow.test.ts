@@ -10,6 +10,7 @@ import { metricsOf } from '../../support/service/metrics.ts'
 import { CALLER, LIMITS, questions } from '../../support/service/question-counts.ts'
 import { running } from '../../support/service/running.ts'
 import { startServer } from '../../support/service/two-wires.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { ASKED, budgetBundle, errorOf, reserve, reserved, settle } from '../../support/settle/settling.ts'
 import { MapStore } from '../../support/store/map-store.ts'
 
@@ -48,7 +49,7 @@ describe('no question is', () => {
     const metrics = await metricsOf(edge.port)
     expect(metrics.value('edge_settlements_total{outcome="internal_error"}')).toBe(1)
     expect(metrics.sum('edge_refused_requests_total')).toBe(0)
-    expect(edge.logged('internal_error')).toHaveLength(1)
+    expect(await untilLogged(edge, 'internal_error')).toHaveLength(1)
     expect(await questions(edge.port)).toEqual({ decision: [1, 0, 0] })
     expect((await reserve(edge)).status).toBe(200)
   })

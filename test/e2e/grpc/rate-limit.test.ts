@@ -3,6 +3,7 @@ import { bucketRule, rateRule, windowRule } from '../../support/bundles/bundles.
 import { asking, GRPC, USER } from '../../support/grpc/asking-rate-limit.ts'
 import { limitFailure, rateLimitService, sendBytes, shouldRateLimit } from '../../support/grpc/rate-limit.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const INVALID_ARGUMENT = 3
 const INTERNAL = 13
@@ -95,7 +96,7 @@ test('calls are counted and logged as other questions are, with the domain as th
   expect(await edge.metric('edge_decisions_total{action="reject",reason="token_bucket_exceeded",policy="p",route="d"}')).toBe(2)
   expect(await edge.metric('edge_rejects_total{policy="p",rule="r",reason="token_bucket_exceeded"}')).toBe(2)
   expect(await edge.metric('edge_decisions_total{action="allow",reason="all_rules_passed",policy="none",route="none"}')).toBe(1)
-  expect(edge.logged('reject')).toMatchObject([{ policy: 'p', rule: 'r', route: 'd', limit_keys: [USER] }])
+  expect(await untilLogged(edge, 'reject')).toMatchObject([{ policy: 'p', rule: 'r', route: 'd', limit_keys: [USER] }])
 })
 
 test('a malformed message fails with status 13, as in all services, and harms no other call', async () => {

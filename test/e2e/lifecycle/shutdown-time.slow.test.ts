@@ -11,6 +11,7 @@ import type { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { type Owner, running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 
@@ -54,7 +55,7 @@ describeWithRedis('at shutdown', () => {
     await untilConnected(admin, 5)
     expect(await cli.stop()).toBe(0)
     // The open stream, the admin port, three calls to Redis, and what workers get on top.
-    expect(cli.logged('stopping')[0]).toMatchObject({ drain_ms: 0, up_to_ms: 2100 + 1500 + 3 * 1000 + 2000 })
+    expect((await untilLogged(cli, 'stopping'))[0]).toMatchObject({ drain_ms: 0, up_to_ms: 2100 + 1500 + 3 * 1000 + 2000 })
     expect(stream.isClosed).toBe(true)
     expect(await levelIn(redis)).toBeCloseTo(BURST - used, 3)
   })

@@ -6,6 +6,7 @@ import { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
 import type { Owner } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 
@@ -35,7 +36,7 @@ test.concurrent('a signal while the first bundle is waited for ends the process,
   await until(() => server.requests.length > 0)
   expect(await cli.stop()).toBe(0)
   expect(cli.log.map(({ event }) => event)).toEqual(['admin_listening', 'waiting_for_bundle', 'stopping', 'stopped'])
-  expect(cli.logged('stopping')).toMatchObject([{ reason: 'SIGTERM', drain_ms: 0 }])
+  expect(await untilLogged(cli, 'stopping')).toMatchObject([{ reason: 'SIGTERM', drain_ms: 0 }])
   expect(cli.stdout).toBe('')
 })
 

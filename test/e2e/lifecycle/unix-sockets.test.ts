@@ -6,6 +6,7 @@ import { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { running } from '../../support/service/running.ts'
 import { decideAt, SOCKET_BUNDLE, socketPath } from '../../support/service/unix-socket.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const QUESTION = 'POST /v1/decision HTTP/1.1\r\nHost: a\r\nX-Original-Method: GET\r\nX-Original-URI: /\r\nX-Api-Key: alice\r\n'
 
@@ -13,7 +14,7 @@ describe('a unix socket', () => {
   test('is served beside the port, on the same counters', async () => {
     const path = await socketPath()
     const edge = await running({ bundle: SOCKET_BUNDLE, env: { EDGE_SOCKET: path } })
-    expect(edge.logged('started')).toMatchObject([{ socket: path, port: edge.port }])
+    expect(await untilLogged(edge, 'started')).toMatchObject([{ socket: path, port: edge.port }])
     const places = [path, edge.port, path, edge.port, path]
     const statuses: number[] = []
     for (const place of places) statuses.push(await decideAt(place))

@@ -5,6 +5,7 @@ import { both, CHAT, DAY_TOKENS, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, MINUTE
 import { anthropicStream, chatChunk, responsesStream, sse } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import type { Fields } from '../../support/service/http.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const ACME: Fields = [['X-Org', 'acme']]
@@ -36,7 +37,7 @@ describe('a block that cuts streams', () => {
     expect(await proxy.settlements()).toEqual({ truncated: 1 })
     expect((await proxy.post(CHAT, ASKED, ACME)).status).toBe(403)
     expect(await proxy.edge.metric('edge_proxy_streams_cut_total{policy="incident",rule="acme"}')).toBe(1)
-    expect(proxy.edge.logged('streams_cut')).toMatchObject([{ policy: 'incident', rule: 'acme', streams: 1 }])
+    expect(await untilLogged(proxy.edge, 'streams_cut')).toMatchObject([{ policy: 'incident', rule: 'acme', streams: 1 }])
     // Nobody else is touched: the other stream goes on to its end.
     const otherCall = backend.calls.find(({ req }) => req.headers['x-org'] === 'umbrella')!
     otherCall.end(`${WORDS}data: [DONE]\n\n`)
@@ -193,7 +194,7 @@ describe('a block that cuts streams', () => {
     await proxy.edge.publish(blocking({ cut_streams: true, expires_at: '2026-01-15T11:00:00Z' }, 'enforce', 4))
     // What is published later is looked at later: those before have cut nothing.
     await proxy.edge.publish(blocking({}, 'shadow', 5))
-    expect(proxy.edge.logged('bundle_applied')).toHaveLength(5)
+    expect(await untilLogged(proxy.edge, 'bundle_applied', 5)).toHaveLength(5)
     call.end(`${sse({ choices: [] })}data: [DONE]\n\n`)
     expect((await client.untilClosed()).text).toMatch(/"choices":\[\].*\[DONE\]\n\n$/s)
     expect(proxy.edge.logged('streams_cut')).toEqual([])

@@ -10,6 +10,7 @@ import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../
 import { chatChunk } from '../../support/llm/llm-streams.ts'
 import { type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 /** Mistakes of our own, made once and on purpose: each costs one request, and never the worker that serves all the others. */
@@ -32,7 +33,7 @@ function streaming(coding: string): Promise<ScriptedLlm> {
 }
 
 async function expectInternalError(proxy: LlmProxy): Promise<void> {
-  expect(proxy.edge.log.filter(({ event }) => event === 'internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
+  expect(await untilLogged(proxy.edge, 'internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
   expect((await proxy.edge.get('/livez')).status).toBe(200)
 }
 
@@ -107,6 +108,6 @@ test('a settlement that fails at once is logged, and leaves the answer and the o
   const proxy = await llmProxy(await streaming('gzip'), { policies: [other] })
   breakOnce(Engine.prototype, 'settle')
   expect((await proxy.stream(CHAT, ASKED)).outcome).toBe('whole')
-  expect(proxy.edge.log.filter(({ event }) => event === 'settlement_failed')).toHaveLength(1)
+  expect(await untilLogged(proxy.edge, 'settlement_failed')).toHaveLength(1)
   expect(await proxy.settlements()).toEqual({ done: 1 })
 })

@@ -4,6 +4,7 @@ import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../
 import { chatChunk } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 /** Mistakes of our own, made once and on purpose: each costs one request, and never the worker that serves all the others. More of them: faults.slow.test.ts */
@@ -26,6 +27,6 @@ test('a stream whose client leaves while the settlement breaks ends, and what wa
 })
 
 async function expectInternalError(proxy: LlmProxy): Promise<void> {
-  expect(proxy.edge.log.filter(({ event }) => event === 'internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
+  expect(await untilLogged(proxy.edge, 'internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
   expect((await proxy.edge.get('/livez')).status).toBe(200)
 }

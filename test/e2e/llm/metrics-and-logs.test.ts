@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { both, CHAT, fakeLlm, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 100 }
@@ -55,7 +56,7 @@ describe('truncations', () => {
     expect(await proxy.edge.metric(`edge_llm_truncations_total${RULE}`)).toBe(2)
     expect(await proxy.edge.metric(`edge_llm_would_truncate_total${RULE}`)).toBe(0)
     const entry = { level: 30, policy: 'llm', rule: 'budget', completion_tokens: 12, max_completion_tokens: 10, msg: 'stream truncated' }
-    expect(proxy.edge.log.filter(({ event }) => event === 'truncated')).toMatchObject([entry, entry])
+    expect(await untilLogged(proxy.edge, 'truncated', 2)).toMatchObject([entry, entry])
   })
 })
 
@@ -122,6 +123,6 @@ describe('what is open, and the backend', () => {
     expect(await proxy.edge.metric('edge_backend_failures_total{reason="backend_reset"}')).toBe(1)
     expect(await proxy.edge.metric('edge_backend_response_seconds_count')).toBe(3)
     expect(await proxy.edge.metric('edge_backend_response_seconds_sum')).toBe(6)
-    expect(proxy.edge.log.filter(({ event }) => event === 'backend_failed')).toMatchObject([{ reason: 'backend_reset' }])
+    expect(await untilLogged(proxy.edge, 'backend_failed')).toMatchObject([{ reason: 'backend_reset' }])
   })
 })

@@ -10,6 +10,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const BODY = JSON.stringify({ stream: true, messages: HELLO })
 const WORDS = Array.from({ length: 50 }, () => 'abcd')
@@ -36,7 +37,7 @@ describe('shadow_all before an LLM', () => {
     const shadowed = await stream()
     expect([shadowed.outcome, shadowed.text]).toEqual(['whole', text])
     expect(backend.calls.map(({ req }) => req.headers['accept-encoding'])).toEqual(['identity', 'br'])
-    expect(edge.log.filter(({ event }) => event === 'would_truncate')).toHaveLength(1)
+    expect(await untilLogged(edge, 'would_truncate')).toHaveLength(1)
     await operator.end(id)
     expect((await stream()).text).not.toBe(text)
   })

@@ -8,6 +8,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ask, type Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 /** Several LLM rules on one request: each counts and settles on its own; the first enforcing one exceeded cuts, its way. */
@@ -54,7 +55,7 @@ describe('the cut', () => {
     expect(client.data[3]).toMatchObject({ usage: { completion_tokens: 3 } })
     expect(await tokensOf('wide', edge)).toEqual([HELLO_TOKENS + 20, HELLO_TOKENS + 11])
     expect(await tokensOf('narrow', edge)).toEqual([HELLO_TOKENS + 10, HELLO_TOKENS + 11])
-    expect(edge.log.filter(({ event }) => event === 'truncated')).toMatchObject([{ rule: 'narrow', completion_tokens: 11 }])
+    expect(await untilLogged(edge, 'truncated')).toMatchObject([{ rule: 'narrow', completion_tokens: 11 }])
     expect(await edge.metric('edge_llm_settlements_total{end="truncated"}')).toBe(1)
     expect(await scarcest(edge)).toBe(`${9000 - HELLO_TOKENS - 11} of 9000`)
   })
@@ -67,7 +68,7 @@ describe('the cut', () => {
     )
     const client = await new StreamClient(edge.port, CHAT, BODY).untilClosed()
     expect(client.data.at(-2)).toMatchObject({ usage: { completion_tokens: 24 } })
-    expect(edge.log.filter(({ event }) => event === 'truncated')).toMatchObject([{ rule: 'often', completion_tokens: 24 }])
+    expect(await untilLogged(edge, 'truncated')).toMatchObject([{ rule: 'often', completion_tokens: 24 }])
     expect(await scarcest(edge)).toBe(`${9000 - HELLO_TOKENS - 24} of 9000`)
   })
 
@@ -80,7 +81,7 @@ describe('the cut', () => {
     )
     const client = await new StreamClient(edge.port, CHAT, BODY).untilClosed()
     expect(client.data.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
-    expect(edge.log.filter(({ event }) => event === 'truncated')).toMatchObject([{ rule: 'first' }])
+    expect(await untilLogged(edge, 'truncated')).toMatchObject([{ rule: 'first' }])
     expect(await tokensOf('second', edge)).toEqual([HELLO_TOKENS + 10, HELLO_TOKENS + 11])
   })
 

@@ -10,6 +10,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ask, type Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 /** A shadow policy never changes a response: no reject, no 400, no header, no byte of a stream. */
 
@@ -19,7 +20,7 @@ describe('a stream under a shadow policy', () => {
     const edge = await shadowing(await streamingLlm(text, 11))
     const client = await new StreamClient(edge.port, CHAT, BODY).untilClosed()
     expect([client.outcome, client.text]).toEqual(['whole', text])
-    expect(logged(edge, 'would_truncate')).toMatchObject([
+    expect(await untilLogged(edge, 'would_truncate')).toMatchObject([
       { policy: 'trial', rule: 'tried', completion_tokens: 11, max_completion_tokens: 10 },
     ])
     expect(logged(edge, 'truncated')).toEqual([])
@@ -42,7 +43,7 @@ describe('a stream under a shadow policy', () => {
     expect(client.headers['content-length']).toBe(String(client.bytes.length))
     // Counted all the same.
     await expect.poll(async () => (await paid(edge)).at(-1)).toBe(HELLO_TOKENS + 50)
-    expect(logged(edge, 'would_truncate')).toMatchObject([{ completion_tokens: 11 }])
+    expect(await untilLogged(edge, 'would_truncate')).toMatchObject([{ completion_tokens: 11 }])
   })
 })
 
@@ -78,8 +79,8 @@ describe('a shadow policy beside an enforcing one', () => {
     const client = await new StreamClient(edge.port, CHAT, BODY).untilClosed()
     expect(client.text).not.toContain('usage')
     expect(client.text).toContain('"finish_reason":"length"')
-    expect(logged(edge, 'would_truncate')).toMatchObject([{ rule: 'tried', completion_tokens: 11 }])
-    expect(logged(edge, 'truncated')).toMatchObject([{ rule: 'held', completion_tokens: 21 }])
+    expect(await untilLogged(edge, 'would_truncate')).toMatchObject([{ rule: 'tried', completion_tokens: 11 }])
+    expect(await untilLogged(edge, 'truncated')).toMatchObject([{ rule: 'held', completion_tokens: 21 }])
     expect(await edge.metric('edge_llm_tokens_used_total{policy="live",rule="held"}')).toBe(HELLO_TOKENS + 21)
     expect(await paid(edge)).toEqual([HELLO_TOKENS + 10, 0, 11, HELLO_TOKENS + 21])
   })

@@ -4,6 +4,7 @@ import { answeringLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
 import { ASKED, choice, costing } from '../../support/llm/whole-answers.ts'
 import { askRaw, RawClient } from '../../support/proxy/proxy.ts'
 import { ask } from '../../support/service/http.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 describe("a whole answer costs what its provider's usage says", () => {
@@ -65,10 +66,10 @@ describe('an answer that has neither usage nor text that is known', () => {
     const proxy = await llmProxy(await answeringLlm(200, {}))
     for (let i = 0; i < 3; i++) await proxy.post(CHAT, ASKED)
     expect(await proxy.edge.metric('edge_llm_not_understood_total{policy="llm"}')).toBe(3)
-    expect(proxy.edge.logged('llm_response_not_understood')).toMatchObject([{ policy: 'llm', unlogged: 0 }])
+    expect(await untilLogged(proxy.edge, 'llm_response_not_understood')).toMatchObject([{ policy: 'llm', unlogged: 0 }])
     proxy.clock.advance(60_000)
     await proxy.post(CHAT, ASKED)
-    expect(proxy.edge.logged('llm_response_not_understood')).toMatchObject([{}, { policy: 'llm', unlogged: 2 }])
+    expect(await untilLogged(proxy.edge, 'llm_response_not_understood', 2)).toMatchObject([{}, { policy: 'llm', unlogged: 2 }])
   })
 
   test('costs nothing where nothing was asked for: a list, or an upload without a prompt', async () => {

@@ -10,6 +10,7 @@ import { logging } from '../../support/service/decision-log-file.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running, scratchDirectory, serving } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
@@ -78,7 +79,7 @@ test('a disk that becomes full costs lines, and the last one may be broken off; 
     (await ask(cli.port, 'POST', '/v1/decision', original(uri, ['X-Api-Key', `k${Math.random()}`]))).status
   for (let i = 0; i < 60; i++) expect(await decide(`/${i}`)).toBe(200)
   await until(() => cli.logged('decision_log_not_written').length > 0)
-  expect(cli.logged('decision_log_not_written')[0]!['reason']).toContain('EFBIG')
+  expect((await untilLogged(cli, 'decision_log_not_written'))[0]!['reason']).toContain('EFBIG')
   const lines = (result: string): Promise<number> => metric(cli.port, `edge_decision_log_lines_total{result="${result}"}`)
   await until(async () => (await lines('failed')) + (await lines('written')) === 60)
   expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.endsWith('}'))).toHaveLength(await lines('written'))
@@ -125,8 +126,7 @@ describe('the file', () => {
     await rename(path, `${path}.1`)
     await mkdir(path)
     expect((await edge.decide({ uri: '/lost' })).status).toBe(200)
-    await until(() => edge.logged('decision_log_not_written').length === 1)
-    expect(edge.logged('decision_log_not_written')[0]).toMatchObject({ path, reason: 'it is not a regular file' })
+    expect((await untilLogged(edge, 'decision_log_not_written'))[0]).toMatchObject({ path, reason: 'it is not a regular file' })
     const { json } = await askAdmin(edge.adminPort, 'GET', 'status')
     expect(json).toMatchObject({ problems: [{ code: 'decision_log_not_written' }] })
     await rmdir(path)

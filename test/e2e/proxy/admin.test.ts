@@ -4,6 +4,7 @@ import { HttpBackend } from '../../support/proxy/backend.ts'
 import { askRaw, proxying } from '../../support/proxy/proxy.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const OWN = ['/livez', '/readyz', '/metrics']
 const DEBUG = ['/v1/debug/session', '/v1/debug/logout']
@@ -23,7 +24,9 @@ describe('without EDGE_ADMIN_PORT', () => {
   test('it says at its start that clients can reach them', async () => {
     const backend = await HttpBackend.start()
     const edge = await proxying(backend)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'admin_endpoints_exposed', level: 40 }))
+    expect(await untilLogged(edge, 'admin_endpoints_exposed')).toContainEqual(
+      expect.objectContaining({ event: 'admin_endpoints_exposed', level: 40 }),
+    )
   })
 
   test('debug endpoints without a secret are nobody’s: 404, not the backend’s', async () => {

@@ -18,6 +18,7 @@ import {
 import { proxying, RawClient } from '../../support/proxy/proxy.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { serverPort } from '../../support/service/server-port.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 describe('a backend that does not answer', () => {
   test('refuses the connection: 502 backend_refused', async () => {
@@ -102,7 +103,7 @@ describe('a failure', () => {
     for (let i = 0; i < 5; i++) await edge.get('/secret?token=1', [['Authorization', 'Bearer secret']])
     clock.advance(1000)
     await edge.get('/secret')
-    const lines = edge.log.filter(({ event }) => event === 'backend_failed')
+    const lines = await untilLogged(edge, 'backend_failed', 2)
     expect(lines).toMatchObject([
       { reason: 'backend_refused', unlogged: 0 },
       { reason: 'backend_refused', unlogged: 4 },

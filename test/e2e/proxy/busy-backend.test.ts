@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -42,7 +43,7 @@ describe('when all connections to the backend are in use', () => {
     expect([answer.status, valuesOf(answer, 'X-Edge-Reason'), valuesOf(answer, 'Retry-After')]).toEqual([503, ['backend_busy'], ['1']])
     expect(JSON.parse(answer.body).error).toMatchObject({ code: 'backend_busy', type: 'service_unavailable' })
     expect(await edge.metric('edge_backend_failures_total{reason="backend_busy"}')).toBe(1)
-    expect(edge.logged('backend_failed')).toMatchObject([{ reason: 'backend_busy' }])
+    expect(await untilLogged(edge, 'backend_failed')).toMatchObject([{ reason: 'backend_busy' }])
     expect(backend.heads).toBe(1)
   })
 

@@ -5,6 +5,7 @@ import { blockRule, bundle, concurrencyRule, policy } from '../../support/bundle
 import { StreamClient } from '../../support/llm/stream-client.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const BLOCK = bundle(2, policy('incident', { rules: [blockRule('acme', { 'header:x-org': 'acme' }, { cut_streams: true })] }))
@@ -68,7 +69,7 @@ describe('a block that cuts streams', () => {
     await closed
     await until(async () => (await edge.metric('edge_proxy_open_tunnels')) === 1)
     expect(other!.readyState).toBe(WebSocket.OPEN)
-    expect(edge.logged('streams_cut')).toMatchObject([{ streams: 1 }])
+    expect(await untilLogged(edge, 'streams_cut')).toMatchObject([{ streams: 1 }])
     const answer = new WebSocket(`ws://127.0.0.1:${edge.port}/`, { headers: { 'X-Org': 'acme' } })
     const [error] = (await once(answer, 'error')) as [Error]
     expect(error.message).toContain('403')

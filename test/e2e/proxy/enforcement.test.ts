@@ -5,6 +5,7 @@ import { answerBytes, askRaw, inChunks, pairs, proxying, type RawAnswer, RawClie
 import type { Edge } from '../../support/service/edge.ts'
 import { type Answer, ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const KEY = ['header:x-api-key']
 
@@ -15,7 +16,7 @@ describe('a limit by host', () => {
 
   test('is escaped by other hosts, and the log says so', async () => {
     const edge = await proxying(await HttpBackend.start(), { bundle: bundle(1, byHost) })
-    expect(edge.logged('bundle_warnings')).toMatchObject([
+    expect(await untilLogged(edge, 'bundle_warnings')).toMatchObject([
       {
         warnings: [expect.stringMatching(/^policies\[0\]\.spec\.selector\.hosts: in reverse_proxy, requests for "\/" with any other Host/)],
       },
@@ -218,7 +219,7 @@ describe('every request is decided before the backend sees it', () => {
     await statuses(edge, 3)
     expect(await edge.metric('edge_decisions_total{action="allow",reason="all_rules_passed",policy="p",route="/"}')).toBe(1)
     expect(await edge.metric('edge_decisions_total{action="reject",reason="token_bucket_exceeded",policy="p",route="/"}')).toBe(2)
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'reject', policy: 'p', rule: 'r' }))
+    expect(await untilLogged(edge, 'reject')).toContainEqual(expect.objectContaining({ event: 'reject', policy: 'p', rule: 'r' }))
   })
 })
 

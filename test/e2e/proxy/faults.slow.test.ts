@@ -6,6 +6,7 @@ import { answerHello, HttpBackend, RawBackend } from '../../support/proxy/backen
 import { breakOnce, MISTAKE } from '../../support/proxy/mistakes.ts'
 import { proxying, RawClient, valuesOf, writeUntilStuck } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 /** Mistakes of our own, made once and on purpose: each costs one request, and never the worker that serves all the others. */
@@ -119,6 +120,6 @@ async function expectTold(edge: Edge, client: RawClient): Promise<void> {
 
 async function expectServing(edge: Edge, path = '/'): Promise<void> {
   await until(async () => (await edge.metric('edge_proxy_open_requests')) === 0)
-  expect(edge.logged('internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
+  expect(await untilLogged(edge, 'internal_error')).toMatchObject([{ err: { message: MISTAKE.message } }])
   expect((await edge.get(path)).status).toBe(200)
 }

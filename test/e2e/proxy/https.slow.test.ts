@@ -3,6 +3,7 @@ import { servingProxy } from '../../support/proxy/proxy.ts'
 import { expectEcho, expectRefused, startTlsBackend, UNTRUSTED } from '../../support/proxy/tls-backend.ts'
 import { ask } from '../../support/service/http.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 /** Each trusts a certificate of its own, which Node reads when a process starts. */
 describeWithOpenssl('a backend that speaks TLS', () => {
@@ -31,6 +32,6 @@ describeWithOpenssl('a backend that speaks TLS', () => {
     const refusing = await servingProxy({ url: `https://${host}:${port}` }, { NODE_EXTRA_CA_CERTS: certificate })
     expectRefused(await ask(refusing.port, 'POST', '/', [], 'secret'))
     expect(seen).toEqual([])
-    expect(refusing.log).toContainEqual(UNTRUSTED)
+    expect(await untilLogged(refusing, 'backend_failed')).toContainEqual(UNTRUSTED)
   })
 })

@@ -9,6 +9,7 @@ import type { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
 import { describeWithOpenssl } from '../../support/service/openssl-suite.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 describeWithOpenssl('a backend that speaks TLS', () => {
@@ -65,7 +66,7 @@ describeWithOpenssl('a backend that speaks TLS', () => {
     const edge = await proxying({ url: `https://localhost:${port}` })
     expectRefused(await ask(edge.port, 'POST', '/', [], 'secret'))
     expect(seen).toEqual([])
-    expect(edge.log).toContainEqual(UNTRUSTED)
+    expect(await untilLogged(edge, 'backend_failed')).toContainEqual(UNTRUSTED)
   })
 })
 

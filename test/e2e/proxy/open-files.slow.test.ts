@@ -9,6 +9,7 @@ import type { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { type Environment, scratchDirectory, serving, thisTest } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 
@@ -35,7 +36,7 @@ describe(`${CLIENTS} clients and ${MAX_OPEN_FILES} open files`, () => {
     await replaceFile(bundlePath, JSON.stringify(bundle(2, POLICY)))
     await until(() => cli.logged('bundle_applied').length === 2)
     const turnedAway = answered()
-    expect(cli.logged('accept_failed')[0]).toMatchObject({ level: 'error', reason: 'too_many_connections', port: 'main' })
+    expect((await untilLogged(cli, 'accept_failed'))[0]).toMatchObject({ level: 'error', reason: 'too_many_connections', port: 'main' })
     expect(backend.seen.length).toBeGreaterThan(50)
     isReleased = true
     await until(() => clients.filter(({ received }) => received.endsWith('hello')).length === backend.seen.length)

@@ -9,6 +9,7 @@ import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { metric } from '../../support/service/metrics.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const API = policy('api', { rules: [bucketRule('per-org', ['header:x-org'], 100)] })
@@ -45,14 +46,16 @@ describe('an override that blocks', () => {
     await Promise.all([acme, umbrella].map((client) => client.untilText('data: 1')))
     expect(await metric(edge.adminPort, 'edge_proxy_open_streams')).toBe(2)
     const block = await operator.override({ ...ACME, block: true, cut_streams: true })
-    expect(block).toMatchObject({ block: true, cut_streams: true, streams: { open: 2, cut: true } })
+    expect(block).toMatchObject({ block: true, cut_streams: true, streams: { open: 2, cut: true, ended: 1 } })
     await acme.untilClosed()
     expect([acme.outcome, umbrella.outcome]).toEqual(['whole', 'open'])
     expect(await metric(edge.adminPort, 'edge_proxy_streams_cut_total{policy="api",rule="per-org"}')).toBe(1)
-    // The log takes another way than the stream, and may come after it.
-    await until(() => edge.logged('streams_cut').length > 0)
-    expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
-    expect(edge.logged('override_set')).toMatchObject([{ change: 'block cut_streams' }])
+    const edited = await askAdmin(edge.adminPort, 'PATCH', `overrides/${block.id}`, {
+      body: { block: true, reason: 'a new end', until: '3h' },
+    })
+    expect(edited.json).toMatchObject({ cut_streams: true, streams: { open: 1, cut: true, ended: 0 } })
+    expect(await untilLogged(edge, 'streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
+    expect(await untilLogged(edge, 'override_set')).toMatchObject([{ change: 'block cut_streams' }])
     expect(await metric(edge.adminPort, 'edge_proxy_open_streams')).toBe(1)
   })
 
@@ -69,9 +72,18 @@ describe('an override that blocks', () => {
     // Its moment has passed, and whatever it would cut has been looked at.
     expect([acme.outcome, edge.logged('streams_cut')]).toEqual(['open', []])
     const edit = { cut_streams: true, reason: 'it goes on' }
-    expect((await askAdmin(edge.adminPort, 'PATCH', `overrides/${id}`, { body: edit })).json).toMatchObject({ id, streams: { cut: true } })
+    expect((await askAdmin(edge.adminPort, 'PATCH', `overrides/${id}`, { body: edit })).json).toMatchObject({
+      id,
+      streams: { open: 1, cut: true, ended: 1 },
+    })
     await acme.untilClosed()
     expect(acme.outcome).toBe('whole')
+    const change = async (body: object) =>
+      (await askAdmin(edge.adminPort, 'PATCH', `overrides/${id}`, { body: { reason: 'a test', ...body } })).json
+    expect(await change({ block: true, cut_streams: false })).toMatchObject({ cut_streams: false, streams: { cut: false } })
+    expect(await change({ block: true })).toMatchObject({ cut_streams: false })
+    expect(await change({ multiply: 2 })).not.toHaveProperty('cut_streams')
+    expect(await change({ block: true })).toMatchObject({ cut_streams: false })
   })
 
   test('for all callers ends all streams, also one that was let pass before and begins after', async () => {
@@ -110,7 +122,5 @@ test('an override that waits for its rule ends streams when a bundle brings the 
   await acme.untilText('data: 1')
   await edge.publish(bundle(3, API))
   await acme.untilClosed()
-  // The log takes another way than the stream, and may come after it.
-  await until(() => edge.logged('streams_cut').length > 0)
-  expect(edge.logged('streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
+  expect(await untilLogged(edge, 'streams_cut')).toMatchObject([{ policy: 'api', rule: 'per-org', streams: 1 }])
 })

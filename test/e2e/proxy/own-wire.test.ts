@@ -7,6 +7,7 @@ import { answerBytes, proxying, RawClient, statusesIn } from '../../support/prox
 import type { Edge } from '../../support/service/edge.ts'
 import { heldTime } from '../../support/service/held-time.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const OWN = { EDGE_PROXY_WIRE: 'own' }
@@ -133,7 +134,7 @@ describe('a sweep ends what takes too long', () => {
     await untilRead(edge)
     time.pass(TOO_LONG_MS)
     expect(statusesIn(await second.closed())).toEqual([200, 408])
-    expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'Request timeout' })
+    expect((await untilLogged(edge, 'refused'))[0]).toMatchObject({ reason: 'bad_request', detail: 'Request timeout' })
   })
 })
 

@@ -4,6 +4,7 @@ import { answerBytes, proxying, RawClient, statusesIn, writeUntilStuck } from '.
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const WEB_SOCKET = 'GET /w HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
@@ -92,6 +93,6 @@ describe('what is malformed behind complete requests costs none of them its answ
     expect(statusesIn(received)).toEqual([...Array<number>(count).fill(200), status])
     expect(received.split('\r\n\r\nhi').length).toBe(count + 1)
     expect(backend.seen.map(({ url }) => url)).toEqual(Array(count).fill('/a'))
-    expect(edge.logged('refused')).toHaveLength(refused + 1)
+    expect(await untilLogged(edge, 'refused', refused + 1)).toHaveLength(refused + 1)
   })
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, RawClient } from '../../support/proxy/proxy.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
@@ -27,7 +28,7 @@ test.each([
     }
     await until(() => isBounded() || backend.heads === 1 + long.length)
   }
-  expect(edge.logged('refused')[0]).toMatchObject({ reason: 'bad_request', detail: 'too many pipelined requests' })
+  expect((await untilLogged(edge, 'refused'))[0]).toMatchObject({ reason: 'bad_request', detail: 'too many pipelined requests' })
   backend.connections[0]!.socket.write(OK)
   expect((await short.next()).body).toBe('ok')
 })

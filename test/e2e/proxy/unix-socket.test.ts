@@ -5,6 +5,7 @@ import { proxying } from '../../support/proxy/proxy.ts'
 import { PROXY_WIRES } from '../../support/run/proxy-wire.ts'
 import { ask, exchange, type Fields } from '../../support/service/http.ts'
 import { socketPath } from '../../support/service/unix-socket.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const FORWARDED: Fields = [['X-Forwarded-For', '198.51.100.7']]
 
@@ -44,7 +45,7 @@ test.for(PROXY_WIRES)(
     const path = await socketPath()
     const edge = await proxying(backend, { env: { EDGE_PORT: 'off', EDGE_SOCKET: path, EDGE_PROXY_WIRE: wire } })
     expect(await exchange(path, 'GET / HTTP/1.1\r\nHost: a\r\n\r\n')).toMatch(/\r\nContent-Length: 8\r\n.*\r\n\r\nhalf$/s)
-    expect(edge.logged('backend_failed')).toHaveLength(1)
+    expect(await untilLogged(edge, 'backend_failed')).toHaveLength(1)
     expect(edge.logged('internal_error')).toEqual([])
     backend.script = ({ socket }) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwhole')
     expect((await ask(path, 'GET', '/')).status).toBe(200)

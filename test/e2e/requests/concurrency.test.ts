@@ -3,6 +3,7 @@ import { bundle, concurrencyRule, policy } from '../../support/bundles/bundles.t
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import { running, thisTest } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { decide, KeptCounters } from '../../support/state/kept-counters.ts'
 import { until } from '../../support/until.ts'
 
@@ -24,7 +25,7 @@ test('each question counts for hold_seconds', async () => {
 
 test('the log says so when such a bundle becomes active, and not in reverse_proxy', async () => {
   const edge = await running({ bundle: rules(2) })
-  expect(edge.logged('holds_expire')).toMatchObject([
+  expect(await untilLogged(edge, 'holds_expire')).toMatchObject([
     {
       level: 40,
       rules: [
@@ -36,7 +37,7 @@ test('the log says so when such a bundle becomes active, and not in reverse_prox
   const proxy = await proxying(await HttpBackend.start(), { bundle: rules(2) })
   expect(proxy.logged('holds_expire')).toEqual([])
   await proxy.publish({ ...rules(3), bundle_version: 2 })
-  expect(proxy.logged('bundle_applied')).toHaveLength(2)
+  expect(await untilLogged(proxy, 'bundle_applied', 2)).toHaveLength(2)
 })
 
 test('what is in flight is in the state file, and counts after a restart', async () => {

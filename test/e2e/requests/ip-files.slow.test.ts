@@ -5,6 +5,7 @@ import { mmdbWith } from '../../support/bundles/mmdb.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { descriptor, start } from '../../support/service/ip-facts.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const AMERICAN = '8.8.8.8'
@@ -37,7 +38,9 @@ describe.concurrent('EDGE_GEOIP_FILE', () => {
   ] as const)('a file that is %s is refused by name, and the embedded one stays', async ([_what, content], t) => {
     const path = await fileWith(t, content)
     const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }))
+    expect(await untilLogged(edge, 'ip_file_refused')).toContainEqual(
+      expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }),
+    )
     expect(await descriptor(edge, AMERICAN)).toBe('US')
   })
 
@@ -64,7 +67,7 @@ describe.concurrent('EDGE_IP_TYPE_FILE', () => {
   test('with bad lines is refused whole, each line named; X-ASN-Type serves meanwhile', async (t) => {
     const list = '203.0.113.0/24,hosting\n203.0.113.0/33,x\nnonsense\n10.0.0.0/8,\n,type\n198.51.100.0/24,vpn\n'
     const edge = await start(t, 'ip:type', { EDGE_IP_TYPE_FILE: await fileWith(t, list) })
-    expect(edge.log.find(({ event }) => event === 'ip_file_refused')!['problem']).toMatch(/\b2, 3, 4, 5\b/)
+    expect((await untilLogged(edge, 'ip_file_refused'))[0]!['problem']).toMatch(/\b2, 3, 4, 5\b/)
     expect(await descriptor(edge, '203.0.113.7', ['X-ASN-Type', 'residential'])).toBe('residential')
     expect(await descriptor(edge, '203.0.113.7')).toBeUndefined()
   })

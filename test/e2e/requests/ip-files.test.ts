@@ -7,6 +7,7 @@ import { mmdbWith } from '../../support/bundles/mmdb.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { descriptor, start } from '../../support/service/ip-facts.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const AMERICAN = '8.8.8.8'
@@ -39,7 +40,9 @@ describe.concurrent('EDGE_GEOIP_FILE', () => {
     async ([_what, content], t) => {
       const path = await fileWith(t, content)
       const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
-      expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }))
+      expect(await untilLogged(edge, 'ip_file_refused')).toContainEqual(
+        expect.objectContaining({ event: 'ip_file_refused', level: 50, path, problem: expect.any(String) }),
+      )
       expect(await descriptor(edge, AMERICAN)).toBe('US')
     },
   )
@@ -47,7 +50,7 @@ describe.concurrent('EDGE_GEOIP_FILE', () => {
   test('a file that is not there is named, and the embedded one stays until it comes', async (t) => {
     const path = join(await scratchDirectory(t), 'countries.mmdb')
     const edge = await start(t, 'ip:country', { EDGE_GEOIP_FILE: path })
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', path }))
+    expect(await untilLogged(edge, 'ip_file_refused')).toContainEqual(expect.objectContaining({ event: 'ip_file_refused', path }))
     expect(await descriptor(edge, AMERICAN)).toBe('US')
     await replaceFile(path, mmdbWith({ country_code: 'ZZ' }))
     await until(async () => (await descriptor(edge, AMERICAN)) === 'ZZ')
@@ -59,7 +62,7 @@ describe.concurrent('EDGE_IP_TYPE_FILE', () => {
     const list =
       '# known networks\n203.0.113.0/24, hosting\r\n203.0.113.128/25,vpn # a part of it\n\n2001:db8::/32,mobile\n198.51.100.1,odd one\n'
     const edge = await start(t, 'ip:type', { EDGE_IP_TYPE_FILE: await fileWith(t, list) })
-    expect(edge.log).toContainEqual(expect.objectContaining({ event: 'ip_file_loaded', entries: 4 }))
+    expect(await untilLogged(edge, 'ip_file_loaded')).toContainEqual(expect.objectContaining({ event: 'ip_file_loaded', entries: 4 }))
     expect(await descriptor(edge, '203.0.113.7', ['X-ASN-Type', 'residential'])).toBe('hosting')
     expect(await descriptor(edge, '203.0.113.200')).toBe('vpn')
     expect(await descriptor(edge, '2001:db8::1')).toBe('mobile')
@@ -96,7 +99,7 @@ describe.concurrent('EDGE_TOR_EXITS_FILE', () => {
 
     await replaceFile(path, '203.0.113.7\nnonsense\n203.0.113.9:80\n')
     await until(() => refusals(edge) === 1)
-    expect(edge.log.find(({ event }) => event === 'ip_file_refused')).toMatchObject({ path, problem: expect.stringMatching(/\b2, 3\b/) })
+    expect((await untilLogged(edge, 'ip_file_refused'))[0]).toMatchObject({ path, problem: expect.stringMatching(/\b2, 3\b/) })
     expect(await descriptor(edge, '203.0.113.7')).toBe('false')
     expect(await descriptor(edge, '203.0.113.8')).toBe('true')
 

@@ -5,7 +5,7 @@ import { proxying, RawClient, readAnswer, valuesOf } from '../../support/proxy/p
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const SECRET = 'a secret of some length'
 const ACME = ['X-Org', 'acme'] as const
@@ -72,7 +72,7 @@ describe('a blocked request', () => {
     await edge.decide({ uri: '/v1/x', fields: [ACME] })
     expect(await edge.metric('edge_decisions_total{action="reject",reason="blocked",policy="p",route="/v1"}')).toBe(2)
     expect(await edge.metric('edge_rejects_total{policy="p",rule="acme",reason="blocked"}')).toBe(2)
-    expect(edge.logged('reject')[0]).toMatchObject({ policy: 'p', rule: 'acme', reason: 'blocked', route: '/v1' })
+    expect((await untilLogged(edge, 'reject'))[0]).toMatchObject({ policy: 'p', rule: 'acme', reason: 'blocked', route: '/v1' })
   })
 
   test('in shadow is let through, counted and logged', async () => {
@@ -85,7 +85,7 @@ describe('a blocked request', () => {
     expect(await edge.metric('edge_would_reject_total{policy="s",rule="acme",reason="blocked"}')).toBe(2)
     expect(await edge.metric('edge_rejects_total{policy="s",rule="acme",reason="blocked"}')).toBe(0)
     expect(await edge.metric('edge_would_reject_total{policy="s",rule="all",reason="token_bucket_exceeded"}')).toBe(0)
-    expect(edge.logged('would_reject')[0]).toMatchObject({ policy: 's', rule: 'acme', reason: 'blocked' })
+    expect((await untilLogged(edge, 'would_reject'))[0]).toMatchObject({ policy: 's', rule: 'acme', reason: 'blocked' })
     expect((await edge.decideTimes(1))[0]).toBe(200)
     expect(await edge.metric('edge_would_reject_total{policy="s",rule="all",reason="token_bucket_exceeded"}')).toBe(0)
   })
@@ -102,10 +102,11 @@ describe('a block with an end', () => {
     expect(edge.logged('block_expired')).toEqual([])
     clock.advance(10_000)
     expect((await edge.decide({ fields: [ACME] })).headers['ratelimit-limit']).toBe('9')
-    await until(() => edge.logged('block_expired').length > 0)
-    expect(edge.logged('block_expired')).toMatchObject([{ level: 40, policy: 'p', rule: 'acme', expires_at: '2026-01-15T12:00:10Z' }])
+    expect(await untilLogged(edge, 'block_expired')).toMatchObject([
+      { level: 40, policy: 'p', rule: 'acme', expires_at: '2026-01-15T12:00:10Z' },
+    ])
     await edge.publish(bundle(2, policy('q', { rules: [] })))
-    expect(edge.logged('block_expired')).toHaveLength(1)
+    expect(await untilLogged(edge, 'block_expired')).toHaveLength(1)
   })
 
   test('that has passed when the bundle is loaded is loaded, with a warning', async () => {
@@ -114,7 +115,7 @@ describe('a block with an end', () => {
       bundle: bundle(1, blockUntil('2026-01-15T11:59:59Z'), policy('q', { rules: [] })),
     })
     expect((await edge.decide({ fields: [ACME] })).status).toBe(200)
-    expect(edge.logged('block_expired')).toMatchObject([{ policy: 'p', rule: 'acme' }])
+    expect(await untilLogged(edge, 'block_expired')).toMatchObject([{ policy: 'p', rule: 'acme' }])
   })
 })
 

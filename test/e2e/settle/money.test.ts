@@ -4,6 +4,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import type { Fields } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { ASKED, reserved, settle, settleWith } from '../../support/settle/settling.ts'
 
 /** Per million tokens: 2 in, 0.5 from the cache, 10 out; a hundred times that for any other model. */
@@ -92,8 +93,8 @@ test('a settlement that reaches a share to warn of warns, once, and names the ca
   const edge = await withHints(budget({ cost: { header: 'x-cost', default: 1, max: 9 }, warn_at_percent: [50, 90] }, 1, undefined))
   for (let i = 0; i < 2; i++)
     await settleWith(edge.port, { reservation: await reserved(edge, 'a', [...ASKED, ['X-Cost', '0.01']]), cost: 3 })
-  expect(edge.logged('budget_warning')).toMatchObject([{ policy: 'p', rule: 'money', percent: 50 }])
+  const warnings = await untilLogged(edge, 'budget_warning')
+  expect(warnings).toMatchObject([{ policy: 'p', rule: 'money', percent: 50 }])
   expect(await edge.metric('edge_budget_warnings_total{policy="p",rule="money",percent="50"}')).toBe(1)
-  const [settled] = edge.logged('budget_warning')
-  expect(settled!['caller']).toMatch(/^[0-9a-f]{16}$/)
+  expect(warnings[0]!['caller']).toMatch(/^[0-9a-f]{16}$/)
 })

@@ -1,6 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { expect, test } from 'vitest'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'
 
 const DAMAGES: readonly (readonly [kind: string, damaged: (good: Buffer) => Buffer, reason: string])[] = [
@@ -23,8 +24,9 @@ test('a file that is not to be trusted is kept under another name, and all count
     const bytes = damaged(await readFile(kept.statePath))
     await writeFile(kept.statePath, bytes)
     const cli = await kept.run()
-    expect(cli.logged('state_set_aside'), kind).toMatchObject([{ level: 40, path: kept.statePath, reason }])
-    const keptAs = cli.logged('state_set_aside')[0]!['kept_as'] as string
+    const told = await untilLogged(cli, 'state_set_aside')
+    expect(told, kind).toMatchObject([{ level: 40, path: kept.statePath, reason }])
+    const keptAs = told[0]!['kept_as'] as string
     setAside.push(keptAs)
     expect((await readFile(keptAs)).equals(bytes), kind).toBe(true)
     expect([await take(cli, 2), await take(cli, 2, 'bob')], kind).toEqual([BURST - 2, BURST - 2])

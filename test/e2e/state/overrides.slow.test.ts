@@ -4,6 +4,7 @@ import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { BURST, decide, HARDLY_ANY, KeptCounters, take } from '../../support/state/kept-counters.ts'
 import { sectionBytes, sectionsOf, withSections } from '../../support/state/sections.ts'
 import { until } from '../../support/until.ts'
@@ -69,7 +70,7 @@ describe.concurrent('overrides', () => {
     expect(block).toMatchObject({ durable: false, in_force: true })
     expect((await decide(cli, 'X-Caller', 'alice')).status).toBe(403)
     expect(await operator.overrides()).toEqual([block])
-    expect(cli.logged('state_not_saved')).toMatchObject([{ reason: expect.stringContaining('no such file or directory') }])
+    expect(await untilLogged(cli, 'state_not_saved')).toMatchObject([{ reason: expect.stringContaining('no such file or directory') }])
     await rename(`${kept.stateDirectory}-away`, kept.stateDirectory)
     const other = await operator.override({ ...RULE, all: true, block: true })
     expect(await operator.overrides()).toEqual([{ ...block, durable: true }, other])
@@ -87,7 +88,7 @@ describe.concurrent('overrides', () => {
     await writeFile(kept.statePath, withSections(await readFile(kept.statePath), sectionBytes(OVERRIDES, damaged)))
 
     const second = await ran(kept)
-    expect(second.cli.logged('overrides_unreadable')).toMatchObject([{ overrides: 4 }])
+    expect(await untilLogged(second.cli, 'overrides_unreadable')).toMatchObject([{ overrides: 4 }])
     expect(await second.operator.problems()).toEqual(['overrides_unreadable'])
     expect(second.cli.logged('state_set_aside')).toEqual([])
     expect(await take(second.cli)).toBe(BURST - 6)

@@ -5,6 +5,7 @@ import { MIN_TABLE_BYTES } from '../../../src/store/table/table-layout.ts'
 import { ADMIN_ENV, adminPortOf } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import type { Cli } from '../../support/service/cli.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { ALL_KINDS, goOnOfEveryKind } from '../../support/state/every-kind.ts'
 import { BURST, decide, KeptCounters, take } from '../../support/state/kept-counters.ts'
 import { until } from '../../support/until.ts'
@@ -36,10 +37,11 @@ describe.concurrent('a state file of processes', () => {
     const second = await served(kept)
     expect(await second.operator.overrides()).toEqual([block])
     // A machine that is busy enough ends it before the crash.
-    const over = [first, second].flatMap(({ cli }) => cli.logged('override_ended')).filter(({ id }) => id === brief.id)
-    expect(over[0]).toMatchObject({ why: 'over' })
+    const over = () => [first, second].flatMap(({ cli }) => cli.logged('override_ended')).filter(({ id }) => id === brief.id)
+    await until(() => over().length > 0)
+    expect(over()[0]).toMatchObject({ why: 'over' })
     expect((await decide(second.cli, 'X-Caller', 'carol')).status).toBe(200)
-    expect(second.cli.logged('overrides_loaded')).toMatchObject([{ overrides: 1 }])
+    expect(await untilLogged(second.cli, 'overrides_loaded')).toMatchObject([{ overrides: 1 }])
     expect(second.cli.logged('override_set')).toEqual([])
     expect((await decide(second.cli, 'X-Caller', 'alice')).status).toBe(403)
     expect((await decide(second.cli, 'X-Caller', 'bob')).status).toBe(200)

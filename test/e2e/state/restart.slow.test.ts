@@ -7,6 +7,7 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metric } from '../../support/service/metrics.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { BURST, HARDLY_ANY, KeptCounters, saves, take } from '../../support/state/kept-counters.ts'
 import { readGood } from '../../support/state/state.ts'
 import { until } from '../../support/until.ts'
@@ -44,7 +45,7 @@ describe.concurrent('counters go on after a restart', () => {
     expect((await readGood(kept.statePath, systemClock)).counters).toBe(4)
 
     const second = await kept.run()
-    expect(second.logged('state_loaded')).toMatchObject([{ counters: 4 }])
+    expect(await untilLogged(second, 'state_loaded')).toMatchObject([{ counters: 4 }])
     const sinceS = Math.floor(Date.now() / 1000)
     await until(async () => (await saves(second)) > 0)
     expect(await metric(second.port, 'edge_state_last_save_counters')).toBe(4)

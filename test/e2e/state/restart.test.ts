@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { bundle, policy, rateRule, windowRule } from '../../support/bundles/bundles.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { ALL_KINDS, goOnOfEveryKind } from '../../support/state/every-kind.ts'
 import { decide, KeptCounters, take } from '../../support/state/kept-counters.ts'
 
@@ -26,7 +27,7 @@ test.concurrent('quotas and debts go on after a restart', async (t) => {
   await first.stop()
 
   const second = await kept.run()
-  expect(second.logged('state_loaded')).toMatchObject([{ counters: 3 }])
+  expect(await untilLogged(second, 'state_loaded')).toMatchObject([{ counters: 3 }])
   expect(await take(second, 1, 'a', 'X-Quota')).toBe(5)
   for (const [name, reason] of [
     ['X-Window', 'quota_exceeded'],

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { BURST, KeptCounters, take } from '../../support/state/kept-counters.ts'
 import { sectionBytes, sectionsOf, withSections } from '../../support/state/sections.ts'
 import { SAVED_BY_SERVICE_0_1, version1Complaint } from '../../support/state/version-1.ts'
@@ -11,7 +12,7 @@ describe.concurrent('over a change of version', () => {
     await writeFile(kept.statePath, SAVED_BY_SERVICE_0_1)
     expect(version1Complaint(SAVED_BY_SERVICE_0_1)).toBe(undefined)
     const first = await kept.run()
-    expect(first.logged('state_loaded')).toMatchObject([{ counters: 2, saved_at: '2026-11-15T22:24:59.952Z' }])
+    expect(await untilLogged(first, 'state_loaded')).toMatchObject([{ counters: 2, saved_at: '2026-11-15T22:24:59.952Z' }])
     expect([await take(first), await take(first, 1, 'bob'), await take(first, 1, 'carol')]).toEqual([57, 98, 99])
     await first.stop()
 

@@ -4,6 +4,7 @@ import type { SenderTiming } from '../../../src/telemetry/tracing/span-sender.ts
 import { bundle } from '../../support/bundles/bundles.ts'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { OtlpReceiver } from '../../support/traces/otlp-receiver.ts'
 import { TracedDecisions } from '../../support/traces/traced-decisions.ts'
 import { until } from '../../support/until.ts'
@@ -76,8 +77,7 @@ test('why it fails is said in words', async (t) => {
   const ssh = await RawBackend.start(({ socket }) => void socket.end('SSH-2.0-OpenSSH_9.2\r\n'), undefined, t)
   const edge = await running({ bundle: bundle(1), env: { EDGE_OTLP_URL: ssh.url, EDGE_OTLP_SAMPLE: '1' } }, t)
   await edge.decide()
-  await until(() => edge.logged('traces_not_sent').length > 0)
-  expect(edge.logged('traces_not_sent')).toMatchObject([{ reason: 'it does not use HTTP' }])
+  expect(await untilLogged(edge, 'traces_not_sent')).toMatchObject([{ reason: 'it does not use HTTP' }])
 })
 
 function dribble(res: ServerResponse): void {

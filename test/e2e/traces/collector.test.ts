@@ -4,6 +4,7 @@ import { bundle } from '../../support/bundles/bundles.ts'
 import { sized } from '../../support/run/property-runs.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { OtlpReceiver } from '../../support/traces/otlp-receiver.ts'
 import { callerSpan } from '../../support/traces/trace-contexts.ts'
 import { TracedDecisions } from '../../support/traces/traced-decisions.ts'
@@ -30,8 +31,8 @@ describe.concurrent('the end of a service', () => {
     await edge.decide(TRACED)
     await until(() => receiver.spans.length === 1)
     await edge.stop()
-    expect(edge.logged('traces_not_sent')).toMatchObject([{ worker: 1, reason: 'shutdown left no time to send them', lost: 1 }])
-    expect(edge.logged('stopped')).toHaveLength(1)
+    expect(await untilLogged(edge, 'traces_not_sent')).toMatchObject([{ worker: 1, reason: 'shutdown left no time to send them', lost: 1 }])
+    expect(await untilLogged(edge, 'stopped')).toHaveLength(1)
   })
 })
 

@@ -6,6 +6,7 @@ import { valuesOf } from '../../support/proxy/proxy.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { decisionBytes, original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 import { Crowd } from '../../support/workers/crowd.ts'
@@ -38,7 +39,7 @@ describe('several workers', () => {
   })
 
   test('are as many as EDGE_WORKERS says', async () => {
-    expect(cli.logged('started')[0]!['workers']).toBe(WORKERS)
+    expect((await untilLogged(cli, 'started'))[0]!['workers']).toBe(WORKERS)
     const metrics = await metricsOf(cli.port)
     expect(metrics.value('edge_workers')).toBe(WORKERS)
     expect(metrics.connections).toHaveLength(WORKERS)

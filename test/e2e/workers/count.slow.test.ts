@@ -5,7 +5,7 @@ import type { Cli } from '../../support/service/cli.ts'
 import { ask } from '../../support/service/http.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { serving } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 
 const hasTaskset = spawnSync('taskset', ['--version']).status === 0
 
@@ -56,6 +56,5 @@ async function expectWorkers(cli: Cli, workers: number): Promise<void> {
 }
 
 async function startedWith(cli: Cli): Promise<unknown> {
-  await until(() => cli.logged('started').length > 0)
-  return cli.logged('started')[0]!['workers']
+  return (await untilLogged(cli, 'started'))[0]!['workers']
 }

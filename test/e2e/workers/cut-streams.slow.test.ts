@@ -7,7 +7,7 @@ import { StreamClient } from '../../support/llm/stream-client.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
-import { until } from '../../support/until.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 /** A service of three workers, each of which has streams of acme. */
@@ -31,8 +31,8 @@ async function streamsOnAll(published: object, env: Readonly<Record<string, stri
   const allCut = async (): Promise<void> => {
     await Promise.all(clients.map((client) => client.untilClosed()))
     expect(new Set(clients.map(({ outcome }) => outcome))).toEqual(new Set(['whole']))
-    await until(() => edge.logged('streams_cut').length === 3)
-    expect(edge.logged('streams_cut').reduce((sum, { streams }) => sum + (streams as number), 0)).toBe(clients.length)
+    const told = await untilLogged(edge, 'streams_cut', 3)
+    expect(told.reduce((sum, { streams }) => sum + (streams as number), 0)).toBe(clients.length)
   }
   return { edge, allCut }
 }

@@ -1,7 +1,7 @@
 import { expect } from 'vitest'
 import { bucketRule, bundle, llmRule, policy } from '../bundles/bundles.ts'
 import type { Environment } from '../service/running.ts'
-import { until } from '../until.ts'
+import { untilLogged } from '../service/until-logged.ts'
 import { BURST, decide, HARDLY_ANY, type KeptCounters, take } from './kept-counters.ts'
 
 /** What a decision reserves. */
@@ -30,16 +30,13 @@ interface Kept {
 /** Spends of every kind, before two restarts and after them. */
 export async function goOnOfEveryKind(kept: KeptCounters, start: (env: Environment) => Promise<Kept>): Promise<void> {
   const first = await start({})
-  // The log of a process takes its own way to us.
-  await until(() => first.logged('state_new').length > 0)
-  expect(first.logged('state_new')).toMatchObject([{ path: kept.statePath }])
+  expect(await untilLogged(first, 'state_new')).toMatchObject([{ path: kept.statePath }])
   expect(await takeAllKinds(first, 3)).toEqual([BURST - 3, DAY_TOKENS - 30, minute(30)])
   expect(await take(first, BURST, 'greedy')).toBe(0)
   await first.stop()
 
   const second = await start({ EDGE_STORE_SIZE: '4m' })
-  await until(() => second.logged('state_loaded').length > 0)
-  expect(second.logged('state_loaded')).toMatchObject([{ path: kept.statePath, counters: 4 }])
+  expect(await untilLogged(second, 'state_loaded')).toMatchObject([{ path: kept.statePath, counters: 4 }])
   expect(await takeAllKinds(second, 2)).toEqual([BURST - 5, DAY_TOKENS - 50, minute(50)])
   const rejected = await decide(second, 'X-Caller', 'greedy')
   expect(rejected).toMatchObject({ status: 429, headers: { 'x-edge-reason': 'token_bucket_exceeded' } })

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { REQUESTS, rejectedSeries, wouldRejectSeries } from '../../../offline/replay/replay.ts'
 import type { DifferenceReport, ReplayedBundleReport, ReplayReport } from '../../../offline/replay/replay-report.ts'
 import type { TimeSeries } from '../../../offline/replay/time-series.ts'
-import { printableText } from '../../../text/formats.ts'
-import { countText, durationText, numberText, printable } from '../../text/text-table.ts'
+import { printableText } from '../../../text/printable.ts'
+import { countText, durationText, numberText, printableTexts } from '../../text/text-table.ts'
 import {
   bundlesTable,
   type ChartSeries,
@@ -83,7 +83,7 @@ const POLICY = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri '
 
 /** Returns the report as a page in one file, without scripts or external resources. */
 export function htmlReport(report: ReplayReport, series: TimeSeries, notes: readonly string[]): string {
-  const shown = printable(report) as ReplayReport
+  const shown = printableTexts(report) as ReplayReport
   const { requests, unreadable, from, to, bundles, difference } = shown
   const seconds = (Date.parse(to) - Date.parse(from)) / 1000
   const page = html`<!doctype html>

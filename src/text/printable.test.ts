@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { printableJson, printableText, quoted } from './formats.ts'
+import { printableJson, printableText, quoted } from './printable.ts'
 
 test.each([
   ['plain text stays', 'alice, Zoë, 日本, 👍', 'alice, Zoë, 日本, 👍'],

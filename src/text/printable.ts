@@ -1,0 +1,24 @@
+/**
+ * Characters that a terminal would obey or hide: control characters, and marks that change the direction of text. U+0080 to
+ * U+009F are control characters too: U+009B alone begins an escape sequence.
+ */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const UNPRINTABLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|\p{Surrogate}/gu
+
+/** Makes an untrusted text safe to print on one line: characters that are not printable are shown as their code points. */
+export function printableText(text: string): string {
+  return text.replace(UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+}
+
+/** Makes JSON text safe to print without changing its meaning. Below U+0020, JSON has only white space between values, which stays. */
+export function printableJson(json: string): string {
+  return json.replace(UNPRINTABLE, (character) => {
+    if (character < ' ') return character
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}
+
+/** Returns an untrusted text in quotation marks, safe to print in a message. */
+export function quoted(text: string): string {
+  return printableJson(JSON.stringify(text))
+}
