@@ -38,7 +38,7 @@ describeInBrowser('forms and dialogs', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('link', { name: 'Callers' }).click()
     await page.getByRole('button', { name: 'Counters of initech' }).first().click()
-    await page.getByRole('dialog').getByText('0 of 5 left').waitFor()
+    await page.getByRole('dialog').getByText('0 of 5 requests left').waitFor()
     await expectNone('the counters of a caller')
     await page.getByRole('button', { name: 'Reset…' }).click()
     await expectNone('a reset')
