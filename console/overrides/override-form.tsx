@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import type { OverrideJson, OverridePreviewJson, OverrideRequestJson, Overrides, RuleJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
@@ -8,7 +9,7 @@ import { choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule
 import { RuleFields } from '../rules/rule-fields.tsx'
 import { ChangeFields, readChange } from './change-fields.tsx'
 import { changeText } from './change-words.ts'
-import type { OverrideDraft } from './draft.ts'
+import { NO_DRAFT, type OverrideDraft } from './draft.ts'
 import { type FieldProblems, partOf } from './field-problems.ts'
 import { Origin } from './override-facts.tsx'
 import { Preview, streamsText } from './preview.tsx'
@@ -35,6 +36,11 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
   const rule = chosenRule(choice)
   const problems = useSignal<FieldProblems>({})
   const previewed = useSignal<Previewed | undefined>(undefined)
+  const host = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    // Where another view has filled it in, the heading of this one has the focus.
+    if (draft === NO_DRAFT) host.current!.querySelector('input')!.focus()
+  }, [draft])
   const submit = async (form: FormData): Promise<void> => {
     problems.value = {}
     if (rule === undefined) {
@@ -52,7 +58,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
     }
   }
   return (
-    <div class="narrow">
+    <div class="narrow" ref={host}>
       <Form action="Preview…" onSubmit={submit} aside={<CancelButton onCancel={onCancel} />}>
         <div class="columns">
           <RuleFields choice={choice} problems={problems.value} />

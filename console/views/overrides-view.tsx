@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import type { OverrideHistory as History, OverrideJson, Overrides } from '../../src/admin/api/types.ts'
 import { usePoll } from '../live.ts'
 import { address } from '../navigation.ts'
-import { draft, type OverrideDraft } from '../overrides/draft.ts'
+import { draft, NO_DRAFT, type OverrideDraft } from '../overrides/draft.ts'
 import { EditOverride } from '../overrides/edit-override.tsx'
 import { EndOverride } from '../overrides/end-override.tsx'
 import { Enforcement } from '../overrides/enforcement.tsx'
@@ -11,6 +11,7 @@ import { ExtendOverride } from '../overrides/extend-override.tsx'
 import { OverrideForm } from '../overrides/override-form.tsx'
 import { OverrideHistory } from '../overrides/override-history.tsx'
 import { type OverrideAction, OverrideList } from '../overrides/override-list.tsx'
+import { useFocusAfter } from '../parts/focus-after.ts'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { status, statusPoll } from '../status.ts'
@@ -38,6 +39,7 @@ export function OverridesView() {
     acting.value = undefined
   }
   const { action, override: chosen } = acting.value ?? {}
+  useFocusAfter(begun.value !== undefined || action !== undefined)
   return (
     <>
       <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
@@ -48,7 +50,7 @@ export function OverridesView() {
             class="primary"
             onClick={() => {
               outcome.value = ''
-              begun.value = NOTHING
+              begun.value = NO_DRAFT
             }}
           >
             New override
@@ -84,8 +86,6 @@ function notSaved(): string {
   const cause = status.value?.state_file ? 'the state file was not written since' : 'there is no state file and no Redis'
   return `A restart ends those that are not saved: ${cause}.`
 }
-
-const NOTHING: OverrideDraft = { policy: '', rule: '', values: undefined }
 
 /** Returns what another view asked for, only once, or the policy and the rule in the address. */
 function takeDraft(): OverrideDraft | undefined {
