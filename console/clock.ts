@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 
 const TICK_MS = 1000
 /** The Date field has whole seconds, so smaller differences are ignored. */
@@ -8,6 +8,8 @@ let offsetMs = 0
 
 /** Time by edge's clock in milliseconds, updated once a second while the page is visible. */
 export const nowMs = signal(Date.now())
+/** Some time of the operator's own day. Unlike `nowMs` it changes only at midnight, so what only needs the day is not drawn again every second. */
+export const today = computed(() => new Date(nowMs.value).setHours(0, 0, 0, 0))
 export const isVisible = signal(document.visibilityState === 'visible')
 
 setInterval(tick, TICK_MS)

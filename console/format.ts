@@ -24,7 +24,7 @@ export function formatShare(share: number): string {
   return PERCENT.format(share)
 }
 
-/** Formats an amount of money in whole units, such as `1,234.50`. The currency is the operator's own. */
+/** Formats an amount of money in whole units, such as `1,234.50`. Bundles do not name the currency: `amounts.ts` adds words for it. */
 export function formatMoney(units: number): string {
   return MONEY.format(units)
 }
@@ -53,16 +53,41 @@ export function formatMs(ms: number): string {
   return ms > 0 && ms < 1 ? `${formatNumber(Math.round(ms * 1000))} µs` : `${THREE_DIGITS.format(ms)} ms`
 }
 
-/** Formats a time in the operator's own zone, such as `14:03:07`. */
-export function formatTime(at: string | number): string {
-  return new Date(at).toLocaleTimeString('en-GB')
+/**
+ * Formats a time in the operator's own zone: `14:03:07` today, `2026-01-31 14:03:07` on any other day. It is for columns whose heading names the zone;
+ * `formatMoment` is for everything else.
+ */
+export function formatTime(at: string | number, nowMs: number): string {
+  const [date, today] = [new Date(at), new Date(nowMs)]
+  return date.toDateString() === today.toDateString() ? clockText(date) : `${dayText(date)} ${clockText(date)}`
 }
 
-/** Formats a time in the operator's own zone, such as `2026-01-31 14:03:07`. */
+/** Formats a time in the operator's own zone, and names it: `14:03:07 UTC+1` today, `2026-01-31 14:03:07 UTC+1` on any other day. */
+export function formatMoment(at: string | number, nowMs: number): string {
+  return `${formatTime(at, nowMs)} ${formatZone(at)}`
+}
+
+/** Formats a time in the operator's own zone, whatever day it is: `2026-01-31 14:03:07 UTC+1`. */
 export function formatDateTime(at: string | number): string {
   const date = new Date(at)
-  const day = [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0')).join('-')
-  return `${day} ${formatTime(at)}`
+  return `${dayText(date)} ${clockText(date)} ${formatZone(at)}`
+}
+
+/** Names the operator's own zone by its difference from UTC at a moment, such as `UTC+1`: it changes twice a year. */
+export function formatZone(at: string | number): string {
+  const parts = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'shortOffset' }).formatToParts(new Date(at))
+  return parts
+    .find(({ type }) => type === 'timeZoneName')!
+    .value.replace('GMT', 'UTC')
+    .replace(/^UTC[+-]0$/, 'UTC')
+}
+
+function clockText(date: Date): string {
+  return date.toLocaleTimeString('en-GB')
+}
+
+function dayText(date: Date): string {
+  return [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((part) => String(part).padStart(2, '0')).join('-')
 }
 
 /** Formats a number with its noun, such as `1 policy` or `2 policies`. */

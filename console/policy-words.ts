@@ -1,5 +1,6 @@
-import type { PatternsJson, RuleJson, SelectorJson } from '../src/admin/api/types.ts'
-import { formatCount, formatDateTime, formatMoney, formatNumber } from './format.ts'
+import type { CounterUnit, PatternsJson, RuleJson, SelectorJson } from '../src/admin/api/types.ts'
+import { amountText, perText } from './amounts.ts'
+import { formatCount, formatDateTime, formatNumber } from './format.ts'
 
 /** Number of list items that are named; more would hide what follows the list. */
 const NAMED = 3
@@ -12,7 +13,7 @@ export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hos
   return exceptPaths === undefined ? covered : `${covered}, except ${listWords(exceptPaths)}`
 }
 
-/** Describes what a rule allows and how it tells callers apart, such as `10 per minute, burst 20, per header:x-key`. */
+/** Describes what a rule allows and how it tells callers apart, such as `10 requests per minute, burst 20, per header:x-key`. */
 export function ruleWords(rule: Omit<RuleJson, 'name' | 'last_minute'>): string {
   const limit = limitWords(rule)
   const keys = rule.algorithm === 'block' || rule.algorithm === 'unlimited' ? [] : [keysWords(rule.limit_keys)]
@@ -39,17 +40,17 @@ function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'alg
     case 'token_bucket':
       return [rateWords(config), ...given(config['burst'], (burst) => `burst ${number(burst)}`), ...costWords(config)]
     case 'fixed_window':
-      return [`${number(config['limit'])} ${periodWords(config)}`, ...costWords(config)]
+      return [perText(Number(config['limit']), unitOfCost(config), periodWords(config)), ...costWords(config)]
     case 'token_bucket_llm':
       return [
-        ...given(config['tokens_per_minute'], (count) => `${number(count)} tokens per minute`),
-        ...given(config['burst_tokens'], (count) => `burst ${number(count)}`),
-        ...given(config['tokens_per_day'], (count) => `${number(count)} tokens per day`),
-        ...given(config['max_completion_tokens'], (count) => `completions up to ${number(count)}`),
+        ...given(config['tokens_per_minute'], (count) => perText(Number(count), 'tokens', 'minute')),
+        ...given(config['burst_tokens'], (count) => `burst ${amountText(Number(count), 'tokens')}`),
+        ...given(config['tokens_per_day'], (count) => perText(Number(count), 'tokens', 'day')),
+        ...given(config['max_completion_tokens'], (count) => `completions up to ${amountText(Number(count), 'tokens')}`),
       ]
     case 'cost_budget':
       return [
-        `${formatMoney(Number(config['budget']))} ${periodWords(config)}`,
+        perText(Number(config['budget']), 'money', periodWords(config)),
         ...given(config['prices'], (table) => `prices ${String(table)}`),
         ...given(config['warn_at_percent'], (list) => `warns at ${listWords(list as readonly number[])} %`),
       ]
@@ -64,21 +65,26 @@ function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'alg
   }
 }
 
-function rateWords({ rate, tokens_per_second }: RuleJson['algorithm_config']): string {
-  const [, count, unit] = /^([\d.]+)\/(\w+)$/.exec(String(rate)) ?? []
-  if (count !== undefined) return `${number(count)} per ${unit}`
-  return perUnit(Number(tokens_per_second))
+function rateWords(config: RuleJson['algorithm_config']): string {
+  const [, count, period] = /^([\d.]+)\/(\w+)$/.exec(String(config['rate'])) ?? []
+  if (count !== undefined) return perText(Number(count), unitOfCost(config), period!)
+  return perPeriod(Number(config['tokens_per_second']), unitOfCost(config))
 }
 
-/** Chooses the smallest unit with at least 1: 0.5 per second becomes 30 per minute. */
-function perUnit(perSecond: number): string {
-  const units = [
+/** Returns what a rule without tokens or money counts: requests, unless a request can take more or less than 1. */
+export function unitOfCost({ cost = 1 }: RuleJson['algorithm_config']): CounterUnit {
+  return cost === 1 ? 'requests' : 'units'
+}
+
+/** Chooses the shortest period with at least 1: 0.5 per second becomes 30 per minute. */
+function perPeriod(perSecond: number, unit: CounterUnit): string {
+  const periods = [
     ['second', 1],
     ['minute', 60],
     ['hour', 3600],
   ] as const
-  const [unit, seconds] = units.find(([, size]) => perSecond * size >= 1) ?? (['day', 86_400] as const)
-  return `${formatNumber(perSecond * seconds)} per ${unit}`
+  const [period, seconds] = periods.find(([, size]) => perSecond * size >= 1) ?? (['day', 86_400] as const)
+  return perText(perSecond * seconds, unit, period)
 }
 
 const PERIODS: Readonly<Record<string, string>> = {
@@ -91,15 +97,16 @@ const PERIODS: Readonly<Record<string, string>> = {
   '1y': 'year',
 }
 
-function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
+/** Names the length of windows, such as `month` or `15 minutes (Europe/Berlin)`. */
+export function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
   const text = String(period)
   const words = PERIODS[text] ?? text.replace(/m$/, ' minutes').replace(/h$/, ' hours')
-  return `per ${words}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
+  return `${words}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
 }
 
 function costWords({ cost, when_over }: RuleJson['algorithm_config']): string[] {
   const words = given(cost, (what) =>
-    typeof what === 'number' ? `each takes ${number(what)}` : `cost in ${(what as { header: string }).header}`,
+    typeof what === 'number' ? `each request takes ${number(what)}` : `cost in ${(what as { header: string }).header}`,
   )
   return when_over === 'charge' ? [...words, 'may go into debt'] : words
 }

@@ -1,9 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import type { CounterJson, CountersJson, ResetRequest } from '../../src/admin/api/types.ts'
+import type { CounterJson, CountersJson, CounterUnit, ResetRequest } from '../../src/admin/api/types.ts'
+import { amountText, counterText, refillText } from '../amounts.ts'
 import { ask } from '../api.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { isCredential, looksLikeDigest } from '../caller-values.ts'
+import { formatCount } from '../format.ts'
 import { draftOverride } from '../overrides/draft.ts'
 import { ReasonField, readReason } from '../overrides/reason-field.tsx'
 import { Badge } from '../parts/badge.tsx'
@@ -11,7 +13,6 @@ import { Caller } from '../parts/caller.tsx'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Level } from '../parts/level.tsx'
 import { Notice } from '../parts/notice.tsx'
-import { amountText, leftText, refillText } from './amounts.ts'
 import { useCounters } from './use-counters.ts'
 
 interface CountersDialogProps {
@@ -87,7 +88,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   )
 }
 
-function CounterList({ found: { counters, mode, holds, override } }: { readonly found: CountersJson }) {
+function CounterList({ found: { counters, unit, mode, holds, override } }: { readonly found: CountersJson }) {
   return (
     <>
       {mode === 'shadow' && (
@@ -99,11 +100,11 @@ function CounterList({ found: { counters, mode, holds, override } }: { readonly 
       <ul class="counters">
         {counters.map((counter) => (
           <li key={counter.kind}>
-            <CounterLine counter={counter} />
+            <CounterLine counter={counter} unit={unit} />
           </li>
         ))}
       </ul>
-      {holds !== null && <p>In flight now: {holds}</p>}
+      {holds !== null && <p>In flight now: {formatCount(holds, 'request')}</p>}
       {override !== null && (
         <p>
           <Badge tone="accent">Override</Badge> The limit is changed by <a href="#/overrides">an override</a>.
@@ -113,17 +114,17 @@ function CounterList({ found: { counters, mode, holds, override } }: { readonly 
   )
 }
 
-function CounterLine({ counter }: { readonly counter: CounterJson }) {
-  const { kind, level, limit, remaining } = counter
+function CounterLine({ counter, unit }: { readonly counter: CounterJson; readonly unit: CounterUnit }) {
+  const { level, limit, remaining } = counter
   return (
     <>
       <p>
-        <strong>{amountText(remaining, kind)}</strong> of {amountText(limit, kind)} {leftText(kind)}
+        <strong>{counterText(counter, unit)}</strong>
       </p>
       <Level remaining={remaining} limit={limit} />
       <p class="quiet">
         {refillText(counter)}
-        {level < 0 && `, ${amountText(-level, kind)} overdrawn`}
+        {level < 0 && `, ${amountText(-level, unit)} overdrawn`}
       </p>
     </>
   )

@@ -1,4 +1,5 @@
 import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/caller-types.ts'
+import { counterText, leftText } from '../amounts.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { callerName, isCredential, isCut } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'
@@ -9,7 +10,6 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Ago } from '../parts/time.tsx'
-import { amountText, leftText } from './amounts.ts'
 
 interface TopTablesProps {
   readonly top: TopJson
@@ -77,10 +77,11 @@ function callerColumn<Row extends RuleCaller>(): Column<Row> {
   }
 }
 
-function Left({ caller: { kind, remaining, limit } }: { readonly caller: NearCallerJson }) {
+function Left({ caller }: { readonly caller: NearCallerJson }) {
+  const { remaining, limit, unit } = caller
   return (
-    <span title={`${amountText(remaining, kind)} ${leftText(kind)}`}>
-      {amountText(remaining, kind)} of {amountText(limit, kind)}
+    <span title={counterText(caller, unit)}>
+      {leftText(remaining, limit, unit)}
       <Level remaining={remaining} limit={limit} />
     </span>
   )

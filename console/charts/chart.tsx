@@ -1,11 +1,12 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { formatZone } from '../format.ts'
 import { EmptyState } from '../parts/empty-state.tsx'
 import type { Timeline, Values } from '../timeline.ts'
 import { highestPeak, scaleCut } from './chart-scale.ts'
 import { linePlaces } from './line-places.ts'
 import { Plot, type PlotData, type PlotParts, type PlotSeries } from './plot.ts'
-import { momentLabel, zoneLabel } from './time-axis.ts'
+import { momentLabel } from './time-axis.ts'
 
 /** Dash patterns that tell lines apart for those who cannot see the colours. */
 const DASHES: readonly (readonly number[])[] = [[], [6, 3], [2, 2], [10, 3, 2, 3], [4, 6], [12, 4], [1, 4]]
@@ -23,12 +24,14 @@ interface ChartProps {
   readonly timeline: Timeline
   readonly series: readonly ChartSeries[]
   readonly format: (value: number) => string
+  /** What the numbers are, such as `decisions per second`, unless `format` adds it to each of them. */
+  readonly unit?: string
   /** Text to show instead of a chart without lines. */
   readonly empty: string
 }
 
 /** Shows lines over time, and below them a table with the numbers of now or of the moment under the cursor. */
-export function Chart({ label, timeline, series, format, empty }: ChartProps) {
+export function Chart({ label, timeline, series, format, unit, empty }: ChartProps) {
   const { times, fromS, toS } = timeline
   const cursor = useSignal<number | undefined>(undefined)
   const isFull = useSignal(false)
@@ -45,12 +48,13 @@ export function Chart({ label, timeline, series, format, empty }: ChartProps) {
     .map(({ name, ink, values, place }) => ({ name, ink: ink ?? `line-${place + 1}`, dash: DASHES[place % DASHES.length]!, values }))
   const moment = cursor.value !== undefined && cursor.value < times.length ? cursor.value : undefined
   const cut = scaleCut(lines.map(({ values }) => values))
+  const withUnit = (value: number): string => (unit === undefined ? format(value) : `${format(value)} ${unit}`)
   const momentOf = (index: number): string => momentLabel(times[index]!, timeline)
   return (
     <div class="chart">
       <Lines
         key={lines.map(({ name }) => name).join('\n')}
-        label={`${label}, ${momentLabel(fromS, timeline)} to ${momentLabel(toS, timeline)} ${zoneLabel(toS)}. The table below has the numbers.`}
+        label={`${label}, ${momentLabel(fromS, timeline)} to ${momentLabel(toS, timeline)} ${formatZone(toS * 1000)}. The table below has the numbers.`}
         data={{ timeline, series: lines, cut: isFull.value ? undefined : cut }}
         format={format}
         onCursor={(next) => {
@@ -58,15 +62,13 @@ export function Chart({ label, timeline, series, format, empty }: ChartProps) {
         }}
       />
       {cut !== undefined && (
-        <PeakNote lines={lines} momentOf={momentOf} format={format} isFull={isFull.value} onFull={(full) => (isFull.value = full)} />
+        <PeakNote lines={lines} momentOf={momentOf} format={withUnit} isFull={isFull.value} onFull={(full) => (isFull.value = full)} />
       )}
       <table class="legend">
         <caption class="unseen">{label}</caption>
         <thead>
           <tr>
-            <th scope="col">
-              <span class="unseen">Line</span>
-            </th>
+            <th scope="col">{unit ?? <span class="unseen">Line</span>}</th>
             <th scope="col" class="number">
               {moment === undefined ? timeline.latest : momentOf(moment)}
             </th>

@@ -3,10 +3,11 @@ import type { ComponentChildren } from 'preact'
 import type { Activity } from '../../src/admin/api/instance-types.ts'
 import { useActivity } from '../activity.ts'
 import { nowMs } from '../clock.ts'
+import { formatZone } from '../format.ts'
 import { Notice } from '../parts/notice.tsx'
 import { TIME_RANGES, type TimeRange } from '../time-range.ts'
 import { type Timeline, timelineOf } from '../timeline.ts'
-import { momentLabel, zoneLabel } from './time-axis.ts'
+import { momentLabel } from './time-axis.ts'
 
 /** The choice survives a reload of the tab. */
 const KEPT = 'edge_range'
@@ -78,7 +79,7 @@ function Charts({ timeline, children }: Pick<RangeChartsProps, 'children'> & { r
   return (
     <>
       <p class="axis">
-        {momentLabel(fromS, timeline)} to {momentLabel(toS, timeline)}, {zoneLabel(toS)}
+        {momentLabel(fromS, timeline)} to {momentLabel(toS, timeline)}, {formatZone(toS * 1000)}
         {isPart && times.length > 0 && `; nothing is known before ${momentLabel(times[0]!, timeline)}`}
       </p>
       {children(timeline)}

@@ -40,12 +40,6 @@ export function momentLabel(timeS: number, { fromS, toS }: { readonly fromS: num
   return crossesMidnight ? `${dayOf(date)}, ${timeOf(date)}` : timeOf(date)
 }
 
-/** Names the operator's own zone by its difference from UTC at a moment, such as `UTC+1`. */
-export function zoneLabel(timeS: number): string {
-  const parts = new Intl.DateTimeFormat('en-GB', { timeZoneName: 'shortOffset' }).formatToParts(timeS * 1000)
-  return parts.find(({ type }) => type === 'timeZoneName')!.value.replace('GMT', 'UTC')
-}
-
 function timeOf(date: Date): string {
   return date.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 }

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ExplainedCounterJson, ExplainedPolicyJson, ExplainedRuleJson } from '../../src/admin/api/types.ts'
+import { amountText, counterText, refillText, unitOf } from '../amounts.ts'
 import { shownValue } from '../caller-values.ts'
-import { amountText, leftText, refillText } from '../callers/amounts.ts'
 import { formatCount, formatDuration, formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -70,7 +70,7 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
       <p>
         <strong>{name}</strong>{' '}
         {applied ? (
-          <span class="quiet">applies{cost !== null && `, takes ${amountText(cost, counters[0]?.kind ?? '')}`}</span>
+          <span class="quiet">applies{cost !== null && `, takes ${amountText(cost, unitOf(counters[0]?.kind, cost))}`}</span>
         ) : (
           <span class="quiet">does not apply: {RULE_WHY[why!] ?? why}</span>
         )}
@@ -91,20 +91,18 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
         </ul>
       )}
       {counters.map((counter) => (
-        <Counter key={counter.kind} counter={counter} />
+        <Counter key={counter.kind} counter={counter} cost={cost} />
       ))}
     </li>
   )
 }
 
-function Counter({ counter }: { readonly counter: ExplainedCounterJson }) {
+function Counter({ counter, cost }: { readonly counter: ExplainedCounterJson; readonly cost: number | null }) {
   const { kind, remaining, limit, wait_s } = counter
   return (
     <p class="counter">
       <Level remaining={remaining} limit={limit} />
-      <span>
-        {amountText(remaining, kind)} of {amountText(limit, kind)} {leftText(kind)}
-      </span>
+      <span>{counterText(counter, unitOf(kind, cost))}</span>
       <span class={wait_s === 0 ? 'quiet' : 'bad'}>{waitWords(wait_s)}</span>
       <span class="quiet">{refillText(counter)}</span>
     </p>

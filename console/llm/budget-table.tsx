@@ -1,12 +1,13 @@
 import type { SpendingRule, UsageJson } from '../../src/admin/api/instance-types.ts'
+import { spentText } from '../amounts.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { Ago } from '../parts/time.tsx'
+import { Moment } from '../parts/time.tsx'
 import { ruleWords } from '../policy-words.ts'
-import { formatSpent, fullName } from './spent.ts'
+import { fullName } from './rule-names.ts'
 
 const COLUMNS: readonly Column<SpendingRule>[] = [
   {
@@ -16,10 +17,9 @@ const COLUMNS: readonly Column<SpendingRule>[] = [
     sortBy: fullName,
   },
   { title: 'Limit', isMinor: true, cell: ruleWords },
-  { title: 'Unit', cell: ({ unit }) => <span class="unit">{unit}</span> },
   { title: 'Mode', isMinor: true, cell: ({ mode }) => <Badge tone={mode === 'shadow' ? 'accent' : 'quiet'}>{mode}</Badge> },
   { title: 'Last minute', isNumber: true, isMinor: true, ...spent('last_minute') },
-  { title: '15 minutes', isNumber: true, ...spent('last_15_minutes') },
+  { title: 'Last 15 minutes', isNumber: true, ...spent('last_15_minutes') },
   { title: 'Since the start', isNumber: true, isMinor: true, ...spent('since_start') },
 ]
 
@@ -32,7 +32,7 @@ export function BudgetTable({ usage: { rules, total, since } }: { readonly usage
       aside={
         <>
           {isPart ? `${rules.length} of ${formatNumber(total)} rules, those that spent most` : formatCount(total, 'rule')} · counting since{' '}
-          <Ago at={since} />
+          <Moment at={since} />
         </>
       }
       isWide
@@ -44,7 +44,7 @@ export function BudgetTable({ usage: { rules, total, since } }: { readonly usage
 
 function spent(span: keyof NonNullable<SpendingRule['used']>): Pick<Column<SpendingRule>, 'cell' | 'sortBy'> {
   return {
-    cell: ({ used, unit }) => (used === null ? '–' : formatSpent(used[span], unit)),
+    cell: ({ used, unit }) => (used === null ? '–' : spentText(used[span], unit)),
     sortBy: ({ used }) => used?.[span] ?? 0,
   }
 }

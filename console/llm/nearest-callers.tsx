@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { NearCallerJson, TopJson } from '../../src/admin/api/caller-types.ts'
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
-import { amountText } from '../callers/amounts.ts'
+import { amountText } from '../amounts.ts'
 import { formatCount } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { addressOf } from '../navigation.ts'
@@ -9,17 +9,17 @@ import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { countedText, fullName } from './spent.ts'
+import { fullName, limitName } from './rule-names.ts'
 
 const TOP_MS = 5000
 const SHOWN_CALLERS = 10
 
 const COLUMNS: readonly Column<NearCallerJson>[] = [
   { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
-  { title: 'Counts', isMinor: true, cell: ({ kind }) => countedText(kind) },
-  { title: 'Spent', isNumber: true, cell: ({ limit, remaining, kind }) => amountText(limit - remaining, kind) },
+  { title: 'Limit of', isMinor: true, cell: ({ kind }) => limitName(kind) },
+  { title: 'Spent', isNumber: true, cell: ({ limit, remaining, unit }) => amountText(limit - remaining, unit) },
   { title: 'Left', isNumber: true, cell: Left },
-  { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, kind }) => amountText(limit, kind) },
+  { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, unit }) => amountText(limit, unit) },
 ]
 
 /** Shows the callers with the least left, for a rule that gives each caller a budget. */
@@ -76,10 +76,10 @@ function Nearest({ rule }: { readonly rule: SpendingRule }) {
   )
 }
 
-function Left({ remaining, limit, kind }: NearCallerJson) {
+function Left({ remaining, limit, unit }: NearCallerJson) {
   return (
     <>
-      <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(remaining, kind)}</span>
+      <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(remaining, unit)}</span>
       <Level remaining={remaining} limit={limit} />
     </>
   )

@@ -1,29 +1,30 @@
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
 import type { CounterJson } from '../../src/admin/api/types.ts'
-import { amountText, refillText } from '../callers/amounts.ts'
+import { amountText, refillText } from '../amounts.ts'
 import { formatShare } from '../format.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { countedText, fullName } from './spent.ts'
+import { fullName, limitName } from './rule-names.ts'
 
 interface Budget {
   readonly name: string
+  readonly unit: SpendingRule['unit']
   readonly counter: CounterJson
 }
 
 const COLUMNS: readonly Column<Budget>[] = [
   { title: 'Rule', isHeading: true, cell: ({ name }) => name },
-  { title: 'Counts', isMinor: true, cell: ({ counter }) => countedText(counter.kind) },
-  { title: 'Spent', isNumber: true, cell: ({ counter }) => amountText(counter.limit - counter.level, counter.kind) },
+  { title: 'Limit of', isMinor: true, cell: ({ counter }) => limitName(counter.kind) },
+  { title: 'Spent', isNumber: true, cell: ({ counter, unit }) => amountText(counter.limit - counter.level, unit) },
   { title: 'Left', isNumber: true, cell: Left },
-  { title: 'Limit', isNumber: true, isMinor: true, cell: ({ counter }) => amountText(counter.limit, counter.kind) },
+  { title: 'Limit', isNumber: true, isMinor: true, cell: ({ counter, unit }) => amountText(counter.limit, unit) },
   { title: 'Refill', isMinor: true, cell: ({ counter }) => refillText(counter) },
 ]
 
 /** Shows what is left of each budget that all callers share. */
 export function SharedBudgets({ rules }: { readonly rules: readonly SpendingRule[] }) {
-  const budgets = rules.flatMap((rule) => rule.counters!.map((counter) => ({ name: fullName(rule), counter })))
+  const budgets = rules.flatMap((rule) => rule.counters!.map((counter) => ({ name: fullName(rule), unit: rule.unit, counter })))
   if (budgets.length === 0) return null
   return (
     <Panel title="Shared budgets" aside="one for all callers together" isWide>
@@ -38,12 +39,12 @@ export function SharedBudgets({ rules }: { readonly rules: readonly SpendingRule
   )
 }
 
-function Left({ counter: { level, limit, kind } }: Budget) {
+function Left({ counter: { level, limit }, unit }: Budget) {
   const share = Math.max(0, level) / limit
   return (
     <>
       <span class={share < 0.1 ? 'bad' : undefined}>
-        {amountText(level, kind)} <small>({formatShare(share)})</small>
+        {amountText(level, unit)} <small>({formatShare(share)})</small>
       </span>
       <Level remaining={level} limit={limit} />
     </>

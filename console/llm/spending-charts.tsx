@@ -1,8 +1,9 @@
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
+import { bareSpent, unitName } from '../amounts.ts'
 import { Chart } from '../charts/chart.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { ratesByName, type Timeline } from '../timeline.ts'
-import { formatSpent, fullName } from './spent.ts'
+import { fullName } from './rule-names.ts'
 
 const SHOWN_RULES = 6
 
@@ -60,7 +61,8 @@ function SpendingChart({ label, unit, timeline, isShown }: SpendingChartProps) {
       label={label}
       timeline={timeline}
       series={rates}
-      format={(value) => formatSpent(value, unit)}
+      format={(value) => bareSpent(value, unit)}
+      unit={`${unitName(unit)} per ${unit === 'money' ? 'minute' : 'second'}`}
       empty={`No ${unit} ${unit === 'money' ? 'was' : 'were'} spent in ${timeline.words}.`}
     />
   )

@@ -1,9 +1,10 @@
 import type { ActivitySample, SpendingRule } from '../../src/admin/api/instance-types.ts'
+import { bareSpent, unitName } from '../amounts.ts'
 import { formatCompact } from '../format.ts'
 import { Figure, Figures } from '../parts/figure.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { presentRate } from '../timeline.ts'
-import { formatSpent, fullName } from './spent.ts'
+import { fullName } from './rule-names.ts'
 
 interface SpendingFiguresProps {
   readonly rules: readonly SpendingRule[]
@@ -15,8 +16,8 @@ export function SpendingFigures({ rules, samples }: SpendingFiguresProps) {
   return (
     <Panel title="Now" aside="of the rule that counts most" isWide>
       <Figures>
-        <UnitFigures rules={rules} samples={samples} unit="tokens" label="Tokens" per="/s" seconds={1} />
-        <UnitFigures rules={rules} samples={samples} unit="money" label="Money" per="/min" seconds={60} />
+        <UnitFigures rules={rules} samples={samples} unit="tokens" label="Tokens" per="second" seconds={1} />
+        <UnitFigures rules={rules} samples={samples} unit="money" label="Money" per="minute" seconds={60} />
         <Figure label="Streams" value={formatCompact(samples.at(-1)?.backend?.streams ?? 0)} note="open now" />
       </Figures>
     </Panel>
@@ -36,8 +37,13 @@ function UnitFigures({ rules, samples, unit, label, per, seconds }: UnitFiguresP
   const rate = presentRate(samples, ({ spending }) => spending.rules.find((rule) => fullName(rule) === fullName(most))?.[unit] ?? 0) ?? 0
   return (
     <>
-      <Figure label={label} value={formatSpent(rate * seconds, unit)} unit={per} note={fullName(most)} />
-      <Figure label={`${label}, last 15 minutes`} value={formatSpent(most.used?.last_15_minutes ?? 0, unit)} note={fullName(most)} />
+      <Figure label={label} value={bareSpent(rate * seconds, unit)} unit={`${unitName(unit)} per ${per}`} note={fullName(most)} />
+      <Figure
+        label={`${label}, last 15 minutes`}
+        value={bareSpent(most.used?.last_15_minutes ?? 0, unit)}
+        unit={unitName(unit)}
+        note={fullName(most)}
+      />
     </>
   )
 }

@@ -11,6 +11,7 @@ const REST = 'all others'
 interface Breakdown {
   readonly title: string
   readonly label: string
+  readonly unit: string
   readonly countsOf: (sample: ActivitySample) => ReadonlyMap<string, number>
   readonly totalOf: (sample: ActivitySample) => number
   /** Shown if there is nothing; `words` name the range. */
@@ -21,6 +22,7 @@ const BREAKDOWNS: readonly Breakdown[] = [
   {
     title: 'Rejects by policy',
     label: 'Rejects per second by policy',
+    unit: 'rejects per second',
     countsOf: byPolicy(({ rejected }) => rejected),
     totalOf: ({ rejected }) => rejected,
     empty: nothingRejected,
@@ -28,6 +30,7 @@ const BREAKDOWNS: readonly Breakdown[] = [
   {
     title: 'Rejects by reason',
     label: 'Rejects per second by reason',
+    unit: 'rejects per second',
     countsOf: ({ reasons }) => new Map(Object.entries(reasons.rejected)),
     totalOf: ({ rejected }) => rejected,
     empty: nothingRejected,
@@ -35,6 +38,7 @@ const BREAKDOWNS: readonly Breakdown[] = [
   {
     title: 'Decisions by policy',
     label: 'Decisions per second by policy',
+    unit: 'decisions per second',
     countsOf: byPolicy(({ allowed, rejected }) => allowed + rejected),
     totalOf: ({ allowed, rejected }) => allowed + rejected,
     empty: (words) => `Nothing was decided in ${words}.`,
@@ -42,6 +46,7 @@ const BREAKDOWNS: readonly Breakdown[] = [
   {
     title: 'Would-rejects by policy',
     label: 'Would-rejects per second by policy',
+    unit: 'would-rejects per second',
     countsOf: byPolicy(({ would_reject }) => would_reject),
     totalOf: ({ would_reject }) => would_reject,
     empty: (words) => `No policy in shadow mode would have rejected anything in ${words}.`,
@@ -49,6 +54,7 @@ const BREAKDOWNS: readonly Breakdown[] = [
   {
     title: 'Refusals by reason',
     label: 'Refusals per second by reason',
+    unit: 'refusals per second',
     countsOf: ({ reasons }) => new Map(Object.entries(reasons.refused)),
     totalOf: ({ refused }) => refused,
     empty: (words) => `Every question of ${words} was decided.`,
@@ -70,6 +76,7 @@ function Actions({ timeline }: { readonly timeline: Timeline }) {
     <Panel title="Decisions" aside="per second">
       <Chart
         label="Decisions per second"
+        unit="decisions per second"
         timeline={timeline}
         format={formatCompact}
         empty="There is no sample of this range yet."
@@ -86,7 +93,7 @@ function Actions({ timeline }: { readonly timeline: Timeline }) {
 
 function Breakdowns({ timeline }: { readonly timeline: Timeline }) {
   const chosen = useSignal(BREAKDOWNS[0]!)
-  const { title, label, countsOf, totalOf, empty } = chosen.value
+  const { title, label, unit, countsOf, totalOf, empty } = chosen.value
   const rates = ratesByName(timeline, countsOf, totalOf, SHOWN_NAMES)
   const choose = (event: Event): void => {
     const { value } = event.currentTarget as HTMLSelectElement
@@ -108,6 +115,7 @@ function Breakdowns({ timeline }: { readonly timeline: Timeline }) {
     >
       <Chart
         label={label}
+        unit={unit}
         timeline={timeline}
         format={formatCompact}
         empty={empty(timeline.words)}

@@ -24,6 +24,8 @@ interface DataTableProps<Row> {
   readonly rowKey: (row: Row) => string | number
   /** Shown instead of a table without rows. */
   readonly empty: ComponentChildren
+  /** Whether each row becomes a list of its cells where there is no room for them side by side. */
+  readonly isStacked?: boolean
 }
 
 interface Order {
@@ -32,7 +34,7 @@ interface Order {
 }
 
 /** A table with a head that stays visible. Rows keep their order until somebody clicks a column head. */
-export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTableProps<Row>) {
+export function DataTable<Row>({ caption, columns, rows, rowKey, empty, isStacked = false }: DataTableProps<Row>) {
   const order = useSignal<Order | undefined>(undefined)
   const { ref, isWide } = useScrollHints<HTMLDivElement>()
   if (rows.length === 0) return <EmptyState>{empty}</EmptyState>
@@ -42,7 +44,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTa
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark */}
-      <div role="group" class="table" aria-label={caption} tabIndex={0} ref={ref}>
+      <div role="group" class={isStacked ? 'table stacked' : 'table'} aria-label={caption} tabIndex={0} ref={ref}>
         <table>
           <caption class="unseen">{caption}</caption>
           <thead>
@@ -56,7 +58,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty }: DataTa
             {shown.map((row) => (
               <tr key={rowKey(row)}>
                 {columns.map((column) => (
-                  <BodyCell key={column.title} column={column} row={row} />
+                  <BodyCell key={column.title} column={column} row={row} isStacked={isStacked} />
                 ))}
               </tr>
             ))}
@@ -97,11 +99,23 @@ function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
   )
 }
 
-function BodyCell<Row>({ column, row }: { readonly column: Column<Row>; readonly row: Row }) {
-  if (!column.isHeading) return <td class={cellClass(column)}>{column.cell(row)}</td>
+interface BodyCellProps<Row> {
+  readonly column: Column<Row>
+  readonly row: Row
+  readonly isStacked: boolean
+}
+
+function BodyCell<Row>({ column, row, isStacked }: BodyCellProps<Row>) {
+  const { title, isHeading, cell } = column
+  if (!isHeading)
+    return (
+      <td class={cellClass(column)} data-title={isStacked ? title : undefined}>
+        {isStacked ? <div>{cell(row)}</div> : cell(row)}
+      </td>
+    )
   return (
     <th scope="row" class={cellClass(column)}>
-      {column.cell(row)}
+      {cell(row)}
     </th>
   )
 }

@@ -1,5 +1,14 @@
-import { nowMs } from '../clock.ts'
-import { formatDateTime, formatDuration } from '../format.ts'
+import { nowMs, today } from '../clock.ts'
+import { formatDateTime, formatDuration, formatMoment } from '../format.ts'
+
+/** Shows a time with its zone, and with its date if it is not today. */
+export function Moment({ at }: { readonly at: string }) {
+  return (
+    <time dateTime={at} title={formatDateTime(at)}>
+      {formatMoment(at, today.value)}
+    </time>
+  )
+}
 
 /** Shows an age such as `12 s ago`, with the exact time as its title. */
 export function Ago({ at }: { readonly at: string }) {
@@ -18,5 +27,18 @@ export function Countdown({ until }: { readonly until: string }) {
     <time dateTime={until} title={formatDateTime(until)}>
       {seconds <= 0 ? 'ended' : formatDuration(seconds)}
     </time>
+  )
+}
+
+/** Shows when something ends: the moment, and the time left until then. */
+export function Until({ until }: { readonly until: string }) {
+  return (
+    <>
+      <Moment at={until} />
+      <span class="left">
+        {Date.parse(until) > nowMs.value ? 'in ' : ''}
+        <Countdown until={until} />
+      </span>
+    </>
   )
 }

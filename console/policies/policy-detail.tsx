@@ -1,5 +1,5 @@
 import type { PolicyJson, PolicyPage, RuleJson } from '../../src/admin/api/types.ts'
-import { formatNumber } from '../format.ts'
+import { formatCount, formatNumber } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { address, addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -10,6 +10,9 @@ import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { policiesPath } from '../policies.ts'
 import { ruleWords, selectorWords } from '../policy-words.ts'
+
+/** The unit of all figures here. */
+const LATELY = 'requests in the last minute'
 
 /** Shows one policy with all its rules. */
 export function PolicyDetail({ id }: { readonly id: string }) {
@@ -36,9 +39,9 @@ function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readon
   return (
     <>
       <Figures>
-        <Figure label="Allowed" value={formatNumber(allowed)} unit="in the last minute" />
-        <Figure label="Rejected" value={formatNumber(rejected)} {...(rejected > 0 && { tone: 'bad' })} />
-        <Figure label="Would reject" value={formatNumber(would_reject)} {...(would_reject > 0 && { tone: 'warn' })} />
+        <Figure label="Allowed" value={formatNumber(allowed)} unit={LATELY} />
+        <Figure label="Rejected" value={formatNumber(rejected)} unit={LATELY} {...(rejected > 0 && { tone: 'bad' })} />
+        <Figure label="Would reject" value={formatNumber(would_reject)} unit={LATELY} {...(would_reject > 0 && { tone: 'warn' })} />
       </Figures>
       <Facts
         facts={[
@@ -68,8 +71,8 @@ function RuleDetail({ policy, rule }: { readonly policy: string; readonly rule: 
       <strong>{name}</strong> <code class="quiet">{algorithm}</code>
       <p>{ruleWords(rule)}</p>
       <p class="links">
-        <span class={rejected > 0 ? 'bad' : 'quiet'}>{formatNumber(rejected)} rejected</span>
-        {would_reject > 0 && <span class="warn">{formatNumber(would_reject)} would be rejected</span>}
+        <span class={rejected > 0 ? 'bad' : 'quiet'}>{formatCount(rejected, 'request')} rejected in the last minute</span>
+        {would_reject > 0 && <span class="warn">{formatCount(would_reject, 'request')} would be rejected</span>}
         {hasCounters && (
           <>
             <a href={addressOf('callers', { policy, rule: name })} aria-label={`Callers of ${name}`}>

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { today } from '../clock.ts'
 import { eventLog, type LogEvent, type SeenEvent } from '../events/event-log.ts'
 import { streamState } from '../events/event-stream.ts'
 import { formatCount, formatNumber, formatTime } from '../format.ts'
@@ -23,7 +24,7 @@ const COLUMNS: readonly Column<SeenEvent>[] = [
     isHeading: true,
     cell: ({ event: { event, level, time } }) => (
       <span class="event">
-        <time dateTime={time}>{formatTime(time)}</time>
+        <time dateTime={time}>{formatTime(time, today.value)}</time>
         <span>
           <Badge tone={TONES[level ?? ''] ?? 'quiet'}>{event}</Badge>
         </span>

@@ -43,7 +43,7 @@ describeInBrowser('the view that explains a request', () => {
     await policies.getByText('2 of 4').waitFor()
     const perKey = policies.getByRole('listitem').filter({ hasText: 'per-key' })
     expect(await perKey.getByRole('list', { name: 'Descriptors' }).textContent()).toBe('header:x-k müller')
-    expect(await perKey.locator('.counter').textContent()).toBe('1 of 4 leftfits nowfull again in 30 s')
+    expect(await perKey.locator('.counter').textContent()).toBe('1 of 4 requests leftfits nowfull again in 30 s')
     expect(await perKey.locator('meter').getAttribute('value')).toBe('1')
     const gold = policies.locator('.rules > li').filter({ hasText: 'gold' })
     await gold.getByText('does not apply: its match does not fit this request').waitFor()
@@ -179,7 +179,7 @@ describeInBrowser('the view that explains a request', () => {
       .getByLabel('Body')
       .fill(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x'.repeat(40) }], max_tokens: 20 }))
     await page.getByRole('button', { name: 'Explain' }).click()
-    await page.getByText('applies, takes 30').waitFor()
+    await page.getByText('applies, takes 30 tokens').waitFor()
   })
 
   test('of ten thousand policies shows those that cover it, and the others when asked', async () => {

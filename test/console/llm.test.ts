@@ -34,7 +34,7 @@ describeInBrowser('the view of tokens and money', () => {
     await openLlm(page)
     await expect
       .poll(() => cells(page, 'Budgets that all callers share', 'llm / all'))
-      .toMatchObject(['tokens, each day', '0', '20,000 (100%)', '20,000', 'full'])
+      .toMatchObject(['tokens per day', '0 tokens', '20,000 tokens (100%)', '20,000 tokens', 'full'])
     await page.getByText('No tokens were spent in the last 15 minutes.').waitFor()
     await page.getByLabel('6 h', { exact: true }).check()
     await page.getByText('No tokens were spent in the last 6 hours.').waitFor()
@@ -43,13 +43,13 @@ describeInBrowser('the view of tokens and money', () => {
     const body = JSON.stringify({ model: 'big', messages: HELLO, max_tokens: 10 })
     const { usage } = JSON.parse((await ask(edge.port, 'POST', CHAT, [['X-Team', TEAM]], body)).body)
     clock.advance(2000) // the next sample is due
-    const tokens = String(usage.total_tokens)
+    const tokens = `${usage.total_tokens} tokens`
     // A prompt token costs a hundredth, a completion token two.
     const money = ((usage.prompt_tokens + 2 * usage.completion_tokens) / 100).toFixed(2)
     await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe(tokens)
-    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / money'))[1]).toBe(money)
+    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / money'))[1]).toBe(`${money} currency units`)
     expect((await cells(page, 'Budgets that all callers share', 'llm / money'))[2]).toMatch(
-      new RegExp(`^${(100 - Number(money)).toFixed(2)} `),
+      new RegExp(`^${(100 - Number(money)).toFixed(2)} currency units `),
     )
     await expect.poll(async () => (await cells(page, /^Callers nearest/, TEAM))[1]).toBe(tokens)
     for (const rule of ['llm / all', 'llm / each'])
@@ -70,7 +70,7 @@ describeInBrowser('the view of tokens and money', () => {
     const page = await loggedIn(edge.adminPort)
     await openLlm(page)
     await page.getByText('This is a decision service: it sees no responses').waitFor()
-    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe('300')
+    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe('300 tokens')
   })
 
   test('says so where no rule counts tokens or money, and where callers are not counted', async () => {

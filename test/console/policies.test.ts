@@ -35,7 +35,7 @@ describeInBrowser('the view of policies', () => {
     const api = page.getByRole('row', { name: /^api / })
     await expect
       .poll(() => api.getByRole('cell').allTextContents())
-      .toEqual(['enforce', 'GET below /api', '2 rules: 0.0864 per day, burst 2, per header:x-k …', '2', '3', '0'])
+      .toEqual(['enforce', 'GET below /api', '2 rules: 0.0864 requests per day, burst 2, per header:x-k …', '2', '3', '0'])
     const trial = page.getByRole('row', { name: /^trial / })
     expect((await trial.getByRole('cell').allTextContents()).slice(3)).toEqual(['1', '0', '1'])
     expect(await trial.getByRole('cell').first().textContent()).toBe('shadow')
@@ -43,7 +43,7 @@ describeInBrowser('the view of policies', () => {
     await page.getByRole('link', { name: 'api', exact: true }).click()
     expect(page.url()).toMatch(/#\/policies\?policy=api$/)
     const detail = page.getByRole('region', { name: 'api', exact: true })
-    await detail.getByText('1,000 per day, for everybody together').waitFor()
+    await detail.getByText('1,000 requests per day, for everybody together').waitFor()
     const links = await detail.getByRole('listitem').first().getByRole('link').all()
     expect(await Promise.all(links.map((link) => link.getAttribute('href')))).toEqual([
       '#/callers?policy=api&rule=per-key',
@@ -51,7 +51,7 @@ describeInBrowser('the view of policies', () => {
     ])
     // The figures follow.
     await edge.decideTimes(2, { uri: '/api/x', fields: [['X-K', 'alice']] })
-    await detail.getByText('5 rejected').waitFor()
+    await detail.getByText('5 requests rejected in the last minute').waitFor()
     await expect.poll(async () => (await api.getByRole('cell').allTextContents()).at(-2)).toBe('5')
     await detail.getByRole('link', { name: 'Close' }).click()
     await detail.waitFor({ state: 'detached' })
@@ -96,7 +96,7 @@ describeInBrowser('the view of policies', () => {
     await page.getByText('1 of 10,000 policies').waitFor()
     expect(await table.getByRole('row').allTextContents()).toHaveLength(2)
     await table.getByRole('link', { name: 'tenant-4711' }).click()
-    await page.getByRole('region', { name: 'tenant-4711' }).getByText('5 per second, burst 4,721, per header:x-k').waitFor()
+    await page.getByRole('region', { name: 'tenant-4711' }).getByText('5 requests per second, burst 4,721, per header:x-k').waitFor()
     await page.getByLabel('Filter').fill('no such thing')
     await page.getByText('No policy contains this text.').waitFor()
     await page.getByLabel('Filter').fill('')

@@ -10,18 +10,28 @@ function words(algorithm: string, algorithm_config: RuleJson['algorithm_config']
 
 describe('a rule in words', () => {
   test.for([
-    ['token_bucket', { rate: '10/minute', burst: 20 }, '10 per minute, burst 20, per header:x-key'],
-    ['token_bucket', { rate: '1000/hour' }, '1,000 per hour, per header:x-key'],
-    ['token_bucket', { tokens_per_second: 0.5, burst: 5 }, '30 per minute, burst 5, per header:x-key'],
-    ['token_bucket', { tokens_per_second: 1e-6, burst: 1 }, '0.0864 per day, burst 1, per header:x-key'],
-    ['token_bucket', { rate: '5/second', cost: 2, when_over: 'charge' }, '5 per second, each takes 2, may go into debt, per header:x-key'],
-    ['token_bucket', { rate: '5/second', cost: { header: 'X-Cost', default: 1 } }, '5 per second, cost in X-Cost, per header:x-key'],
-    ['fixed_window', { limit: 1000, period: '1d', timezone: 'UTC' }, '1,000 per day, per header:x-key'],
-    ['fixed_window', { limit: 5, period: '15m', timezone: 'Europe/Berlin' }, '5 per 15 minutes (Europe/Berlin), per header:x-key'],
+    ['token_bucket', { rate: '10/minute', burst: 20 }, '10 requests per minute, burst 20, per header:x-key'],
+    ['token_bucket', { rate: '1000/hour' }, '1,000 requests per hour, per header:x-key'],
+    ['token_bucket', { tokens_per_second: 0.5, burst: 5 }, '30 requests per minute, burst 5, per header:x-key'],
+    ['token_bucket', { tokens_per_second: 1e-6, burst: 1 }, '0.0864 requests per day, burst 1, per header:x-key'],
+    [
+      'token_bucket',
+      { rate: '5/second', cost: 2, when_over: 'charge' },
+      '5 units per second, each request takes 2, may go into debt, per header:x-key',
+    ],
+    ['token_bucket', { rate: '5/second', cost: { header: 'X-Cost', default: 1 } }, '5 units per second, cost in X-Cost, per header:x-key'],
+    ['fixed_window', { limit: 1000, period: '1d', timezone: 'UTC' }, '1,000 requests per day, per header:x-key'],
+    ['fixed_window', { limit: 5, period: '15m', timezone: 'Europe/Berlin' }, '5 requests per 15 minutes (Europe/Berlin), per header:x-key'],
     [
       'token_bucket_llm',
       { tokens_per_minute: 1000, tokens_per_day: 9000 },
       '1,000 tokens per minute, 9,000 tokens per day, per header:x-key',
+    ],
+    ['token_bucket_llm', { tokens_per_minute: 1, burst_tokens: 9 }, '1 token per minute, burst 9 tokens, per header:x-key'],
+    [
+      'cost_budget',
+      { budget: 20, period: '1mo', timezone: 'UTC', prices: 'main' },
+      '20.00 currency units per month, prices main, per header:x-key',
     ],
     ['concurrency', { max_in_flight: 5, hold_seconds: 60 }, '5 requests in flight, per header:x-key'],
     ['unlimited', {}, 'no limit'],

@@ -116,7 +116,7 @@ describeInBrowser('the time range of charts', () => {
     }
     const { page, drawn } = await watched(edge.adminPort, BERLIN)
     const panel = page.getByRole('region', { name: 'Decisions', exact: true })
-    await panel.getByText('Peaks cut off, up to 45 (rejected, 13:00:42)').waitFor()
+    await panel.getByText('Peaks cut off, up to 45 decisions per second (rejected, 13:00:42)').waitFor()
     await expect.poll(() => panel.getByRole('row', { name: 'rejected' }).getByRole('cell').last().textContent()).toBe('45')
     await expect.poll(drawn).toContain('2')
     expect((await drawn()).filter((text) => Number(text) > 2)).toEqual([])
