@@ -168,7 +168,10 @@ export class Evaluator {
 
   #check(run: Run): Outcome | Promise<Outcome> {
     const { charges, results } = run.group
-    return charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs, run.seen !== undefined)
+    return (
+      charges.length === 0 ||
+      this.#store.checkAll(charges, results, run.nowMs, run.wallMs, run.seen === undefined ? 'decision' : 'operator')
+    )
   }
 
   /** An unavailable store rejects nothing here, because the decision will ask it again. */
