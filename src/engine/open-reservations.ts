@@ -49,9 +49,9 @@ export class OpenReservations {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** Adds reservations when they have been taken. `close` must be called for each of them when it is settled. */
-  open(charges: readonly ReservedCharge[]): void {
-    for (let i = 0; i < charges.length; i++) this.#add(charges[i]!, charges[i]!.amount)
+  /** Adds reservations, from index `from` on, when they have been taken. `close` must be called for each of them when it is settled. */
+  open(charges: readonly ReservedCharge[], from: number): void {
+    for (let i = from; i < charges.length; i++) this.#add(charges[i]!, charges[i]!.amount)
   }
 
   close(charge: ReservedCharge): void {
