@@ -9,7 +9,8 @@
 --           size    the most that the limit can grant at one moment
 --           most    take, check: the most that can be left, given what the calling instance alone has spent
 --           moment  take, check, reset: the last reset that the calling instance knows; settle, refund, give_back, renew: when it was taken
---           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts), else 0
+--           over    1 if a request passes while anything is left, whatever it takes (canOverdraw in src/limiter/limit.ts); 2 if the row is charged whatever is
+--                   left (a bucket of a reservation that grows); else 0
 --         and then the arguments of the kind (`columns`)
 -- Returns 1 if all rows fit, else 0; then the time; then for each row:
 --           tokens left for the calling instance
@@ -397,6 +398,7 @@ local KINDS = { [1] = bucket, [2] = window, [3] = in_flight }
 local COLUMNS = { 'cost', 'size', 'most', 'moment', 'over' }
 
 local function covers(row)
+  if row.over == 2 then return true end
   if row.over == 1 then return row.left > 0 end
   return row.cost == 0 or row.left >= row.cost
 end

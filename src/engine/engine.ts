@@ -1,10 +1,11 @@
+import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { OverridesChange } from '../overrides/override.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
-import { Charges, type Taken } from '../store/charges.ts'
-import type { CounterStore } from '../store/counter-store.ts'
+import { ChargeResults, Charges, type Taken } from '../store/charges.ts'
+import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { Clock } from '../time/clock.ts'
 import { type ActivePlan, type LimitAges, limitAges, openPlan, PlanSwitch } from './active-plan.ts'
 import { type CallerDigest, type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './decide-options.ts'
@@ -18,6 +19,7 @@ import { type CounterName, findCounters, type Inspection, inspectCounters } from
 import type { OpenReservations } from './open-reservations.ts'
 import { PlanOverrides } from './overrides/override-index.ts'
 import { type LocatedCharge, locatedCharges, locatedRows, locatedRule, type Reservation, type ReservedCharge } from './reservation.ts'
+import { type ReservedPart, ReservedParts } from './reserved-parts.ts'
 import type { CallerWatch, OnBudgetWarning } from './watchers.ts'
 
 export interface EngineOptions {
@@ -38,6 +40,12 @@ export interface EngineOptions {
 
 /** Stands for the rules before the first plan: overrides may be known by then, and fit none. */
 const NO_RULES = { policiesById: new Map<string, PlanPolicy>() }
+/**
+ * What became of a reservation that was to grow: a part was granted; its windows refused it; the store is unavailable; nothing was asked, because the rule
+ * does not limit its caller any more; or it was granted after the reservation was settled, and given back.
+ */
+type Growth = 'granted' | 'refused' | 'unavailable' | 'not_enforced' | 'too_late'
+
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
 /** Decides whether a request may proceed. It is independent of sockets, headers and logs. */
@@ -175,18 +183,78 @@ export class Engine {
    * is settled all the same.
    */
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
-    const done = this.#correct(reserved, amount)
+    const { growth } = reserved
+    const done =
+      growth === undefined ? this.#correct(reserved, reserved, reserved.amount - amount) : this.#correctParts(reserved, growth, amount)
     if (this.#open === undefined) return done
     // The reservation stays open until the amount is given back; otherwise a reject in between would report a wait until the end of the window.
     if (done instanceof Promise) return done.finally(() => this.#open!.close(reserved))
     this.#open.close(reserved)
   }
 
-  #correct(reserved: ReservedCharge, amount: number): void | Promise<void> {
-    if (reserved.amount === amount) return
-    const { rule, values, taken } = reserved
+  /**
+   * Asks for `amount` more for a reservation: for a further part, from all counters of its rule or from none, under the limits that a settlement would find
+   * now. Its windows grant that or refuse it; its bucket is charged along. Returns a promise only if the store does. If the reservation is settled before the
+   * answer comes, what was granted is given back.
+   */
+  grow(reserved: ReservedCharge, amount: number): Growth | Promise<Growth> {
     const nowMs = this.#clock.nowMs()
-    const charges = this.#chargesOf(reserved, reserved.amount - amount, nowMs)
+    if (!this.#limitsNow(reserved, nowMs)) return 'not_enforced'
+    reserved.growth ??= new ReservedParts(reserved)
+    const charges = this.#chargesOf(reserved, amount, nowMs)
+    const results = new ChargeResults()
+    const outcome = this.#store.takeAll(charges, results, nowMs, this.#clock.wallMs(), 'growth')
+    if (outcome instanceof Promise) return outcome.then((later) => this.#afterGrowth(reserved, amount, later, results))
+    return this.#afterGrowth(reserved, amount, outcome, results)
+  }
+
+  #afterGrowth(reserved: ReservedCharge, amount: number, outcome: Outcome, results: ChargeResults): Growth | Promise<Growth> {
+    if (outcome !== true) return outcome === false ? 'refused' : 'unavailable'
+    const { rule, values } = reserved
+    const growth = reserved.growth!
+    if (results.hasWarnings) {
+      // Even if it is given back: the store has noted the warning, and would not report it again.
+      for (const percent of results.warnings) if (percent > 0) this.#onBudgetWarning({ rule, values, percent })
+    }
+    const part = { amount, taken: { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom } }
+    if (growth.isSettled) {
+      const givenBack = this.#correct(reserved, part, amount)
+      return givenBack instanceof Promise ? givenBack.then(() => 'too_late') : 'too_late'
+    }
+    this.#open?.openPart(reserved, part)
+    const dropped = growth.add(part, (a, b) => isSameWindow(rule, a, b))
+    if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
+    return 'granted'
+  }
+
+  /** Whether the rule limits its caller now: the active plan still has its windows, and no override suspends it or puts all policies in shadow mode. */
+  #limitsNow({ rule, values }: ReservedCharge, nowMs: number): boolean {
+    const { active } = this.#plans
+    const index = active?.overrides.index
+    if (active === undefined || index?.isShadowed(nowMs) === true) return false
+    return rule.counters.every(
+      (counter) =>
+        !algorithmOf(counter.limit).hasWindows ||
+        (active.byIdentity.has(identityName(counter)) && index?.suspends(counter, values, nowMs) !== true),
+    )
+  }
+
+  #correctParts(reserved: ReservedCharge, growth: ReservedParts, amount: number): void | Promise<void> {
+    growth.isSettled = true
+    const pending: Promise<void>[] = []
+    for (const [part, back] of growth.corrections(amount)) {
+      const done = this.#correct(reserved, part, back)
+      if (done instanceof Promise) pending.push(done)
+    }
+    if (pending.length > 0) return Promise.all(pending).then(() => {})
+  }
+
+  /** Gives `back` to the counters that a part was taken from, or charges it if it is below zero. */
+  #correct(reserved: ReservedCharge, { taken }: ReservedPart, back: number): void | Promise<void> {
+    if (back === 0) return
+    const { rule, values } = reserved
+    const nowMs = this.#clock.nowMs()
+    const charges = this.#chargesOf(reserved, back, nowMs)
     return this.#store.settleAll(charges, taken, nowMs, this.#clock.wallMs(), (_row, percent) =>
       this.#onBudgetWarning({ rule, values, percent }),
     )
@@ -262,6 +330,14 @@ export class Engine {
     }
     return charges
   }
+}
+
+/** Whether both takes were from the same window of each of the rule's counters, and from the same store. */
+function isSameWindow({ counters }: PlanRule, a: Taken, b: Taken): boolean {
+  return (
+    a.from === b.from &&
+    counters.every(({ limit }) => algorithmOf(limit).windowAt(limit, a.wallMs) === algorithmOf(limit).windowAt(limit, b.wallMs))
+  )
 }
 
 function described(evaluation: Evaluation, decision: Decision, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {

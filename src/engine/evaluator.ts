@@ -168,7 +168,10 @@ export class Evaluator {
 
   #check(run: Run): Outcome | Promise<Outcome> {
     const { charges, results } = run.group
-    return charges.length === 0 || this.#store.checkAll(charges, results, run.nowMs, run.wallMs, run.seen !== undefined)
+    return (
+      charges.length === 0 ||
+      this.#store.checkAll(charges, results, run.nowMs, run.wallMs, run.seen === undefined ? 'decision' : 'operator')
+    )
   }
 
   /** An unavailable store rejects nothing here, because the decision will ask it again. */
@@ -182,10 +185,7 @@ export class Evaluator {
     this.#watchOf(run)?.onLevels(run.group, run.active!.plan, run.nowMs)
     if (taken === false) return this.#reject(run)
     if (run.seen !== undefined) pretendToTake(run.group, run.seen)
-    else {
-      if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
-      this.#open?.open(run.reserved)
-    }
+    else if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
   }
@@ -239,7 +239,9 @@ export class Evaluator {
 
   /** Reserves for rules whose cost is settled; no other rules warn. */
   #reserve(run: Run, group: Group): void {
+    const known = run.reserved.length
     run.reserve(group)
+    this.#open?.open(run.reserved, known)
     if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
   }
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../test/support/bundles/bundles.ts'
+import { override, setOverrides } from '../../test/support/overrides/overridden-engine.ts'
 import { runs } from '../../test/support/run/property-runs.ts'
 import { ManualClock } from '../../test/support/service/manual-clock.ts'
 import { AsyncStore } from '../../test/support/store/async-store.ts'
@@ -70,6 +71,20 @@ describe('a worker that rejects', () => {
   })
 })
 
+test.each<[string, Parameters<typeof newProcess>[1], isShadowed: boolean]>([
+  ['by a shadow policy', 'shadow', false],
+  ['while all policies are in shadow mode', 'enforce', true],
+])('what was reserved %s is open until it is settled, and no more is closed than was open', (_, mode, isShadowed) => {
+  const { workers, clock, open } = newProcess(undefined, mode)
+  const [one] = workers
+  if (isShadowed) setOverrides(one.engine, [override('all_policies', { kind: 'shadow' }, clock)])
+  const sum = () => open.sumOf(one.engine.plan!.counters[0]!, ['a'], 0, 1, clock.wallMs())
+  const charge = reserved(one.decide(800))
+  expect(sum()).toBe(800)
+  one.engine.settle(charge, 700)
+  expect(sum()).toBe(0)
+})
+
 test('where a store answers later, what was taken is open before the next is rejected, and until it is back', async () => {
   const store = new AsyncStore()
   const [one] = newProcess(store).workers
@@ -111,7 +126,7 @@ test('nothing is open when all is settled, whatever was, by whom and when', () =
 })
 
 /** Two workers on what one process shares: a counter for each caller, of 1000 tokens a day. */
-function newProcess(store: CounterStore = newEmbeddedStore(64 * 1024)) {
+function newProcess(store: CounterStore = newEmbeddedStore(64 * 1024), mode: 'enforce' | 'shadow' = 'enforce') {
   const clock = new ManualClock()
   const memory = newOpenReservationsBuffer(WORKERS)
   const newWorker = (worker: number) => {
@@ -127,7 +142,7 @@ function newProcess(store: CounterStore = newEmbeddedStore(64 * 1024)) {
   const workers = [newWorker(1), newWorker(2)] as const
   const load = (version: number, name: string): void => {
     const rules = [llmRule(name, ['header:x-key'], { tokens_per_day: 1000 })]
-    const parsed = parseBundle(JSON.stringify(bundle(version, policy('p', { rules }))))
+    const parsed = parseBundle(JSON.stringify(bundle(version, policy('p', { mode, rules }))))
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
     for (const { engine } of workers) engine.activate(compileBundle(parsed.bundle))
   }

@@ -1,8 +1,10 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { PlanCounter } from '../policy/algorithms/compiled-rule.ts'
+import type { Taken } from '../store/charges.ts'
 import { HalfSipHash, type HashState, SubjectWords } from '../store/subject.ts'
 import type { Clock } from '../time/clock.ts'
 import type { ReservedCharge } from './reservation.ts'
+import type { ReservedPart } from './reserved-parts.ts'
 
 /** Cells in each of a lane's two rows. */
 const SLOTS = 4096
@@ -49,13 +51,25 @@ export class OpenReservations {
     this.#hash = new HalfSipHash(hashKey)
   }
 
-  /** Adds reservations when they have been taken. `close` must be called for each of them when it is settled. */
-  open(charges: readonly ReservedCharge[]): void {
-    for (let i = 0; i < charges.length; i++) this.#add(charges[i]!, charges[i]!.amount)
+  /** Adds reservations, from index `from` on, when they have been taken. `close` must be called for each of them when it is settled. */
+  open(charges: readonly ReservedCharge[], from: number): void {
+    for (let i = from; i < charges.length; i++) this.#add(charges[i]!, charges[i]!.taken, charges[i]!.amount)
+  }
+
+  /** Adds a part that a reservation has grown by. */
+  openPart(charge: ReservedCharge, { amount, taken }: ReservedPart): void {
+    this.#add(charge, taken, amount)
+  }
+
+  /** Removes a part that is not settled with its reservation. */
+  closePart(charge: ReservedCharge, { amount, taken }: ReservedPart): void {
+    this.#add(charge, taken, -amount)
   }
 
   close(charge: ReservedCharge): void {
-    const counter = this.#add(charge, -charge.amount)
+    const { amount, taken, growth } = charge
+    const counter = this.#add(charge, taken, growth === undefined ? -amount : 0)
+    if (growth !== undefined) for (const part of growth.all) this.closePart(charge, part)
     if (counter === undefined) return
     const { timeCell } = this.#prefixOf(counter)
     const tookMs = Math.max(1, this.#clock.nowMs() - charge.sinceMs)
@@ -85,7 +99,7 @@ export class OpenReservations {
   }
 
   /** Returns the counter that the amount was added for, if there is one. */
-  #add({ rule, values, taken }: ReservedCharge, amount: number): PlanCounter | undefined {
+  #add({ rule, values }: ReservedCharge, taken: Taken, amount: number): PlanCounter | undefined {
     const counter = taken.from === 'none' ? undefined : rule.counters.find(isAwaited)
     if (counter === undefined) return undefined
     this.#digest(counter, values, 0, values.length, taken.wallMs)

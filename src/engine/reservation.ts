@@ -8,6 +8,7 @@ import type { CounterStore } from '../store/counter-store.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { CallerDigest } from './decide-options.ts'
 import { subjectDigest } from './overrides/rule-overrides.ts'
+import type { ReservedPart, ReservedParts } from './reserved-parts.ts'
 
 /** The amounts taken for one request before its actual usage is known. */
 export interface Reservation {
@@ -17,25 +18,32 @@ export interface Reservation {
   readonly holds: readonly ReservedCharge[]
 }
 
-/** One rule's part of a reservation. Rules of shadow policies take from counters of their own. */
-export interface ReservedCharge {
+/**
+ * One rule's share of a reservation, and the part of it that the decision took; most have no other. Rules of shadow policies take from counters of their
+ * own.
+ */
+export interface ReservedCharge extends ReservedPart {
   /** The plan at the time of the decision. */
   readonly active: ActivePlan
   readonly rule: PlanRule
-  /** Amount taken from each of the rule's counters, in their unit. */
-  readonly amount: number
   readonly values: readonly string[]
   /** Settler of the cost that took the amount, so that the prices and limits of that moment apply. */
   readonly settler: Settler
-  /** Identifies the window and the counters that were taken from, which a settlement goes back to. */
-  readonly taken: Taken
-  /** When it was taken, on the monotonic clock. */
+  /** When the decision took it, on the monotonic clock. */
   readonly sinceMs: number
+  /** All parts, including the first, from when it is first asked to grow. */
+  growth: ReservedParts | undefined
+}
+
+/** Returns the amount that was taken so far, in all parts. */
+export function reservedAmount({ amount, growth }: ReservedCharge): number {
+  return growth === undefined ? amount : growth.amount
 }
 
 /** Returns the actual amount, or the reserved one if the settler leaves it as it is. */
-export function settledAmount({ settler, amount }: ReservedCharge, usage: Usage): number {
-  return settler.settled(amount, usage) ?? amount
+export function settledAmount(charge: ReservedCharge, usage: Usage): number {
+  const amount = reservedAmount(charge)
+  return charge.settler.settled(amount, usage) ?? amount
 }
 
 /** Returns how long a hold counts unless it is renewed. */
@@ -43,7 +51,7 @@ export function holdMs({ rule }: ReservedCharge): number {
   return (rule.counters[0]!.limit as InFlightLimit).sliceMs * SLICES
 }
 
-/** One rule's part of a reservation without its plan and values, so that another thread or instance can settle it later. */
+/** One rule's share of a reservation without its plan and values, so that another thread or instance can settle it later. It never grows. */
 export interface LocatedCharge {
   readonly settling: SettlingRecord
   /** Whether it is a request in flight, which is renewed while it lasts. */

@@ -234,6 +234,7 @@ export class Run implements RequestFacts, RequestParts {
         settler,
         taken,
         sinceMs: this.nowMs,
+        growth: undefined,
       }
       if (settling.at === 'usage') this.reserved = [...this.reserved, charge]
       else this.holds = [...this.holds, charge]

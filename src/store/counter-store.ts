@@ -5,6 +5,14 @@ import type { CounterLocator } from './counter-locator.ts'
 /** Whether all rows were taken, or would be; 'unavailable' means that the store could not tell and took nothing. */
 export type Outcome = boolean | 'unavailable'
 
+/**
+ * What a take or a check is for. Only what a decision asks is counted as a decision in metrics.
+ *
+ * By `growth`, a reservation that was taken before grows: its windows grant that or refuse it, and its buckets are charged along, whether or not
+ * enough is left in them, because no stream should be cut by a refill rate. On an `operator`'s question no decision depends.
+ */
+export type Purpose = 'decision' | 'growth' | 'operator'
+
 /** Keeps counters. `nowMs` is monotonic time; `wallMs` is Unix time. */
 export interface CounterStore {
   /** Opens a rule's counter. Counters with the same identity share their counts. */
@@ -14,13 +22,10 @@ export interface CounterStore {
    * Takes every row's cost, or none at all. No two rows may have the same counter and subject. A store in memory returns its outcome
    * without a promise. Levels, waits, warnings, and when and where it was taken are written to `results`.
    */
-  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome>
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose?: Purpose): Outcome | Promise<Outcome>
 
-  /**
-   * Returns what `takeAll` would, without taking anything. `isForOperator`: no decision depends on the answer, so it is not counted in
-   * metrics.
-   */
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator?: boolean): Outcome | Promise<Outcome>
+  /** Returns what `takeAll` would for a decision, without taking anything. */
+  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose?: Purpose): Outcome | Promise<Outcome>
 
   /**
    * Gives each row's cost back to the counter and window that it was taken from: never above the counter's size, and not at all if the

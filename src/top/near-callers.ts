@@ -94,7 +94,7 @@ export class NearCallers {
       const some = nearest.slice(i, i + LOOKED_AT_ONCE)
       const charges = chargesOf(some)
       const results = new ChargeResults()
-      if ((await this.#store.checkAll(charges, results, nowMs, wallMs, true)) === 'unavailable') break
+      if ((await this.#store.checkAll(charges, results, nowMs, wallMs, 'operator')) === 'unavailable') break
       let row = 0
       for (const { id, shown, rule, planCounters } of some) {
         const { level, counter } = scarcest(planCounters, results.levels, row)

@@ -2,6 +2,7 @@ import { EmbeddedStore, newEmbeddedStore } from '../../src/store/table/embedded-
 import { SharedTable } from '../../src/store/table/shared-table.ts'
 import { newTableBuffer } from '../../src/store/table/table-layout.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeGrowth } from './growth.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
@@ -14,6 +15,7 @@ const newStore = () => newEmbeddedStore(256 * 1024)
 
 describeCounterStore('EmbeddedStore', newStore)
 describeLimitChange('EmbeddedStore', newStore)
+describeGrowth('EmbeddedStore', newStore)
 describeHolds('EmbeddedStore', newStore)
 describeOverdraft('EmbeddedStore', newStore)
 describeOverride('EmbeddedStore', newStore)

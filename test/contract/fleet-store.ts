@@ -8,6 +8,7 @@ import type { Owner } from '../support/service/running.ts'
 import { thisSuite } from '../support/service/suite-owner.ts'
 import { settlingByLocator } from '../support/store/settling-by-locator.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeGrowth } from './growth.ts'
 import { describeHolds, describeSharedHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
@@ -22,6 +23,7 @@ export function describeFleet(servers: string, urlOf: (owner: Owner) => Promise<
     const { newStore, newStores } = storesOfSuite(urlOf)
     describeCounterStore('one instance', newStore)
     describeLimitChange('one instance', newStore)
+    describeGrowth('one instance', newStore)
     describeHolds('one instance', newStore)
     describeOverdraft('one instance', newStore)
     describeOverride('one instance', newStore, true)

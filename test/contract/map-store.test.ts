@@ -1,5 +1,6 @@
 import { MapStore } from '../support/store/map-store.ts'
 import { describeCounterStore } from './counter-store.ts'
+import { describeGrowth } from './growth.ts'
 import { describeHolds } from './holds.ts'
 import { describeLimitChange } from './limit-change.ts'
 import { describeOverdraft } from './overdraft.ts'
@@ -13,6 +14,7 @@ const newStore = () => new MapStore()
 
 describeCounterStore('MapStore', newStore)
 describeLimitChange('MapStore', newStore)
+describeGrowth('MapStore', newStore)
 describeHolds('MapStore', newStore)
 describeOverdraft('MapStore', newStore)
 describeOverride('MapStore', newStore)

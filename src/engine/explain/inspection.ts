@@ -77,7 +77,7 @@ export function inspectCounters(
     return { ok: true, rule, values, counters, override: variant?.override }
   }
   if (charges.length === 0) return report(true)
-  const outcome = store.checkAll(charges, results, nowMs, wallMs, true)
+  const outcome = store.checkAll(charges, results, nowMs, wallMs, 'operator')
   return outcome instanceof Promise ? outcome.then(report) : report(outcome)
 }
 

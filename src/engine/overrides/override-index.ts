@@ -77,6 +77,11 @@ export class OverrideIndex {
     return found?.overrides.find(values, nowMs)?.counters[found.position]
   }
 
+  /** Whether an override lifts or blocks the rule that a counter belongs to, so that the caller's counter limits nothing. */
+  suspends(counter: PlanCounter, values: readonly string[], nowMs: number): boolean {
+    return this.#byIdentity.get(identityName(counter))?.overrides.find(values, nowMs)?.counters.length === 0
+  }
+
   mayBlock(policy: PlanPolicy): boolean {
     return policy.hasBlocks || this.#blocks.has(policy)
   }

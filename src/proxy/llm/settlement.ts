@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Usage } from '../../costs/cost.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { type Reservation, type ReservedCharge, settledAmount } from '../../engine/reservation.ts'
+import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } from '../../engine/reservation.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { CostMetrics, LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
@@ -89,7 +89,7 @@ export class Settlement {
     trace?.noteSettlement(end, usage)
     for (const charge of this.reservation.charges) {
       const amount = settledAmount(charge, usage)
-      this.#metricsOf(charge.rule).countUsed(charge.rule, charge.amount, amount)
+      this.#metricsOf(charge.rule).countUsed(charge.rule, reservedAmount(charge), amount)
       void this.#settleCharge(charge, amount)
     }
   }

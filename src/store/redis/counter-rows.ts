@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../../limiter/limit.ts'
 import type { Charges, Taken } from '../charges.ts'
-import type { CounterOverride, OnWarning } from '../counter-store.ts'
+import type { CounterOverride, OnWarning, Purpose } from '../counter-store.ts'
 import { SubjectWords } from '../subject.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 
@@ -29,6 +29,8 @@ export interface QueryRow extends CounterRow {
   readonly knownResetMs: number
   /** The time of the query, by our estimate of the clock of Redis. */
   readonly wallMs: number
+  /** Whether it is charged whether or not enough is left. */
+  readonly isChargedAlong: boolean
 }
 
 /** Tokens to give back to a counter; a negative number is charged. */
@@ -64,11 +66,13 @@ export interface CounterQuery {
   readonly nowMs: number
   /** Unix time by our own clock. */
   readonly wallMs: number
+  /** By default, a decision. */
+  readonly purpose?: Purpose
 }
 
 /** Builds the rows of a query. An own count may lag behind by the refill of `slackMs`; `wallMs` is by the clock of Redis. */
 export function queryRows(keys: CounterKeys, query: CounterQuery, slackMs: number, wallMs: number): QueryRow[] {
-  const { charges, own, rows, leases, nowMs } = query
+  const { charges, own, rows, leases, nowMs, purpose } = query
   return rows.map((row, i) => {
     const counter = charges.counters[row] as FleetCounter
     const { limit } = counter
@@ -83,8 +87,14 @@ export function queryRows(keys: CounterKeys, query: CounterQuery, slackMs: numbe
       lease: counter.isSettled ? undefined : (leases?.[i] ?? 0),
       knownResetMs: own.resetsMs[row]!,
       wallMs,
+      isChargedAlong: isChargedAlong(purpose, limit),
     }
   })
+}
+
+/** Whether a counter is charged whatever is left in it: a reservation grows by leave of its windows alone. */
+export function isChargedAlong(purpose: Purpose | undefined, limit: Limit): boolean {
+  return purpose === 'growth' && !algorithmOf(limit).hasWindows
 }
 
 export function settlementRows(keys: CounterKeys, charges: Charges, taken: Taken, nowMs: number, onWarning?: OnWarning): ReturnRow[] {

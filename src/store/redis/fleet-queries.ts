@@ -1,10 +1,10 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Clock } from '../../time/clock.ts'
 import { ChargeResults, type Charges } from '../charges.ts'
-import type { Outcome } from '../counter-store.ts'
+import type { Outcome, Purpose } from '../counter-store.ts'
 import type { EmbeddedStore } from '../table/embedded-store.ts'
 import type { Corrections } from './corrections.ts'
-import { type CounterQuery, type OwnCounts, rowsOf } from './counter-rows.ts'
+import { type CounterQuery, isChargedAlong, type OwnCounts, rowsOf } from './counter-rows.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import type { FleetResets } from './fleet-resets.ts'
 import type { Leases } from './leases/leases.ts'
@@ -53,22 +53,22 @@ export class FleetQueries {
     this.#resets = resets
   }
 
-  /** Takes all rows or none, or only checks whether they could be taken. `isForOperator`: it is not counted in metrics. */
+  /** Takes all rows or none, or only checks whether they could be taken. */
   ask(
     action: 'take' | 'check',
     charges: Charges,
     results: ChargeResults,
     nowMs: number,
     wallMs: number,
-    isForOperator: boolean,
+    purpose: Purpose,
   ): Outcome | Promise<Outcome> {
     const { leases, listener } = this.#parts
     results.growTo(charges.length)
     if (leases !== undefined && this.#resets.mayHoldLeases(nowMs)) this.#resets.meet(charges, nowMs, wallMs)
     const decided = leases?.decide(action, charges, results, nowMs, wallMs)
     if (typeof decided !== 'boolean')
-      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, isForOperator })
-    if (!isForOperator) listener.onDecided(decided ? 'lease' : 'refusal')
+      return this.#askShared({ action, charges, results, request: decided, nowMs, wallMs, asked: 1, purpose })
+    if (purpose === 'decision') listener.onDecided(decided ? 'lease' : 'refusal')
     results.wallMs = wallMs
     results.momentMs = wallMs
     results.takenFrom = 'shared'
@@ -86,11 +86,11 @@ export class FleetQueries {
   }
 
   #askShared(asking: Asking): Outcome | Promise<Outcome> {
-    const { action, charges, results, request, nowMs, wallMs } = asking
+    const { action, charges, results, request, nowMs, wallMs, purpose } = asking
     const { shared, leases } = this.#parts
     this.#resets.meet(charges, nowMs, wallMs)
     const own = this.ownCounts(charges, nowMs, wallMs)
-    const query: CounterQuery = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs }
+    const query: CounterQuery = { charges, own, rows: request?.rows ?? rowsOf(charges), leases: request?.leases, nowMs, wallMs, purpose }
     const calls = shared.callsFor(action, query)
     if (calls === undefined) return this.#decideByFailureMode(asking)
     const mayBeCorrected = !asking.isCorrected && this.#lacksOwn(charges, own)
@@ -110,12 +110,12 @@ export class FleetQueries {
   }
 
   #conclude(asking: Asking, calls: readonly QueryCall[], fits: boolean): boolean {
-    const { action, charges, results, request, nowMs } = asking
+    const { action, charges, results, request } = asking
     const { shared, local, leases, clock, listener } = this.#parts
-    if (!asking.isForOperator) listener.onDecided('redis')
+    if (asking.purpose === 'decision') listener.onDecided('redis')
     this.#resets.apply(calls, charges)
     applyRefunds(calls, charges, local, clock.nowMs())
-    const holds = fits && (action === 'check' || this.#takeOwn(charges, results, request, nowMs))
+    const holds = fits && (action === 'check' || this.#takeOwn(asking))
     if (fits && !holds) {
       void shared.giveBack(calls)
       results.describe(this.#own, charges.length)
@@ -154,11 +154,13 @@ export class FleetQueries {
     const { action, charges, results, request, nowMs, wallMs } = asking
     const { shared, local, leases, failureMode, listener } = this.#parts
     if (request !== undefined) leases!.onFailure(request)
-    if (!asking.isForOperator) listener.onDecided('failure_mode')
+    if (asking.purpose === 'decision') listener.onDecided('failure_mode')
     if (failureMode === 'closed') return 'unavailable'
     if (failureMode === 'local') {
       const redisWallMs = shared.redisWallMs(wallMs)
-      return action === 'take' ? local.takeAll(charges, results, nowMs, redisWallMs) : local.checkAll(charges, results, nowMs, redisWallMs)
+      return action === 'take'
+        ? local.takeAll(charges, results, nowMs, redisWallMs, asking.purpose)
+        : local.checkAll(charges, results, nowMs, redisWallMs)
     }
     for (let row = 0; row < charges.length; row++) {
       const { limit } = charges.counters[row]!
@@ -175,11 +177,12 @@ export class FleetQueries {
    * Charges what is taken from the fleet to this process's own counters too. Each instance thus knows its own share of every limit, and
    * none of it is granted again when Redis is unreachable or has lost its data. Returns false if the own count does not cover it, because
    * Redis lost its data or the failure mode decided while the call was pending. Tokens from leases were obtained before, and are charged in
-   * any case.
+   * any case. So are the buckets of a reservation that grows, whose counters are never leased.
    */
-  #takeOwn(charges: Charges, results: ChargeResults, request: RemoteRequest | undefined, askedMs: number): boolean {
+  #takeOwn({ charges, results, request, nowMs: askedMs, purpose }: Asking): boolean {
     const { shared, local, clock } = this.#parts
-    const paid = request === undefined ? NONE : request.held.map(({ row }) => row)
+    const isAlong = (row: number) => isChargedAlong(purpose, charges.counters[row]!.limit)
+    const paid = purpose === 'growth' ? rowsOf(charges).filter(isAlong) : (request?.held.map(({ row }) => row) ?? NONE)
     return local.chargeAll(charges, this.#own, results, { nowMs: clock.nowMs(), askedMs }, shared.slackMs, paid)
   }
 }
@@ -194,8 +197,7 @@ interface Asking {
   readonly wallMs: number
   /** How often it was sent, including this time. */
   readonly asked: number
-  /** Whether it is left out of the metrics. */
-  readonly isForOperator: boolean
+  readonly purpose: Purpose
   /** Whether it was rejected before, and own counts were corrected since. */
   readonly isCorrected?: boolean
 }

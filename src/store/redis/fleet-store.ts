@@ -3,7 +3,7 @@ import { SLICES } from '../../limiter/algorithms/in-flight.ts'
 import type { InFlightLimit } from '../../limiter/limit.ts'
 import type { ChargeResults, Charges, Taken } from '../charges.ts'
 import type { CounterLocator } from '../counter-locator.ts'
-import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Outcome, Purpose, StoreStats } from '../counter-store.ts'
 import { rowsOf } from './counter-rows.ts'
 import { FleetCounter } from './fleet-counter.ts'
 import { FleetQueries, type FleetQueriesParts, MAX_ASKED } from './fleet-queries.ts'
@@ -31,12 +31,24 @@ export class FleetStore implements CounterStore {
     return new FleetCounter(spec, this.#parts.local.lookupOf(spec.identity))
   }
 
-  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
-    return this.#queries.ask('take', charges, results, nowMs, wallMs, false)
+  takeAll(
+    charges: Charges,
+    results: ChargeResults,
+    nowMs: number,
+    wallMs: number,
+    purpose: Purpose = 'decision',
+  ): Outcome | Promise<Outcome> {
+    return this.#queries.ask('take', charges, results, nowMs, wallMs, purpose)
   }
 
-  checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, isForOperator = false): Outcome | Promise<Outcome> {
-    return this.#queries.ask('check', charges, results, nowMs, wallMs, isForOperator)
+  checkAll(
+    charges: Charges,
+    results: ChargeResults,
+    nowMs: number,
+    wallMs: number,
+    purpose: Purpose = 'decision',
+  ): Outcome | Promise<Outcome> {
+    return this.#queries.ask('check', charges, results, nowMs, wallMs, purpose)
   }
 
   settleAll(charges: Charges, taken: Taken, nowMs: number, wallMs: number, onWarning?: OnWarning): void | Promise<void> {

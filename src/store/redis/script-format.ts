@@ -20,6 +20,11 @@ type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
 /** Sent in place of the tokens to lease, for counters whose takes are settled. */
 const SETTLED = -1
 
+/** What has to be left for a row to be taken: as much as it costs, anything at all (`canOverdraw`), or nothing. */
+const NEEDS_COST = 0
+const NEEDS_ANYTHING = 1
+const NEEDS_NOTHING = 2
+
 /**
  * Returns the arguments of the script, see `assets/redis/counters.lua`. `knownMs` is the moment of the last change of overrides that is in
  * force here.
@@ -27,8 +32,8 @@ const SETTLED = -1
 export function queryArguments(action: QueryAction, rows: readonly QueryRow[], knownMs: number): string[] {
   const args: string[] = [action, String(knownMs)]
   for (const row of rows) {
-    const { cost, most, lease, knownResetMs, wallMs } = row
-    addRow(args, row, { cost, most, momentMs: knownResetMs, more: lease ?? SETTLED, wallMs })
+    const { cost, most, lease, knownResetMs, wallMs, isChargedAlong } = row
+    addRow(args, row, { cost, most, momentMs: knownResetMs, more: lease ?? SETTLED, wallMs, isChargedAlong })
   }
   return args
 }
@@ -50,6 +55,7 @@ interface RowNumbers {
   readonly more: number
   /** A time within the window or slice in question. */
   readonly wallMs: number
+  readonly isChargedAlong?: boolean
   /** The warning to withdraw, sent in place of the shares to warn of. */
   readonly warnings?: number | undefined
 }
@@ -57,10 +63,11 @@ interface RowNumbers {
 function addRow(
   args: string[],
   { limit, ageMs, override }: CounterRow,
-  { cost, most, momentMs, more, wallMs, warnings }: RowNumbers,
+  { cost, most, momentMs, more, wallMs, isChargedAlong, warnings }: RowNumbers,
 ): void {
   const size = algorithmOf(limit).size(limit)
-  args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs), canOverdraw(limit) ? '1' : '0')
+  const needs = isChargedAlong === true ? NEEDS_NOTHING : canOverdraw(limit) ? NEEDS_ANYTHING : NEEDS_COST
+  args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs), String(needs))
   for (const number of ownNumbers(limit, { ageMs, more, wallMs, warnings, override })) args.push(String(number))
 }
 

@@ -17,7 +17,7 @@ const LIMIT = { kind: BUCKET, tokensPerMs: 1, burst: 1 } as const
 
 /** Returns a call that does what decisions do, on a key of its own that expires at once. */
 export function counterProbe(script: Script, key: string): Probe {
-  const row = { row: 0, key, limit: LIMIT, ageMs: 0, cost: 1, most: 1, lease: 0, knownResetMs: 0, wallMs: 0 }
+  const row = { row: 0, key, limit: LIMIT, ageMs: 0, cost: 1, most: 1, lease: 0, knownResetMs: 0, wallMs: 0, isChargedAlong: false }
   return { script, keys: [key], args: queryArguments('take', [row], 0), isValidReply }
 }
 

@@ -2,9 +2,21 @@ import { randomBytes } from 'node:crypto'
 import { canOverdraw } from '../../limiter/limit.ts'
 import { ChargeResults, type Charges, type Taken } from '../charges.ts'
 import { type CounterLocator, identityDigest, tagText } from '../counter-locator.ts'
-import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Purpose, StoreStats } from '../counter-store.ts'
 import { EmbeddedCounter, Resets, type SubjectLookup } from './embedded-counter.ts'
-import { checkAsItIs, checkRow, checkRows, forgetSlices, readRow, readTaken, takeRow, takeRows, warnRow, writeRow } from './row-records.ts'
+import {
+  checkAsItIs,
+  checkGrowth,
+  checkRow,
+  checkRows,
+  forgetSlices,
+  readRow,
+  readTaken,
+  takeRow,
+  takeRows,
+  warnRow,
+  writeRow,
+} from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
 import { newTableBuffer, worthMs } from './table-layout.ts'
 import { TableRows } from './table-rows.ts'
@@ -45,9 +57,10 @@ export class EmbeddedStore implements CounterStore {
     return this.#rows.lookupOf(identity)
   }
 
-  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose: Purpose = 'decision'): boolean {
     const rows = this.#locate(charges, results, wallMs)
-    const fits = checkRows(rows, charges, results, nowMs, wallMs)
+    const fits =
+      purpose === 'growth' ? checkGrowth(rows, charges, results, nowMs, wallMs) : checkRows(rows, charges, results, nowMs, wallMs)
     results.wallMs = wallMs
     results.momentMs = this.#resets.takeMoment(wallMs)
     results.takenFrom = 'local'

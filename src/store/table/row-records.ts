@@ -42,6 +42,16 @@ export function checkRows(rows: TableRows, charges: Charges, results: ChargeResu
   return fits
 }
 
+/** As `checkRows`, for a reservation that grows: only its windows can refuse. */
+export function checkGrowth(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+  let fits = true
+  for (let row = 0; row < charges.length; row++) {
+    const isEnough = checkRow(rows, charges, results, row, nowMs, wallMs)
+    fits = (isEnough || !(charges.counters[row] as EmbeddedCounter).algorithm.hasWindows) && fits
+  }
+  return fits
+}
+
 /** Reads the row and writes its level and wait to `results`. Returns whether it would pass. */
 export function checkRow(rows: TableRows, charges: Charges, results: ChargeResults, row: number, nowMs: number, wallMs: number): boolean {
   readRow(rows, charges, row, nowMs, wallMs)

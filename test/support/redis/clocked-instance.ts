@@ -4,6 +4,7 @@ import type { Outcome } from '../../../src/store/counter-store.ts'
 import { Corrections } from '../../../src/store/redis/corrections.ts'
 import type { FleetCounter } from '../../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
+import { Leases } from '../../../src/store/redis/leases/leases.ts'
 import type { LinkError, Script } from '../../../src/store/redis/link/call.ts'
 import { ReservationScript } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
@@ -14,6 +15,8 @@ interface InstanceOptions {
   readonly failureMode?: 'local' | 'closed' | 'open'
   /** Its own counters: workers of one instance have the same. */
   readonly local?: EmbeddedStore
+  /** How long tokens are pre-fetched for; by default, they are not. */
+  readonly leaseMs?: number | undefined
   /** Its id, if instances settle for one another. */
   readonly instance?: string
   /** Which keys one call reaches, and how far the clock of their node is ahead. */
@@ -46,7 +49,8 @@ export class ClockedInstance {
   readonly #shared: SharedCounters
   readonly #nodeAheadMs: (key: string) => number
 
-  constructor(link: ClockedLink, prefix: string, { failureMode = 'closed', local, instance, groupOf, nodeAheadMs }: InstanceOptions = {}) {
+  constructor(link: ClockedLink, prefix: string, options: InstanceOptions = {}) {
+    const { failureMode = 'closed', local, leaseMs, instance, groupOf, nodeAheadMs } = options
     this.#link = link
     this.#nodeAheadMs = nodeAheadMs ?? (() => 0)
     this.local = local ?? newEmbeddedStore(256 * 1024)
@@ -62,8 +66,10 @@ export class ClockedInstance {
     const corrected = { prefix, local: this.local, isExpected: () => true, ...clock, listener }
     this.corrections =
       instance === undefined ? undefined : new Corrections({ script: new ReservationScript(counterLink), instance, ...corrected })
+    const leased = { shared, local: this.local, clock, listener: { onHeld() {}, onTokens() {} } }
+    const leases = leaseMs === undefined ? undefined : new Leases({ ...leased, leaseMs })
     const { corrections } = this
-    this.store = new FleetStore({ shared, local: this.local, corrections, failureMode, clock, listener: { onDecided() {} } })
+    this.store = new FleetStore({ shared, local: this.local, leases, corrections, failureMode, clock, listener: { onDecided() {} } })
   }
 
   get wallMs(): number {
@@ -96,6 +102,11 @@ export class ClockedInstance {
     const results = new ChargeResults()
     this.local.checkAll(chargesOf(0, [counter]), results, this.#link.nowMs, this.#link.wallMs)
     return Math.round(results.levels[0]!)
+  }
+
+  /** Sends settlements that could not be sent before. */
+  sendUnsent(): Promise<void> {
+    return this.#shared.sendUnsent()
   }
 
   async settle(counter: FleetCounter, cost: number, takenWallMs: number): Promise<void> {

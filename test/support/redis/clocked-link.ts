@@ -1,6 +1,6 @@
 import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/charges.ts'
 import type { CounterLocator } from '../../../src/store/counter-locator.ts'
-import type { CounterSpec, CounterStore, OnWarning, Outcome, StoreStats } from '../../../src/store/counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Outcome, Purpose, StoreStats } from '../../../src/store/counter-store.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import type { Script } from '../../../src/store/redis/link/call.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
@@ -66,9 +66,9 @@ export class ClockedFleetStore implements CounterStore {
     return this.#store.open(spec)
   }
 
-  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose?: Purpose): Outcome | Promise<Outcome> {
     this.#setTime(nowMs, wallMs)
-    return this.#store.takeAll(charges, results, nowMs, wallMs)
+    return this.#store.takeAll(charges, results, nowMs, wallMs, purpose)
   }
 
   checkAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Outcome | Promise<Outcome> {

@@ -1,6 +1,6 @@
 import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/charges.ts'
 import type { CounterLocator } from '../../../src/store/counter-locator.ts'
-import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Purpose, StoreStats } from '../../../src/store/counter-store.ts'
 import { MapStore } from './map-store.ts'
 
 /** A remote store: the test decides when each call is done, in any order. */
@@ -12,9 +12,9 @@ export class AsyncStore implements CounterStore {
     return this.#store.open(spec)
   }
 
-  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): Promise<boolean> {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose?: Purpose): Promise<boolean> {
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(this.#store.takeAll(charges, results, nowMs, wallMs)))
+      this.#waiting.push(() => resolve(this.#store.takeAll(charges, results, nowMs, wallMs, purpose)))
     })
   }
 

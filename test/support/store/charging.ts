@@ -1,7 +1,7 @@
 import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { BUCKET, type BucketLimit, IN_FLIGHT, type InFlightLimit, WINDOW, type WindowLimit } from '../../../src/limiter/limit.ts'
 import { ChargeResults, Charges, type Counter, type Taken as TakenAt } from '../../../src/store/charges.ts'
-import type { CounterStore, OnWarning, Outcome } from '../../../src/store/counter-store.ts'
+import type { CounterStore, OnWarning, Outcome, Purpose } from '../../../src/store/counter-store.ts'
 
 export interface Row {
   readonly counter: Counter
@@ -18,9 +18,15 @@ export interface Taken {
 }
 
 /** One takeAll, from rows to results, on any store. */
-export async function takeRows(store: CounterStore, rows: readonly Row[], nowMs: number, wallMs = 0): Promise<Taken> {
+export async function takeRows(
+  store: CounterStore,
+  rows: readonly Row[],
+  nowMs: number,
+  wallMs = 0,
+  purpose: Purpose = 'decision',
+): Promise<Taken> {
   const [charges, results] = [chargesOf(rows), new ChargeResults()]
-  return answersOf(charges, results, await store.takeAll(charges, results, nowMs, wallMs))
+  return answersOf(charges, results, await store.takeAll(charges, results, nowMs, wallMs, purpose))
 }
 
 /** The same on a store that returns no promise. */

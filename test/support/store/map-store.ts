@@ -9,7 +9,7 @@ import {
 } from '../../../src/limiter/limit.ts'
 import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/charges.ts'
 import { type CounterLocator, identityDigest } from '../../../src/store/counter-locator.ts'
-import type { CounterSpec, CounterStore, OnWarning, StoreStats } from '../../../src/store/counter-store.ts'
+import type { CounterSpec, CounterStore, OnWarning, Purpose, StoreStats } from '../../../src/store/counter-store.ts'
 
 /** Less than any two resets of a test are apart. */
 const TICK_MS = 0.001
@@ -33,11 +33,11 @@ export class MapStore implements CounterStore {
     return new MapCounter(spec)
   }
 
-  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): boolean {
+  takeAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose: Purpose = 'decision'): boolean {
     results.wallMs = wallMs
     results.momentMs = wallMs > this.#lastResetMs ? wallMs : this.#lastResetMs + TICK_MS
     results.takenFrom = 'local'
-    const takes = this.#lookAtAll(charges, results, nowMs, wallMs)
+    const takes = this.#lookAtAll(charges, results, nowMs, wallMs, purpose)
     if (takes.length < charges.length) return false
     for (let row = 0; row < charges.length; row++) {
       if (charges.costs[row] === 0) continue
@@ -137,7 +137,7 @@ export class MapStore implements CounterStore {
   }
 
   /** For each row that would pass, how to take it. */
-  #lookAtAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): (() => void)[] {
+  #lookAtAll(charges: Charges, results: ChargeResults, nowMs: number, wallMs: number, purpose: Purpose = 'decision'): (() => void)[] {
     const takes: (() => void)[] = []
     results.growTo(charges.length)
     for (let row = 0; row < charges.length; row++) {
@@ -147,7 +147,8 @@ export class MapStore implements CounterStore {
       const { level, waitMs, take } = this.#lookAt(counter, values, cost, nowMs, wallMs)
       results.levels[row] = level
       results.waitsMs[row] = waitMs
-      if (waitMs === 0) takes.push(take)
+      // What a reservation grows by is charged to its buckets in any case.
+      if (waitMs === 0 || (purpose === 'growth' && counter.limit.kind === BUCKET)) takes.push(take)
     }
     return takes
   }
