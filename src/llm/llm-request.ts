@@ -1,7 +1,7 @@
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.ts'
 import { type Charset, unitsOf } from './json-string.ts'
-import { estimatedTokens, MAX_TOKENS } from './usage.ts'
+import { estimatedTokens, MAX_TOKENS, type TokenWeights } from './usage.ts'
 
 /** Facts in a request's body that determine its cost. */
 export interface LlmRequest {
@@ -312,6 +312,8 @@ export interface LlmSettings {
   /** Upper bound of one completion; undefined if there is none. */
   readonly maxCompletionTokens: number | undefined
   readonly withoutUsage: WithoutUsage
+  /** How much each kind of token counts; undefined if every token counts once. */
+  readonly weights?: TokenWeights | undefined
   readonly streaming: StreamingSettings
 }
 

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import { LlmResponseReader } from '../../llm/llm-response.ts'
-import { countTokens, estimatedTokens, hasUsage, inputTokens, type Tally } from '../../llm/usage.ts'
+import { countTokens, estimatedTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
@@ -144,7 +144,7 @@ export class WholeResponse implements LlmResponse {
     const isUnderstood = hasUsage(tally) || tally.characters > 0
     if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood()
     const counts = countTokens(tally, request.promptTokens)
-    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
+    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, counts.input)
     if (tally.completionTokens !== undefined && tally.characters > 0) {
       metrics.compareEstimate('completion', estimatedTokens(tally.characters), tally.completionTokens)
     }

@@ -2,7 +2,6 @@ import type { Transform } from 'node:stream'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens } from '../../llm/llm-request.ts'
 import { type StreamExcess, StreamFilter } from '../../llm/stream-filter.ts'
-import { inputTokens } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
@@ -233,8 +232,8 @@ export class StreamedResponse implements LlmResponse {
       if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
-      metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
-      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
+      metrics.compareEstimate('prompt', request.promptTokens, counts.input)
+      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.output)
     })
   }
 
