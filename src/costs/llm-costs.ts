@@ -1,3 +1,4 @@
+import { isCountingPath, isEmbeddingPath } from '../llm/endpoints.ts'
 import type { LlmSettings, WithoutUsage } from '../llm/llm-request.ts'
 import { chargedTokens, maxCompletionTokens, reservedTokens, type TokenWeights } from '../llm/usage.ts'
 import {
@@ -53,13 +54,13 @@ export class BudgetCost implements Cost, Settling {
     const prices = this.#prices
     const { body } = facts
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
-    if (isCountedOnly(facts.path)) return 0
+    if (isCountingPath(facts.path)) return 0
     return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, completionBound(facts, undefined))
   }
 
-  /** If the proxy has not read the request's body, it does not read the response either. */
-  applies({ body, isSettledLater }: RequestFacts): boolean {
-    return isSettledLater || (body !== undefined && this.#prices !== undefined)
+  /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
+  applies({ path, body, isSettledLater }: RequestFacts): boolean {
+    return isSettledLater || (body !== undefined && this.#prices !== undefined && !isCountingPath(path))
   }
 
   forRequest({ body }: RequestFacts): Settler {
@@ -120,13 +121,13 @@ export class LlmReservation implements Cost, Settling {
   }
 
   of(facts: RequestFacts): number {
-    if (isCountedOnly(facts.path)) return 0
+    if (isCountingPath(facts.path)) return 0
     return reservedTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens), this.#llm.weights)
   }
 
-  /** If the proxy has not read the request's body, it does not read the response either. */
-  applies({ body, isSettledLater }: RequestFacts): boolean {
-    return body !== undefined || isSettledLater
+  /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
+  applies({ path, body, isSettledLater }: RequestFacts): boolean {
+    return isSettledLater || (body !== undefined && !isCountingPath(path))
   }
 
   settled(amount: number, usage: Usage): number | undefined {
@@ -149,11 +150,6 @@ export function weightsFrom([input = 0, cachedInput = 0, cacheWrite = 0, output 
 
 /** Returns the longest completion that a request can get, in tokens. */
 function completionBound({ path, body }: RequestFacts, configured: number | undefined): number {
-  if (path.endsWith('/embeddings') && body?.isForText !== true) return 0
+  if (isEmbeddingPath(path) && body?.isForText !== true) return 0
   return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
-}
-
-/** Whether the request only asks the provider to count tokens, which is free of charge. */
-function isCountedOnly(path: string): boolean {
-  return path.endsWith('/count_tokens')
 }

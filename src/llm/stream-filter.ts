@@ -1,5 +1,5 @@
 import { type UsageInsertion, usageInsertion } from './ask-usage.ts'
-import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
+import { type Closing, type Dialect, type DialectName, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import type { LlmSettings } from './llm-request.ts'
@@ -35,6 +35,8 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   readonly hidesUsage?: boolean
   /** Returns whether all rules are currently in shadow mode, so that the stream is not cut. */
   readonly isShadowed?: () => boolean
+  /** The API of a stream of which nothing is understood, if the request's path says which. */
+  readonly dialect?: DialectName | undefined
   readonly maxEventBytes?: number
 }
 
@@ -214,7 +216,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {
-    const dialect = this.#dialect ?? defaultDialect()
+    const dialect = this.#dialect ?? defaultDialect(this.#options.dialect)
     return Buffer.from(dialect.closing(how, this.#shown, rule.llm!.streaming.includePartialUsage))
   }
 

@@ -192,7 +192,7 @@ export interface TokenWeights {
 }
 
 /** Every token counts once. */
-export const EQUAL_WEIGHTS: TokenWeights = Object.freeze({ input: 100, cachedInput: 100, cacheWrite: 100, output: 100 })
+const EQUAL_WEIGHTS: TokenWeights = Object.freeze({ input: 100, cachedInput: 100, cacheWrite: 100, output: 100 })
 
 /** Returns what a token budget charges: the weighted sum, rounded up once. */
 export function chargedTokens({ input, cachedInput, cacheWrite, output }: TokenCounts, weights = EQUAL_WEIGHTS): number {

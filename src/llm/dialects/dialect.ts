@@ -1,6 +1,9 @@
 import { asList, asObject, asText, type JsonObject, writeJson } from '../json.ts'
 import type { ShownCounts, Tally } from '../usage.ts'
 
+/** The APIs whose streams we can read and end. */
+export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini'
+
 /** The stream format of one provider's API. */
 export interface Dialect {
   /** Adds what an event reports to the tally. */

@@ -41,7 +41,8 @@ export class StreamedResponse implements LlmResponse {
     const isRead = isCounted && coding !== undefined
     const beganShadowed = settlement.isShadowed
     const isShadowed = () => beganShadowed || settlement.isShadowed
-    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated, hidesUsage, isShadowed })
+    const { promptTokens: promptEstimate, dialect } = request
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect })
     const mayChange = isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
     this.isFiltered = isRead && (mayChange || hidesUsage)
     this.#coding = isRead ? coding : undefined
@@ -215,11 +216,12 @@ export class StreamedResponse implements LlmResponse {
   }
 
   /**
-   * Estimates are too low in two cases: background work goes on after the stream ends, and a stream whose request could not be changed to ask for the
-   * provider's count may contain text that was not counted.
+   * Estimates are too low in three cases: background work goes on after the stream ends, a stream whose request could not be changed to ask for the
+   * provider's count may contain text that was not counted, and a client that chooses the fields of the response may leave out counts.
    */
   #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
     const { request, isUnasked } = this.#parts
+    if (request.hasFieldMask === true) return 'low'
     if (hasProviderCount) return undefined
     return isUnasked || request.isBackground === true ? 'low' : 'fair'
   }

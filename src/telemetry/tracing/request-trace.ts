@@ -198,6 +198,12 @@ const OPERATIONS: readonly (readonly [string, string])[] = [
   ['/responses', 'chat'],
   ['/completions', 'text_completion'],
   ['/embeddings', 'embeddings'],
+  [':generateContent', 'generate_content'],
+  [':streamGenerateContent', 'generate_content'],
+  [':embedContent', 'embeddings'],
+  [':batchEmbedContents', 'embeddings'],
+  [':rawPredict', 'chat'],
+  [':streamRawPredict', 'chat'],
 ]
 
 /** Returns what the body asks for. */
