@@ -15,8 +15,8 @@ export interface LlmRequest {
   /** Number of choices that it asks for, over all of its prompts. */
   readonly choices: number
   /**
-   * Whether the body has a `stream` that is neither `false` nor null. Also true if we cannot read a non-empty body as JSON, because a more lenient backend
-   * may find one.
+   * Whether the path asks for a stream, or the body has a `stream` that is neither `false` nor null. Also true if we cannot read a non-empty body as JSON,
+   * because a more lenient backend may find one.
    */
   readonly isStream: boolean
   /** The model in the path if it names one, else that in the body. Undefined if it is missing, is not a string, or is longer than 256 UTF-16 units. */
@@ -35,7 +35,7 @@ export interface LlmRequest {
   readonly isForText?: boolean
   /** The API whose endings the client understands, if the path says so. */
   readonly dialect?: DialectName | undefined
-  /** Whether the path is one of Gemini's for embeddings, whose responses have neither usage nor text. */
+  /** Whether this is a request of Gemini's for embeddings, whose responses have neither usage nor text. */
   readonly isEmbedding?: boolean | undefined
   /** Whether the client chooses which fields the response has, so that counts may be missing. */
   readonly hasFieldMask?: boolean
@@ -89,6 +89,7 @@ export class LlmRequestReader {
     // Most readers ignore `Max_Tokens`, but some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
     const { dialect, isStream, isEmbedding, model = sizes.keptText } = this.#endpoint
+    const isForText = format.texts.some((index) => sizes.has(index))
     const stated = format.choices(sizes)
     const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
     return {
@@ -99,10 +100,10 @@ export class LlmRequestReader {
       model,
       isBackground: this.#isSet(format.background),
       hasPrompt: format.prompts.some((index) => sizes.has(index)),
-      isForText: format.texts.some((index) => sizes.has(index)),
+      isForText,
       streamOptionsAt: this.#streamOptionsAt(),
       dialect,
-      isEmbedding,
+      isEmbedding: isForText ? undefined : isEmbedding,
     }
   }
 

@@ -44,6 +44,12 @@ describe('the prompt of a Gemini request', () => {
   })
 })
 
+test('a request for embeddings is one only if it has no contents to continue', () => {
+  const path = '/models/gemini-2.5-pro:embedContent'
+  expect(read({ content: textOf(12) }, path)).toMatchObject({ isEmbedding: true, isForText: false })
+  expect(read(HELLO, path)).toMatchObject({ isEmbedding: undefined, isForText: true })
+})
+
 describe('the bound of a Gemini request', () => {
   test.each([
     ['maxOutputTokens', { maxOutputTokens: 100 }, 100],
