@@ -88,11 +88,15 @@ export function amountWithoutUsage(settled: number, reserved: number, usage: Usa
 
 // A number always stands for the same kind, because reservation tokens outlive the program that issued them.
 
-/** Settles to the tokens of prompt and completion. */
+/** Settles to the tokens of prompt and completion, each counted once. */
 export const SETTLED_TO_TOKENS: SettlingRecord = Object.freeze({ kind: 1, numbers: [] })
 /** Settles to nothing, when the request is over. */
 export const RELEASED: SettlingRecord = Object.freeze({ kind: 2, numbers: [] })
-/** Settles to what the tokens cost, by the four prices of a model. */
+/** Settles to what the tokens cost, by four prices of a model: input, cached input, cache write and output. */
 export const PRICED = 3
 /** Settles to the cost that the caller reports. */
 export const SETTLED_TO_COST: SettlingRecord = Object.freeze({ kind: 4, numbers: [] })
+/** Settles to the weighted sum of the tokens, by the four weights of a rule. */
+export const WEIGHTED = 5
+/** Settles to what the request costs, by all prices of a model (`ModelPrice.record`). */
+export const FULLY_PRICED = 6

@@ -1,15 +1,29 @@
 import { describe, expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
+import { tokenCounts } from '../llm/usage.ts'
 import { AMBIGUOUS, type Usage } from './cost.ts'
 import { BudgetCost } from './llm-costs.ts'
 import { ModelPrice, PriceTable } from './price-table.ts'
 
-// 2, 0.5, 2.5 and 8 units for a million tokens: so many thousand billionths for each.
-const BIG = new ModelPrice({ input: 2_000_000, cachedInput: 500_000, cacheWrite: 2_500_000, output: 8_000_000 })
-const OTHER = new ModelPrice({ input: 10_000_000, cachedInput: 10_000_000, cacheWrite: 10_000_000, output: 40_000_000 })
+// 2, 0.5, 2.5, 4 and 8 units for a million tokens: so many thousand billionths for each.
+const BIG = new ModelPrice({ input: 2_000_000, cachedInput: 500_000, cacheWrite: 2_500_000, cacheWrite1h: 4_000_000, output: 8_000_000 })
+const OTHER = new ModelPrice({
+  input: 10_000_000,
+  cachedInput: 10_000_000,
+  cacheWrite: 10_000_000,
+  cacheWrite1h: 10_000_000,
+  output: 40_000_000,
+})
+// Another price list above 1000 tokens of input, and a hundredth of a unit for each request.
+const LONG = new ModelPrice({
+  ...{ input: 1_000_000, cachedInput: 1_000_000, cacheWrite: 1_000_000, cacheWrite1h: 1_000_000, output: 1_000_000 },
+  above: { tokens: 1000, input: 2_000_000, cachedInput: 500_000, cacheWrite: 3_000_000, cacheWrite1h: 3_000_000, output: 4_000_000 },
+  perRequest: 10_000_000,
+})
 const PRICES = new PriceTable([
   ['big*', BIG],
+  ['long', LONG],
   ['*', OTHER],
 ])
 const FIELD = { header: 'x-cost', missing: 5, max: 2_000_000_000 }
@@ -25,11 +39,17 @@ function settled(usage: Usage, facts = requestFacts({ body: body() }), cost = pr
 }
 
 describe('a reservation', () => {
-  test("is the prompt and the longest completion at the prices of the body's model", () => {
-    expect(priced.of(requestFacts({ body: body() }))).toBe(100 * 2000 + 50 * 8000)
-    expect(priced.of(requestFacts({ body: body({ requestedTokens: undefined, choices: 2 }) }))).toBe(100 * 2000 + 2 * 1000 * 8000)
-    expect(priced.of(requestFacts({ body: body(), path: '/v1/embeddings' }))).toBe(100 * 2000)
+  test("is the prompt at the dearest of its prices and the longest completion, by the body's model", () => {
+    expect(priced.of(requestFacts({ body: body() }))).toBe(100 * 4000 + 50 * 8000)
+    expect(priced.of(requestFacts({ body: body({ requestedTokens: undefined, choices: 2 }) }))).toBe(100 * 4000 + 2 * 1000 * 8000)
+    expect(priced.of(requestFacts({ body: body(), path: '/v1/embeddings' }))).toBe(100 * 4000)
     expect(priced.of(requestFacts({ body: body(), path: '/v1/messages/count_tokens' }))).toBe(0)
+  })
+
+  test('has the prices of a long input where the estimate is one, and the price of the request itself', () => {
+    const at = (promptTokens: number): number => priced.of(requestFacts({ body: body({ model: 'long', promptTokens }) }))
+    expect(at(1000)).toBe(1000 * 1000 + 50 * 1000 + 10_000_000)
+    expect(at(1001)).toBe(1001 * 3000 + 50 * 4000 + 10_000_000)
   })
 
   test('costs as much as any other model where the model is unknown or not said', () => {
@@ -56,7 +76,7 @@ describe('a reservation', () => {
 })
 
 describe('a settlement', () => {
-  const tokens = { prompt: 90, completion: 20 }
+  const tokens = tokenCounts(90, 20)
 
   test('prices what was used as the reservation did', () => {
     expect(settled({ tokens, isStreamed: false })).toBe(90 * 2000 + 20 * 8000)
@@ -64,21 +84,28 @@ describe('a settlement', () => {
     expect(settled({ tokens, isStreamed: false }, requestFacts({ body: body({ model: 'x' }) }))).toBe(90 * 10_000 + 20 * 40_000)
   })
 
-  test('prices cached tokens apart, inside the prompt or beside it', () => {
-    const inside = { ...tokens, cache: { read: 40, written: 10, isInPrompt: true } }
-    expect(settled({ tokens: inside, isStreamed: false })).toBe(40 * 2000 + 40 * 500 + 10 * 2500 + 20 * 8000)
-    const beside = { ...tokens, cache: { read: 40, written: 10, isInPrompt: false } }
-    expect(settled({ tokens: beside, isStreamed: false })).toBe(90 * 2000 + 40 * 500 + 10 * 2500 + 20 * 8000)
+  test('prices cached tokens apart, and those that are kept for an hour', () => {
+    const cached = tokenCounts(90, 20, { cachedInput: 40, cacheWrite: 10, cacheWrite1h: 4 })
+    expect(settled({ tokens: cached, isStreamed: false })).toBe(40 * 2000 + 40 * 500 + 6 * 2500 + 4 * 4000 + 20 * 8000)
+  })
+
+  test('prices a request with a long input as a whole by its own prices, and the request itself', () => {
+    const long = requestFacts({ body: body({ model: 'long' }) })
+    const cost = (input: number): number | undefined =>
+      settled({ tokens: tokenCounts(input, 20, { cachedInput: 40 }), isStreamed: false }, long)
+    expect(cost(1000)).toBe(1000 * 1000 + 20 * 1000 + 10_000_000)
+    expect(cost(1001)).toBe(961 * 2000 + 40 * 500 + 20 * 4000 + 10_000_000)
+    expect(settled('nothing', long)).toBe(0)
   })
 
   test('makes nothing cheaper by more cached tokens than the prompt has', () => {
-    for (const [read, written] of [
+    for (const [cachedInput, cacheWrite] of [
       [91, 0],
       [90, 1],
       [0, 91],
       [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
     ]) {
-      const usage = { tokens: { ...tokens, cache: { read: read!, written: written!, isInPrompt: true } }, isStreamed: false }
+      const usage = { tokens: tokenCounts(90, 20, { cachedInput: cachedInput!, cacheWrite: cacheWrite! }), isStreamed: false }
       expect(settled(usage)).toBe(90 * 2000 + 20 * 8000)
     }
   })
@@ -128,6 +155,6 @@ describe('a cost in a header field', () => {
     const both = new BudgetCost(PRICES, FIELD)
     expect(both.needsBody).toBe(true)
     expect(both.of(facts('0.01'))).toBe(10_000_000)
-    expect(both.of({ ...facts('0.01'), body: body(), headerText: () => '0.01' })).toBe(100 * 2000 + 50 * 8000)
+    expect(both.of({ ...facts('0.01'), body: body(), headerText: () => '0.01' })).toBe(100 * 4000 + 50 * 8000)
   })
 })

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
-import { MAX_TOKENS } from '../llm/usage.ts'
+import { MAX_TOKENS, type TokenWeights, tokenCounts } from '../llm/usage.ts'
 import type { RequestFacts } from './cost.ts'
 import { LlmReservation } from './llm-costs.ts'
+import { settledBy } from './settling-record.ts'
 
 const CHAT = '/v1/chat/completions'
 
@@ -40,6 +41,11 @@ describe('a reservation', () => {
     expect(newReservation({ max: 70 }).of(facts({ path }))).toBe(82)
   })
 
+  test('counts the prompt as the heaviest kind of input, and the completion by its own weight', () => {
+    // 12 × 1.25 + 70 × 3.01 = 225.7
+    expect(newReservation({ max: 70, weights: WEIGHTS }).of(facts({}))).toBe(226)
+  })
+
   test('does not depend on the number given with the question', () => {
     expect(newReservation({ max: 70 }).of({ ...facts({}), given: 0 })).toBe(82)
   })
@@ -50,7 +56,7 @@ describe('a reservation', () => {
 })
 
 describe('when the request is over', () => {
-  const tokens = { prompt: 10, completion: 20 }
+  const tokens = tokenCounts(10, 20)
 
   test('somebody settles what was taken, if the body was read', () => {
     const { settling } = newReservation({})
@@ -61,7 +67,21 @@ describe('when the request is over', () => {
   test('what was used counts, be it more or less than was taken', () => {
     expect(newReservation({}).settled(5, { tokens, isStreamed: false })).toBe(30)
     expect(newReservation({}).settled(500, { tokens, isStreamed: true })).toBe(30)
-    expect(newReservation({}).settled(5, { tokens: { prompt: MAX_TOKENS, completion: MAX_TOKENS }, isStreamed: false })).toBe(MAX_TOKENS)
+    expect(newReservation({}).settled(5, { tokens: tokenCounts(MAX_TOKENS, MAX_TOKENS), isStreamed: false })).toBe(MAX_TOKENS)
+  })
+
+  test('each kind of token counts by its weight, wherever it is settled', () => {
+    const counts = { tokens: tokenCounts(100, 20, { cachedInput: 50, cacheWrite: 9 }), isStreamed: false }
+    const weighted = newReservation({ weights: WEIGHTS })
+    // 41 × 1 + 50 × 0.1 + 9 × 1.25 + 20 × 3.01 = 117.45
+    expect(weighted.settled(500, counts)).toBe(118)
+    expect(settledBy(weighted.record, 500, counts)).toBe(118)
+    expect(weighted.record.kind).toBe(5)
+  })
+
+  test('tokens of rules without weights are settled as earlier versions did', () => {
+    expect(newReservation({}).record).toEqual({ kind: 1, numbers: [] })
+    expect(settledBy({ kind: 1, numbers: [] }, 500, { tokens, isStreamed: false })).toBe(30)
   })
 
   test('a rule that does not watch streams keeps what it took for one, and settles anything else', () => {
@@ -77,9 +97,17 @@ describe('when the request is over', () => {
   })
 })
 
-function newReservation({ max, isWatching = true }: { max?: number | undefined; isWatching?: boolean }): LlmReservation {
+const WEIGHTS = { input: 100, cachedInput: 10, cacheWrite: 125, output: 301 }
+
+interface Settings {
+  max?: number | undefined
+  isWatching?: boolean
+  weights?: TokenWeights
+}
+
+function newReservation({ max, isWatching = true, weights }: Settings): LlmReservation {
   const others = { enforceMidStream: true, bufferTokens: 100, onLimitExceeded: 'graceful_close', includePartialUsage: true } as const
-  return new LlmReservation({ withoutUsage: 'estimate', maxCompletionTokens: max, streaming: { enabled: isWatching, ...others } })
+  return new LlmReservation({ withoutUsage: 'estimate', weights, maxCompletionTokens: max, streaming: { enabled: isWatching, ...others } })
 }
 
 function facts({ path = CHAT, ...body }: { path?: string; requestedTokens?: number | undefined; choices?: number }): RequestFacts {

@@ -1,5 +1,6 @@
+import { isCountingPath, isEmbeddingPath } from '../llm/endpoints.ts'
 import type { LlmSettings, WithoutUsage } from '../llm/llm-request.ts'
-import { addTokens, chargedTokens, maxCompletionTokens } from '../llm/usage.ts'
+import { chargedTokens, maxCompletionTokens, reservedTokens, type TokenWeights } from '../llm/usage.ts'
 import {
   AMBIGUOUS,
   amountWithoutUsage,
@@ -11,6 +12,7 @@ import {
   type Settling,
   type SettlingRecord,
   type Usage,
+  WEIGHTED,
 } from './cost.ts'
 import { nanoOf, readNano } from './money.ts'
 import { type PriceTable, settledMoney } from './price-table.ts'
@@ -52,13 +54,13 @@ export class BudgetCost implements Cost, Settling {
     const prices = this.#prices
     const { body } = facts
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
-    if (isCountedOnly(facts.path)) return 0
+    if (isCountingPath(facts.path)) return 0
     return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, completionBound(facts, undefined))
   }
 
-  /** If the proxy has not read the request's body, it does not read the response either. */
-  applies({ body, isSettledLater }: RequestFacts): boolean {
-    return isSettledLater || (body !== undefined && this.#prices !== undefined)
+  /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
+  applies({ path, body, isSettledLater }: RequestFacts): boolean {
+    return isSettledLater || (body !== undefined && this.#prices !== undefined && !isCountingPath(path))
   }
 
   forRequest({ body }: RequestFacts): Settler {
@@ -102,27 +104,30 @@ function costIn({ header, missing, max }: CostField, facts: RequestFacts): numbe
   return cost === 0 ? missing : Math.min(cost, max)
 }
 
-/** The most tokens that a request may use: its prompt, and the longest completion that it can get. It is settled to the actual usage. */
+/** The most tokens that a request may use: its prompt, and the longest completion that it can get, by their weights. It is settled to the actual usage. */
 export class LlmReservation implements Cost, Settling {
   readonly needsBody = true
   readonly isLeasable = false
   readonly at = 'usage'
   readonly settling = this
-  readonly record = SETTLED_TO_TOKENS
+  readonly record: SettlingRecord
   readonly #llm: LlmSettings
 
   constructor(llm: LlmSettings) {
     this.#llm = llm
+    const { weights } = llm
+    // Tokens of rules without weights can be settled by earlier versions, too.
+    this.record = weights === undefined ? SETTLED_TO_TOKENS : { kind: WEIGHTED, numbers: numbersOf(weights) }
   }
 
   of(facts: RequestFacts): number {
-    if (isCountedOnly(facts.path)) return 0
-    return addTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens))
+    if (isCountingPath(facts.path)) return 0
+    return reservedTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens), this.#llm.weights)
   }
 
-  /** If the proxy has not read the request's body, it does not read the response either. */
-  applies({ body, isSettledLater }: RequestFacts): boolean {
-    return body !== undefined || isSettledLater
+  /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
+  applies({ path, body, isSettledLater }: RequestFacts): boolean {
+    return isSettledLater || (body !== undefined && !isCountingPath(path))
   }
 
   settled(amount: number, usage: Usage): number | undefined {
@@ -130,17 +135,21 @@ export class LlmReservation implements Cost, Settling {
     if (usage === 'unknown' || usage.tokens === undefined) return undefined
     // A rule that does not watch streams does not know their usage.
     if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
-    return amountWithoutUsage(chargedTokens(usage.tokens), amount, usage, this.#llm.withoutUsage)
+    return amountWithoutUsage(chargedTokens(usage.tokens, this.#llm.weights), amount, usage, this.#llm.withoutUsage)
   }
+}
+
+function numbersOf({ input, cachedInput, cacheWrite, output }: TokenWeights): number[] {
+  return [input, cachedInput, cacheWrite, output]
+}
+
+/** Restores the weights from the numbers of a settling record. */
+export function weightsFrom([input = 0, cachedInput = 0, cacheWrite = 0, output = 0]: readonly number[]): TokenWeights {
+  return { input, cachedInput, cacheWrite, output }
 }
 
 /** Returns the longest completion that a request can get, in tokens. */
 function completionBound({ path, body }: RequestFacts, configured: number | undefined): number {
-  if (path.endsWith('/embeddings') && body?.isForText !== true) return 0
+  if (isEmbeddingPath(path) && body?.isForText !== true) return 0
   return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
-}
-
-/** Whether the request only asks the provider to count tokens, which is free of charge. */
-function isCountedOnly(path: string): boolean {
-  return path.endsWith('/count_tokens')
 }

@@ -1,5 +1,5 @@
 import type { TokenCounts } from '../llm/usage.ts'
-import { PRICED, type Settler, type SettlingRecord, type Usage } from './cost.ts'
+import { FULLY_PRICED, PRICED, type Settler, type SettlingRecord, type Usage } from './cost.ts'
 import { cappedAmount, nanoOf } from './money.ts'
 
 const ANY = '*'
@@ -48,59 +48,107 @@ export class PriceTable {
   }
 }
 
-/** Prices in millionths of a unit for a million tokens, which are trillionths for one token. They are whole numbers. */
-export interface Prices {
+/** Prices of tokens in millionths of a unit for a million tokens, which are trillionths for one token. They are whole numbers. */
+export interface TokenPrices {
   readonly input: number
   readonly cachedInput: number
   readonly cacheWrite: number
+  readonly cacheWrite1h: number
   readonly output: number
 }
 
-/** The prices of one model's tokens, in whole trillionths of a unit for each token. */
+/** What a model costs. */
+export interface Prices extends TokenPrices {
+  /** Prices of requests with more input than so many tokens; undefined if all requests cost the same. */
+  readonly above?: LongInputPrices | undefined
+  /** What each request costs beside its tokens, in billionths of a unit. */
+  readonly perRequest?: number
+}
+
+interface LongInputPrices extends TokenPrices {
+  readonly tokens: number
+}
+
+/** The prices of one model. Amounts are in billionths of a unit. */
 export class ModelPrice implements Settler {
-  readonly input: number
-  readonly cachedInput: number
-  readonly cacheWrite: number
-  readonly output: number
   readonly record: SettlingRecord
+  readonly #prices: Prices
 
-  constructor({ input, cachedInput, cacheWrite, output }: Prices) {
-    this.input = input
-    this.cachedInput = cachedInput
-    this.cacheWrite = cacheWrite
-    this.output = output
-    this.record = { kind: PRICED, numbers: [input, cachedInput, cacheWrite, output] }
+  constructor(prices: Prices) {
+    this.#prices = prices
+    this.record = recordOf(prices)
   }
 
-  /** Restores the prices from the numbers of a settling record. */
-  static of([input = 0, cachedInput = 0, cacheWrite = 0, output = 0]: readonly number[]): ModelPrice {
-    return new ModelPrice({ input, cachedInput, cacheWrite, output })
+  /** Restores the prices from the numbers of a settling record of the kind FULLY_PRICED. */
+  static of([
+    perRequest = 0,
+    input = 0,
+    cachedInput = 0,
+    cacheWrite = 0,
+    cacheWrite1h = 0,
+    output = 0,
+    ...above
+  ]: readonly number[]): ModelPrice {
+    return new ModelPrice({ perRequest, input, cachedInput, cacheWrite, cacheWrite1h, output, above: longInputFrom(above) })
   }
 
-  /** Returns what to reserve for a request, in billionths, as if nothing were cached. */
+  /** The same for the kind PRICED. */
+  static ofFour([input = 0, cachedInput = 0, cacheWrite = 0, output = 0]: readonly number[]): ModelPrice {
+    return new ModelPrice({ input, cachedInput, cacheWrite, cacheWrite1h: cacheWrite, output })
+  }
+
+  /** Returns what to reserve for a request. The provider may cache any part of the prompt, so all of it has the highest of the input prices. */
   reserved(prompt: number, completion: number): number {
-    return this.#total(prompt, 0, 0, completion)
+    const prices = this.#pricesFor(prompt)
+    const highest = Math.max(prices.input, prices.cachedInput, prices.cacheWrite, prices.cacheWrite1h)
+    return this.#total(nano(prompt, highest) + nano(completion, prices.output), pico(prompt, highest) + pico(completion, prices.output))
   }
 
   settled(_amount: number, usage: Usage): number | undefined {
     return settledMoney(usage) ?? (typeof usage === 'string' || usage.tokens === undefined ? undefined : this.#costOf(usage.tokens))
   }
 
-  #costOf({ prompt, completion, cache }: TokenCounts): number {
-    if (cache === undefined) return this.#total(prompt, 0, 0, completion)
-    const { read, written, isInPrompt } = cache
-    if (!isInPrompt) return this.#total(prompt, read, written, completion)
-    // No more than the whole prompt can be cached, so larger counts are ignored and make nothing cheaper.
-    if (read + written > prompt) return this.#total(prompt, 0, 0, completion)
-    return this.#total(prompt - read - written, read, written, completion)
+  #costOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: TokenCounts): number {
+    const prices = this.#pricesFor(input)
+    const plain = input - cachedInput - cacheWrite
+    const write5m = cacheWrite - cacheWrite1h
+    const whole = nano(plain, prices.input) + nano(cachedInput, prices.cachedInput) + nano(write5m, prices.cacheWrite)
+    const rest = pico(plain, prices.input) + pico(cachedInput, prices.cachedInput) + pico(write5m, prices.cacheWrite)
+    return this.#total(
+      whole + nano(cacheWrite1h, prices.cacheWrite1h) + nano(output, prices.output),
+      rest + pico(cacheWrite1h, prices.cacheWrite1h) + pico(output, prices.output),
+    )
+  }
+
+  /** A request whose input is long has other prices as a whole, not only for what exceeds the threshold. */
+  #pricesFor(input: number): TokenPrices {
+    const { above } = this.#prices
+    return above !== undefined && input > above.tokens ? above : this.#prices
   }
 
   /** Rounds up only once, after all parts are added. */
-  #total(input: number, cached: number, written: number, output: number): number {
-    const whole = nano(input, this.input) + nano(cached, this.cachedInput) + nano(written, this.cacheWrite) + nano(output, this.output)
-    const rest = pico(input, this.input) + pico(cached, this.cachedInput) + pico(written, this.cacheWrite) + pico(output, this.output)
-    return cappedAmount(whole + Math.ceil(rest / THOUSAND))
+  #total(whole: number, rest: number): number {
+    return cappedAmount(whole + Math.ceil(rest / THOUSAND) + (this.#prices.perRequest ?? 0))
   }
+}
+
+/** Returns the kind that earlier versions know, too, if the model has no other prices. */
+function recordOf({ above, perRequest = 0, ...prices }: Prices): SettlingRecord {
+  const { input, cachedInput, cacheWrite, cacheWrite1h, output } = prices
+  if (above === undefined && perRequest === 0 && cacheWrite1h === cacheWrite)
+    return { kind: PRICED, numbers: [input, cachedInput, cacheWrite, output] }
+  const longInput = above === undefined ? [] : [above.tokens, ...numbersOf(above)]
+  return { kind: FULLY_PRICED, numbers: [perRequest, ...numbersOf(prices), ...longInput] }
+}
+
+function numbersOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: TokenPrices): number[] {
+  return [input, cachedInput, cacheWrite, cacheWrite1h, output]
+}
+
+function longInputFrom([tokens, input = 0, cachedInput = 0, cacheWrite = 0, cacheWrite1h = 0, output = 0]: readonly number[]):
+  | LongInputPrices
+  | undefined {
+  return tokens === undefined ? undefined : { tokens, input, cachedInput, cacheWrite, cacheWrite1h, output }
 }
 
 /** Returns the cost that the caller reports, or 0 if nothing was used; undefined if neither is known. */

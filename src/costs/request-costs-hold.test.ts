@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { requestFacts } from '../../test/support/costs/request-facts.ts'
+import { tokenCounts } from '../llm/usage.ts'
 import { HOLD } from './request-costs.ts'
 
 test('a request is one, whatever number is given with the question', () => {
@@ -15,7 +16,7 @@ test('it is released at the end, whatever was used, and whether or not a body wa
   const { settling } = HOLD
   expect(settling!.at).toBe('end')
   expect(settling!.applies(requestFacts())).toBe(true)
-  const tokens = { prompt: 10, completion: 20 }
+  const tokens = tokenCounts(10, 20)
   expect((['nothing', 'unknown', { tokens, isStreamed: true }] as const).map((usage) => settling!.settled(1, usage))).toEqual([0, 0, 0])
 })
 

@@ -1,5 +1,5 @@
 import type { Usage } from '../costs/cost.ts'
-import type { TokenCounts } from '../llm/usage.ts'
+import { type TokenCounts, tokenCounts } from '../llm/usage.ts'
 import { readRequestJson } from '../text/json-document.ts'
 import { formatPath, show } from '../text/problem.ts'
 
@@ -8,20 +8,19 @@ export interface SettlementRequest {
   readonly reservation: string
   /** Only renews what is in flight. */
   readonly isRenewal: boolean
-  readonly usage: SettledUsage | undefined
+  readonly usage: TokenCounts | undefined
   /** In units of the currency. */
   readonly cost: number | undefined
 }
 
-/** Token counts of a settlement. Cached tokens are included in the prompt's. */
-interface SettledUsage {
-  readonly promptTokens: number
-  readonly completionTokens: number
-  readonly cachedTokens: number
-}
-
 const FIELDS: readonly string[] = ['reservation', 'usage', 'cost', 'renew']
-const USAGE_FIELDS: readonly string[] = ['prompt_tokens', 'completion_tokens', 'cached_tokens']
+const USAGE_FIELDS: readonly string[] = [
+  'prompt_tokens',
+  'completion_tokens',
+  'cached_tokens',
+  'cache_write_tokens',
+  'cache_write_1h_tokens',
+]
 /** Further fields of the chat API's own usage object, which a gateway may pass on unchanged. */
 const PROVIDER_FIELDS: readonly string[] = ['total_tokens', 'prompt_tokens_details', 'completion_tokens_details']
 const KNOWN_USAGE_FIELDS = [...USAGE_FIELDS, ...PROVIDER_FIELDS]
@@ -43,12 +42,7 @@ export function readSettlement(text: string): SettlementRequest | string {
 /** Returns the usage that a settlement reports: 'nothing' if it has neither token counts nor a cost. */
 export function usageOf({ usage, cost }: SettlementRequest): Usage {
   if (usage === undefined && cost === undefined) return 'nothing'
-  return { tokens: usage && tokenCounts(usage), cost, isStreamed: false }
-}
-
-function tokenCounts({ promptTokens, completionTokens, cachedTokens }: SettledUsage): TokenCounts {
-  const cache = cachedTokens === 0 ? undefined : { read: cachedTokens, written: 0, isInPrompt: true }
-  return { prompt: promptTokens, completion: completionTokens, cache }
+  return { tokens: usage, cost, isStreamed: false }
 }
 
 /** Carries a sentence about the field as its message. */
@@ -77,25 +71,36 @@ function settlementOf(value: unknown): SettlementRequest {
   }
 }
 
-function readUsage(value: unknown): SettledUsage {
+/** Cached tokens are part of the prompt, and those that are kept for an hour are part of what was written. */
+function readUsage(value: unknown): TokenCounts {
   const usage = objectOf(value, ['usage'], KNOWN_USAGE_FIELDS, 'an object with prompt_tokens and completion_tokens')
   if (usage['prompt_tokens'] === undefined && usage['completion_tokens'] === undefined) {
     throw new BadField(['usage'], 'prompt_tokens or completion_tokens; leave usage out to give everything back', value)
   }
-  const promptTokens = tokensOf(usage['prompt_tokens'], 'prompt_tokens')
-  const completionTokens = tokensOf(usage['completion_tokens'], 'completion_tokens')
-  const cachedTokens = tokensOf(usage['cached_tokens'] ?? cachedIn(usage['prompt_tokens_details']), 'cached_tokens')
-  if (cachedTokens > promptTokens) {
-    throw new BadField(['usage', 'cached_tokens'], `no more than prompt_tokens (${promptTokens}), which includes them`, cachedTokens)
+  const input = tokensOf(usage, 'prompt_tokens')
+  const output = tokensOf(usage, 'completion_tokens')
+  const cachedInput = tokensOf(usage, 'cached_tokens')
+  const cacheWrite = tokensOf(usage, 'cache_write_tokens')
+  const cacheWrite1h = tokensOf(usage, 'cache_write_1h_tokens')
+  if (cachedInput > input) {
+    throw new BadField(['usage', 'cached_tokens'], `no more than prompt_tokens (${input}), which includes them`, cachedInput)
   }
-  return { promptTokens, completionTokens, cachedTokens }
+  if (cachedInput + cacheWrite > input) {
+    const expected = `no more than prompt_tokens (${input}) without cached_tokens (${cachedInput})`
+    throw new BadField(['usage', 'cache_write_tokens'], expected, cacheWrite)
+  }
+  if (cacheWrite1h > cacheWrite) {
+    const expected = `no more than cache_write_tokens (${cacheWrite}), which includes them`
+    throw new BadField(['usage', 'cache_write_1h_tokens'], expected, cacheWrite1h)
+  }
+  return tokenCounts(input, output, { cachedInput, cacheWrite, cacheWrite1h })
 }
 
-function cachedIn(details: unknown): unknown {
-  return typeof details === 'object' && details !== null ? (details as Record<string, unknown>)['cached_tokens'] : undefined
-}
-
-function tokensOf(value: unknown, name: string): number {
+/** A field that is missing may be among the details of OpenAI's usage object; otherwise it is 0. */
+function tokensOf(usage: Readonly<Record<string, unknown>>, name: string): number {
+  const details = usage['prompt_tokens_details']
+  const detail = typeof details === 'object' && details !== null ? (details as Record<string, unknown>)[name] : undefined
+  const value = usage[name] === undefined ? (detail ?? undefined) : usage[name]
   if (value === undefined) return 0
   if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number
   throw new BadField(['usage', name], `a whole number of at least 0`, value)

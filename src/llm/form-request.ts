@@ -1,3 +1,4 @@
+import type { LlmEndpoint } from './endpoints.ts'
 import { LlmRequestReader } from './llm-request.ts'
 
 const [CR, LF, DASH] = [13, 10, 45]
@@ -35,14 +36,15 @@ function isAt(bytes: Uint8Array, at: number, text: string): boolean {
  * not JSON. A part that readers could interpret differently does not count as a file.
  */
 export class FormRequestReader {
-  readonly #rest = new LlmRequestReader()
+  readonly #rest: LlmRequestReader
   readonly #delimiter: DelimiterSearch
   /** Bytes after a delimiter, while they may still be the header fields of a part. */
   readonly #head = new Uint8Array(MAX_HEAD_BYTES)
   #headBytes = NO_HEAD
   #isInFile = false
 
-  constructor(boundary: string) {
+  constructor(boundary: string, endpoint?: LlmEndpoint) {
+    this.#rest = new LlmRequestReader('utf8', endpoint)
     this.#delimiter = new DelimiterSearch(`--${boundary}`)
   }
 

@@ -3,10 +3,10 @@ import { type JsonString, unitsOf } from './json-string.ts'
 
 /** How a value counts. Kinds of values that are not listed here count 0, or NO_COUNT if a number's value is expected; null always counts as absent. */
 export interface Reading {
-  /** A string counts its characters, or is kept as `keptText`, or counts 1 if it is the first of these words, 2 if the second, and so on, else 0. */
+  /** A string counts its characters, or is kept as `keptText` (see there), or counts 1 if it is the first of these words, 2 if the second, and so on, else 0. */
   readonly text?: 'characters' | 'kept' | { readonly words: readonly Uint16Array[] }
-  /** A number counts this size, or its own value if that is an integer of at least 0. */
-  readonly number?: number | 'value'
+  /** A number counts this size, or its own value if that is an integer of at least 0. Protocol Buffers also write such a value as a text of digits. */
+  readonly number?: number | 'value' | 'value or text'
   /** Any value counts 1 except `false` and null, because lenient readers accept `1`, `"true"` and more as true. */
   readonly isFlag?: boolean
   /** A list counts the sum of its values, each of them read like this. */
@@ -28,15 +28,20 @@ export interface Fields {
   readonly keptAs: number | undefined
   /** How the object's other fields count; `otherSize` is their sum over all objects. They do not count if this is undefined. */
   readonly others: Reading | undefined
+  /** Whether repeated names and names in another case are noted in this object, too, as they are in the outermost. */
+  readonly isStrict: boolean
 }
 
 interface Field {
   readonly name: Uint16Array
+  /** The name in lower case. */
+  readonly folded: Uint16Array
   readonly index: number
   readonly reading: Reading
 }
 
-const ABSENT = -1
+/** Size of a field that is missing or null. */
+export const ABSENT = -1
 const NO_NAME_YET = -2
 /** Size of a value that is not an integer of at least 0, where one is expected. */
 export const NO_COUNT = -3
@@ -49,15 +54,15 @@ const MAX_FRAMES = 12
 /** Builds the table of an object's fields, which get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
 export function fieldsOf(
   readings: Readonly<Record<string, Reading>>,
-  options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others'>> = {},
+  options: Partial<Pick<Fields, 'size' | 'keptAs' | 'others' | 'isStrict'>> = {},
 ): Fields {
   const names = Object.keys(readings)
   const byLength: Field[][] = Array.from({ length: Math.max(...names.map(({ length }) => length)) + 1 }, () => [])
   names.forEach((name, index) => {
-    byLength[name.length]!.push({ name: unitsOf(name), index, reading: readings[name]! })
+    byLength[name.length]!.push({ name: unitsOf(name), folded: unitsOf(name.toLowerCase()), index, reading: readings[name]! })
   })
   const size = (sizes: Float64Array, from: number): number => sum(sizes, from, names.length)
-  return { names, byLength, size, keptAs: undefined, others: undefined, ...options }
+  return { names, byLength, size, keptAs: undefined, others: undefined, isStrict: false, ...options }
 }
 
 export function sum(sizes: Float64Array, from: number, count: number): number {
@@ -69,14 +74,19 @@ export function sum(sizes: Float64Array, from: number, count: number): number {
 /** Adds up the sizes in a scanned object according to a table of what counts. Memory is a few numbers for each level that is read. */
 export class JsonSizes implements JsonEvents {
   readonly keptSizes: Float64Array[] = []
+  /** Whether the text is a list that is read. */
+  isList = false
+  /** The last text that is kept; undefined if it is longer than 256 UTF-16 units. */
   keptText: string | undefined
+  /** Whether different texts are kept. */
+  hasKeptTexts = false
   otherSize = 0
   marked = 0
   /** For each field of the outermost object: the number of bytes up to the end of its name. */
   readonly nameEnds = new Float64Array(MAX_FIELDS)
-  /** Whether a field of the outermost object was repeated. */
+  /** Whether a field of the outermost object, or of a strict one, was repeated. */
   hasRepeatedName = false
-  /** Whether a name in the outermost object differs from a field only in case. */
+  /** Whether a name in such an object differs from a field only in case. */
   hasNameInOtherCase = false
   /** Readings of the open objects and lists; each of them has MAX_FIELDS sizes. */
   readonly #frames: Reading[] = []
@@ -87,13 +97,22 @@ export class JsonSizes implements JsonEvents {
   #next: Reading | undefined
   /** One bit for each field of the outermost object that was found. */
   #seen = 0
+  /** The same for the strict object that was read last. Strict objects contain no others. */
+  #seenInStrict = 0
+  #hasKept = false
   /** Nesting depth inside a value that is not read; 0 outside of one. */
   #unreadDepth = 0
   #writtenDepth = 0
   #written = 0
 
-  constructor(fields: Fields) {
-    this.#next = { fields }
+  /** `items` says how the objects count if the text is a list of them. */
+  constructor(fields: Fields, items?: Reading) {
+    this.#next = items === undefined ? { fields } : { fields, list: items }
+  }
+
+  /** Size of an outermost list; 0 if there is none. */
+  get listSize(): number {
+    return this.isList ? this.#sizes[0]! : 0
   }
 
   /** Size of a field of the outermost object, or ABSENT. */
@@ -118,10 +137,16 @@ export class JsonSizes implements JsonEvents {
     if (field === undefined) return this.#nameOther(fields, name, top)
     this.#next = field.reading
     this.#field[top] = field.index
+    if (fields.isStrict) this.#noteInStrict(field.index)
     if (top > 0) return
     this.nameEnds[field.index] = end
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
+  }
+
+  #noteInStrict(index: number): void {
+    this.hasRepeatedName ||= (this.#seenInStrict & (1 << index)) !== 0
+    this.#seenInStrict |= 1 << index
   }
 
   /**
@@ -131,7 +156,7 @@ export class JsonSizes implements JsonEvents {
   #nameOther(fields: Fields, name: JsonString, top: number): void {
     const field = findInOtherCase(fields, name)
     const isOutermost = top === 0
-    if (isOutermost) this.hasNameInOtherCase ||= field !== undefined
+    if (isOutermost || fields.isStrict) this.hasNameInOtherCase ||= field !== undefined
     this.#next = fields.others ?? (isOutermost ? undefined : field?.reading)
     this.#field[top] = OTHER
   }
@@ -141,13 +166,22 @@ export class JsonSizes implements JsonEvents {
     if (this.#writtenDepth > 0) return this.#write(string.writtenCharacters + QUOTES)
     if (this.#next?.isMarked) this.marked++
     const text = this.#next?.text
-    if (text === undefined) this.#completeUncounted()
+    if (text === undefined) this.#completeText(string, isWhole)
     else if (text === 'characters') this.#complete(string.characters)
     else if (!isWhole) this.#complete(ABSENT)
     else if (text === 'kept') {
-      this.keptText = string.text()
+      const kept = string.text()
+      this.hasKeptTexts ||= this.#hasKept && kept !== this.keptText
+      this.#hasKept = true
+      this.keptText = kept
       this.#complete(0)
     } else this.#complete(1 + text.words.findIndex((word) => string.equals(word)))
+  }
+
+  #completeText(string: JsonString, isWhole: boolean): void {
+    if (this.#next?.number !== 'value or text') return this.#completeUncounted()
+    const text = isWhole ? string.text() : undefined
+    this.#complete(text !== undefined && /^\d+$/.test(text) ? countOf(Number(text)) : NO_COUNT)
   }
 
   number(number: JsonString): void {
@@ -155,9 +189,8 @@ export class JsonSizes implements JsonEvents {
     if (this.#writtenDepth > 0) return this.#write(writtenNumber(number.numberValue()))
     const reading = this.#next?.number
     if (reading === undefined) return this.#completeUncounted()
-    if (reading !== 'value') return this.#complete(reading)
-    const value = number.numberValue()
-    this.#complete(Number.isInteger(value) && value >= 0 ? value : NO_COUNT)
+    if (typeof reading === 'number') return this.#complete(reading)
+    this.#complete(countOf(number.numberValue()))
   }
 
   literal(value: boolean | null): void {
@@ -165,7 +198,7 @@ export class JsonSizes implements JsonEvents {
     if (this.#writtenDepth > 0) return this.#write(value === false ? 5 : 4)
     if (value === null) this.#complete(ABSENT)
     else if (value) this.#completeUncounted()
-    else this.#complete(this.#next?.number === 'value' ? NO_COUNT : 0)
+    else this.#complete(this.#isCountExpected ? NO_COUNT : 0)
   }
 
   begin(isObject: boolean): void {
@@ -194,11 +227,13 @@ export class JsonSizes implements JsonEvents {
 
   #push(reading: Reading, isObject: boolean): void {
     const top = this.#frames.length
+    if (top === 0) this.isList = !isObject
     this.#frames.push(reading)
     this.#isList.push(!isObject)
     if (isObject) {
       this.#field[top] = NO_NAME_YET
       this.#next = undefined
+      if (reading.fields!.isStrict) this.#seenInStrict = 0
     } else {
       this.#sizes[top * MAX_FIELDS] = 0
       this.#next = reading.list
@@ -218,7 +253,11 @@ export class JsonSizes implements JsonEvents {
   /** Completes the current value, which is of a kind that does not count. */
   #completeUncounted(): void {
     if (this.#next?.isFlag) this.#complete(1)
-    else this.#complete(this.#next?.number === 'value' ? NO_COUNT : 0)
+    else this.#complete(this.#isCountExpected ? NO_COUNT : 0)
+  }
+
+  get #isCountExpected(): boolean {
+    return typeof this.#next?.number === 'string'
   }
 
   /** Completes the current value with this size. */
@@ -248,6 +287,10 @@ export class JsonSizes implements JsonEvents {
   }
 }
 
+function countOf(value: number): number {
+  return Number.isInteger(value) && value >= 0 ? value : NO_COUNT
+}
+
 const QUOTES = 2
 const BRACKETS = 2
 /** Two quotes and a colon. */
@@ -261,7 +304,7 @@ function findField({ byLength }: Fields, name: JsonString): Field | undefined {
 
 function findInOtherCase({ byLength }: Fields, name: JsonString): Field | undefined {
   const candidates = byLength[name.length]
-  if (candidates !== undefined) for (const field of candidates) if (name.equalsInAnyCase(field.name)) return field
+  if (candidates !== undefined) for (const field of candidates) if (name.equalsInAnyCase(field.folded)) return field
   return undefined
 }
 

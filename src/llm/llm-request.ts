@@ -1,7 +1,11 @@
+import type { DialectName } from './dialects/dialect.ts'
+import { GEMINI_FORMAT } from './dialects/gemini-request.ts'
+import { AMBIGUOUS_MODEL, type LlmEndpoint, plainModel } from './endpoints.ts'
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
-import { fieldsOf, JsonSizes, NO_COUNT, type Reading, sum } from './json-sizes.ts'
-import { type Charset, unitsOf } from './json-string.ts'
-import { estimatedTokens, MAX_TOKENS } from './usage.ts'
+import { JsonSizes } from './json-sizes.ts'
+import type { Charset } from './json-string.ts'
+import { isNoCount, OPEN_FORMAT, type RequestFormat } from './request-format.ts'
+import { estimatedTokens, MAX_TOKENS, type TokenWeights } from './usage.ts'
 
 /** Facts in a request's body that determine its cost. */
 export interface LlmRequest {
@@ -11,11 +15,11 @@ export interface LlmRequest {
   /** Number of choices that it asks for, over all of its prompts. */
   readonly choices: number
   /**
-   * Whether the body has a `stream` that is neither `false` nor null. Also true if we cannot read a non-empty body as JSON, because a more lenient backend
-   * may find one.
+   * Whether the path asks for a stream, or the body has a `stream` that is neither `false` nor null. Also true if we cannot read a non-empty body as JSON,
+   * because a more lenient backend may find one.
    */
   readonly isStream: boolean
-  /** Undefined if the model is missing, is not a string, or is longer than 256 UTF-16 units. */
+  /** The model in the path if it names one, else that in the body. Undefined if it is missing, is not a string, or is longer than 256 UTF-16 units. */
   readonly model: string | undefined
   /** Whether we cannot read the body as JSON, so that a more lenient backend may find any model in it. */
   readonly isUnreadable?: boolean
@@ -29,6 +33,12 @@ export interface LlmRequest {
   readonly isUpload?: boolean
   /** Whether the body has messages or a prompt, which no request for embeddings has. */
   readonly isForText?: boolean
+  /** The API whose endings the client understands, if the path says so. */
+  readonly dialect?: DialectName | undefined
+  /** Whether this is a request of Gemini's for embeddings, whose responses have neither usage nor text. */
+  readonly isEmbedding?: boolean | undefined
+  /** Whether the client chooses which fields the response has, so that counts may be missing. */
+  readonly hasFieldMask?: boolean
 }
 
 /** Returns whether a response to this request should contain a count or a text. Other requests list, upload or look something up. */
@@ -36,69 +46,23 @@ export function asksForTokens({ promptTokens, requestedTokens, hasPrompt, isUplo
   return isUpload !== true && (promptTokens > 0 || hasPrompt === true || requestedTokens !== undefined)
 }
 
-const PROMPT_FIELDS = ['messages', 'system', 'prompt', 'input', 'instructions']
-/** Fields that the model also reads, exactly as they are written. */
-const DEFINITION_FIELDS = ['tools', 'functions', 'response_format']
-/** Bounds of a completion. The first two belong to chat and completions, the third to Responses, and the rest to llama.cpp, Ollama and TGI. */
-const MAX_FIELDS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict', 'num_predict', 'max_new_tokens']
-/**
- * Numbers of choices; the bound applies to each choice. With `best_of`, the provider returns some completions and bills all of them. llama.cpp
- * prefers `n_cmpl`.
- */
-const CHOICES_FIELDS = ['n', 'n_cmpl', 'best_of']
-/** Objects that may also contain bounds, in Ollama, TGI, SGLang and LiteLLM. In LiteLLM, such a bound replaces the one outside the object. */
-const NESTING_FIELDS = ['options', 'parameters', 'sampling_params', 'extra_body']
-/** No model reads the text of these fields, however long it is. */
-const UNREAD_FIELDS = ['metadata', 'logit_bias', 'image', 'images']
 /** Unknown fields count only if together they exceed this: shorter ones are names and switches that we do not know, not a prompt. */
 const FREE_CHARACTERS = 256
 /** White space around the JSON costs no tokens but takes memory. */
 const MAX_PADDING_BYTES = 64 * 1024
-const CHARACTERS_PER_TOKEN = 4
-// Fields that contain text, and fields that contain further parts, in a message or in a part of one.
-const TEXT_FIELDS = ['text', 'arguments', 'input', 'refusal', 'thinking', 'reasoning_content', 'reasoning', 'title', 'context']
-const PART_FIELDS = ['content', 'output', 'summary', 'source', 'tool_calls', 'function', 'function_call', 'custom']
-/** Fields of Responses API items that go back to the model: the tools, what they did and what they found. */
-const WRITTEN_FIELDS = ['tools', 'code', 'action', 'operation', 'results', 'stdout', 'stderr']
-/** Bound for content inside content, such as a tool's result inside a message. No API nests as deeply as this. */
-const MAX_DEPTH = 8
-/** In some APIs, the arguments of a call are an object. */
-const OBJECT_FIELDS = ['input', 'arguments']
 
-const TEXT: Reading = { text: 'characters' }
-const TEXT_OR_OBJECT: Reading = { text: 'characters', written: 'objects' }
-const NUMBER: Reading = { number: 'value' }
-const WRITTEN: Reading = { text: 'characters', written: 'objects and lists' }
-const BOUND_READINGS = { ...readings(MAX_FIELDS, NUMBER), ...readings(CHOICES_FIELDS, NUMBER) }
-const PROMPT = promptPart(0)
-/** Each text, and each list of token ids, is a separate prompt. */
-const PROMPTS: Reading = { ...PROMPT, list: { ...PROMPT.list, isMarked: true } }
-const REQUEST = fieldsOf(
-  {
-    ...readings(PROMPT_FIELDS, PROMPT),
-    prompt: PROMPTS,
-    ...readings(DEFINITION_FIELDS, WRITTEN),
-    ...BOUND_READINGS,
-    ...Object.fromEntries(NESTING_FIELDS.map((name, i) => [name, nestedBounds(i)])),
-    stream: { isFlag: true },
-    background: { isFlag: true },
-    stream_options: {},
-    model: { text: 'kept' },
-    ...readings(UNREAD_FIELDS, {}),
-  },
-  { others: WRITTEN },
-)
-const [MESSAGES, PROMPT_TEXT, INPUT, DEFINITIONS, BOUNDS, CHOICES, STREAM, STREAM_OPTIONS, BACKGROUND] = [
-  ...['messages', 'prompt', 'input', 'tools', 'max_tokens', 'n', 'stream', 'stream_options', 'background'],
-].map((name) => REQUEST.names.indexOf(name)) as [number, number, number, number, number, number, number, number, number]
-
-/** Reads chat, completions, embeddings, Responses and Anthropic requests while their bytes arrive. It recognises them by the fields that are present. */
+/** Reads the body of a request while its bytes arrive. */
 export class LlmRequestReader {
-  readonly #sizes = new JsonSizes(REQUEST)
+  readonly #endpoint: LlmEndpoint
+  readonly #format: RequestFormat
+  readonly #sizes: JsonSizes
   readonly #scanner: JsonScanner
   readonly #encoding = new JsonEncoding((bytes, from, to) => this.#scanner.push(bytes, from, to))
 
-  constructor(charset: Charset = 'utf8') {
+  constructor(charset: Charset = 'utf8', endpoint: LlmEndpoint = {}) {
+    this.#endpoint = endpoint
+    this.#format = endpoint.dialect === 'gemini' ? GEMINI_FORMAT : OPEN_FORMAT
+    this.#sizes = new JsonSizes(this.#format.fields)
     this.#scanner = new JsonScanner(this.#sizes, SCAN_LIMITS, charset)
   }
 
@@ -115,45 +79,64 @@ export class LlmRequestReader {
     this.#encoding.end()
     const isJson = this.#scanner.end()
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
-    const sizes = this.#sizes
-    if (!isJson) return unreadable(this.#scanner.spelledCharacters)
+    if (this.#endpoint.model === AMBIGUOUS_MODEL) return 'bad_request'
+    if (!isJson) return this.#unreadable()
     if (this.#scanner.paddingBytes > MAX_PADDING_BYTES) return 'body_too_large'
+    const sizes = this.#sizes
+    const format = this.#format
     // If a name is repeated, one reader uses the first value and another the last.
-    if (sizes.hasRepeatedName) return 'repeated_descriptor'
+    if (sizes.hasRepeatedName || format.isRepeated(sizes) || this.#namesAnotherModel()) return 'repeated_descriptor'
     // Most readers ignore `Max_Tokens`, but some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
-    const stated = this.#stated(CHOICES, CHOICES_FIELDS.length)
+    const { dialect, isStream, isEmbedding, model = sizes.keptText } = this.#endpoint
+    const isForText = format.texts.some((index) => sizes.has(index))
+    const stated = format.choices(sizes)
     const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
     return {
       promptTokens: estimatedTokens(this.#promptCharacters()),
       requestedTokens: stated.some(isNoCount) ? undefined : this.#requestedTokens(choices),
       choices,
-      isStream: sizes.size(STREAM) === 1,
-      model: sizes.keptText,
-      isBackground: sizes.size(BACKGROUND) === 1,
-      hasPrompt: PROMPT_FIELDS.some((_name, index) => sizes.has(index)),
-      isForText: sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT),
+      isStream: isStream === true || this.#isSet(format.stream),
+      model,
+      isBackground: this.#isSet(format.background),
+      hasPrompt: format.prompts.some((index) => sizes.has(index)),
+      isForText,
       streamOptionsAt: this.#streamOptionsAt(),
+      dialect,
+      isEmbedding: isForText ? undefined : isEmbedding,
     }
+  }
+
+  #isSet(index: number | undefined): boolean {
+    return index !== undefined && this.#sizes.size(index) === 1
+  }
+
+  /** Where the path names the model, a body may not name another one: providers obey the path, but not every backend does. */
+  #namesAnotherModel(): boolean {
+    const { model, ignoresBodyModel } = this.#endpoint
+    const { keptText, hasKeptTexts } = this.#sizes
+    if (model === undefined || ignoresBodyModel === true) return false
+    if (this.#sizes.size(this.#format.model) >= 0 && keptText === undefined) return true
+    return hasKeptTexts || (keptText !== undefined && keptText !== '' && plainModel(keptText) !== model)
   }
 
   #streamOptionsAt(): number | undefined {
     const { skipped } = this.#encoding
+    const index = this.#format.streamOptions
     if (skipped === undefined) return undefined
-    if (!this.#sizes.has(STREAM_OPTIONS)) return 0
-    return skipped + this.#sizes.nameEnds[STREAM_OPTIONS]!
+    if (index === undefined || !this.#sizes.has(index)) return 0
+    return skipped + this.#sizes.nameEnds[index]!
   }
 
   /** Counts the known fields and the text in unknown ones. A body without any known prompt field counts as a whole. */
   #promptCharacters(): number {
     const sizes = this.#sizes
-    let isKnown = false
+    const { prompts, definitions } = this.#format
+    if (!prompts.some((index) => sizes.has(index))) return this.#scanner.spelledCharacters
     let characters = sizes.otherSize > FREE_CHARACTERS ? sizes.otherSize : 0
-    for (let i = 0; i < PROMPT_FIELDS.length + DEFINITION_FIELDS.length; i++) {
-      isKnown ||= i < DEFINITIONS && sizes.has(i)
-      characters += Math.max(0, sizes.size(i))
-    }
-    return isKnown ? characters : this.#scanner.spelledCharacters
+    for (const index of prompts) characters += Math.max(0, sizes.size(index))
+    for (const index of definitions) characters += Math.max(0, sizes.size(index))
+    return characters
   }
 
   /**
@@ -161,76 +144,31 @@ export class LlmRequestReader {
    * request then counts as unbounded.
    */
   #requestedTokens(choices: number): number | undefined {
-    const stated = this.#stated(BOUNDS, MAX_FIELDS.length)
+    const stated = this.#format.bounds(this.#sizes)
     const largest = Math.max(...stated)
-    return largest < 0 || stated.some(isNoCount) || !this.#hasOwnBound() ? undefined : Math.min(largest * choices, MAX_TOKENS)
+    const isBounded = largest >= 0 && !stated.some(isNoCount) && this.#format.hasOwnBound(this.#sizes)
+    return isBounded ? Math.min(largest * choices, MAX_TOKENS) : undefined
   }
 
   /**
-   * Most servers ignore fields that their API does not define, so a body with messages or a prompt must have a chat bound, and one with `input` a
-   * Responses bound. A body with none of these may have any bound.
+   * Describes a body that we cannot read as JSON. It may be in UTF-32, contain `NaN` or have an unknown content coding, and some backends accept each
+   * of these. Where they ignore its model, that of the path is certain.
    */
-  #hasOwnBound(): boolean {
-    const sizes = this.#sizes
-    const isForText = sizes.has(MESSAGES) || sizes.has(PROMPT_TEXT)
-    if (isForText && sizes.size(BOUNDS) < 0 && sizes.size(BOUNDS + 1) < 0) return false
-    return !sizes.has(INPUT) || sizes.size(BOUNDS + 2) > 0
-  }
-
-  /** Returns the values of consecutive fields, in the outermost object and in the nested ones. */
-  #stated(from: number, count: number): number[] {
-    const stated: number[] = []
-    for (let i = from; i < from + count; i++) {
-      stated.push(this.#sizes.size(i))
-      for (const nested of this.#sizes.keptSizes) if (nested !== undefined) stated.push(nested[i - BOUNDS]!)
+  #unreadable(): LlmRequest {
+    const { model, ignoresBodyModel, isStream, isEmbedding, dialect } = this.#endpoint
+    const characters = this.#scanner.spelledCharacters
+    const isUnreadable = characters > 0
+    return {
+      promptTokens: estimatedTokens(characters),
+      requestedTokens: undefined,
+      choices: 1,
+      isStream: isUnreadable || isStream === true,
+      model: ignoresBodyModel === true || !isUnreadable ? model : undefined,
+      isUnreadable,
+      dialect,
+      isEmbedding,
     }
-    return stated
   }
-}
-
-/** Whether a bound or a number of choices is present but is not a positive number. */
-function isNoCount(size: number): boolean {
-  return size === NO_COUNT || size === 0
-}
-
-/**
- * Describes a body that we cannot read as JSON. It may be in UTF-32, contain `NaN` or have an unknown content coding, and some backends accept each
- * of these.
- */
-function unreadable(characters: number): LlmRequest {
-  const promptTokens = estimatedTokens(characters)
-  const isUnreadable = characters > 0
-  return { promptTokens, requestedTokens: undefined, choices: 1, isStream: isUnreadable, model: undefined, isUnreadable }
-}
-
-/** Returns how a text, a list of texts, a message or a part of one counts. A number in a list is a token id. */
-function promptPart(depth: number): Reading {
-  if (depth > MAX_DEPTH) return TEXT
-  const inner = promptPart(depth + 1)
-  // Texts, images and files are inserted into a prompt that the provider stores, under names that its author chose.
-  const variables = { fields: fieldsOf({}, { others: promptPart(depth + 2) }) }
-  const parts = TEXT_FIELDS.length + PART_FIELDS.length + WRITTEN_FIELDS.length
-  const fields = fieldsOf(
-    {
-      ...readings(TEXT_FIELDS, TEXT),
-      ...readings(OBJECT_FIELDS, TEXT_OR_OBJECT),
-      ...readings(PART_FIELDS, inner),
-      ...readings(WRITTEN_FIELDS, WRITTEN),
-      type: { text: { words: [unitsOf('text')] } },
-      data: TEXT,
-      variables,
-    },
-    { size: (sizes, from) => sum(sizes, from, parts) + (sizes[from + parts] === 1 ? sum(sizes, from + parts + 1, 1) : 0) },
-  )
-  return { text: 'characters', list: { ...inner, number: CHARACTERS_PER_TOKEN }, fields }
-}
-
-function nestedBounds(keptAs: number): Reading {
-  return { fields: fieldsOf(BOUND_READINGS, { keptAs, others: WRITTEN }) }
-}
-
-function readings(names: readonly string[], reading: Reading): Record<string, Reading> {
-  return Object.fromEntries(names.map((name) => [name, reading]))
 }
 
 /** Number of bytes that identify the encoding of JSON, whose first character is ASCII. */
@@ -312,6 +250,8 @@ export interface LlmSettings {
   /** Upper bound of one completion; undefined if there is none. */
   readonly maxCompletionTokens: number | undefined
   readonly withoutUsage: WithoutUsage
+  /** How much each kind of token counts; undefined if every token counts once. */
+  readonly weights?: TokenWeights | undefined
   readonly streaming: StreamingSettings
 }
 

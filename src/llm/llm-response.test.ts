@@ -11,40 +11,41 @@ const USAGE = { prompt_tokens: 9, completion_tokens: 12, total_tokens: 21 }
 describe('an answer that came whole', () => {
   test('costs what its usage says, in every dialect', () => {
     const choices = [{ index: 0, message: { role: 'assistant', content: 'x'.repeat(400) }, finish_reason: 'stop' }]
-    expect(cost({ object: 'chat.completion', choices, usage: USAGE })).toEqual({ prompt: 9, completion: 12 })
-    expect(cost({ object: 'list', data: [{ embedding: [0.1] }], usage: { prompt_tokens: 8, total_tokens: 8 } })).toEqual({
-      prompt: 8,
-      completion: 0,
+    expect(cost({ object: 'chat.completion', choices, usage: USAGE })).toMatchObject({ input: 9, output: 12 })
+    expect(cost({ object: 'list', data: [{ embedding: [0.1] }], usage: { prompt_tokens: 8, total_tokens: 8 } })).toMatchObject({
+      input: 8,
+      output: 0,
     })
-    expect(cost({ object: 'response', output: [], usage: { input_tokens: 36, output_tokens: 87, total_tokens: 123 } })).toEqual({
-      prompt: 36,
-      completion: 87,
+    expect(cost({ object: 'response', output: [], usage: { input_tokens: 36, output_tokens: 87, total_tokens: 123 } })).toMatchObject({
+      input: 36,
+      output: 87,
     })
-    expect(cost({ type: 'message', content: [{ type: 'text', text: 'Hi' }], usage: { input_tokens: 10, output_tokens: 25 } })).toEqual({
-      prompt: 10,
-      completion: 25,
-    })
+    expect(
+      cost({ type: 'message', content: [{ type: 'text', text: 'Hi' }], usage: { input_tokens: 10, output_tokens: 25 } }),
+    ).toMatchObject({ input: 10, output: 25 })
   })
 
   test('tells cached tokens apart, in every dialect', () => {
     const chat = { prompt_tokens: 9, completion_tokens: 12, prompt_tokens_details: { audio_tokens: 1, cached_tokens: 4 } }
-    expect(cost({ choices: [], usage: chat })).toEqual({ prompt: 9, completion: 12, cache: { read: 4, written: 0, isInPrompt: true } })
+    expect(cost({ choices: [], usage: chat })).toMatchObject({ input: 9, cachedInput: 4, cacheWrite: 0, output: 12 })
     const responses = { input_tokens: 9, input_tokens_details: { cache_write_tokens: 3, cached_tokens: 4 }, output_tokens: 12 }
-    expect(cost({ output: [], usage: responses })).toEqual({ prompt: 9, completion: 12, cache: { read: 4, written: 3, isInPrompt: true } })
+    expect(cost({ output: [], usage: responses })).toMatchObject({ input: 9, cachedInput: 4, cacheWrite: 3, output: 12 })
     const anthropic = { input_tokens: 9, cache_creation_input_tokens: 30, cache_read_input_tokens: 40, output_tokens: 12 }
-    const beside = { read: 40, written: 30, isInPrompt: false }
-    expect(cost({ type: 'message', content: [], usage: anthropic })).toEqual({ prompt: 9, completion: 12, cache: beside })
+    const counts = { input: 79, cachedInput: 40, cacheWrite: 30, cacheWrite1h: 0, output: 12 }
+    expect(cost({ type: 'message', content: [], usage: anthropic })).toMatchObject(counts)
+    const hours = { ...anthropic, cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 } }
+    expect(cost({ type: 'message', content: [], usage: hours })).toMatchObject({ ...counts, cacheWrite1h: 20 })
   })
 
   test('takes cached tokens from the last usage alone', () => {
     const first = '{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}'
     const text = `{"choices":[],"usage":${first},"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":null}}`
-    expect(cost(text)).toEqual({ prompt: 9, completion: 1 })
+    expect(cost(text)).toMatchObject({ input: 9, cachedInput: 0, output: 1 })
   })
 
   test('costs nothing where its usage says zero', () => {
     const choices = [{ index: 0, message: { content: 'x'.repeat(400) } }]
-    expect(cost({ choices, usage: { prompt_tokens: 0, completion_tokens: 0 } })).toEqual({ prompt: 0, completion: 0 })
+    expect(cost({ choices, usage: { prompt_tokens: 0, completion_tokens: 0 } })).toMatchObject({ input: 0, output: 0 })
   })
 
   test.each([
@@ -123,7 +124,7 @@ describe('an answer that came whole', () => {
     ],
     ['code points', { choices: [{ message: { content: '😀'.repeat(4) } }] }, 1],
   ])('costs a quarter of its text where it has no usage: %s', (_, answer, completion) => {
-    expect(cost(answer)).toEqual({ prompt: 100, completion })
+    expect(cost(answer)).toMatchObject({ input: 100, output: completion })
   })
 
   test.each([
@@ -136,7 +137,7 @@ describe('an answer that came whole', () => {
     ['JSON cut short', '{"choices":[{"message":{"content":"xxxxxxxx'],
     ['nothing', ''],
   ])('has generated nothing where no text in it is known: %s', (_, answer) => {
-    expect(cost(answer)).toEqual({ prompt: 100, completion: 0 })
+    expect(cost(answer)).toMatchObject({ input: 100, output: 0 })
   })
 
   test.each([
@@ -149,7 +150,7 @@ describe('an answer that came whole', () => {
     [{ usage: [] }],
     [{ usage: 'x' }],
   ])('may be nonsense: %j', (answer) => {
-    expect(cost(answer)).toEqual({ prompt: 100, completion: 0 })
+    expect(cost(answer)).toMatchObject({ input: 100, output: 0 })
   })
 })
 

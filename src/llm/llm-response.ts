@@ -1,3 +1,4 @@
+import { GEMINI_CANDIDATE, GEMINI_USAGE_FIELDS, readGeminiModel, readGeminiUsage } from './dialects/gemini.ts'
 import type { JsonObject } from './json.ts'
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading, sum } from './json-sizes.ts'
@@ -33,6 +34,17 @@ const ITEM: Reading = { fields: fieldsOf({ arguments: TEXT, input: TEXT, content
 /** A block of an Anthropic message. */
 const BLOCK: Reading = { fields: fieldsOf({ text: TEXT, thinking: TEXT, input: { written: 'objects' } }) }
 
+/** A response of Gemini. Without `alt=sse`, a stream is a list of them, each with the next part of the text and the usage so far. */
+const GEMINI_USAGE = 1 + USAGE_DETAILS.length
+const GEMINI_READINGS = {
+  candidates: { list: GEMINI_CANDIDATE },
+  usageMetadata: keptObject(numbers(GEMINI_USAGE_FIELDS, 'value or text'), GEMINI_USAGE),
+  usage_metadata: keptObject(numbers(GEMINI_USAGE_FIELDS, 'value or text'), GEMINI_USAGE),
+  modelVersion: { text: 'kept' },
+  model_version: { text: 'kept' },
+} satisfies Record<string, Reading>
+const GEMINI_ITEM: Reading = { fields: fieldsOf(GEMINI_READINGS, { size: (sizes, from) => sum(sizes, from, 1) }) }
+
 const RESPONSE = fieldsOf({
   choices: { list: CHOICE },
   output: { list: ITEM },
@@ -44,12 +56,13 @@ const RESPONSE = fieldsOf({
     { ...numbers(USAGE_FIELDS), ...Object.fromEntries(USAGE_DETAILS.map((name, i) => [name, keptObject(numbers(DETAIL_FIELDS), 1 + i)])) },
     0,
   ),
+  ...GEMINI_READINGS,
 })
-const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, USAGE] = [0, 1, 2, 3, 4, 6]
+const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, MODEL, USAGE, CANDIDATES, METADATA, METADATA_IN_SNAKE_CASE] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 /** Reads the cost of a response that is not streamed, while its bytes arrive. */
 export class LlmResponseReader {
-  readonly #sizes = new JsonSizes(RESPONSE)
+  readonly #sizes = new JsonSizes(RESPONSE, GEMINI_ITEM)
   readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
 
   push(bytes: Uint8Array, from: number, to: number): void {
@@ -70,36 +83,45 @@ export class LlmResponseReader {
     const tally = newTally()
     if (!this.#scanner.end()) return tally
     tally.characters = this.#characters(this.#sizes.size(TYPE) === 1)
-    readModel(this.#sizes.keptText, tally)
-    if (this.#sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
+    this.#readRest(tally)
     return tally
   }
 
   /** Returns the tally of a response that was cut off; everything received so far counts. Without a type, it may still be an Anthropic message. */
   breakOff(): Tally {
     this.#scanner.breakOff()
-    const tally = { ...newTally(), model: this.#sizes.keptText }
-    if (this.#sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
+    const tally = newTally()
+    this.#readRest(tally)
     // This is set after the count is read, so that the larger of the two applies.
     tally.characters = this.#characters(this.#sizes.size(TYPE) !== 0)
     return tally
   }
 
   #characters(isMessage: boolean): number {
-    const counted = isMessage ? [CHOICES, OUTPUT, CONTENT] : [CHOICES, OUTPUT]
-    return counted.reduce((characters, index) => characters + Math.max(0, this.#sizes.size(index)), 0)
+    const counted = isMessage ? [CHOICES, OUTPUT, CANDIDATES, CONTENT] : [CHOICES, OUTPUT, CANDIDATES]
+    return counted.reduce((characters, index) => characters + Math.max(0, this.#sizes.size(index)), this.#sizes.listSize)
+  }
+
+  #readRest(tally: Tally): void {
+    const sizes = this.#sizes
+    if (sizes.has(MODEL)) readModel(sizes.keptText, tally)
+    else readGeminiModel(sizes.keptText, tally)
+    if (sizes.size(USAGE) === 1) readUsage(this.#usage(), tally)
+    const metadata = sizes.keptSizes[GEMINI_USAGE]
+    const isKept = sizes.isList || sizes.size(METADATA) === 1 || sizes.size(METADATA_IN_SNAKE_CASE) === 1
+    if (metadata !== undefined && isKept) readGeminiUsage(named(GEMINI_USAGE_FIELDS, metadata), tally)
   }
 
   #usage(): JsonObject {
-    const [usage, ...details] = this.#sizes.keptSizes
+    const [usage, ...details] = this.#sizes.keptSizes.slice(0, GEMINI_USAGE)
     const isKept = (i: number): boolean => usage![USAGE_FIELDS.length + i] === 1
     const parts = USAGE_DETAILS.map((name, i) => [name, isKept(i) ? named(DETAIL_FIELDS, details[i]!) : undefined])
     return { ...named(USAGE_FIELDS, usage!), ...Object.fromEntries(parts) }
   }
 }
 
-function numbers(names: readonly string[]): Record<string, Reading> {
-  return Object.fromEntries(names.map((name) => [name, { number: 'value' }]))
+function numbers(names: readonly string[], number: 'value' | 'value or text' = 'value'): Record<string, Reading> {
+  return Object.fromEntries(names.map((name) => [name, { number }]))
 }
 
 /** An object whose field sizes are all kept and whose own size is 1. */

@@ -35,7 +35,7 @@ describe('text behind white space', () => {
   ])('is counted: %s', (_, event) => {
     const filter = newFilter(1000)
     push(filter, event)
-    expect(filter.counts.completion).toBe(25)
+    expect(filter.counts.output).toBe(25)
   })
 })
 
@@ -138,13 +138,13 @@ test('an early count of the provider does not stand for text that came after it'
 test('a ping does not make a chat stream an Anthropic one', () => {
   const filter = newFilter(1000)
   push(filter, sse({ type: 'ping' }) + chatChunk({ content: LONG }))
-  expect(filter.counts.completion).toBe(25)
+  expect(filter.counts.output).toBe(25)
 })
 
 test('a total and a completion leave the rest for the prompt', () => {
   const tally = newTally()
   readUsage({ completion_tokens: 20, total_tokens: 30 }, tally)
-  expect(countTokens(tally, 999)).toEqual({ prompt: 10, completion: 20 })
+  expect(countTokens(tally, 999)).toMatchObject({ input: 10, output: 20 })
 })
 
 describe('a prompt', () => {
@@ -193,7 +193,7 @@ describe('an event with more values than may be parsed at once', () => {
   test('passes unread and is counted by its size', () => {
     const filter = newFilter(1e9)
     expect(push(filter, hostile)).toBe(hostile)
-    expect(filter.counts.completion).toBe(Math.ceil(hostile.length / 4))
+    expect(filter.counts.output).toBe(Math.ceil(hostile.length / 4))
   })
 
   test('may be the last before a cut', () => {
@@ -210,6 +210,6 @@ describe('an event with more values than may be parsed at once', () => {
     expect(event.length).toBeGreaterThan(900_000)
     const filter = newFilter()
     push(filter, event)
-    expect(filter.counts).toEqual({ prompt: 7, completion: 8 })
+    expect(filter.counts).toMatchObject({ input: 7, output: 8 })
   })
 })

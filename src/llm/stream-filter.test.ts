@@ -5,6 +5,7 @@ import {
   anthropicStream,
   chatChunk,
   chatStream,
+  countsOf,
   FAILED_STREAMS,
   parseSse,
   RECORDED_STREAMS,
@@ -84,12 +85,13 @@ function contentOf(text: string): string {
 
 const WITH_USAGE = { usage: true } as const
 
-describe.each(RECORDED_STREAMS)('a recorded stream: $name', ({ text, characters, prompt, completion, cache }) => {
+describe.each(RECORDED_STREAMS)('a recorded stream: $name', (recorded) => {
+  const { text, characters, completion } = recorded
+
   test('costs what the provider says, else what its text is worth', () => {
     const filter = newFilter({})
     passed(filter, text)
-    const counts = { prompt: prompt ?? PROMPT_ESTIMATE, completion: completion ?? Math.ceil(characters / 4), cache }
-    expect(filter.counts).toEqual({ ...counts, model: /"model":"([^"]+)"/.exec(text)?.[1] })
+    expect(filter.counts).toEqual(countsOf(recorded, PROMPT_ESTIMATE))
     expect(filter.estimatedCompletionTokens).toBe(Math.ceil(characters / 4))
     expect(filter.hasProviderCount).toBe(completion !== undefined)
     expect(filter.hasFailed).toBe(false)
@@ -119,7 +121,7 @@ describe('text', () => {
   test('is counted over all deltas together, not rounded up in each', () => {
     const filter = newFilter({})
     passed(filter, chatStream(Array(40).fill('a')))
-    expect(filter.counts.completion).toBe(10)
+    expect(filter.counts.output).toBe(10)
   })
 
   test('that is split inside a surrogate pair counts once', () => {
@@ -128,16 +130,16 @@ describe('text', () => {
       filter,
       ...Array(4).fill(sse('{"choices":[{"delta":{"content":"\\ud83d"}}]}') + sse('{"choices":[{"delta":{"content":"\\ude00"}}]}')),
     )
-    expect(filter.counts.completion).toBe(1)
+    expect(filter.counts.output).toBe(1)
   })
 
   test('is counted as soon as its event is complete', () => {
     const filter = newFilter({})
     const event = chatChunk({ content: TOKEN })
     expect(filter.push(Buffer.from(event.slice(0, -1)))).toHaveLength(0)
-    expect(filter.counts.completion).toBe(0)
+    expect(filter.counts.output).toBe(0)
     expect(bytesOf(filter.push(Buffer.from(event.slice(-1)))).toString()).toBe(event)
-    expect(filter.counts.completion).toBe(1)
+    expect(filter.counts.output).toBe(1)
   })
 
   test.each([
@@ -151,19 +153,19 @@ describe('text', () => {
   ])('is not in %j, which passes as it is', (event) => {
     const filter = newFilter({ max: 1, usage: true })
     expect(passed(filter, event)).toBe(event)
-    expect(filter.counts.completion).toBe(0)
+    expect(filter.counts.output).toBe(0)
   })
 
   test('is counted though the data comes in several lines', () => {
     const filter = newFilter({})
     passed(filter, 'data: {"choices":[\ndata: {"delta":{"content":"abcdefgh"}}\ndata: ]}\n\n')
-    expect(filter.counts.completion).toBe(2)
+    expect(filter.counts.output).toBe(2)
   })
 
   test('is counted behind a byte order mark, and in an event that has no blank line', () => {
     const filter = newFilter({})
     passed(filter, `\ufeff${chatChunk({ content: TOKEN })}${chatChunk({ content: TOKEN }).trimEnd()}`)
-    expect(filter.counts.completion).toBe(2)
+    expect(filter.counts.output).toBe(2)
   })
 })
 
@@ -252,7 +254,7 @@ describe('a stream that exceeds its bound', () => {
     expect(contentOf(out)).toBe(TOKEN.repeat(3))
     expect(payloads(out).at(-1)!.usage).toEqual({ prompt_tokens: 10, completion_tokens: 4, total_tokens: 14 })
     expect(filter.cut).toMatchObject({ completionTokens: 4, rule: { name: 'tokens' } })
-    expect(filter.counts).toMatchObject({ prompt: 10, completion: 4 })
+    expect(filter.counts).toMatchObject({ input: 10, output: 4 })
   })
 
   test('ends once, as the stream itself would have', () => {
@@ -473,14 +475,14 @@ describe('a stream that nobody may touch', () => {
     expect(passed(filter, long)).toBe(long)
     expect(filter.cut).toBeUndefined()
     expect(filter.wouldCut).toMatchObject([{ completionTokens: 4, rule: { policy: { mode: 'shadow' } } }])
-    expect(filter.counts.completion).toBe(50)
+    expect(filter.counts.output).toBe(50)
   })
 
   test('with enforce_mid_stream false is counted and not cut, nor would it be', () => {
     for (const mode of ['enforce', 'shadow'] as const) {
       const filter = newFilter({ mode, max: 3, enforces: false })
       expect(passed(filter, long)).toBe(long)
-      expect(filter).toMatchObject({ cut: undefined, wouldCut: [], counts: { completion: 50 } })
+      expect(filter).toMatchObject({ cut: undefined, wouldCut: [], counts: { output: 50 } })
     }
   })
 
@@ -488,7 +490,7 @@ describe('a stream that nobody may touch', () => {
     for (const mode of ['enforce', 'shadow'] as const) {
       const filter = newFilter({ mode, max: 3, usage: true }, { isActivated: false })
       expect(passed(filter, long)).toBe(long)
-      expect(filter).toMatchObject({ cut: undefined, wouldCut: [], counts: { completion: 50 } })
+      expect(filter).toMatchObject({ cut: undefined, wouldCut: [], counts: { output: 50 } })
     }
   })
 })
@@ -554,14 +556,14 @@ describe('an event that is too large to be read', () => {
   test('passes unread, and counts by its size', () => {
     const filter = newFilter({ usage: true }, { maxEventBytes: 400 })
     expect(passed(filter, large)).toBe(large)
-    expect(filter.counts.completion).toBe(Math.ceil(large.length / 4))
+    expect(filter.counts.output).toBe(Math.ceil(large.length / 4))
   })
 
   test('counts once, in however many parts it came', () => {
     const filter = newFilter({}, { maxEventBytes: 400 })
     const middle = large.length / 2
     expect(passed(filter, large.slice(0, middle), large.slice(middle), large)).toBe(large + large)
-    expect(filter.counts.completion).toBe(Math.ceil(large.length / 2))
+    expect(filter.counts.output).toBe(Math.ceil(large.length / 2))
   })
 
   test('cuts the stream behind it', () => {
@@ -578,9 +580,9 @@ describe('an event that is too large to be read', () => {
     const rest = chatChunk({ content: '' }).length
     passed(filter, chatChunk({ content: 'x'.repeat(MAX_EVENT_BYTES - rest) }))
     expect(MAX_EVENT_BYTES).toBe(1024 * 1024)
-    expect(filter.counts.completion).toBe(Math.ceil((MAX_EVENT_BYTES - rest) / 4))
+    expect(filter.counts.output).toBe(Math.ceil((MAX_EVENT_BYTES - rest) / 4))
     passed(filter, chatChunk({ content: 'x'.repeat(MAX_EVENT_BYTES - rest + 1) }))
-    expect(filter.counts.completion).toBe(Math.ceil((2 * MAX_EVENT_BYTES - rest + 1) / 4))
+    expect(filter.counts.output).toBe(Math.ceil((2 * MAX_EVENT_BYTES - rest + 1) / 4))
   })
 })
 

@@ -1,10 +1,19 @@
 import { type UsageInsertion, usageInsertion } from './ask-usage.ts'
-import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
+import { type Closing, type Dialect, type DialectName, isErrorEvent } from './dialects/dialect.ts'
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import type { LlmSettings } from './llm-request.ts'
 import { canBeParsed, readEventData, SseFraming } from './sse-framing.ts'
-import { chatUsageText, countTokens, estimatedTokens, hasUsage, newTally, type TokenCounts } from './usage.ts'
+import {
+  chatUsageText,
+  countTokens,
+  estimatedTokens,
+  hasUsage,
+  newTally,
+  type ShownCounts,
+  shownCounts,
+  type TokenCounts,
+} from './usage.ts'
 
 /** A larger event passes unread, like one with too many values, because no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
@@ -26,6 +35,8 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   readonly hidesUsage?: boolean
   /** Returns whether all rules are currently in shadow mode, so that the stream is not cut. */
   readonly isShadowed?: () => boolean
+  /** The API of a stream of which nothing is understood, if the request's path says which. */
+  readonly dialect?: DialectName | undefined
   readonly maxEventBytes?: number
 }
 
@@ -96,6 +107,11 @@ export class StreamFilter<Rule extends StreamRule> {
   /** Cost of the response so far. */
   get counts(): TokenCounts {
     return countTokens(this.#tally, this.#options.promptEstimate)
+  }
+
+  /** The same as clients see it, in the words of the response's API. */
+  get #shown(): ShownCounts {
+    return shownCounts(this.#tally, this.#options.promptEstimate)
   }
 
   /** Completion tokens by our own estimate, ignoring the provider's count. */
@@ -200,13 +216,13 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {
-    const dialect = this.#dialect ?? defaultDialect()
-    return Buffer.from(dialect.closing(how, this.counts, rule.llm!.streaming.includePartialUsage))
+    const dialect = this.#dialect ?? defaultDialect(this.#options.dialect)
+    return Buffer.from(dialect.closing(how, this.#shown, rule.llm!.streaming.includePartialUsage))
   }
 
   #passWithUsage(bytes: Buffer, start: number, end: number, { at, replaced, before }: UsageInsertion): void {
     this.#out.pass(bytes, start, at)
-    this.#out.add(`${before}${chatUsageText(this.counts)}`)
+    this.#out.add(`${before}${chatUsageText(this.#shown)}`)
     this.#out.pass(bytes, at + replaced, end)
   }
 }

@@ -4,33 +4,41 @@ import { asCount, asObject, type JsonObject } from './json.ts'
 export interface Tally {
   /** Characters of all generated text, in all choices. */
   characters: number
-  /** Counts from the provider; undefined until it sends them. */
+  /** Counts from the provider, as its API reports them; undefined until it sends them. */
   promptTokens: number | undefined
   completionTokens: number | undefined
+  /** Tokens of the prompt that the API counts beside `promptTokens`, such as Anthropic's cached tokens. */
+  besidePrompt: number
   /** Value of `characters` when the provider last counted the completion. */
   countedCharacters: number
-  /** The provider's count of prompt tokens in its cache; undefined until it sends one. */
-  cache: CacheCounts | undefined
+  /** The provider's counts of prompt tokens read from its cache, written to it, and written to it for an hour; undefined until it sends them. */
+  cachedTokens: number | undefined
+  writtenTokens: number | undefined
+  written1hTokens: number | undefined
   /** The first model that the response names; undefined until it names one. */
   model: string | undefined
 }
 
+/** The tokens of a request as they are charged, in one shape for all APIs. The parts of the input never exceed it (`tokenCounts`). */
 export interface TokenCounts {
-  /** Prompt tokens as the API reports them: cached tokens are not included if the API counts them separately. */
-  readonly prompt: number
-  readonly completion: number
-  /** Prompt tokens that providers price separately; undefined if there are none. */
-  readonly cache?: CacheCounts | undefined
+  /** All tokens of the prompt, cached or not. */
+  readonly input: number
+  /** Those of the input that the provider read from its cache. */
+  readonly cachedInput: number
+  /** Those of the input that the provider wrote to its cache, for however long. */
+  readonly cacheWrite: number
+  /** Those of `cacheWrite` that the cache keeps for an hour. */
+  readonly cacheWrite1h: number
+  /** Tokens of the completion, reasoning included. */
+  readonly output: number
   /** The model that used the tokens, if the response names it. */
-  readonly model?: string | undefined
+  readonly model: string | undefined
 }
 
-/** Prompt tokens that were read from the provider's cache, and those that were written to it. */
-export interface CacheCounts {
-  readonly read: number
-  readonly written: number
-  /** Whether these tokens are part of `prompt`, as with OpenAI, or are added to it, as with Anthropic. */
-  readonly isInPrompt: boolean
+/** The tokens of a request as its API reports them, for events that clients see. */
+export interface ShownCounts {
+  readonly prompt: number
+  readonly completion: number
 }
 
 /** Names of the numbers that `readUsage` looks for. */
@@ -44,32 +52,45 @@ export const USAGE_FIELDS = [
   'cache_creation_input_tokens',
 ]
 /** Names of the objects beside them, and of the numbers in those objects. */
-export const USAGE_DETAILS = ['prompt_tokens_details', 'input_tokens_details']
-export const DETAIL_FIELDS = ['cached_tokens', 'cache_write_tokens']
+export const USAGE_DETAILS = ['prompt_tokens_details', 'input_tokens_details', 'cache_creation']
+export const DETAIL_FIELDS = ['cached_tokens', 'cache_write_tokens', 'ephemeral_5m_input_tokens', 'ephemeral_1h_input_tokens']
 
 export function newTally(): Tally {
-  return { characters: 0, promptTokens: undefined, completionTokens: undefined, countedCharacters: 0, cache: undefined, model: undefined }
+  return {
+    characters: 0,
+    promptTokens: undefined,
+    completionTokens: undefined,
+    besidePrompt: 0,
+    countedCharacters: 0,
+    cachedTokens: undefined,
+    writtenTokens: undefined,
+    written1hTokens: undefined,
+    model: undefined,
+  }
 }
 
-/**
- * Uses the provider's counts if there are any, zero included, and otherwise the estimate. A count that came before the end of the text does not
- * include the rest, so the larger of the two applies then.
- */
+/** Returns token counts whose parts fit: if more tokens are cached than the input has, none count as cached, so that nothing becomes cheaper. */
+export function tokenCounts(
+  input: number,
+  output: number,
+  { cachedInput = 0, cacheWrite = 0, cacheWrite1h = 0, model }: Partial<TokenCounts> = {},
+): TokenCounts {
+  if (cachedInput + cacheWrite > input) return { input, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output, model }
+  return { input, cachedInput, cacheWrite, cacheWrite1h: Math.min(cacheWrite1h, cacheWrite), output, model }
+}
+
+/** Returns what a response costs: the provider's counts if there are any, zero included, and otherwise the estimates. */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
-  const { promptTokens, completionTokens, characters, countedCharacters, cache, model } = tally
-  const prompt = promptTokens ?? promptEstimate
-  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens, cache, model }
-  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)), cache, model }
+  const { cachedTokens: cachedInput = 0, writtenTokens: cacheWrite = 0, written1hTokens: cacheWrite1h = 0, model } = tally
+  const { prompt, completion } = shownCounts(tally, promptEstimate)
+  return tokenCounts(addTokens(prompt, tally.besidePrompt), completion, { cachedInput, cacheWrite, cacheWrite1h, model })
 }
 
-/** Returns all tokens of a prompt, whether or not they were cached. The caller chooses what is cached, so every budget includes cached tokens. */
-export function inputTokens({ prompt, cache }: TokenCounts): number {
-  return cache === undefined || cache.isInPrompt ? prompt : addTokens(prompt, addTokens(cache.read, cache.written))
-}
-
-/** Returns the number of tokens that token budgets charge. */
-export function chargedTokens(counts: TokenCounts): number {
-  return addTokens(inputTokens(counts), counts.completion)
+/** A count that came before the end of the text does not include the rest, so the larger of count and estimate applies then. */
+export function shownCounts(tally: Tally, promptEstimate: number): ShownCounts {
+  const { promptTokens: prompt = promptEstimate, completionTokens, characters, countedCharacters } = tally
+  if (completionTokens !== undefined && characters === countedCharacters) return { prompt, completion: completionTokens }
+  return { prompt, completion: Math.max(completionTokens ?? 0, estimatedTokens(characters)) }
 }
 
 export function hasUsage(tally: Tally): boolean {
@@ -77,8 +98,8 @@ export function hasUsage(tally: Tally): boolean {
 }
 
 /**
- * Reads a `usage` object of any dialect. All counts are cumulative, so new values replace old ones. Details such as OpenAI's cached or reasoning
- * tokens are included in these sums; Anthropic's cache reads and writes are counted separately from `input_tokens`.
+ * Reads a `usage` object of OpenAI's or Anthropic's APIs. All counts are cumulative, so new values replace old ones. Details such as OpenAI's cached
+ * or reasoning tokens are included in these sums; Anthropic's cache reads and writes are counted separately from `input_tokens`.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
@@ -92,7 +113,7 @@ export function readUsage(value: unknown, tally: Tally): void {
     prompt ??= Math.max(0, total - completion)
   }
   tally.promptTokens = prompt ?? tally.promptTokens
-  tally.cache = cacheCounts(usage, tally.cache)
+  readCache(usage, tally)
   if (completion === undefined) return
   tally.completionTokens = completion
   tally.countedCharacters = tally.characters
@@ -103,22 +124,27 @@ export function readPromptUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
   if (usage === undefined) return
   tally.promptTokens = asCount(usage['input_tokens']) ?? tally.promptTokens
-  tally.cache = cacheCounts(usage, tally.cache)
+  readCache(usage, tally)
 }
 
 /**
  * OpenAI reports details of the prompt, Anthropic reports fields beside `input_tokens`. Gateways that translate Anthropic's responses add its fields
  * beside a `prompt_tokens` that includes them.
  */
-function cacheCounts(usage: JsonObject, before: CacheCounts | undefined): CacheCounts | undefined {
+function readCache(usage: JsonObject, tally: Tally): void {
   const details = asObject(usage['prompt_tokens_details']) ?? asObject(usage['input_tokens_details'])
   const [readInside, writtenInside] = [asCount(details?.['cached_tokens']), asCount(details?.['cache_write_tokens'])]
+  const creation = asObject(usage['cache_creation'])
+  const [for5m, for1h] = [asCount(creation?.['ephemeral_5m_input_tokens']), asCount(creation?.['ephemeral_1h_input_tokens'])]
+  const created = for5m === undefined && for1h === undefined ? undefined : addTokens(for5m ?? 0, for1h ?? 0)
   const read = readInside ?? asCount(usage['cache_read_input_tokens'])
-  const written = writtenInside ?? asCount(usage['cache_creation_input_tokens'])
-  if (read === undefined && written === undefined) return before
+  const written = writtenInside ?? asCount(usage['cache_creation_input_tokens']) ?? created
+  if (read === undefined && written === undefined) return
+  tally.cachedTokens = read ?? tally.cachedTokens
+  tally.writtenTokens = written ?? tally.writtenTokens
+  tally.written1hTokens = for1h ?? tally.written1hTokens
   const isInPrompt = (readInside ?? writtenInside ?? asCount(usage['prompt_tokens'])) !== undefined
-  const counts = { read: read ?? before?.read ?? 0, written: written ?? before?.written ?? 0, isInPrompt }
-  return counts.read + counts.written === 0 ? undefined : counts
+  tally.besidePrompt = isInPrompt ? 0 : addTokens(tally.cachedTokens ?? 0, tally.writtenTokens ?? 0)
 }
 
 /** Remembers the first model that a response names; `value` may be anything. */
@@ -127,12 +153,12 @@ export function readModel(value: unknown, tally: Tally): void {
 }
 
 /** Returns the usage object of the OpenAI chat API. */
-export function chatUsage({ prompt, completion }: TokenCounts): object {
+export function chatUsage({ prompt, completion }: ShownCounts): object {
   return { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion }
 }
 
 /** Returns the same object as JSON text. It is written for every event of a stream, and JSON.stringify takes seven times as long. */
-export function chatUsageText({ prompt, completion }: TokenCounts): string {
+export function chatUsageText({ prompt, completion }: ShownCounts): string {
   return `{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion}}`
 }
 
@@ -155,4 +181,45 @@ export function addTokens(some: number, more: number): number {
 /** Estimates four characters per token, for prompts and completions alike. */
 export function estimatedTokens(characters: number): number {
   return Math.ceil(characters / 4)
+}
+
+/** How much each kind of token counts in a token budget, in hundredths. Every token is of exactly one kind. */
+export interface TokenWeights {
+  readonly input: number
+  readonly cachedInput: number
+  readonly cacheWrite: number
+  readonly output: number
+}
+
+/** Every token counts once. */
+const EQUAL_WEIGHTS: TokenWeights = Object.freeze({ input: 100, cachedInput: 100, cacheWrite: 100, output: 100 })
+
+/** Returns what a token budget charges: the weighted sum, rounded up once. */
+export function chargedTokens({ input, cachedInput, cacheWrite, output }: TokenCounts, weights = EQUAL_WEIGHTS): number {
+  const plain = input - cachedInput - cacheWrite
+  const rest = partOf(plain, weights.input) + partOf(cachedInput, weights.cachedInput) + partOf(cacheWrite, weights.cacheWrite)
+  const whole = wholeOf(plain, weights.input) + wholeOf(cachedInput, weights.cachedInput) + wholeOf(cacheWrite, weights.cacheWrite)
+  return roundedUp(whole + wholeOf(output, weights.output), rest + partOf(output, weights.output))
+}
+
+/** Returns what a token budget reserves. Which part of the prompt is cached is not known yet, so all of it counts as the heaviest kind of input. */
+export function reservedTokens(prompt: number, completion: number, weights = EQUAL_WEIGHTS): number {
+  const heaviest = Math.max(weights.input, weights.cachedInput, weights.cacheWrite)
+  const whole = wholeOf(prompt, heaviest) + wholeOf(completion, weights.output)
+  return roundedUp(whole, partOf(prompt, heaviest) + partOf(completion, weights.output))
+}
+
+// tokens × weight is split into whole tokens and a rest in hundredths, by the hundreds of both factors, so that no product exceeds 2^53 unless the
+// sum does.
+
+function wholeOf(tokens: number, weight: number): number {
+  return tokens * Math.floor(weight / 100) + Math.floor(tokens / 100) * (weight % 100)
+}
+
+function partOf(tokens: number, weight: number): number {
+  return (tokens % 100) * (weight % 100)
+}
+
+function roundedUp(whole: number, rest: number): number {
+  return Math.min(whole + Math.ceil(rest / 100), MAX_TOKENS)
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { tokenCounts } from '../llm/usage.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
@@ -208,7 +209,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { llm, downstream } = this.#allowed
     try {
       if (this.#llmResponse !== undefined) this.#llmResponse.clientGone()
-      else llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
+      else llm?.settlement.settle('client_gone', tokenCounts(llm.request.promptTokens, 0))
     } catch (error) {
       llm?.settlement.keepReservation('client_gone')
       this.#parts.onBroken(downstream, error)

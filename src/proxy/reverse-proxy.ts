@@ -11,6 +11,7 @@ import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader } from '../http1/header-fields.ts'
 import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-usage.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
+import { tokenCounts } from '../llm/usage.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
@@ -215,7 +216,7 @@ export class ReverseProxy {
     if (downstream.isGone) {
       // The client left while its body was read or the store was asked.
       held?.release()
-      llm?.settlement.settle('client_gone', { prompt: llm.request.promptTokens, completion: 0 })
+      llm?.settlement.settle('client_gone', tokenCounts(llm.request.promptTokens, 0))
       return this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)

@@ -7,6 +7,7 @@ import { Engine } from '../../src/engine/engine.ts'
 import type { Explanation } from '../../src/engine/explain/explanation.ts'
 import { settledAmount } from '../../src/engine/reservation.ts'
 import { DAY_MS } from '../../src/limiter/calendar.ts'
+import { tokenCounts } from '../../src/llm/usage.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import { PlainRequestView } from '../../src/request/view.ts'
@@ -76,9 +77,9 @@ const question = fc.record({
 })
 const settlement = fc.oneof(
   fc.constantFrom<Usage>('nothing', 'unknown'),
-  fc.nat(3000).map((completion): Usage => ({ tokens: { prompt: 1000, completion, cache: CACHE }, isStreamed: true })),
+  fc.nat(3000).map((output): Usage => ({ tokens: tokenCounts(1000, output, CACHE), isStreamed: true })),
 )
-const CACHE = { read: 400, written: 10, isInPrompt: true }
+const CACHE = { cachedInput: 400, cacheWrite: 10 }
 const steps = fc.array(fc.oneof({ weight: 3, arbitrary: question }, { weight: 2, arbitrary: settlement }), { minLength: 40, maxLength: 60 })
 
 describeWithRedis('rules of all kinds in one request', () => {

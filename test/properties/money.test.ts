@@ -3,8 +3,10 @@ import { expect, test } from 'vitest'
 import { BudgetCost } from '../../src/costs/llm-costs.ts'
 import { microOf, nanoOf, readNano } from '../../src/costs/money.ts'
 import { ModelPrice, PriceTable } from '../../src/costs/price-table.ts'
+import { settledBy } from '../../src/costs/settling-record.ts'
 import { calendarOf } from '../../src/limiter/calendar.ts'
 import { WINDOW, type WindowLimit } from '../../src/limiter/limit.ts'
+import { tokenCounts } from '../../src/llm/usage.ts'
 import { ChargeResults, Charges } from '../../src/store/charges.ts'
 import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { requestFacts } from '../support/costs/request-facts.ts'
@@ -15,7 +17,11 @@ const NANO = 1_000_000_000n
 
 // Whole millionths of a unit for a million tokens, up to 1,000,000 units; most are like real ones.
 const price = fc.oneof(fc.integer({ min: 0, max: 100_000_000 }), fc.integer({ min: 0, max: 1_000_000_000_000 }))
-const prices = fc.record({ input: price, cachedInput: price, cacheWrite: price, output: price })
+const prices = fc.record({ input: price, cachedInput: price, cacheWrite: price, cacheWrite1h: price, output: price })
+const above = fc.tuple(prices, fc.integer({ min: 1, max: 1_000_000_000 })).map(([long, tokens]) => ({ ...long, tokens }))
+const allPrices = fc
+  .tuple(prices, fc.option(above, { nil: undefined }), fc.oneof(fc.constant(0), price))
+  .map(([each, long, perRequest]) => ({ ...each, above: long, perRequest }))
 const count = fc.oneof(fc.nat(10_000), fc.nat(10_000_000), fc.maxSafeNat())
 
 /** The same in whole numbers of any size: trillionths, rounded up to billionths once. */
@@ -27,23 +33,28 @@ function modelCost(parts: readonly (readonly [tokens: number, price: number])[])
 
 test('any tokens at any prices cost what whole numbers of any size say, to the billionth', () => {
   fc.assert(
-    fc.property(prices, count, count, count, count, fc.boolean(), (each, prompt, completion, read, written, isInPrompt) => {
+    fc.property(allPrices, count, count, count, count, count, (each, input, output, read, written, written1h) => {
       const model = new ModelPrice(each)
-      const usage = { tokens: { prompt, completion, cache: { read, written, isInPrompt } }, isStreamed: false }
-      const isPlausible = !isInPrompt || BigInt(read) + BigInt(written) <= BigInt(prompt)
-      const cached: [number, number][] = [
-        [read, each.cachedInput],
-        [written, each.cacheWrite],
-      ]
-      const input = isInPrompt && isPlausible ? prompt - read - written : prompt
-      const expected = modelCost([[input, each.input], ...(isPlausible ? cached : []), [completion, each.output]])
+      const tokens = tokenCounts(input, output, { cachedInput: read, cacheWrite: written, cacheWrite1h: written1h })
+      const isPlausible = BigInt(read) + BigInt(written) <= BigInt(input)
+      const [cached, kept] = isPlausible ? [read, written] : [0, 0]
+      const forAnHour = Math.min(kept, written1h)
+      const { above, perRequest } = each
+      const table = above !== undefined && input > above.tokens ? above : each
+      const own: [number, number] = [perRequest, 1000]
+      const expected = modelCost([
+        [input - cached - kept, table.input],
+        [cached, table.cachedInput],
+        [kept - forAnHour, table.cacheWrite],
+        [forAnHour, table.cacheWrite1h],
+        [output, table.output],
+        own,
+      ])
+      const usage = { tokens, isStreamed: false }
       expect(model.settled(0, usage)).toBe(expected)
-      expect(model.reserved(prompt, completion)).toBe(
-        modelCost([
-          [prompt, each.input],
-          [completion, each.output],
-        ]),
-      )
+      expect(settledBy(model.record, 0, usage)).toBe(expected)
+      const dearest = Math.max(table.input, table.cachedInput, table.cacheWrite, table.cacheWrite1h)
+      expect(model.reserved(input, output)).toBe(modelCost([[input, dearest], [output, table.output], own]))
     }),
     { numRuns: runs(140) },
   )
@@ -156,7 +167,9 @@ test('any reservations, settlements and reloads leave what whole numbers of any 
 test('very many settlements do not drift by a billionth', () => {
   const ledger = new Ledger()
   const cost = new BudgetCost(
-    new PriceTable([['*', new ModelPrice({ input: 150_001, cachedInput: 75_007, cacheWrite: 187_503, output: 600_013 })]]),
+    new PriceTable([
+      ['*', new ModelPrice({ input: 150_001, cachedInput: 75_007, cacheWrite: 187_503, cacheWrite1h: 187_503, output: 600_013 })],
+    ]),
     undefined,
   )
   const price = cost.forRequest(requestFacts())
@@ -164,7 +177,7 @@ test('very many settlements do not drift by a billionth', () => {
   const settlements = runs(5_000)
   for (let i = 0; i < settlements; i++) {
     const reserved = 1_000_003 + (i % 977)
-    const tokens = { prompt: i % 4001, completion: (i * 7) % 1009, cache: { read: i % 13, written: i % 7, isInPrompt: i % 2 === 0 } }
+    const tokens = tokenCounts(i % 4001, (i * 7) % 1009, { cachedInput: i % 13, cacheWrite: i % 7 })
     const amount = price.settled(reserved, { tokens, isStreamed: false })!
     if (!ledger.take(reserved)) throw new Error('the budget covers them all')
     ledger.settle(reserved, amount)

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 import { StreamFilter, type StreamFilterOptions } from '../../src/llm/stream-filter.ts'
+import type { TokenCounts } from '../../src/llm/usage.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'
 import type { PlanRule } from '../../src/policy/plan.ts'
@@ -218,9 +219,9 @@ describe('a filter', () => {
   test('survives whatever comes, counts in whole tokens, and ends what it cuts with a blank line', () => {
     fc.assert(
       fc.property(anyBytes, anyCuts, anyRules, (bytes, cuts, rules) => {
-        const { out, cut, prompt, completion } = filtered(chunksOf(bytes, cuts), rules)
-        expect(Number.isSafeInteger(prompt) && prompt >= 0).toBe(true)
-        expect(Number.isSafeInteger(completion) && completion >= 0).toBe(true)
+        const { out, cut, counts } = filtered(chunksOf(bytes, cuts), rules)
+        expect(Number.isSafeInteger(counts.input) && counts.input >= 0).toBe(true)
+        expect(Number.isSafeInteger(counts.output) && counts.output >= 0).toBe(true)
         if (cut !== undefined) expect(out.endsWith('\n\n')).toBe(true)
       }),
       { numRuns: runs(14) },
@@ -267,8 +268,7 @@ interface Filtered {
   readonly out: string
   readonly cut: object | undefined
   readonly wouldCut: readonly object[]
-  readonly prompt: number
-  readonly completion: number
+  readonly counts: TokenCounts
   readonly flags: readonly boolean[]
 }
 
@@ -292,7 +292,7 @@ function filtered(chunks: readonly Buffer[], rules: readonly PlanRule[], isActiv
     out,
     cut: filter.cut && excess(filter.cut),
     wouldCut: filter.wouldCut.map(excess),
-    ...filter.counts,
+    counts: filter.counts,
     flags: [filter.hasEnded, filter.hasFailed, filter.hasProviderCount],
   }
 }

@@ -1,5 +1,5 @@
 import { asCount, asObject, type JsonObject } from '../json.ts'
-import { readModel, readPromptUsage, readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { readModel, readPromptUsage, readUsage, type ShownCounts, type Tally } from '../usage.ts'
 import {
   blockCharacters,
   CLOSING_ERRORS,
@@ -52,7 +52,7 @@ export class AnthropicDialect implements Dialect {
     else if (event['type'] === 'content_block_start' && this.#openBlocks.size < MAX_BLOCKS) this.#openBlocks.add(index)
   }
 
-  closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
+  closing(how: Closing, { prompt, completion }: ShownCounts, hasUsage: boolean): string {
     if (how !== 'graceful_close') {
       const { type, message, code } = CLOSING_ERRORS[how]
       const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion } } : {}

@@ -1,5 +1,5 @@
 import { asCount, asObject, type JsonObject } from '../json.ts'
-import { chatUsage, readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { chatUsage, readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
 import {
   CLOSING_ERRORS,
   type Closing,
@@ -46,7 +46,7 @@ export class ChatDialect implements Dialect {
     }
   }
 
-  closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string {
+  closing(how: Closing, counts: ShownCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: chatUsage(counts) } : {}
     const payload =
       how === 'graceful_close'

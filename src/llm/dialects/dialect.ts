@@ -1,5 +1,8 @@
 import { asList, asObject, asText, type JsonObject, writeJson } from '../json.ts'
-import type { Tally, TokenCounts } from '../usage.ts'
+import type { ShownCounts, Tally } from '../usage.ts'
+
+/** The APIs whose streams we can read and end. */
+export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini'
 
 /** The stream format of one provider's API. */
 export interface Dialect {
@@ -8,7 +11,7 @@ export interface Dialect {
   /** Records an event that is sent to the client, because a closing depends on what the client has received. */
   remember(event: JsonObject): void
   /** Returns the events that end a stream which is cut at this point. */
-  closing(how: Closing, counts: TokenCounts, hasUsage: boolean): string
+  closing(how: Closing, counts: ShownCounts, hasUsage: boolean): string
 }
 
 export type EventMeaning = 'content' | 'end' | 'error'

@@ -1,5 +1,5 @@
 import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
-import { readModel, readUsage, type Tally, type TokenCounts } from '../usage.ts'
+import { readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
 import { CLOSING_ERRORS, type Closing, charactersIn, type Dialect, type EventMeaning, isErrorEvent, sseText } from './dialect.ts'
 
 /** Deltas that contain base64 audio instead of text. */
@@ -31,7 +31,7 @@ export class ResponsesDialect implements Dialect {
     this.#response = asObject(event['response']) ?? this.#response
   }
 
-  closing(how: Closing, { prompt, completion }: TokenCounts, hasUsage: boolean): string {
+  closing(how: Closing, { prompt, completion }: ShownCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion } } : {}
     const sequence = this.#sequence === undefined ? {} : { sequence_number: this.#sequence + 1 }
     if (how !== 'graceful_close') {

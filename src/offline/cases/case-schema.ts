@@ -123,6 +123,10 @@ const usageSchema = z
       prompt_tokens: tokens.optional(),
       completion_tokens: tokens.optional(),
       cached_tokens: tokens.optional().meta({ description: 'Prompt tokens that were cached; prompt_tokens includes them.' }),
+      cache_write_tokens: tokens
+        .optional()
+        .meta({ description: 'Prompt tokens that were written to a cache; prompt_tokens includes them.' }),
+      cache_write_1h_tokens: tokens.optional().meta({ description: 'Those of cache_write_tokens that the cache keeps for an hour.' }),
       cost: z
         .number({ error: COST })
         .min(0, { error: COST })
@@ -132,12 +136,20 @@ const usageSchema = z
     },
     { error: USAGE },
   )
-  .refine((usage) => Object.keys(usage).some((name) => name !== 'cached_tokens'), {
+  .refine((usage) => Object.keys(usage).some((name) => !name.startsWith('cache')), {
     error: 'at least one of prompt_tokens, completion_tokens and cost',
   })
   .refine((usage) => (usage.cached_tokens ?? 0) <= (usage.prompt_tokens ?? 0), {
     path: ['cached_tokens'],
     error: 'no more than prompt_tokens, which includes them',
+  })
+  .refine((usage) => (usage.cached_tokens ?? 0) + (usage.cache_write_tokens ?? 0) <= (usage.prompt_tokens ?? 0), {
+    path: ['cache_write_tokens'],
+    error: 'no more than prompt_tokens without cached_tokens',
+  })
+  .refine((usage) => (usage.cache_write_1h_tokens ?? 0) <= (usage.cache_write_tokens ?? 0), {
+    path: ['cache_write_1h_tokens'],
+    error: 'no more than cache_write_tokens, which includes them',
   })
 
 const status = z.int({ error: STATUS }).min(100, { error: STATUS }).max(599, { error: STATUS })

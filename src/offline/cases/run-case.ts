@@ -1,6 +1,7 @@
 import type { Usage } from '../../costs/cost.ts'
 import type { RequestExplanation } from '../../decide/request-explanation.ts'
 import { headerValue } from '../../http1/header-fields.ts'
+import { tokenCounts } from '../../llm/usage.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { encodePathText } from '../../text/path.ts'
@@ -84,10 +85,11 @@ function bearerField(claims: Readonly<Record<string, unknown>>): string {
   return `Bearer ${header}.${payload}.`
 }
 
-function usageOf({ prompt_tokens: prompt, completion_tokens: completion, cached_tokens: cached, cost }: NonNullable<Step['usage']>): Usage {
-  if (prompt === undefined && completion === undefined) return { tokens: undefined, cost, isStreamed: false }
-  const cache = cached === undefined ? undefined : { read: cached, written: 0, isInPrompt: true }
-  return { tokens: { prompt: prompt ?? 0, completion: completion ?? 0, cache }, cost, isStreamed: false }
+function usageOf({ cost, ...usage }: NonNullable<Step['usage']>): Usage {
+  const { prompt_tokens: input, completion_tokens: output } = usage
+  if (input === undefined && output === undefined) return { tokens: undefined, cost, isStreamed: false }
+  const { cached_tokens: cachedInput = 0, cache_write_tokens: cacheWrite = 0, cache_write_1h_tokens: cacheWrite1h = 0 } = usage
+  return { tokens: tokenCounts(input ?? 0, output ?? 0, { cachedInput, cacheWrite, cacheWrite1h }), cost, isStreamed: false }
 }
 
 /** A difference between a response and what was expected. */

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, concurrencyRule, llmRule, policy } from '../../../test/support/bundles/bundles.ts'
 import { START_MS, simulated, simulating } from '../../../test/support/simulation/simulating.ts'
+import { tokenCounts } from '../../llm/usage.ts'
 import { PlainRequestView } from '../../request/view.ts'
 import type { Simulation } from './simulation.ts'
 
@@ -96,7 +97,7 @@ describe('reservations', () => {
 
   test('are corrected to the usage when the clock moves on', async () => {
     const simulation = simulating(TOKENS, { mode: 'reverse_proxy' })
-    const request = simulated([], { ...ask, usage: { tokens: { prompt: 2, completion: 3 }, isStreamed: false } })
+    const request = simulated([], { ...ask, usage: { tokens: tokenCounts(2, 3), isStreamed: false } })
     expect(await statuses(simulation, 2, START_MS, request)).toEqual([200, 429])
     const { headers } = await simulation.decide(request, START_MS + 1)
     expect(headers).toEqual(expect.arrayContaining(['RateLimit-Remaining', String(60 - 5 - 42)]))

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { budgetRule, bundle, policy } from '../../../test/support/bundles/bundles.ts'
+import { requestFacts } from '../../../test/support/costs/request-facts.ts'
+import { tokenCounts } from '../../llm/usage.ts'
 import { formatProblem } from '../../text/problem.ts'
 import { compileBundle } from '../compile.ts'
 import { parseBundle } from '../parse.ts'
@@ -8,6 +10,8 @@ const PRICES = { main: { 'gpt-5*': { input: 1.25, cached_input: 0.125, output: 1
 const CONFIG = 'policies[0].spec.rules[0].algorithm_config'
 const BUDGET = { budget: 250, prices: 'main' }
 const MONEY = 'an amount of money, a number above 0, up to 9000000, with at most 6 decimals'
+const PER_REQUEST = 'an amount for each request, a number from 0 to 1000000 with at most 6 decimals'
+const THRESHOLD = 'a whole number of input tokens, from 1 to 1000000000'
 const PRICE = 'a price for a million tokens, a number from 0 to 1000000 with at most 6 decimals'
 
 function withPrices(prices: unknown, config: object = BUDGET): object {
@@ -79,6 +83,27 @@ describe('a bad budget gets a sentence', () => {
   })
 })
 
+test('what prices leave out is the price of the input, or the one that the model has below the threshold', () => {
+  const above = { tokens: 1000, input: 20, cache_write: 30 }
+  const model = { input: 10, cached_input: 5, cache_write: 12, output: 40, above, per_request: 0.5 }
+  const parsed = parseBundle(JSON.stringify(withPrices({ main: { m: model, '*': { input: 5, output: 25 } } })))
+  if (!parsed.ok) throw new Error(parsed.problems.map(formatProblem).join('\n'))
+  const { cost } = compileBundle(parsed.bundle).policies[0]!.rules[0]!
+  const reserved = (model: string, promptTokens: number): number =>
+    cost.of(requestFacts({ body: { promptTokens, requestedTokens: 100, choices: 1, isStream: false, model } }))
+  const settled = (input: number, parts: object): number | undefined => {
+    const facts = requestFacts({ body: { promptTokens: 1, requestedTokens: 100, choices: 1, isStream: false, model: 'm' } })
+    return cost.settling!.forRequest!(facts).settled(0, { tokens: tokenCounts(input, 1, parts), isStreamed: false })
+  }
+  const half = 500_000_000
+  expect(reserved('m', 1000)).toBe(1000 * 12_000 + 100 * 40_000 + half)
+  expect(reserved('m', 1001)).toBe(1001 * 30_000 + 100 * 40_000 + half)
+  expect(reserved('x', 1001)).toBe(1001 * 5000 + 100 * 25_000)
+  expect(settled(100, { cachedInput: 10, cacheWrite: 30, cacheWrite1h: 20 })).toBe(60 * 10_000 + 10 * 5000 + 30 * 12_000 + 40_000 + half)
+  const long = { cachedInput: 10, cacheWrite: 30, cacheWrite1h: 20 }
+  expect(settled(1100, long)).toBe(1060 * 20_000 + 10 * 5000 + 30 * 30_000 + 40_000 + half)
+})
+
 describe('bad prices get a sentence', () => {
   const price = (config: object) => ({ main: { '*': { input: 1, output: 1, ...config } } })
   test.each([
@@ -95,6 +120,17 @@ describe('bad prices get a sentence', () => {
     [price({ output: '10' }), `prices.main["*"].output: expected ${PRICE}, got "10" — remove the quotes?`],
     [price({ cached_input: 1_000_001 }), `prices.main["*"].cached_input: expected ${PRICE}, got 1000001`],
     [price({ cache_write: 0.1234567 }), `prices.main["*"].cache_write: expected ${PRICE}, got 0.1234567`],
+    [price({ cache_write_1h: -1 }), `prices.main["*"].cache_write_1h: expected ${PRICE}, got -1`],
+    [price({ per_request: -1 }), `prices.main["*"].per_request: expected ${PER_REQUEST}, got -1`],
+    [price({ per_request: 0.1234567 }), `prices.main["*"].per_request: expected ${PER_REQUEST}, got 0.1234567`],
+    [
+      price({ above: 5 }),
+      'prices.main["*"].above: expected an object with tokens, and the prices that differ above so many input tokens, got 5',
+    ],
+    [price({ above: { input: 1 } }), `prices.main["*"].above.tokens: expected ${THRESHOLD}, but it is missing`],
+    [price({ above: { tokens: 0 } }), `prices.main["*"].above.tokens: expected ${THRESHOLD}, got 0`],
+    [price({ above: { tokens: 1, output: -1 } }), `prices.main["*"].above.output: expected ${PRICE}, got -1`],
+    [price({ above: { tokens: 1, outputs: 1 } }), 'prices.main["*"].above: unknown field "outputs": did you mean "output"?'],
     [price({ cached: 1 }), 'prices.main["*"]: unknown field "cached": did you mean "cached_input"?'],
   ])('%j', (prices, sentence) => {
     expect(problems(withPrices(prices))).toEqual([sentence])

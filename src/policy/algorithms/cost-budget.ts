@@ -1,6 +1,6 @@
 import { BudgetCost, type CostField } from '../../costs/llm-costs.ts'
 import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
-import { ModelPrice, PriceTable } from '../../costs/price-table.ts'
+import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
 import type { WarningShare } from '../../limiter/limit.ts'
 import { maxCompletionTokens } from '../../llm/usage.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
@@ -40,7 +40,7 @@ export function* costBudgetSurprises({ budget, cost, prices }: CostBudgetConfig,
   }
   const other = prices === undefined ? undefined : tables[prices]?.['*']
   const tokens = maxCompletionTokens(undefined, undefined)
-  const reserved = other === undefined ? 0 : (tokens * other.output) / 1_000_000
+  const reserved = other === undefined ? 0 : (tokens * other.output) / 1_000_000 + (other.per_request ?? 0)
   if (reserved > budget) {
     yield `a request without max_tokens reserves ${reserved} at the price of "*" (${tokens} tokens), more than budget (${budget}) can ever hold: it is always rejected`
   }
@@ -66,16 +66,27 @@ export class PriceTables {
   }
 }
 
-function modelPrice({ input, cached_input = input, cache_write = input, output }: PricesConfig[string][string]): ModelPrice {
-  const [cachedInput, cacheWrite] = [microOf(cached_input), microOf(cache_write)]
-  return new ModelPrice({ input: microOf(input), cachedInput, cacheWrite, output: microOf(output) })
+type ModelPricesConfig = PricesConfig[string][string]
+
+function modelPrice({ above, per_request = 0, ...own }: ModelPricesConfig): ModelPrice {
+  const long = above && {
+    ...tokenPrices({ ...own, ...above, input: above.input ?? own.input, output: above.output ?? own.output }),
+    tokens: above.tokens,
+  }
+  return new ModelPrice({ ...tokenPrices(own), above: long, perRequest: nano(per_request) })
+}
+
+function tokenPrices(config: Omit<ModelPricesConfig, 'above' | 'per_request'>): TokenPrices {
+  const { input, cached_input = input, cache_write = input, cache_write_1h = cache_write, output } = config
+  const [cachedInput, cacheWrite, cacheWrite1h] = [microOf(cached_input), microOf(cache_write), microOf(cache_write_1h)]
+  return { input: microOf(input), cachedInput, cacheWrite, cacheWrite1h, output: microOf(output) }
 }
 
 /** Warns about tables in which models without a price of their own are free. */
 export function* priceSurprises(tables: PricesConfig): Generator<{ readonly table: string; readonly message: string }> {
   for (const [name, models] of Object.entries(tables)) {
-    const { input, output } = models['*']!
-    if (input === 0 && output === 0)
+    const { input, output, per_request = 0 } = models['*']!
+    if (input === 0 && output === 0 && per_request === 0)
       yield { table: name, message: 'the price for "*" is 0: every model without a price of its own is free' }
   }
 }

@@ -1,7 +1,7 @@
 import { LlmReservation } from '../../costs/llm-costs.ts'
 import { BUCKET, type Limit } from '../../limiter/limit.ts'
 import type { LlmSettings } from '../../llm/llm-request.ts'
-import { maxCompletionTokens } from '../../llm/usage.ts'
+import { maxCompletionTokens, reservedTokens, type TokenWeights } from '../../llm/usage.ts'
 import type { TokenBucketLlmConfig } from '../schema/token-bucket-llm.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { refillRate } from './rate.ts'
@@ -17,6 +17,7 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
   return Object.freeze({
     maxCompletionTokens: config.max_completion_tokens,
     withoutUsage: config.without_usage,
+    weights: config.count && weightsOf(config.count),
     streaming: Object.freeze({
       enabled: streaming.enabled,
       enforceMidStream: streaming.enforce_mid_stream,
@@ -24,6 +25,17 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
       onLimitExceeded: streaming.on_limit_exceeded,
       includePartialUsage: streaming.include_partial_usage,
     }),
+  })
+}
+
+/** Weights have at most two decimals, so hundredths are exact. */
+function weightsOf({ input, cached_input, cache_write, output }: NonNullable<TokenBucketLlmConfig['count']>): TokenWeights {
+  const hundredths = (weight: number): number => Math.round(weight * 100)
+  return Object.freeze({
+    input: hundredths(input),
+    cachedInput: hundredths(cached_input),
+    cacheWrite: hundredths(cache_write),
+    output: hundredths(output),
   })
 }
 
@@ -40,12 +52,15 @@ export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_
   return limits
 }
 
-/** Warns about budgets that can never cover a single request, and about a burst without effect. */
+/** Warns about budgets that can never cover a single request, about tokens that never count, and about a burst without effect. */
 export function* tokenBucketLlmSurprises(config: TokenBucketLlmConfig): Generator<string> {
   const perMinute = config.tokens_per_minute
   if (perMinute === undefined && config.burst_tokens !== undefined) yield 'burst_tokens has no effect without tokens_per_minute'
-  const reservation = maxCompletionTokens(undefined, config.max_completion_tokens)
-  const origin = config.max_completion_tokens === undefined ? 'the default without max_completion_tokens' : 'max_completion_tokens'
+  const weights = config.count && weightsOf(config.count)
+  if (weights !== undefined && Math.max(...Object.values(weights)) === 0) yield 'every weight in count is 0: no request costs anything'
+  const reservation = reservedTokens(0, maxCompletionTokens(undefined, config.max_completion_tokens), weights)
+  const bound = config.max_completion_tokens === undefined ? 'the default without max_completion_tokens' : 'max_completion_tokens'
+  const origin = config.count === undefined ? bound : `${bound}, times count.output`
   const sizes: [string, number | undefined][] = [
     [config.burst_tokens === undefined ? 'tokens_per_minute' : 'burst_tokens', perMinute && (config.burst_tokens ?? perMinute)],
     ['tokens_per_day', config.tokens_per_day],

@@ -197,6 +197,7 @@ const REFUSED_ALGORITHMS: Readonly<Record<string, string | undefined>> = {
 const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   cost: 'the call itself states how many hits it takes',
   max_completion_tokens: 'the hits of a call are its tokens',
+  count: 'the hits of a call are its tokens',
   streaming: 'the hits of a call are its tokens',
   cut_streams: 'it ends no streams',
 }

@@ -10,14 +10,44 @@ const MAX_PRICE = 1_000_000
 
 const PRICE = `a price for a million tokens, a number from 0 to ${MAX_PRICE} with at most 6 decimals`
 
+const PER_REQUEST = `an amount for each request, a number from 0 to ${MAX_PRICE} with at most 6 decimals`
+const THRESHOLD = 'a whole number of input tokens, from 1 to 1000000000'
+
 const price = z.number({ error: PRICE }).min(0, { error: PRICE }).max(MAX_PRICE, { error: PRICE }).refine(hasSixDecimals, { error: PRICE })
+
+const requestPrice = z
+  .number({ error: PER_REQUEST })
+  .min(0, { error: PER_REQUEST })
+  .max(MAX_PRICE, { error: PER_REQUEST })
+  .refine(hasSixDecimals, { error: PER_REQUEST })
+
+const longInputPrices = z.object(
+  {
+    tokens: z
+      .int({ error: THRESHOLD })
+      .min(1, { error: THRESHOLD })
+      .max(1_000_000_000, { error: THRESHOLD })
+      .meta({ description: 'A request with more input tokens than this has these prices, as a whole.' }),
+    input: price.optional(),
+    cached_input: price.optional(),
+    cache_write: price.optional(),
+    cache_write_1h: price.optional(),
+    output: price.optional(),
+  },
+  { error: 'an object with tokens, and the prices that differ above so many input tokens' },
+)
 
 const modelPrices = z.object(
   {
     input: price.meta({ description: 'Prompt tokens.' }),
     cached_input: price.optional().meta({ description: "Prompt tokens read from the provider's cache; default input." }),
     cache_write: price.optional().meta({ description: "Prompt tokens written to the provider's cache; default input." }),
+    cache_write_1h: price.optional().meta({ description: 'Prompt tokens that its cache keeps for an hour; default cache_write.' }),
     output: price.meta({ description: 'Completion tokens.' }),
+    above: longInputPrices.optional().meta({ description: "Prices of requests with a long input; what it leaves out is the model's own." }),
+    per_request: requestPrice
+      .optional()
+      .meta({ description: 'What each request costs beside its tokens, in units of the currency; default 0.' }),
   },
   { error: 'an object with input and output (prices has tables, and a table has models)' },
 )

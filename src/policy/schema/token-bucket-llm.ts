@@ -18,6 +18,27 @@ export const streamingConfig = z.object(
   { error: 'an object' },
 )
 
+const WEIGHT = 'how much such a token counts, a number from 0 to 100 with at most 2 decimals (1 counts it once)'
+
+const weight = (description: string) =>
+  z
+    .number({ error: WEIGHT })
+    .min(0, { error: WEIGHT })
+    .max(100, { error: WEIGHT })
+    .refine((value) => Math.round(value * 100) / 100 === value, { error: WEIGHT })
+    .default(1)
+    .meta({ description })
+
+const countConfig = z.object(
+  {
+    input: weight('Prompt tokens that are neither read from the cache nor written to it.'),
+    cached_input: weight("Prompt tokens read from the provider's cache."),
+    cache_write: weight("Prompt tokens written to the provider's cache."),
+    output: weight('Completion tokens, reasoning included.'),
+  },
+  { error: 'an object with input, cached_input, cache_write or output (leave count out to count every token once)' },
+)
+
 export const tokenBucketLlmConfig = z
   .object(
     {
@@ -27,6 +48,7 @@ export const tokenBucketLlmConfig = z
       max_completion_tokens: tokens('tokens')
         .optional()
         .meta({ description: 'Upper bound of one completion: the most reserved for it, and where a stream is cut.' }),
+      count: countConfig.optional().meta({ description: 'How much each kind of token counts; without it, every token counts once.' }),
       without_usage: withoutUsage,
       streaming: streamingConfig.prefault({}),
     },

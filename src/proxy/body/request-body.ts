@@ -1,5 +1,8 @@
+import { endpointOf, type LlmEndpoint } from '../../llm/endpoints.ts'
 import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
+import { queryValue } from '../../request/encoded-values.ts'
+import { normalizePath } from '../../text/path.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { BodyReader, BodySource, Downstream } from '../downstream.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
@@ -312,12 +315,14 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: numbe
   const coding = codingOf(request.header('content-encoding'))
   const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
   // A body that cannot be decoded is counted as it is.
-  const reader = boundary === undefined ? new LlmRequestReader(coding === undefined ? 'latin1' : 'utf8') : new FormRequestReader(boundary)
+  const endpoint = endpointOf(normalizePath(request.target))
+  const charset = coding === undefined ? 'latin1' : 'utf8'
+  const reader = boundary === undefined ? new LlmRequestReader(charset, endpoint) : new FormRequestReader(boundary, endpoint)
   return new Promise((resolve, reject) => {
     const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
     if (bytes.length > 0) scan.write(bytes)
     scan.end((outcome) => {
-      if (outcome === 'read') resolve(hasForeignCharset(request.header('content-type')) ? unknown(reader.end()) : reader.end())
+      if (outcome === 'read') resolve(withHeadFacts(reader.end(), request, endpoint))
       else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
     })
   })
@@ -328,12 +333,25 @@ function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
   return codingOf(request.header('content-encoding')) === 'br' ? brotliWindowBytes(bytes) : 0
 }
 
+/** Adds what the head of a request says about its body and its response. */
+function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect }: LlmEndpoint): BodyCost {
+  if (typeof cost === 'string') return cost
+  const known = hasForeignCharset(request.header('content-type')) ? unknown(cost) : cost
+  return dialect === 'gemini' && hasFieldMask(request) ? { ...known, hasFieldMask: true } : known
+}
+
+/** Google's APIs leave out what these parameters or this field do not name, usage included. */
+function hasFieldMask(request: ProxiedRequest): boolean {
+  const isAsked = (name: string): boolean => queryValue(request.target, name) !== undefined
+  return isAsked('fields') || isAsked('$fields') || request.header('x-goog-fieldmask') !== undefined
+}
+
 /** Some servers decode a body by its declared charset, and find other names in it than we do. */
 function hasForeignCharset(contentType: string | undefined): boolean {
   const charsets = (contentType ?? '').matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)/gi)
   return [...charsets].some(([, charset]) => !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i.test(charset!))
 }
 
-function unknown(cost: BodyCost): BodyCost {
-  return typeof cost === 'string' ? cost : { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true }
+function unknown(cost: LlmRequest): LlmRequest {
+  return { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true }
 }

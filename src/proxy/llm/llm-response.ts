@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import { LlmResponseReader } from '../../llm/llm-response.ts'
-import { countTokens, estimatedTokens, hasUsage, inputTokens, type Tally } from '../../llm/usage.ts'
+import { countTokens, estimatedTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
@@ -113,7 +113,7 @@ export class WholeResponse implements LlmResponse {
     // The backend has begun to respond, so there is something to pay for.
     if (tally === undefined || (tally.characters === 0 && !hasUsage(tally) && asksForTokens(request)))
       return settlement.keepReservation('client_gone')
-    settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
+    settlement.settle('client_gone', countTokens(tally, request.promptTokens), request.hasFieldMask === true ? 'low' : 'fair')
   }
 
   backendFailed(): void {
@@ -141,14 +141,14 @@ export class WholeResponse implements LlmResponse {
     const { settlement, request, metrics, isLookup } = this.#parts
     if (isLookup || (this.#status >= 400 && !hasUsage(tally))) return settlement.giveBack('done')
     if (this.#reader.isUnderWay) return settlement.keepReservation('done')
-    const isUnderstood = hasUsage(tally) || tally.characters > 0
+    const isUnderstood = hasUsage(tally) || tally.characters > 0 || request.isEmbedding === true
     if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood()
     const counts = countTokens(tally, request.promptTokens)
-    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
+    if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, counts.input)
     if (tally.completionTokens !== undefined && tally.characters > 0) {
       metrics.compareEstimate('completion', estimatedTokens(tally.characters), tally.completionTokens)
     }
-    settlement.settle('done', counts)
+    settlement.settle('done', counts, request.hasFieldMask === true ? 'low' : undefined)
   }
 
   /** The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */

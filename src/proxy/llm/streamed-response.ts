@@ -2,7 +2,6 @@ import type { Transform } from 'node:stream'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens } from '../../llm/llm-request.ts'
 import { type StreamExcess, StreamFilter } from '../../llm/stream-filter.ts'
-import { inputTokens } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
@@ -42,7 +41,8 @@ export class StreamedResponse implements LlmResponse {
     const isRead = isCounted && coding !== undefined
     const beganShadowed = settlement.isShadowed
     const isShadowed = () => beganShadowed || settlement.isShadowed
-    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate: request.promptTokens, isActivated, hidesUsage, isShadowed })
+    const { promptTokens: promptEstimate, dialect } = request
+    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect })
     const mayChange = isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
     this.isFiltered = isRead && (mayChange || hidesUsage)
     this.#coding = isRead ? coding : undefined
@@ -216,11 +216,12 @@ export class StreamedResponse implements LlmResponse {
   }
 
   /**
-   * Estimates are too low in two cases: background work goes on after the stream ends, and a stream whose request could not be changed to ask for the
-   * provider's count may contain text that was not counted.
+   * Estimates are too low in three cases: background work goes on after the stream ends, a stream whose request could not be changed to ask for the
+   * provider's count may contain text that was not counted, and a client that chooses the fields of the response may leave out counts.
    */
   #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
     const { request, isUnasked } = this.#parts
+    if (request.hasFieldMask === true) return 'low'
     if (hasProviderCount) return undefined
     return isUnasked || request.isBackground === true ? 'low' : 'fair'
   }
@@ -233,8 +234,8 @@ export class StreamedResponse implements LlmResponse {
       if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
-      metrics.compareEstimate('prompt', request.promptTokens, inputTokens(counts))
-      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.completion)
+      metrics.compareEstimate('prompt', request.promptTokens, counts.input)
+      metrics.compareEstimate('completion', filter.estimatedCompletionTokens, counts.output)
     })
   }
 

@@ -3,7 +3,6 @@ import type { Usage } from '../../costs/cost.ts'
 import type { Allowed, Rejected } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
-import { inputTokens } from '../../llm/usage.ts'
 import { normalizePath } from '../../text/path.ts'
 import type { Clock } from '../../time/clock.ts'
 
@@ -92,8 +91,8 @@ export class RequestTrace {
     const tokens = typeof usage === 'string' ? undefined : usage.tokens
     this.#call?.setAttributes({
       'edge.llm.end': end,
-      'gen_ai.usage.input_tokens': tokens && inputTokens(tokens),
-      'gen_ai.usage.output_tokens': tokens?.completion,
+      'gen_ai.usage.input_tokens': tokens?.input,
+      'gen_ai.usage.output_tokens': tokens?.output,
     })
     if (this.#endsWhenSettled) this.end()
   }
@@ -199,6 +198,12 @@ const OPERATIONS: readonly (readonly [string, string])[] = [
   ['/responses', 'chat'],
   ['/completions', 'text_completion'],
   ['/embeddings', 'embeddings'],
+  [':generateContent', 'generate_content'],
+  [':streamGenerateContent', 'generate_content'],
+  [':embedContent', 'embeddings'],
+  [':batchEmbedContents', 'embeddings'],
+  [':rawPredict', 'chat'],
+  [':streamRawPredict', 'chat'],
 ]
 
 /** Returns what the body asks for. */

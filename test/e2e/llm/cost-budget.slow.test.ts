@@ -14,7 +14,7 @@ describe('a budget', () => {
     const answer = await proxy.post(CHAT, { ...BIG, max_tokens: 1000 })
     expect([answer.status, answer.headers['x-should-retry']]).toEqual([429, 'false'])
     const message =
-      'The budget can never cover this request: this request may cost 20.03 and 2.5 is left, of 2.5 at most. Ask for fewer tokens.'
+      'The budget can never cover this request: this request may cost 20.09 and 2.5 is left, of 2.5 at most. Ask for fewer tokens.'
     expect(JSON.parse(answer.body).error.message).toBe(message)
   })
 
@@ -23,7 +23,7 @@ describe('a budget', () => {
     const proxy = await moneyProxy(backend)
     const answer = proxy.post(EMBEDDINGS, { model: 'big', input: 'hello there!' })
     const call = await backend.next()
-    expect(await proxy.left()).toBe(99.97)
+    expect(await proxy.left()).toBe(99.91)
     call.answer(200, { usage: { prompt_tokens: 2, total_tokens: 2 } })
     await answer
     expect(await proxy.leftWhenQuiet()).toBe(99.98)

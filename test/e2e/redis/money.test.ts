@@ -22,7 +22,7 @@ describeWithRedis('a budget of money that two instances share', () => {
     const [one, other] = edges.map((edge) => new MoneyProxy(edge, new ManualClock(), 0, 0)) as [MoneyProxy, MoneyProxy]
     const answer = one.post(CHAT, { model: 'big', messages: HELLO, max_tokens: 100 })
     const call = await llm.next()
-    expect(await other.left()).toBe(100 - (0.03 + 2))
+    expect(await other.left()).toBe(100 - (0.09 + 2))
     const usage = { prompt_tokens: 3, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 2 } }
     call.answer(200, { usage })
     expect((await answer).status).toBe(200)

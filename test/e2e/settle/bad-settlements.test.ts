@@ -45,12 +45,21 @@ describe('what is no settlement gets 400, says why, and changes nothing:', () =>
     ],
     [
       usage({ completion_tokens: 1, total: 1 }),
-      'usage: expected only prompt_tokens, completion_tokens, cached_tokens, total_tokens, prompt_tokens_details, completion_tokens_details, got "total"',
+      'usage: expected only prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_1h_tokens, total_tokens, prompt_tokens_details, completion_tokens_details, got "total"',
     ],
     [
       usage({ prompt_tokens: 1, cached_tokens: 2 }),
       'usage.cached_tokens: expected no more than prompt_tokens (1), which includes them, got 2',
     ],
+    [
+      usage({ prompt_tokens: 5, cached_tokens: 3, cache_write_tokens: 3 }),
+      'usage.cache_write_tokens: expected no more than prompt_tokens (5) without cached_tokens (3), got 3',
+    ],
+    [
+      usage({ prompt_tokens: 5, cache_write_tokens: 3, cache_write_1h_tokens: 4 }),
+      'usage.cache_write_1h_tokens: expected no more than cache_write_tokens (3), which includes them, got 4',
+    ],
+    [usage({ prompt_tokens: 5, cache_write_tokens: '1' }), 'usage.cache_write_tokens: expected a whole number of at least 0, got "1"'],
     [{ reservation: 'x', cost: -1 }, 'cost: expected a number from 0 to 9000000, in units of the currency, got -1'],
     [{ reservation: 'x', cost: '1' }, 'cost: expected a number from 0 to 9000000, in units of the currency, got "1"'],
     [{ reservation: 'x', cost: 1e16 }, 'cost: expected a number from 0 to 9000000, in units of the currency, got 10000000000000000'],

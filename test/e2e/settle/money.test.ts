@@ -63,6 +63,21 @@ describe('a budget by prices', () => {
     expect(await leftCents(edge)).toBe(1000 - 80)
   })
 
+  test('prices what was written to a cache, for an hour or less, a long input and the request itself', async () => {
+    const above = { tokens: 500_000, input: 3, output: 20 }
+    const small = { input: 2, cache_write: 2.5, cache_write_1h: 4, output: 10, above, per_request: 0.01 }
+    const edge = await withHints(budget({ prices: 'list' }, 1, { list: { 'small*': small, '*': { input: 200, output: 1000 } } }))
+    const token = await reserved(edge, 'a', SMALL)
+    // 100,000 × 4, the dearest price of a prompt token, + 50,000 × 10, and a cent; the request that asks what is left costs a cent too.
+    expect(await leftCents(edge)).toBe(1000 - 91 - 1)
+    await settle(edge.port, token, { prompt_tokens: 400_000, cache_write_tokens: 300_000, cache_write_1h_tokens: 100_000 })
+    // 100,000 × 2 + 200,000 × 2.5 + 100,000 × 4, and a cent
+    expect(await leftCents(edge)).toBe(1000 - 111 - 2)
+    await settle(edge.port, await reserved(edge, 'a', SMALL), { prompt_tokens: 600_000, completion_tokens: 10_000, cached_tokens: 100_000 })
+    // 600,000 × 3, cached or not, + 10,000 × 20, and a cent
+    expect(await leftCents(edge)).toBe(1000 - 111 - 201 - 3)
+  })
+
   test('keeps the prices of the reservation, whatever the bundle says since', async () => {
     const edge = await withHints(budget({ prices: 'list' }))
     const token = await reserved(edge, 'a', SMALL)

@@ -12,6 +12,7 @@ import { RequestHead } from '../../../dist/doors/grpc/http2/request-head.js'
 import { RateLimitRequestReader } from '../../../dist/doors/grpc/rate-limit-request.js'
 import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http1/header-fields.js'
+import { endpointOf, plainModel } from '../../../dist/llm/endpoints.js'
 import { FormRequestReader } from '../../../dist/llm/form-request.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { LlmResponseReader } from '../../../dist/llm/llm-response.js'
@@ -154,6 +155,11 @@ const headerBlock = (start, unit) => (length) => () => {
   new HpackDecoder().decode(block, 0, block.length, new RequestHead())
 }
 const llmRequest = (start, unit) => scanned(LlmRequestReader, start, unit)
+const geminiRequest = (start, unit) => (length) => () => {
+  const reader = new LlmRequestReader('utf8', endpointOf('/models/m:generateContent'))
+  for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
+  reader.end()
+}
 const upload = (boundary, start, unit) => scanned(FormRequestReader, start, unit, boundary)
 
 /** A field of a Protocol Buffers message that has these bytes. */
@@ -290,6 +296,7 @@ export const readers = {
   'an event of one line': framed('data: a'),
   'an event of many lines': framed('data: a\r\n'),
   'many events': framed('data: a\n\n'),
+  'events of Gemini': streamed('data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"index":1}]}\n\n'),
   'events that are read': streamed('data: {"choices":[{"delta":{"content":"a"}}]}\n\n'),
   'a text in an event': halved('ab'),
   'escapes in an event': halved('\\n\\u00e9'),
@@ -305,7 +312,16 @@ export const readers = {
   'a file that nearly ends': upload(`${'-a'.repeat(30)}b`, 'x', '-a'),
   'fields of parts': upload('B', '', '--B\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'),
   'a part of empty lines': upload('B', '--B', '\n\n\r\r'),
+  'contents of Gemini': geminiRequest('{"contents":[', '{"parts":[{"text":"a"}]},'),
+  'parts of Gemini inside parts': geminiRequest('{"contents":', '[{"parts":'),
+  'names of a Gemini configuration': geminiRequest('{"generationConfig":{', '"maxOutputTokens":"1",'),
+  'a number of Gemini as a text': geminiRequest('{"generationConfig":{"maxOutputTokens":"', '1'),
+  'a path of colons': (length) => () => endpointOf(`/models/${fill(':%3A', length)}`),
+  'a path of deployments': (length) => () => endpointOf(fill('/openai/deployments/', length)),
+  'a model in a path': (length) => () => endpointOf(`/models/${fill('%41%', length)}:generateContent`),
+  'a name of a model': (length) => () => plainModel(fill('models/', length)),
   'a request that is no JSON': llmRequest('', 'a"'),
+  'a whole answer of Gemini': scanned(LlmResponseReader, '[', '{"candidates":[{"content":{"parts":[{"text":"a"}]}}]},'),
   'a whole answer': scanned(LlmResponseReader, '{"choices":[', '{"message":{"content":"a"}},'),
   'the input of a tool': scanned(LlmResponseReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
   'empty frames': http2Frames('\0\0\0\x04\0\0\0\0\0'),

@@ -1,4 +1,5 @@
-import type { CacheCounts } from '../../../src/llm/usage.ts'
+import { type TokenCounts, tokenCounts } from '../../../src/llm/usage.ts'
+
 /** Answers of LLM providers as the wire carries them, with LF line ends. */
 
 export interface RecordedStream {
@@ -9,8 +10,16 @@ export interface RecordedStream {
   /** The provider's own last word on its cost; undefined: it gives none. */
   readonly prompt: number | undefined
   readonly completion: number | undefined
-  /** Prompt tokens in the provider's cache, if it says that there are some. */
-  readonly cache?: CacheCounts
+  /** Prompt tokens that the provider read from its cache, and whether they come on top of `prompt`. */
+  readonly cached?: number
+  readonly isCachedBeside?: boolean
+}
+
+/** What a recorded stream comes to, where its prompt is estimated as so many tokens. */
+export function countsOf(recorded: RecordedStream, promptEstimate: number): TokenCounts {
+  const { prompt = promptEstimate, completion = Math.ceil(recorded.characters / 4), cached = 0, isCachedBeside, text } = recorded
+  const model = /"model":"([^"]+)"/.exec(text)?.[1]
+  return tokenCounts(isCachedBeside ? prompt + cached : prompt, completion, { cachedInput: cached, ...(model !== undefined && { model }) })
 }
 
 export type LineEnd = '\n' | '\r\n' | '\r'
@@ -104,7 +113,7 @@ const CHAT_USAGE: RecordedStream = {
   characters: WORDS_CHARACTERS,
   prompt: 19,
   completion: 310,
-  cache: { read: 16, written: 0, isInPrompt: true },
+  cached: 16,
 }
 
 const CHAT_TOOL_CALLS: RecordedStream = {
@@ -263,7 +272,7 @@ const RESPONSES: RecordedStream = {
   characters: WORDS_CHARACTERS,
   prompt: 37,
   completion: 11,
-  cache: { read: 32, written: 0, isInPrompt: true },
+  cached: 32,
 }
 
 const RESPONSES_CALL: RecordedStream = {
@@ -328,7 +337,8 @@ const ANTHROPIC: RecordedStream = {
   characters: WORDS_CHARACTERS,
   prompt: 25,
   completion: 15,
-  cache: { read: 100, written: 0, isInPrompt: false },
+  cached: 100,
+  isCachedBeside: true,
 }
 
 const ANTHROPIC_TOOL_USE: RecordedStream = {
@@ -357,7 +367,8 @@ const ANTHROPIC_TOOL_USE: RecordedStream = {
   characters: 29,
   prompt: 474,
   completion: 89,
-  cache: { read: 100, written: 0, isInPrompt: false },
+  cached: 100,
+  isCachedBeside: true,
 }
 
 /** Streams that bring text. */

@@ -4,8 +4,9 @@ import { moneyProxy } from './money-proxy.ts'
 import { scriptedLlm } from './scripted-llm.ts'
 
 // HELLO is three tokens. Of `big`, a token of the prompt costs 0.01, one from the cache 0.005, one written to it 0.03, one generated 0.02.
+// A reservation has the dearest of the prices of the prompt.
 export const BIG = { model: 'big-2', messages: HELLO, max_tokens: 100 }
-export const RESERVED = 3 * 0.01 + 100 * 0.02
+export const RESERVED = 3 * 0.03 + 100 * 0.02
 const INPUT = { model: 'big-2', input: 'hello there!', max_output_tokens: 100 }
 
 export const DIALECTS = [

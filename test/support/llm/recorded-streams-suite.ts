@@ -3,7 +3,7 @@ import { chargedTokens } from '../../../src/llm/usage.ts'
 import type { Fields } from '../service/http.ts'
 import { thisSuite } from '../service/suite-owner.ts'
 import { both, CHAT, HELLO, HELLO_TOKENS, type LlmProxy, llmProxy } from './llm-proxy.ts'
-import { type LineEnd, parseSse, RECORDED_STREAMS, withLineEnds } from './llm-streams.ts'
+import { countsOf, type LineEnd, parseSse, RECORDED_STREAMS, withLineEnds } from './llm-streams.ts'
 import { scriptedLlm } from './scripted-llm.ts'
 
 const ASKED = { stream: true, messages: HELLO, max_tokens: 500 }
@@ -29,8 +29,7 @@ export function recordedStreamsSuite(pieceBytes: number, names?: readonly string
 
     for (const recorded of RECORDED_STREAMS) {
       if (names && !names.includes(recorded.name)) continue
-      const { prompt = HELLO_TOKENS, completion = Math.ceil(recorded.characters / 4), cache } = recorded
-      const cost = chargedTokens({ prompt, completion, cache })
+      const cost = chargedTokens(countsOf(recorded, HELLO_TOKENS))
 
       test.each<LineEnd>(['\n', '\r\n', '\r'])(
         `${recorded.name}: byte for byte where nothing is to be added, line ends %j`,

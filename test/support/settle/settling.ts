@@ -11,6 +11,8 @@ export interface Usage {
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
   readonly cached_tokens?: number
+  readonly cache_write_tokens?: number
+  readonly cache_write_1h_tokens?: number
 }
 
 /** A minute budget and a day budget of so many tokens for each key, of which a request reserves 100. Hardly any come back by themselves. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Usage } from '../../../src/costs/cost.ts'
+import { tokenCounts } from '../../../src/llm/usage.ts'
 import type { SimulatedRequest } from '../../../src/offline/simulation/simulated-doors.ts'
 import type { SimulationOptions } from '../../../src/offline/simulation/simulation.ts'
 import type { ExplainBody } from '../admin/explained.ts'
@@ -38,7 +39,7 @@ export function simulatedRequestsSuite(bundles: number, requests: number, seed?:
     const nobody = [['X-Forwarded-For', 'nobody']] as const
     const respond = ({ method, uri, headers = {}, body }: ExplainBody): Promise<Answer> =>
       ask(edge.port, method, uri, [...linesOf(headers), ...(headers['x-forwarded-for'] === undefined ? nobody : [])], body)
-    const usage = { tokens: { prompt: USED.prompt_tokens, completion: USED.completion_tokens }, isStreamed: false }
+    const usage = { tokens: tokenCounts(USED.prompt_tokens, USED.completion_tokens), isStreamed: false }
     const options = { mode: 'reverse_proxy', maxBodyBytes: 500 } as const
     await expectAgreement(edge, clock, respond, { bundles, requests, seed, given, usage, options })
   })

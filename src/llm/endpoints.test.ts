@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest'
+import { AMBIGUOUS_MODEL, endpointOf, isCountingPath, isEmbeddingPath, plainModel } from './endpoints.ts'
+
+const VERTEX = '/v1/projects/p/locations/l/publishers'
+
+describe('a path', () => {
+  test.each([
+    ['/v1beta/models/gemini-2.5-pro:generateContent', { dialect: 'gemini', model: 'gemini-2.5-pro' }],
+    ['/v1beta/models/gemini-2.5-pro%3AgenerateContent', { dialect: 'gemini', model: 'gemini-2.5-pro' }],
+    ['/models/x:streamGenerateContent', { dialect: 'gemini', model: 'x', isStream: true }],
+    [`/base${VERTEX}/google/models/x:streamGenerateContent`, { dialect: 'gemini', model: 'x', isStream: true }],
+    ['/v1beta/tunedModels/mine-1:generateContent', { dialect: 'gemini', model: 'mine-1' }],
+    ['/v1/projects/p/locations/l/endpoints/123:generateContent', { dialect: 'gemini', model: '123' }],
+    ['/v1beta/models/e:embedContent', { dialect: 'gemini', model: 'e', isEmbedding: true }],
+    ['/v1beta/models/e:batchEmbedContents', { dialect: 'gemini', model: 'e', isEmbedding: true }],
+    ['/v1beta/models/x:countTokens', { dialect: 'gemini', model: 'x', isCounting: true, ignoresBodyModel: true }],
+    [`${VERTEX}/anthropic/models/claude-4@2025:rawPredict`, { dialect: 'anthropic', model: 'claude-4@2025' }],
+    [`${VERTEX}/anthropic/models/claude-4%402025:streamRawPredict`, { dialect: 'anthropic', model: 'claude-4@2025', isStream: true }],
+    [`${VERTEX}/anthropic/models/count-tokens:rawPredict`, { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }],
+    ['/v1/messages/count_tokens', { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }],
+    ['/openai/deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/base/openai/deployments/my-gpt/embeddings', { model: 'my-gpt', ignoresBodyModel: true }],
+  ])('says what it is for: %s', (path, endpoint) => {
+    expect(endpointOf(path)).toEqual(endpoint)
+  })
+
+  test.each([
+    '/v1/chat/completions',
+    '/v1beta/models/x',
+    '/v1beta/models/x:predict',
+    '/v1beta/models/x:GenerateContent',
+    '/v1beta/models/x:constructor',
+    '/v1beta/models/x:generateContent/',
+    '/v1beta/models/:generateContent',
+    '/v1beta/cachedContents/x:generateContent',
+    '/v1/chat:generateContent',
+    `${VERTEX}/mistralai/models/m:rawPredict`,
+    '/models/x:rawPredict',
+    '/openai/deployments/x',
+    '/',
+  ])('says nothing: %s', (path) => {
+    expect(endpointOf(path)).toEqual({})
+  })
+
+  test.each([
+    '/models/cheap%2F..%2Fdear:generateContent',
+    '/models/cheap..:generateContent',
+    '/models/cheap%5Cdear:generateContent',
+    '/models/cheap%2Fdear:generateContent',
+    '/models/cheap;dear:generateContent',
+    '/models/cheap%253Ax:generateContent',
+    '/models/cheap%00:generateContent',
+    '/models/cheap%FF:generateContent',
+    '/models/a%20b:generateContent',
+    `/models/${'x'.repeat(257)}:generateContent`,
+    '/openai/deployments/a%2Fb/chat/completions',
+  ])('names no model that backends could read in two ways: %s', (path) => {
+    expect(endpointOf(path).model).toBe(AMBIGUOUS_MODEL)
+  })
+
+  test('generates nothing, or counts only, where it says so', () => {
+    expect(['/v1/embeddings', '/models/e:embedContent', '/models/e%3AbatchEmbedContents'].map(isEmbeddingPath)).toEqual([true, true, true])
+    expect(['/v1/chat/embedContent', '/models/e:generateContent', '/embed'].map(isEmbeddingPath)).toEqual([false, false, false])
+    const counting = ['/v1/messages/count_tokens', '/models/x:countTokens', `${VERTEX}/anthropic/models/count-tokens:rawPredict`]
+    expect(counting.map(isCountingPath)).toEqual([true, true, true])
+    const others = ['/v1/count_tokens/x', '/x:countTokens', '/models/count-tokens:rawPredict', `${VERTEX}/anthropic/models/x:rawPredict`]
+    expect(others.map(isCountingPath)).toEqual([false, false, false, false])
+  })
+})
+
+test('a model has the same name with and without the resources above it', () => {
+  const names = ['x', 'models/x', 'publishers/google/models/x', 'tunedModels/x', 'a/x', 'mymodels/x', 'models/']
+  expect(names.map(plainModel)).toEqual(['x', 'x', 'x', 'x', 'a/x', 'mymodels/x', ''])
+})

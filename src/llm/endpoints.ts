@@ -1,0 +1,111 @@
+import type { DialectName } from './dialects/dialect.ts'
+
+/** What the path of a request says about it. The rest is read from its body and its response, by the fields that are present. */
+export interface LlmEndpoint {
+  /** The API whose bodies the path takes; undefined if the path does not say, so that the fields of the body do. */
+  readonly dialect?: DialectName
+  /** The model that the path names, which providers obey whatever the body says; AMBIGUOUS_MODEL if two readers could find different ones. */
+  readonly model?: string | undefined
+  /** Whether the provider ignores a model in the body, so that it may be any. */
+  readonly ignoresBodyModel?: boolean
+  /** Whether the response is a stream, whatever the body says. */
+  readonly isStream?: boolean
+  /** Whether nothing is generated. */
+  readonly isEmbedding?: boolean
+  /** Whether tokens are only counted, which costs none. */
+  readonly isCounting?: boolean
+}
+
+/** No model has this name. */
+export const AMBIGUOUS_MODEL = '\0'
+
+const ANYWHERE: LlmEndpoint = {}
+const GEMINI_PARENTS = ['/models', '/tunedModels', '/endpoints']
+const ANTHROPIC_PARENTS = ['/publishers/anthropic/models']
+
+/** Google's methods: what follows the colon in `…/models/<model>:<method>`, and what may precede the model. */
+const METHODS: Readonly<Record<string, Method>> = {
+  generateContent: { parents: GEMINI_PARENTS, dialect: 'gemini' },
+  streamGenerateContent: { parents: GEMINI_PARENTS, dialect: 'gemini', isStream: true },
+  embedContent: { parents: GEMINI_PARENTS, dialect: 'gemini', isEmbedding: true },
+  batchEmbedContents: { parents: GEMINI_PARENTS, dialect: 'gemini', isEmbedding: true },
+  countTokens: { parents: GEMINI_PARENTS, dialect: 'gemini', isCounting: true, ignoresBodyModel: true },
+  rawPredict: { parents: ANTHROPIC_PARENTS, dialect: 'anthropic' },
+  streamRawPredict: { parents: ANTHROPIC_PARENTS, dialect: 'anthropic', isStream: true },
+}
+
+interface Method extends Omit<LlmEndpoint, 'model'> {
+  readonly parents: readonly string[]
+}
+
+/** In place of a model, Vertex has this name for counting the tokens of an Anthropic request, whose model is in the body. */
+const COUNTING_NAME = 'count-tokens'
+const COUNTING: LlmEndpoint = { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }
+/** Azure's deployments of OpenAI models: the path names the deployment, and a model in the body has no effect. */
+const DEPLOYMENTS = '/openai/deployments/'
+
+/** Returns what a normalised path says. */
+export function endpointOf(path: string): LlmEndpoint {
+  if (path.endsWith('/count_tokens')) return COUNTING
+  const deployment = path.indexOf(DEPLOYMENTS)
+  if (deployment >= 0) return azureEndpoint(path, deployment + DEPLOYMENTS.length)
+  const slash = path.lastIndexOf('/')
+  const segment = path.slice(slash + 1)
+  const [at, colon] = lastColon(segment)
+  if (at <= 0) return ANYWHERE
+  const method = segment.slice(at + colon)
+  const row = Object.hasOwn(METHODS, method) ? METHODS[method]! : undefined
+  if (row === undefined || !row.parents.some((parent) => path.endsWith(parent, slash))) return ANYWHERE
+  const { parents: _parents, ...endpoint } = row
+  const model = modelIn(segment.slice(0, at))
+  return endpoint.dialect === 'anthropic' && model === COUNTING_NAME && endpoint.isStream !== true ? COUNTING : { ...endpoint, model }
+}
+
+/** Whether a request at this path only counts tokens. */
+export function isCountingPath(path: string): boolean {
+  return COUNTING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isCounting === true
+}
+
+/** Whether a request at this path generates nothing. */
+export function isEmbeddingPath(path: string): boolean {
+  return path.endsWith('/embeddings') || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
+}
+
+const COUNTING_ENDS = ['/count_tokens', 'countTokens', 'rawPredict']
+const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents']
+
+function azureEndpoint(path: string, from: number): LlmEndpoint {
+  const end = path.indexOf('/', from)
+  return end < 0 ? ANYWHERE : { model: modelIn(path.slice(from, end)), ignoresBodyModel: true }
+}
+
+/** Returns where the last colon of a segment is, and its length: a normalised path keeps `%3A`, which Google reads as a colon. */
+function lastColon(segment: string): readonly [at: number, length: number] {
+  const [plain, escaped] = [segment.lastIndexOf(':'), segment.lastIndexOf('%3A')]
+  return plain > escaped ? [plain, 1] : [escaped, 3]
+}
+
+/** Longer names are not kept of bodies either. */
+const MAX_MODEL_CHARACTERS = 256
+/** Backends differ in what they make of such names in a path, and a client could name one model to us and another to the backend. */
+const AMBIGUOUS = /[/\\%?#;\0-\x20\x7f]|\.\./
+
+function modelIn(segment: string): string {
+  const model = decoded(segment)
+  return model === undefined || model === '' || model.length > MAX_MODEL_CHARACTERS || AMBIGUOUS.test(model) ? AMBIGUOUS_MODEL : model
+}
+
+function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return undefined
+  }
+}
+
+/** Returns the name of a model without the resource names before it: `models/x` is `x`. */
+export function plainModel(name: string): string {
+  const slash = name.lastIndexOf('/')
+  const parent = slash < 0 ? '' : name.slice(0, slash)
+  return /(?:^|\/)(?:models|tunedModels|endpoints)$/.test(parent) ? name.slice(slash + 1) : name
+}
