@@ -171,7 +171,7 @@ describe('429', () => {
   test('six requests share the last money of a day: all pass when those before them give back what they did not use', async () => {
     const proxy = await moneyProxy(await fakeLlm({ tokens: 5 }), { budget: 3 })
     const sdk = client(proxy, 10)
-    // It may cost 2.03 and costs 0.13.
+    // It may cost 2.09 and costs 0.13.
     const ask = () => sdk.chat.completions.create({ ...CHAT, model: 'big', max_tokens: 100 })
     await ask()
     const answers = await Promise.all(Array.from({ length: 6 }, ask))
