@@ -41,10 +41,14 @@ export async function ask<Result>(method: Method, path: string, body?: unknown):
 }
 
 /** Opens a response that never ends by itself. Throws the same errors as `ask`. */
-export async function openStream(path: string, stop: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+export async function openStream(
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  stop: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
   let response: Response
   try {
-    response = await fetch(`/admin/v1/${path}`, { signal: stop })
+    response = await fetch(`/admin/v1/${path}`, { headers, signal: stop })
     if (response.ok && response.body !== null) return response.body
     if (response.status === 401) forgetSession()
   } catch {
