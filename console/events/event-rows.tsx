@@ -51,23 +51,22 @@ function Kind({ name, level }: { readonly name: string; readonly level: string |
 
 function Happened({ event }: { readonly event: LogEvent }) {
   const unlogged = Number(event.unlogged) || 0
-  const sentence = sentenceOf(event)
   return (
-    <div class="happened">
-      <Place policy={event.policy} rule={event.rule} />
-      <div>
-        {sentence !== '' && <p>{sentence}</p>}
-        <Details event={event} />
-        {unlogged > 0 && <p class="quiet">and {formatCount(unlogged, 'more request')} since the one before</p>}
-      </div>
-    </div>
+    <>
+      <p>
+        <Place policy={event.policy} rule={event.rule} /> {sentenceOf(event)}
+      </p>
+      <Details event={event} />
+      {unlogged > 0 && <p class="quiet">and {formatCount(unlogged, 'more request')} since the one before</p>}
+    </>
   )
 }
 
 function Place({ policy, rule }: Pick<LogEvent, 'policy' | 'rule'>) {
   const [policyName, ruleName] = [policy, rule].map((name) => (typeof name === 'string' ? name : undefined))
   if (policyName !== undefined) return <PolicyLinks policy={policyName} rule={ruleName} />
-  return <span>{[policy, rule].map(textOf).filter(Boolean).join(' · ')}</span>
+  const names = [policy, rule].map(textOf).filter(Boolean).join(' · ')
+  return names === '' ? null : <span>{names}</span>
 }
 
 function Details({ event }: { readonly event: LogEvent }) {
@@ -111,7 +110,7 @@ function RunHappened({ run, onShowEach }: { readonly run: SeenRun; readonly onSh
   const { name, count, from, to, places, elsewhere } = run
   const others = places.slice(SHOWN_AT_ONCE)
   return (
-    <div class="run">
+    <>
       <p>
         <strong>{formatCount(count, 'request')}</strong>
         {from !== to && (
@@ -132,7 +131,7 @@ function RunHappened({ run, onShowEach }: { readonly run: SeenRun; readonly onSh
         </details>
       )}
       {elsewhere > 0 && <p class="quiet">and {formatCount(elsewhere, 'request')} at further places</p>}
-    </div>
+    </>
   )
 }
 

@@ -5,11 +5,12 @@ import { type EventRow, eventLog } from '../events/event-log.ts'
 import { eventColumns } from '../events/event-rows.tsx'
 import { streamState } from '../events/event-stream.ts'
 import { searchedText } from '../events/event-words.ts'
-import { formatCount, formatNumber } from '../format.ts'
+import { formatCount } from '../format.ts'
 import { address } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { DataTable } from '../parts/data-table.tsx'
 import { Field } from '../parts/field.tsx'
+import { Kinds } from '../parts/kinds.tsx'
 
 /** Number of rows on the page, however many events there are. */
 const MAX_ROWS = 200
@@ -56,8 +57,8 @@ export function EventsView() {
         </button>
         <StreamState newer={paused.value && eventLog.total - paused.value.total} />
       </div>
-      <Kinds chosen={kind.value} onChoose={choose} />
-      <div class="panel bare">
+      <Kinds label="Kinds of events" kinds={kindsWith(kind.value)} chosen={kind.value} onChoose={choose} />
+      <div class="panel bare log">
         <DataTable
           caption="Events, the newest first"
           columns={columns}
@@ -90,28 +91,15 @@ function StreamState({ newer }: { readonly newer: number | undefined }) {
   return <Badge tone="good">Live</Badge>
 }
 
-interface KindsProps {
-  readonly chosen: string | undefined
-  readonly onChoose: (name: string | undefined) => void
-}
-
-/** Shows how often each kind has occurred; a click shows only that kind. */
-function Kinds({ chosen, onChoose }: KindsProps) {
+/** How often each kind has occurred. */
+function kindsWith(
+  chosen: string | undefined,
+): readonly { readonly name: string | undefined; readonly title: string; readonly count: number }[] {
   const counts = eventLog.counts()
   // The address may name a kind that has not occurred.
   const missing = chosen === undefined || counts.some(({ name }) => name === chosen) ? [] : [{ name: chosen, count: 0 }]
-  const kinds = [{ name: undefined, count: eventLog.total }, ...counts, ...missing]
-  return (
-    <ul class="kinds" aria-label="Kinds of events">
-      {kinds.map(({ name, count }) => (
-        <li key={name ?? 'all'}>
-          <button type="button" aria-pressed={chosen === name} onClick={() => onChoose(name)}>
-            {name ?? 'all'} <span class="number">{formatNumber(count)}</span>
-          </button>
-        </li>
-      ))}
-    </ul>
-  )
+  const named = [...counts, ...missing].map(({ name, count }) => ({ name, title: name, count }))
+  return [{ name: undefined, title: 'all', count: eventLog.total }, ...named]
 }
 
 function holds(filter: string): (event: LogEvent) => boolean {
