@@ -15,12 +15,12 @@ import { Panel } from '../parts/panel.tsx'
 const TONES: Readonly<Record<ChangeKindJson, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
 const SIGNS: Readonly<Record<ChangeKindJson, string>> = { added: '+', removed: '−', changed: '~' }
 
-/** Shows what the active bundle changed, as a readable difference. */
-export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
+/** Shows what differs between two bundles, by policy. */
+export function Changes({ title, changes }: { readonly title: string; readonly changes: BundleChangesJson }) {
   const { policies, reordered, prices, complete, policy_changes, price_changes } = changes
   const isSame = policy_changes.length === 0 && price_changes.length === 0 && !reordered
   return (
-    <Panel title="What changed" aside={countWords(policies, 'policy', 'policies')} isWide>
+    <Panel title={title} aside={countWords(policies, 'policy', 'policies')} isWide>
       {reordered && <p>The order changed: if several policies are equally close to their limit, the first decides.</p>}
       {isSame && <EmptyState>No difference: policies and prices are the same.</EmptyState>}
       {policy_changes.length > 0 && (
