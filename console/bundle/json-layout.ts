@@ -19,6 +19,8 @@ export function* laidOut(json: string): Generator<void, string> {
   const pieces: string[] = []
   const newLine = (): string => `\n${'  '.repeat(Math.min(depth, MAX_INDENTED_LEVELS))}`
   let depth = 0
+  /** Whether the last token opened an object or a list. */
+  let isOpened = false
   let sliceEnd = CHARACTERS_A_SLICE
   for (let at = 0; at < json.length; ) {
     const end = tokenEnd(json, at)
@@ -30,11 +32,12 @@ export function* laidOut(json: string): Generator<void, string> {
     } else if (token === '}' || token === ']') {
       depth--
       // An empty object stays on its line.
-      if (pieces.at(-2) === (token === '}' ? '{' : '[')) pieces.pop()
+      if (isOpened) pieces.pop()
       else pieces.push(newLine())
       pieces.push(token)
     } else if (token === ',') pieces.push(token, newLine())
     else if (token !== '') pieces.push(token === ':' ? ': ' : token)
+    if (token !== '') isOpened = token === '{' || token === '['
     if (at < sliceEnd) continue
     sliceEnd = at + CHARACTERS_A_SLICE
     yield

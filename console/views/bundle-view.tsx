@@ -16,6 +16,7 @@ import { address, addressOf } from '../navigation.ts'
 import { EmptyState } from '../parts/empty-state.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
+import { useScrollHints } from '../parts/scroll-hints.ts'
 import { printable } from '../printable.ts'
 import { status } from '../status.ts'
 
@@ -97,19 +98,23 @@ function SourceProblem({ source, active }: { readonly source: BundleSourceJson; 
         <strong>{refused === null ? 'The bundle cannot be read.' : what}</strong> {whatStays} <code>{printable(path ?? url ?? '')}</code>
         {refused === null && `: ${printable(problem)}`}
       </p>
-      {refused !== null && (
-        <ul class="problems" aria-label="Problems">
-          {refused.problems.map((text) => (
-            <li key={text}>{printable(text)}</li>
-          ))}
-          {refused.problems_in_all > refused.problems.length && (
-            <li>and {formatCount(refused.problems_in_all - refused.problems.length, 'more problem')}: `edge validate` lists them all</li>
-          )}
-        </ul>
-      )}
+      {refused !== null && <Problems refused={refused} />}
       <p>
         <a href={addressOf('events', { kind: 'bundle_refused' })}>Bundles that were refused in the last hour</a>
       </p>
     </Notice>
+  )
+}
+
+function Problems({ refused: { problems, problems_in_all: inAll } }: { readonly refused: NonNullable<BundleSourceJson['refused']> }) {
+  const { ref } = useScrollHints<HTMLUListElement>()
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
+    <ul class="problems" aria-label="Problems" tabIndex={0} ref={ref}>
+      {problems.map((text) => (
+        <li key={text}>{printable(text)}</li>
+      ))}
+      {inAll > problems.length && <li>and {formatCount(inAll - problems.length, 'more problem')}: `edge validate` lists them all</li>}
+    </ul>
   )
 }
