@@ -54,7 +54,7 @@ export function formatMs(ms: number): string {
 }
 
 /** Formats a time in the operator's own zone, such as `14:03:07`. */
-export function formatTime(at: string | number): string {
+function formatTime(at: string | number): string {
   return new Date(at).toLocaleTimeString('en-GB')
 }
 

@@ -3,7 +3,7 @@ import type { LogEvent } from './event-lines.ts'
 import { EventRuns, isFolded, type SeenRun } from './event-runs.ts'
 
 /** An event and its position in the order of arrival. */
-export interface SeenEvent {
+interface SeenEvent {
   readonly number: number
   readonly event: LogEvent
 }

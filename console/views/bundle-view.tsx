@@ -110,7 +110,7 @@ function Problems({ refused: { problems, problems_in_all: inAll } }: { readonly 
   const { ref } = useScrollHints<HTMLUListElement>()
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
-    <ul class="problems" aria-label="Problems" tabIndex={0} ref={ref}>
+    <ul class="refusal-problems" aria-label="Problems" tabIndex={0} ref={ref}>
       {problems.map((text) => (
         <li key={text}>{printable(text)}</li>
       ))}

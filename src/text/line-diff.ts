@@ -1,5 +1,5 @@
 /** One line of a difference: in both texts, only in the first, or only in the second. */
-export type EditKind = ' ' | '-' | '+'
+type EditKind = ' ' | '-' | '+'
 
 /** Lines that follow each other and have the same kind. `old` and `fresh` are the numbers of the first ones, from 0. */
 interface Run {
