@@ -159,12 +159,18 @@ policies:
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(1280)
   })
 
-  test('says so where texts differ in too many lines', async () => {
+  test('says so where texts differ in too many lines, and lists what changed a part at a time', async () => {
     const many = (burst: number) => Array.from({ length: 2500 }, (_, i) => policy(`p${i}`, { rules: [bucketRule('r', [], burst + i)] }))
     const edge = await running({ bundle: bundle(1, ...many(10)), env: ADMIN_ENV })
     await edge.publish(bundle(2, ...many(5000)))
     const page = await bundlesOf(edge.adminPort, 'version=2&show=lines')
     await page.getByText('The texts differ in too many lines to list them.').waitFor()
+    await page.getByRole('link', { name: 'Changes since 1' }).click()
+    const changes = page.getByRole('list', { name: 'Policies that changed' }).locator('> li')
+    await expect.poll(() => changes.count()).toBe(50)
+    await page.getByRole('button', { name: 'Show more than 50' }).click()
+    await expect.poll(() => changes.count()).toBe(100)
+    await page.getByText('The list is incomplete; the counts are not.').waitFor()
   })
 
   test('says how to go back, with a command to copy', async () => {
