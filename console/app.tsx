@@ -12,6 +12,7 @@ import { actor, csrfToken } from './session.ts'
 import { statusPoll } from './status.ts'
 import { BundleView } from './views/bundle-view.tsx'
 import { CallersView } from './views/callers-view.tsx'
+import { ChangesView } from './views/changes-view.tsx'
 import { EventsView } from './views/events-view.tsx'
 import { ExplainView } from './views/explain-view.tsx'
 import { LlmView } from './views/llm-view.tsx'
@@ -35,6 +36,7 @@ const VIEWS: readonly View[] = [
   { name: 'llm', title: 'LLM', content: LlmView },
   { name: 'explain', title: 'Explain', content: ExplainView },
   { name: 'events', title: 'Events', content: EventsView },
+  { name: 'changes', title: 'Changes', content: ChangesView },
 ]
 
 void resumeSession()

@@ -47,7 +47,7 @@ describeInBrowser('the shell', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
     const views = page.getByRole('navigation', { name: 'Views' })
     expect(await views.getAttribute('class')).toBe('more-right')
-    await page.getByRole('link', { name: 'Events' }).click()
+    await page.getByRole('link', { name: 'Changes' }).click()
     await expect.poll(() => views.getAttribute('class')).toBe('more-left')
   })
 
