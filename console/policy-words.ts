@@ -97,10 +97,13 @@ const PERIODS: Readonly<Record<string, string>> = {
   '1y': 'year',
 }
 
+/** Names the length of a window, such as `day` for `1d`. */
+export function periodName(period: string): string {
+  return PERIODS[period] ?? period.replace(/m$/, ' minutes').replace(/h$/, ' hours')
+}
+
 function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
-  const text = String(period)
-  const words = PERIODS[text] ?? text.replace(/m$/, ' minutes').replace(/h$/, ' hours')
-  return `${words}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
+  return `${periodName(String(period))}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
 }
 
 function costWords({ cost, when_over }: RuleJson['algorithm_config']): string[] {
