@@ -9,10 +9,10 @@ import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { type AskedCaller, typedCredential } from './asked-caller.ts'
 import { CallerActions, RuleName } from './caller-actions.tsx'
 import { digestKeys } from './caller-headline.tsx'
 import { isKnown } from './known-rule.ts'
+import { type AskedCaller, typedCredential } from './read-asked.ts'
 import { ResetDialog } from './reset-dialog.tsx'
 
 interface CallerCountersProps {

@@ -4,8 +4,8 @@ import { isCredential, looksLikeDigest } from '../caller-values.ts'
 import { formatCount, formatNumber } from '../format.ts'
 import { Caller } from '../parts/caller.tsx'
 import { Notice } from '../parts/notice.tsx'
-import type { AskedCaller } from './asked-caller.ts'
 import { isKnown } from './known-rule.ts'
+import type { AskedCaller } from './read-asked.ts'
 
 interface CallerProps {
   readonly asked: AskedCaller

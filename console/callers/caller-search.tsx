@@ -1,6 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { messageOf } from '../api.ts'
-import { openCaller, readAsked } from './asked-caller.ts'
+import { openCaller } from './asked-caller.ts'
+import { readAsked } from './read-asked.ts'
 
 /**
  * Finds a caller from every view. What is typed may be a credential: it is sent in a body, and neither the address nor the browser keeps it. On a phone it

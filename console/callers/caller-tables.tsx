@@ -8,10 +8,10 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Countdown } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
-import { type AskedCaller, typedCredential } from './asked-caller.ts'
 import { CallerActions } from './caller-actions.tsx'
 import { digestKeys } from './caller-headline.tsx'
 import { isSameRule } from './known-rule.ts'
+import { type AskedCaller, typedCredential } from './read-asked.ts'
 import { keyOf, nearColumns, rejectColumns, Since } from './top-tables.tsx'
 
 interface CallerProps {

@@ -5,9 +5,10 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Form } from '../parts/form.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
-import { type AskedCaller, openCaller } from './asked-caller.ts'
+import { openCaller } from './asked-caller.ts'
 import { RuleName } from './caller-actions.tsx'
 import { digestKeys } from './caller-headline.tsx'
+import type { AskedCaller } from './read-asked.ts'
 
 /** A form with more fields than this helps nobody. */
 const MAX_FIELDS = 8

@@ -28,10 +28,15 @@ const COLUMNS: readonly Column<RejectedCaller>[] = [
   },
   {
     title: 'Last reject',
-    cell: ({ last_at }) => (
-      <span class="when">
-        <Ago at={last_at} />
-      </span>
+    cell: ({ first_at, last_at }) => (
+      <>
+        <span class="when">
+          <Ago at={last_at} />
+        </span>
+        <span class="narrow-only quiet">
+          since <Moment at={first_at} />
+        </span>
+      </>
     ),
   },
 ]
