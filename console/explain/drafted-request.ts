@@ -1,8 +1,9 @@
 import type { CallerValues, PolicyPage, SelectorJson } from '../../src/admin/api/types.ts'
-import { ApiFailure, ask } from '../api.ts'
+import { ask } from '../api.ts'
 import { isCredential, shownValue, typedValue } from '../caller-values.ts'
 import { addressOf } from '../navigation.ts'
 import { policiesPath } from '../policies.ts'
+import { actor } from '../session.ts'
 import type { AskedRequest } from './asked-request.ts'
 
 /** A request that another view made up for a caller, for the form. */
@@ -26,7 +27,10 @@ let draft: DraftedRequest | undefined
 
 /** Opens the form with a request that this policy covers and this caller could send. Values of callers are in no address. */
 export async function draftExplain({ policy, values, selector, credentialOf }: Subject): Promise<void> {
-  draft = requestFor(selector ?? (await selectorOf(policy)), values, credentialOf)
+  const covered = selector ?? (await selectorOf(policy))
+  // The operator may have logged out meanwhile, and the next one must not see it.
+  if (actor.peek() === undefined) return
+  draft = requestFor(covered, values, credentialOf)
   location.hash = addressOf('explain')
 }
 
@@ -45,15 +49,14 @@ export function isExplainable(selector: SelectorJson | undefined, values: Caller
 async function selectorOf(policy: string): Promise<SelectorJson> {
   try {
     return (await ask<PolicyPage>('GET', policiesPath({ policy }))).policies[0]?.selector ?? {}
-  } catch (error) {
-    // A policy that has left the bundle covers nothing; the rest of the request is as useful as before.
-    if (error instanceof ApiFailure) return {}
-    throw error
+  } catch {
+    // The policy has left the bundle, or edge is unreachable, which the header says. The rest of the request is as useful as before.
+    return {}
   }
 }
 
 /** Makes up a request that a policy covers and that has these values. `values` has credentials as digests. */
-export function requestFor(
+function requestFor(
   { methods, hosts, pathExact, pathPrefix }: SelectorJson,
   values: CallerValues,
   credentialOf: (key: string) => string | undefined = () => undefined,
