@@ -38,7 +38,7 @@ export function bareSpent(amount: number, unit: CounterUnit): string {
 const SMALL_MONEY = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
 
 /** Formats an amount of a counter without its unit; counters of money count hundredths of a currency's unit. */
-export function bareAmount(amount: number, unit: CounterUnit): string {
+function bareAmount(amount: number, unit: CounterUnit): string {
   return unit === 'money' ? formatMoney(amount / 100) : formatNumber(amount)
 }
 

@@ -25,7 +25,7 @@ export class Unreachable extends Error {
   }
 }
 
-type Method = 'GET' | 'POST' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
 /** Asks the admin API. Throws an ApiFailure if it refuses, and Unreachable if it does not respond. */
 export async function ask<Result>(method: Method, path: string, body?: unknown): Promise<Result> {

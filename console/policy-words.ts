@@ -72,7 +72,7 @@ function rateWords(config: RuleJson['algorithm_config']): string {
 }
 
 /** Returns what a rule without tokens or money counts: requests, unless a request can take more or less than 1. */
-function unitOfCost({ cost = 1 }: RuleJson['algorithm_config']): CounterUnit {
+export function unitOfCost({ cost = 1 }: RuleJson['algorithm_config']): CounterUnit {
   return cost === 1 ? 'requests' : 'units'
 }
 
@@ -97,13 +97,11 @@ const PERIODS: Readonly<Record<string, string>> = {
   '1y': 'year',
 }
 
-/** Names the length of a window, such as `day` for `1d`. */
-export function periodName(period: string): string {
-  return PERIODS[period] ?? period.replace(/m$/, ' minutes').replace(/h$/, ' hours')
-}
-
-function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
-  return `${periodName(String(period))}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
+/** Names the length of windows, such as `month` or `15 minutes (Europe/Berlin)`. */
+export function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
+  const text = String(period)
+  const words = PERIODS[text] ?? text.replace(/m$/, ' minutes').replace(/h$/, ' hours')
+  return `${words}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
 }
 
 function costWords({ cost, when_over }: RuleJson['algorithm_config']): string[] {

@@ -84,7 +84,7 @@ function Rule({ rule }: { readonly rule: CallerRule }) {
 
 function Counters({ rule: { counters, unit, holds, override, algorithm } }: { readonly rule: CallerRule }) {
   return (
-    <div class="left">
+    <div class="levels">
       {algorithm === 'block' && <p>Every request that it covers gets 403.</p>}
       {algorithm !== 'block' && counters?.length === 0 && <p>No limit.</p>}
       {counters === null && <p>Not known.</p>}

@@ -1,13 +1,13 @@
 import type { CallersJson, NearCallerJson, RejectedCaller } from '../../src/admin/api/caller-types.ts'
 import type { OverrideJson, SelectorJson } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
-import { changeText } from '../overrides/override.ts'
+import { effectTexts } from '../overrides/change-words.ts'
+import { Origin, Subject } from '../overrides/override-facts.tsx'
 import { Badge } from '../parts/badge.tsx'
-import { Caller } from '../parts/caller.tsx'
+import { Copyable } from '../parts/copyable.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { Countdown } from '../parts/time.tsx'
-import { printable } from '../printable.ts'
+import { Until } from '../parts/time.tsx'
 import { CallerActions } from './caller-actions.tsx'
 import { digestKeys } from './caller-headline.tsx'
 import { isSameRule } from './known-rule.ts'
@@ -49,49 +49,39 @@ export function CallerNear({ asked, found }: CallerProps) {
   )
 }
 
+const OVERRIDE_COLUMNS: readonly Column<OverrideJson>[] = [
+  { title: 'What it does', isHeading: true, cell: (override) => <Effect override={override} /> },
+  { title: 'Who it is for', cell: (override) => <Subject override={override} isLinked /> },
+  { title: 'Why, and by whom', cell: (override) => <Origin override={override} /> },
+  { title: 'Ends', cell: ({ until }) => <Until until={until} /> },
+  { title: 'Id', cell: ({ id }) => <Copyable name="id" text={id} /> },
+]
+
 /** Shows overrides for the caller, for all callers of its rules, and one that stops all enforcement. */
 export function CallerOverrides({ overrides }: { readonly overrides: readonly OverrideJson[] }) {
-  const columns: readonly Column<OverrideJson>[] = [
-    { title: 'Override', isHeading: true, cell: (override) => <Override override={override} /> },
-    { title: 'Ends in', cell: ({ until }) => <Countdown until={until} /> },
-    {
-      title: 'By',
-      isMinor: true,
-      cell: ({ actor, reason }) => (
-        <>
-          {printable(actor)}: {printable(reason)}
-        </>
-      ),
-    },
-  ]
   return (
     <Panel title="Overrides" aside={<a href={addressOf('overrides')}>the whole list</a>} isWide>
       <DataTable
         caption="Overrides of this caller"
-        columns={columns}
+        columns={OVERRIDE_COLUMNS}
         rows={overrides}
         rowKey={({ id }) => id}
         empty="No override concerns this caller."
+        isStacked
       />
     </Panel>
   )
 }
 
-function Override({ override }: { readonly override: OverrideJson }) {
-  const { id, policy, rule, values, in_force: isInForce } = override
+function Effect({ override }: { readonly override: OverrideJson }) {
   return (
     <>
-      <strong>{changeText(override)}</strong> <span class="mono quiet">{id}</span> {!isInForce && <Badge tone="warn">Not in force</Badge>}
-      {policy === undefined ? (
-        <p>All policies</p>
-      ) : (
-        <>
-          <p>
-            <a href={addressOf('policies', { policy })}>{policy}</a> · {rule}
-          </p>
-          {values ? <Caller values={values} /> : <p>all callers</p>}
-        </>
-      )}
+      {effectTexts(override).map((text) => (
+        <strong key={text} class="effect">
+          {text}
+        </strong>
+      ))}
+      {!override.in_force && <Badge tone="warn">Not in force</Badge>}
     </>
   )
 }

@@ -5,7 +5,7 @@ import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { Ago } from '../parts/time.tsx'
+import { Moment } from '../parts/time.tsx'
 import { ruleWords } from '../policy-words.ts'
 import { fullName } from './rule-names.ts'
 
@@ -32,7 +32,7 @@ export function BudgetTable({ usage: { rules, total, since } }: { readonly usage
       aside={
         <>
           {isPart ? `${rules.length} of ${formatNumber(total)} rules, those that spent most` : formatCount(total, 'rule')} · counting since{' '}
-          <Ago at={since} />
+          <Moment at={since} />
         </>
       }
       isWide

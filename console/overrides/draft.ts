@@ -10,6 +10,9 @@ export interface OverrideDraft {
   readonly values: CallerValues | undefined
 }
 
+/** The form of somebody who begins with nothing. */
+export const NO_DRAFT: OverrideDraft = { policy: '', rule: '', values: undefined }
+
 /** Initial values of the form that another view has asked for. They are not in the address, because values are personal data and browsers keep addresses. */
 export const draft = signal<OverrideDraft | undefined>(undefined)
 

@@ -1,8 +1,8 @@
 import type { OverrideJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
-import { changeText } from './override.ts'
-import { Subject } from './override-list.tsx'
+import { changeText, limitsText } from './change-words.ts'
+import { Subject } from './override-facts.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 
 interface EndOverrideProps {
@@ -35,7 +35,7 @@ export function EndOverride({ override, onEnded, onClose }: EndOverrideProps) {
       <p>
         {isAll
           ? 'Every policy rejects again what is above its limits.'
-          : 'The limit of the bundle counts again. What was spent stays spent.'}
+          : `The limit of the bundle counts again${override.before === null ? '' : `: ${limitsText(override.before)}`}. What was spent stays spent.`}
       </p>
       <ReasonField isFirst />
     </ConfirmDialog>

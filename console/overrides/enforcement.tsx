@@ -1,10 +1,13 @@
 import { useSignal } from '@preact/signals'
 import type { OverrideJson, OverrideRequestJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
+import { formatCount } from '../format.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Notice } from '../parts/notice.tsx'
-import { Countdown } from '../parts/time.tsx'
+import { Until } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
+import { status } from '../status.ts'
+import type { OverrideAction } from './override-list.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
 
@@ -12,20 +15,20 @@ interface EnforcementProps {
   /** The override that suspends enforcement, if there is one. */
   readonly shadowAll: OverrideJson | undefined
   readonly onStopped: (sentence: string) => Promise<void>
-  readonly onEnd: (override: OverrideJson) => void
+  readonly onAct: (action: OverrideAction, override: OverrideJson) => void
 }
 
 /** The emergency switch: nothing is enforced, but everything is still counted. */
-export function Enforcement({ shadowAll, onStopped, onEnd }: EnforcementProps) {
+export function Enforcement({ shadowAll, onStopped, onAct }: EnforcementProps) {
   const isAsking = useSignal(false)
   if (shadowAll !== undefined) {
     return (
       <Notice tone="warn">
         <p>
-          <strong>Nothing is enforced.</strong> Policies only record what they would reject, for another{' '}
-          <Countdown until={shadowAll.until} />. {shadowAll.actor}: {printable(shadowAll.reason)}
+          <strong>Nothing is enforced.</strong> Policies only record what they would reject, until <Until until={shadowAll.until} />.{' '}
+          {printable(shadowAll.actor)}: {printable(shadowAll.reason)}
         </p>
-        <button type="button" onClick={() => onEnd(shadowAll)}>
+        <button type="button" onClick={() => onAct('end', shadowAll)}>
           Enforce again…
         </button>
       </Notice>
@@ -61,7 +64,10 @@ function StopDialog({ onStopped, onClose }: StopDialogProps) {
   }
   return (
     <ConfirmDialog title="Stop enforcing all policies?" action="Stop enforcing" isDangerous onConfirm={stop} onClose={onClose}>
-      <p>No request is rejected by a limit or a block any more. Policies go on counting, and record what they would reject.</p>
+      <p>
+        No request of any caller is rejected by a limit or a block any more, of{' '}
+        {formatCount(status.value?.bundle?.policies ?? 0, 'policy', 'policies')}. They go on counting, and record what they would reject.
+      </p>
       <UntilField error={problem.value} />
       <ReasonField />
     </ConfirmDialog>

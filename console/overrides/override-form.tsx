@@ -1,20 +1,21 @@
 import { useSignal } from '@preact/signals'
-import type { CallerValues, OverrideJson, OverrideRequestJson, Overrides, RuleJson } from '../../src/admin/api/types.ts'
+import { useEffect, useRef } from 'preact/hooks'
+import type { OverrideJson, OverridePreviewJson, OverrideRequestJson, Overrides, RuleJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Form } from '../parts/form.tsx'
-import { Countdown } from '../parts/time.tsx'
-import { printable } from '../printable.ts'
-import { CallerFields, readCaller } from '../rules/caller-fields.tsx'
+import { Until } from '../parts/time.tsx'
 import { choiceProblems, chosenRule, lookUp, useRuleChoice } from '../rules/rule-choice.ts'
 import { RuleFields } from '../rules/rule-fields.tsx'
 import { ChangeFields, readChange } from './change-fields.tsx'
-import type { OverrideDraft } from './draft.ts'
+import { changeText } from './change-words.ts'
+import { NO_DRAFT, type OverrideDraft } from './draft.ts'
 import { type FieldProblems, partOf } from './field-problems.ts'
-import { changeText } from './override.ts'
-import { Subject } from './override-list.tsx'
+import { Origin } from './override-facts.tsx'
+import { Preview, streamsText } from './preview.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
+import { readWho, WhoFields } from './who-fields.tsx'
 
 interface OverrideFormProps {
   readonly draft: OverrideDraft
@@ -22,22 +23,24 @@ interface OverrideFormProps {
   readonly onCancel: () => void
 }
 
-/** A request that was refused because another override exists. */
-interface Conflict {
+interface Previewed {
   readonly body: OverrideRequestJson
-  readonly other: OverrideJson
+  readonly preview: OverridePreviewJson
+  /** The override for the same callers that this one would replace. */
+  readonly other: OverrideJson | undefined
 }
 
-/** Creates an override. A refusal by the API is shown at the field that it is about. */
+/** Sets an override after a preview. A refusal by the API is shown at the field that it is about. */
 export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
   const choice = useRuleChoice(draft.policy, draft.rule)
   const rule = chosenRule(choice)
   const problems = useSignal<FieldProblems>({})
-  const conflict = useSignal<Conflict | undefined>(undefined)
-  const make = async (body: OverrideRequestJson): Promise<void> => {
-    const made = await ask<OverrideJson>('POST', 'overrides', body)
-    await onMade(made.durable ? 'The override is in force.' : 'The override is in force. It is not saved: a restart ends it.')
-  }
+  const previewed = useSignal<Previewed | undefined>(undefined)
+  const host = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    // Where another view has filled it in, the heading of this one has the focus.
+    if (draft === NO_DRAFT) host.current!.querySelector('input')!.focus()
+  }, [draft])
   const submit = async (form: FormData): Promise<void> => {
     problems.value = {}
     if (rule === undefined) {
@@ -46,21 +49,17 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
       problems.value = chosenRule(choice) === undefined ? choiceProblems(choice) : { rule: 'Say for whom, and what changes.' }
       return
     }
-    const body = readBody(choice.policy.value, rule, form, draft.values)
     try {
-      await make(body)
+      previewed.value = await previewOf(readBody(choice.policy.value, rule, form, draft))
     } catch (error) {
-      if (!(error instanceof ApiFailure)) throw error
-      const other = error.code === 'override_exists' ? await namedBy(error.message) : undefined
-      const part = partOf(error)
-      if (other !== undefined) conflict.value = { body, other }
-      else if (part !== undefined) problems.value = { [part]: error.message }
-      else throw error
+      const part = error instanceof ApiFailure ? partOf(error) : undefined
+      if (part === undefined) throw error
+      problems.value = { [part]: (error as ApiFailure).message }
     }
   }
   return (
-    <div class="narrow">
-      <Form action="Make the override" onSubmit={submit} aside={<CancelButton onCancel={onCancel} />}>
+    <div class="narrow" ref={host}>
+      <Form action="Preview…" onSubmit={submit} aside={<CancelButton onCancel={onCancel} />}>
         <div class="columns">
           <RuleFields choice={choice} problems={problems.value} />
         </div>
@@ -73,7 +72,9 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
         <UntilField error={problems.value.until} />
         <ReasonField error={problems.value.reason} />
       </Form>
-      {conflict.value !== undefined && <ReplaceDialog conflict={conflict.value} make={make} onClose={() => (conflict.value = undefined)} />}
+      {previewed.value !== undefined && (
+        <SetDialog previewed={previewed.value} onMade={onMade} onClose={() => (previewed.value = undefined)} />
+      )}
     </div>
   )
 }
@@ -86,78 +87,79 @@ function CancelButton({ onCancel }: { readonly onCancel: () => void }) {
   )
 }
 
-interface WhoFieldsProps {
-  readonly rule: RuleJson
-  readonly values: CallerValues | undefined
-  readonly error: string | undefined
-}
-
-/** Fields for one caller, with a value for each of the rule's keys, or for all callers. */
-function WhoFields({ rule, values, error }: WhoFieldsProps) {
-  const isForAll = useSignal(false)
-  if (rule.limit_keys.length === 0)
-    return <p class="hint">This rule has one counter for all callers, so that the override is for all of them.</p>
-  return (
-    <fieldset>
-      <legend>For</legend>
-      <div class="choices">
-        <label>
-          <input type="radio" name="who" value="one" checked={!isForAll.value} onChange={() => (isForAll.value = false)} />
-          One caller
-        </label>
-        <label>
-          <input type="radio" name="who" value="all" checked={isForAll.value} onChange={() => (isForAll.value = true)} />
-          All callers of the rule
-        </label>
-      </div>
-      {!isForAll.value && (
-        <CallerFields
-          keys={rule.limit_keys}
-          values={values ?? {}}
-          credentialHint="The credential, or the digest that this page shows for it."
-          error={error}
-        />
-      )}
-    </fieldset>
-  )
-}
-
-interface ReplaceDialogProps {
-  readonly conflict: Conflict
-  readonly make: (body: OverrideRequestJson) => Promise<void>
+interface SetDialogProps {
+  readonly previewed: Previewed
+  readonly onMade: (sentence: string) => Promise<void>
   readonly onClose: () => void
 }
 
-/** Shows the conflicting override, and replaces it without a gap. */
-function ReplaceDialog({ conflict: { body, other }, make, onClose }: ReplaceDialogProps) {
-  const replace = async (): Promise<void> => {
-    try {
-      await make({ ...body, replace: other.id })
-    } catch (error) {
-      // The override has ended since it was shown, so there is no conflict any more.
-      if (!(error instanceof ApiFailure) || error.code !== 'unknown_override') throw error
-      await make(body)
-    }
-  }
+/** Shows what the override would do, and sets it; one that exists for the same callers is replaced without a gap. */
+function SetDialog({ previewed: { body, preview, other }, onMade, onClose }: SetDialogProps) {
+  const isForAll = preview.covers.callers === 'all'
+  const set = async (): Promise<void> => onMade(outcomeText(await setOverride(body)))
+  const title =
+    other !== undefined ? 'Replace the existing override?' : isForAll ? 'Set this override for all callers?' : 'Set this override?'
   return (
-    <ConfirmDialog title="Replace the existing override?" action="Replace it" onConfirm={replace} onClose={onClose}>
-      <div>
-        <strong>{changeText(other)}</strong>, for another <Countdown until={other.until} />
+    <ConfirmDialog
+      title={title}
+      action={other === undefined ? (isForAll ? 'Set it for all callers' : 'Set override') : 'Replace it'}
+      isDangerous={isForAll || body.block === true}
+      isCancelFirst={isForAll}
+      onConfirm={set}
+      onClose={onClose}
+    >
+      <Preview preview={preview} />
+      {other !== undefined && (
         <div>
-          <Subject override={other} />
+          <p>
+            It replaces <strong>{changeText(other)}</strong>, which ends <Until until={other.until} />:
+          </p>
+          <Origin override={other} />
         </div>
-        <p>
-          {other.actor}: {printable(other.reason)}
-        </p>
-      </div>
+      )}
     </ConfirmDialog>
   )
 }
 
-function readBody(policy: string, rule: RuleJson, form: FormData, initial: CallerValues | undefined): OverrideRequestJson {
-  const common = { policy, rule: rule.name, ...readChange(form), until: readUntil(form), reason: readReason(form) }
-  const isForAll = rule.limit_keys.length === 0 || form.get('who') === 'all'
-  return isForAll ? { ...common, all: true } : { ...common, values: readCaller(rule.limit_keys, form, initial ?? {}) }
+function readBody(policy: string, rule: RuleJson, form: FormData, draft: OverrideDraft): OverrideRequestJson {
+  return {
+    policy,
+    rule: rule.name,
+    ...readWho(rule, form, draft.values),
+    ...readChange(form),
+    until: readUntil(form),
+    reason: readReason(form),
+  }
+}
+
+/** Asks what an override would do. If there is one for the same callers, this one is to replace it. */
+async function previewOf(body: OverrideRequestJson): Promise<Previewed> {
+  try {
+    return { body, preview: await ask<OverridePreviewJson>('POST', 'overrides/preview', body), other: undefined }
+  } catch (error) {
+    const other = error instanceof ApiFailure && error.code === 'override_exists' ? await namedBy(error.message) : undefined
+    if (other === undefined) throw error
+    const replacing = { ...body, replace: other.id }
+    return { body: replacing, preview: await ask<OverridePreviewJson>('POST', 'overrides/preview', replacing), other }
+  }
+}
+
+async function setOverride(body: OverrideRequestJson): Promise<OverrideJson> {
+  try {
+    return await ask<OverrideJson>('POST', 'overrides', body)
+  } catch (error) {
+    // The override to replace has ended since it was shown, so there is nothing to replace any more.
+    if (body.replace === undefined || !(error instanceof ApiFailure) || error.code !== 'unknown_override') throw error
+    const { replace: _, ...alone } = body
+    return ask<OverrideJson>('POST', 'overrides', alone)
+  }
+}
+
+function outcomeText({ durable, streams }: OverrideJson): string {
+  const sentences = ['The override is in force.']
+  if (!durable) sentences.push('It is not saved: a restart ends it.')
+  if (streams !== undefined) sentences.push(streamsText(streams))
+  return sentences.join(' ')
 }
 
 /** Returns the override that a refusal names, or undefined if it has ended since. */

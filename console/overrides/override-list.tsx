@@ -1,23 +1,35 @@
 import type { OverrideJson } from '../../src/admin/api/types.ts'
-import { addressOf } from '../navigation.ts'
+import { callerName } from '../caller-values.ts'
 import { Badge } from '../parts/badge.tsx'
-import { Caller } from '../parts/caller.tsx'
+import { Copyable } from '../parts/copyable.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
-import { Ago, Countdown } from '../parts/time.tsx'
-import { printable } from '../printable.ts'
-import { changeText } from './override.ts'
+import { Until } from '../parts/time.tsx'
+import { changeText, effectTexts, limitsText } from './change-words.ts'
+import { Origin, Subject } from './override-facts.tsx'
+
+/** What an operator can do with an override. */
+export type OverrideAction = 'extend' | 'edit' | 'end'
 
 interface OverrideListProps {
   readonly overrides: readonly OverrideJson[]
-  readonly onEnd: (override: OverrideJson) => void
+  readonly onAct: (action: OverrideAction, override: OverrideJson) => void
 }
 
+const ACTIONS: readonly (readonly [OverrideAction, string])[] = [
+  ['extend', 'Extend'],
+  ['edit', 'Edit'],
+  ['end', 'End'],
+]
+
 /** Lists the current overrides with their remaining time; those that end next come first. */
-export function OverrideList({ overrides, onEnd }: OverrideListProps) {
+export function OverrideList({ overrides, onAct }: OverrideListProps) {
   const columns: readonly Column<OverrideJson>[] = [
-    { title: 'Override', isHeading: true, cell: (override) => <Summary override={override} />, sortBy: subjectText },
-    { title: 'Ends in', cell: ({ until }) => <Countdown until={until} />, sortBy: ({ until }) => Date.parse(until) },
-    { title: 'Action', cell: (override) => <EndButton override={override} onEnd={onEnd} /> },
+    { title: 'What it does', isHeading: true, cell: (override) => <Effect override={override} />, sortBy: changeText },
+    { title: 'Who it is for', cell: (override) => <Subject override={override} isLinked />, sortBy: subjectText },
+    { title: 'Why, and by whom', cell: (override) => <Origin override={override} />, sortBy: ({ actor }) => actor },
+    { title: 'Ends', cell: ({ until }) => <Until until={until} />, sortBy: ({ until }) => Date.parse(until) },
+    { title: 'Id', cell: ({ id }) => <Copyable name="id" text={id} /> },
+    { title: 'Actions', cell: (override) => <Actions override={override} onAct={onAct} /> },
   ]
   return (
     <DataTable
@@ -26,58 +38,55 @@ export function OverrideList({ overrides, onEnd }: OverrideListProps) {
       rows={overrides.toSorted((a, b) => Date.parse(a.until) - Date.parse(b.until))}
       rowKey={({ id }) => id}
       empty="No overrides. Every rule is as the bundle has it."
+      isStacked
     />
   )
 }
 
-/** Shows what is changed, for whom, and why: side by side, or stacked on a phone. */
-function Summary({ override }: { readonly override: OverrideJson }) {
-  const { actor, reason, created_at, in_force: isInForce, durable } = override
-  return (
-    <div class="override">
-      <div>
-        <strong>{changeText(override)}</strong>
-        {!isInForce && (
-          <p class="note">
-            <Badge tone="warn">Not in force</Badge> The active bundle has no such rule, or the change does not fit it.
-          </p>
-        )}
-        {!durable && (
-          <p class="note">
-            <Badge tone="quiet">Not saved</Badge>
-          </p>
-        )}
-      </div>
-      <div>
-        <Subject override={override} />
-      </div>
-      <div>
-        {printable(reason)}
-        <p class="note">
-          {actor}, <Ago at={created_at} />
-        </p>
-      </div>
-    </div>
-  )
-}
-
-/** Shows the callers to whom the override applies. */
-export function Subject({ override: { policy, rule, values } }: { readonly override: OverrideJson }) {
-  if (policy === undefined || rule === undefined) return <span>All policies</span>
+/** Shows what becomes of the limits, and what the operator asked for. */
+function Effect({ override }: { readonly override: OverrideJson }) {
+  const { in_force: isInForce, durable, before, after } = override
   return (
     <>
-      <a href={addressOf('policies', { policy })}>{policy}</a> · {rule}
-      {values ? <Caller values={values} /> : <p>all callers</p>}
+      {effectTexts(override).map((text) => (
+        <strong key={text} class="effect">
+          {text}
+        </strong>
+      ))}
+      {before !== null && after !== null && (
+        <p class="note">{after.limits.length > 0 ? changeText(override) : `instead of ${limitsText(before)}`}</p>
+      )}
+      {!isInForce && (
+        <p class="note">
+          <Badge tone="warn">Not in force</Badge> The active bundle has no such rule, or the change does not fit it.
+        </p>
+      )}
+      {!durable && (
+        <p class="note">
+          <Badge tone="quiet">Not saved</Badge>
+        </p>
+      )}
     </>
   )
 }
 
-function EndButton({ override, onEnd }: { readonly override: OverrideJson; readonly onEnd: (override: OverrideJson) => void }) {
+function Actions({ override, onAct }: { readonly override: OverrideJson; readonly onAct: OverrideListProps['onAct'] }) {
   return (
-    <button type="button" onClick={() => onEnd(override)}>
-      End<span class="unseen"> {changeText(override)}</span>…
-    </button>
+    <div class="actions">
+      {ACTIONS.map(([action, text]) => (
+        <button key={action} type="button" onClick={() => onAct(action, override)}>
+          {text}
+          <span class="unseen"> {nameOf(override)}</span>…
+        </button>
+      ))}
+    </div>
   )
+}
+
+/** Names an override among others, for those who cannot see its row. */
+function nameOf(override: OverrideJson): string {
+  const { policy, values } = override
+  return policy === undefined ? changeText(override) : `${changeText(override)} for ${values ? callerName(values) : 'all callers'}`
 }
 
 function subjectText({ policy = '', rule = '' }: OverrideJson): string {

@@ -7,6 +7,10 @@ interface ConfirmDialogProps {
   /** Label of the button that confirms. */
   readonly action: string
   readonly isDangerous?: boolean
+  /** Whether the button that cancels has the focus at first, so that a key pressed too often does no harm. */
+  readonly isCancelFirst?: boolean
+  /** Whether the dialog stays open when the action is done, because another one follows it. */
+  readonly staysOpen?: boolean
   /** A description of what will happen, and the fields that are needed. */
   readonly children: ComponentChildren
   /** If it throws, the error is shown and the dialog stays open. */
@@ -16,7 +20,16 @@ interface ConfirmDialogProps {
 }
 
 /** Asks before something is changed. The dialog is open for as long as it is rendered. */
-export function ConfirmDialog({ title, action, isDangerous = false, children, onConfirm, onClose }: ConfirmDialogProps) {
+export function ConfirmDialog({
+  title,
+  action,
+  isDangerous = false,
+  isCancelFirst = false,
+  staysOpen = false,
+  children,
+  onConfirm,
+  onClose,
+}: ConfirmDialogProps) {
   const id = useId()
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current!.showModal(), [])
@@ -28,10 +41,10 @@ export function ConfirmDialog({ title, action, isDangerous = false, children, on
         isDangerous={isDangerous}
         onSubmit={async (values) => {
           await onConfirm(values)
-          dialog.current?.close()
+          if (!staysOpen) dialog.current?.close()
         }}
         aside={
-          <button type="button" onClick={() => dialog.current!.close()}>
+          <button type="button" autofocus={isCancelFirst} onClick={() => dialog.current!.close()}>
             Cancel
           </button>
         }

@@ -28,6 +28,8 @@ interface DataTableProps<Row> {
   readonly empty: ComponentChildren
   /** If set, rows stay in their places while their figures change, until this changes or somebody clicks a column head. */
   readonly steadySince?: number
+  /** Whether each row becomes a list of its cells where there is no room for them side by side. */
+  readonly isStacked?: boolean
 }
 
 interface Order {
@@ -36,7 +38,7 @@ interface Order {
 }
 
 /** A table with a head that stays visible. Rows have the order in which they are given until somebody clicks a column head. */
-export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySince }: DataTableProps<Row>) {
+export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySince, isStacked = false }: DataTableProps<Row>) {
   const order = useSignal<Order | undefined>(undefined)
   const { ref, isWide } = useScrollHints<HTMLDivElement>()
   const by = columns.find(({ title }) => title === order.value?.title)?.sortBy
@@ -49,7 +51,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySi
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark */}
-      <div role="group" class="table" aria-label={caption} tabIndex={0} ref={ref}>
+      <div role="group" class={isStacked ? 'table stacked' : 'table'} aria-label={caption} tabIndex={0} ref={ref}>
         <table>
           <caption class="unseen">{caption}</caption>
           <thead>
@@ -63,7 +65,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySi
             {shown.map(({ row, isGone }) => (
               <tr key={rowKey(row)} class={isGone ? 'gone' : undefined}>
                 {columns.map((column) => (
-                  <BodyCell key={column.title} column={column} row={row} isGone={isGone} />
+                  <BodyCell key={column.title} column={column} row={row} isGone={isGone} isStacked={isStacked} />
                 ))}
               </tr>
             ))}
@@ -104,11 +106,22 @@ function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
   )
 }
 
-function BodyCell<Row>({ column, row, isGone }: SteadyRow<Row> & { readonly column: Column<Row> }) {
-  if (!column.isHeading) return <td class={cellClass(column)}>{column.cell(row)}</td>
+interface BodyCellProps<Row> extends SteadyRow<Row> {
+  readonly column: Column<Row>
+  readonly isStacked: boolean
+}
+
+function BodyCell<Row>({ column, row, isGone, isStacked }: BodyCellProps<Row>) {
+  const { title, isHeading, cell } = column
+  if (!isHeading)
+    return (
+      <td class={cellClass(column)} data-title={isStacked ? title : undefined}>
+        {isStacked ? <div>{cell(row)}</div> : cell(row)}
+      </td>
+    )
   return (
     <th scope="row" class={cellClass(column)}>
-      {column.cell(row)}
+      {cell(row)}
       {isGone && <span class="quiet"> not listed any more</span>}
     </th>
   )

@@ -29,3 +29,16 @@ export function Countdown({ until }: { readonly until: string }) {
     </time>
   )
 }
+
+/** Shows when something ends: the moment, and the time left until then. */
+export function Until({ until }: { readonly until: string }) {
+  return (
+    <>
+      <Moment at={until} />
+      <span class="left">
+        {Date.parse(until) > nowMs.value ? 'in ' : ''}
+        <Countdown until={until} />
+      </span>
+    </>
+  )
+}

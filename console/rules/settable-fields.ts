@@ -1,4 +1,6 @@
 import type { RuleJson } from '../../src/admin/api/types.ts'
+import { unitName } from '../amounts.ts'
+import { periodWords, unitOfCost } from '../policy-words.ts'
 
 /** Members of `algorithm_config` that an override may set. The API checks them again, in case this page is wrong. */
 const SETTABLE_FIELDS: Readonly<Record<string, readonly string[]>> = {
@@ -17,4 +19,29 @@ export function settableFields({ algorithm, algorithm_config: config }: RuleJson
     if (field === 'burst_tokens') return config['tokens_per_minute'] !== undefined
     return config[field] !== undefined
   })
+}
+
+/** Names a settable field with the unit of its numbers. */
+export function settableLabel({ algorithm_config: config }: RuleJson, field: string): string {
+  const unit = unitName(unitOfCost(config))
+  switch (field) {
+    case 'rate':
+      return `Rate, such as 60/minute, in ${unit}`
+    case 'tokens_per_second':
+      return `Rate, in ${unit} per second`
+    case 'burst':
+      return `Burst, in ${unit}`
+    case 'limit':
+      return `Limit, in ${unit} per ${periodWords(config)}`
+    case 'tokens_per_minute':
+      return 'Tokens per minute'
+    case 'tokens_per_day':
+      return 'Tokens per day'
+    case 'burst_tokens':
+      return 'Burst, in tokens'
+    case 'budget':
+      return `Budget, in ${unitName('money')} per ${periodWords(config)}`
+    default:
+      return 'Requests in flight'
+  }
 }

@@ -1,32 +1,45 @@
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
-import type { OverrideJson, Overrides } from '../../src/admin/api/types.ts'
+import type { OverrideHistory as History, OverrideJson, Overrides } from '../../src/admin/api/types.ts'
 import { usePoll } from '../live.ts'
 import { address } from '../navigation.ts'
-import { draft, type OverrideDraft } from '../overrides/draft.ts'
+import { draft, NO_DRAFT, type OverrideDraft } from '../overrides/draft.ts'
+import { EditOverride } from '../overrides/edit-override.tsx'
 import { EndOverride } from '../overrides/end-override.tsx'
 import { Enforcement } from '../overrides/enforcement.tsx'
+import { ExtendOverride } from '../overrides/extend-override.tsx'
 import { OverrideForm } from '../overrides/override-form.tsx'
-import { OverrideList } from '../overrides/override-list.tsx'
+import { OverrideHistory } from '../overrides/override-history.tsx'
+import { type OverrideAction, OverrideList } from '../overrides/override-list.tsx'
+import { useFocusAfter } from '../parts/focus-after.ts'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { status, statusPoll } from '../status.ts'
 
-/** Shows what operators have changed temporarily, and lets them create and end overrides. */
+/** What has ended changes only when something ends, which this page mostly knows of itself. */
+const HISTORY_MS = 10_000
+
+/** Shows what operators have changed temporarily, and lets them set, edit, extend and end overrides. */
 export function OverridesView() {
   const poll = usePoll<Overrides>('overrides')
+  const history = usePoll<History>('overrides/history', HISTORY_MS)
   const begun = useSignal(useMemo(takeDraft, []))
-  const ending = useSignal<OverrideJson | undefined>(undefined)
+  const acting = useSignal<{ readonly action: OverrideAction; readonly override: OverrideJson } | undefined>(undefined)
   const outcome = useSignal('')
   const overrides = poll.data.value?.overrides
   const tell = async (sentence: string): Promise<void> => {
-    await Promise.all([poll.refresh(), statusPoll.refresh()])
+    await Promise.all([poll.refresh(), history.refresh(), statusPoll.refresh()])
     outcome.value = sentence
   }
-  const endOne = (override: OverrideJson): void => {
+  const act = (action: OverrideAction, override: OverrideJson): void => {
     outcome.value = ''
-    ending.value = override
+    acting.value = { action, override }
   }
+  const close = (): void => {
+    acting.value = undefined
+  }
+  const { action, override: chosen } = acting.value ?? {}
+  useFocusAfter(begun.value !== undefined || action !== undefined)
   return (
     <>
       <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
@@ -37,15 +50,13 @@ export function OverridesView() {
             class="primary"
             onClick={() => {
               outcome.value = ''
-              begun.value = NOTHING
+              begun.value = NO_DRAFT
             }}
           >
             New override
           </button>
         )}
-        {overrides !== undefined && (
-          <Enforcement shadowAll={overrides.find(({ shadow_all }) => shadow_all)} onStopped={tell} onEnd={endOne} />
-        )}
+        {overrides !== undefined && <Enforcement shadowAll={overrides.find(({ shadow_all }) => shadow_all)} onStopped={tell} onAct={act} />}
       </div>
       {begun.value !== undefined && (
         <Panel title="New override">
@@ -59,11 +70,14 @@ export function OverridesView() {
           />
         </Panel>
       )}
-      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) ? notSaved() : undefined}>
-        {overrides !== undefined && <OverrideList overrides={overrides} onEnd={endOne} />}
+      <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) ? notSaved() : undefined} isWide>
+        {overrides !== undefined && <OverrideList overrides={overrides} onAct={act} />}
         {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}
       </Panel>
-      {ending.value !== undefined && <EndOverride override={ending.value} onEnded={tell} onClose={() => (ending.value = undefined)} />}
+      <OverrideHistory poll={history} />
+      {action === 'extend' && <ExtendOverride override={chosen!} onExtended={tell} onClose={close} />}
+      {action === 'edit' && <EditOverride override={chosen!} onEdited={tell} onClose={close} />}
+      {action === 'end' && <EndOverride override={chosen!} onEnded={tell} onClose={close} />}
     </>
   )
 }
@@ -72,8 +86,6 @@ function notSaved(): string {
   const cause = status.value?.state_file ? 'the state file was not written since' : 'there is no state file and no Redis'
   return `A restart ends those that are not saved: ${cause}.`
 }
-
-const NOTHING: OverrideDraft = { policy: '', rule: '', values: undefined }
 
 /** Returns what another view asked for, only once, or the policy and the rule in the address. */
 function takeDraft(): OverrideDraft | undefined {

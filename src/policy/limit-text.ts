@@ -1,27 +1,29 @@
 import { RATE } from './algorithms/rate.ts'
+import { type CountedUnit, countedUnit } from './counted-unit.ts'
 import type { Rule } from './schema/bundle.ts'
 
-/** Describes each limit of a rule in the order of its counters, such as `60 per minute, burst 100`. */
+/** Describes each limit of a rule in the order of its counters, such as `60 requests per minute, burst 100`. */
 export function limitTexts(rule: Rule): readonly string[] {
+  const unit = countedUnit({ source: rule })
   switch (rule.algorithm) {
     case 'token_bucket':
-      return [bucketText(rule.algorithm_config)]
+      return [bucketText(rule.algorithm_config, unit)]
     case 'fixed_window': {
       const { limit, period, timezone } = rule.algorithm_config
-      return [`${numberText(limit)} per ${periodText(period, timezone)}`]
+      return [`${amountText(limit, unit)} per ${periodText(period, timezone)}`]
     }
     case 'token_bucket_llm': {
       const { tokens_per_minute: perMinute, tokens_per_day: perDay, burst_tokens: burst } = rule.algorithm_config
-      const minute = perMinute === undefined ? [] : [`${numberText(perMinute)} tokens per minute${burstText(burst, perMinute)}`]
-      return perDay === undefined ? minute : [...minute, `${numberText(perDay)} tokens per day`]
+      const minute = perMinute === undefined ? [] : [`${amountText(perMinute, unit)} per minute${burstText(burst, perMinute)}`]
+      return perDay === undefined ? minute : [...minute, `${amountText(perDay, unit)} per day`]
     }
     case 'cost_budget': {
       const { budget, period, timezone } = rule.algorithm_config
-      return [`${moneyText(budget)} per ${periodText(period, timezone)}`]
+      return [`${amountText(budget, unit)} per ${periodText(period, timezone)}`]
     }
     case 'concurrency': {
       const { max_in_flight: count } = rule.algorithm_config
-      return [`${numberText(count)} ${count === 1 ? 'request' : 'requests'} in flight`]
+      return [`${amountText(count, unit)} in flight`]
     }
     case 'unlimited':
     case 'block':
@@ -31,14 +33,14 @@ export function limitTexts(rule: Rule): readonly string[] {
 
 type BucketConfig = Extract<Rule, { algorithm: 'token_bucket' }>['algorithm_config']
 
-function bucketText({ rate, tokens_per_second, burst }: BucketConfig): string {
-  const [, count, unit] = RATE.exec(rate ?? '') ?? []
-  if (count !== undefined) return `${numberText(Number(count))} per ${unit}${burstText(burst, Number(count))}`
-  const [own, seconds] = UNITS.find(([, size]) => tokens_per_second! * size >= 1) ?? UNITS.at(-1)!
-  return `${numberText(tokens_per_second! * seconds)} per ${own}${burstText(burst, undefined)}`
+function bucketText({ rate, tokens_per_second, burst }: BucketConfig, unit: CountedUnit): string {
+  const [, count, period] = RATE.exec(rate ?? '') ?? []
+  if (count !== undefined) return `${amountText(Number(count), unit)} per ${period}${burstText(burst, Number(count))}`
+  const [own, seconds] = PERIODS.find(([, size]) => tokens_per_second! * size >= 1) ?? PERIODS.at(-1)!
+  return `${amountText(tokens_per_second! * seconds, unit)} per ${own}${burstText(burst, undefined)}`
 }
 
-const UNITS = [
+const PERIODS = [
   ['second', 1],
   ['minute', 60],
   ['hour', 3600],
@@ -63,6 +65,19 @@ const PERIOD_NAMES: Readonly<Record<string, string>> = {
 function periodText(period: string, zone: string): string {
   const name = PERIOD_NAMES[period] ?? period.replace(/m$/, ' minutes').replace(/h$/, ' hours')
   return zone === 'UTC' ? name : `${name} (${zone})`
+}
+
+/** One and several of each unit. Bundles do not name their currency. */
+const UNIT_NAMES: Readonly<Record<CountedUnit, readonly [one: string, many: string]>> = {
+  requests: ['request', 'requests'],
+  tokens: ['token', 'tokens'],
+  money: ['currency unit', 'currency units'],
+  units: ['unit', 'units'],
+}
+
+function amountText(value: number, unit: CountedUnit): string {
+  const [one, many] = UNIT_NAMES[unit]
+  return `${unit === 'money' ? moneyText(value) : numberText(value)} ${value === 1 ? one : many}`
 }
 
 function numberText(value: number): string {

@@ -6,6 +6,7 @@ import { findings } from '../support/console/axe.ts'
 import { describeInBrowser, loggedIn, newPage } from '../support/console/browser.ts'
 import { busyService } from '../support/console/busy-service.ts'
 import { inEveryView } from '../support/console/every-view.ts'
+import { focused, tabTo } from '../support/console/keyboard.ts'
 import { running } from '../support/service/running.ts'
 
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true }
@@ -17,12 +18,6 @@ const LOOKS: readonly (readonly [string, BrowserContextOptions])[] = [
 ]
 
 describeInBrowser('the page', () => {
-  test.each(LOOKS)('has nothing that axe-core objects to in any view: %s', async (_look, options) => {
-    const edge = await busyService()
-    const page = await loggedIn(edge.adminPort, options)
-    await inEveryView(page, async (title) => expect([title, await findings(page)]).toEqual([title, []]))
-  })
-
   test.each(LOOKS)('has nothing that axe-core objects to where nothing is known: %s', async (_look, options) => {
     const edge = await running({ env: ADMIN_ENV })
     const page = await newPage(options)
@@ -103,21 +98,4 @@ function tooWide(page: Page): Promise<readonly string[]> {
   return page.evaluate(`[...document.querySelectorAll('main *')]
     .filter((element) => element.closest('.table') === null && element.getBoundingClientRect().right > innerWidth + 1)
     .map(({ tagName, className, textContent }) => tagName + '.' + className + ' ' + textContent.slice(0, 40))`)
-}
-
-/** The name of what has the focus: its label or its text. */
-function focused(page: Page): Promise<string> {
-  return page.evaluate(`(() => {
-    const { activeElement: element } = document
-    if (element === document.body) return ''
-    return (element.labels?.[0] ?? element).textContent.trim()
-  })()`)
-}
-
-async function tabTo(page: Page, name: string): Promise<void> {
-  for (let i = 0; i < 40; i++) {
-    if ((await focused(page)) === name) return
-    await page.keyboard.press('Tab')
-  }
-  expect.fail(`${name} cannot be reached with the Tab key`)
 }

@@ -149,8 +149,9 @@ describeInBrowser('the callers', () => {
     expect(await page.getByLabel('Policy').inputValue()).toBe('token')
     await page.getByLabel('No limit').check()
     await page.getByLabel('Reason').fill('a customer')
-    await page.getByRole('button', { name: 'Make the override' }).click()
-    await page.getByRole('row', { name: 'No limit' }).getByText('müller').waitFor()
+    await page.getByRole('button', { name: 'Preview…' }).click()
+    await page.getByRole('button', { name: 'Set override' }).click()
+    await page.getByRole('row', { name: 'no limit' }).getByText('müller').first().waitFor()
     // The list may have it a moment before the workers do.
     await expect.poll(() => edge.decideTimes(3, tokenCaller('müller'))).toEqual([200, 200, 200])
     expect(await edge.decideTimes(2, tokenCaller('meier'))).toEqual([200, 429])

@@ -28,7 +28,7 @@ describeInBrowser('the overrides', () => {
     await page.getByText('No overrides. Every rule is as the bundle has it.').waitFor()
     await begin(page, 'api', 'per-key')
     await page.getByLabel('header:x-k').fill('alice')
-    await page.getByLabel('Times').fill('3')
+    await page.getByLabel('Multiply by').fill('3')
     await make(page, 'ticket 4711')
     const row = page.getByRole('row', { name: '3 × the limit' })
     await expect.poll(() => row.textContent()).toMatch(/api · per-keyheader:x-k alice.*ticket 4711.*5\d min/)
@@ -53,7 +53,7 @@ describeInBrowser('the overrides', () => {
     await page.getByLabel(kind).check()
     if (kind === 'Set limits') await page.getByLabel('burst').fill('4')
     await make(page, 'all of them')
-    await page.getByRole('row', { name: text }).getByText('all callers').waitFor()
+    await page.getByRole('row', { name: text }).getByText('all callers', { exact: true }).waitFor()
     expect(await edge.decideTimes(5, caller('anybody'))).toEqual(statuses)
   })
 
@@ -64,7 +64,7 @@ describeInBrowser('the overrides', () => {
     await page.getByLabel('Set limits').check()
     await page.getByLabel('rate').fill('7/day')
     await make(page, 'more')
-    await page.getByRole('row', { name: 'rate 7/day' }).waitFor()
+    await page.getByRole('row', { name: '7 requests per day' }).waitFor()
     expect(await operator(edge).overrides()).toMatchObject([{ rule: 'everybody', values: null, set: { rate: '7/day' } }])
     await begin(page, 'closed', 'mallory')
     expect(await page.getByRole('radio', { name: 'Multiply the limit' }).count()).toBe(0)
@@ -128,7 +128,7 @@ describeInBrowser('the overrides', () => {
     await expect.poll(() => clock.textContent()).toMatch(/^2\d min( \d+ s)?$/)
     const before = await clock.textContent()
     await expect.poll(() => clock.textContent()).not.toBe(before)
-    expect(await clock.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
+    expect(await clock.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/)
   })
 
   test('replace one another, also where the first has ended meanwhile', async () => {
@@ -138,9 +138,9 @@ describeInBrowser('the overrides', () => {
     const again = async (times: string): Promise<void> => {
       await begin(page, 'api', 'per-key')
       await page.getByLabel('header:x-k').fill('alice')
-      await page.getByLabel('Times').fill(times)
+      await page.getByLabel('Multiply by').fill(times)
       await page.getByLabel('Reason').fill('it was me')
-      await page.getByRole('button', { name: 'Make the override' }).click()
+      await page.getByRole('button', { name: 'Preview…' }).click()
       await page.getByRole('dialog', { name: 'Replace the existing override' }).waitFor()
     }
     await again('3')
@@ -160,7 +160,7 @@ describeInBrowser('the overrides', () => {
   test('can be ended without scrolling sideways, however long a word in a reason is', async () => {
     const { edge, page } = await opened()
     await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true, reason: 'x'.repeat(400) })
-    const { x, width } = (await page.getByRole('button', { name: 'End No limit' }).boundingBox())!
+    const { x, width } = (await page.getByRole('button', { name: /^End No limit/ }).boundingBox())!
     expect(x + width).toBeLessThan(1280)
   })
 
@@ -168,7 +168,7 @@ describeInBrowser('the overrides', () => {
     const { edge, page } = await opened()
     const { id } = await operator(edge).override({ policy: 'api', rule: 'per-key', all: true, unlimited: true, reason: 'by another' })
     await page.getByRole('row', { name: 'No limit' }).getByText('by another').waitFor()
-    await page.getByRole('button', { name: 'End No limit' }).click()
+    await page.getByRole('button', { name: /^End No limit/ }).click()
     await page.getByRole('dialog').getByLabel('Reason').fill('both of us')
     await operator(edge).end(id)
     await page.getByRole('button', { name: 'End it' }).click()
@@ -200,7 +200,7 @@ describeInBrowser('the overrides', () => {
   test('say at its field what is wrong, and change nothing', async () => {
     const { edge, page } = await opened()
     await page.getByRole('button', { name: 'New override' }).click()
-    const submit = page.getByRole('button', { name: 'Make the override' })
+    const submit = page.getByRole('button', { name: 'Preview…' })
     const expectError = async (label: string, message: RegExp): Promise<void> => {
       await submit.click()
       await expect.poll(() => describedText(page, label)).toMatch(message)
@@ -223,11 +223,11 @@ describeInBrowser('the overrides', () => {
     await page.getByLabel('Reason').fill('a reason')
     await expectError('header:x-k', /header:x-k is empty/)
     await page.getByLabel('header:x-k').fill('alice')
-    await page.getByLabel('Times').fill('many')
-    await expectError('Times', /expected a number above 0/)
+    await page.getByLabel('Multiply by').fill('many')
+    await expectError('Multiply by', /expected a number above 0/)
     await page.getByLabel('Set limits').check()
     await page.getByLabel('burst').fill('-1')
-    await expectError('burst', /burst/)
+    await expectError('Burst, in requests', /burst/)
     await page.getByLabel('burst').fill('3')
     await page.getByLabel('For…').check()
     await page.getByLabel('Duration').fill('soon')
@@ -236,6 +236,7 @@ describeInBrowser('the overrides', () => {
     expect(await operator(edge).overrides()).toEqual([])
     await page.getByLabel('Duration').fill('5m')
     await submit.click()
+    await page.getByRole('button', { name: 'Set override' }).click()
     await page.getByRole('row', { name: 'burst 3' }).waitFor()
   })
 
@@ -265,7 +266,7 @@ describeInBrowser('the overrides', () => {
     await expect
       .poll(() => page.getByRole('row', { name: 'No limit' }).textContent())
       .toMatch(/(.*<img src=x onerror=alert\(1\)><b>bold<\/b>){3}/s)
-    await page.getByRole('button', { name: 'End No limit' }).click()
+    await page.getByRole('button', { name: /^End No limit/ }).click()
     await page.getByRole('dialog').getByText(MARKUP).waitFor()
     expect(await page.locator('main img, main b').count()).toBe(0)
   })
@@ -284,8 +285,10 @@ describeInBrowser('the overrides', () => {
     await page.getByLabel('Reason').focus()
     await page.keyboard.type('by hand')
     await page.keyboard.press('Enter')
-    await page.getByRole('row', { name: '2 × the limit' }).getByText('alice').waitFor()
-    await page.getByRole('button', { name: 'End 2 × the limit' }).focus()
+    await page.getByRole('dialog', { name: 'Set this override?' }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('row', { name: '2 × the limit' }).getByText('alice', { exact: true }).waitFor()
+    await page.getByRole('button', { name: /^End 2 × the limit for alice/ }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog', { name: 'End this override?' }).waitFor()
     await page.keyboard.type('by hand')
@@ -358,12 +361,16 @@ async function begin(page: Page, policyId: string, rule: string): Promise<void> 
 
 async function make(page: Page, reason: string): Promise<void> {
   await page.getByLabel('Reason').fill(reason)
-  await page.getByRole('button', { name: 'Make the override' }).click()
+  await page.getByRole('button', { name: 'Preview…' }).click()
+  await page
+    .getByRole('dialog')
+    .getByRole('button', { name: /^(Set override|Set it for all callers)$/ })
+    .click()
   await page.getByText('The override is in force.').waitFor()
 }
 
 async function end(page: Page, change: string, reason: string): Promise<void> {
-  await page.getByRole('button', { name: `End ${change}` }).click()
+  await page.getByRole('button', { name: new RegExp(`^End ${change}`) }).click()
   await page.getByRole('dialog').getByLabel('Reason').fill(reason)
   await page.getByRole('button', { name: 'End it' }).click()
 }

@@ -231,6 +231,9 @@ export interface OverrideJson extends OverrideFacts {
   readonly durable: boolean
   /** False while the active bundle does not have the rule, or the change does not fit it. */
   readonly in_force: boolean
+  /** What the active bundle's rule does by itself, and with this override. Null for `shadow_all`, and while the override is not in force. */
+  readonly before: RuleEffectJson | null
+  readonly after: RuleEffectJson | null
   /** Only in responses of a reverse proxy to a request that sets or edits a block. */
   readonly streams?: OpenStreamsJson
 }
@@ -300,7 +303,7 @@ export interface LimitJson {
   readonly kind: CounterKind
   /** In the unit of the counter, as in `Counter`. */
   readonly limit: number
-  /** In words, such as `60 per minute, burst 100`. */
+  /** In words, such as `60 requests per minute, burst 100`. */
   readonly text: string
 }
 

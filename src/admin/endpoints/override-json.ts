@@ -6,7 +6,10 @@ import type * as json from '../api/types.ts'
 
 /** Returns an override as operators see it. `plan` is the active one. */
 export function overrideJson({ override, isDurable }: ListedOverride, plan: Plan | undefined): json.OverrideJson {
-  return { ...overrideFacts(override), durable: isDurable, in_force: isInForce(override, plan) }
+  const fitted = plan === undefined ? 'there is no bundle' : fitOverride(plan, override)
+  const [before, after] = typeof fitted === 'string' ? [null, null] : [ruleEffect(fitted.rule), ruleEffect(fitted.variant)]
+  const isInForce = override.subject === 'all_policies' || after !== null
+  return { ...overrideFacts(override), durable: isDurable, in_force: isInForce, before, after }
 }
 
 export function endedOverrideJson({ override, endedMs, why, by }: EndedOverride): json.EndedOverrideJson {
@@ -47,11 +50,6 @@ function changeJson(change: OverrideChange): Partial<json.OverrideJson> {
 
 function timeText(ms: number): string {
   return new Date(ms).toISOString()
-}
-
-/** Whether the active bundle has the rule and the change fits it. */
-function isInForce(override: Override, plan: Plan | undefined): boolean {
-  return override.subject === 'all_policies' || (plan !== undefined && typeof fitOverride(plan, override) !== 'string')
 }
 
 /** Returns what the active bundle's rule does under an override, or by itself if there is none. Null if the bundle does not have the rule. */

@@ -87,7 +87,7 @@ function coverageText(preview: OverridePreviewJson): string {
 
 const EFFECTS: Readonly<Record<string, string>> = { no_limit: 'no limit', blocks: 'blocked' }
 
-/** A row for each of the rule's counters, such as `60 per minute → 120 per minute`. */
+/** A row for each of the rule's counters, such as `60 requests per minute → 120 requests per minute`. */
 function limitRows({ before, after }: OverridePreviewJson): Rows {
   if (before === null || after === null) return []
   const counters = before.limits.length >= after.limits.length ? before.limits : after.limits

@@ -59,7 +59,12 @@ describe('the admin API', () => {
 
     const changed = (await edit(made.id, { set: { burst: 50 }, reason: 'more' }, 'ann')).json
     const { multiply: _, ...rest } = extended.json
-    expect(changed).toEqual({ ...rest, set: { burst: 50 }, edited: { actor: 'ann', reason: 'more', at: expect.any(String) } })
+    expect(changed).toEqual({
+      ...rest,
+      set: { burst: 50 },
+      edited: { actor: 'ann', reason: 'more', at: expect.any(String) },
+      after: { effect: 'limits', limits: [{ kind: 'bucket', limit: 50, text: expect.stringContaining('burst 50') }] },
+    })
     const both = (await edit(made.id, { block: true, until: '1h' })).json
     expect(both).toMatchObject({
       id: made.id,
@@ -160,7 +165,7 @@ describe('the admin API', () => {
     const edited = (await edit(first.id, { until: '9h' })).json
     const second = await create({ rule: 'session', values, block: true, multiply: undefined, replace: first.id, reason: 'ticket 2' })
     await askAdmin(edge.adminPort, 'DELETE', `overrides/${second.id}?reason=ticket+3`, { actor: 'ann' })
-    const facts = ({ durable: _d, in_force: _i, ...rest }: Record<string, unknown>) => rest
+    const facts = ({ durable: _d, in_force: _i, before: _b, after: _a, ...rest }: Record<string, unknown>) => rest
     const at = expect.any(String)
     expect((await history()).slice(0, 3)).toEqual([
       { ...facts(second), ended: { at, why: 'ended', actor: 'ann', reason: 'ticket 3' } },
@@ -175,11 +180,17 @@ describe('the admin API', () => {
     const rule = { policy: 'words', rule: 'rate', all: true }
 
     test.each([
-      ['rate', { multiply: 2 }, [['bucket', 60, '60 per minute']], 'limits', [['bucket', 120, '120 per minute']]],
-      ['rate', { set: { burst: 200 } }, [['bucket', 60, '60 per minute']], 'limits', [['bucket', 200, '60 per minute, burst 200']]],
-      ['day', { multiply: 3 }, [['window', 1000, '1,000 per day']], 'limits', [['window', 3000, '3,000 per day']]],
-      ['day', { unlimited: true }, [['window', 1000, '1,000 per day']], 'no_limit', []],
-      ['day', { block: true }, [['window', 1000, '1,000 per day']], 'blocks', []],
+      ['rate', { multiply: 2 }, [['bucket', 60, '60 requests per minute']], 'limits', [['bucket', 120, '120 requests per minute']]],
+      [
+        'rate',
+        { set: { burst: 200 } },
+        [['bucket', 60, '60 requests per minute']],
+        'limits',
+        [['bucket', 200, '60 requests per minute, burst 200']],
+      ],
+      ['day', { multiply: 3 }, [['window', 1000, '1,000 requests per day']], 'limits', [['window', 3000, '3,000 requests per day']]],
+      ['day', { unlimited: true }, [['window', 1000, '1,000 requests per day']], 'no_limit', []],
+      ['day', { block: true }, [['window', 1000, '1,000 requests per day']], 'blocks', []],
       [
         'tokens',
         { multiply: 0.5 },
@@ -217,9 +228,9 @@ describe('the admin API', () => {
     test('of a caller whom another override covers now', async () => {
       const all = await create({ ...rule, multiply: 2 })
       const one = { ...rule, all: undefined, values: { 'header:x-k': 'zoe' }, multiply: 4 }
-      const bundled = { limits: [{ text: '60 per minute' }] }
-      const doubled = { limits: [{ text: '120 per minute' }] }
-      const fourfold = { limits: [{ text: '240 per minute' }] }
+      const bundled = { limits: [{ text: '60 requests per minute' }] }
+      const doubled = { limits: [{ text: '120 requests per minute' }] }
+      const fourfold = { limits: [{ text: '240 requests per minute' }] }
       expect((await post('overrides/preview', one)).json).toMatchObject({
         values: one.values,
         covers: { callers: 'one' },

@@ -121,6 +121,8 @@ describe('the admin API', () => {
       edited: null,
       durable: false,
       in_force: true,
+      before: { effect: 'limits', limits: [{ kind: 'bucket', limit: 10, text: '1 request per second, burst 10' }] },
+      after: { effect: 'limits', limits: [{ kind: 'bucket', limit: 20, text: '2 requests per second, burst 20' }] },
     })
     expect(Date.parse(json.until) - Date.parse(json.created_at)).toBe(2 * 3_600_000)
     expect(await list()).toContainEqual(json)

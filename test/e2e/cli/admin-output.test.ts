@@ -142,7 +142,7 @@ override  abc, see edge override --list
   })
 
   test('--dry-run: the limits before and after, and whom they are for', async () => {
-    const minute = (limit: number) => ({ kind: 'bucket', limit, text: `${limit} per minute` })
+    const minute = (limit: number) => ({ kind: 'bucket', limit, text: `${limit} requests per minute` })
     const preview = {
       policy: 'api',
       rule: 'per-key',
@@ -158,13 +158,13 @@ override  abc, see edge override --list
     api().says(preview)
     expect((await command(...args)).stdout).toBe(`Nothing was changed.
   covers    policy api, rule per-key, all callers; this instance decided 1,234 requests by the policy in the last minute
-  bucket    60 per minute → 120 per minute
+  bucket    60 requests per minute → 120 requests per minute
   until     2026-11-16T12:00:00Z
   replaces  abc
 `)
     const blocks = { effect: 'blocks', limits: [] }
     api().says({ ...preview, replaces: null, after: blocks, streams: { open: 2, cut: false } })
-    expect((await command(...args)).stdout).toContain(`  bucket   60 per minute → blocked
+    expect((await command(...args)).stdout).toContain(`  bucket   60 requests per minute → blocked
   until    2026-11-16T12:00:00Z
   streams  open streams go on until they end; 2 streams of all callers were open at this instance
 `)

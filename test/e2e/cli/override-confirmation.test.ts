@@ -66,7 +66,7 @@ test('an override for one caller is made without a question', async () => {
 
 /** The command at a terminal, and what it wrote there. */
 function asking(line: string, isTty = { stdin: true, stderr: true }) {
-  const limits = { effect: 'limits', limits: [{ kind: 'bucket', limit: 60, text: '60 per minute' }] }
+  const limits = { effect: 'limits', limits: [{ kind: 'bucket', limit: 60, text: '60 requests per minute' }] }
   const covers = { callers: 'all', policies: 1, decided_last_minute: 7 }
   api().says({ policy: 'api', rule: 'per-key', values: null, until: 'T', replaces: null, covers, before: limits, after: limits })
   const write = vi.spyOn(process.stdout, 'write').mockReturnValue(true)

@@ -1,7 +1,9 @@
 import { ADMIN_ENV, askAdmin } from '../admin/admin-client.ts'
 import { bucketRule, budgetRule, bundle, llmRule, matching, policy, windowRule } from '../bundles/bundles.ts'
+import { CHAT, fakeLlm, HELLO, proxyEnv } from '../llm/llm-proxy.ts'
 import type { Edge } from '../service/edge.ts'
-import { running } from '../service/running.ts'
+import { ask } from '../service/http.ts'
+import { running, thisTest } from '../service/running.ts'
 
 const KEYS = ['header:x-api-key']
 const PRICES = { list: { '*': { input: 3, output: 15 } } }
@@ -12,7 +14,7 @@ const LLM_FIELDS = [
 ] as const
 
 /** A service with policies of several kinds, callers who are rejected, and overrides: every view has something to show. */
-export async function busyService(): Promise<Edge> {
+export async function busyService(owner = thisTest): Promise<Edge> {
   const policies = [
     policy('search', { selector: { pathPrefix: '/search' }, rules: [bucketRule('per-key', KEYS, 5, 0.01)] }),
     policy('exports', {
@@ -30,7 +32,10 @@ export async function busyService(): Promise<Edge> {
       ],
     }),
   ]
-  const edge = await running({ bundle: { ...bundle(3, ...policies), prices: PRICES }, env: { ...ADMIN_ENV, EDGE_GATEWAY_HINTS: 'on' } })
+  const edge = await running(
+    { bundle: { ...bundle(3, ...policies), prices: PRICES }, env: { ...ADMIN_ENV, EDGE_GATEWAY_HINTS: 'on' } },
+    owner,
+  )
   for (const key of ['acme', 'initech']) await edge.decideTimes(8, { uri: '/search', fields: [['x-api-key', key]] })
   await edge.decideTimes(4, { uri: '/exports', fields: [['x-api-key', 'acme']] })
   await edge.decideTimes(4, { uri: '/chat', fields: LLM_FIELDS })
@@ -43,5 +48,15 @@ export async function busyService(): Promise<Edge> {
     actor: 'ada',
     body: { ...rule, block: true, until: '1d', values: { [KEYS[0]!]: 'umbrella' } },
   })
+  return edge
+}
+
+/** A reverse proxy before an LLM: tokens and money are counted, and a block can cut streams. */
+export async function busyProxy(owner = thisTest): Promise<Edge> {
+  const rules = [llmRule('tokens', KEYS, { tokens_per_minute: 100_000 }), budgetRule('money of all', [], { budget: 500, prices: 'list' })]
+  const env = { ...ADMIN_ENV, ...proxyEnv(await fakeLlm({}, owner)) }
+  const edge = await running({ bundle: { ...bundle(3, policy('chat', { rules })), prices: PRICES }, env }, owner)
+  const body = JSON.stringify({ model: 'big', messages: HELLO, max_tokens: 10 })
+  for (let i = 0; i < 3; i++) await ask(edge.port, 'POST', CHAT, [['x-api-key', 'acme']], body)
   return edge
 }

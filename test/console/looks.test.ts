@@ -1,0 +1,111 @@
+import type { Page } from 'playwright-core'
+import { beforeAll, test } from 'vitest'
+import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
+import { busyProxy, busyService } from '../support/console/busy-service.ts'
+import { inEveryView } from '../support/console/every-view.ts'
+import { expectFine, LOOKS } from '../support/console/looks.ts'
+import type { Edge } from '../support/service/edge.ts'
+import { thisSuite } from '../support/service/suite-owner.ts'
+
+describeInBrowser('whatever the size and the colours', () => {
+  const suite = thisSuite()
+  let edge: Edge
+  let proxy: Edge
+  beforeAll(async () => {
+    edge = await busyService(suite)
+    proxy = await busyProxy(suite)
+  })
+
+  test.each(LOOKS)('every view is accessible and fits: %s', async (_look, options) => {
+    for (const { adminPort } of [edge, proxy]) {
+      const page = await loggedIn(adminPort, options)
+      await inEveryView(page, (title) => expectFine(page, title))
+    }
+  })
+
+  test.each(LOOKS)('every form and dialog is accessible and fits: %s', async (_look, options) => {
+    const page = await loggedIn(edge.adminPort, options)
+    await view(page, 'Overrides')
+    await page.getByRole('button', { name: 'New override' }).click()
+    await page.getByLabel('Policy').fill('search')
+    await page.getByLabel('All callers of the rule').check()
+    for (const change of ['Block', 'Set limits']) {
+      await page.getByLabel(change).check()
+      await expectFine(page, `the form of an override: ${change}`)
+    }
+    await page.getByLabel('Reason').fill('a reason')
+    await page.getByLabel('Burst').fill('99')
+    await page.getByRole('button', { name: 'Preview…' }).click()
+    await page.getByRole('dialog').getByText('active here in the last ten minutes').waitFor()
+    await expectFine(page, 'the preview of an override for all callers')
+    await page.keyboard.press('Escape')
+    await page.getByLabel('One caller').check()
+    await page.getByLabel('header:x-api-key').fill('acme')
+    await page.getByRole('button', { name: 'Preview…' }).click()
+    await page.getByRole('dialog', { name: 'Replace the existing override?' }).waitFor()
+    await expectFine(page, 'the preview of an override that replaces another')
+    await page.keyboard.press('Escape')
+    await page.getByLabel('Until…').check()
+    await expectFine(page, 'the form with a time')
+    await page.getByLabel('For…').check()
+    await page.getByLabel('Duration').fill('never')
+    await page.getByRole('button', { name: 'Preview…' }).click()
+    await page.locator('.error').first().waitFor()
+    await expectFine(page, 'a form with an error')
+    for (const action of ['Extend', 'Edit', 'End']) {
+      await page.getByRole('button', { name: new RegExp(`^${action} 3 × the limit for acme`) }).click()
+      await page.getByRole('dialog').getByLabel('Reason').fill('a reason')
+      await expectFine(page, action)
+      if (action === 'Edit') {
+        await page.getByLabel('Multiply by').fill('4')
+        await page.getByRole('dialog').getByRole('button', { name: 'Preview…' }).click()
+        await page.getByRole('dialog', { name: 'Change the override?' }).waitFor()
+        await expectFine(page, 'the preview of an edit')
+        await page.keyboard.press('Escape')
+      }
+      await page.keyboard.press('Escape')
+    }
+    await page.getByRole('button', { name: 'Stop enforcing…' }).click()
+    await expectFine(page, 'the end of enforcement')
+    await page.keyboard.press('Escape')
+    await view(page, 'Callers')
+    const lookup = page.getByRole('region', { name: 'Look up a counter' })
+    await lookup.getByLabel('Policy').fill('search')
+    await lookup.getByLabel('header:x-api-key').fill('initech')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByText('0 of 5 requests left').waitFor()
+    await expectFine(page, 'the counters of a caller')
+    await page.getByRole('button', { name: 'Reset…' }).click()
+    await expectFine(page, 'a reset')
+    for (const _ of ['a reset', 'the counters of a caller']) await page.keyboard.press('Escape')
+    await page.keyboard.press('/')
+    await expectFine(page, 'the field for callers')
+    await page.keyboard.type('header:x-api-key=acme')
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: 'Counters', exact: true }).getByText('search').waitFor()
+    await expectFine(page, 'a caller')
+    await page.getByRole('button', { name: 'Explain' }).first().click()
+    await page.getByRole('heading', { level: 1, name: 'Explain' }).waitFor()
+    await expectFine(page, 'a request that is filled in')
+  })
+
+  test.each(LOOKS)('the choice about streams is accessible and fits: %s', async (_look, options) => {
+    const page = await loggedIn(proxy.adminPort, options)
+    await view(page, 'Overrides')
+    await page.getByRole('button', { name: 'New override' }).click()
+    await page.getByLabel('Policy').fill('chat')
+    await page.getByLabel('Rule', { exact: true }).selectOption('tokens')
+    await page.getByLabel('header:x-api-key').fill('acme')
+    await page.getByLabel('Block').check()
+    await page.getByLabel('Cut open streams').check()
+    await page.getByLabel('Reason').fill('a reason')
+    await expectFine(page, 'the form of a block')
+    await page.getByRole('button', { name: 'Preview…' }).click()
+    await page.getByRole('dialog').getByText('Those of the blocked callers are cut.').waitFor()
+    await expectFine(page, 'the preview of a block')
+  })
+})
+
+function view(page: Page, title: string): Promise<void> {
+  return page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name: title, exact: true }).click()
+}
