@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
 import { EmptyState } from './empty-state.tsx'
 import { useScrollHints } from './scroll-hints.ts'
+import { type SteadyRow, useSteadyRows } from './steady-rows.ts'
 
 export interface Column<Row> {
   readonly title: string
@@ -24,6 +26,8 @@ interface DataTableProps<Row> {
   readonly rowKey: (row: Row) => string | number
   /** Shown instead of a table without rows. */
   readonly empty: ComponentChildren
+  /** If set, rows stay in their places while their figures change, until this changes or somebody clicks a column head. */
+  readonly steadySince?: number
   /** Whether each row becomes a list of its cells where there is no room for them side by side. */
   readonly isStacked?: boolean
 }
@@ -33,13 +37,16 @@ interface Order {
   readonly isDescending: boolean
 }
 
-/** A table with a head that stays visible. Rows keep their order until somebody clicks a column head. */
-export function DataTable<Row>({ caption, columns, rows, rowKey, empty, isStacked = false }: DataTableProps<Row>) {
+/** A table with a head that stays visible. Rows have the order in which they are given until somebody clicks a column head. */
+export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySince, isStacked = false }: DataTableProps<Row>) {
   const order = useSignal<Order | undefined>(undefined)
   const { ref, isWide } = useScrollHints<HTMLDivElement>()
-  if (rows.length === 0) return <EmptyState>{empty}</EmptyState>
   const by = columns.find(({ title }) => title === order.value?.title)?.sortBy
-  const shown = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
+  const inOrder = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
+  const token = useMemo(() => ({}), [steadySince, order.value])
+  const steady = useSteadyRows(steadySince === undefined ? [] : inOrder, rowKey, token)
+  const shown: readonly SteadyRow<Row>[] = steadySince === undefined ? inOrder.map((row) => ({ row, isGone: false })) : steady
+  if (shown.length === 0) return <EmptyState>{empty}</EmptyState>
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard */}
@@ -55,10 +62,10 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, isStacke
             </tr>
           </thead>
           <tbody>
-            {shown.map((row) => (
-              <tr key={rowKey(row)}>
+            {shown.map(({ row, isGone }) => (
+              <tr key={rowKey(row)} class={isGone ? 'gone' : undefined}>
                 {columns.map((column) => (
-                  <BodyCell key={column.title} column={column} row={row} isStacked={isStacked} />
+                  <BodyCell key={column.title} column={column} row={row} isGone={isGone} isStacked={isStacked} />
                 ))}
               </tr>
             ))}
@@ -99,13 +106,12 @@ function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
   )
 }
 
-interface BodyCellProps<Row> {
+interface BodyCellProps<Row> extends SteadyRow<Row> {
   readonly column: Column<Row>
-  readonly row: Row
   readonly isStacked: boolean
 }
 
-function BodyCell<Row>({ column, row, isStacked }: BodyCellProps<Row>) {
+function BodyCell<Row>({ column, row, isGone, isStacked }: BodyCellProps<Row>) {
   const { title, isHeading, cell } = column
   if (!isHeading)
     return (
@@ -116,6 +122,7 @@ function BodyCell<Row>({ column, row, isStacked }: BodyCellProps<Row>) {
   return (
     <th scope="row" class={cellClass(column)}>
       {cell(row)}
+      {isGone && <span class="quiet"> not listed any more</span>}
     </th>
   )
 }
