@@ -1,5 +1,5 @@
 /** A text with a longer line was written by a program for programs. */
-const MAX_LINE_CHARACTERS = 2000
+const MAX_LINE_CHARACTERS = 200
 /** Deeper levels are not indented any further, so that the text cannot grow beyond measure. */
 const MAX_INDENTED_LEVELS = 20
 const CHARACTERS_A_SLICE = 100_000
