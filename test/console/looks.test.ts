@@ -73,7 +73,10 @@ describeInBrowser('whatever the size and the colours', () => {
     await lookup.getByLabel('Policy').fill('search')
     await lookup.getByLabel('header:x-api-key').fill('initech')
     await page.keyboard.press('Enter')
-    await page.getByRole('dialog').getByText(/^\d of 5 requests left/).waitFor()
+    await page
+      .getByRole('dialog')
+      .getByText(/^\d of 5 requests left/)
+      .waitFor()
     await expectFine(page, 'the counters of a caller')
     await page.getByRole('button', { name: 'Reset…' }).click()
     await expectFine(page, 'a reset')
