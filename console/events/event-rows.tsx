@@ -137,7 +137,7 @@ function RunHappened({ run, onShowEach }: { readonly run: SeenRun; readonly onSh
 
 function Places({ places }: { readonly places: readonly RunPlace[] }) {
   return (
-    <ul class="places">
+    <ul class="run-places">
       {places.map(({ policy, rule, reason, count }) => (
         <li key={JSON.stringify([policy, rule, reason])}>
           <span class="number">{formatNumber(count)} ×</span> <Place policy={policy} rule={rule} />{' '}

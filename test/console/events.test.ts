@@ -74,7 +74,7 @@ describeInBrowser('the events', () => {
     await row(page, '42 requests').waitFor()
     const first = page.getByRole('row').last()
     expect(await first.locator('strong').textContent()).toBe('3,000 requests')
-    expect(await first.locator('.places > li').first().textContent()).toBe('60 × policy-0 · per-key token_bucket_exceeded')
+    expect(await first.locator('.run-places > li').first().textContent()).toBe('60 × policy-0 · per-key token_bucket_exceeded')
     await first.locator('summary').click()
     await first.getByText('and 1,800 requests at further places').waitFor()
     await first.getByRole('button', { name: 'Show each reject' }).click()
