@@ -30,6 +30,8 @@ interface DataTableProps<Row> {
   readonly steadySince?: number
   /** Whether each row becomes a list of its cells where there is no room for them side by side. */
   readonly isStacked?: boolean
+  /** Whether the address of the page names this row: it is marked, and scrolled to. */
+  readonly isNamed?: ((row: Row) => boolean) | undefined
 }
 
 interface Order {
@@ -38,7 +40,8 @@ interface Order {
 }
 
 /** A table with a head that stays visible. Rows have the order in which they are given until somebody clicks a column head. */
-export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySince, isStacked = false }: DataTableProps<Row>) {
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { caption, columns, rows, rowKey, empty, steadySince, isStacked = false, isNamed } = props
   const order = useSignal<Order | undefined>(undefined)
   const { ref, isWide } = useScrollHints<HTMLDivElement>()
   const by = columns.find(({ title }) => title === order.value?.title)?.sortBy
@@ -63,7 +66,7 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySi
           </thead>
           <tbody>
             {shown.map(({ row, isGone }) => (
-              <tr key={rowKey(row)} class={isGone ? 'gone' : undefined}>
+              <tr key={rowKey(row)} class={isGone ? 'gone' : undefined} {...(isNamed?.(row) && NAMED)}>
                 {columns.map((column) => (
                   <BodyCell key={column.title} column={column} row={row} isGone={isGone} isStacked={isStacked} />
                 ))}
@@ -76,6 +79,11 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, steadySi
     </>
   )
 }
+
+const NAMED = {
+  'aria-current': 'true',
+  ref: (row: HTMLElement | null): void => row?.scrollIntoView({ block: 'nearest' }),
+} as const
 
 interface HeadCellProps<Row> {
   readonly column: Column<Row>

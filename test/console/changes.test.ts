@@ -41,6 +41,9 @@ describeInBrowser('the changes', () => {
     await page.getByLabel('Filter').fill('')
     await rows.nth(1).getByRole('link', { name: 'version 2' }).click()
     await page.getByRole('region', { name: 'Active bundle: version 2' }).waitFor()
+    await page.goBack()
+    await rows.getByRole('link', { name: json.id }).click()
+    await expect.poll(() => page.locator('tr[aria-current]').textContent()).toContain(json.id)
   })
 
   test('appear as they are made, and overrides that ended stay', async () => {
