@@ -1,14 +1,11 @@
-import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect } from 'preact/hooks'
 import { formatNumber } from '../format.ts'
 import { useScrollHints } from '../parts/scroll-hints.ts'
+import { useVisibleRows } from '../parts/visible-rows.ts'
 import { printable } from '../printable.ts'
 import type { TextLine, TextLines } from './text-lines.ts'
 
 /** Must match the row height in bundle-view.css. */
 const ROW_PX = 20
-/** Rows that are rendered beyond both ends of the visible part, so that a quick scroll does not show a gap. */
-const SPARE_ROWS = 20
 
 interface LineViewProps {
   /** Describes the text to screen readers. */
@@ -21,20 +18,7 @@ interface LineViewProps {
 /** Shows a text of any length. Only the visible lines and some around them are in the page. */
 export function LineView({ label, text: { lines, width, lastNumber, isCut }, isDifference = false }: LineViewProps) {
   const { ref: frame, isWide } = useScrollHints<HTMLDivElement>()
-  const seen = useSignal({ top: 0, height: 0 })
-  const look = (): void => {
-    if (frame.current === null) return
-    const { scrollTop: top, clientHeight: height } = frame.current
-    if (top !== seen.value.top || height !== seen.value.height) seen.value = { top, height }
-  }
-  useLayoutEffect(look)
-  useEffect(() => {
-    const observer = new ResizeObserver(look)
-    observer.observe(frame.current!)
-    return () => observer.disconnect()
-  }, [])
-  const first = Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE_ROWS)
-  const last = Math.min(lines.length, Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE_ROWS)
+  const { first, last, look } = useVisibleRows(frame, lines.length, ROW_PX)
   const digits = String(lastNumber).length
   return (
     <>
