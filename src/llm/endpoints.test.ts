@@ -20,6 +20,12 @@ describe('a path', () => {
     ['/v1/messages/count_tokens', { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }],
     ['/openai/deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
     ['/base/openai/deployments/my-gpt/embeddings', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/OpenAI/Deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/openai/deployments/azure/my-gpt/chat/completions', { model: 'azure/my-gpt', ignoresBodyModel: true }],
+    ['/openai/deployments/my-gpt/some/other', { model: 'my-gpt', ignoresBodyModel: true }],
+    [`${VERTEX}/mistralai/models/m@1:rawPredict`, { model: 'm@1', ignoresBodyModel: true }],
+    [`${VERTEX}/mistralai/models/m:streamRawPredict`, { model: 'm', ignoresBodyModel: true, isStream: true }],
+    ['/files%2Fx/v1beta/models/x:generateContent', { dialect: 'gemini', model: 'x' }],
   ])('says what it is for: %s', (path, endpoint) => {
     expect(endpointOf(path)).toEqual(endpoint)
   })
@@ -34,7 +40,8 @@ describe('a path', () => {
     '/v1beta/models/:generateContent',
     '/v1beta/cachedContents/x:generateContent',
     '/v1/chat:generateContent',
-    `${VERTEX}/mistralai/models/m:rawPredict`,
+    `${VERTEX}/mistralai/models/m:predict`,
+    '/v1/files/a%2Fb',
     '/models/x:rawPredict',
     '/openai/deployments/x',
     '/',
@@ -54,6 +61,12 @@ describe('a path', () => {
     '/models/a%20b:generateContent',
     `/models/${'x'.repeat(257)}:generateContent`,
     '/openai/deployments/a%2Fb/chat/completions',
+    '/openai/deployments/a/b%2Fc/chat/completions',
+    '/openai/deployments%2Fdear/chat/completions',
+    '/openai%252Fdeployments/dear/chat/completions',
+    '/v1beta/models%2Fdear:generateContent',
+    '/v1beta%2Fmodels%2Fdear%3AgenerateContent',
+    `/openai/deployments/${'x/'.repeat(200)}chat/completions`,
   ])('names no model that backends could read in two ways: %s', (path) => {
     expect(endpointOf(path).model).toBe(AMBIGUOUS_MODEL)
   })

@@ -190,4 +190,24 @@ describe('where the path names the model', () => {
     expect((await proxy.post(path, { ...MESSAGE, model: 'small-1' })).status).toBe(200)
     expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
   })
+
+  test.each([
+    '/OpenAI/Deployments/big-mine/chat/completions',
+    '/openai/deployments/big-mine/Chat/Completions',
+    '/v1/projects/p/locations/l/publishers/mistralai/models/big-2:rawPredict',
+  ])('a body cannot name a cheaper one, however the path is spelled: %s', async (path) => {
+    const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+    const proxy = await moneyProxy(await answeringLlm(200, { model: 'small-1', choices: [], usage }))
+    expect((await proxy.post(path, { ...MESSAGE, model: 'small-1' })).status).toBe(200)
+    expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
+  test.each([
+    '/v1beta/models%2Fbig-1:generateContent',
+    '/openai%2fdeployments%2Fbig-mine/chat/completions',
+    '/openai/deployments%252fbig-mine/chat/completions',
+  ])('a path that names it only to servers that decode slashes is refused: %s', async (path) => {
+    const proxy = await moneyProxy(await answeringLlm(200, {}))
+    expect((await proxy.post(path, { ...MESSAGE, ...HELLO, model: 'small-1' })).status).toBe(400)
+  })
 })
