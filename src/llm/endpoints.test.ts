@@ -7,6 +7,7 @@ describe('a path', () => {
   test.each([
     ['/v1beta/models/gemini-2.5-pro:generateContent', { dialect: 'gemini', model: 'gemini-2.5-pro' }],
     ['/v1beta/models/gemini-2.5-pro%3AgenerateContent', { dialect: 'gemini', model: 'gemini-2.5-pro' }],
+    ['/v1beta/models/x:generateContent/', { dialect: 'gemini', model: 'x' }],
     ['/models/x:streamGenerateContent', { dialect: 'gemini', model: 'x', isStream: true }],
     [`/base${VERTEX}/google/models/x:streamGenerateContent`, { dialect: 'gemini', model: 'x', isStream: true }],
     ['/v1beta/tunedModels/mine-1:generateContent', { dialect: 'gemini', model: 'mine-1' }],
@@ -36,7 +37,8 @@ describe('a path', () => {
     '/v1beta/models/x:predict',
     '/v1beta/models/x:GenerateContent',
     '/v1beta/models/x:constructor',
-    '/v1beta/models/x:generateContent/',
+    '/v1beta/models/x:generateContent/count_tokens',
+    '/v1/chat/completions/count_tokens',
     '/v1beta/models/:generateContent',
     '/v1beta/cachedContents/x:generateContent',
     '/v1/chat:generateContent',
@@ -76,8 +78,15 @@ describe('a path', () => {
     expect(['/v1/chat/embedContent', '/models/e:generateContent', '/embed'].map(isEmbeddingPath)).toEqual([false, false, false])
     const counting = ['/v1/messages/count_tokens', '/models/x:countTokens', `${VERTEX}/anthropic/models/count-tokens:rawPredict`]
     expect(counting.map(isCountingPath)).toEqual([true, true, true])
-    const others = ['/v1/count_tokens/x', '/x:countTokens', '/models/count-tokens:rawPredict', `${VERTEX}/anthropic/models/x:rawPredict`]
-    expect(others.map(isCountingPath)).toEqual([false, false, false, false])
+    const others = [
+      '/v1/count_tokens/x',
+      '/chat/completions/count_tokens',
+      '/models/x:countTokens/',
+      '/x:countTokens',
+      '/models/count-tokens:rawPredict',
+      `${VERTEX}/anthropic/models/x:rawPredict`,
+    ]
+    expect(others.map(isCountingPath)).toEqual(others.map(() => false))
   })
 })
 

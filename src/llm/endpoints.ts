@@ -39,6 +39,8 @@ interface Method extends Omit<LlmEndpoint, 'model'> {
   readonly parents: readonly string[]
 }
 
+/** Anthropic's path for counting. Of what precedes it, no more may vary: a server that ignores the end of `/chat/completions/count_tokens` generates. */
+const COUNTING_END = '/messages/count_tokens'
 /** In place of a model, Vertex has this name for counting the tokens of an Anthropic request, whose model is in the body. */
 const COUNTING_NAME = 'count-tokens'
 const COUNTING: LlmEndpoint = { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }
@@ -57,7 +59,12 @@ export function endpointOf(path: string): LlmEndpoint {
 }
 
 function readEndpoint(path: string): LlmEndpoint {
-  if (path.endsWith('/count_tokens')) return COUNTING
+  if (path.endsWith(COUNTING_END)) return COUNTING
+  // Some servers ignore a slash at the end.
+  return readModelPath(path.endsWith('/') ? path.slice(0, -1) : path)
+}
+
+function readModelPath(path: string): LlmEndpoint {
   const deployment = path.toLowerCase().indexOf(DEPLOYMENTS)
   if (deployment >= 0) return azureEndpoint(path.slice(deployment + DEPLOYMENTS.length))
   const slash = path.lastIndexOf('/')
@@ -89,7 +96,7 @@ export function isEmbeddingPath(path: string): boolean {
   return path.endsWith('/embeddings') || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
 }
 
-const COUNTING_ENDS = ['/count_tokens', 'countTokens', 'rawPredict']
+const COUNTING_ENDS = [COUNTING_END, 'countTokens', 'rawPredict']
 const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents']
 
 /** `rest`: what follows DEPLOYMENTS. */
