@@ -340,10 +340,13 @@ function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect }: Llm
   return dialect === 'gemini' && hasFieldMask(request) ? { ...known, hasFieldMask: true } : known
 }
 
+/** The last one stands for header fields. */
+const MASKS = ['fields', '$fields', '$httpHeaders']
+
 /** Google's APIs leave out what these parameters or this field do not name, usage included. */
 function hasFieldMask(request: ProxiedRequest): boolean {
   const isAsked = (name: string): boolean => queryValue(request.target, name) !== undefined
-  return isAsked('fields') || isAsked('$fields') || request.header('x-goog-fieldmask') !== undefined
+  return MASKS.some(isAsked) || request.header('x-goog-fieldmask') !== undefined
 }
 
 /** Some servers decode a body by its declared charset, and find other names in it than we do. */

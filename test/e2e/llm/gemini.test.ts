@@ -53,6 +53,8 @@ describe('a request of Gemini', () => {
 
   test.each([
     ['?fields=candidates', []],
+    ['/?fields=candidates', []],
+    ['?%24httpHeaders=X-Goog-FieldMask%3Acandidates', []],
     ['?x=1&%24fields=usageMetadata.candidatesTokenCount', []],
     ['', [['X-Goog-FieldMask', 'candidates']]],
   ] as const)('costs at least its reservation where the client may leave counts out: %s %j', async (query, fields) => {
@@ -189,5 +191,35 @@ describe('where the path names the model', () => {
     const path = '/openai/deployments/big-mine/chat/completions?api-version=2025-01-01'
     expect((await proxy.post(path, { ...MESSAGE, model: 'small-1' })).status).toBe(200)
     expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
+  test.each(['/v1/chat/completions/count_tokens', `${MODEL}:generateContent/count_tokens`])(
+    'what only ends like counting is charged: %s',
+    async (path) => {
+      const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+      const proxy = await llmProxy(await answeringLlm(200, { choices: [], usage }))
+      expect((await proxy.post(path, MESSAGE)).status).toBe(200)
+      expect(await proxy.spent()).toEqual(both(18))
+    },
+  )
+
+  test.each([
+    '/OpenAI/Deployments/big-mine/chat/completions',
+    '/openai/deployments/big-mine/Chat/Completions',
+    '/v1/projects/p/locations/l/publishers/mistralai/models/big-2:rawPredict',
+  ])('a body cannot name a cheaper one, however the path is spelled: %s', async (path) => {
+    const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+    const proxy = await moneyProxy(await answeringLlm(200, { model: 'small-1', choices: [], usage }))
+    expect((await proxy.post(path, { ...MESSAGE, model: 'small-1' })).status).toBe(200)
+    expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
+  test.each([
+    '/v1beta/models%2Fbig-1:generateContent',
+    '/openai%2fdeployments%2Fbig-mine/chat/completions',
+    '/openai/deployments%252fbig-mine/chat/completions',
+  ])('a path that names it only to servers that decode slashes is refused: %s', async (path) => {
+    const proxy = await moneyProxy(await answeringLlm(200, {}))
+    expect((await proxy.post(path, { ...MESSAGE, ...HELLO, model: 'small-1' })).status).toBe(400)
   })
 })
