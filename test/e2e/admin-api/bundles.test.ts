@@ -6,8 +6,8 @@ import { bucketRule, bundle, matching, policy } from '../../support/bundles/bund
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
-import { until } from '../../support/until.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
+import { until } from '../../support/until.ts'
 
 const RULES = { rules: [bucketRule('r', ['header:x-k'], 10, 5)] }
 const SECRET = matching({ bearer: ['hunter2', 'hunt*', '*'], 'header:x-plan': 'gold' }, bucketRule('vip', ['bearer'], 9))

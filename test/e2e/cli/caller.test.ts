@@ -150,9 +150,7 @@ Go on with
     clock.advance(10_000) // by then it is in force
     const text = await said('header:x-k=eve')
     expect(text).toContain(`  override  ${id}: blocked until 2026-01-15T14:01:30Z\n`)
-    expect(text).toContain(
-      `Overrides\n  ${id}  blocked: api / per-key, header:x-k=eve, until 2026-01-15T14:01:30Z, by ada: ticket 4711\n`,
-    )
+    expect(text).toContain(`Overrides\n  ${id}  blocked: api / per-key, header:x-k=eve, until 2026-01-15T14:01:30Z, by ada: ticket 4711\n`)
     expect(text).toContain(`  edge override --edit ${id} --until 1h --reason 'why'\n  edge override --end ${id} --reason 'why'\n`)
   })
 
