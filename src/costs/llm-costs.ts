@@ -1,6 +1,6 @@
 import { isCountingPath, isEmbeddingPath } from '../llm/endpoints.ts'
-import type { LlmSettings, WithoutUsage } from '../llm/llm-request.ts'
-import { chargedTokens, maxCompletionTokens, reservedTokens, type TokenWeights } from '../llm/usage.ts'
+import type { LlmSettings, ReserveSettings, WithoutUsage } from '../llm/llm-request.ts'
+import { chargedTokens, firstTokens, maxCompletionTokens, reservedTokens, statedBound, type TokenWeights } from '../llm/usage.ts'
 import {
   AMBIGUOUS,
   amountWithoutUsage,
@@ -39,14 +39,21 @@ export class BudgetCost implements Cost, Settling {
   readonly #prices: PriceTable | undefined
   readonly #field: CostField | undefined
   readonly #withoutUsage: WithoutUsage
+  readonly #reserve: ReserveSettings | undefined
 
   /** At least one of `prices` and `field` must be given. */
-  constructor(prices: PriceTable | undefined, field: CostField | undefined, withoutUsage: WithoutUsage = 'estimate') {
+  constructor(
+    prices: PriceTable | undefined,
+    field: CostField | undefined,
+    withoutUsage: WithoutUsage = 'estimate',
+    reserve: ReserveSettings | undefined = undefined,
+  ) {
     this.needsBody = prices !== undefined
     this.header = field?.header
     this.#prices = prices
     this.#field = field
     this.#withoutUsage = withoutUsage
+    this.#reserve = reserve
   }
 
   of(facts: RequestFacts): number {
@@ -55,7 +62,7 @@ export class BudgetCost implements Cost, Settling {
     const { body } = facts
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
     if (isCountingPath(facts.path)) return 0
-    return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, completionBound(facts, undefined))
+    return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, reservedCompletion(facts, undefined, this.#reserve))
   }
 
   /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
@@ -122,7 +129,8 @@ export class LlmReservation implements Cost, Settling {
 
   of(facts: RequestFacts): number {
     if (isCountingPath(facts.path)) return 0
-    return reservedTokens(facts.body?.promptTokens ?? 0, completionBound(facts, this.#llm.maxCompletionTokens), this.#llm.weights)
+    const { maxCompletionTokens, reserve, weights } = this.#llm
+    return reservedTokens(facts.body?.promptTokens ?? 0, reservedCompletion(facts, maxCompletionTokens, reserve), weights)
   }
 
   /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
@@ -148,8 +156,9 @@ export function weightsFrom([input = 0, cachedInput = 0, cacheWrite = 0, output 
   return { input, cachedInput, cacheWrite, output }
 }
 
-/** Returns the longest completion that a request can get, in tokens. */
-function completionBound({ path, body }: RequestFacts, configured: number | undefined): number {
+/** Returns the longest completion that a request can get, in tokens, or what its reservation begins with if it grows. */
+function reservedCompletion({ path, body }: RequestFacts, configured: number | undefined, reserve: ReserveSettings | undefined): number {
   if (isEmbeddingPath(path) && body?.isForText !== true) return 0
+  if (reserve !== undefined && body?.isGrowable === true) return firstTokens(reserve.first, statedBound(body.requestedTokens, configured))
   return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
 }

@@ -44,7 +44,7 @@ const NO_RULES = { policiesById: new Map<string, PlanPolicy>() }
  * What became of a reservation that was to grow: a part was granted; its windows refused it; the store is unavailable; nothing was asked, because the rule
  * does not limit its caller any more; or it was granted after the reservation was settled, and given back.
  */
-type Growth = 'granted' | 'refused' | 'unavailable' | 'not_enforced' | 'too_late'
+export type Growth = 'granted' | 'refused' | 'unavailable' | 'not_enforced' | 'too_late'
 
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
@@ -225,6 +225,16 @@ export class Engine {
     const dropped = growth.add(part, (a, b) => isSameWindow(rule, a, b))
     if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
     return 'granted'
+  }
+
+  /** Charges `amount` more for a reservation, whether or not there is enough: as a further part of what its decision took, where and when it took that. */
+  overdraw(reserved: ReservedCharge, amount: number): void | Promise<void> {
+    const part = { amount, taken: reserved.taken }
+    reserved.growth ??= new ReservedParts(reserved)
+    this.#open?.openPart(reserved, part)
+    const dropped = reserved.growth.add(part, (a, b) => isSameWindow(reserved.rule, a, b))
+    if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
+    return this.#correct(reserved, part, -amount)
   }
 
   /** Whether the rule limits its caller now: the active plan still has its windows, and no override suspends it or puts all policies in shadow mode. */

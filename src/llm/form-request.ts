@@ -71,7 +71,7 @@ export class FormRequestReader {
 
   end(): ReturnType<LlmRequestReader['end']> {
     const rest = this.#rest.end()
-    return typeof rest === 'string' ? rest : { ...rest, isUpload: true }
+    return typeof rest === 'string' ? rest : { ...rest, isUpload: true, isGrowable: false }
   }
 
   /** Returns whether this byte ends the header fields of a file, so that the file's content follows. */

@@ -7,7 +7,7 @@ export interface Reading {
   readonly text?: 'characters' | 'kept' | { readonly words: readonly Uint16Array[] }
   /** A number counts this size, or its own value if that is an integer of at least 0. Protocol Buffers also write such a value as a text of digits. */
   readonly number?: number | 'value' | 'value or text'
-  /** Any value counts 1 except `false` and null, because lenient readers accept `1`, `"true"` and more as true. */
+  /** Any value counts 1 except `false` and null, because lenient readers accept `1`, `"true"` and more as true; `true` itself counts TRUE. */
   readonly isFlag?: boolean
   /** A list counts the sum of its values, each of them read like this. */
   readonly list?: Reading
@@ -40,6 +40,8 @@ interface Field {
   readonly reading: Reading
 }
 
+/** Size of a flag that is exactly `true`. */
+export const TRUE = 2
 /** Size of a field that is missing or null. */
 export const ABSENT = -1
 const NO_NAME_YET = -2
@@ -197,6 +199,7 @@ export class JsonSizes implements JsonEvents {
     if (this.#unreadDepth > 0) return
     if (this.#writtenDepth > 0) return this.#write(value === false ? 5 : 4)
     if (value === null) this.#complete(ABSENT)
+    else if (value && this.#next?.isFlag) this.#complete(TRUE)
     else if (value) this.#completeUncounted()
     else this.#complete(this.#isCountExpected ? NO_COUNT : 0)
   }

@@ -2,7 +2,7 @@ import type { DialectName } from './dialects/dialect.ts'
 import { GEMINI_FORMAT } from './dialects/gemini-request.ts'
 import { AMBIGUOUS_MODEL, type LlmEndpoint, plainModel } from './endpoints.ts'
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
-import { JsonSizes } from './json-sizes.ts'
+import { JsonSizes, TRUE } from './json-sizes.ts'
 import type { Charset } from './json-string.ts'
 import { isNoCount, OPEN_FORMAT, type RequestFormat } from './request-format.ts'
 import { estimatedTokens, MAX_TOKENS, type TokenWeights } from './usage.ts'
@@ -39,6 +39,11 @@ export interface LlmRequest {
   readonly isEmbedding?: boolean | undefined
   /** Whether the client chooses which fields the response has, so that counts may be missing. */
   readonly hasFieldMask?: boolean
+  /**
+   * Whether it certainly asks for a stream of events that we can cut, with all of its work done by the end of that stream: then its reservation may grow
+   * while the stream passes.
+   */
+  readonly isGrowable?: boolean | undefined
 }
 
 /** Returns whether a response to this request should contain a count or a text. Other requests list, upload or look something up. */
@@ -104,11 +109,19 @@ export class LlmRequestReader {
       streamOptionsAt: this.#streamOptionsAt(),
       dialect,
       isEmbedding: isForText ? undefined : isEmbedding,
+      isGrowable: this.#isGrowable(),
     }
   }
 
+  /** A `stream` that only lenient backends take for true does not count, because the response could as well be whole. */
+  #isGrowable(): true | undefined {
+    const { stream, prompts, background } = this.#format
+    const isStream = stream !== undefined && this.#sizes.size(stream) === TRUE
+    return isStream && prompts.some((index) => this.#sizes.has(index)) && !this.#isSet(background) ? true : undefined
+  }
+
   #isSet(index: number | undefined): boolean {
-    return index !== undefined && this.#sizes.size(index) === 1
+    return index !== undefined && this.#sizes.size(index) > 0
   }
 
   /** Where the path names the model, a body may not name another one: providers obey the path, but not every backend does. */
@@ -245,14 +258,24 @@ function utf16Of([a, b, c, d]: Uint8Array): 'utf-16le' | 'utf-16be' | undefined 
 /** The amount charged if the provider's count is missing: our estimate, or at least the reserved amount. */
 export type WithoutUsage = 'estimate' | 'keep'
 
-/** Settings of an LLM rule besides its limits. */
+/** Settings of a rule that watches streams, besides its limits. */
 export interface LlmSettings {
   /** Upper bound of one completion; undefined if there is none. */
   readonly maxCompletionTokens: number | undefined
   readonly withoutUsage: WithoutUsage
   /** How much each kind of token counts; undefined if every token counts once. */
   readonly weights?: TokenWeights | undefined
+  /** Set if reservations grow while streams pass; undefined if they hold the longest completion from the start. */
+  readonly reserve?: ReserveSettings | undefined
   readonly streaming: StreamingSettings
+}
+
+/** How reservations grow, in completion tokens. */
+export interface ReserveSettings {
+  /** What a stream reserves before it begins. */
+  readonly first: number
+  /** What it asks for at a time while it passes. */
+  readonly step: number
 }
 
 interface StreamingSettings {

@@ -37,13 +37,30 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   readonly isShadowed?: () => boolean
   /** The API of a stream of which nothing is understood, if the request's path says which. */
   readonly dialect?: DialectName | undefined
+  /** Measures what the stream uses of budgets whose reservations grow; undefined if there are none. */
+  readonly meter?: StreamMeter<Rule> | undefined
   readonly maxEventBytes?: number
 }
 
-/** A rule whose max_completion_tokens the stream has exceeded. */
+/** Measures a stream while it passes. */
+export interface StreamMeter<Rule extends StreamRule> {
+  /** Number of completion tokens from which on it must be told what the stream has used. */
+  readonly noticeAt: number
+  /** Notes what the stream has used. Returns what ends the stream, if the budget of an enforcing rule is used up. */
+  notice(used: TokenCounts): BudgetEnd<Rule> | undefined
+}
+
+/** A rule whose budget a stream has used up, and the code that an error has then. */
+export interface BudgetEnd<Rule extends StreamRule> {
+  readonly rule: Rule
+  readonly code: 'tpd_exceeded' | 'budget_exceeded'
+}
+
+/** A rule that a stream has exceeded: its max_completion_tokens, or its budget. */
 export interface StreamExcess<Rule extends StreamRule = StreamRule> {
   readonly rule: Rule
   readonly completionTokens: number
+  readonly cause: 'max_completion_tokens' | 'budget'
 }
 
 /**
@@ -63,6 +80,9 @@ export class StreamFilter<Rule extends StreamRule> {
   #dialect: Dialect | undefined
   #hasEvents = false
   #hasError = false
+  /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
+  #noticedPrompt: number | undefined = Number.NaN
+  #noticedModel: string | undefined
   /** Whether the stream has sent its end marker, so that no more text will follow. */
   hasEnded = false
   /** The rule that cut the stream; once this is set, nothing more passes. */
@@ -97,6 +117,19 @@ export class StreamFilter<Rule extends StreamRule> {
     if (rule === undefined || this.hasEnded) return EMPTY
     const closing = this.#closing(rule, rule.llm!.streaming.onLimitExceeded === 'graceful_close' ? 'graceful_close' : 'blocked')
     return this.isBetweenEvents ? closing : Buffer.concat([Buffer.from(BLANK_LINE), closing])
+  }
+
+  /** Ends the stream because a budget turned out to be used up by what has passed. Returns the bytes that end it. */
+  endAt(end: BudgetEnd<Rule>): Buffer {
+    const isBetween = this.isBetweenEvents
+    this.#cutAt(end)
+    const closing = this.#closing(end.rule, this.#closingOf(end))
+    return isBetween ? closing : Buffer.concat([Buffer.from(BLANK_LINE), closing])
+  }
+
+  /** Whether the provider has counted all of the text, which it does at the end. */
+  get isCounted(): boolean {
+    return this.hasEnded || (this.hasProviderCount && this.#tally.characters === this.#tally.countedCharacters)
   }
 
   /** Whether the bytes passed on so far end with a complete event. */
@@ -149,15 +182,15 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#out.pass(bytes, start, end)
     if (kind === 'line_end') return
     this.#tally.characters += end - start
-    if (kind === 'oversize') this.#checkAfter()
+    if (kind === 'oversize') this.#checkAfter(end - start)
   }
 
   /** Checks after an event that has already passed, at least in part, and was counted by its size: a cut comes after it. */
-  #checkAfter(): void {
-    this.#check()
+  #checkAfter(characters: number): void {
+    const end = this.#check(characters)
     if (this.cut === undefined) return
     if (!this.#framing.isEnded) this.#out.add(BLANK_LINE)
-    this.#addClosing(this.cut)
+    this.#addClosing(this.cut, end)
   }
 
   #readEvent(): void {
@@ -168,7 +201,7 @@ export class StreamFilter<Rule extends StreamRule> {
     if (!canBeParsed(piece, data)) {
       this.#out.pass(bytes, start, end)
       this.#tally.characters += end - start
-      return this.#checkAfter()
+      return this.#checkAfter(end - start)
     }
     if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
@@ -185,17 +218,45 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** Counts an event. Returns false if the stream is cut instead of passing it. */
   #passes(event: JsonObject): boolean {
+    const before = this.#tally.characters
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
-    this.#check()
+    const end = this.#check(this.#tally.characters - before)
     if (this.cut === undefined) this.#dialect?.remember(event)
-    else this.#addClosing(this.cut)
+    else this.#addClosing(this.cut, end)
     return this.cut === undefined
   }
 
-  /** Checks each rule that has let enough tokens pass since its last check. */
-  #check(): void {
+  /**
+   * Checks each rule that has let enough tokens pass since its last check, and the meter. `characters` is the length of the new text. Returns the budget that
+   * cuts the stream, if one does.
+   */
+  #check(characters: number): BudgetEnd<Rule> | undefined {
+    this.#checkBounds()
+    const { meter } = this.#options
+    if (meter === undefined || this.cut !== undefined) return undefined
+    const end = this.#measure(meter)
+    // Events without text are passed on: they are the last ones of a stream, or cost nothing.
+    if (end === undefined || characters === 0 || this.#options.isShadowed?.()) return undefined
+    this.#cutAt(end)
+    return end
+  }
+
+  #measure(meter: StreamMeter<Rule>): BudgetEnd<Rule> | undefined {
+    const { promptTokens, completionTokens = 0, model } = this.#tally
+    const output = Math.max(completionTokens, this.estimatedCompletionTokens)
+    if (output < meter.noticeAt && promptTokens === this.#noticedPrompt && model === this.#noticedModel) return undefined
+    this.#noticedPrompt = promptTokens
+    this.#noticedModel = model
+    return meter.notice(this.counts)
+  }
+
+  #cutAt({ rule }: BudgetEnd<Rule>): void {
+    this.cut = { rule, completionTokens: this.counts.output, cause: 'budget' }
+  }
+
+  #checkBounds(): void {
     const completionTokens = this.estimatedCompletionTokens
     for (const watch of this.#watches) {
       const { rule } = watch
@@ -205,14 +266,19 @@ export class StreamFilter<Rule extends StreamRule> {
       if (watch.isExceeded || maxCompletionTokens === undefined || completionTokens <= maxCompletionTokens) continue
       watch.isExceeded = true
       if (!this.#options.isActivated || !streaming.enforceMidStream) continue
-      if (rule.policy.isShadow || this.#options.isShadowed?.()) this.wouldCut.push({ rule, completionTokens })
-      else this.cut ??= { rule, completionTokens }
+      const excess = { rule, completionTokens, cause: 'max_completion_tokens' } as const
+      if (rule.policy.isShadow || this.#options.isShadowed?.()) this.wouldCut.push(excess)
+      else this.cut ??= excess
     }
   }
 
-  #addClosing({ rule }: StreamExcess<Rule>): void {
-    const closing = this.#closing(rule)
+  #addClosing({ rule }: StreamExcess<Rule>, end: BudgetEnd<Rule> | undefined): void {
+    const closing = this.#closing(rule, end && this.#closingOf(end))
     this.#out.pass(closing, 0, closing.length)
+  }
+
+  #closingOf({ rule, code }: BudgetEnd<Rule>): Closing {
+    return rule.llm!.streaming.onLimitExceeded === 'graceful_close' ? 'graceful_close' : code
   }
 
   #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {

@@ -170,8 +170,21 @@ export const MAX_TOKENS = Number.MAX_SAFE_INTEGER
 
 /** Returns the completion tokens to reserve: the smaller of the requested and the configured limit, or a default for each choice if neither is set. */
 export function maxCompletionTokens(requested: number | undefined, configured: number | undefined, choices = 1): number {
-  if (requested === undefined) return configured ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
+  return statedBound(requested, configured) ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
+}
+
+/** Returns the smaller of the requested and the configured limit of a completion; undefined if neither is set. */
+export function statedBound(requested: number | undefined, configured: number | undefined): number | undefined {
+  if (requested === undefined) return configured
   return configured === undefined ? requested : Math.min(requested, configured)
+}
+
+/** What a growing reservation begins with if its rule does not say, in completion tokens. */
+export const DEFAULT_FIRST_TOKENS = 2000
+
+/** Returns the completion tokens that a growing reservation begins with. */
+export function firstTokens(first: number, bound: number | undefined): number {
+  return bound === undefined ? first : Math.min(first, bound)
 }
 
 export function addTokens(some: number, more: number): number {

@@ -71,7 +71,7 @@ export interface PlanRule {
   readonly cost: Cost
   /** Whether the rule's cost, or a value of its match or limit keys, is in the body. */
   readonly needsBody: boolean
-  /** The settings of a token_bucket_llm rule. */
+  /** The settings of a rule that watches streams: token_bucket_llm, and cost_budget with `reserve`. */
   readonly llm: LlmSettings | undefined
   /** Whether the proxy asks the provider to report the usage of the streams that this rule counts. */
   readonly asksUsage: boolean

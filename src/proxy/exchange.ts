@@ -193,7 +193,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onClientDrained(): void {
     this.#response.isBlocked = false
-    this.#call.resume()
+    if (this.#llmResponse?.isWaiting !== true) this.#call.resume()
     this.#llmResponse?.resume()
   }
 

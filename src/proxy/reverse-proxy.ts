@@ -244,7 +244,15 @@ export class ReverseProxy {
     const { engine, logger, clock, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const notUnderstood = this.#notUnderstood
-    const settlement = new Settlement(reservation, { engine, metrics, costMetrics, logger, clock, notUnderstood, trace: downstream.trace })
+    const settlement = new Settlement(reservation, llm, {
+      engine,
+      metrics,
+      costMetrics,
+      logger,
+      clock,
+      notUnderstood,
+      trace: downstream.trace,
+    })
     const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
     const hidesUsage = typeof asked === 'object' && !asked.isForClient
     const isUnasked = asked === 'unchanged'

@@ -15,8 +15,8 @@ export interface Dialect {
 }
 
 export type EventMeaning = 'content' | 'end' | 'error'
-/** How a stream is ended: as if the model were done, or with an error because its budget is exceeded or its caller is blocked. */
-export type Closing = 'graceful_close' | 'error_chunk' | 'blocked'
+/** How a stream is ended: as if the model were done, or with an error because its completion is too long, a budget is used up or its caller is blocked. */
+export type Closing = 'graceful_close' | keyof typeof CLOSING_ERRORS
 
 /** Recognises an error in any dialect: OpenAI's, Anthropic's, and their imitations. */
 export function isErrorEvent(event: JsonObject): boolean {
@@ -31,6 +31,8 @@ export function sseText(data: object, event?: string): string {
 /** Error details of a stream that is cut with an error. */
 export const CLOSING_ERRORS = {
   error_chunk: { message: 'max completion tokens exceeded', type: 'rate_limit_error', code: 'completion_tokens_exceeded' },
+  tpd_exceeded: { message: 'the daily token budget is exceeded', type: 'rate_limit_error', code: 'tpd_exceeded' },
+  budget_exceeded: { message: 'the budget is exceeded', type: 'rate_limit_error', code: 'budget_exceeded' },
   blocked: { message: 'access is blocked', type: 'permission_error', code: 'blocked' },
 } as const
 

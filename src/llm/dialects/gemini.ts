@@ -8,9 +8,12 @@ import { CLOSING_ERRORS, type Closing, charactersIn, type Dialect, type EventMea
 const MAX_CANDIDATES = 1024
 /** Never equals a number of characters: the count does not include all of the text. */
 const NOT_COUNTED = -1
+const EXHAUSTED = { code: 429, status: 'RESOURCE_EXHAUSTED' }
 /** Google's status of each way to end a stream with an error. */
 const STATUSES = {
-  error_chunk: { code: 429, status: 'RESOURCE_EXHAUSTED' },
+  error_chunk: EXHAUSTED,
+  tpd_exceeded: EXHAUSTED,
+  budget_exceeded: EXHAUSTED,
   blocked: { code: 403, status: 'PERMISSION_DENIED' },
 } as const
 

@@ -5,7 +5,7 @@ import type { LlmSettings } from '../../llm/llm-request.ts'
 /** A rule's algorithm and its configuration, compiled. Limits are compiled separately (`rule-limits.ts`). */
 export interface CompiledRule {
   readonly cost: Cost
-  /** The settings of a token_bucket_llm rule. */
+  /** The settings of a rule that watches streams: token_bucket_llm, and cost_budget with `reserve`. */
   readonly llm?: LlmSettings | undefined
   /** Whether the proxy asks the provider to report the usage of streams whose client did not ask for it. */
   readonly asksUsage?: boolean

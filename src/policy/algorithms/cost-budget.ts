@@ -2,6 +2,7 @@ import { BudgetCost, type CostField } from '../../costs/llm-costs.ts'
 import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
 import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
 import type { WarningShare } from '../../limiter/limit.ts'
+import type { LlmSettings, ReserveSettings } from '../../llm/llm-request.ts'
 import { maxCompletionTokens } from '../../llm/usage.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
 import type { PricesConfig } from '../schema/prices.ts'
@@ -10,7 +11,29 @@ import { windowIdentity, windowLimit } from './request-cost.ts'
 
 export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
   const prices = config.prices === undefined ? undefined : tables.named(config.prices)
-  return { cost: new BudgetCost(prices, config.cost && fieldOf(config.cost), config.without_usage), asksUsage: config.streaming.ask_usage }
+  const { cost, without_usage: withoutUsage, reserve, streaming } = config
+  return {
+    cost: new BudgetCost(prices, cost && fieldOf(cost), withoutUsage, reserve),
+    llm: reserve && growingSettings(reserve, config),
+    asksUsage: streaming.ask_usage,
+  }
+}
+
+/** A budget of money that grows watches streams. It states no bound of its own, so there is nothing to check between the steps of its growth. */
+function growingSettings(reserve: ReserveSettings, { without_usage, streaming }: CostBudgetConfig): LlmSettings {
+  const { on_limit_exceeded = 'graceful_close', include_partial_usage = true } = streaming
+  return Object.freeze({
+    maxCompletionTokens: undefined,
+    withoutUsage: without_usage,
+    reserve: Object.freeze(reserve),
+    streaming: Object.freeze({
+      enabled: true,
+      enforceMidStream: true,
+      bufferTokens: Number.POSITIVE_INFINITY,
+      onLimitExceeded: on_limit_exceeded,
+      includePartialUsage: include_partial_usage,
+    }),
+  })
 }
 
 export function costBudgetLimits(config: CostBudgetConfig): PartLimit[] {
@@ -34,14 +57,18 @@ function nano(units: number): number {
 }
 
 /** Warns about costs that the budget can never cover. */
-export function* costBudgetSurprises({ budget, cost, prices }: CostBudgetConfig, tables: PricesConfig): Generator<string> {
+export function* costBudgetSurprises({ budget, cost, prices, reserve }: CostBudgetConfig, tables: PricesConfig): Generator<string> {
   if (cost !== undefined && cost.default > budget) {
     yield `a request without ${cost.header} costs ${cost.default}, more than budget (${budget}) can ever hold: it is always rejected`
   }
   const other = prices === undefined ? undefined : tables[prices]?.['*']
   const tokens = maxCompletionTokens(undefined, undefined)
-  const reserved = other === undefined ? 0 : (tokens * other.output) / 1_000_000 + (other.per_request ?? 0)
-  if (reserved > budget) {
+  const costOf = (completion: number): number =>
+    other === undefined ? 0 : (completion * other.output) / 1_000_000 + (other.per_request ?? 0)
+  const reserved = costOf(tokens)
+  if (reserve !== undefined && costOf(reserve.first) > budget) {
+    yield `a stream reserves ${costOf(reserve.first)} at the price of "*" (reserve.first, ${reserve.first} tokens), more than budget (${budget}) can ever hold: it is always rejected`
+  } else if (reserved > budget) {
     yield `a request without max_tokens reserves ${reserved} at the price of "*" (${tokens} tokens), more than budget (${budget}) can ever hold: it is always rejected`
   }
 }

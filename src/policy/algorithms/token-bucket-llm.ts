@@ -1,7 +1,7 @@
 import { LlmReservation } from '../../costs/llm-costs.ts'
 import { BUCKET, type Limit } from '../../limiter/limit.ts'
 import type { LlmSettings } from '../../llm/llm-request.ts'
-import { maxCompletionTokens, reservedTokens, type TokenWeights } from '../../llm/usage.ts'
+import { DEFAULT_FIRST_TOKENS, firstTokens, maxCompletionTokens, reservedTokens, type TokenWeights } from '../../llm/usage.ts'
 import type { TokenBucketLlmConfig } from '../schema/token-bucket-llm.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { refillRate } from './rate.ts'
@@ -18,6 +18,7 @@ function llmSettings(config: TokenBucketLlmConfig): LlmSettings {
     maxCompletionTokens: config.max_completion_tokens,
     withoutUsage: config.without_usage,
     weights: config.count && weightsOf(config.count),
+    reserve: config.reserve && Object.freeze(config.reserve),
     streaming: Object.freeze({
       enabled: streaming.enabled,
       enforceMidStream: streaming.enforce_mid_stream,
@@ -65,9 +66,17 @@ export function* tokenBucketLlmSurprises(config: TokenBucketLlmConfig): Generato
     [config.burst_tokens === undefined ? 'tokens_per_minute' : 'burst_tokens', perMinute && (config.burst_tokens ?? perMinute)],
     ['tokens_per_day', config.tokens_per_day],
   ]
+  const { reserve } = config
+  const first = reservedTokens(0, firstTokens(reserve?.first ?? DEFAULT_FIRST_TOKENS, config.max_completion_tokens), weights)
   for (const [field, size] of sizes) {
-    if (size !== undefined && size < reservation) {
-      yield `a request without max_tokens reserves ${reservation} tokens (${origin}), more than ${field} (${size}) can ever hold: it is always rejected`
+    if (size === undefined) continue
+    if (reserve !== undefined && size < first) {
+      yield `a stream reserves ${first} tokens (reserve.first), more than ${field} (${size}) can ever hold: it is always rejected`
+    } else if (size < reservation) {
+      const which = reserve === undefined ? '' : ' that is no stream'
+      const remedy =
+        reserve === undefined && config.tokens_per_day !== undefined && size >= first ? `. With reserve: {} a stream reserves ${first}` : ''
+      yield `a request without max_tokens${which} reserves ${reservation} tokens (${origin}), more than ${field} (${size}) can ever hold: it is always rejected${remedy}`
     }
   }
 }

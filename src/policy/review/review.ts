@@ -11,6 +11,7 @@ import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
 import { findEscapes } from './escapes.ts'
+import { reserveProblems } from './reserve-problems.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -45,6 +46,7 @@ export function* findContradictions(policies: readonly unknown[], prices?: unkno
     yield* repeatedElse(rules, ['policies', p, 'spec', 'rules'])
     for (const [r, rule] of rules.entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
+      yield* reserveProblems(rule, ['policies', p, 'spec', 'rules', r])
       yield* unknownTable(rule, tables, fewTables, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
     }
   }
@@ -198,6 +200,7 @@ const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   cost: 'the call itself states how many hits it takes',
   max_completion_tokens: 'the hits of a call are its tokens',
   count: 'the hits of a call are its tokens',
+  reserve: 'the hits of a call are its tokens',
   streaming: 'the hits of a call are its tokens',
   cut_streams: 'it ends no streams',
 }

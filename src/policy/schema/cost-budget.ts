@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { TOKEN } from '../../text/formats.ts'
 import { MONEY } from '../limit-fields.ts'
 import { askUsage, label, withoutUsage } from './parts.ts'
+import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
 import { windowFields } from './window.ts'
 
 const PERCENT = 'a whole number from 1 to 100'
@@ -35,8 +36,14 @@ export const costBudgetConfig = z
       ...windowFields,
       prices: label.optional().meta({ description: "A table of the bundle's prices: the cost is that of the request's model and tokens." }),
       cost: costField.optional().meta({ description: 'A header field with the cost, for requests whose body is not read.' }),
+      reserve: reserveConfig.optional().meta({ description: RESERVE }),
       without_usage: withoutUsage,
-      streaming: z.object({ ask_usage: askUsage }, { error: 'an object' }).prefault({}),
+      streaming: z
+        .object(
+          { ask_usage: askUsage, on_limit_exceeded: onLimitExceeded.optional(), include_partial_usage: includePartialUsage.optional() },
+          { error: 'an object' },
+        )
+        .prefault({}),
       warn_at_percent: z
         .array(z.int({ error: PERCENT }).min(1, { error: PERCENT }).max(100, { error: PERCENT }), { error: 'a list of percentages' })
         .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { askUsage, flag, tokens, withoutUsage } from './parts.ts'
+import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
 
 export const streamingConfig = z.object(
   {
@@ -8,11 +9,8 @@ export const streamingConfig = z.object(
     buffer_tokens: tokens('tokens between two checks')
       .default(100)
       .meta({ description: 'Tokens between two checks; a stream may exceed its limit by this many.' }),
-    on_limit_exceeded: z
-      .enum(['graceful_close', 'error_chunk'], { error: '"graceful_close" or "error_chunk"' })
-      .default('graceful_close')
-      .meta({ description: 'How a cut stream ends: as if the model reached its token limit, or with an error.' }),
-    include_partial_usage: flag('Add a usage object to each event and to the closing one.').default(true),
+    on_limit_exceeded: onLimitExceeded.default('graceful_close'),
+    include_partial_usage: includePartialUsage.default(true),
     ask_usage: askUsage,
   },
   { error: 'an object' },
@@ -49,6 +47,7 @@ export const tokenBucketLlmConfig = z
         .optional()
         .meta({ description: 'Upper bound of one completion: the most reserved for it, and where a stream is cut.' }),
       count: countConfig.optional().meta({ description: 'How much each kind of token counts; without it, every token counts once.' }),
+      reserve: reserveConfig.optional().meta({ description: RESERVE }),
       without_usage: withoutUsage,
       streaming: streamingConfig.prefault({}),
     },

@@ -1,4 +1,4 @@
-import { endpointOf, type LlmEndpoint } from '../../llm/endpoints.ts'
+import { endpointOf, isEmbeddingPath, type LlmEndpoint } from '../../llm/endpoints.ts'
 import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
 import { queryValue } from '../../request/encoded-values.ts'
@@ -334,10 +334,16 @@ function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
 }
 
 /** Adds what the head of a request says about its body and its response. */
-function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect }: LlmEndpoint): BodyCost {
+function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect, isStream }: LlmEndpoint): BodyCost {
   if (typeof cost === 'string') return cost
   const known = hasForeignCharset(request.header('content-type')) ? unknown(cost) : cost
-  return dialect === 'gemini' && hasFieldMask(request) ? { ...known, hasFieldMask: true } : known
+  if (dialect === 'gemini') {
+    if (hasFieldMask(request)) return { ...known, hasFieldMask: true }
+    // Without this parameter, the response is a JSON list, which is never cut.
+    const asksForEvents = isStream === true && queryValue(request.target, 'alt') === 'sse'
+    return asksForEvents && known.isUnreadable !== true ? { ...known, isGrowable: true } : known
+  }
+  return known.isGrowable === true && isEmbeddingPath(normalizePath(request.target)) ? { ...known, isGrowable: false } : known
 }
 
 /** The last one stands for header fields. */
@@ -356,5 +362,5 @@ function hasForeignCharset(contentType: string | undefined): boolean {
 }
 
 function unknown(cost: LlmRequest): LlmRequest {
-  return { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true }
+  return { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true, isGrowable: false }
 }

@@ -16,6 +16,8 @@ export interface LlmResponse {
   readonly isDecoded: boolean
   /** Whether the stream is filtered and the client has received only complete events so far. */
   readonly isBetweenEvents: boolean
+  /** Whether it must not be given more for now. It resumes the backend itself. */
+  readonly isWaiting: boolean
   read(chunk: Buffer): void
   /**
    * To be called when the backend has sent everything. Calls back when all of it is delivered; by then it is settled, unless a stream that passes
@@ -66,6 +68,7 @@ export class WholeResponse implements LlmResponse {
   readonly isFiltered = false
   readonly isDecoded = false
   readonly isBetweenEvents = false
+  readonly isWaiting = false
   readonly #parts: LlmResponseParts
   readonly #flow: ResponseFlow
   readonly #status: number
@@ -79,6 +82,7 @@ export class WholeResponse implements LlmResponse {
     this.#flow = flow
     this.#status = head.status
     this.#coding = codingOf(headerValue(head.fields, 'content-encoding'))
+    if (head.status < 400) parts.settlement.reserveAll()
   }
 
   read(chunk: Buffer): void {

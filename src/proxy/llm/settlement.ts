@@ -2,12 +2,14 @@ import type { Logger } from 'pino'
 import type { Usage } from '../../costs/cost.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } from '../../engine/reservation.ts'
+import type { LlmRequest } from '../../llm/llm-request.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { CostMetrics, LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { Sampler } from '../../telemetry/sampler.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../../time/clock.ts'
+import { type GrowingCharge, growingCharges } from './growth.ts'
 
 /** The way in which a response ended. */
 export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_failed'
@@ -28,13 +30,18 @@ export interface SettlementParts {
 /** A reservation and its one settlement. A response can end in several ways, and the first end counts. */
 export class Settlement {
   readonly reservation: Reservation
+  /** The charges that grow while the stream passes. */
+  readonly growing: readonly GrowingCharge[]
   readonly #parts: SettlementParts
   #isSettled = false
 
-  constructor(reservation: Reservation, parts: SettlementParts) {
+  constructor(reservation: Reservation, request: LlmRequest, parts: SettlementParts) {
+    const { engine, metrics, logger } = parts
     this.reservation = reservation
     this.#parts = parts
-    for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
+    const onReserved = (rule: PlanRule, amount: number): void => this.#metricsOf(rule).countReserved(rule, amount)
+    for (const { rule, amount } of reservation.charges) onReserved(rule, amount)
+    this.growing = growingCharges(reservation, request, { engine, metrics, logger, onReserved, isSettled: () => this.#isSettled })
   }
 
   /** Whether all policies are in shadow mode at the moment; then no response is changed. */
@@ -44,6 +51,11 @@ export class Settlement {
 
   get isSettled(): boolean {
     return this.#isSettled
+  }
+
+  /** Reserves for a response that is no stream which can be cut: from now on the charges hold all that it may cost. */
+  reserveAll(): void {
+    for (const each of this.growing) void each.reserveAll()
   }
 
   /** Settles what each rule reserved to what was used, as the rule's cost sees it. `estimate` says how good our count is if the provider's is missing. */
@@ -61,7 +73,7 @@ export class Settlement {
     this.#settle(end, 'nothing')
   }
 
-  /** Keeps everything that was taken, because the usage is unknown. */
+  /** Keeps everything that was taken, because the usage is unknown; of a reservation that grows, all that it would have grown to. */
   keepReservation(end: SettlementEnd): void {
     this.#settle(end, 'unknown')
   }
@@ -88,7 +100,8 @@ export class Settlement {
     metrics.countSettlement(end)
     trace?.noteSettlement(end, usage)
     for (const charge of this.reservation.charges) {
-      const amount = settledAmount(charge, usage)
+      const growing = usage === 'unknown' ? this.growing.find((each) => each.charge === charge) : undefined
+      const amount = growing?.wholeAmount ?? settledAmount(charge, usage)
       this.#metricsOf(charge.rule).countUsed(charge.rule, reservedAmount(charge), amount)
       void this.#settleCharge(charge, amount)
     }

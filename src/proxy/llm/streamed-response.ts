@@ -5,6 +5,7 @@ import { type StreamExcess, StreamFilter } from '../../llm/stream-filter.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
+import { StreamGrowth } from './growth.ts'
 import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
 
 /**
@@ -19,6 +20,11 @@ export class StreamedResponse implements LlmResponse {
   readonly #status: number
   /** Undefined if no rule counts streams, or if the bytes cannot be read; then the stream is settled as unread. */
   #filter: StreamFilter<PlanRule> | undefined
+  /** Set if reservations grow with the stream. */
+  readonly #growth: StreamGrowth | undefined
+  /** What is reserved is used up, and more was asked for: nothing is read until the answer comes. */
+  isWaiting = false
+  #isClientBlocked = false
   readonly #coding: Coding | undefined
   #decoder: Transform | undefined
   #isDecoderDone = false
@@ -36,15 +42,20 @@ export class StreamedResponse implements LlmResponse {
     const charged = settlement.reservation.charges.map(({ rule }) => rule)
     const rules = charged.filter(({ llm }) => llm?.streaming.enabled)
     const coding = codingOf(headerValue(head.fields, 'content-encoding'))
-    // Budgets of money have no settings for streams: they always count, and never change a stream.
+    // Other budgets of money have no settings for streams: they always count, and never change a stream.
     const isCounted = rules.length > 0 || charged.some(({ llm }) => llm === undefined)
     const isRead = isCounted && coding !== undefined
     const beganShadowed = settlement.isShadowed
     const isShadowed = () => beganShadowed || settlement.isShadowed
     const { promptTokens: promptEstimate, dialect } = request
-    if (isRead) this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect })
     const mayChange = isActivated && !beganShadowed && rules.some(({ policy }) => !policy.isShadow)
     this.isFiltered = isRead && (mayChange || hidesUsage)
+    const { growing } = settlement
+    if (isRead && growing.length > 0) this.#growth = new StreamGrowth(growing, this.isFiltered, () => this.#onGrown())
+    if (isRead) {
+      const meter = this.#growth
+      this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter })
+    } else if (head.status < 400) settlement.reserveAll()
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
     parts.metrics.openStreams.count++
@@ -98,11 +109,13 @@ export class StreamedResponse implements LlmResponse {
 
   /** A stream that is only counted is not paused: counting goes on. */
   pause(): void {
+    this.#isClientBlocked = true
     if (this.isFiltered) this.#decoder?.pause()
   }
 
   resume(): void {
-    this.#decoder?.resume()
+    this.#isClientBlocked = false
+    if (!this.isWaiting) this.#decoder?.resume()
   }
 
   /** Filters or counts decoded bytes. */
@@ -121,9 +134,39 @@ export class StreamedResponse implements LlmResponse {
     this.#afterPass(filter)
     if (!this.isFiltered) return
     if (passed.length > 0) this.#flow.deliver(passed)
-    if (filter.cut === undefined) return
+    if (filter.cut === undefined) return this.#waitForGrowth()
     this.#decoder?.destroy()
     this.#flow.cut()
+  }
+
+  #waitForGrowth(): void {
+    if (this.#growth?.mustWait !== true || this.isWaiting) return
+    this.isWaiting = true
+    this.#decoder?.pause()
+    this.#flow.pauseBackend()
+  }
+
+  /** Called when a reservation that was asked to grow has been answered, at some later time. */
+  #onGrown(): void {
+    const filter = this.#filter
+    if (filter === undefined || this.#parts.settlement.isSettled) return
+    this.#guard(() => {
+      const end = this.#growth!.notice(filter.counts)
+      const isCut = end !== undefined && !filter.isCounted && !this.#parts.settlement.isShadowed
+      const closing = isCut ? filter.endAt(end) : undefined
+      this.#afterPass(filter)
+      if (closing !== undefined) {
+        this.#decoder?.destroy()
+        this.#flow.deliver(closing)
+        this.#flow.cut()
+      } else if (this.isWaiting && !this.#growth!.mustWait) this.#goOn()
+    })
+  }
+
+  #goOn(): void {
+    this.isWaiting = false
+    if (!this.#isClientBlocked) this.#decoder?.resume()
+    this.#flow.resumeBackend()
   }
 
   #finish(): void {
@@ -147,7 +190,9 @@ export class StreamedResponse implements LlmResponse {
         this.#flow.flush()
       })
     })
-    decoder.on('drain', () => this.#flow.resumeBackend())
+    decoder.on('drain', () => {
+      if (!this.isWaiting) this.#flow.resumeBackend()
+    })
     decoder.on('end', () => {
       this.#isDecoderDone = true
       this.#flow.resumeBackend()
@@ -191,13 +236,13 @@ export class StreamedResponse implements LlmResponse {
   #afterPass(filter: StreamFilter<PlanRule>): void {
     for (; this.#loggedWouldCuts < filter.wouldCut.length; this.#loggedWouldCuts++) {
       const excess = filter.wouldCut[this.#loggedWouldCuts]!
-      this.#parts.metrics.countWouldTruncate(excess.rule)
-      this.#log('would_truncate', excess, 'stream would be truncated')
+      this.#noteWouldCut(excess)
     }
+    if (this.#growth !== undefined) for (const excess of this.#growth.newWouldCut()) this.#noteWouldCut(excess)
     const { cut } = filter
     if (cut !== undefined) {
       this.#settle(() => {
-        this.#parts.metrics.countTruncation(cut.rule)
+        this.#parts.metrics.countTruncation(cut.rule, cut.cause)
         this.#log('truncated', cut, 'stream truncated')
         this.#parts.settlement.settleStream('truncated', filter.counts, this.#estimateOf(filter))
       })
@@ -252,9 +297,14 @@ export class StreamedResponse implements LlmResponse {
     settle()
   }
 
-  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens }: StreamExcess<PlanRule>, message: string): void {
+  #noteWouldCut(excess: StreamExcess<PlanRule>): void {
+    this.#parts.metrics.countWouldTruncate(excess.rule, excess.cause)
+    this.#log('would_truncate', excess, 'stream would be truncated')
+  }
+
+  #log(event: 'truncated' | 'would_truncate', { rule, completionTokens, cause }: StreamExcess<PlanRule>, message: string): void {
     const { policy, name, llm } = rule
     const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
-    this.#parts.logger.info({ event, policy: policy.id, rule: name, ...bound }, message)
+    this.#parts.logger.info({ event, policy: policy.id, rule: name, cause, ...bound }, message)
   }
 }

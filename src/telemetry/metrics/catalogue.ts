@@ -141,13 +141,18 @@ export const CATALOGUE = {
   },
   edge_llm_truncations_total: {
     type: 'counter',
-    labels: ['policy', 'rule'],
-    help: 'Streams cut because max_completion_tokens was exceeded.',
+    labels: ['policy', 'rule', 'cause'],
+    help: 'Streams cut: by max_completion_tokens, or because a budget was used up (budget).',
   },
   edge_llm_would_truncate_total: {
     type: 'counter',
-    labels: ['policy', 'rule'],
-    help: 'Streams that a policy in shadow mode would have cut.',
+    labels: ['policy', 'rule', 'cause'],
+    help: 'Streams that a policy in shadow mode would have cut, by the same causes.',
+  },
+  edge_llm_growth_total: {
+    type: 'counter',
+    labels: ['policy', 'rule', 'outcome'],
+    help: 'Requests for more by reservations that grow: granted, refused, unavailable (no store), not_enforced, or too_late (given back).',
   },
   edge_llm_estimate_ratio: {
     type: 'histogram',

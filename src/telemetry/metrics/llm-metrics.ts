@@ -2,6 +2,8 @@ import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
+type TruncationCause = 'max_completion_tokens' | 'budget'
+
 /** Metrics of token budgets. */
 export class LlmMetrics {
   readonly openStreams: Series
@@ -13,6 +15,7 @@ export class LlmMetrics {
   readonly #notUnderstood: CounterFamily
   readonly #truncations: CounterFamily
   readonly #wouldTruncate: CounterFamily
+  readonly #growth: CounterFamily
   readonly #estimates: Readonly<Record<'prompt' | 'completion', HistogramSeries>>
 
   constructor(memory: MetricMemory) {
@@ -25,6 +28,7 @@ export class LlmMetrics {
     this.#notUnderstood = new CounterFamily(memory, 'edge_llm_not_understood_total')
     this.#truncations = new CounterFamily(memory, 'edge_llm_truncations_total')
     this.#wouldTruncate = new CounterFamily(memory, 'edge_llm_would_truncate_total')
+    this.#growth = new CounterFamily(memory, 'edge_llm_growth_total')
     const estimates = new Histogram(memory, 'edge_llm_estimate_ratio')
     this.#estimates = { prompt: estimates.series('prompt'), completion: estimates.series('completion') }
   }
@@ -47,12 +51,16 @@ export class LlmMetrics {
     this.#notUnderstood.series(id).count++
   }
 
-  countTruncation(rule: PlanRule): void {
-    series(this.#truncations, rule).count++
+  countTruncation({ policy, name }: PlanRule, cause: TruncationCause): void {
+    this.#truncations.series(policy.id, name, cause).count++
   }
 
-  countWouldTruncate(rule: PlanRule): void {
-    series(this.#wouldTruncate, rule).count++
+  countWouldTruncate({ policy, name }: PlanRule, cause: TruncationCause): void {
+    this.#wouldTruncate.series(policy.id, name, cause).count++
+  }
+
+  countGrowth({ policy, name }: PlanRule, outcome: string): void {
+    this.#growth.series(policy.id, name, outcome).count++
   }
 
   /** Observes an estimate as a fraction of the provider's count. A count of zero is ignored. */

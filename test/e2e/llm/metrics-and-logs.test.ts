@@ -8,6 +8,7 @@ import { until } from '../../support/until.ts'
 const ASKED = { stream: true, messages: HELLO, max_tokens: 100 }
 const RESERVED = HELLO_TOKENS + 100
 const RULE = '{policy="llm",rule="budget"}'
+const CUT = '{policy="llm",rule="budget",cause="max_completion_tokens"}'
 
 async function tokens(proxy: LlmProxy): Promise<Record<string, number>> {
   const names = ['reserved', 'used', 'given_back', 'overdrawn']
@@ -53,8 +54,8 @@ describe('truncations', () => {
     const proxy = await llmProxy(await fakeLlm({ tokens: 30 }), { config: { max_completion_tokens: 10 }, streaming: { buffer_tokens: 4 } })
     for (let i = 0; i < 2; i++) await proxy.stream(CHAT, ASKED)
     expect(await proxy.spent()).toEqual(both(2 * (HELLO_TOKENS + 12)))
-    expect(await proxy.edge.metric(`edge_llm_truncations_total${RULE}`)).toBe(2)
-    expect(await proxy.edge.metric(`edge_llm_would_truncate_total${RULE}`)).toBe(0)
+    expect(await proxy.edge.metric(`edge_llm_truncations_total${CUT}`)).toBe(2)
+    expect(await proxy.edge.metric(`edge_llm_would_truncate_total${CUT}`)).toBe(0)
     const entry = { level: 30, policy: 'llm', rule: 'budget', completion_tokens: 12, max_completion_tokens: 10, msg: 'stream truncated' }
     expect(await untilLogged(proxy.edge, 'truncated', 2)).toMatchObject([entry, entry])
   })

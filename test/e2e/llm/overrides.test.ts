@@ -56,7 +56,7 @@ describe('shadow_all before an LLM', () => {
     await client.untilClosed()
     expect(client.outcome).toBe('whole')
     expect(client.text.match(/abcd/g)).toHaveLength(WORDS.length)
-    expect(await metric(edge.adminPort, 'edge_llm_truncations_total{policy="p",rule="budget"}')).toBe(0)
+    expect(await metric(edge.adminPort, 'edge_llm_truncations_total{policy="p",rule="budget",cause="max_completion_tokens"}')).toBe(0)
   })
 
   test('rejects nobody, and takes what fits', async () => {

@@ -24,8 +24,8 @@ describe('a stream under a shadow policy', () => {
       { policy: 'trial', rule: 'tried', completion_tokens: 11, max_completion_tokens: 10 },
     ])
     expect(logged(edge, 'truncated')).toEqual([])
-    expect(await edge.metric('edge_llm_would_truncate_total{policy="trial",rule="tried"}')).toBe(1)
-    expect(await edge.metric('edge_llm_truncations_total{policy="trial",rule="tried"}')).toBe(0)
+    expect(await edge.metric('edge_llm_would_truncate_total{policy="trial",rule="tried",cause="max_completion_tokens"}')).toBe(1)
+    expect(await edge.metric('edge_llm_truncations_total{policy="trial",rule="tried",cause="max_completion_tokens"}')).toBe(0)
     // It was not cut, so it is charged for all that it brought.
     expect(await paid(edge)).toEqual([HELLO_TOKENS + 10, 0, 40, HELLO_TOKENS + 50])
   })

@@ -188,6 +188,6 @@ describe('switched off', () => {
     expect(client.data.length).toBe(WORDS.length + 3)
     expect(client.data.at(-2)).toMatchObject({ usage: { prompt_tokens: 3, completion_tokens: 50, total_tokens: 53 } })
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 50))
-    expect(await proxy.edge.metric('edge_llm_truncations_total{policy="llm",rule="budget"}')).toBe(0)
+    expect(await proxy.edge.metric('edge_llm_truncations_total{policy="llm",rule="budget",cause="max_completion_tokens"}')).toBe(0)
   })
 })
