@@ -21,11 +21,17 @@ export interface ReadBody {
   release(): void
 }
 
-export interface ReadOptions extends CollectOptions {
+export interface ReadOptions extends CollectOptions, CostOptions {
   /** Holders that the body's memory is counted for. */
   readonly holders: MemoryHolders
+}
+
+interface CostOptions {
+  readonly maxBytes: number
   /** Slices in which the body's cost is read. */
   readonly slices: WorkSlices
+  /** The path of the backend's URL, which may have the beginning of a path that names a model. */
+  readonly basePath: string
 }
 
 /**
@@ -39,10 +45,10 @@ export async function readBody(
   options: ReadOptions,
 ): Promise<ReadBody | undefined> {
   const { contentLength } = request
-  const { maxBytes, isEnforced, slices, holders } = options
+  const { maxBytes, isEnforced, holders } = options
   if (!request.hasBody) {
     inviteBody(request, downstream)
-    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes, slices) }
+    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, options) }
   }
   const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
   if (!isEnforced && firstBytes > maxBytes) {
@@ -94,15 +100,15 @@ async function readDecoded(
   claims: BodyClaims,
   options: ReadOptions,
 ): Promise<ReadBody['llm'] | undefined> {
-  const { maxBytes, slices, holders } = options
+  const { maxBytes, holders } = options
   // Body and decoder together never exceed the largest body, which fits into every share.
   const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
-  if (decoderBytes <= 0) return readCost(bytes, request, maxBytes, slices)
+  if (decoderBytes <= 0) return readCost(bytes, request, options)
   const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))
   if (claim === undefined || claim === 'body_memory_exhausted') return claim
   claim.complete(decoderBytes)
   try {
-    return await readCost(bytes, request, maxBytes, slices)
+    return await readCost(bytes, request, options)
   } finally {
     claim.release()
   }
@@ -311,11 +317,11 @@ class Blocks {
 /** The facts that a body's cost depends on, or the reason why they are unknown. */
 type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
 
-export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number, slices: WorkSlices): Promise<BodyCost> {
+export function readCost(bytes: Buffer, request: ProxiedRequest, { maxBytes, slices, basePath }: CostOptions): Promise<BodyCost> {
   const coding = codingOf(request.header('content-encoding'))
   const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
   // A body that cannot be decoded is counted as it is.
-  const endpoint = endpointOf(normalizePath(request.target))
+  const endpoint = endpointOf(normalizePath(`${basePath}${normalizePath(request.target)}`))
   const charset = coding === undefined ? 'latin1' : 'utf8'
   const reader = boundary === undefined ? new LlmRequestReader(charset, endpoint) : new FormRequestReader(boundary, endpoint)
   return new Promise((resolve, reject) => {

@@ -203,6 +203,14 @@ describe('where the path names the model', () => {
     },
   )
 
+  test('a path that begins in the URL of the backend names it, too', async () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+    const backend = await answeringLlm(200, { model: 'small-1', choices: [], usage })
+    const proxy = await moneyProxy(backend, { env: { EDGE_BACKEND_URL: `http://127.0.0.1:${backend.port}/openai/` } })
+    expect((await proxy.post('/deployments/big-mine/chat/completions', { ...MESSAGE, model: 'small-1' })).status).toBe(200)
+    expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
   test.each([
     '/OpenAI/Deployments/big-mine/chat/completions',
     '/openai/deployments/big-mine/Chat/Completions',
