@@ -2,6 +2,7 @@ import { endpointOf, isEmbeddingPath, type LlmEndpoint } from '../../llm/endpoin
 import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
 import { queryValue } from '../../request/encoded-values.ts'
+import type { FieldValue } from '../../request/view.ts'
 import { normalizePath } from '../../text/path.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { BodyReader, BodySource, Downstream } from '../downstream.ts'
@@ -340,25 +341,44 @@ function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
 }
 
 /** Adds what the head of a request says about its body and its response. */
-function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect, isStream }: LlmEndpoint): BodyCost {
+function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect, isStream, isEmbedding, isCounting }: LlmEndpoint): BodyCost {
   if (typeof cost === 'string') return cost
   const known = hasForeignCharset(request.header('content-type')) ? unknown(cost) : cost
   if (dialect === 'gemini') {
-    if (hasFieldMask(request)) return { ...known, hasFieldMask: true }
+    const isGenerating = isEmbedding !== true && isCounting !== true
+    if (isGenerating && hidesCounts(request, request.header('x-goog-fieldmask'))) return 'bad_request'
     // Without this parameter, the response is a JSON list, which is never cut.
-    const asksForEvents = isStream === true && queryValue(request.target, 'alt') === 'sse'
+    const asksForEvents = isStream === true && bothNames('alt').some((name) => queryValue(request.target, name) === 'sse')
     return asksForEvents && known.isUnreadable !== true ? { ...known, isGrowable: true } : known
   }
   return known.isGrowable === true && isEmbeddingPath(normalizePath(request.target)) ? { ...known, isGrowable: false } : known
 }
 
-/** The last one stands for header fields. */
-const MASKS = ['fields', '$fields', '$httpHeaders']
+/** Returns both names of a parameter that Google's APIs take with and without the dollar sign. */
+function bothNames(name: string): readonly string[] {
+  return [name, `$${name}`]
+}
 
-/** Google's APIs leave out what these parameters or this field do not name, usage included. */
-function hasFieldMask(request: ProxiedRequest): boolean {
-  const isAsked = (name: string): boolean => queryValue(request.target, name) !== undefined
-  return MASKS.some(isAsked) || request.header('x-goog-fieldmask') !== undefined
+/** Whether the client asks Google's API for a response without all counts, or in a form that we do not read: it would pay for what is left. */
+function hidesCounts({ target }: ProxiedRequest, fieldMask: string | undefined): boolean {
+  const isAny = (name: string, test: (value: FieldValue) => boolean): boolean =>
+    bothNames(name).some((each) => {
+      const value = queryValue(target, each)
+      return value !== undefined && test(value)
+    })
+  return (
+    fieldMask !== undefined ||
+    isAny('fields', (value) => !hasWholeUsage(value)) ||
+    isAny('alt', (value) => value !== 'json' && value !== 'sse') ||
+    isAny('callback', () => true) ||
+    // It stands for header fields, such as a mask.
+    isAny('httpHeaders', () => true)
+  )
+}
+
+function hasWholeUsage(mask: FieldValue): boolean {
+  if (typeof mask !== 'string' || mask.includes('(')) return false
+  return mask.split(',').some((field) => field === 'usageMetadata' || field === 'usage_metadata' || field === '*')
 }
 
 /** Some servers decode a body by its declared charset, and find other names in it than we do. */

@@ -56,14 +56,28 @@ describe('a request of Gemini', () => {
     ['/?fields=candidates', []],
     ['?%24httpHeaders=X-Goog-FieldMask%3Acandidates', []],
     ['?x=1&%24fields=usageMetadata.candidatesTokenCount', []],
+    ['?fields=usageMetadata&fields=candidates', []],
+    ['?fields=candidates(content,usageMetadata,index)', []],
+    ['?fields=usageMetadata&$fields=candidates', []],
+    ['?alt=proto', []],
+    ['?$alt=media', []],
+    ['?callback=f', []],
     ['', [['X-Goog-FieldMask', 'candidates']]],
-  ] as const)('costs at least its reservation where the client may leave counts out: %s %j', async (query, fields) => {
-    const proxy = await llmProxy(
-      await answeringLlm(200, { ...said('abcd'), usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1 } }),
-    )
-    await proxy.post(`${MODEL}:generateContent${query}`, ASKED, fields)
-    expect(await proxy.spent()).toEqual(both(3 + 100))
+  ] as const)('is refused where its response could lack counts: %s %j', async (query, fields) => {
+    const proxy = await llmProxy(await answeringLlm(200, said('abcd')))
+    const answer = await proxy.post(`${MODEL}:generateContent${query}`, ASKED, fields)
+    expect([answer.status, answer.headers['x-edge-reason']]).toEqual([400, 'bad_request'])
+    expect(await proxy.spent()).toEqual(both(0))
   })
+
+  test.each([['?fields=candidates,usageMetadata'], ['?$fields=*'], ['?alt=json']])(
+    'may choose its fields with all counts: %s',
+    async (query) => {
+      const proxy = await llmProxy(await answeringLlm(200, { ...said('abcd'), usageMetadata: USAGE }))
+      expect((await proxy.post(`${MODEL}:generateContent${query}`, ASKED)).status).toBe(200)
+      expect(await proxy.spent()).toEqual(both(56))
+    },
+  )
 
   test('is priced by the model in its path, with its cached tokens apart', async () => {
     const proxy = await moneyProxy(await answeringLlm(200, { ...said('abcd'), modelVersion: 'big-001', usageMetadata: USAGE }))
@@ -111,10 +125,6 @@ describe('a stream of Gemini', () => {
     const { client, spent, settlements } = await streamed(query)
     expect(client.text).toBe(EVENTS.map((event) => sse(event)).join(''))
     expect([spent, settlements['done']]).toEqual([both(56), 1])
-  })
-
-  test('costs at least its reservation where the client may leave counts out', async () => {
-    expect((await streamed('?alt=sse&fields=candidates')).spent).toEqual(both(3 + 1000))
   })
 
   test('is cut where its rule says so, and ends as if the model had reached its limit', async () => {
