@@ -63,6 +63,15 @@ describeInBrowser('the shell', () => {
     },
   )
 
+  test('on a tablet the last view is not below the faded edge, and no key is advertised', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, { viewport: { width: 768, height: 1024 }, hasTouch: true })
+    const views = page.getByRole('navigation', { name: 'Views' })
+    await views.getByRole('link', { name: 'Changes' }).click()
+    await expect.poll(() => views.getAttribute('class')).toBe('more-left')
+    expect(await page.locator('.find .key').isVisible()).toBe(false)
+  })
+
   test('a table that scrolls says so, and where there is more', async () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
