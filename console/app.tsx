@@ -72,7 +72,7 @@ function Shell() {
     <>
       <div class="top">
         <Header />
-        <div class="places">
+        <div class="views-row">
           <nav aria-label="Views" ref={views}>
             {VIEWS.filter(({ within }) => within === undefined).map(({ name, title }) => (
               <a key={name} href={addressOf(name)} aria-current={currentOf(name, shown)} data-title={title}>
