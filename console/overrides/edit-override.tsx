@@ -7,7 +7,7 @@ import { chosenRule, useRuleChoice } from '../rules/rule-choice.ts'
 import { ChangeFields, readChange } from './change-fields.tsx'
 import { type FieldProblems, partOf } from './field-problems.ts'
 import { Subject } from './override-facts.tsx'
-import { Preview } from './preview.tsx'
+import { Preview, streamsText } from './preview.tsx'
 import { ReasonField, readReason } from './reason-field.tsx'
 import { readUntil, UntilField } from './until-field.tsx'
 
@@ -42,8 +42,8 @@ export function EditOverride({ override, onEdited, onClose }: EditOverrideProps)
     }
   }
   const edit = async (): Promise<void> => {
-    await ask<OverrideJson>('PATCH', `overrides/${id}`, previewed.value!.body)
-    await onEdited('The override is changed, and in force.')
+    const { streams } = await ask<OverrideJson>('PATCH', `overrides/${id}`, previewed.value!.body)
+    await onEdited(`The override is changed, and in force.${streams === undefined ? '' : ` ${streamsText(streams)}`}`)
     onClose()
   }
   return (

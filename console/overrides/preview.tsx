@@ -77,7 +77,9 @@ function ActiveCallers({ policy, rule }: { readonly policy: string; readonly rul
 }
 
 /** Says how many streams are open, and what a block does to them. */
-export function streamsText({ open, cut }: OpenStreamsJson): string {
+export function streamsText({ open, cut, ended }: OpenStreamsJson): string {
+  if (ended !== undefined)
+    return `${formatCount(ended, 'stream')} of the blocked callers ${ended === 1 ? 'was' : 'were'} cut at this instance.`
   const count = `${formatCount(open, 'stream')} of all callers ${open === 1 ? 'is' : 'are'} open at this instance.`
   return cut ? `${count} Those of the blocked callers are cut.` : `${count} Those of the blocked callers go on until they end.`
 }

@@ -188,7 +188,7 @@ function watchAddresses(metrics: MetricMemory, logger: Logger): RiseWatch {
   return new RiseWatch(read, (requests) => {
     logger.warn(
       { event: 'no_address', requests },
-      `rules by ip:address did not apply to ${requests} requests, because the address of their client is not known: let the gateway send X-Forwarded-For`,
+      `rules by ip:address did not apply to ${requests === 1 ? 'a request' : `${requests} requests`}, because the address of the client is not known: let the gateway send X-Forwarded-For`,
     )
   })
 }

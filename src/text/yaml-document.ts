@@ -20,7 +20,15 @@ export function readYaml(text: string, schema?: Schema): Read {
 
 /** Some reasons quote an alias or a tag, however long it is. One that was meant as a text may be a secret, and its place is named anyway. */
 function withoutQuotes(reason: string): string {
-  return reason.replace(/ ".*"| !<.*>|: .*/gs, '').slice(0, 200)
+  const unquoted = withoutSpan(withoutSpan(reason, ' "', '"'), ' !<', '>')
+  const colon = unquoted.indexOf(': ')
+  return unquoted.slice(0, colon < 0 ? 200 : Math.min(colon, 200))
+}
+
+/** Returns the text without what is between the first `open` and the last `close`, and without these. */
+function withoutSpan(text: string, open: string, close: string): string {
+  const [from, to] = [text.indexOf(open), text.lastIndexOf(close)]
+  return from < 0 || to < from + open.length ? text : text.slice(0, from) + text.slice(to + close.length)
 }
 
 /** YAML takes a text that begins with `*` for an alias, and patterns in bundles often begin with it. */

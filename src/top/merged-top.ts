@@ -160,7 +160,7 @@ function nearestFirst(callers: readonly NearCaller[]): NearestCaller[] {
   }
   const shown = Array.from(byId.values(), ({ id: _, level, ...caller }): NearestCaller => {
     const remaining = Math.max(0, Math.floor(level))
-    return { ...caller, remaining, leftPercent: Math.floor((100 * Math.max(0, level)) / caller.limit) }
+    return { ...caller, remaining, leftPercent: Math.floor((100 * remaining) / caller.limit) }
   })
   return shown.sort((a, b) => Number(a.mode === 'shadow') - Number(b.mode === 'shadow') || a.leftPercent - b.leftPercent || byName(a, b))
 }

@@ -235,6 +235,7 @@ describeInBrowser('changes of overrides', () => {
     await page.getByRole('dialog').getByText('Those of the blocked callers are cut.').waitFor()
     await page.getByRole('button', { name: 'Change it' }).click()
     await page.getByRole('row', { name: 'Blocked: 403, open streams are cut' }).waitFor()
+    await page.getByRole('status').getByText('1 stream of the blocked callers was cut at this instance.').waitFor()
     await until(() => stream.outcome !== 'open')
   })
 

@@ -24,7 +24,7 @@ test('rules by address that requests without one escape are a problem, and say w
     {
       code: 'no_address',
       message:
-        'rules by ip:address did not apply to 3 requests, because the address of their client is not known: let the gateway send X-Forwarded-For',
+        'rules by ip:address did not apply to 3 requests, because the address of the client is not known: let the gateway send X-Forwarded-For',
       details: [],
       details_in_all: 0,
       since: expect.stringMatching(TIME),

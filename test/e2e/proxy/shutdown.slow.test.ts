@@ -22,7 +22,8 @@ describe('while the proxy drains', () => {
     client.send(GET)
     expect(valuesOf(await firstAnswer(client), 'Connection')).toEqual(['keep-alive'])
     cli.process.kill('SIGTERM')
-    await until(() => hasLogged(cli, 'stopping'))
+    // A worker is told after the line was logged.
+    await until(async () => (await ask(cli.port, 'GET', '/readyz')).status === 503)
     expect(await ask(cli.port, 'GET', '/readyz')).toMatchObject({ status: 503, body: '{"status":"not_ready","reason":"shutting_down"}' })
     expect((await ask(cli.port, 'GET', '/livez')).status).toBe(200)
     client.received = ''

@@ -340,7 +340,7 @@ export const readers = {
   'explained hosts': explained((length) => ({ headers: { host: list(length / 4, () => 'a') } })),
   'counters of other keys': counted((length) => list(length / 10, (i) => `header:y-${i}=a`).join('&')),
   'counters of one key': counted((length) => fill('header:x=a&', length)),
-  'events that there are': asked((length) => readNames(fill('reject,bundle,', length))),
+  'events that there are': asked((length) => readNames(list(length / 14, () => 'reject,bundle').join())),
   'events that there are not': asked((length) => readNames(list(length / 10, (i) => `event_${i}`).join(','))),
   'a number of days': asked((length) => readSince(`${fill('9', length)}d`, 0)),
   'a time of digits': asked((length) => readSince(`${fill('2026-01-01T', length)}Z`, 0)),
