@@ -27,24 +27,28 @@ export class Unreachable extends Error {
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
-/** Asks the admin API. Throws an ApiFailure if it refuses, and Unreachable if it does not respond. */
-export async function ask<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
+/** Asks the admin API. Throws an ApiFailure if it refuses, and Unreachable if it does not respond in time. */
+export async function ask<Result>(method: Method, path: string, body?: unknown, timeoutMs = TIMEOUT_MS): Promise<Result> {
   try {
-    return await askOnce(method, path, body)
+    return await askOnce(method, path, body, timeoutMs)
   } catch (error) {
     if (!(error instanceof ApiFailure) || error.code !== 'csrf') throw error
     // Another tab has logged in again, so the cookie belongs to that session and this page's token to the previous one.
-    if (resumeKept()) return askOnce(method, path, body)
+    if (resumeKept()) return askOnce(method, path, body, timeoutMs)
     forgetSession()
     throw error
   }
 }
 
 /** Opens a response that never ends by itself. Throws the same errors as `ask`. */
-export async function openStream(path: string, stop: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+export async function openStream(
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  stop: AbortSignal,
+): Promise<ReadableStream<Uint8Array>> {
   let response: Response
   try {
-    response = await fetch(`/admin/v1/${path}`, { signal: stop })
+    response = await fetch(`/admin/v1/${path}`, { headers, signal: stop })
     if (response.ok && response.body !== null) return response.body
     if (response.status === 401) forgetSession()
   } catch {
@@ -59,11 +63,11 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-async function askOnce<Result>(method: Method, path: string, body?: unknown): Promise<Result> {
+async function askOnce<Result>(method: Method, path: string, body: unknown, timeoutMs: number): Promise<Result> {
   const headers = new Headers()
   if (body !== undefined) headers.set('Content-Type', 'application/json')
   if (method !== 'GET') headers.set('X-Edge-CSRF', csrfToken.value ?? '')
-  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(TIMEOUT_MS) }
+  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(timeoutMs) }
   if (body !== undefined) init.body = JSON.stringify(body)
   const { response, text } = await respond(path, init)
   noteServerTime(response.headers.get('date'))

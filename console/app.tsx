@@ -1,5 +1,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { forgetCallers } from './callers/asked-caller.ts'
+import { CallerSearch } from './callers/caller-search.tsx'
 import { ConnectionAnnouncer } from './connection-announcer.tsx'
 import { followEvents, forgetEvents } from './events/event-stream.ts'
 import { Header } from './header.tsx'
@@ -11,7 +13,9 @@ import { keepConnected } from './reconnecting.ts'
 import { actor, csrfToken } from './session.ts'
 import { statusPoll } from './status.ts'
 import { BundleView } from './views/bundle-view.tsx'
+import { CallerView } from './views/caller-view.tsx'
 import { CallersView } from './views/callers-view.tsx'
+import { ChangesView } from './views/changes-view.tsx'
 import { EventsView } from './views/events-view.tsx'
 import { ExplainView } from './views/explain-view.tsx'
 import { LlmView } from './views/llm-view.tsx'
@@ -23,6 +27,8 @@ interface View {
   readonly name: string
   readonly title: string
   readonly content: ComponentType
+  /** The view of the navigation that this one belongs to. It is opened from other views. */
+  readonly within?: string
 }
 
 /** The first view is shown if the address names none. */
@@ -31,10 +37,12 @@ const VIEWS: readonly View[] = [
   { name: 'policies', title: 'Policies', content: PoliciesView },
   { name: 'bundle', title: 'Bundle', content: BundleView },
   { name: 'callers', title: 'Callers', content: CallersView },
+  { name: 'caller', title: 'Caller', content: CallerView, within: 'callers' },
   { name: 'overrides', title: 'Overrides', content: OverridesView },
   { name: 'llm', title: 'LLM', content: LlmView },
   { name: 'explain', title: 'Explain', content: ExplainView },
   { name: 'events', title: 'Events', content: EventsView },
+  { name: 'changes', title: 'Changes', content: ChangesView },
 ]
 
 void resumeSession()
@@ -64,18 +72,26 @@ function Shell() {
     <>
       <div class="top">
         <Header />
-        <nav aria-label="Views" ref={views}>
-          {VIEWS.map(({ name, title }) => (
-            <a key={name} href={addressOf(name)} aria-current={name === shown.name ? 'page' : undefined} data-title={title}>
-              {title}
-            </a>
-          ))}
-        </nav>
+        <div class="views-row">
+          <nav aria-label="Views" ref={views}>
+            {VIEWS.filter(({ within }) => within === undefined).map(({ name, title }) => (
+              <a key={name} href={addressOf(name)} aria-current={currentOf(name, shown)} data-title={title}>
+                {title}
+              </a>
+            ))}
+          </nav>
+          <CallerSearch />
+        </div>
       </div>
       <ConnectionAnnouncer />
-      <ShownView key={shown.name} view={shown} />
+      {/* Another caller is another view. */}
+      <ShownView key={shown.name + (address.value.parameters.get('asked') ?? '')} view={shown} />
     </>
   )
+}
+
+function currentOf(name: string, { name: shown, within }: View): 'page' | 'true' | undefined {
+  return name === shown ? 'page' : name === within ? 'true' : undefined
 }
 
 /** When a view replaces another, the focus moves to its heading, so that a screen reader announces the view. */
@@ -103,4 +119,5 @@ let hasShownView = false
 function forgetAll(): void {
   forgetEvents()
   forgetResults()
+  forgetCallers()
 }

@@ -23,8 +23,10 @@ async function endNow(): Promise<void> {
 }
 
 export function LoginPage() {
+  const page = useRef<HTMLElement>(null)
+  useEffect(() => page.current!.querySelector('input')!.focus(), [])
   return (
-    <main class="login">
+    <main ref={page} class="login">
       <h1>edge</h1>
       <LoginForm />
     </main>

@@ -31,8 +31,12 @@ function matchWords(match: RuleJson['match']): string[] {
 
 function patternWords(patterns: PatternsJson): string {
   return Object.entries(patterns)
-    .map(([key, values]) => `${key} is ${typeof values === 'string' ? values : listWords(values, ' or ')}`)
+    .map(([key, values]) => `${key} is ${typeof values === 'string' ? valueWords(values) : listWords(values.map(valueWords), ' or ')}`)
     .join(' and ')
+}
+
+function valueWords(pattern: string): string {
+  return pattern === '*' ? 'present' : pattern
 }
 
 function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'algorithm' | 'algorithm_config'>): string[] {

@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals'
 import type {
   BundleChangesJson,
   ChangeCountsJson,
@@ -12,20 +13,23 @@ import { Badge, type Tone } from '../parts/badge.tsx'
 import { EmptyState } from '../parts/empty-state.tsx'
 import { Panel } from '../parts/panel.tsx'
 
+/** Policies that are shown at first: each may have a hundred lines, and there may be six hundred. */
+const FIRST_SHOWN = 50
 const TONES: Readonly<Record<ChangeKindJson, Tone>> = { added: 'good', removed: 'bad', changed: 'accent' }
 const SIGNS: Readonly<Record<ChangeKindJson, string>> = { added: '+', removed: '−', changed: '~' }
 
-/** Shows what the active bundle changed, as a readable difference. */
-export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
+/** Shows what differs between two bundles, by policy. */
+export function Changes({ title, changes }: { readonly title: string; readonly changes: BundleChangesJson }) {
   const { policies, reordered, prices, complete, policy_changes, price_changes } = changes
+  const shown = useSignal(FIRST_SHOWN)
   const isSame = policy_changes.length === 0 && price_changes.length === 0 && !reordered
   return (
-    <Panel title="What changed" aside={countWords(policies, 'policy', 'policies')} isWide>
+    <Panel title={title} aside={countWords(policies, 'policy', 'policies')} isWide>
       {reordered && <p>The order changed: if several policies are equally close to their limit, the first decides.</p>}
       {isSame && <EmptyState>No difference: policies and prices are the same.</EmptyState>}
       {policy_changes.length > 0 && (
         <ul class="changes" aria-label="Policies that changed">
-          {policy_changes.map((change) => (
+          {policy_changes.slice(0, shown.value).map((change) => (
             <ChangedPolicy key={change.policy} change={change} />
           ))}
         </ul>
@@ -34,11 +38,16 @@ export function Changes({ changes }: { readonly changes: BundleChangesJson }) {
         <>
           <h3>Prices: {countWords(prices, 'model', 'models')}</h3>
           <ul class="changes" aria-label="Prices that changed">
-            {price_changes.map((change) => (
+            {price_changes.slice(0, shown.value).map((change) => (
               <ChangedPrice key={JSON.stringify([change.table, change.model])} change={change} />
             ))}
           </ul>
         </>
+      )}
+      {Math.max(policy_changes.length, price_changes.length) > shown.value && (
+        <button type="button" onClick={() => (shown.value *= 2)}>
+          Show more than {formatNumber(shown.value)}
+        </button>
       )}
       {!complete && <p class="quiet">The list is incomplete; the counts are not.</p>}
     </Panel>

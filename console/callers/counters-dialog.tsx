@@ -1,18 +1,16 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
-import type { CounterJson, CountersJson, CounterUnit, ResetRequest } from '../../src/admin/api/types.ts'
+import type { CounterJson, CountersJson, CounterUnit } from '../../src/admin/api/types.ts'
 import { amountText, counterText, refillText } from '../amounts.ts'
-import { ask } from '../api.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { isCredential, looksLikeDigest } from '../caller-values.ts'
 import { formatCount } from '../format.ts'
 import { draftOverride } from '../overrides/draft.ts'
-import { ReasonField, readReason } from '../overrides/reason-field.tsx'
 import { Badge } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
-import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Level } from '../parts/level.tsx'
 import { Notice } from '../parts/notice.tsx'
+import { ResetDialog } from './reset-dialog.tsx'
 import { useCounters } from './use-counters.ts'
 
 interface CountersDialogProps {
@@ -28,8 +26,8 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   const isResetting = useSignal(false)
   const outcome = useSignal('')
   useEffect(() => dialog.current!.showModal(), [])
-  const reset = async (form: FormData): Promise<void> => {
-    counters.value = await ask<CountersJson>('POST', 'counters/reset', { ...caller, reason: readReason(form) } satisfies ResetRequest)
+  const noteReset = (full: CountersJson): void => {
+    counters.value = full
     outcome.value = 'The counters are full.'
   }
   const found = counters.value
@@ -72,18 +70,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
           </button>
         </div>
       </dialog>
-      {isResetting.value && (
-        <ConfirmDialog
-          title="Make these counters full?"
-          action="Reset"
-          isDangerous
-          onConfirm={reset}
-          onClose={() => (isResetting.value = false)}
-        >
-          <p>The caller starts again with full counters.</p>
-          <ReasonField isFirst />
-        </ConfirmDialog>
-      )}
+      {isResetting.value && <ResetDialog caller={caller} onReset={noteReset} onClose={() => (isResetting.value = false)} />}
     </>
   )
 }

@@ -1,118 +1,166 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import type { NearCallerJson, RejectedCaller, TopJson } from '../../src/admin/api/caller-types.ts'
-import { counterText, leftText } from '../amounts.ts'
-import type { RuleCaller } from '../caller-values.ts'
-import { callerName, isCredential, isCut } from '../caller-values.ts'
+import { callerName, type RuleCaller } from '../caller-values.ts'
 import { formatNumber } from '../format.ts'
-import { addressOf } from '../navigation.ts'
-import { draftOverride } from '../overrides/draft.ts'
-import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { Ago } from '../parts/time.tsx'
+import { Ago, Moment } from '../parts/time.tsx'
+import { CallerActions, CallerLink, RuleName } from './caller-actions.tsx'
+import { leftWords } from './left-words.ts'
 
 interface TopTablesProps {
   readonly top: TopJson
-  readonly onLookUp: (caller: RuleCaller) => void
+  /** Called for the counters of a rule that all callers share. Those of one caller are in its own view. */
+  readonly onCounters: (caller: RuleCaller) => void
 }
 
-/** Shows who is rejected most, and who is nearest to a limit. */
-export function TopTables({ top, onLookUp }: TopTablesProps) {
-  const rejected: readonly Column<RejectedCaller>[] = [
-    callerColumn(),
-    { title: 'Rejected', isNumber: true, cell: ({ count }) => formatNumber(count), sortBy: ({ count }) => count },
-    actionColumn(onLookUp),
-  ]
-  const nearest: readonly Column<NearCallerJson>[] = [
-    callerColumn(),
-    { title: 'Left', isNumber: true, cell: (caller) => <Left caller={caller} />, sortBy: ({ remaining, limit }) => remaining / limit },
-    actionColumn(onLookUp),
-  ]
+/** Shows who is rejected most, and who is nearest to a limit. Rows stay in their places until somebody asks for another order. */
+export function TopTables({ top, onCounters }: TopTablesProps) {
+  const turn = useSignal(0)
+  const sortAgain = (
+    <button type="button" onClick={() => turn.value++}>
+      Sort again
+    </button>
+  )
   return (
-    <div class="panels">
-      <Panel title="Rejected most" aside={<Since top={top} />}>
+    <>
+      <Panel
+        title="Rejected most"
+        aside={
+          <>
+            <Since top={top} /> {sortAgain}
+          </>
+        }
+        isWide
+      >
         <DataTable
           caption="Callers that are rejected most"
-          columns={rejected}
-          rows={top.rejected.filter(({ count }) => count > 0)}
+          columns={[...rejectColumns(), actionColumn(onCounters)]}
+          rows={top.rejected}
           rowKey={keyOf}
           empty="Nobody was rejected."
+          steadySince={turn.value}
         />
       </Panel>
-      <Panel title="Nearest to their limit" aside="now">
+      <Panel title="Nearest to their limit" aside={<>now, of the last ten minutes {sortAgain}</>} isWide>
         <DataTable
           caption="Callers that are nearest to their limit"
-          columns={nearest}
+          columns={[...nearColumns(), actionColumn(onCounters)]}
           rows={top.nearest}
           rowKey={keyOf}
           empty="Nobody was active lately."
+          steadySince={turn.value}
         />
       </Panel>
-    </div>
-  )
-}
-
-/** Shows since when callers were counted, and how exact the counts are. */
-function Since({ top: { since, max_error: maxError, complete } }: { readonly top: TopJson }) {
-  return (
-    <>
-      since <Ago at={since} />
-      {maxError > 0 && `; counts may be up to ${formatNumber(maxError)} too high`}
-      {!complete && '; counts may be too low: a worker died or did not answer'}
     </>
   )
 }
 
-function callerColumn<Row extends RuleCaller>(): Column<Row> {
-  return {
-    title: 'Caller',
-    isHeading: true,
-    cell: ({ policy, rule, values }) => (
-      <>
-        <Caller values={values} />
-        <a href={addressOf('policies', { policy })}>{policy}</a> · {rule}
-      </>
-    ),
-    sortBy: ({ values }) => callerName(values),
-  }
+/** Who was rejected, how often and when. */
+export function rejectColumns(): Column<RejectedCaller>[] {
+  return [
+    { title: 'Caller', isHeading: true, cell: (row) => <RejectedWho row={row} />, sortBy: ({ values }) => callerName(values) },
+    { title: 'Rejects, last minutes', isNumber: true, cell: ({ count }) => formatNumber(count), sortBy: ({ count }) => count },
+    {
+      title: 'Last hour',
+      isNumber: true,
+      isMinor: true,
+      cell: ({ hour_count }) => formatNumber(hour_count),
+      sortBy: (row) => row.hour_count,
+    },
+    {
+      title: 'First',
+      isMinor: true,
+      cell: ({ first_at }) => (
+        <When>
+          <Moment at={first_at} />
+        </When>
+      ),
+      sortBy: (row) => row.first_at,
+    },
+    {
+      title: 'Last',
+      isMinor: true,
+      cell: ({ last_at }) => (
+        <When>
+          <Ago at={last_at} />
+        </When>
+      ),
+      sortBy: (row) => row.last_at,
+    },
+  ]
 }
 
-function Left({ caller }: { readonly caller: NearCallerJson }) {
-  const { remaining, limit, unit } = caller
+/** Who has little left, of what, and how much. */
+export function nearColumns(): Column<NearCallerJson>[] {
+  return [
+    { title: 'Caller', isHeading: true, cell: (row) => <Who row={row} />, sortBy: ({ values }) => callerName(values) },
+    { title: 'Left', isNumber: true, cell: (row) => <Left row={row} />, sortBy: ({ remaining, limit }) => remaining / limit },
+  ]
+}
+
+export function keyOf({ policy, rule, values }: RuleCaller): string {
+  return JSON.stringify([policy, rule, values])
+}
+
+/** Says since when callers were counted, and how exact the counts are. */
+export function Since({ top: { since, max_error: maxError, complete, hour } }: { readonly top: TopJson }) {
   return (
-    <span title={counterText(caller, unit)}>
-      {leftText(remaining, limit, unit)}
-      <Level remaining={remaining} limit={limit} />
-    </span>
+    <>
+      last minutes: since <Moment at={since} />, last hour: since <Moment at={hour.since} />
+      {maxError > 0 && `; counts may be up to ${formatNumber(maxError)} too high`}
+      {hour.max_error > 0 && `; those of the hour may be wrong by up to ${formatNumber(hour.max_error)}`}
+      {!(complete && hour.complete) && '; counts may be too low: a worker died or did not answer'}
+    </>
   )
 }
 
-function actionColumn<Row extends RuleCaller>(onLookUp: (caller: RuleCaller) => void): Column<Row> {
+function actionColumn<Row extends RuleCaller>(onCounters: (caller: RuleCaller) => void): Column<Row> {
   return {
     title: 'Actions',
-    cell: (caller) => {
-      const { policy, rule, values } = caller
-      if (isCut(values)) return <span class="quiet">The value is cut: look it up in full.</span>
-      const name = callerName(values)
-      return (
-        <div class="actions">
-          <button type="button" onClick={() => onLookUp({ policy, rule, values })}>
-            Counters<span class="unseen"> of {name}</span>
-            {hasCredential(caller) && '…'}
-          </button>
-          <button type="button" onClick={() => draftOverride({ policy, rule, values })}>
-            Override…<span class="unseen"> for {name}</span>
-          </button>
-        </div>
-      )
-    },
+    cell: ({ policy, rule, values }) =>
+      Object.keys(values).length > 0 ? (
+        <CallerActions caller={{ policy, rule, values }} />
+      ) : (
+        <CallerActions caller={{ policy, rule, values }} onCounters={() => onCounters({ policy, rule, values })} />
+      ),
   }
 }
 
-export function hasCredential({ values }: RuleCaller): boolean {
-  return Object.keys(values).some(isCredential)
+type RowOfTop = Pick<RejectedCaller, 'policy' | 'rule' | 'mode' | 'values'>
+
+function Who({ row }: { readonly row: RowOfTop }) {
+  return (
+    <>
+      <CallerLink values={row.values} />
+      <RuleName {...row} />
+    </>
+  )
 }
 
-function keyOf({ policy, rule, values }: RuleCaller): string {
-  return JSON.stringify([policy, rule, values])
+/** On a phone there is no room for more columns. */
+function RejectedWho({ row }: { readonly row: RejectedCaller }) {
+  return (
+    <>
+      <Who row={row} />
+      <span class="narrow-only quiet">
+        {formatNumber(row.hour_count)} in the last hour, first <Moment at={row.first_at} />, last <Ago at={row.last_at} />
+      </span>
+    </>
+  )
+}
+
+function When({ children }: { readonly children: ComponentChildren }) {
+  return <span class="when">{children}</span>
+}
+
+function Left({ row }: { readonly row: NearCallerJson }) {
+  return (
+    <>
+      {leftWords(row)}, <span class="quiet">{row.left_percent} %</span>
+      <Level remaining={row.remaining} limit={row.limit} />
+    </>
+  )
 }

@@ -1,23 +1,15 @@
 import { signal } from '@preact/signals'
-
-/** An event of `GET events`, which is a line of edge's log. */
-export interface LogEvent {
-  readonly event: string
-  readonly time: string
-  readonly level?: string
-  readonly msg?: string
-  readonly policy?: unknown
-  readonly rule?: unknown
-  /** Number of events of this kind that came before it and were left out. */
-  readonly unlogged?: unknown
-  readonly [field: string]: unknown
-}
+import type { LogEvent } from './event-lines.ts'
+import { EventRuns, isFolded, type SeenRun } from './event-runs.ts'
 
 /** An event and its position in the order of arrival. */
-export interface SeenEvent {
+interface SeenEvent {
   readonly number: number
   readonly event: LogEvent
 }
+
+/** A row of the list: an event, or several that are about requests. */
+export type EventRow = SeenEvent | SeenRun
 
 /** Marks a gap in the events, during which the page was not connected. */
 export const NOT_CONNECTED = 'not_connected'
@@ -36,16 +28,19 @@ interface Kind {
   readonly last: SeenEvent[]
 }
 
-/** The events that this page has seen since it was opened, in bounded memory. */
+/** The events that this page has got, in bounded memory. */
 class EventLog {
   readonly #kinds = new Map<string, Kind>()
+  readonly #runs = new EventRuns()
   readonly #changes = signal(0)
   #total = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
   add(event: LogEvent): void {
     const kind = this.#kindOf(event.event)
-    kind.last[kind.count++ % KEPT_OF_A_KIND] = { number: this.#total++, event }
+    const number = this.#total++
+    kind.last[kind.count++ % KEPT_OF_A_KIND] = { number, event }
+    this.#runs.note(event, number)
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       this.#changes.value++
@@ -54,6 +49,7 @@ class EventLog {
 
   clear(): void {
     this.#kinds.clear()
+    this.#runs.clear()
     this.#total = 0
     this.#changes.value++
   }
@@ -64,18 +60,23 @@ class EventLog {
     return this.#total
   }
 
-  /** Returns how often each kind has occurred, most frequent first. */
+  /** Returns how often each kind has occurred, in the order in which they were first seen, so that none moves when another becomes more frequent. */
   counts(): readonly { readonly name: string; readonly count: number }[] {
     this.#changes.value
-    return [...this.#kinds].map(([name, { count }]) => ({ name, count })).sort((a, b) => b.count - a.count)
+    return Array.from(this.#kinds, ([name, { count }]) => ({ name, count }))
   }
 
-  /** Returns the wanted events among those that are kept, newest first. */
-  newest(limit: number, kind: string | undefined, isWanted: (event: LogEvent) => boolean): readonly SeenEvent[] {
+  /** Returns the wanted events of a kind, newest first, among those that are kept. */
+  ofKind(kind: string, limit: number, isWanted: IsWanted): readonly EventRow[] {
     this.#changes.value
-    const kinds = kind === undefined ? [...this.#kinds.values()] : [this.#kinds.get(kind)]
-    const wanted = kinds.flatMap((found) => found?.last.filter(({ event }) => isWanted(event)) ?? [])
-    return wanted.sort((a, b) => b.number - a.number).slice(0, limit)
+    return newest(this.#kinds.get(kind)?.last.filter(({ event }) => isWanted(event)) ?? [], limit)
+  }
+
+  /** Returns the wanted events of all kinds, newest first. Events about requests are folded, so that they do not displace the others. */
+  ofAll(limit: number, isWanted: IsWanted): readonly EventRow[] {
+    this.#changes.value
+    const single = [...this.#kinds].filter(([name]) => !isFolded(name)).flatMap(([, { last }]) => last)
+    return newest([...single.filter(({ event }) => isWanted(event)), ...this.#runs.wanted(isWanted)], limit)
   }
 
   #kindOf(name: string): Kind {
@@ -86,6 +87,12 @@ class EventLog {
     this.#kinds.set(name, kind)
     return kind
   }
+}
+
+type IsWanted = (event: LogEvent) => boolean
+
+function newest(rows: readonly EventRow[], limit: number): readonly EventRow[] {
+  return rows.toSorted((a, b) => b.number - a.number).slice(0, limit)
 }
 
 export const eventLog = new EventLog()

@@ -1,8 +1,8 @@
 import { effect, signal } from '@preact/signals'
 import { messageOf, openStream } from '../api.ts'
 import { isLost } from '../connection.ts'
-import { EventLines } from './event-lines.ts'
-import { eventLog, type LogEvent, NOT_CONNECTED } from './event-log.ts'
+import { EventLines, type LogEvent } from './event-lines.ts'
+import { eventLog, NOT_CONNECTED } from './event-log.ts'
 
 const FIRST_WAIT_MS = 1000
 const MAX_WAIT_MS = 10_000
@@ -11,12 +11,17 @@ const MAX_SILENCE_MS = 40_000
 /** After this much work, the browser gets time to draw and to respond. */
 const SLICE_MS = 10
 
+/** As long as edge keeps events. */
+const PATH = 'events?since=1h'
+
 /** Whether the stream of events is open and, if not, why. */
 export const streamState = signal<{ readonly isOpen: boolean; readonly problem?: string }>({ isOpen: false })
 
 let lostAt: string | undefined
+/** Number of the last event that this page has got; the stream continues after it. */
+let lastId: number | undefined
 
-/** Follows `GET events`, and reconnects whenever it ends. Returns a function that stops it. */
+/** Reads the events of the last hour and then those that happen, and reconnects whenever the stream ends. Returns a function that stops it. */
 export function followEvents(): () => void {
   const stop = new AbortController()
   void follow(stop.signal)
@@ -28,6 +33,7 @@ export function followEvents(): () => void {
 
 export function forgetEvents(): void {
   lostAt = undefined
+  lastId = undefined
   eventLog.clear()
 }
 
@@ -35,9 +41,10 @@ async function follow(stop: AbortSignal): Promise<void> {
   for (let waitMs = FIRST_WAIT_MS; !stop.aborted; waitMs = Math.min(waitMs * 2, MAX_WAIT_MS)) {
     const silence = new AbortController()
     try {
-      const body = await openStream('events', AbortSignal.any([stop, silence.signal]))
+      const headers = lastId === undefined ? {} : { 'Last-Event-ID': String(lastId) }
+      const body = await openStream(PATH, headers, AbortSignal.any([stop, silence.signal]))
       waitMs = FIRST_WAIT_MS
-      noteOpen()
+      streamState.value = { isOpen: true }
       await read(body, () => silence.abort())
       noteEnd()
     } catch (error) {
@@ -56,19 +63,24 @@ async function read(body: ReadableStream<Uint8Array>, onSilence: () => void): Pr
     const timer = setTimeout(onSilence, MAX_SILENCE_MS)
     const { done, value } = await reader.read().finally(() => clearTimeout(timer))
     if (done) return
-    for (const data of lines.push(decoder.decode(value, { stream: true }))) eventLog.add(JSON.parse(data) as LogEvent)
+    for (const { data, id } of lines.push(decoder.decode(value, { stream: true }))) {
+      if (id !== undefined) noteNumber(id)
+      eventLog.add(JSON.parse(data) as LogEvent)
+    }
     if (performance.now() < sliceEndMs) continue
     await new Promise((resolve) => setTimeout(resolve))
     sliceEndMs = performance.now() + SLICE_MS
   }
 }
 
-function noteOpen(): void {
-  streamState.value = { isOpen: true }
-  if (lostAt === undefined) return
-  const msg = 'this page was not connected, and what happened meanwhile is not listed'
-  eventLog.add({ event: NOT_CONNECTED, level: 'warn', time: new Date().toISOString(), since: lostAt, msg })
+/** edge numbers its events one by one, so that a number that was skipped while the page was not connected is an event that it will not get. */
+function noteNumber(id: number): void {
+  if (lostAt !== undefined && lastId !== undefined && id !== lastId + 1) {
+    const msg = 'this page was not connected, and some of what happened meanwhile is not listed'
+    eventLog.add({ event: NOT_CONNECTED, level: 'warn', time: new Date().toISOString(), since: lostAt, msg })
+  }
   lostAt = undefined
+  lastId = id
 }
 
 function noteEnd(problem = 'the stream has ended'): void {

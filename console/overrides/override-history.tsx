@@ -25,8 +25,8 @@ const COLUMNS: readonly Column<EndedOverrideJson>[] = [
   { title: 'Id', cell: ({ id }) => <Copyable name="id" text={id} /> },
 ]
 
-/** Lists the overrides that are over, or as they were before an edit; the latest first. */
-export function OverrideHistory({ poll }: { readonly poll: Poll<History> }) {
+/** Lists the overrides that are over, or as they were before an edit; the latest first. `named` is the id in the address. */
+export function OverrideHistory({ poll, named }: { readonly poll: Poll<History>; readonly named: string | null }) {
   const overrides = poll.data.value?.overrides
   return (
     <Panel
@@ -42,6 +42,7 @@ export function OverrideHistory({ poll }: { readonly poll: Poll<History> }) {
           rowKey={({ id, ended }) => `${id} ${ended.at}`}
           empty="No override has ended since this instance started. The log has earlier ones."
           isStacked
+          isNamed={({ id }) => id === named}
         />
       )}
       {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}

@@ -12,6 +12,8 @@ export type OverrideAction = 'extend' | 'edit' | 'end'
 
 interface OverrideListProps {
   readonly overrides: readonly OverrideJson[]
+  /** The id in the address, if another view links to one. */
+  readonly named: string | null
   readonly onAct: (action: OverrideAction, override: OverrideJson) => void
 }
 
@@ -22,7 +24,7 @@ const ACTIONS: readonly (readonly [OverrideAction, string])[] = [
 ]
 
 /** Lists the current overrides with their remaining time; those that end next come first. */
-export function OverrideList({ overrides, onAct }: OverrideListProps) {
+export function OverrideList({ overrides, named, onAct }: OverrideListProps) {
   const columns: readonly Column<OverrideJson>[] = [
     { title: 'What it does', isHeading: true, cell: (override) => <Effect override={override} />, sortBy: changeText },
     { title: 'Who it is for', cell: (override) => <Subject override={override} isLinked />, sortBy: subjectText },
@@ -39,6 +41,7 @@ export function OverrideList({ overrides, onAct }: OverrideListProps) {
       rowKey={({ id }) => id}
       empty="No overrides. Every rule is as the bundle has it."
       isStacked
+      isNamed={({ id }) => id === named}
     />
   )
 }

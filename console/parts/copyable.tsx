@@ -1,5 +1,5 @@
-import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
+import { useCopying } from './copying.ts'
 
 interface CopyableProps {
   readonly text: string
@@ -10,21 +10,11 @@ interface CopyableProps {
 /** Shows a text with a button that copies it. */
 export function Copyable({ text, name }: CopyableProps) {
   const shown = useRef<HTMLElement>(null)
-  const outcome = useSignal('')
-  const copy = async (): Promise<void> => {
-    try {
-      await navigator.clipboard.writeText(text)
-      outcome.value = 'Copied.'
-    } catch {
-      // Browsers have no clipboard for a page that came over plain HTTP from another host.
-      getSelection()!.selectAllChildren(shown.current!)
-      outcome.value = 'Selected: press Ctrl+C.'
-    }
-  }
+  const { copy, outcome } = useCopying(text, () => getSelection()!.selectAllChildren(shown.current!))
   return (
     <span class="copyable">
       <code ref={shown}>{text}</code>
-      <button type="button" onClick={() => void copy()}>
+      <button type="button" onClick={copy}>
         Copy
         <span class="unseen">
           {' '}

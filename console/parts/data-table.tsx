@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
 import { EmptyState } from './empty-state.tsx'
 import { useScrollHints } from './scroll-hints.ts'
+import { type SteadyRow, useSteadyRows } from './steady-rows.ts'
 
 export interface Column<Row> {
   readonly title: string
@@ -24,8 +26,12 @@ interface DataTableProps<Row> {
   readonly rowKey: (row: Row) => string | number
   /** Shown instead of a table without rows. */
   readonly empty: ComponentChildren
+  /** If set, rows stay in their places while their figures change, until this changes or somebody clicks a column head. */
+  readonly steadySince?: number
   /** Whether each row becomes a list of its cells where there is no room for them side by side. */
   readonly isStacked?: boolean
+  /** Whether the address of the page names this row: it is marked, and scrolled to. */
+  readonly isNamed?: ((row: Row) => boolean) | undefined
 }
 
 interface Order {
@@ -33,13 +39,17 @@ interface Order {
   readonly isDescending: boolean
 }
 
-/** A table with a head that stays visible. Rows keep their order until somebody clicks a column head. */
-export function DataTable<Row>({ caption, columns, rows, rowKey, empty, isStacked = false }: DataTableProps<Row>) {
+/** A table with a head that stays visible. Rows have the order in which they are given until somebody clicks a column head. */
+export function DataTable<Row>(props: DataTableProps<Row>) {
+  const { caption, columns, rows, rowKey, empty, steadySince, isStacked = false, isNamed } = props
   const order = useSignal<Order | undefined>(undefined)
   const { ref, isWide } = useScrollHints<HTMLDivElement>()
-  if (rows.length === 0) return <EmptyState>{empty}</EmptyState>
   const by = columns.find(({ title }) => title === order.value?.title)?.sortBy
-  const shown = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
+  const inOrder = by === undefined ? rows : sorted(rows, by, order.value!.isDescending)
+  const token = useMemo(() => ({}), [steadySince, order.value])
+  const steady = useSteadyRows(steadySince === undefined ? [] : inOrder, rowKey, token)
+  const shown: readonly SteadyRow<Row>[] = steadySince === undefined ? inOrder.map((row) => ({ row, isGone: false })) : steady
+  if (shown.length === 0) return <EmptyState>{empty}</EmptyState>
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard */}
@@ -55,10 +65,10 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, isStacke
             </tr>
           </thead>
           <tbody>
-            {shown.map((row) => (
-              <tr key={rowKey(row)}>
+            {shown.map(({ row, isGone }) => (
+              <tr key={rowKey(row)} class={isGone ? 'gone' : undefined} {...(isNamed?.(row) && NAMED)}>
                 {columns.map((column) => (
-                  <BodyCell key={column.title} column={column} row={row} isStacked={isStacked} />
+                  <BodyCell key={column.title} column={column} row={row} isGone={isGone} isStacked={isStacked} />
                 ))}
               </tr>
             ))}
@@ -69,6 +79,11 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, empty, isStacke
     </>
   )
 }
+
+const NAMED = {
+  'aria-current': 'true',
+  ref: (row: HTMLElement | null): void => row?.scrollIntoView({ block: 'nearest' }),
+} as const
 
 interface HeadCellProps<Row> {
   readonly column: Column<Row>
@@ -99,13 +114,12 @@ function HeadCell<Row>({ column, order, onOrder }: HeadCellProps<Row>) {
   )
 }
 
-interface BodyCellProps<Row> {
+interface BodyCellProps<Row> extends SteadyRow<Row> {
   readonly column: Column<Row>
-  readonly row: Row
   readonly isStacked: boolean
 }
 
-function BodyCell<Row>({ column, row, isStacked }: BodyCellProps<Row>) {
+function BodyCell<Row>({ column, row, isGone, isStacked }: BodyCellProps<Row>) {
   const { title, isHeading, cell } = column
   if (!isHeading)
     return (
@@ -116,6 +130,7 @@ function BodyCell<Row>({ column, row, isStacked }: BodyCellProps<Row>) {
   return (
     <th scope="row" class={cellClass(column)}>
       {cell(row)}
+      {isGone && <span class="quiet"> not listed any more</span>}
     </th>
   )
 }

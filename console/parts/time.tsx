@@ -1,11 +1,11 @@
 import { nowMs, today } from '../clock.ts'
 import { formatDateTime, formatDuration, formatMoment } from '../format.ts'
 
-/** Shows a time with its zone, and with its date if it is not today. */
-export function Moment({ at }: { readonly at: string }) {
+/** Shows a time with its zone, and with its date if it is not today, or always where a list goes back over days. */
+export function Moment({ at, withDate = false }: { readonly at: string; readonly withDate?: boolean }) {
   return (
-    <time dateTime={at} title={formatDateTime(at)}>
-      {formatMoment(at, today.value)}
+    <time class="moment" dateTime={at} title={formatDateTime(at)}>
+      {withDate ? formatDateTime(at) : formatMoment(at, today.value)}
     </time>
   )
 }

@@ -1,12 +1,10 @@
-import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { type Column, cellClass } from './data-table.tsx'
 import { useScrollHints } from './scroll-hints.ts'
+import { useVisibleRows } from './visible-rows.ts'
 
 /** Must match the row height in windowed-table.css. */
 const ROW_PX = 32
-/** Rows that are rendered beyond both ends of the visible part, so that a quick scroll does not show a gap. */
-const SPARE_ROWS = 12
 
 interface WindowedTableProps<Row> {
   readonly caption: string
@@ -23,21 +21,7 @@ interface WindowedTableProps<Row> {
 /** A table of any length. Only the visible rows and some around them are in the page, and all rows must have the same height. */
 export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected, total, onWindow }: WindowedTableProps<Row>) {
   const { ref: frame } = useScrollHints<HTMLDivElement>()
-  const seen = useSignal({ top: 0, height: 0 })
-  const look = (): void => {
-    // The observer may report once more after the table is gone.
-    if (frame.current === null) return
-    const { scrollTop: top, clientHeight: height } = frame.current
-    if (top !== seen.value.top || height !== seen.value.height) seen.value = { top, height }
-  }
-  useLayoutEffect(look)
-  useEffect(() => {
-    const observer = new ResizeObserver(look)
-    observer.observe(frame.current!)
-    return () => observer.disconnect()
-  }, [])
-  const first = Math.min(Math.max(0, Math.floor(seen.value.top / ROW_PX) - SPARE_ROWS), Math.max(0, rows.length - 1))
-  const last = Math.min(rows.length, Math.ceil((seen.value.top + seen.value.height) / ROW_PX) + SPARE_ROWS)
+  const { first, last, look } = useVisibleRows(frame, rows.length, ROW_PX)
   useEffect(() => onWindow?.(first, last), [first, last, onWindow])
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard

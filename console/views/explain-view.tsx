@@ -1,13 +1,15 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ExplanationJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { type AskedRequest, explainBody, FieldError, linkTo, requestIn } from '../explain/asked-request.ts'
+import { type DraftedRequest, takeDraftedRequest } from '../explain/drafted-request.ts'
 import { ExplainedPolicies } from '../explain/policies.tsx'
 import { Verdict } from '../explain/verdict.tsx'
 import { address } from '../navigation.ts'
 import { Field } from '../parts/field.tsx'
 import { Form } from '../parts/form.tsx'
+import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { status } from '../status.ts'
 
@@ -19,11 +21,13 @@ interface Explained {
 /** A form for a request, and what it would get now. Asking takes nothing from any counter. */
 export function ExplainView() {
   const { parameters } = address.value
+  const drafted = useMemo(takeDraftedRequest, [])
+  const begun = parameters.size === 0 && drafted !== undefined ? drafted : { request: requestIn(parameters), missing: [] }
   // The key makes another link to this view fill in its own request.
-  return <Explain key={parameters.toString()} initial={requestIn(parameters)} />
+  return <Explain key={parameters.toString()} begun={begun} />
 }
 
-function Explain({ initial }: { readonly initial: AskedRequest }) {
+function Explain({ begun: { request: initial, missing } }: { readonly begun: DraftedRequest }) {
   const explained = useSignal<Explained | undefined>(undefined)
   const errors = useSignal<Partial<Record<keyof AskedRequest, string>>>({})
   const result = useRef<HTMLDivElement>(null)
@@ -46,6 +50,11 @@ function Explain({ initial }: { readonly initial: AskedRequest }) {
   return (
     <>
       <Panel title="Request" isWide>
+        {missing.length > 0 && (
+          <Notice tone="accent">
+            This caller's {missing.join(', ')} could not be filled in. Add what the client sends, or the answer is another one.
+          </Notice>
+        )}
         <Form action="Explain" onSubmit={explain}>
           <div class="request-line">
             <Field label="Method" error={method}>
@@ -76,7 +85,7 @@ function Explain({ initial }: { readonly initial: AskedRequest }) {
               error={body}
               hint={status.value?.mode === 'reverse_proxy' ? 'Up to 64 KiB for the whole request.' : 'Not read in decision_service.'}
             >
-              {(control) => <textarea {...control} class="mono" name="body" rows={4} spellcheck={false} />}
+              {(control) => <textarea {...control} class="mono" name="body" rows={4} defaultValue={initial.body} spellcheck={false} />}
             </Field>
           </div>
         </Form>

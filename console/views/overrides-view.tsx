@@ -27,6 +27,7 @@ export function OverridesView() {
   const acting = useSignal<{ readonly action: OverrideAction; readonly override: OverrideJson } | undefined>(undefined)
   const outcome = useSignal('')
   const overrides = poll.data.value?.overrides
+  const named = address.value.parameters.get('id')
   const tell = async (sentence: string): Promise<void> => {
     await Promise.all([poll.refresh(), history.refresh(), statusPoll.refresh()])
     outcome.value = sentence
@@ -71,10 +72,10 @@ export function OverridesView() {
         </Panel>
       )}
       <Panel title="In effect" aside={overrides?.some(({ durable }) => !durable) ? notSaved() : undefined} isWide>
-        {overrides !== undefined && <OverrideList overrides={overrides} onAct={act} />}
+        {overrides !== undefined && <OverrideList overrides={overrides} named={named} onAct={act} />}
         {poll.failure.value !== undefined && <Notice tone="bad">{poll.failure.value.message}</Notice>}
       </Panel>
-      <OverrideHistory poll={history} />
+      <OverrideHistory poll={history} named={named} />
       {action === 'extend' && <ExtendOverride override={chosen!} onExtended={tell} onClose={close} />}
       {action === 'edit' && <EditOverride override={chosen!} onEdited={tell} onClose={close} />}
       {action === 'end' && <EndOverride override={chosen!} onEnded={tell} onClose={close} />}

@@ -7,6 +7,7 @@ import { DecisionCharts } from '../overview/decision-charts.tsx'
 import { HealthPanels } from '../overview/health-panels.tsx'
 import { PresentFigures } from '../overview/present-figures.tsx'
 import { Problems } from '../overview/problems.tsx'
+import { RejectedNow } from '../overview/rejected-now.tsx'
 import { MemoryChart, TimeCharts } from '../overview/time-charts.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Countdown } from '../parts/time.tsx'
@@ -48,6 +49,7 @@ function Live({ activity }: { readonly activity: Activity }) {
   return (
     <>
       <PresentFigures samples={activity.samples} />
+      <RejectedNow />
       <RangeCharts live={activity}>
         {(timeline) => (
           <div class="panels charts">

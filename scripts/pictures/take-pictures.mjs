@@ -16,10 +16,12 @@ const SHOTS = [
   ['policies', 'policies', DESK, 'light'],
   ['bundle', 'bundle', DESK, 'light'],
   ['callers', 'callers', DESK, 'light'],
+  ['caller', 'overview', DESK, 'light', findCaller],
   ['overrides', 'overrides', DESK, 'dark'],
   ['llm', 'llm', DESK, 'light'],
   ['explain', 'explain', DESK, 'light', explain],
   ['events', 'events', DESK, 'light'],
+  ['changes', 'changes', DESK, 'light'],
 ]
 /** Long enough for live figures and charts to be updated more than once. */
 const LOOK_MS = 3500
@@ -57,6 +59,13 @@ async function explain(page) {
   await page.getByLabel(/Header fields/).fill('x-api-key: globex')
   await page.getByRole('button', { name: 'Explain' }).click()
   await page.waitForTimeout(1000)
+}
+
+async function findCaller(page) {
+  await page.keyboard.press('/')
+  await page.keyboard.type('umbrella')
+  await page.keyboard.press('Enter')
+  await page.waitForTimeout(LOOK_MS)
 }
 
 /** Prefers Inter to DejaVu Sans, if it is installed. */

@@ -72,8 +72,8 @@ export class BundleReport {
   }
 }
 
-function refusalOf({ problems, version }: RefusedBundle): Refusal {
-  return { problems: problems.slice(0, LOGGED_PROBLEMS).map(formatProblem), problemsInAll: problems.length, version }
+function refusalOf({ problems, version, hash }: RefusedBundle): Refusal {
+  return { problems: problems.slice(0, LOGGED_PROBLEMS).map(formatProblem), problemsInAll: problems.length, version, hash }
 }
 
 function listed(name: string, problems: readonly Problem[]): Record<string, unknown> {

@@ -36,6 +36,8 @@ export interface Refusal {
   readonly problemsInAll: number
   /** Of the bundle that was refused, as far as it could be read. */
   readonly version: string | undefined
+  /** Of its bytes, where they are known. */
+  readonly hash: string | undefined
 }
 
 /** A bundle as received, before it is read. */

@@ -93,9 +93,17 @@ Exit status: 0 if all were signed, 1 otherwise; a bundle with problems is not si
 
 export const FAKE_LLM_HELP = `Usage: edge fake-llm [options]
 
-Responds like OpenAI (/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses,
-/v1/models) and Anthropic (/v1/messages), including streams. The same request always gets the same
-response; four characters are a token.
+Responds like these APIs, including streams. The same request always gets the same response; four
+characters are a token.
+
+  OpenAI     /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/responses, /v1/models
+  Azure      /openai/deployments/NAME/ and chat/completions, completions or embeddings;
+             /openai/responses
+  Anthropic  /v1/messages, /v1/messages/count_tokens
+  Gemini     /v1beta/models/MODEL: and generateContent, streamGenerateContent (with alt=sse events,
+             otherwise a JSON list), countTokens, embedContent or batchEmbedContents
+  Vertex     Gemini's methods, and for models of publishers/anthropic rawPredict, streamRawPredict
+             and count-tokens:rawPredict
 
 ${flagLines()}
 

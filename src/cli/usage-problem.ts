@@ -9,7 +9,11 @@ export function argumentProblem(error: unknown, command: string, help: string): 
   const { code = '', message } = error as NodeJS.ErrnoException
   if (!code.startsWith('ERR_PARSE_ARGS_')) return undefined
   // Any further lines are advice, and so is the sentence about arguments that begin with a dash.
-  const problem = message.replace(/\.?\n.*/s, '').replace(/'\. To specify a positional argument .*/s, "'")
+  const problem = message
+    .replace(/\.?\n.*/s, '')
+    .replace(/'\. To specify a positional argument .*/s, "'")
+    // Mostly a shell variable that is empty.
+    .replace(/^Option '(?:-\w, )?(--[\w-]+).* argument is ambiguous$/, '$1: expected a value, but the next argument begins with a dash')
   return `${printableText(problem)}${optionAdvice(problem, help)}; see edge ${command} --help`
 }
 

@@ -6,11 +6,12 @@ import type {
   BundleReportJson,
   BundleSourceJson,
   PastBundleJson,
+  RefusedBundleJson,
 } from '../admin/api/instance-types.ts'
 import { type BundleTextAsk, type PastBundleText, TOO_MANY_TEXTS } from '../admin/endpoints/bundle-endpoints.ts'
 import type { BundleHistory, PastBundle } from '../bundle/bundle-history.ts'
 import type { BundleUpdate } from '../bundle/bundle-intake.ts'
-import type { AppliedBundle, SourceStatus } from '../bundle/bundle-source.ts'
+import type { AppliedBundle, Refusal, SourceStatus } from '../bundle/bundle-source.ts'
 import type { ControlHandlers } from './control-calls.ts'
 
 export interface BundleReportsParts {
@@ -70,11 +71,12 @@ function sourceJson({ location, isCached, looks, problem, refusal }: SourceStatu
     signature_required: isSignatureRequired,
     looks: looks ?? null,
     problem: problem ?? null,
-    refused:
-      refusal === undefined
-        ? null
-        : { version: refusal.version ?? null, problems: refusal.problems, problems_in_all: refusal.problemsInAll },
+    refused: refusal === undefined ? null : refusedJson(refusal),
   }
+}
+
+function refusedJson({ version, hash, problems, problemsInAll }: Refusal): RefusedBundleJson {
+  return { version: version ?? null, hash: hash ?? null, problems, problems_in_all: problemsInAll }
 }
 
 function pastJson(bundle: PastBundle): PastBundleJson {

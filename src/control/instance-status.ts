@@ -43,7 +43,7 @@ export function instanceStatus(parts: InstanceParts): InstanceStatus {
 /** The event has all problems only where they are short. */
 function detailed(
   problem: ProblemJson,
-  { problems, problemsInAll }: Refusal = { problems: [], problemsInAll: 0, version: undefined },
+  { problems, problemsInAll }: Refusal = { problems: [], problemsInAll: 0, version: undefined, hash: undefined },
 ): ProblemJson {
   return { ...problem, details: problems.slice(0, MAX_DETAILS), details_in_all: problemsInAll }
 }

@@ -34,7 +34,8 @@ export const REASONS = {
   },
   bad_request: {
     status: 400,
-    meaning: 'Bad request: it can be read in two ways, or its body does not match its Content-Encoding.',
+    meaning:
+      'Bad request: it can be read in two ways, its body does not match its Content-Encoding, or it asks for a response without token counts.',
   },
   body_too_large: {
     status: 413,

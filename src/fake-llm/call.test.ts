@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { promptTokens } from './call.ts'
+import { promptTokens, textTokens } from './call.ts'
 
 test.each([
   ['nothing', {}, 0],
@@ -27,4 +27,9 @@ test.each([
   ['null', { messages: [{ content: null }, null], system: null }, 0],
 ])('prompt tokens: %s', (_what, asked, tokens) => {
   expect(promptTokens(asked)).toBe(tokens)
+})
+
+test("the text of Gemini's contents is in their parts", () => {
+  const contents = [{ role: 'user', parts: [{ text: '1234' }, { inlineData: { data: 'x' } }] }, { parts: { text: '5' } }]
+  expect(textTokens([contents, undefined])).toBe(2)
 })

@@ -57,18 +57,25 @@ const CHARACTERS_PER_TOKEN = 4
 
 /** Estimates the tokens of all text that the model is asked to read. Characters are code points. */
 export function promptTokens({ messages, system, prompt, input, instructions }: Asked): number {
-  const characters = countCharacters([messages, system, prompt, input, instructions])
-  return Math.ceil(characters / CHARACTERS_PER_TOKEN)
+  return textTokens([messages, system, prompt, input, instructions])
 }
 
-/** Messages contain `content`, and their parts contain `text`. A number is a whole token, because some prompts are already tokenised. */
+/** Estimates the tokens of a text, a message, or a list of these. */
+export function textTokens(value: unknown): number {
+  return Math.ceil(countCharacters(value) / CHARACTERS_PER_TOKEN)
+}
+
+/**
+ * Messages contain `content`, Gemini's contain `parts`, and parts contain `text`. A number is a whole token, because some prompts are already
+ * tokenised.
+ */
 function countCharacters(value: unknown): number {
   if (typeof value === 'string') return codePoints(value)
   if (typeof value === 'number') return CHARACTERS_PER_TOKEN
   if (Array.isArray(value)) return value.reduce<number>((sum, member) => sum + countCharacters(member), 0)
   if (typeof value !== 'object' || value === null) return 0
-  const { content, text } = value as Asked
-  return countCharacters(content) + countCharacters(text)
+  const { content, parts, text } = value as Asked
+  return countCharacters(content) + countCharacters(parts) + countCharacters(text)
 }
 
 function codePoints(text: string): number {

@@ -16,12 +16,17 @@ export interface Completion {
 }
 
 /** Returns the same completion for the same request. */
-export function complete(asked: Asked, { tokens, hasUsage, cachedTokens, tokensPerEvent }: FakeLlmOptions): Completion {
+export function complete(asked: Asked, options: FakeLlmOptions): Completion {
   const max =
     wholeNumberIn(asked['max_completion_tokens']) ?? wholeNumberIn(asked['max_output_tokens']) ?? wholeNumberIn(asked['max_tokens'])
-  const prompt = promptTokens(asked)
+  return completionOf(modelOf(asked), promptTokens(asked), max, options)
+}
+
+/** Returns a completion of a prompt with this many tokens, of at most `max` tokens. */
+export function completionOf(model: string, prompt: number, max: number | undefined, options: FakeLlmOptions): Completion {
+  const { tokens, hasUsage, cachedTokens, tokensPerEvent } = options
   return {
-    model: modelOf(asked),
+    model,
     promptTokens: prompt,
     cachedTokens: Math.min(cachedTokens, prompt),
     tokens: Math.min(tokens, max ?? tokens),

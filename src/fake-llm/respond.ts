@@ -1,32 +1,31 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asked, FakeCall } from './call.ts'
-import { CREATED_SECONDS, type FakeDialect } from './dialect.ts'
-import { chat } from './dialects/chat.ts'
-import { completions } from './dialects/completions.ts'
-import { embeddings } from './dialects/embeddings.ts'
-import { messages } from './dialects/messages.ts'
+import { CREATED_SECONDS } from './dialect.ts'
 import { openAiError } from './dialects/openai.ts'
-import { responses } from './dialects/responses.ts'
+import { findEndpoint } from './endpoints.ts'
 import { FAILURE_MESSAGE, sendStream, sendWhole } from './send.ts'
 
 /** Responds to a call whose body is complete. Throws an AbortError if the client disconnects. */
 export async function respondTo(call: FakeCall): Promise<void> {
   const { request, res, options, signal } = call
-  const path = request.url.split('?', 1)[0]!
+  const [path, query] = request.url.split(/\?(.*)/s, 2) as [string, string?]
   if (request.method === 'GET' && path === '/v1/models') return sendWhole(call, { body: MODELS, tokens: 0 })
-  const dialect = request.method === 'POST' ? ENDPOINTS.get(path) : undefined
-  if (dialect === undefined)
+  const endpoint = request.method === 'POST' ? findEndpoint(path, query ?? '') : undefined
+  if (endpoint === undefined)
     return respond(res, 404, openAiError('bad-request', `no such endpoint: ${request.method} ${path}`, 'not_found'))
-  const asked = readBody(request.body)
-  if (asked === undefined) return respond(res, 400, dialect.errorBody('bad-request', 'the body is not a JSON object'))
-  const stream = asked['stream'] === true ? dialect.stream : undefined
+  const { dialect, model, framing = 'sse' } = endpoint
+  const body = readBody(request.body)
+  if (body === undefined) return respond(res, 400, dialect.errorBody('bad-request', 'the body is not a JSON object'))
+  const asked = model === undefined ? body : { ...body, model }
+  const isStream = endpoint.isStream ?? asked['stream'] === true
+  const stream = isStream ? dialect.stream : undefined
   // A response without events cannot carry an error event, so it fails with a status instead.
   const failsAtOnce = options.fail === 'status' || (options.fail === 'error-event' && stream === undefined)
   if (failsAtOnce) return respond(res, 500, dialect.errorBody('broken', FAILURE_MESSAGE))
   if (options.delayMs > 0) await sleep(options.delayMs, undefined, { signal })
   if (stream === undefined) await sendWhole(call, dialect.whole(asked, options))
-  else await sendStream(call, stream, asked)
+  else await sendStream(call, stream, asked, framing)
 }
 
 export function respond(res: ServerResponse, status: number, body: object): void {
@@ -43,15 +42,6 @@ function readBody(body: Buffer): Asked | undefined {
     return undefined
   }
 }
-
-/** The dialects that respond to POST, by path. */
-export const ENDPOINTS: ReadonlyMap<string, FakeDialect> = new Map([
-  ['/v1/chat/completions', chat],
-  ['/v1/completions', completions],
-  ['/v1/embeddings', embeddings],
-  ['/v1/messages', messages],
-  ['/v1/responses', responses],
-])
 
 /** The response to GET /v1/models. A request may name any model; this one is the default. */
 const MODELS = {

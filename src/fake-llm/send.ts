@@ -5,21 +5,32 @@ import type { Asked, FakeCall } from './call.ts'
 import type { FakeResponse, StreamDialect, StreamEvent } from './dialect.ts'
 import { type FakeLlmOptions, LINE_ENDS, type LineEnd } from './flags.ts'
 
+/** How the events of a stream are written: as server-sent events, or as the members of a JSON list. */
+export type Framing = 'sse' | 'list'
+
+const CONTENT_TYPES = { sse: 'text/event-stream; charset=utf-8', list: 'application/json; charset=utf-8' } as const
+
 /** Sends one event after another, up to the last one or to the failure. */
-export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: Asked): Promise<void> {
+export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: Asked, framing: Framing): Promise<void> {
   const { res, options, signal } = call
-  res.setHeader('Content-Type', 'text/event-stream; charset=utf-8')
+  res.setHeader('Content-Type', CONTENT_TYPES[framing])
   res.setHeader('Cache-Control', 'no-cache')
   if (options.isGzip) res.setHeader('Content-Encoding', 'gzip')
   const writer = new ResponseWriter(call)
   const gzip = options.isGzip ? new PiecewiseGzip() : undefined
+  const write = async (text: string): Promise<void> => {
+    const bytes = Buffer.from(text)
+    await writer.write(gzip === undefined ? bytes : await gzip.write(bytes))
+  }
+  let isFirst = true
   try {
     for (const event of untilFailure(dialect, asked, options)) {
       if (event === BREAK) return await breakDown(call, breakdownOf(options)!)
       if (res.headersSent && options.tokenMs > 0) await sleep(options.tokenMs, undefined, { signal })
-      const bytes = Buffer.from(sseEventText(event, options.lineEnd))
-      await writer.write(gzip === undefined ? bytes : await gzip.write(bytes))
+      await write(framing === 'sse' ? sseEventText(event, options.lineEnd) : memberText(event, isFirst))
+      isFirst = false
     }
+    if (framing === 'list') await write(isFirst ? '[]' : ']')
     if (gzip !== undefined) await writer.write(await gzip.end())
     writer.end()
   } finally {
@@ -97,6 +108,11 @@ function sseEventText({ name, data }: StreamEvent, lineEnd: LineEnd): string {
   const lines = [`data: ${typeof data === 'string' ? data : JSON.stringify(data)}`]
   if (name !== undefined) lines.unshift(`event: ${name}`)
   return lines.map((line) => `${line}${end}`).join('') + end
+}
+
+/** Returns a member of a list, with what separates it from the member before it. */
+function memberText({ data }: StreamEvent, isFirst: boolean): string {
+  return `${isFirst ? '[' : ',\r\n'}${JSON.stringify(data)}`
 }
 
 /** Compresses piece by piece, so that each piece can be decompressed before the next one arrives. */

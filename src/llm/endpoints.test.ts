@@ -7,6 +7,7 @@ describe('a path', () => {
   test.each([
     ['/v1beta/models/gemini-2.5-pro:generateContent', { dialect: 'gemini', model: 'gemini-2.5-pro' }],
     ['/v1beta/models/gemini-2.5-pro%3AgenerateContent', { dialect: 'gemini', model: 'gemini-2.5-pro' }],
+    ['/v1beta/models/x:generateContent/', { dialect: 'gemini', model: 'x' }],
     ['/models/x:streamGenerateContent', { dialect: 'gemini', model: 'x', isStream: true }],
     [`/base${VERTEX}/google/models/x:streamGenerateContent`, { dialect: 'gemini', model: 'x', isStream: true }],
     ['/v1beta/tunedModels/mine-1:generateContent', { dialect: 'gemini', model: 'mine-1' }],
@@ -20,6 +21,12 @@ describe('a path', () => {
     ['/v1/messages/count_tokens', { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }],
     ['/openai/deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
     ['/base/openai/deployments/my-gpt/embeddings', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/OpenAI/Deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/openai/deployments/azure/my-gpt/chat/completions', { model: 'azure/my-gpt', ignoresBodyModel: true }],
+    ['/openai/deployments/my-gpt/some/other', { model: 'my-gpt', ignoresBodyModel: true }],
+    [`${VERTEX}/mistralai/models/m@1:rawPredict`, { model: 'm@1', ignoresBodyModel: true }],
+    [`${VERTEX}/mistralai/models/m:streamRawPredict`, { model: 'm', ignoresBodyModel: true, isStream: true }],
+    ['/files%2Fx/v1beta/models/x:generateContent', { dialect: 'gemini', model: 'x' }],
   ])('says what it is for: %s', (path, endpoint) => {
     expect(endpointOf(path)).toEqual(endpoint)
   })
@@ -30,11 +37,13 @@ describe('a path', () => {
     '/v1beta/models/x:predict',
     '/v1beta/models/x:GenerateContent',
     '/v1beta/models/x:constructor',
-    '/v1beta/models/x:generateContent/',
+    '/v1beta/models/x:generateContent/count_tokens',
+    '/v1/chat/completions/count_tokens',
     '/v1beta/models/:generateContent',
     '/v1beta/cachedContents/x:generateContent',
     '/v1/chat:generateContent',
-    `${VERTEX}/mistralai/models/m:rawPredict`,
+    `${VERTEX}/mistralai/models/m:predict`,
+    '/v1/files/a%2Fb',
     '/models/x:rawPredict',
     '/openai/deployments/x',
     '/',
@@ -54,6 +63,12 @@ describe('a path', () => {
     '/models/a%20b:generateContent',
     `/models/${'x'.repeat(257)}:generateContent`,
     '/openai/deployments/a%2Fb/chat/completions',
+    '/openai/deployments/a/b%2Fc/chat/completions',
+    '/openai/deployments%2Fdear/chat/completions',
+    '/openai%252Fdeployments/dear/chat/completions',
+    '/v1beta/models%2Fdear:generateContent',
+    '/v1beta%2Fmodels%2Fdear%3AgenerateContent',
+    `/openai/deployments/${'x/'.repeat(200)}chat/completions`,
   ])('names no model that backends could read in two ways: %s', (path) => {
     expect(endpointOf(path).model).toBe(AMBIGUOUS_MODEL)
   })
@@ -63,8 +78,15 @@ describe('a path', () => {
     expect(['/v1/chat/embedContent', '/models/e:generateContent', '/embed'].map(isEmbeddingPath)).toEqual([false, false, false])
     const counting = ['/v1/messages/count_tokens', '/models/x:countTokens', `${VERTEX}/anthropic/models/count-tokens:rawPredict`]
     expect(counting.map(isCountingPath)).toEqual([true, true, true])
-    const others = ['/v1/count_tokens/x', '/x:countTokens', '/models/count-tokens:rawPredict', `${VERTEX}/anthropic/models/x:rawPredict`]
-    expect(others.map(isCountingPath)).toEqual([false, false, false, false])
+    const others = [
+      '/v1/count_tokens/x',
+      '/chat/completions/count_tokens',
+      '/models/x:countTokens/',
+      '/x:countTokens',
+      '/models/count-tokens:rawPredict',
+      `${VERTEX}/anthropic/models/x:rawPredict`,
+    ]
+    expect(others.map(isCountingPath)).toEqual(others.map(() => false))
   })
 })
 

@@ -21,7 +21,8 @@ export const AMBIGUOUS_MODEL = '\0'
 
 const ANYWHERE: LlmEndpoint = {}
 const GEMINI_PARENTS = ['/models', '/tunedModels', '/endpoints']
-const ANTHROPIC_PARENTS = ['/publishers/anthropic/models']
+const ANTHROPIC = '/publishers/anthropic/models'
+const PUBLISHERS = /\/publishers\/[^/]+\/models$/
 
 /** Google's methods: what follows the colon in `…/models/<model>:<method>`, and what may precede the model. */
 const METHODS: Readonly<Record<string, Method>> = {
@@ -30,35 +31,59 @@ const METHODS: Readonly<Record<string, Method>> = {
   embedContent: { parents: GEMINI_PARENTS, dialect: 'gemini', isEmbedding: true },
   batchEmbedContents: { parents: GEMINI_PARENTS, dialect: 'gemini', isEmbedding: true },
   countTokens: { parents: GEMINI_PARENTS, dialect: 'gemini', isCounting: true, ignoresBodyModel: true },
-  rawPredict: { parents: ANTHROPIC_PARENTS, dialect: 'anthropic' },
-  streamRawPredict: { parents: ANTHROPIC_PARENTS, dialect: 'anthropic', isStream: true },
+  rawPredict: { parents: [ANTHROPIC], dialect: 'anthropic' },
+  streamRawPredict: { parents: [ANTHROPIC], dialect: 'anthropic', isStream: true },
 }
 
 interface Method extends Omit<LlmEndpoint, 'model'> {
   readonly parents: readonly string[]
 }
 
+/** Anthropic's path for counting. Of what precedes it, no more may vary: a server that ignores the end of `/chat/completions/count_tokens` generates. */
+const COUNTING_END = '/messages/count_tokens'
 /** In place of a model, Vertex has this name for counting the tokens of an Anthropic request, whose model is in the body. */
 const COUNTING_NAME = 'count-tokens'
 const COUNTING: LlmEndpoint = { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }
-/** Azure's deployments of OpenAI models: the path names the deployment, and a model in the body has no effect. */
+/** Azure's deployments of OpenAI models: the path names the deployment, and a model in the body has no effect. Azure reads it in any case. */
 const DEPLOYMENTS = '/openai/deployments/'
+/** What follows the name of a deployment. Gateways that imitate Azure also take names with slashes. */
+const OPERATIONS = /\/(?:(?:extensions\/)?chat\/completions|completions|embeddings|responses)\/?$/i
+/** A slash, however often it is escaped. */
+const ESCAPED_SLASH = /%(?:25)*2F/gi
 
-/** Returns what a normalised path says. */
+/** Returns what a normalised path says. Some servers decode slashes before they divide a path, so a path that names a model only then is ambiguous. */
 export function endpointOf(path: string): LlmEndpoint {
-  if (path.endsWith('/count_tokens')) return COUNTING
-  const deployment = path.indexOf(DEPLOYMENTS)
-  if (deployment >= 0) return azureEndpoint(path, deployment + DEPLOYMENTS.length)
+  const endpoint = readEndpoint(path)
+  if (!path.includes('%') || endpoint.model === AMBIGUOUS_MODEL) return endpoint
+  return readEndpoint(path.replace(ESCAPED_SLASH, '/')).model === endpoint.model ? endpoint : { model: AMBIGUOUS_MODEL }
+}
+
+function readEndpoint(path: string): LlmEndpoint {
+  if (path.endsWith(COUNTING_END)) return COUNTING
+  // Some servers ignore a slash at the end.
+  return readModelPath(path.endsWith('/') ? path.slice(0, -1) : path)
+}
+
+function readModelPath(path: string): LlmEndpoint {
+  const deployment = path.toLowerCase().indexOf(DEPLOYMENTS)
+  if (deployment >= 0) return azureEndpoint(path.slice(deployment + DEPLOYMENTS.length))
   const slash = path.lastIndexOf('/')
   const segment = path.slice(slash + 1)
   const [at, colon] = lastColon(segment)
   if (at <= 0) return ANYWHERE
   const method = segment.slice(at + colon)
   const row = Object.hasOwn(METHODS, method) ? METHODS[method]! : undefined
-  if (row === undefined || !row.parents.some((parent) => path.endsWith(parent, slash))) return ANYWHERE
-  const { parents: _parents, ...endpoint } = row
+  if (row === undefined) return ANYWHERE
+  const { parents, ...endpoint } = row
   const model = modelIn(segment.slice(0, at))
+  if (!parents.some((parent) => path.endsWith(parent, slash))) return endpointOfOther(path.slice(0, slash), endpoint, model)
   return endpoint.dialect === 'anthropic' && model === COUNTING_NAME && endpoint.isStream !== true ? COUNTING : { ...endpoint, model }
+}
+
+/** In Vertex, models of all other publishers take the body of their own API, and a model in it has no effect. */
+function endpointOfOther(parent: string, { dialect, isStream }: LlmEndpoint, model: string): LlmEndpoint {
+  if (dialect !== 'anthropic' || !PUBLISHERS.test(parent)) return ANYWHERE
+  return { model, ignoresBodyModel: true, ...(isStream === true ? { isStream } : {}) }
 }
 
 /** Whether a request at this path only counts tokens. */
@@ -71,12 +96,17 @@ export function isEmbeddingPath(path: string): boolean {
   return path.endsWith('/embeddings') || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
 }
 
-const COUNTING_ENDS = ['/count_tokens', 'countTokens', 'rawPredict']
+const COUNTING_ENDS = [COUNTING_END, 'countTokens', 'rawPredict']
 const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents']
 
-function azureEndpoint(path: string, from: number): LlmEndpoint {
-  const end = path.indexOf('/', from)
-  return end < 0 ? ANYWHERE : { model: modelIn(path.slice(from, end)), ignoresBodyModel: true }
+/** `rest`: what follows DEPLOYMENTS. */
+function azureEndpoint(rest: string): LlmEndpoint {
+  const operation = rest.search(OPERATIONS)
+  const end = operation > 0 ? operation : rest.indexOf('/')
+  if (end < 0) return ANYWHERE
+  const segments = rest.slice(0, end).split('/').map(modelIn)
+  const model = segments.includes(AMBIGUOUS_MODEL) ? AMBIGUOUS_MODEL : segments.join('/')
+  return { model: model.length > MAX_MODEL_CHARACTERS ? AMBIGUOUS_MODEL : model, ignoresBodyModel: true }
 }
 
 /** Returns where the last colon of a segment is, and its length: a normalised path keeps `%3A`, which Google reads as a colon. */

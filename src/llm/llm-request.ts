@@ -37,8 +37,6 @@ export interface LlmRequest {
   readonly dialect?: DialectName | undefined
   /** Whether this is a request of Gemini's for embeddings, whose responses have neither usage nor text. */
   readonly isEmbedding?: boolean | undefined
-  /** Whether the client chooses which fields the response has, so that counts may be missing. */
-  readonly hasFieldMask?: boolean
   /**
    * Whether it certainly asks for a stream of events that we can cut, with all of its work done by the end of that stream: then its reservation may grow
    * while the stream passes.

@@ -60,8 +60,8 @@ export class AskedBody implements UnreadBody {
   }
 
   async read(): Promise<ReadCost> {
-    const { maxBodyBytes, slices } = this.#options
-    this.cost = await readCost(this.#bytes, this.#request, maxBodyBytes, slices)
+    const { maxBodyBytes: maxBytes, ...options } = this.#options
+    this.cost = await readCost(this.#bytes, this.#request, { ...options, maxBytes })
     return this.cost
   }
 }

@@ -161,7 +161,8 @@ export class ReverseProxy {
     const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, backend } = this.#parts
     const { request, downstream, pending } = incoming
     const holders = request.hasBody ? bodyHolders(bodyMemory, trustedProxies, pending.bodyCaller(), incoming.view, downstream.peer) : []
-    const options = { maxBytes: maxBodyBytes, idleTimeoutMs: backend.options.idleTimeoutMs, isEnforced, slices: this.#slices, holders }
+    const { idleTimeoutMs } = backend.options
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs, isEnforced, slices: this.#slices, basePath: this.#basePath, holders }
     const body = await readBody(request, downstream, bodyClaims, options)
     if (body === undefined) return 'gone'
     incoming.body = body

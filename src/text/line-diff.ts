@@ -1,49 +1,6 @@
 /** One line of a difference: in both texts, only in the first, or only in the second. */
 type EditKind = ' ' | '-' | '+'
 
-/** More edits than anybody reads; what is kept of the search grows with their square, to 16 MB. */
-const MAX_EDITS = 2000
-/** Bounds the comparisons of lines, for texts that have the same lines in many places. */
-const MAX_STEPS = 20_000_000
-const CONTEXT_LINES = 3
-
-/**
- * The difference of two texts as a unified diff; empty where they are the same. Undefined where they differ so much that it is not worth
- * showing. Time: the lines of both texts, and for each edit at most the lines between the first and the last difference.
- */
-export function unifiedDiff(before: string, after: string, names: readonly [before: string, after: string]): string | undefined {
-  const [old, fresh] = [linesOf(before), linesOf(after)]
-  const edits = editsOf(...numbered(old, fresh))
-  if (edits === undefined) return undefined
-  const hunks = hunksOf(edits)
-  if (hunks.length === 0) return ''
-  return `--- ${names[0]}\n+++ ${names[1]}\n${hunks.map((hunk) => hunkText(hunk, old, fresh)).join('')}`
-}
-
-/** A last line without its end is another line than one with it. */
-const NO_END = '\n\\ No newline at end of file'
-
-function linesOf(text: string): string[] {
-  const lines = text.split('\n')
-  const last = lines.pop()!
-  if (last !== '') lines.push(last + NO_END)
-  return lines
-}
-
-/** The same number for the same line. */
-function numbered(old: readonly string[], fresh: readonly string[]): [old: Int32Array, fresh: Int32Array] {
-  const numbers = new Map<string, number>()
-  const numberOf = (line: string): number => {
-    let number = numbers.get(line)
-    if (number === undefined) {
-      number = numbers.size
-      numbers.set(line, number)
-    }
-    return number
-  }
-  return [Int32Array.from(old, numberOf), Int32Array.from(fresh, numberOf)]
-}
-
 /** Lines that follow each other and have the same kind. `old` and `fresh` are the numbers of the first ones, from 0. */
 interface Run {
   readonly kind: EditKind
@@ -52,8 +9,77 @@ interface Run {
   count: number
 }
 
+/** The lines of two texts and what differs. */
+export interface LineDifference {
+  readonly old: readonly string[]
+  readonly fresh: readonly string[]
+  /** Runs that are shown together, with a few lines around them. Empty where the texts are the same. */
+  readonly hunks: readonly (readonly Run[])[]
+}
+
+/** More edits than anybody reads; what is kept of the search grows with their square, to 16 MB. */
+const MAX_EDITS = 2000
+/** Bounds the comparisons of lines, for texts that have the same lines in many places. */
+const MAX_STEPS = 20_000_000
+const CONTEXT_LINES = 3
+/** Lines or comparisons between two pauses, which are some milliseconds of work. */
+const STEPS_A_SLICE = 50_000
+
+/**
+ * The difference of two texts as a unified diff; empty where they are the same. Undefined where they differ so much that it is not worth
+ * showing. Time: the lines of both texts, and for each edit at most the lines between the first and the last difference.
+ */
+export function unifiedDiff(before: string, after: string, names: readonly [before: string, after: string]): string | undefined {
+  const steps = differenceSteps(before, after)
+  let step = steps.next()
+  while (!step.done) step = steps.next()
+  if (step.value === undefined) return undefined
+  const { old, fresh, hunks } = step.value
+  if (hunks.length === 0) return ''
+  return `--- ${names[0]}\n+++ ${names[1]}\n${hunks.map((hunk) => hunkText(hunk, old, fresh)).join('')}`
+}
+
+/** Finds the same difference with pauses, for a thread that has other things to do. */
+export function* differenceSteps(before: string, after: string): Generator<void, LineDifference | undefined> {
+  const old = yield* linesOf(before)
+  const fresh = yield* linesOf(after)
+  const edits = yield* editsOf(...(yield* numbered(old, fresh)))
+  return edits && { old, fresh, hunks: hunksOf(edits) }
+}
+
+/** A last line without its end is another line than one with it. */
+const NO_END = '\n\\ No newline at end of file'
+
+function* linesOf(text: string): Generator<void, string[]> {
+  const lines: string[] = []
+  let from = 0
+  for (let end = text.indexOf('\n'); end >= 0; end = text.indexOf('\n', from)) {
+    lines.push(text.slice(from, end))
+    from = end + 1
+    if (lines.length % STEPS_A_SLICE === 0) yield
+  }
+  if (from < text.length) lines.push(text.slice(from) + NO_END)
+  return lines
+}
+
+/** The same number for the same line. */
+function* numbered(...texts: [old: readonly string[], fresh: readonly string[]]): Generator<void, [old: Int32Array, fresh: Int32Array]> {
+  const known = new Map<string, number>()
+  const found: [old: Int32Array, fresh: Int32Array] = [new Int32Array(texts[0].length), new Int32Array(texts[1].length)]
+  for (const [i, lines] of texts.entries()) {
+    for (let place = 0; place < lines.length; place++) {
+      const line = lines[place]!
+      const number = known.get(line) ?? known.size
+      if (number === known.size) known.set(line, number)
+      found[i as 0 | 1][place] = number
+      if (place % STEPS_A_SLICE === STEPS_A_SLICE - 1) yield
+    }
+  }
+  return found
+}
+
 /** The shortest way from one text to the other. */
-function editsOf(old: Int32Array, fresh: Int32Array): Run[] | undefined {
+function* editsOf(old: Int32Array, fresh: Int32Array): Generator<void, Run[] | undefined> {
   let start = 0
   while (start < old.length && start < fresh.length && old[start] === fresh[start]) start++
   let [oldEnd, freshEnd] = [old.length, fresh.length]
@@ -61,7 +87,7 @@ function editsOf(old: Int32Array, fresh: Int32Array): Run[] | undefined {
     oldEnd--
     freshEnd--
   }
-  const kinds = shortestEdits(old.subarray(start, oldEnd), fresh.subarray(start, freshEnd))
+  const kinds = yield* shortestEdits(old.subarray(start, oldEnd), fresh.subarray(start, freshEnd))
   if (kinds === undefined) return undefined
   const runs: Run[] = []
   const position = { old: 0, fresh: 0 }
@@ -80,15 +106,17 @@ function editsOf(old: Int32Array, fresh: Int32Array): Run[] | undefined {
 }
 
 /** E. Myers, "An O(ND) difference algorithm and its variations", 1986: the furthest that each number of edits reaches on each diagonal. */
-function shortestEdits(old: Int32Array, fresh: Int32Array): EditKind[] | undefined {
+function* shortestEdits(old: Int32Array, fresh: Int32Array): Generator<void, EditKind[] | undefined> {
   const [oldCount, freshCount] = [old.length, fresh.length]
   const most = Math.min(oldCount + freshCount, MAX_EDITS)
   const reached = new Int32Array(2 * most + 3)
   const zero = most + 1
   const trace: Int32Array[] = []
   let steps = 0
+  let work = 0
   for (let edits = 0; edits <= most; edits++) {
     trace.push(reached.slice(zero - edits - 1, zero + edits + 2))
+    const stepsBefore = steps
     for (let diagonal = -edits; diagonal <= edits; diagonal += 2) {
       const isDown = diagonal === -edits || (diagonal !== edits && reached[zero + diagonal - 1]! < reached[zero + diagonal + 1]!)
       let x = isDown ? reached[zero + diagonal + 1]! : reached[zero + diagonal - 1]! + 1
@@ -102,6 +130,10 @@ function shortestEdits(old: Int32Array, fresh: Int32Array): EditKind[] | undefin
       if (x >= oldCount && y >= freshCount) return wayBack(trace, oldCount, freshCount)
     }
     if (steps > MAX_STEPS) return undefined
+    work += edits + steps - stepsBefore
+    if (work < STEPS_A_SLICE) continue
+    work = 0
+    yield
   }
   return undefined
 }
@@ -124,7 +156,6 @@ function wayBack(trace: readonly Int32Array[], oldCount: number, freshCount: num
   return kinds.reverse()
 }
 
-/** Runs that are shown together, with a few lines around them. */
 function hunksOf(runs: readonly Run[]): Run[][] {
   const hunks: Run[][] = []
   let hunk: Run[] = []

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { ADMIN_ENV } from '../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { describeInBrowser, loggedIn, newPage } from '../support/console/browser.ts'
+import { focused } from '../support/console/keyboard.ts'
 import { running } from '../support/service/running.ts'
 
 const BUNDLE = bundle(7, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }))
@@ -19,8 +20,9 @@ describeInBrowser('the login', () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     const page = await newPage()
     await page.goto(`http://127.0.0.1:${edge.adminPort}/`)
-    await page.locator('input[type=password]').fill('wrong')
-    await page.getByRole('button', { name: 'Log in' }).click()
+    await expect.poll(() => focused(page)).toBe('Admin token')
+    await page.keyboard.type('wrong')
+    await page.keyboard.press('Enter')
     await expect.poll(() => page.getByRole('alert').textContent()).toMatch(/token/)
   })
 })

@@ -202,7 +202,7 @@ describeInBrowser('changes of overrides', () => {
     // Over plain HTTP from another host there is no clipboard.
     await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
     await page.getByRole('button', { name: `Copy id ${id}` }).click()
-    await page.getByText('Selected: press Ctrl+C.').waitFor()
+    await page.getByText('Selected: press Ctrl+C').waitFor()
     expect(await page.evaluate('String(getSelection())')).toBe(id)
   })
 

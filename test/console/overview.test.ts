@@ -111,6 +111,27 @@ describeInBrowser('the overview', () => {
     await none.getByText('There are no policies').waitFor()
   })
 
+  test('says who is rejected now, by what and since when', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    const panel = page.getByRole('region', { name: 'Rejected now' })
+    await panel.getByText('Nobody is rejected.').waitFor()
+    await page.getByRole('banner').getByText('No problems').waitFor()
+    await edge.decideTimes(6, { uri: '/search', fields: alice })
+    await edge.decideTimes(5, { uri: '/export', fields: [['X-K', 'bob']] })
+    await edge.decideTimes(5, { uri: '/trial', fields: [['X-K', 'carol']] })
+    await expect.poll(() => panel.getByRole('rowheader').allTextContents()).toEqual(['header:x-k bob', 'header:x-k alice'])
+    const cells = await panel.getByRole('row', { name: 'bob' }).getByRole('cell').allInnerTexts()
+    expect(cells).toEqual(['export · r', '3', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
+    // Rejects are no problem of the instance.
+    await page.getByRole('banner').getByText('No problems').waitFor()
+    expect(await page.locator('body').innerText()).not.toMatch(/healthy/i)
+    await panel.getByRole('link', { name: 'bob' }).click()
+    await page.getByRole('region', { name: 'Rejected in the last hour' }).getByRole('link', { name: 'bob' }).waitFor()
+    const off = await loggedIn((await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, EDGE_TOP: 'off' } })).adminPort)
+    await off.getByRole('region', { name: 'Rejected now' }).getByText('Callers are not counted here').waitFor()
+  })
+
   test('lists what is wrong, and says that nothing is enforced', async () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
     await edge.publish('nonsense')

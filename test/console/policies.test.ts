@@ -32,6 +32,10 @@ describeInBrowser('the view of policies', () => {
     await edge.decideTimes(3, { uri: '/trial', fields: [['X-K', 'alice']] })
     const page = await loggedIn(edge.adminPort)
     await page.getByRole('link', { name: 'Policies', exact: true }).click()
+    const columns = page.getByRole('columnheader')
+    await expect
+      .poll(async () => (await columns.allTextContents()).slice(-3))
+      .toEqual(['Allowed, last minute', 'Rejected, last minute', 'Would reject, last minute'])
     const api = page.getByRole('row', { name: /^api / })
     await expect
       .poll(() => api.getByRole('cell').allTextContents())

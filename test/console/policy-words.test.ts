@@ -44,6 +44,7 @@ describe('a rule in words', () => {
     expect(words('unlimited', {}, { match: { 'header:x-plan': ['gold', 'silver*'] } })).toBe(
       'no limit, only where header:x-plan is gold or silver*',
     )
+    expect(words('unlimited', {}, { match: { bearer: '*' } })).toBe('no limit, only where bearer is present')
     expect(words('block', {}, { match: 'else' })).toBe('blocked, where no other rule of the policy matches')
     expect(words('concurrency', { max_in_flight: 1 }, { limit_keys: [] })).toBe('1 request in flight, for everybody together')
     expect(words('concurrency', { max_in_flight: 1 }, { limit_keys: ['ip:address', 'bearer'] })).toBe(

@@ -47,8 +47,29 @@ describeInBrowser('the shell', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
     const views = page.getByRole('navigation', { name: 'Views' })
     expect(await views.getAttribute('class')).toBe('more-right')
-    await page.getByRole('link', { name: 'Events' }).click()
+    await page.getByRole('link', { name: 'Changes' }).click()
     await expect.poll(() => views.getAttribute('class')).toBe('more-left')
+  })
+
+  test.each([768, 1280, 1920])(
+    'the views and the field for callers are aligned with what is above and below them, %i wide',
+    async (width) => {
+      const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+      const page = await loggedIn(edge.adminPort, { viewport: { width, height: 800 } })
+      const rightOf = (selector: string): Promise<number> =>
+        page.evaluate(`document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect().right`)
+      const right = await rightOf('main > :last-child')
+      expect([await rightOf('.who'), await rightOf('.find')]).toEqual([right, right])
+    },
+  )
+
+  test('on a tablet the last view is not below the faded edge, and no key is advertised', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort, { viewport: { width: 768, height: 1024 }, hasTouch: true })
+    const views = page.getByRole('navigation', { name: 'Views' })
+    await views.getByRole('link', { name: 'Changes' }).click()
+    await expect.poll(() => views.getAttribute('class')).toBe('more-left')
+    expect(await page.locator('.find .key').isVisible()).toBe(false)
   })
 
   test('a table that scrolls says so, and where there is more', async () => {

@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
+import { readText, withoutCodeBlocks } from './markdown.ts'
 import { runbookTitles } from './runbook.ts'
+
+test('the runbook begins with a list of all its sections, in their order', () => {
+  const text = withoutCodeBlocks(readText('docs/runbook.md'))
+  const sections = Array.from(text.matchAll(/^## (.+)$/gm), ([, title]) => title)
+  expect(Array.from(text.matchAll(/^- \[(.+)\]\(#[^)]+\)$/gm), ([, title]) => title)).toEqual(sections)
+})
 
 test('the sections of docs/runbook.md whose commands campaigns run are all that have commands', () => {
   expect(runbookTitles()).toEqual([

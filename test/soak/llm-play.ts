@@ -1,6 +1,6 @@
 import { type Asked, promptTokens } from '../../src/fake-llm/call.ts'
+import { ENDPOINTS } from '../../src/fake-llm/endpoints.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions, LINE_ENDS, type LineEnd } from '../../src/fake-llm/flags.ts'
-import { ENDPOINTS } from '../../src/fake-llm/respond.ts'
 import type { Random } from '../support/random/random.ts'
 
 /** What the rule of all budgets here says. */

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import { isCredential as isShownAsDigest } from '../../console/caller-values.ts'
+import { readAsked } from '../../console/callers/read-asked.ts'
 import { settableFields as offeredFields } from '../../console/rules/settable-fields.ts'
 import { settableFields } from '../../src/policy/change-check.ts'
-import { isCredential } from '../../src/policy/descriptor-key.ts'
+import { isCredential, KEY_KINDS, parseDescriptorKey } from '../../src/policy/descriptor-key.ts'
 import type { Rule } from '../../src/policy/schema/bundle.ts'
 import {
   blockRule,
@@ -44,4 +45,26 @@ test.each([
   'descriptor:cookie:',
 ])('the page knows whether values of %s are credentials', (key) => {
   expect(isShownAsDigest(key)).toBe(isCredential(key))
+})
+
+/** An example of each form of a key. */
+const KEYS = Object.values(KEY_KINDS).flatMap(({ forms }) => forms.map((form) => form.replace('<1 to 32>', '2').replace(/<.*>/, 'name')))
+
+test.each(KEYS)('the page takes %s=value for a key and its value', (key) => {
+  expect(parseDescriptorKey(key)?.text).toBe(key)
+  expect(readAsked(` ${key}=a b=c `)).toEqual({ values: { [key]: 'a b=c' } })
+})
+
+test.each([
+  ['acme', { value: 'acme' }],
+  ['c2VjcmV0Cg==', { value: 'c2VjcmV0Cg==' }],
+  ['x-api-key=acme', { value: 'x-api-key=acme' }],
+  ['http://a.example/?q=1', { value: 'http://a.example/?q=1' }],
+  ['Header:X-Api-Key=Acme', { values: { 'header:x-api-key': 'Acme' } }],
+  ['JWT:Sub=a', { values: { 'jwt:Sub': 'a' } }],
+  ['header:x-k=müller', { values: { 'header:x-k': 'm\xc3\xbcller' } }],
+  ['jwt:sub=müller  header:x-k=a  b', { values: { 'jwt:sub': 'müller', 'header:x-k': 'a  b' } }],
+  ['descriptor:a=', { values: { 'descriptor:a': '' } }],
+])('the page reads %j as it was meant', (typed, asked) => {
+  expect(readAsked(typed)).toEqual(asked)
 })

@@ -55,7 +55,14 @@ export interface BundleSourceJson {
   /** How often the instance has looked at the file since it started, and is done with what it found. Null for a URL. */
   readonly looks: number | null
   readonly problem: string | null
-  readonly refused: { readonly version: string | null; readonly problems: readonly string[]; readonly problems_in_all: number } | null
+  readonly refused: RefusedBundleJson | null
+}
+
+export interface RefusedBundleJson {
+  readonly version: string | null
+  readonly hash: string | null
+  readonly problems: readonly string[]
+  readonly problems_in_all: number
 }
 
 /** The last ten bundles that were active, the newest first. */

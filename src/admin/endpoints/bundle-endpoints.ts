@@ -139,15 +139,21 @@ class BundleTexts {
   }
 
   async make(ask: BundleTextAsk): Promise<{ readonly response: Buffer; readonly hasCredentials: boolean }> {
-    const unreadBytes = [...this.#unread.keys()].reduce((sum, { length }) => sum + length, 0)
-    if (unreadBytes > MAX_UNREAD_BYTES)
-      throw new ApiError('too_many_readers', 'too many clients are slow to read the texts of bundles: ask again later')
+    this.#refuseIfUnread()
     const made = this.#work.do(`${ask.version} ${ask.isClear}`, async () => {
       const found = await this.#text(ask)
+      // Those who waited for this one may be slow to read what was made meanwhile.
+      this.#refuseIfUnread()
       return { response: await this.#slices.make(responseSteps(found, this.#callerDigest)), hasCredentials: found.hasCredentials }
     })
     if (made === undefined) throw new ApiError('too_many_readers', TOO_MANY_TEXTS)
     return made
+  }
+
+  #refuseIfUnread(): void {
+    const unreadBytes = [...this.#unread.keys()].reduce((sum, { length }) => sum + length, 0)
+    if (unreadBytes > MAX_UNREAD_BYTES)
+      throw new ApiError('too_many_readers', 'too many clients are slow to read the texts of bundles: ask again later')
   }
 
   /** A client gets this response; to be called with what is returned when that is over. */

@@ -1,9 +1,12 @@
 import { APPLIES, elseAfter, NEEDS_BODY, NO_MATCH, OVER, partlyKnown, type Verdict, verdictOf } from '../../engine/rule-verdicts.ts'
+import { isCredential } from '../../policy/descriptor-key.ts'
 import type { Plan, PlanMatch, PlanRule } from '../../policy/plan.ts'
 import type { CallerQuestion, GivenValue } from './caller-question.ts'
 
 /** No more rules than this are looked at for one caller: so many whose counters are read, and so many that need more values. */
 const MAX_CONCERNED = 500
+/** Each rule is listed with its values. Long ones fill the response with fewer rules. */
+const MAX_VALUE_CHARACTERS = 2 * 1024 * 1024
 
 /** A rule that may apply to a caller. */
 export interface ConcernedRule {
@@ -36,6 +39,7 @@ export function* concernedSteps(plan: Plan, { given, policy: only }: CallerQuest
   const complete: ConcernedRule[] = []
   const incomplete: ConcernedRule[] = []
   let leftOut = 0
+  let characters = 0
   for (const policy of plan.policies) {
     if (only !== undefined && policy.id !== only) continue
     for (const rule of policy.rules) {
@@ -44,12 +48,22 @@ export function* concernedSteps(plan: Plan, { given, policy: only }: CallerQuest
       const concerned = 'values' in given ? yield* search.by(given.values) : yield* search.byValue(given.formFor)
       if (concerned === undefined) continue
       const list = concerned.missing.length === 0 ? complete : incomplete
-      if (list.length < MAX_CONCERNED) list.push(concerned)
-      else leftOut++
+      const more = characters + shownCharacters(concerned)
+      if (list.length < MAX_CONCERNED && more <= MAX_VALUE_CHARACTERS) {
+        list.push(concerned)
+        characters = more
+      } else leftOut++
     }
   }
   const keys = new Set(plan.keys.map(({ text }) => text))
   return { complete, incomplete, leftOut, unusedKeys: 'values' in given ? [...given.values.keys()].filter((key) => !keys.has(key)) : [] }
+}
+
+/** Credentials are listed as digests, which are short. */
+function shownCharacters({ values }: ConcernedRule): number {
+  let characters = 0
+  for (const [key, value] of values) if (!isCredential(key)) characters += value.length
+  return characters
 }
 
 /** Values by key. */

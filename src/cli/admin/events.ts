@@ -3,13 +3,15 @@ import { parseArgs } from 'node:util'
 import type { ChangeJson, ChangesJson, EventJson, RecentEventsJson } from '../../admin/api/instance-types.ts'
 import { printableJson } from '../../text/printable.ts'
 import { AdminProblem, callerText, UsageProblem } from '../text/caller-values.ts'
-import { printable, tableText } from '../text/text-table.ts'
+import { numberText, printable, tableText } from '../text/text-table.ts'
 import type { AdminClient, AdminRequest } from './admin-client.ts'
 import { type AdminCommand, type AdminQuestion, JSON_OPTION, showOnce } from './admin-command.ts'
 import { CHANGES_HELP, EVENTS_HELP } from './help.ts'
 
 /** As long as events are kept. */
 const DEFAULT_SINCE = '1h'
+/** As many as an instance keeps. */
+const KEPT_EVENTS = 2000
 
 /** What happened in the last hour and, with --follow, what happens from then on. */
 export const events: AdminCommand = {
@@ -25,9 +27,12 @@ export const events: AdminCommand = {
     } as const
     const { since, type, follow, limit, json } = parseArgs({ args, options }).values
     if (follow && limit !== undefined) throw new UsageProblem('expected --follow or --limit, got both')
-    const query = { since, ...(type !== undefined && { event: type.join(',') }), ...(limit !== undefined && { limit }) }
+    // The newest few hundred may be rejects alone, and hide what caused them.
+    const isFolded = !follow && !json && type === undefined
+    const count = limit ?? (isFolded ? String(KEPT_EVENTS) : undefined)
+    const query = { since, ...(type !== undefined && { event: type.join(',') }), ...(count !== undefined && { limit: count }) }
     const request: AdminRequest = { method: 'GET', path: follow ? 'events' : 'events/recent', query }
-    return { request, isJson: json, describe: eventsText }
+    return { request, isJson: json, describe: isFolded ? foldedText : eventsText }
   },
   show: (client, question) => (question.request.path === 'events' ? follow(client, question) : showOnce(client, question)),
 }
@@ -62,9 +67,52 @@ function parsed(data: string): unknown {
 }
 
 function eventsText({ since, complete, events: list }: RecentEventsJson): string {
-  const some = complete ? '' : 'Some events are missing: there was no room for all, or there are more than --limit.\n'
-  if (list.length === 0) return `No events since ${since}.\n${some}`
-  return `${list.map(eventLine).join('')}${some}`
+  return linesText(list.map(eventLine), since, complete)
+}
+
+function linesText(lines: readonly string[], since: string, isComplete: boolean): string {
+  const some = isComplete ? '' : 'Some events are missing: there was no room for all, or there are more than --limit.\n'
+  return `${lines.length === 0 ? `No events since ${since}.\n` : lines.join('')}${some}`
+}
+
+/** Kinds of events about requests, which the page counts together too: there may be very many of them. */
+const ABOUT_REQUESTS = new Set(['reject', 'would_reject', 'budget_warning', 'truncated', 'would_truncate', 'backend_failed'])
+
+/** Of each kind about requests there is one line until something else happens. */
+function foldedText({ since, complete, events: list }: RecentEventsJson): string {
+  const runs: EventJson[][] = []
+  const open = new Map<string, EventJson[]>()
+  for (const event of list) {
+    const run = open.get(event.event)
+    if (run !== undefined) {
+      run.push(event)
+      continue
+    }
+    const begun = [event]
+    runs.push(begun)
+    if (ABOUT_REQUESTS.has(event.event)) open.set(event.event, begun)
+    else open.clear()
+  }
+  return linesText(runs.map(runLine), since, complete)
+}
+
+/** A line says at most so many places. */
+const MAX_PLACES = 5
+
+function runLine(run: readonly EventJson[]): string {
+  const [first] = run
+  if (run.length === 1) return eventLine(first!)
+  const places = new Map<string, number>()
+  for (const { policy, rule, reason, unlogged } of run) {
+    const place = [policy, rule, reason].filter((part) => part !== undefined).join(' ')
+    places.set(place, (places.get(place) ?? 0) + 1 + (Number(unlogged) || 0))
+  }
+  const sorted = [...places].sort(([, a], [, b]) => b - a)
+  const named = sorted.slice(0, MAX_PLACES).map(([place, count]) => `${numberText(count)} × ${place}`)
+  const further = sorted.length - named.length
+  const all = numberText(sorted.reduce((sum, [, count]) => sum + count, 0))
+  const where = [...named, ...(further > 0 ? [`and at ${further} further places`] : [])].join(', ')
+  return `${first!.time}  ${first!.event.padEnd(NAME_WIDTH)}  ${all} requests until ${run.at(-1)!.time}: ${where}\n`
 }
 
 /** Fields that are shown apart from the others, or not at all. */

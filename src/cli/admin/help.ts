@@ -161,13 +161,14 @@ export const EVENTS_HELP = `Usage: edge events [--since TIME] [--type NAME]... [
 
 Shows what the instance has logged as events in the last hour, the oldest first: rejects, changes,
 problems and their ends. The hour is kept in bounded memory, and each name has its share: many
-rejects do not push out a bundle that was refused. Events never name callers; edge top and edge
-changes do.
+rejects do not push out a bundle that was refused. Events about requests are counted in one line of
+each kind until something else happens; with --type, each has its line. Events never name callers;
+edge top and edge changes do.
 
   --since TIME        since when: a time ago (90s, 30m, 1h) or a date (2026-01-31T12:00:00Z) [1h]
   --type NAME         only this event (reject), or all whose names begin so (bundle, override); may
                       be repeated
-  --limit N           at most so many, the newest [500]
+  --limit N           at most so many events, the newest [with --type or --json 500, else all]
   -f, --follow        go on with what happens from now on, until Ctrl-C
   --json              print the response of the API as it is; with --follow a line for each event
 

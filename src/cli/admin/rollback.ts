@@ -18,7 +18,8 @@ export const rollback: AdminCommand = {
     return {
       request: { method: 'GET', path: 'bundle' },
       isJson: false,
-      actor: actorFlag(actor),
+      // The text alone changes nothing, so nobody is asked for a name.
+      ...(publish === undefined && actor === undefined ? {} : { actor: actorFlag(actor) }),
       describe: String,
       // It reads bundles as the service does, with code that no other command of this kind needs.
       show: async (client) => (await import('./rolling-back.ts')).rollBack(client, { to, publish }),

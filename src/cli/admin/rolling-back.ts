@@ -164,10 +164,11 @@ async function obstacleTo(file: string, { report: { source }, active, of: { form
   } catch (error) {
     return `${file}: ${readingProblem(error)}`
   }
-  // A file of the same name on another machine may have something else in it, and so has one that the instance could not take.
-  if (hashOf(bytes) === active.hash || (source.problem !== null && isAbsolute(source.path!))) return undefined
+  // A file of the same name on another machine may have something else in it than what the instance has taken or refused.
+  const hash = hashOf(bytes)
+  if (hash === active.hash || hash === source.refused?.hash || (source.problem !== null && isAbsolute(source.path!))) return undefined
   if (source.problem !== null)
-    return `${file} does not have the active bundle, and the instance names its file by a relative path, so this may be another one`
+    return `${file} is not what the instance has read, and the instance names its file by a relative path, so this may be another one. Run this on the machine of the instance, or again in a second if it has just changed. For the text: ${printCommand(order)} > ${shellQuoted(`rollback.${format}`)}`
   return `${file} does not have the active bundle. Run this on the machine of the instance, or again in a second if it has just changed`
 }
 

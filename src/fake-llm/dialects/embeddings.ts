@@ -10,9 +10,8 @@ const MAX_DIMENSIONS = 4096
 export const embeddings: FakeDialect = {
   whole(asked, { hasUsage }) {
     const { input, encoding_format } = asked
-    const dimensions = Math.min(MAX_DIMENSIONS, wholeNumberIn(asked['dimensions']) || DEFAULT_DIMENSIONS)
     const data = textsOf(input).map((text, index) => {
-      const vector = embed(text, dimensions)
+      const vector = embed(text, wholeNumberIn(asked['dimensions']))
       // OpenAI's own client asks for base64, which takes a quarter of the size.
       const embedding = encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : [...vector]
       return { object: 'embedding', index, embedding }
@@ -32,7 +31,8 @@ function textsOf(input: unknown): string[] {
 }
 
 /** Returns a vector of length 1 that depends only on the text. */
-function embed(text: string, dimensions: number): Float32Array {
+export function embed(text: string, asked: number | undefined): Float32Array {
+  const dimensions = Math.min(MAX_DIMENSIONS, asked || DEFAULT_DIMENSIONS)
   const vector = new Float32Array(dimensions).fill(1)
   for (let i = 0; i < text.length; i++) vector[i % dimensions]! += text.charCodeAt(i) % 61
   const length = Math.hypot(...vector)

@@ -1,3 +1,4 @@
+import { promptTokens } from '../call.ts'
 import { type Completion, choiceText, complete, piecesOf } from '../completion.ts'
 import type { ErrorKind, FakeDialect, StreamEvent } from '../dialect.ts'
 
@@ -27,6 +28,12 @@ export const messages: FakeDialect = {
     errorEvent: (_sequence, text) => event(errorBody('broken', text)),
   },
 
+  errorBody,
+}
+
+/** Anthropic's POST /v1/messages/count_tokens. */
+export const messageCount: FakeDialect = {
+  whole: (asked) => ({ body: { input_tokens: promptTokens(asked) }, tokens: 0 }),
   errorBody,
 }
 

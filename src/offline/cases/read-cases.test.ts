@@ -200,6 +200,16 @@ describe('what is wrong with a file of cases is said in a sentence with its line
       step(`${REQUEST}\n      usage: { prompt_tokens: 1, cached_tokens: 2 }\n      expect: { status: 200 }`),
       '4: [0].steps[0].usage.cached_tokens: expected no more than prompt_tokens',
     ],
+    [
+      'more written to a cache than sent',
+      step(`${REQUEST}\n      usage: { prompt_tokens: 3, cached_tokens: 2, cache_write_tokens: 2 }\n      expect: { status: 200 }`),
+      '4: [0].steps[0].usage.cache_write_tokens: expected no more than prompt_tokens without cached_tokens',
+    ],
+    [
+      'more written for an hour than at all',
+      step(`${REQUEST}\n      usage: { prompt_tokens: 3, cache_write_tokens: 1, cache_write_1h_tokens: 2 }\n      expect: { status: 200 }`),
+      '4: [0].steps[0].usage.cache_write_1h_tokens: expected no more than cache_write_tokens',
+    ],
   ])('%s', ([, text, problem]) => {
     expect(problemsIn(text).join('\n')).toContain(problem)
   })

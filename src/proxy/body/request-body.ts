@@ -2,6 +2,7 @@ import { endpointOf, isEmbeddingPath, type LlmEndpoint } from '../../llm/endpoin
 import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
 import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
 import { queryValue } from '../../request/encoded-values.ts'
+import type { FieldValue } from '../../request/view.ts'
 import { normalizePath } from '../../text/path.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { BodyReader, BodySource, Downstream } from '../downstream.ts'
@@ -21,11 +22,17 @@ export interface ReadBody {
   release(): void
 }
 
-export interface ReadOptions extends CollectOptions {
+export interface ReadOptions extends CollectOptions, CostOptions {
   /** Holders that the body's memory is counted for. */
   readonly holders: MemoryHolders
+}
+
+interface CostOptions {
+  readonly maxBytes: number
   /** Slices in which the body's cost is read. */
   readonly slices: WorkSlices
+  /** The path of the backend's URL, which may have the beginning of a path that names a model. */
+  readonly basePath: string
 }
 
 /**
@@ -39,10 +46,10 @@ export async function readBody(
   options: ReadOptions,
 ): Promise<ReadBody | undefined> {
   const { contentLength } = request
-  const { maxBytes, isEnforced, slices, holders } = options
+  const { maxBytes, isEnforced, holders } = options
   if (!request.hasBody) {
     inviteBody(request, downstream)
-    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, maxBytes, slices) }
+    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, options) }
   }
   const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
   if (!isEnforced && firstBytes > maxBytes) {
@@ -94,15 +101,15 @@ async function readDecoded(
   claims: BodyClaims,
   options: ReadOptions,
 ): Promise<ReadBody['llm'] | undefined> {
-  const { maxBytes, slices, holders } = options
+  const { maxBytes, holders } = options
   // Body and decoder together never exceed the largest body, which fits into every share.
   const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
-  if (decoderBytes <= 0) return readCost(bytes, request, maxBytes, slices)
+  if (decoderBytes <= 0) return readCost(bytes, request, options)
   const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))
   if (claim === undefined || claim === 'body_memory_exhausted') return claim
   claim.complete(decoderBytes)
   try {
-    return await readCost(bytes, request, maxBytes, slices)
+    return await readCost(bytes, request, options)
   } finally {
     claim.release()
   }
@@ -311,11 +318,11 @@ class Blocks {
 /** The facts that a body's cost depends on, or the reason why they are unknown. */
 type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
 
-export function readCost(bytes: Buffer, request: ProxiedRequest, maxBytes: number, slices: WorkSlices): Promise<BodyCost> {
+export function readCost(bytes: Buffer, request: ProxiedRequest, { maxBytes, slices, basePath }: CostOptions): Promise<BodyCost> {
   const coding = codingOf(request.header('content-encoding'))
   const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
   // A body that cannot be decoded is counted as it is.
-  const endpoint = endpointOf(normalizePath(request.target))
+  const endpoint = endpointOf(normalizePath(`${basePath}${normalizePath(request.target)}`))
   const charset = coding === undefined ? 'latin1' : 'utf8'
   const reader = boundary === undefined ? new LlmRequestReader(charset, endpoint) : new FormRequestReader(boundary, endpoint)
   return new Promise((resolve, reject) => {
@@ -334,22 +341,44 @@ function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
 }
 
 /** Adds what the head of a request says about its body and its response. */
-function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect, isStream }: LlmEndpoint): BodyCost {
+function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect, isStream, isEmbedding, isCounting }: LlmEndpoint): BodyCost {
   if (typeof cost === 'string') return cost
   const known = hasForeignCharset(request.header('content-type')) ? unknown(cost) : cost
   if (dialect === 'gemini') {
-    if (hasFieldMask(request)) return { ...known, hasFieldMask: true }
+    const isGenerating = isEmbedding !== true && isCounting !== true
+    if (isGenerating && hidesCounts(request, request.header('x-goog-fieldmask'))) return 'bad_request'
     // Without this parameter, the response is a JSON list, which is never cut.
-    const asksForEvents = isStream === true && queryValue(request.target, 'alt') === 'sse'
+    const asksForEvents = isStream === true && bothNames('alt').some((name) => queryValue(request.target, name) === 'sse')
     return asksForEvents && known.isUnreadable !== true ? { ...known, isGrowable: true } : known
   }
   return known.isGrowable === true && isEmbeddingPath(normalizePath(request.target)) ? { ...known, isGrowable: false } : known
 }
 
-/** Google's APIs leave out what these parameters or this field do not name, usage included. */
-function hasFieldMask(request: ProxiedRequest): boolean {
-  const isAsked = (name: string): boolean => queryValue(request.target, name) !== undefined
-  return isAsked('fields') || isAsked('$fields') || request.header('x-goog-fieldmask') !== undefined
+/** Returns both names of a parameter that Google's APIs take with and without the dollar sign. */
+function bothNames(name: string): readonly string[] {
+  return [name, `$${name}`]
+}
+
+/** Whether the client asks Google's API for a response without all counts, or in a form that we do not read: it would pay for what is left. */
+function hidesCounts({ target }: ProxiedRequest, fieldMask: string | undefined): boolean {
+  const isAny = (name: string, test: (value: FieldValue) => boolean): boolean =>
+    bothNames(name).some((each) => {
+      const value = queryValue(target, each)
+      return value !== undefined && test(value)
+    })
+  return (
+    fieldMask !== undefined ||
+    isAny('fields', (value) => !hasWholeUsage(value)) ||
+    isAny('alt', (value) => value !== 'json' && value !== 'sse') ||
+    isAny('callback', () => true) ||
+    // It stands for header fields, such as a mask.
+    isAny('httpHeaders', () => true)
+  )
+}
+
+function hasWholeUsage(mask: FieldValue): boolean {
+  if (typeof mask !== 'string' || mask.includes('(')) return false
+  return mask.split(',').some((field) => field === 'usageMetadata' || field === 'usage_metadata' || field === '*')
 }
 
 /** Some servers decode a body by its declared charset, and find other names in it than we do. */

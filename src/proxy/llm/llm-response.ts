@@ -117,7 +117,7 @@ export class WholeResponse implements LlmResponse {
     // The backend has begun to respond, so there is something to pay for.
     if (tally === undefined || (tally.characters === 0 && !hasUsage(tally) && asksForTokens(request)))
       return settlement.keepReservation('client_gone')
-    settlement.settle('client_gone', countTokens(tally, request.promptTokens), request.hasFieldMask === true ? 'low' : 'fair')
+    settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
   }
 
   backendFailed(): void {
@@ -152,7 +152,7 @@ export class WholeResponse implements LlmResponse {
     if (tally.completionTokens !== undefined && tally.characters > 0) {
       metrics.compareEstimate('completion', estimatedTokens(tally.characters), tally.completionTokens)
     }
-    settlement.settle('done', counts, request.hasFieldMask === true ? 'low' : undefined)
+    settlement.settle('done', counts)
   }
 
   /** The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */

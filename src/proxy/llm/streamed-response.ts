@@ -261,12 +261,11 @@ export class StreamedResponse implements LlmResponse {
   }
 
   /**
-   * Estimates are too low in three cases: background work goes on after the stream ends, a stream whose request could not be changed to ask for the
-   * provider's count may contain text that was not counted, and a client that chooses the fields of the response may leave out counts.
+   * Estimates are too low in two cases: background work goes on after the stream ends, and a stream whose request could not be changed to ask for the
+   * provider's count may contain text that was not counted.
    */
   #estimateOf({ hasProviderCount }: StreamFilter<PlanRule>): 'fair' | 'low' | undefined {
     const { request, isUnasked } = this.#parts
-    if (request.hasFieldMask === true) return 'low'
     if (hasProviderCount) return undefined
     return isUnasked || request.isBackground === true ? 'low' : 'fair'
   }

@@ -1,4 +1,5 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
@@ -164,6 +165,7 @@ describe('GET bundle', () => {
     expect(source.refused.problems).toHaveLength(50)
     expect(source.refused.problems[0]).toMatch(/^policies\[0\]\.id: /)
     expect(source.refused.problems_in_all).toBeGreaterThan(100)
+    expect(source.refused.hash).toBe(createHash('sha256').update(readFileSync(edge.bundlePath)).digest('hex'))
     expect(others).toEqual({ bundle: before.bundle, previous: before.previous, changes: before.changes })
     rmSync(edge.bundlePath)
     await until(async () => (await bundleOf(edge.adminPort)).source.refused === null)

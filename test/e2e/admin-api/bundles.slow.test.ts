@@ -27,3 +27,20 @@ test('texts that nobody reads take a bounded amount of memory, until their reade
   for (const response of slow) response.destroy()
   await until(async () => (await askAdmin(edge.adminPort, 'GET', 'bundles/1')).status === 200)
 })
+
+test('nor do texts that were asked for at the same time', async () => {
+  const noisy = (version: number) => ({ ...bundle(version), metadata: { noise: '\\'.repeat(7_500_000) } })
+  const edge = await running({ bundle: noisy(1), env: ADMIN_ENV })
+  for (const version of [2, 3, 4]) await edge.publish(noisy(version))
+  const { json } = await askAdmin(edge.adminPort, 'GET', 'bundles')
+  const versions: string[] = json.bundles
+    .filter(({ has_text: hasText }: { has_text: boolean }) => hasText)
+    .map(({ version }: { version: string }) => version)
+  const slow = await Promise.all(
+    versions.flatMap((version) =>
+      [`bundles/${version}`, `bundles/${version}?credentials=clear`].map((path) => unread(edge.adminPort, path)),
+    ),
+  )
+  expect(slow.length).toBeGreaterThan(3)
+  expect(slow.filter(({ statusCode }) => statusCode === 200).length).toBeLessThanOrEqual(3)
+})

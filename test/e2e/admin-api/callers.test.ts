@@ -284,6 +284,14 @@ test('no more than 500 rules are looked at, and the response says how many more 
   expect([narrower.rules_tried, narrower.rules_left_out]).toEqual([1, 0])
 })
 
+test('of long values no more rules are listed than a response has room for', async () => {
+  const keys = Array.from({ length: 4 }, (_, i) => `query:k${i}`)
+  const rules = Array.from({ length: 200 }, (_, i) => bucketRule(`r${i}`, keys, 4))
+  const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })
+  const found = await callers(edge, { values: Object.fromEntries(keys.map((key) => [key, '"'.repeat(7_000)])) })
+  expect([found.rules_tried, found.rules_left_out]).toEqual([74, 126])
+})
+
 test('values are found as clients send them, and long ones by their beginning', async () => {
   const rules = [bucketRule('header', [KEY], 1, HARDLY_ANY), bucketRule('query', ['query:k'], 1, HARDLY_ANY)]
   const edge = await running({ bundle: bundle(1, policy('p', { rules })), env: ADMIN_ENV })

@@ -25,6 +25,8 @@ test('rules by address that requests without one escape are a problem, and say w
       code: 'no_address',
       message:
         'rules by ip:address did not apply to 3 requests, because the address of their client is not known: let the gateway send X-Forwarded-For',
+      details: [],
+      details_in_all: 0,
       since: expect.stringMatching(TIME),
     },
   ])

@@ -5,7 +5,7 @@ import { Webhook } from '../../../src/control/events/webhook.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { numbersOf, posting } from '../../support/admin/posting.ts'
 import { EVENTS_SECRET, WebhookReceiver } from '../../support/admin/webhook-receiver.ts'
-import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { sized } from '../../support/run/property-runs.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
@@ -13,7 +13,7 @@ import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 const PER_KEY = matching({ 'header:x-api-key': '*' }, bucketRule('per-key', ['header:x-api-key'], 1, 0.001))
-const REJECTING = bundle(1, policy('api', { rules: [PER_KEY] }))
+const REJECTING = bundle(1, policy('api', { rules: [PER_KEY, unlimitedRule('others', 'else')] }))
 const SECRET = 'sk-secret-of-alice'
 const ALICE = { uri: '/x', fields: [['X-Api-Key', SECRET]] as [string, string][] }
 

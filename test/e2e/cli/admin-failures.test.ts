@@ -45,7 +45,10 @@ describe('what goes wrong: 1, and a sentence', () => {
     ['override api r k=v --until 1h --reason x', 'expected exactly one of --multiply'],
     ['override api r k=v --multiply 2 --block --until 1h --reason x', 'expected exactly one of'],
     ['override api r k=v --multiply two --until 1h --reason x', '--multiply: expected a number, got "two"'],
-    ['override api r k=v --multiply -1 --until 1h --reason x', "Option '--multiply' argument is ambiguous; see"],
+    [
+      'override api r k=v --multiply -1 --until 1h --reason x',
+      '--multiply: expected a value, but the next argument begins with a dash; see',
+    ],
     ['override api r k=v --set burst --until 1h --reason x', '--set: expected FIELD=N'],
     ['override api r k=v --set burst=1 --set burst=2 --until 1h --reason x', '--set: burst is given twice'],
     ['override api r k=v --block --reason x', 'expected --until TIME'],

@@ -259,9 +259,9 @@ test('the program loads nothing of the service for these commands', async () => 
     // What other commands print with too.
     'edge-explain-text.js',
     'edge-file-problem.js',
-    'edge-formats.js',
     'edge-main.js',
     'edge-next-commands.js',
+    'edge-printable.js',
     'edge-text-table.js',
     'edge.js',
     'load.js',

@@ -34,7 +34,9 @@ afterEach(() => {
 
 describe('what edge events and edge changes ask', () => {
   test.each([
-    ['events', '/admin/v1/events/recent?since=1h'],
+    ['events', '/admin/v1/events/recent?since=1h&limit=2000'],
+    ['events --limit 7', '/admin/v1/events/recent?since=1h&limit=7'],
+    ['events --json', '/admin/v1/events/recent?since=1h'],
     [
       'events --since 5m --type reject --type bundle,override --limit 9',
       '/admin/v1/events/recent?since=5m&event=reject%2Cbundle%2Coverride&limit=9',
@@ -71,6 +73,31 @@ describe('what edge events prints', () => {
     expect((await command('events')).stdout).toBe(
       `${REJECT_LINE}Some events are missing: there was no room for all, or there are more than --limit.\n`,
     )
+  })
+
+  test('one line for events about requests of a kind until something else happens, and each with --type', async () => {
+    const at = (second: number): string => TIME.replace(':00Z', `:0${second}Z`)
+    const reject = (second: number, rule: string, unlogged = 0) => ({
+      ...REJECT,
+      time: at(second),
+      rule,
+      reason: 'quota_exceeded',
+      unlogged,
+    })
+    const shadow = { ...reject(2, 'trial'), event: 'would_reject', msg: 'request would be rejected', limit_keys: [] }
+    const many = Array.from({ length: 7 }, (_, i) => reject(8, `rule-${i}`))
+    const started = { time: at(7), event: 'started', msg: 'edge started' }
+    const events = [reject(1, 'per-key'), shadow, reject(3, 'per-ip'), reject(4, 'per-key', 998), started, ...many]
+    api().says({ since: TIME, complete: true, events })
+    expect((await command('events')).stdout.split('\n')).toEqual([
+      `${at(1)}  reject              1,001 requests until ${at(4)}: 1,000 × api per-key quota_exceeded, 1 × api per-ip quota_exceeded`,
+      `${at(2)}  would_reject        request would be rejected: policy=api rule=trial limit_keys=[] reason=quota_exceeded unlogged=0`,
+      `${at(7)}  started             edge started`,
+      `${at(8)}  reject              7 requests until ${at(8)}: ${[0, 1, 2, 3, 4].map((i) => `1 × api rule-${i} quota_exceeded`).join(', ')}, and at 2 further places`,
+      '',
+    ])
+    const each = (await command('events', '--type', 'reject')).stdout
+    expect(each.split('\n')).toHaveLength(events.length + 1)
   })
 
   test('a line as soon as it comes with --follow, until the stream ends', async () => {

@@ -99,7 +99,7 @@ describe('edge rollback --publish', () => {
     const source = () => ({ problem: 'it was refused' })
     instance('limits.json', { source })
     expect((await command('rollback', '--publish', file, '--reason', 'why')).stderr).toContain(
-      'by a relative path, so this may be another one',
+      'by a relative path, so this may be another one. Run this on the machine of the instance, or again in a second if it has just changed. For the text: edge rollback > rollback.json',
     )
     expect(await readFile(file, 'utf8')).toBe('{ "damaged')
     instance(file, { source, active: (asked) => (asked === 0 ? '42' : '43') })
@@ -111,9 +111,29 @@ describe('edge rollback --publish', () => {
     expect([await readFile(file, 'utf8'), await readFile(`${file}.before-rollback`, 'utf8')]).toEqual([BACK, '{ "damaged'])
   })
 
+  test('takes the place of what the instance has just refused, by whatever path it names its file', async () => {
+    const file = await fileWith(OLD)
+    const refused = {
+      version: '41',
+      hash: hashOf(OLD),
+      problems: ['expected a version above the active one (42), got 41'],
+      problems_in_all: 1,
+    }
+    instance('limits.json', {
+      source: () => ({ problem: 'it was refused', refused }),
+      active: (asked) => (asked === 0 ? '42' : '43'),
+    })
+    expect(await command('rollback', '--publish', file, '--reason', 'why')).toEqual({
+      status: 0,
+      stdout: 'Version 43 is active, with the policies of 41.\n',
+      stderr: `edge rollback: what ${file} had is in ${file}.before-rollback\n`,
+    })
+    expect(await readFile(file, 'utf8')).toBe(BACK)
+  })
+
   test('says why the instance refuses it', async () => {
     const file = await fileWith(BAD)
-    const refused = { version: '43', problems: ['workers have died of it\u0007'], problems_in_all: 1 }
+    const refused = { version: '43', hash: null, problems: ['workers have died of it\u0007'], problems_in_all: 1 }
     instance(file, { source: (asked) => (asked < 2 ? {} : { refused, problem: 'it was refused' }) })
     const { status, stderr } = await command('rollback', '--publish', file, '--reason', 'why')
     expect({ status, stderr }).toEqual({

@@ -206,6 +206,22 @@ describe('tokens and money', () => {
     )
   })
 
+  test('tokens count by their weights, of a request of Gemini too', async () => {
+    const count = { cached_input: 0, cache_write: 2 }
+    const tokens = policy('p', { rules: [llmRule('r', ['llm:model'], { tokens_per_day: 1000, count })] })
+    const body = { contents: [{ parts: [{ text: 'hello there!' }] }], generationConfig: { maxOutputTokens: 10 } }
+    const request = { method: 'POST', uri: '/v1beta/models/m:generateContent', body: JSON.stringify(body) }
+    const usage = { prompt_tokens: 100, completion_tokens: 10, cached_tokens: 50, cache_write_tokens: 20, cache_write_1h_tokens: 5 }
+    await expectHolds(
+      tokens,
+      [
+        { request, usage, expect: { status: 200, headers: { 'RateLimit-Remaining': 1000 - (3 * 2 + 10) } } },
+        { after: '1ms', request, expect: { status: 200, headers: { 'RateLimit-Remaining': 1000 - (30 + 20 * 2 + 10) - (3 * 2 + 10) } } },
+      ],
+      PROXY,
+    )
+  })
+
   test('a gateway settles, too: with a usage, or with what it cost', async () => {
     const given = policy('p', { rules: [budgetRule('r', [], { budget: 1, cost: { header: 'x-cost', default: 0.6 } })] })
     await expectHolds(given, [

@@ -1,9 +1,12 @@
 import { expect, test } from 'vitest'
-import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { parseTap } from '../../support/cases/tap.ts'
 import { tested } from '../../support/cases/tested.ts'
 
-const BUNDLE = bundle(1, policy('p #1', { rules: [matching({ 'header:x-k': '*' }, bucketRule('r: [', ['header:x-k'], 1))] }))
+const BUNDLE = bundle(
+  1,
+  policy('p #1', { rules: [matching({ 'header:x-k': '*' }, bucketRule('r: [', ['header:x-k'], 1)), unlimitedRule('others', 'else')] }),
+)
 
 test('each case is a test point; one that fails has its diagnostics as YAML', async () => {
   const good = { name: 'holds', steps: [{ request: { uri: '/' }, expect: { status: 200 } }] }

@@ -164,7 +164,7 @@ describe('what edge does not know', () => {
     ['override --dry_run', "Unknown option '--dry_run' (did you mean --dry-run?); see edge override --help"],
     ['serve --no-top', "Unknown option '--no-top'; see edge serve --help"],
     ['serve -p 80', "Unknown option '-p'; see edge serve --help"],
-    ['serve --port --host', "Option '--port' argument is ambiguous; see edge serve --help"],
+    ['serve --port --host', '--port: expected a value, but the next argument begins with a dash; see edge serve --help'],
     ['validate --mdoe x b.json', "Unknown option '--mdoe' (did you mean --mode?); see edge validate --help"],
     ['validate --store-size 64m b.json', "Unknown option '--store-size' (set EDGE_STORE_SIZE instead); see edge validate --help"],
     ['test --tpa b.json c.yaml', "Unknown option '--tpa' (did you mean --tap?); see edge test --help"],

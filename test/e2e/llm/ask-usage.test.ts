@@ -112,7 +112,7 @@ describe('without_usage: keep', () => {
     await call.write(CHUNKS)
     await client.untilText('abcd')
     client.abort()
-    expect(await proxy.leftWhenQuiet()).toBe(100 - (HELLO_TOKENS * 0.01 + 500 * 0.02))
+    expect(await proxy.leftWhenQuiet()).toBe(100 - (HELLO_TOKENS * 0.03 + 500 * 0.02))
   })
 })
 
@@ -138,7 +138,7 @@ describe('a stream in a language that is not known', () => {
     const client = proxy.open(CHAT, ASKED)
     const call = await backend.next()
     call.begin()
-    await call.write(sse({ candidates: [{ content: { parts: [{ text: 'abcd' }] } }] }))
+    await call.write(sse({ outputs: [{ words: 'abcd' }] }))
     await client.untilText('abcd')
     client.abort()
     await until(() => call.isAborted)

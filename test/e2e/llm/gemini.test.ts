@@ -53,15 +53,31 @@ describe('a request of Gemini', () => {
 
   test.each([
     ['?fields=candidates', []],
+    ['/?fields=candidates', []],
+    ['?%24httpHeaders=X-Goog-FieldMask%3Acandidates', []],
     ['?x=1&%24fields=usageMetadata.candidatesTokenCount', []],
+    ['?fields=usageMetadata&fields=candidates', []],
+    ['?fields=candidates(content,usageMetadata,index)', []],
+    ['?fields=usageMetadata&$fields=candidates', []],
+    ['?alt=proto', []],
+    ['?$alt=media', []],
+    ['?callback=f', []],
     ['', [['X-Goog-FieldMask', 'candidates']]],
-  ] as const)('costs at least its reservation where the client may leave counts out: %s %j', async (query, fields) => {
-    const proxy = await llmProxy(
-      await answeringLlm(200, { ...said('abcd'), usageMetadata: { promptTokenCount: 3, candidatesTokenCount: 1 } }),
-    )
-    await proxy.post(`${MODEL}:generateContent${query}`, ASKED, fields)
-    expect(await proxy.spent()).toEqual(both(3 + 100))
+  ] as const)('is refused where its response could lack counts: %s %j', async (query, fields) => {
+    const proxy = await llmProxy(await answeringLlm(200, said('abcd')))
+    const answer = await proxy.post(`${MODEL}:generateContent${query}`, ASKED, fields)
+    expect([answer.status, answer.headers['x-edge-reason']]).toEqual([400, 'bad_request'])
+    expect(await proxy.spent()).toEqual(both(0))
   })
+
+  test.each([['?fields=candidates,usageMetadata'], ['?$fields=*'], ['?alt=json']])(
+    'may choose its fields with all counts: %s',
+    async (query) => {
+      const proxy = await llmProxy(await answeringLlm(200, { ...said('abcd'), usageMetadata: USAGE }))
+      expect((await proxy.post(`${MODEL}:generateContent${query}`, ASKED)).status).toBe(200)
+      expect(await proxy.spent()).toEqual(both(56))
+    },
+  )
 
   test('is priced by the model in its path, with its cached tokens apart', async () => {
     const proxy = await moneyProxy(await answeringLlm(200, { ...said('abcd'), modelVersion: 'big-001', usageMetadata: USAGE }))
@@ -109,10 +125,6 @@ describe('a stream of Gemini', () => {
     const { client, spent, settlements } = await streamed(query)
     expect(client.text).toBe(EVENTS.map((event) => sse(event)).join(''))
     expect([spent, settlements['done']]).toEqual([both(56), 1])
-  })
-
-  test('costs at least its reservation where the client may leave counts out', async () => {
-    expect((await streamed('?alt=sse&fields=candidates')).spent).toEqual(both(3 + 1000))
   })
 
   test('is cut where its rule says so, and ends as if the model had reached its limit', async () => {
@@ -189,5 +201,43 @@ describe('where the path names the model', () => {
     const path = '/openai/deployments/big-mine/chat/completions?api-version=2025-01-01'
     expect((await proxy.post(path, { ...MESSAGE, model: 'small-1' })).status).toBe(200)
     expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
+  test.each(['/v1/chat/completions/count_tokens', `${MODEL}:generateContent/count_tokens`])(
+    'what only ends like counting is charged: %s',
+    async (path) => {
+      const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+      const proxy = await llmProxy(await answeringLlm(200, { choices: [], usage }))
+      expect((await proxy.post(path, MESSAGE)).status).toBe(200)
+      expect(await proxy.spent()).toEqual(both(18))
+    },
+  )
+
+  test('a path that begins in the URL of the backend names it, too', async () => {
+    const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+    const backend = await answeringLlm(200, { model: 'small-1', choices: [], usage })
+    const proxy = await moneyProxy(backend, { env: { EDGE_BACKEND_URL: `http://127.0.0.1:${backend.port}/openai/` } })
+    expect((await proxy.post('/deployments/big-mine/chat/completions', { ...MESSAGE, model: 'small-1' })).status).toBe(200)
+    expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
+  test.each([
+    '/OpenAI/Deployments/big-mine/chat/completions',
+    '/openai/deployments/big-mine/Chat/Completions',
+    '/v1/projects/p/locations/l/publishers/mistralai/models/big-2:rawPredict',
+  ])('a body cannot name a cheaper one, however the path is spelled: %s', async (path) => {
+    const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
+    const proxy = await moneyProxy(await answeringLlm(200, { model: 'small-1', choices: [], usage }))
+    expect((await proxy.post(path, { ...MESSAGE, model: 'small-1' })).status).toBe(200)
+    expect(await proxy.leftWhenQuiet()).toBeCloseTo(100 - 9 * 0.03, 9)
+  })
+
+  test.each([
+    '/v1beta/models%2Fbig-1:generateContent',
+    '/openai%2fdeployments%2Fbig-mine/chat/completions',
+    '/openai/deployments%252fbig-mine/chat/completions',
+  ])('a path that names it only to servers that decode slashes is refused: %s', async (path) => {
+    const proxy = await moneyProxy(await answeringLlm(200, {}))
+    expect((await proxy.post(path, { ...MESSAGE, ...HELLO, model: 'small-1' })).status).toBe(400)
   })
 })

@@ -11,7 +11,7 @@ import { until } from '../../support/until.ts'
 
 /** A reject that only reservations in flight cause: the client waits for them, and not for the end of the window. */
 
-/** May cost 2.03. */
+/** May cost 2.09: a prompt token may be written to the cache, for 0.03. */
 const BIG = { model: 'big', messages: HELLO, max_tokens: 100 }
 /** From noon to midnight. */
 const REST_OF_DAY_S = 43_200
@@ -67,7 +67,7 @@ describe('while a stream has the money', () => {
     })
     expect(rejected.headers['x-should-retry']).toBeUndefined()
     expect(messageOf(rejected)).toBe(
-      'The budget is reserved by requests in flight, which give back what they do not use: this request may cost 2.03 and 0.97 is left. Retry in 5 s.',
+      'The budget is reserved by requests in flight, which give back what they do not use: this request may cost 2.09 and 0.91 is left. Retry in 5 s.',
     )
     await endStream(proxy, call)
     const passing = proxy.post(CHAT, BIG)
@@ -103,15 +103,15 @@ describe('while a stream has the money', () => {
     await endStream(proxy, await openStream(proxy, llm, blue))
     await openStream(proxy, llm, red)
     // 3.95 are not spent.
-    expect(await waitOf(proxy, { ...BIG, max_tokens: 196 }, red)).toBeLessThanOrEqual(10)
-    expect(await waitOf(proxy, { ...BIG, max_tokens: 197 }, red)).toBe(REST_OF_DAY_S)
-    expect(await waitOf(proxy, { ...BIG, max_tokens: 197 }, blue)).toBe(REST_OF_DAY_S)
+    expect(await waitOf(proxy, { ...BIG, max_tokens: 193 }, red)).toBeLessThanOrEqual(10)
+    expect(await waitOf(proxy, { ...BIG, max_tokens: 194 }, red)).toBe(REST_OF_DAY_S)
+    expect(await waitOf(proxy, { ...BIG, max_tokens: 194 }, blue)).toBe(REST_OF_DAY_S)
     const never = await proxy.post(CHAT, { ...BIG, max_tokens: 1000 }, red)
     expect([never.headers['x-should-retry'], messageOf(never)]).toEqual(['false', expect.stringContaining('can never cover')])
   })
 
   test('a window does not wait for what was reserved in the one before it', async () => {
-    const { proxy, llm } = await inFlight({ budget: 2.04, config: { period: '1h' } })
+    const { proxy, llm } = await inFlight({ budget: 2.1, config: { period: '1h' } })
     await openStream(proxy, llm)
     proxy.clock.advance(3_600_000)
     const spent = proxy.post(CHAT, BIG)
@@ -131,7 +131,7 @@ describe('what is spent', () => {
     await proxy.untilQuiet()
     expect(await waitOf(proxy)).toBe(REST_OF_DAY_S)
     expect(messageOf(await proxy.post(CHAT, BIG))).toBe(
-      `The budget is exceeded: this request may cost 2.03 and 0.97 is left. Retry in ${REST_OF_DAY_S} s, at 2026-01-16T00:00:00Z.`,
+      `The budget is exceeded: this request may cost 2.09 and 0.97 is left. Retry in ${REST_OF_DAY_S} s, at 2026-01-16T00:00:00Z.`,
     )
   })
 })

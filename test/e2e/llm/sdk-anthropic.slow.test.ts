@@ -1,31 +1,19 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { both, fakeLlm, HELLO_TOKENS, type LlmProxy, type LlmProxyOptions, llmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
-import { ManualClock } from '../../support/service/manual-clock.ts'
-import { running } from '../../support/service/running.ts'
+import { both, fakeLlm, HELLO_TOKENS, type LlmProxy, type LlmProxyOptions, llmProxy } from '../../support/llm/llm-proxy.ts'
+import { CHARGED, clientsBothWays, collect, limitedTo, TIGHT, TIGHT_ERROR } from '../../support/llm/sdk-proxy.ts'
 import { until } from '../../support/until.ts'
 
 /** The official client, of which nothing is changed but its base URL. */
 
 const ASKED = { model: 'claude', max_tokens: 100, messages: [{ role: 'user' as const, content: 'hello there!' }] }
-const TIGHT: LlmProxyOptions = { config: { max_completion_tokens: 10 }, streaming: { buffer_tokens: 1 } }
-const CHARGED = HELLO_TOKENS + 11
 
 function client({ port }: { readonly port: number }, maxRetries = 0): Anthropic {
   return new Anthropic({ baseURL: `http://127.0.0.1:${port}`, apiKey: 'sk-ant-test', maxRetries })
 }
 
-async function twoWays(tokens: number, options: LlmProxyOptions = {}): Promise<{ proxy: LlmProxy; edge: Anthropic; direct: Anthropic }> {
-  const fake = await fakeLlm({ tokens })
-  const proxy = await llmProxy(fake, options)
-  return { proxy, edge: client(proxy), direct: client(fake) }
-}
-
-async function collect<Item>(stream: AsyncIterable<Item>): Promise<Item[]> {
-  const items: Item[] = []
-  for await (const item of stream) items.push(item)
-  return items
+function twoWays(tokens: number, options: LlmProxyOptions = {}): Promise<{ proxy: LlmProxy; edge: Anthropic; direct: Anthropic }> {
+  return clientsBothWays(client, tokens, options)
 }
 
 describe('the client gets what it would get without us', () => {
@@ -91,7 +79,7 @@ describe('a truncated stream', () => {
   })
 
   test('error_chunk: an APIError with our message', async () => {
-    const { proxy, edge } = await twoWays(50, { ...TIGHT, streaming: { buffer_tokens: 1, on_limit_exceeded: 'error_chunk' } })
+    const { proxy, edge } = await twoWays(50, TIGHT_ERROR)
     const failure = await edge.messages
       .stream(ASKED)
       .finalMessage()
@@ -106,17 +94,8 @@ describe('a truncated stream', () => {
 })
 
 describe('429', () => {
-  async function limited(tokensPerMinute: number) {
-    const fake = await fakeLlm({ tokens: 5 })
-    const clock = new ManualClock()
-    const rules = [llmRule('budget', [], { tokens_per_minute: tokensPerMinute })]
-    const edge = await running({ clock, bundle: bundle(1, policy('llm', { rules })), env: proxyEnv(fake) })
-    const rejects = () => edge.metric('edge_decisions_total{action="reject",reason="tpm_exceeded",policy="llm",route="/"}')
-    return { edge, fake, clock, rejects }
-  }
-
   test("is the client's RateLimitError", async () => {
-    const { edge } = await limited(600)
+    const { edge } = await limitedTo(600)
     const sdk = client(edge)
     await sdk.messages.create(ASKED)
     const failure = await sdk.messages.create({ ...ASKED, max_tokens: 595 }).catch((error: unknown) => error)
@@ -131,7 +110,7 @@ describe('429', () => {
   })
 
   test("the client's own retry waits for our Retry-After and then passes", async () => {
-    const { edge, fake, clock, rejects } = await limited(600)
+    const { edge, fake, clock, rejects } = await limitedTo(600)
     const sdk = client(edge, 5)
     await sdk.messages.create(ASKED)
     const answer = sdk.messages.create({ ...ASKED, max_tokens: 595 })
@@ -142,7 +121,7 @@ describe('429', () => {
   })
 
   test('the client does not come again with what can never pass', async () => {
-    const { edge, fake, rejects } = await limited(600)
+    const { edge, fake, rejects } = await limitedTo(600)
     const failure = await client(edge, 5)
       .messages.create({ ...ASKED, max_tokens: 5000 })
       .catch((error: unknown) => error)

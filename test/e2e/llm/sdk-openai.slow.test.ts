@@ -1,11 +1,9 @@
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { both, fakeLlm, HELLO_TOKENS, llmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { both, fakeLlm, HELLO_TOKENS, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { moneyProxy } from '../../support/llm/money-proxy.ts'
-import { CHARGED, CHAT, client, collect, TIGHT, twoWays } from '../../support/llm/openai-client.ts'
-import { ManualClock } from '../../support/service/manual-clock.ts'
-import { running } from '../../support/service/running.ts'
+import { CHAT, client, twoWays } from '../../support/llm/openai-client.ts'
+import { CHARGED, collect, limitedTo, TIGHT, TIGHT_ERROR } from '../../support/llm/sdk-proxy.ts'
 import { until } from '../../support/until.ts'
 
 describe('the client gets what it would get without us', () => {
@@ -94,7 +92,7 @@ describe('a truncated stream', () => {
   })
 
   test('error_chunk: an APIError with our message, code and type, after what came before', async () => {
-    const { proxy, edge } = await twoWays(50, { ...TIGHT, streaming: { buffer_tokens: 1, on_limit_exceeded: 'error_chunk' } })
+    const { proxy, edge } = await twoWays(50, TIGHT_ERROR)
     let text = ''
     const failure = await (async () => {
       for await (const { choices } of await edge.chat.completions.create({ ...CHAT, stream: true })) text += choices[0]!.delta.content ?? ''
@@ -136,7 +134,7 @@ describe('a truncated stream', () => {
   })
 
   test('Responses, error_chunk: an error event', async () => {
-    const { proxy, edge } = await twoWays(50, { ...TIGHT, streaming: { buffer_tokens: 1, on_limit_exceeded: 'error_chunk' } })
+    const { proxy, edge } = await twoWays(50, TIGHT_ERROR)
     const events = await collect(await edge.responses.create({ model: 'm', input: 'hello there!', stream: true }))
     expect(events.at(-1)).toMatchObject({
       type: 'error',
@@ -148,17 +146,8 @@ describe('a truncated stream', () => {
 })
 
 describe('429', () => {
-  async function limited(tokensPerMinute: number) {
-    const fake = await fakeLlm({ tokens: 5 })
-    const clock = new ManualClock()
-    const rules = [llmRule('budget', [], { tokens_per_minute: tokensPerMinute })]
-    const edge = await running({ clock, bundle: bundle(1, policy('llm', { rules })), env: proxyEnv(fake) })
-    const rejects = () => edge.metric('edge_decisions_total{action="reject",reason="tpm_exceeded",policy="llm",route="/"}')
-    return { edge, fake, clock, rejects }
-  }
-
   test("the client's own retry waits for our Retry-After and then passes", async () => {
-    const { edge, fake, clock, rejects } = await limited(600)
+    const { edge, fake, clock, rejects } = await limitedTo(600)
     const sdk = client(edge, 5)
     await sdk.chat.completions.create({ ...CHAT, max_tokens: 500 })
     const answer = sdk.chat.completions.create({ ...CHAT, max_tokens: 595 })
@@ -171,7 +160,7 @@ describe('429', () => {
   test('six requests share the last money of a day: all pass when those before them give back what they did not use', async () => {
     const proxy = await moneyProxy(await fakeLlm({ tokens: 5 }), { budget: 3 })
     const sdk = client(proxy, 10)
-    // It may cost 2.03 and costs 0.13.
+    // It may cost 2.09 and costs 0.13.
     const ask = () => sdk.chat.completions.create({ ...CHAT, model: 'big', max_tokens: 100 })
     await ask()
     const answers = await Promise.all(Array.from({ length: 6 }, ask))
@@ -179,7 +168,7 @@ describe('429', () => {
   })
 
   test('the client does not come again with what can never pass', async () => {
-    const { edge, fake, rejects } = await limited(600)
+    const { edge, fake, rejects } = await limitedTo(600)
     const failure = await client(edge, 5)
       .chat.completions.create({ ...CHAT, max_tokens: 5000 })
       .catch((error: unknown) => error)

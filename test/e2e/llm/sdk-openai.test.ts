@@ -1,10 +1,8 @@
 import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
-import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
-import { both, fakeLlm, HELLO_TOKENS, proxyEnv } from '../../support/llm/llm-proxy.ts'
-import { CHARGED, CHAT, client, collect, TIGHT, twoWays } from '../../support/llm/openai-client.ts'
-import { ManualClock } from '../../support/service/manual-clock.ts'
-import { running } from '../../support/service/running.ts'
+import { both, HELLO_TOKENS } from '../../support/llm/llm-proxy.ts'
+import { CHAT, client, twoWays } from '../../support/llm/openai-client.ts'
+import { CHARGED, collect, limitedTo, TIGHT } from '../../support/llm/sdk-proxy.ts'
 
 describe('the client gets what it would get without us', () => {
   test('chat', async () => {
@@ -39,17 +37,8 @@ describe('a truncated stream', () => {
 })
 
 describe('429', () => {
-  async function limited(tokensPerMinute: number) {
-    const fake = await fakeLlm({ tokens: 5 })
-    const clock = new ManualClock()
-    const rules = [llmRule('budget', [], { tokens_per_minute: tokensPerMinute })]
-    const edge = await running({ clock, bundle: bundle(1, policy('llm', { rules })), env: proxyEnv(fake) })
-    const rejects = () => edge.metric('edge_decisions_total{action="reject",reason="tpm_exceeded",policy="llm",route="/"}')
-    return { edge, fake, clock, rejects }
-  }
-
   test("is the client's RateLimitError, with our code and message", async () => {
-    const { edge, fake } = await limited(600)
+    const { edge, fake } = await limitedTo(600)
     const sdk = client(edge)
     await sdk.chat.completions.create({ ...CHAT, max_tokens: 500 })
     for (const stream of [false, true] as const) {

@@ -299,7 +299,11 @@ function badMatches(): BadBundle[] {
       { 'header:x': '' },
       `${match}["header:x"]: expected ${text}; an empty value counts as missing and never matches, got ""`,
     ],
-    ['an endless pattern', { bearer: 'x'.repeat(8193) }, `${match}.bearer: expected at most 8192 characters, got a text of 8193 characters`],
+    [
+      'an endless pattern',
+      { bearer: 'x'.repeat(8193) },
+      `${match}.bearer: expected at most 8192 characters, got a text of 8193 characters`,
+    ],
     [
       'too many prefixes',
       { bearer: Array.from({ length: 101 }, (_, i) => `${i}*`) },

@@ -4,7 +4,7 @@ import { until } from '../until.ts'
 /** Opens one view after the other, as the navigation lists them, and looks at each when it has got and drawn what it shows. */
 export async function inEveryView(page: Page, look: (title: string) => Promise<void>): Promise<void> {
   const open = new Set<Request>()
-  const isAnswer = (request: Request): boolean => request.url().includes('/admin/v1/') && !request.url().endsWith('/events')
+  const isAnswer = (request: Request): boolean => request.url().includes('/admin/v1/') && !request.url().includes('/admin/v1/events?')
   page.on('request', (request) => isAnswer(request) && open.add(request))
   for (const event of ['requestfinished', 'requestfailed'] as const) page.on(event as 'requestfinished', (request) => open.delete(request))
   const links = page.getByRole('navigation', { name: 'Views' }).getByRole('link')

@@ -6,25 +6,31 @@ import { until } from '../until.ts'
 /** Stands before an admin port and lets everything through but GET events: what comes there the test writes. */
 export class StubEvents {
   readonly port: number
+  /** What each request for events said about where to continue. */
+  readonly continued: readonly (string | undefined)[]
   readonly #streams: Set<ServerResponse>
+  #lastId = 0
 
-  private constructor(port: number, streams: Set<ServerResponse>) {
+  private constructor(port: number, streams: Set<ServerResponse>, continued: readonly (string | undefined)[]) {
     this.port = port
     this.#streams = streams
+    this.continued = continued
   }
 
   static async start(adminPort: number, owner: Owner = thisTest): Promise<StubEvents> {
     const streams = new Set<ServerResponse>()
+    const continued: (string | undefined)[] = []
     const server = createServer((req, res) => {
-      if (req.url === '/admin/v1/events') open(streams, res)
-      else passOn(adminPort, req, res)
+      if (req.url !== '/admin/v1/events?since=1h') return passOn(adminPort, req, res)
+      continued.push(req.headers['last-event-id'] as string | undefined)
+      open(streams, res)
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     owner.onTestFinished(() => {
       server.close()
       server.closeAllConnections()
     })
-    return new StubEvents((server.address() as AddressInfo).port, streams)
+    return new StubEvents((server.address() as AddressInfo).port, streams, continued)
   }
 
   async connected(): Promise<void> {
@@ -33,8 +39,13 @@ export class StubEvents {
 
   /** Done when the browser has taken them. */
   async send(events: readonly Readonly<Record<string, unknown>>[]): Promise<void> {
-    const text = events.map((event) => `event: ${event['event']}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    const text = events.map((event) => `event: ${event['event']}\ndata: ${JSON.stringify(event)}\nid: ${++this.#lastId}\n\n`).join('')
     await Promise.all([...this.#streams].map((stream) => new Promise((resolve) => stream.write(text, resolve))))
+  }
+
+  /** The next event has a number as if so many had come before it that nobody got. */
+  lose(count: number): void {
+    this.#lastId += count
   }
 
   disconnect(): void {
