@@ -27,6 +27,8 @@ export interface Cost {
   readonly header?: string | undefined
   /** Returns what the request takes; AMBIGUOUS if the header field with the cost is repeated. Called for each decision, so it must not allocate. */
   of(facts: RequestFacts): number
+  /** Returns the completion tokens that the request's reservation asks for at a time while the stream passes; undefined if it does not grow. */
+  growsBy?(facts: RequestFacts): number | undefined
   /** How the amount is corrected later; undefined if it never is. */
   readonly settling: Settling | undefined
 }

@@ -1,6 +1,14 @@
 import { isCountingPath, isEmbeddingPath } from '../llm/endpoints.ts'
 import type { LlmSettings, ReserveSettings, WithoutUsage } from '../llm/llm-request.ts'
-import { chargedTokens, firstTokens, maxCompletionTokens, reservedTokens, statedBound, type TokenWeights } from '../llm/usage.ts'
+import {
+  chargedTokens,
+  firstTokens,
+  maxCompletionTokens,
+  reservedTokens,
+  statedBound,
+  stepTokens,
+  type TokenWeights,
+} from '../llm/usage.ts'
 import {
   AMBIGUOUS,
   amountWithoutUsage,
@@ -63,6 +71,10 @@ export class BudgetCost implements Cost, Settling {
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
     if (isCountingPath(facts.path)) return 0
     return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, reservedCompletion(facts, undefined, this.#reserve))
+  }
+
+  growsBy(facts: RequestFacts): number | undefined {
+    return stepOf(facts, undefined, this.#reserve)
   }
 
   /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
@@ -133,6 +145,10 @@ export class LlmReservation implements Cost, Settling {
     return reservedTokens(facts.body?.promptTokens ?? 0, reservedCompletion(facts, maxCompletionTokens, reserve), weights)
   }
 
+  growsBy(facts: RequestFacts): number | undefined {
+    return stepOf(facts, this.#llm.maxCompletionTokens, this.#llm.reserve)
+  }
+
   /** If the proxy has not read the request's body, it does not read the response either. What only counts tokens has nothing to settle. */
   applies({ path, body, isSettledLater }: RequestFacts): boolean {
     return isSettledLater || (body !== undefined && !isCountingPath(path))
@@ -161,4 +177,11 @@ function reservedCompletion({ path, body }: RequestFacts, configured: number | u
   if (isEmbeddingPath(path) && body?.isForText !== true) return 0
   if (reserve !== undefined && body?.isGrowable === true) return firstTokens(reserve.first, statedBound(body.requestedTokens, configured))
   return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
+}
+
+/** Returns undefined if the reservation does not grow: it holds the whole completion from the start. */
+function stepOf({ body }: RequestFacts, configured: number | undefined, reserve: ReserveSettings | undefined): number | undefined {
+  if (reserve === undefined || body?.isGrowable !== true) return undefined
+  const bound = statedBound(body.requestedTokens, configured)
+  return bound !== undefined && bound <= reserve.first ? undefined : stepTokens(reserve.step, bound)
 }

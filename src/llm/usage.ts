@@ -187,6 +187,14 @@ export function firstTokens(first: number, bound: number | undefined): number {
   return bound === undefined ? first : Math.min(first, bound)
 }
 
+/** A stated bound is reserved in at most so many steps, so that a long completion asks the store no more often. */
+const MAX_STEPS = 256
+
+/** Returns the completion tokens that a growing reservation asks for at a time. */
+export function stepTokens(step: number, bound: number | undefined): number {
+  return bound === undefined ? step : Math.max(step, Math.ceil(bound / MAX_STEPS))
+}
+
 export function addTokens(some: number, more: number): number {
   return Math.min(some + more, MAX_TOKENS)
 }

@@ -27,15 +27,15 @@ describeWithCurl('every command prints what the page shows', () => {
 
 describeWithCurl('docs/operations/admin-api.md', () => {
   const page = readText('docs/operations/admin-api.md')
-  const lines = tableRows(page, ['Endpoint', 'What it returns']).map(([endpoint]) => endpoint!.slice(1, -1))
+  const lines = tableRows(page, ['Endpoint', 'What it returns']).map(([endpoint, what]) => [endpoint!.slice(1, -1), what!] as const)
 
   test('the curl line of every endpoint gets a response that is no error', async () => {
     const runbook = await Runbook.start()
     await runbook.run(codeBlocks(page, 'sh').at(-1)!)
-    for (const line of lines) {
+    for (const [line, what] of lines) {
       if (line === 'admin GET events') continue // never ends
       const printed = await runbook.run(line)
-      if (line.startsWith('admin DELETE')) {
+      if (what.startsWith('Nothing')) {
         expect(printed, line).toBe('')
         continue
       }

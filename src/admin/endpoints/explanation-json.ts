@@ -37,7 +37,7 @@ export function policyJson({ policy: { id, mode }, why, rules }: ExplainedPolicy
 }
 
 function ruleJson(
-  { rule: { name, isElse }, why, instead, cost, descriptors, counters, override }: ExplainedRule,
+  { rule: { name, isElse }, why, instead, cost, growsBy, descriptors, counters, override }: ExplainedRule,
   callerDigest: CallerDigest,
 ): json.ExplainedRuleJson {
   return {
@@ -47,6 +47,7 @@ function ruleJson(
     match_else: isElse,
     instead: instead?.name ?? null,
     cost: cost ?? null,
+    ...(growsBy !== undefined && { grows_by: growsBy }),
     descriptors: descriptors.map((descriptor) => descriptorJson(descriptor, callerDigest)),
     counters: counters.map(explainedCounterJson),
     override: override?.id ?? null,

@@ -32,6 +32,19 @@ const REJECTED: ExplanationJson = {
 const REFUSED: ExplanationJson = { action: 'refuse', status: 400, reason: '', policy: null, rule: null, headers: {}, policies: [] }
 
 describe('an explanation in words', () => {
+  test('says how the reservation of a stream grows', () => {
+    const rule: ExplainedRuleJson = {
+      ...PER_KEY,
+      cost: 2100,
+      grows_by: 1000,
+      counters: [{ ...BUCKET, kind: 'day', level: 9000, remaining: 9000, limit: 9000 }],
+    }
+    const policies: ExplainedPolicyJson[] = [{ id: 'api', mode: 'enforce', matched: true, why: null, rules: [rule] }]
+    expect(explainText('POST /v1', { ...REJECTED, action: 'allow', status: 200, reason: 'ok', policies })).toContain(
+      'per-key: takes 2,100, and asks for 1,000 completion tokens at a time while its stream passes\n',
+    )
+  })
+
   test('says who rejects the request, for whom, what is left and when it would pass', () => {
     expect(explainText('GET /api', REJECTED)).toBe(`GET /api: rejected with 429 token_bucket_exceeded
 Rule per-key of policy api rejects it.

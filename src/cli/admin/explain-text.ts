@@ -78,7 +78,7 @@ function policyText({ id, mode, rules }: ExplainedPolicyJson): string {
 }
 
 function ruleText(rule: ExplainedRuleJson): string {
-  const { name, applied, cost, descriptors, counters, override } = rule
+  const { name, applied, cost, grows_by: growsBy, descriptors, counters, override } = rule
   if (!applied) return `    ${name}: does not apply, ${whyNotText(rule)}\n`
   const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
   for (const counter of counters) {
@@ -87,7 +87,9 @@ function ruleText(rule: ExplainedRuleJson): string {
   }
   if (override) rows.push(['override', `${override}, see edge override --list`])
   const takes = counters.length === 0 ? 'applies' : `takes ${costText(cost, counters[0]!.kind)}`
-  return `    ${name}: ${takes}\n${listText(rows, '      ')}`
+  const grows =
+    growsBy === undefined ? '' : `, and asks for ${amountText(growsBy, undefined)} completion tokens at a time while its stream passes`
+  return `    ${name}: ${takes}${grows}\n${listText(rows, '      ')}`
 }
 
 /** `cost` is null if it is unknown. */

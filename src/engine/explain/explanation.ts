@@ -30,6 +30,8 @@ export interface ExplainedRule {
   readonly instead: PlanRule | undefined
   /** Amount that the request would take from each of its counters, in their units; undefined if two readers could disagree on it. */
   readonly cost: number | undefined
+  /** Completion tokens that its reservation would ask for at a time while the stream passes; undefined if it does not grow. */
+  readonly growsBy: number | undefined
   /** Descriptors of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]
   /** State of its counters before the request. Empty if the rule does not apply or the store is unavailable. */
@@ -74,6 +76,7 @@ function describeRules(run: Run, policy: PlanPolicy): ExplainedRule[] {
       why,
       instead: rule.isElse && why === 'no_match' ? matching : undefined,
       cost: costOf(run, inForce, rule.counters[0]?.unit ?? 1),
+      growsBy: inForce.cost.growsBy?.(run),
       descriptors: [...new Set(keyIndexesOf(rule))].map((index) => describeKey(run, index)),
       counters: run.seen!.of(rule),
       override: variant?.override,

@@ -3,12 +3,10 @@ import type { Engine, Growth } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount } from '../../engine/reservation.ts'
 import type { LlmRequest, ReserveSettings } from '../../llm/llm-request.ts'
 import type { BudgetEnd, StreamExcess, StreamMeter } from '../../llm/stream-filter.ts'
-import { firstTokens, maxCompletionTokens, statedBound, type TokenCounts, tokenCounts } from '../../llm/usage.ts'
+import { firstTokens, maxCompletionTokens, statedBound, stepTokens, type TokenCounts, tokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 
-/** A stated bound is reserved in at most so many steps, so that a long completion asks the store no more often. */
-const MAX_STEPS = 256
 /** A step that was refused is halved, but not to less than this part of it: by then a stream has come close to the end of its budget. */
 const SMALLEST_SHARE = 1 / 32
 
@@ -62,7 +60,7 @@ export class GrowingCharge {
     this.#parts = parts
     this.#request = request
     this.#bound = bound ?? Number.POSITIVE_INFINITY
-    this.#step = bound === undefined ? reserve.step : Math.max(reserve.step, Math.ceil(bound / MAX_STEPS))
+    this.#step = stepTokens(reserve.step, bound)
     this.#tokens = firstTokens(reserve.first, bound)
     this.#next = this.#step
     this.#counts = tokenCounts(request.promptTokens, 0)

@@ -283,6 +283,22 @@ describe('explain in reverse_proxy', () => {
     edge = await running({ bundle: bundle(1, ...PROXY_POLICIES), env, clock: new ManualClock() }, owner)
   })
 
+  test('says what a stream would reserve, and how its reservation grows', async () => {
+    const rules = [llmRule('day', [], { tokens_per_day: 50_000, reserve: {} })]
+    const env = { ...ADMIN_ENV, ...proxyEnv('http://127.0.0.1:9') }
+    const { adminPort } = await running({ bundle: bundle(1, policy('growing', { rules })), env, clock: new ManualClock() })
+    const told = async (fields: object) => {
+      const body = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(400) }], max_tokens: 512_000, ...fields })
+      const { policies } = await explained(adminPort, { method: 'POST', uri: '/v1/chat/completions', host: 'a', body })
+      const { cost, grows_by: growsBy } = policies[0]!.rules[0]!
+      return [cost, growsBy]
+    }
+    expect(await told({ stream: true })).toEqual([2100, 2000])
+    expect(await told({ stream: true, max_tokens: 3000 })).toEqual([2100, 1000])
+    expect(await told({ stream: true, max_tokens: 2000 })).toEqual([2100, undefined])
+    expect(await told({})).toEqual([512_100, undefined])
+  })
+
   test('reads the body as the proxy does: its estimate, and its model', async () => {
     const body = JSON.stringify({ model: 'large', messages: [{ role: 'user', content: 'x'.repeat(400) }], max_tokens: 30 })
     const explanation = await explained(edge.adminPort, { method: 'POST', uri: '/v1/chat/completions', host: 'a', body })

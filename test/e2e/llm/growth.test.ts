@@ -79,6 +79,23 @@ describe('a reservation that grows', () => {
     await client.untilClosed()
   })
 
+  test("of Gemini's is for `alt=sse` alone: a list of JSON is never cut", async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, growing(1000))
+    const body = { contents: [{ parts: [{ text: 'hello there!' }] }], generationConfig: { maxOutputTokens: 500 } }
+    for (const [path, tokens] of [
+      [GEMINI, 100],
+      [GEMINI.replace('?alt=sse', ''), 500],
+    ] as const) {
+      const client = proxy.open(path, body)
+      const call = await backend.next()
+      expect((await proxy.held()).day).toBe(HELLO_TOKENS + tokens)
+      call.answer(500, {})
+      await client.untilClosed()
+      await proxy.untilQuiet()
+    }
+  })
+
   test('a response that is no stream holds the rest of the bound from its head on, into debt if need be', async () => {
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend, growing(1000))

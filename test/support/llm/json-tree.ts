@@ -43,6 +43,7 @@ export function requestByTree(body: string): LlmRequest {
     ...(isJson(body) && {
       isBackground: ![undefined, null, false].includes(request?.['background'] as null),
       hasPrompt: fields.length > 0,
+      isGrowable: isGrowable(request, fields.length > 0) || undefined,
     }),
     ...(isJson(body) && { isForText: request !== undefined && ('messages' in request || 'prompt' in request) }),
   }
@@ -160,4 +161,9 @@ function itemCharacters(value: unknown): number {
     sum += charactersIn(asObject(part)?.['text']) + charactersIn(asObject(part)?.['refusal'])
   }
   return sum
+}
+
+/** Whether the body says exactly that it wants a stream, and nothing that goes on behind it. */
+function isGrowable(request: Record<string, unknown> | undefined, hasPrompt: boolean): boolean {
+  return hasPrompt && request?.['stream'] === true && [undefined, null, false].includes(request['background'] as null)
 }

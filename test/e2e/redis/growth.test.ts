@@ -1,0 +1,69 @@
+import { beforeEach, expect, test } from 'vitest'
+import { CHAT, HELLO, LlmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { chatChunk } from '../../support/llm/llm-streams.ts'
+import { type ScriptedCall, type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { awayFromMidnight } from '../../support/redis/away-from-midnight.ts'
+import { redisOfSuite } from '../../support/redis/redis-server.ts'
+import { describeWithRedis } from '../../support/redis/redis-suite.ts'
+import { bundleOf, loseRedis } from '../../support/redis/shared-token-budgets.ts'
+import { sharing } from '../../support/redis/sharing-edge.ts'
+import { gateTo } from '../../support/redis/tcp-gate.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
+import { until } from '../../support/until.ts'
+
+const DAY_TOKENS = 2000
+const ASKED = { stream: true, messages: HELLO, max_tokens: 20_000 }
+const USED = 'edge_llm_tokens_used_total{policy="llm",rule="budget"}'
+/** Twenty tokens in each of five events, by itself a read. */
+const TEXT = Array.from({ length: 5 }, () => chatChunk({ content: 'x'.repeat(80) })).join('')
+const READ_TOKENS = 100
+
+async function proxyTo(llm: ScriptedLlm, url: string, env: Readonly<Record<string, string>> = {}): Promise<LlmProxy> {
+  const bundle = bundleOf({ tokens_per_day: DAY_TOKENS, reserve: { first: 100, step: 100 } })
+  const edge = await sharing(url, { bundle, env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(llm), ...env } })
+  return new LlmProxy(edge, new ManualClock(), 0, DAY_TOKENS)
+}
+
+describeWithRedis('a budget that grows in Redis', () => {
+  const shared = redisOfSuite()
+  beforeEach(awayFromMidnight)
+
+  test('is shared by the streams of two proxies, which are cut where it ends', async () => {
+    const llm = await scriptedLlm()
+    const proxies = [await proxyTo(llm, shared().url), await proxyTo(llm, shared().url)]
+    const clients = proxies.flatMap((proxy) => [proxy.open(CHAT, ASKED), proxy.open(CHAT, ASKED)])
+    const calls: ScriptedCall[] = []
+    for (const _ of clients) calls.push(await llm.next())
+    for (const call of calls) call.begin()
+    await Promise.all(calls.map((call) => call.writeUntilAborted(TEXT)))
+    for (const client of clients) {
+      await client.untilClosed()
+      expect(client.data.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
+    }
+    let used = 0
+    for (const proxy of proxies) {
+      await proxy.untilQuiet()
+      used += await proxy.edge.metric(USED)
+      expect(await untilLogged(proxy.edge, 'truncated', 2)).toMatchObject([{ cause: 'budget' }, { cause: 'budget' }])
+    }
+    expect(used).toBeGreaterThan(DAY_TOKENS - clients.length * READ_TOKENS)
+  })
+
+  test('refuses more while Redis is away, where that means to reject', async () => {
+    const gate = await gateTo(shared().port)
+    const llm = await scriptedLlm()
+    const proxy = await proxyTo(llm, `redis://${gate.address}`, { EDGE_REDIS_FAILURE_MODE: 'closed' })
+    const client = proxy.open(CHAT, ASKED)
+    const call = await llm.next()
+    call.begin()
+    await client.untilHead()
+    await loseRedis(proxy.edge, gate)
+    await call.writeUntilAborted(TEXT)
+    await client.untilClosed()
+    expect(client.data.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
+    expect(await untilLogged(proxy.edge, 'truncated')).toMatchObject([{ cause: 'budget' }])
+    await until(async () => (await proxy.edge.metric('edge_llm_growth_total{policy="llm",rule="budget",outcome="unavailable"}')) > 0)
+    await gate.accept()
+  })
+})
