@@ -41,7 +41,8 @@ const TIME_NAME = /^(?:at|since|time|until|until_before)$|_at$/
 const FRACTION = /\.\d{1,9}Z$/
 
 function printableParts(value: unknown, name: string, isResponse: boolean): unknown {
-  if (typeof value === 'string') return printableText(textOfBytes(isResponse && TIME_NAME.test(name) ? value.replace(FRACTION, 'Z') : value))
+  if (typeof value === 'string')
+    return printableText(textOfBytes(isResponse && TIME_NAME.test(name) ? value.replace(FRACTION, 'Z') : value))
   if (Array.isArray(value)) return value.map((item) => printableParts(item, '', isResponse))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [printableText(key), printableParts(member, key, isResponse)]))
