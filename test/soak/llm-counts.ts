@@ -2,7 +2,6 @@ import type { Metrics } from '../support/service/metrics.ts'
 import type { BudgetCaller, Tolerance } from './budget-caller.ts'
 import type { EdgeProcess } from './edge-process.ts'
 import type { Findings } from './findings.ts'
-import { CROWD_LANES } from './llm-load.ts'
 import { MAX_COMPLETION } from './llm-play.ts'
 import type { PlainCaller } from './plain-load.ts'
 import { DATA_LOSSES, REDIS_TROUBLES } from './redis-trouble.ts'
@@ -40,8 +39,8 @@ export class LlmCounts {
 
   /**
    * `lostTokens` may have gone to nobody; `unpaidTokens` may have been used and not charged. Where Redis has lost its data, a settlement that
-   * finds no record is dropped, and a take that left before it begins the record with the whole reservation: of callers with several
-   * requests at a time, `crossedTokens` may have gone to nobody.
+   * finds no record is dropped, and a take that another worker sent before it begins the record with the whole reservation: for each request that a
+   * caller has under way, the one that has just ended included, `crossedTokens` may have gone to nobody.
    */
   async doubts(trouble: string): Promise<{ hadFault: boolean; lostTokens: number; unpaidTokens: number; crossedTokens: number }> {
     const counted = await this.#counted()
@@ -52,7 +51,7 @@ export class LlmCounts {
     return {
       hadFault,
       lostTokens: doubts * MAX_RESERVATION,
-      crossedTokens: DATA_LOSSES.includes(trouble) ? CROWD_LANES * MAX_RESERVATION : 0,
+      crossedTokens: DATA_LOSSES.includes(trouble) ? MAX_RESERVATION : 0,
       unpaidTokens: hasDoubt ? counted(`edge_llm_tokens_overdrawn_total${RULE}`) : 0,
     }
   }

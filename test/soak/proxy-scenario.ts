@@ -6,7 +6,7 @@ import { HeldCaller, HeldLoad, heldPolicies } from './held-requests.ts'
 import { HostileClients } from './hostile-clients.ts'
 import { HostileRequests } from './hostile-requests.ts'
 import { LlmCounts } from './llm-counts.ts'
-import { LlmLoad } from './llm-load.ts'
+import { CROWD_LANES, LlmLoad } from './llm-load.ts'
 import { PLAIN_PATHS, PlainCaller, PlainLoad, plainPolicies } from './plain-load.ts'
 import { quiet } from './quiet.ts'
 import { Reloads } from './reloads.ts'
@@ -71,8 +71,8 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       await quiet(edge)
 
       const { hadFault, lostTokens, unpaidTokens, crossedTokens } = await counts.doubts(trouble)
-      const tolerance = { lost: lostTokens, unpaid: unpaidTokens }
-      const crowdTolerance = { lost: lostTokens + crossedTokens, unpaid: unpaidTokens }
+      const tolerance = { lost: lostTokens + crossedTokens, unpaid: unpaidTokens }
+      const crowdTolerance = { lost: lostTokens + CROWD_LANES * crossedTokens, unpaid: unpaidTokens }
       const budgets = [...serial, ...crowd, ...leavers]
       let spent = 0
       for (const caller of serial) spent += await caller.check(edge.port, findings, tolerance)
@@ -82,9 +82,9 @@ export async function proxyScenario(bench: Bench, troubles: ProxyTroubles): Prom
       // What a worker held when it died is free again when its time is over, and what Redis was not told when it is back.
       if (!mayBeLost && !hadFault) for (const caller of held) await caller.check(edge.port, findings, backend.holds)
       await counts.check(findings, { budgets, others: [...plainCallers, ...held], spent, mayBeLost, hadFault, tolerance })
-      const hasDoubts = lostTokens + unpaidTokens > 0
+      const hasDoubts = lostTokens + unpaidTokens + crossedTokens > 0
       for (const caller of budgets) {
-        const isExact = caller.isExact && !hasDoubts && (crossedTokens === 0 || serial.includes(caller))
+        const isExact = caller.isExact && !hasDoubts
         done[isExact ? 'exact' : 'bounded']++
       }
       done.requests += llm.requests
