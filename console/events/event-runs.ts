@@ -1,7 +1,5 @@
+import { REQUEST_EVENTS } from '../../src/text/request-events.ts'
 import type { LogEvent } from './event-lines.ts'
-
-/** Kinds of events about requests: there may be very many of them. */
-const FOLDED: ReadonlySet<string> = new Set(['reject', 'would_reject', 'budget_warning', 'truncated', 'would_truncate', 'backend_failed'])
 
 const KEPT_RUNS = 200
 /** Places of a run that are told apart; the rest is counted together. */
@@ -43,7 +41,7 @@ interface OpenRun {
 
 /** Returns whether events of this kind are folded where all kinds are listed. */
 export function isFolded(kind: string): boolean {
-  return FOLDED.has(kind)
+  return REQUEST_EVENTS.has(kind)
 }
 
 /** Counts events about requests between events of other kinds, in bounded memory, however many there are. */
@@ -55,7 +53,7 @@ export class EventRuns {
 
   note(event: LogEvent, number: number): void {
     const { event: name, level, time } = event
-    if (!FOLDED.has(name)) return this.#open.clear()
+    if (!REQUEST_EVENTS.has(name)) return this.#open.clear()
     let run = this.#open.get(name)
     if (run === undefined) {
       run = { number, name, level, from: time, to: time, places: new Map(), elsewhere: 0 }

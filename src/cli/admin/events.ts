@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 import type { ChangeJson, ChangesJson, EventJson, RecentEventsJson } from '../../admin/api/instance-types.ts'
 import { printableJson } from '../../text/printable.ts'
+import { REQUEST_EVENTS } from '../../text/request-events.ts'
 import { AdminProblem, callerText, UsageProblem } from '../text/caller-values.ts'
 import { numberText, printable, tableText } from '../text/text-table.ts'
 import type { AdminClient, AdminRequest } from './admin-client.ts'
@@ -75,9 +76,6 @@ function linesText(lines: readonly string[], since: string, isComplete: boolean)
   return `${lines.length === 0 ? `No events since ${since}.\n` : lines.join('')}${some}`
 }
 
-/** Kinds of events about requests, which the page counts together too: there may be very many of them. */
-const ABOUT_REQUESTS = new Set(['reject', 'would_reject', 'budget_warning', 'truncated', 'would_truncate', 'backend_failed'])
-
 /** Of each kind about requests there is one line until something else happens. */
 function foldedText({ since, complete, events: list }: RecentEventsJson): string {
   const runs: EventJson[][] = []
@@ -90,7 +88,7 @@ function foldedText({ since, complete, events: list }: RecentEventsJson): string
     }
     const begun = [event]
     runs.push(begun)
-    if (ABOUT_REQUESTS.has(event.event)) open.set(event.event, begun)
+    if (REQUEST_EVENTS.has(event.event)) open.set(event.event, begun)
     else open.clear()
   }
   return linesText(runs.map(runLine), since, complete)
