@@ -163,7 +163,7 @@ test.for([
   [[], 'expected ratelimit\n'],
   [['kong', 'a.yaml'], 'expected ratelimit, the only supported format, got "kong"'],
   [['ratelimit'], 'expected at least one file'],
-  [['ratelimit', 'a.yaml', '--bundle-version', '-1'], "'--bundle-version' argument is ambiguous"],
+  [['ratelimit', 'a.yaml', '--bundle-version', '-1'], '--bundle-version: expected a value, but the next argument begins with a dash'],
   [['ratelimit', 'a.yaml', '--bundle-version', '1.5'], '--bundle-version: expected a whole number of up to 30 digits, got "1.5"'],
   [['ratelimit', 'a.yaml', '--out', 'b'], '--out'],
 ] as const)('edge convert %j: 1, named', async ([args, message]) => {

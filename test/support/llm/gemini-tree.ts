@@ -24,7 +24,7 @@ export function geminiRequestByTree(body: string): GeminiRequestFacts {
   const config = asObject(request['generationConfig'] ?? request['generation_config'])
   const bound = countIn(config?.['maxOutputTokens'] ?? config?.['max_output_tokens'])
   const stated = countIn(config?.['candidateCount'] ?? config?.['candidate_count'])
-  const choices = typeof stated === 'number' ? Math.max(1, stated) : 1
+  const choices = typeof stated === 'number' ? Math.min(Math.max(1, stated), Number.MAX_SAFE_INTEGER) : 1
   const isBounded = typeof bound === 'number' && bound > 0 && stated !== 'bad' && stated !== 0
   const requestedTokens = isBounded ? Math.min(bound * choices, Number.MAX_SAFE_INTEGER) : undefined
   return { promptTokens: estimatedTokens(promptCharacters(request, body)), requestedTokens, choices }
