@@ -236,7 +236,7 @@ describeInBrowser('the shell', () => {
     await answer(200, '', 'the response is not one of the admin API')
     await answer(403, '{"error":{"message":"not today","type":"x","code":"y"}}', 'not today')
     await page.getByRole('link', { name: 'Policies', exact: true }).click()
-    await page.getByRole('main').getByText('not today').waitFor()
+    await page.getByRole('main').getByText('not today', { exact: true }).waitFor()
     expect(await page.getByText('The bundle has no policies').count()).toBe(0)
     await page.unroute('**/admin/v1/**')
     await header.getByText('No problems').waitFor()
