@@ -146,7 +146,7 @@ describeInBrowser('the shell', () => {
     await expect.poll(() => page.title()).toBe('Explain · edge')
     await dialog.getByRole('button', { name: 'Log in' }).click()
     await dialog.waitFor({ state: 'detached' })
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Explain')
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Explain')
   })
 
   test('says in a form that the session had ended, and takes it then', async () => {
