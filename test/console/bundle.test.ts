@@ -74,7 +74,7 @@ describeInBrowser('the view of the bundle', () => {
     await facts.getByText(/^JSON, [\d,]+ bytes$/).waitFor()
     await facts.getByText(edge.bundlePath).waitFor()
     expect(new URL(page.url()).hash).toBe('#/bundle?version=5')
-    expect(await page.evaluate('document.activeElement.className')).toContain('chosen')
+    await expect.poll(() => page.evaluate('document.activeElement.className')).toContain('chosen')
     await page.getByRole('link', { name: 'Changes from it to the active 11' }).click()
     const changes = page.getByRole('region', { name: 'What changed from version 5 to 11' })
     await changes.getByText('+ added').waitFor()

@@ -39,7 +39,7 @@ describeInBrowser('a caller', () => {
     const page = await loggedIn(edge.adminPort)
     await inEveryView(page, async () => {
       await page.keyboard.press('/')
-      expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Find a caller')
+      await expect.poll(() => page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Find a caller')
       await page.keyboard.type('alice')
       await page.keyboard.press('Enter')
       await page.getByRole('heading', { level: 1, name: 'Caller', exact: true }).waitFor()
@@ -212,7 +212,7 @@ describeInBrowser('a caller', () => {
     await page.getByRole('button', { name: 'Pause' }).focus()
     await page.keyboard.press('/')
     await page.keyboard.press('Escape')
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Pause')
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Pause')
   })
 
   test('with too many rules is asked for by policy', async () => {

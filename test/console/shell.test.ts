@@ -92,7 +92,7 @@ describeInBrowser('the shell', () => {
     await page.getByRole('link', { name: 'Events' }).click()
     const heading = page.getByRole('heading', { level: 1 })
     await expect.poll(() => page.title()).toBe('Events · edge')
-    expect(await page.evaluate('document.activeElement.textContent')).toBe('Events')
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Events')
     expect(new URL(page.url()).hash).toBe('#/events')
     await page.reload()
     await expect.poll(() => heading.textContent()).toBe('Events')
