@@ -53,18 +53,10 @@ export function formatMs(ms: number): string {
   return ms > 0 && ms < 1 ? `${formatNumber(Math.round(ms * 1000))} µs` : `${THREE_DIGITS.format(ms)} ms`
 }
 
-/**
- * Formats a time in the operator's own zone: `14:03:07` today, `2026-01-31 14:03:07` on any other day. It is for columns whose heading names the zone;
- * `formatMoment` is for everything else.
- */
-export function formatTime(at: string | number, nowMs: number): string {
-  const [date, today] = [new Date(at), new Date(nowMs)]
-  return date.toDateString() === today.toDateString() ? clockText(date) : `${dayText(date)} ${clockText(date)}`
-}
-
 /** Formats a time in the operator's own zone, and names it: `14:03:07 UTC+1` today, `2026-01-31 14:03:07 UTC+1` on any other day. */
 export function formatMoment(at: string | number, nowMs: number): string {
-  return `${formatTime(at, nowMs)} ${formatZone(at)}`
+  const [date, today] = [new Date(at), new Date(nowMs)]
+  return date.toDateString() === today.toDateString() ? `${clockText(date)} ${formatZone(at)}` : formatDateTime(at)
 }
 
 /** Formats a time in the operator's own zone, whatever day it is: `2026-01-31 14:03:07 UTC+1`. */

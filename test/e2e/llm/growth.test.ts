@@ -85,6 +85,7 @@ describe('a reservation that grows', () => {
     const body = { contents: [{ parts: [{ text: 'hello there!' }] }], generationConfig: { maxOutputTokens: 500 } }
     for (const [path, tokens] of [
       [GEMINI, 100],
+      [GEMINI.replace('?alt=sse', '?%24alt=sse'), 100],
       [GEMINI.replace('?alt=sse', ''), 500],
     ] as const) {
       const client = proxy.open(path, body)
