@@ -55,8 +55,10 @@ describe('a download', () => {
     await until(() => backend.heads === 1)
     const { socket } = backend.connections[0]!
     const given = await writeUntilStuck(socket)
+    await client.readsMoreThan(given)
+    // Not before: half a response is broken off with a reset, which drops what is still on its way.
     socket.end()
-    expect(await client.countsRest()).toBeGreaterThan(given)
+    await client.closed()
   })
 
   test('of many pieces to a slow client piles no listeners up', async () => {

@@ -101,14 +101,24 @@ export class RawClient {
 
   /** Reads on to the end of the connection, keeps nothing, and returns how many bytes came. */
   async countsRest(): Promise<number> {
-    let bytes = 0
-    this.socket.removeAllListeners('data')
-    this.socket.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
+    const counted = this.#countsFromNow()
+    await this.closed()
+    return counted.bytes
+  }
+
+  /** Reads on, keeps nothing, and waits until more bytes than these have come. */
+  async readsMoreThan(bytes: number): Promise<void> {
+    const counted = this.#countsFromNow()
+    await until(() => counted.bytes > bytes || this.#fail(`more than ${bytes} bytes, not ${counted.bytes}`))
+  }
+
+  #countsFromNow(): { readonly bytes: number } {
+    const counted = { bytes: 0 }
+    this.socket.removeAllListeners('data').on('data', (chunk: Buffer) => {
+      counted.bytes += chunk.length
     })
     this.socket.resume()
-    await this.closed()
-    return bytes
+    return counted
   }
 
   /** Waits for the next whole answer with a length, and takes it off what came. */
