@@ -1,0 +1,56 @@
+import type { Claims } from '../request/bearer.ts'
+import type { RequestView } from '../request/view.ts'
+
+/** A caller whose credential was verified. */
+export interface VerifiedCaller {
+  /** `<entry>:<sub>` of a token, `key:<id>` of an issued key. No entry is named `key` or has a colon in its name, so identities never collide. */
+  readonly id: string
+  /** The labels by name; `id` is not one of them. */
+  readonly labels: ReadonlyMap<string, string>
+  /** The claims of a token; undefined for an issued key. */
+  readonly claims: Claims | undefined
+}
+
+/** Why nobody knows who sent a request. `explain` and the log show it, and clients do not see it. */
+export type CallerProblem =
+  /** The request has no credential that `callers` reads. */
+  | 'no_credential'
+  /** It has two that differ, or a field that carries one is repeated. */
+  | 'two_credentials'
+  /** The credential is neither a JWT nor an issued key in its form. */
+  | 'malformed'
+  /** No entry has the token's issuer. */
+  | 'issuer'
+  /** The entry does not accept the token's algorithm, type or critical fields. */
+  | 'algorithm'
+  /** The entry's key set has no such key, or no such key was issued. */
+  | 'unknown_key'
+  | 'signature'
+  | 'expired'
+  | 'not_yet_valid'
+  | 'audience'
+  /** A claim that is needed is missing or has the wrong type, such as `sub` or `exp`. */
+  | 'claims'
+  /** The key was issued, and revoked. */
+  | 'revoked'
+  /** The key set was never fetched, or it has no such key and cannot be fetched now. */
+  | 'keys_unavailable'
+  /** The client's address has used up its share of verifications or guesses. */
+  | 'busy'
+
+/** A request whose caller could not be verified. */
+export interface UnknownCaller {
+  readonly problem: CallerProblem
+}
+
+export type CallerVerdict = VerifiedCaller | UnknownCaller
+
+export function isVerified(verdict: CallerVerdict): verdict is VerifiedCaller {
+  return !('problem' in verdict)
+}
+
+/** Finds out who sends a request, for a plan with `callers`. */
+export interface CallerReader {
+  /** `address` is the client's, for its share of the work; undefined if it is unknown. Returns a promise only while it waits for a key set. Never throws or rejects. */
+  read(view: RequestView, address: string | undefined): CallerVerdict | Promise<CallerVerdict>
+}
