@@ -91,7 +91,7 @@ function hasSpace(text: string, from: number): boolean {
 export type Claims = Readonly<Record<string, unknown>>
 
 // A longer text is not a token. Header limits allow somewhat more, but decoding it would be wasted work.
-const MAX_TOKEN_CHARACTERS = 32_768
+export const MAX_TOKEN_CHARACTERS = 32_768
 
 /** Reads the payload of a bearer token; returns undefined if it is unreadable. */
 export function readClaims(token: string): Claims | undefined {
@@ -105,16 +105,21 @@ export function readClaims(token: string): Claims | undefined {
   }
 }
 
-/** Returns a claim as text. A dotted name reaches into objects if no claim has exactly that name. */
+/** Returns a claim as text. */
 export function claimText(claims: Claims, name: string, segments: readonly string[]): string | undefined {
-  if (Object.hasOwn(claims, name)) return scalarText(claims[name])
+  return scalarText(claimValue(claims, name, segments))
+}
+
+/** Returns a claim. A dotted name, of which `segments` are the parts, reaches into objects if no claim has exactly that name. */
+export function claimValue(claims: Claims, name: string, segments: readonly string[]): unknown {
+  if (Object.hasOwn(claims, name)) return claims[name]
   if (segments.length < 2) return undefined
   let value: unknown = claims
   for (const segment of segments) {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || !Object.hasOwn(value, segment)) return undefined
     value = (value as Claims)[segment]
   }
-  return scalarText(value)
+  return value
 }
 
 /** Decodes the second of two or three parts. The other parts are not read. */
@@ -139,14 +144,15 @@ const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 const LONG_INTEGER = /^-?\d{16,}$/
 
 /** Turns integers that a double cannot hold into strings; otherwise neighbouring ids would share a bucket. */
-function keepLongNumbers(json: string): string {
+export function keepLongNumbers(json: string): string {
   if (!/\d{16}/.test(json)) return json
   return json.replace(STRING_OR_NUMBER, (token) =>
     LONG_INTEGER.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token,
   )
 }
 
-function scalarText(value: unknown): string | undefined {
+/** Returns a text, a finite number or a boolean as text, and undefined for anything else. */
+export function scalarText(value: unknown): string | undefined {
   if (typeof value === 'string') return value
   return typeof value === 'boolean' || Number.isFinite(value) ? String(value) : undefined
 }

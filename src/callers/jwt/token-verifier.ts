@@ -1,0 +1,120 @@
+import type { JwtEntry } from '../../policy/schema/callers.ts'
+import { MAX_TOKEN_CHARACTERS } from '../../request/bearer.ts'
+import type { Clock } from '../../time/clock.ts'
+import type { CallerProblem, CallerVerdict, UnknownCaller } from '../caller.ts'
+import { parseCompactJws } from './compact-jws.ts'
+import { IssuerEntry } from './issuer-entry.ts'
+import type { KeySet } from './key-set.ts'
+import { type RememberedToken, TokenMemory, tokenDigest } from './token-memory.ts'
+import { VerificationShare } from './verification-share.ts'
+
+/** Where the key sets of entries are found. */
+export interface KeySetSource {
+  /** Undefined while the set of that entry was never fetched. Must return the same object as long as the set does not change. */
+  of(entryName: string): KeySet | undefined
+}
+
+/** A token that may be good, but the key that would verify it is not here. Fetching the entry's key set may bring it; then verify again. */
+export interface MissingKey {
+  readonly missingKeyOf: string
+  /** The key that the token names. It may name none if there is no set at all. */
+  readonly kid: string | undefined
+}
+
+/** The parsing of a longer token is charged to the share like its signature, because it takes as long. */
+const MAX_FREE_CHARACTERS = 4096
+
+/**
+ * Verifies tokens for the entries of one plan, in place and without waiting. The share and the memory belong to the worker and outlive the plan:
+ * otherwise all tokens would have to be verified again at once after each reload. What is remembered counts only for an entry that says the same.
+ */
+export class TokenVerifier {
+  readonly #byIssuer: ReadonlyMap<unknown, IssuerEntry>
+  readonly #byName: ReadonlyMap<string, IssuerEntry>
+  readonly #keySets: KeySetSource
+  readonly #clock: Clock
+  readonly #share: VerificationShare
+  readonly #memory: TokenMemory
+
+  constructor(
+    entries: readonly JwtEntry[],
+    keySets: KeySetSource,
+    clock: Clock,
+    share = new VerificationShare(),
+    memory = new TokenMemory(),
+  ) {
+    const ready = entries.map((entry) => new IssuerEntry(entry))
+    this.#byIssuer = new Map(ready.map((entry) => [entry.issuer, entry]))
+    this.#byName = new Map(ready.map((entry) => [entry.name, entry]))
+    this.#keySets = keySets
+    this.#clock = clock
+    this.#share = share
+    this.#memory = memory
+  }
+
+  /** `token` is the token as it was sent. `address` is the client's, for its share of the work. Never throws. */
+  verify(token: string, address: string | undefined): CallerVerdict | MissingKey {
+    if (token.length > MAX_TOKEN_CHARACTERS) return unknown('malformed')
+    const nowS = Math.floor(this.#clock.wallMs() / 1000)
+    const digest = tokenDigest(token)
+    const remembered = this.#memory.get(digest, nowS)
+    if (remembered !== undefined) {
+      if (this.#holds(remembered)) return remembered.caller
+      this.#memory.forget(digest)
+    }
+    if (token.length > MAX_FREE_CHARACTERS) return this.#charged(address, () => this.#judge(token, digest, nowS, (check) => check()))
+    return this.#judge(token, digest, nowS, (check) => this.#charged(address, check))
+  }
+
+  /** Whether the same entry would still verify the token with the same key. Adding a key to the set makes nobody's token unknown. */
+  #holds(remembered: RememberedToken): boolean {
+    const keySet = this.#keySets.of(remembered.entryName)
+    if (keySet === undefined || this.#byName.get(remembered.entryName)?.identity !== remembered.entryIdentity) return false
+    if (keySet === remembered.keySet) return true
+    if (keySet.find(remembered.kid, remembered.algorithm)?.fingerprint !== remembered.fingerprint) return false
+    remembered.keySet = keySet
+    return true
+  }
+
+  /** Does what is cheap first. `spend` runs the rest, or refuses to. */
+  #judge(token: string, digest: string, nowS: number, spend: (check: () => CallerVerdict) => CallerVerdict): CallerVerdict | MissingKey {
+    const jws = parseCompactJws(token)
+    if (jws === undefined) return unknown('malformed')
+    const { header, payload } = jws
+    const entry = this.#byIssuer.get(payload['iss'])
+    if (entry === undefined) return unknown('issuer')
+    const { alg: algorithm, kid } = header
+    if (!header.isPlainJwt || !entry.accepts(algorithm)) return unknown('algorithm')
+    const problem = entry.problemOf(payload, nowS)
+    if (problem !== undefined) return unknown(problem)
+    const keySet = this.#keySets.of(entry.name)
+    if (keySet === undefined) return { missingKeyOf: entry.name, kid }
+    const key = keySet.find(kid, algorithm)
+    if (key === undefined) return kid === undefined || keySet.has(kid) ? unknown('unknown_key') : { missingKeyOf: entry.name, kid }
+    return spend(() => {
+      if (!key.verifies(jws.signed, jws.signature)) return unknown('signature')
+      if (jws.hasRepeatedName()) return unknown('malformed')
+      const caller = entry.callerOf(jws)
+      if (caller === undefined) return unknown('claims')
+      const { name: entryName, identity: entryIdentity } = entry
+      const { fingerprint } = key
+      const remembered = { caller, entryName, entryIdentity, kid, algorithm, fingerprint, keySet, ...entry.validity(payload) }
+      this.#memory.add(digest, remembered, token.length, nowS)
+      return caller
+    })
+  }
+
+  /** Does work within the share of an address, and charges the address for the time that it took. */
+  #charged<Verdict>(address: string | undefined, work: () => Verdict): Verdict | UnknownCaller {
+    const startMs = this.#clock.nowMs()
+    if (!this.#share.admits(address, startMs)) return unknown('busy')
+    const verdict = work()
+    const endMs = this.#clock.nowMs()
+    this.#share.charge(address, endMs - startMs, endMs)
+    return verdict
+  }
+}
+
+function unknown(problem: CallerProblem): UnknownCaller {
+  return { problem }
+}
