@@ -11,34 +11,29 @@ const MAX_RSA_BITS = 8192
 const MIN_RSA_EXPONENT = 3n
 const MAX_RSA_EXPONENT = 2n ** 32n
 
-/** A key for one algorithm. */
-export interface VerifyingKey {
-  /** The same for the same key material, in whichever set it is. */
-  readonly fingerprint: string
-  verifies(signed: Buffer, signature: Buffer): boolean
-}
-
-/** The keys of an issuer that verify signatures. */
-export interface KeySet {
+/**
+ * What a key set says, as data that can be sent to another thread. Making the key objects takes some 5 ms for each key on P-521 and little for
+ * others, and is done once for all threads: `KeyObject` may be sent.
+ */
+export interface PublishedKeys {
   /** The same for sets with the same usable keys, however they are written. */
   readonly version: string
-  /** The number of usable keys. A set without any is a set too: its issuer has withdrawn all keys. */
-  readonly size: number
+  readonly usable: readonly UsableKey[]
   /** Why other keys are not used, a sentence for each. They quote nothing of the set. */
   readonly unused: readonly string[]
-  /**
-   * Returns the key for a token. Without `kid` it is the only one for the algorithm, because an issuer with several must say which it used
-   * (OpenID Connect Core 10.1). Two different keys for one algorithm with the same `kid` are ambiguous, and neither is returned.
-   */
-  find(kid: string | undefined, algorithm: JwtAlgorithm): VerifyingKey | undefined
-  /** Whether any key has this `kid`, usable or not. If one has, fetching the set again would not help. */
-  has(kid: string): boolean
+  /** Every `kid`, also of keys that are not used. */
+  readonly kids: readonly string[]
 }
 
-export type ReadKeySet = { readonly set: KeySet } | { readonly problem: string }
+interface UsableKey {
+  readonly kid: string | undefined
+  readonly algorithms: readonly JwtAlgorithm[]
+  readonly key: KeyObject
+  readonly fingerprint: string
+}
 
 /** Reads a JSON Web Key Set (RFC 7517 5). What is not a key set is a problem; a key that cannot be used is left out, and the others are used. */
-export function readKeySet(text: string): ReadKeySet {
+export function readKeySet(text: string): PublishedKeys | { readonly problem: string } {
   if (Buffer.byteLength(text) > MAX_KEY_SET_BYTES) return { problem: `the key set is longer than ${MAX_KEY_SET_BYTES} bytes` }
   let value: unknown
   try {
@@ -50,7 +45,15 @@ export function readKeySet(text: string): ReadKeySet {
   if (!Array.isArray(keys)) return { problem: 'the key set is not an object with "keys", a list of keys' }
   if (keys.length > MAX_KEYS) return { problem: `the key set has ${keys.length} keys; at most ${MAX_KEYS} are accepted` }
   if (findRepeatedName(text) !== undefined) return { problem: 'the key set has a name twice in one object' }
-  return { set: new KeyIndex(keys) }
+  const read = keys.map(readKey)
+  const usable = read.filter((key) => typeof key !== 'string')
+  const written = usable.map(({ kid, algorithms, fingerprint }) => JSON.stringify([kid ?? null, algorithms, fingerprint]))
+  return {
+    version: hash('sha256', written.sort().join('\n')),
+    usable,
+    unused: read.flatMap((why, i) => (typeof why === 'string' ? [`keys[${i}] is not used: ${why}`] : [])),
+    kids: keys.map((jwk: Jwk | null | undefined) => jwk?.['kid']).filter((kid) => typeof kid === 'string'),
+  }
 }
 
 /** How an algorithm verifies, and which keys it takes. */
@@ -94,44 +97,39 @@ type Jwk = Readonly<Record<string, unknown>>
 /** Two keys that differ answer to one name. */
 const AMBIGUOUS = Symbol('ambiguous')
 
-class KeyIndex implements KeySet {
+/** The keys of an issuer, by what tokens say of the key that signed them. */
+export class KeySet {
   readonly version: string
+  /** The number of usable keys. A set without any is a set too: its issuer has withdrawn all keys. */
   readonly size: number
-  readonly unused: readonly string[]
-  readonly #kids = new Set<string>()
+  readonly #kids: ReadonlySet<string>
   /** By algorithm, for tokens without a `kid`, and by algorithm and `kid`. */
   readonly #keys = new Map<string, VerifyingKey | typeof AMBIGUOUS>()
 
-  constructor(keys: readonly unknown[]) {
-    const unused: string[] = []
-    const used: string[] = []
-    for (const [i, member] of keys.entries()) {
-      if (typeof member === 'object' && member !== null && typeof (member as Jwk)['kid'] === 'string')
-        this.#kids.add((member as Jwk)['kid'] as string)
-      const usable = readKey(member)
-      if (typeof usable === 'string') unused.push(`keys[${i}] is not used: ${usable}`)
-      else {
-        const { kid } = member as { kid?: string }
-        for (const key of usable) this.#add(key, kid)
-        used.push(JSON.stringify([kid ?? null, usable.map(({ algorithm, fingerprint }) => [algorithm, fingerprint])]))
-      }
-    }
-    this.size = used.length
-    this.unused = unused
-    this.version = hash('sha256', used.sort().join('\n'))
+  constructor({ version, usable, kids }: PublishedKeys) {
+    this.version = version
+    this.size = usable.length
+    this.#kids = new Set(kids)
+    for (const { kid, algorithms, key, fingerprint } of usable)
+      for (const algorithm of algorithms) this.#add(kid, algorithm, new VerifyingKey(key, algorithm, fingerprint))
   }
 
+  /**
+   * Returns the key for a token. Without `kid` it is the only one for the algorithm, because an issuer with several must say which it used
+   * (OpenID Connect Core 10.1). Two different keys for one algorithm with the same `kid` are ambiguous, and neither is returned.
+   */
   find(kid: string | undefined, algorithm: JwtAlgorithm): VerifyingKey | undefined {
     const key = this.#keys.get(nameOf(kid, algorithm))
     return key === AMBIGUOUS ? undefined : key
   }
 
+  /** Whether any key has this `kid`, usable or not. If one has, fetching the set again would not help. */
   has(kid: string): boolean {
     return this.#kids.has(kid)
   }
 
-  #add(key: KeyForAlgorithm, kid: string | undefined): void {
-    for (const name of new Set([nameOf(undefined, key.algorithm), nameOf(kid, key.algorithm)])) {
+  #add(kid: string | undefined, algorithm: JwtAlgorithm, key: VerifyingKey): void {
+    for (const name of new Set([nameOf(undefined, algorithm), nameOf(kid, algorithm)])) {
       const other = this.#keys.get(name)
       const isSame = other === undefined || (other !== AMBIGUOUS && other.fingerprint === key.fingerprint)
       this.#keys.set(name, isSame ? key : AMBIGUOUS)
@@ -143,8 +141,8 @@ function nameOf(kid: string | undefined, algorithm: JwtAlgorithm): string {
   return kid === undefined ? algorithm : `${algorithm} ${kid}`
 }
 
-/** Returns the key for each algorithm that it may verify, or why it is not used. */
-function readKey(jwk: unknown): KeyForAlgorithm[] | string {
+/** Returns the key, or why it is not used. */
+function readKey(jwk: unknown): UsableKey | string {
   if (typeof jwk !== 'object' || jwk === null || Array.isArray(jwk)) return 'it is not an object'
   const { kty, kid, use, key_ops, ext, alg, crv } = jwk as Jwk
   if (kid !== undefined && typeof kid !== 'string') return 'its "kid" is not a text'
@@ -162,7 +160,7 @@ function readKey(jwk: unknown): KeyForAlgorithm[] | string {
   const key = publicKey(jwk as Jwk, kty)
   if (typeof key === 'string') return key
   const fingerprint = hash('sha256', JSON.stringify(key.export({ format: 'jwk' })))
-  return algorithms.map(([name, algorithm]) => new KeyForAlgorithm(name, algorithm, key, fingerprint))
+  return { kid, algorithms: algorithms.map(([name]) => name), key, fingerprint }
 }
 
 /** RFC 7518 6.2.2 and 6.3.2. */
@@ -188,24 +186,21 @@ function publicKey(jwk: Jwk, kty: 'RSA' | 'EC' | 'OKP'): KeyObject | string {
   return key
 }
 
-class KeyForAlgorithm implements VerifyingKey {
-  readonly algorithm: JwtAlgorithm
+/** A key for one algorithm. */
+export class VerifyingKey {
+  /** The same for the same key material, in whichever set it is. */
   readonly fingerprint: string
   readonly #hash: string | undefined
   readonly #input: VerifyKeyObjectInput
 
-  constructor(name: JwtAlgorithm, algorithm: Algorithm, key: KeyObject, fingerprint: string) {
-    this.algorithm = name
+  constructor(key: KeyObject, algorithm: JwtAlgorithm, fingerprint: string) {
+    const { hash: digest, options } = ALGORITHMS.get(algorithm)!
     this.fingerprint = fingerprint
-    this.#hash = algorithm.hash
-    this.#input = { key, ...algorithm.options }
+    this.#hash = digest
+    this.#input = { key, ...options }
   }
 
   verifies(signed: Buffer, signature: Buffer): boolean {
-    try {
-      return verify(this.#hash, signed, this.#input, signature)
-    } catch {
-      return false // OpenSSL gives up on some keys that it could read, such as one with an even modulus
-    }
+    return verify(this.#hash, signed, this.#input, signature)
   }
 }
