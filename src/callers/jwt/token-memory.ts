@@ -4,8 +4,8 @@ import type { VerifiedCaller } from '../caller.ts'
 import type { KeySet } from './key-set.ts'
 
 const MAX_TOKENS = 16_384
-/** Of token text. What is kept of a token, its claims, takes a few times that. */
-const MAX_CHARACTERS = 16 * 1_048_576
+/** By the estimate of `rememberedBytes`. */
+const MAX_BYTES = 32 * 1_048_576
 const MAX_AGE_S = 300
 
 /** A token that was verified. */
@@ -31,8 +31,8 @@ export interface RememberedToken {
  */
 export class TokenMemory {
   /** The oldest first. */
-  readonly #tokens = new Map<string, { readonly token: RememberedToken; readonly atS: number; readonly characters: number }>()
-  #characters = 0
+  readonly #tokens = new Map<string, { readonly token: RememberedToken; readonly atS: number; readonly bytes: number }>()
+  #bytes = 0
 
   get size(): number {
     return this.#tokens.size
@@ -47,12 +47,12 @@ export class TokenMemory {
     return undefined
   }
 
-  add(digest: string, token: RememberedToken, characters: number, nowS: number): void {
+  add(digest: string, token: RememberedToken, bytes: number, nowS: number): void {
     this.forget(digest)
-    this.#tokens.set(digest, { token, atS: nowS, characters })
-    this.#characters += characters
+    this.#tokens.set(digest, { token, atS: nowS, bytes })
+    this.#bytes += bytes
     for (const oldest of this.#tokens.keys()) {
-      if (this.#tokens.size <= MAX_TOKENS && this.#characters <= MAX_CHARACTERS) return
+      if (this.#tokens.size <= MAX_TOKENS && this.#bytes <= MAX_BYTES) return
       this.forget(oldest)
     }
   }
@@ -60,7 +60,7 @@ export class TokenMemory {
   forget(digest: string): void {
     const found = this.#tokens.get(digest)
     if (found === undefined) return
-    this.#characters -= found.characters
+    this.#bytes -= found.bytes
     this.#tokens.delete(digest)
   }
 }
@@ -68,3 +68,19 @@ export class TokenMemory {
 export function tokenDigest(token: string): string {
   return hash('sha256', token, 'base64')
 }
+
+/** Of an entry without claims, and of a value within them. */
+const ENTRY_BYTES = 700
+const VALUE_BYTES = 48
+
+/** About how much memory a token takes while it is remembered: many small values take much more than their text. */
+export function rememberedBytes(claimsJson: string): number {
+  let values = 0
+  for (let i = 0; i < claimsJson.length; i++) {
+    const code = claimsJson.charCodeAt(i)
+    if (code === COMMA || code === BRACKET || code === BRACE) values++
+  }
+  return ENTRY_BYTES + 2 * claimsJson.length + VALUE_BYTES * values
+}
+
+const [COMMA, BRACKET, BRACE] = [0x2c, 0x5b, 0x7b]

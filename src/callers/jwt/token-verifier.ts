@@ -5,7 +5,7 @@ import type { CallerProblem, CallerVerdict, UnknownCaller } from '../caller.ts'
 import { parseCompactJws } from './compact-jws.ts'
 import { IssuerEntry } from './issuer-entry.ts'
 import type { KeySet } from './key-set.ts'
-import { type RememberedToken, TokenMemory, tokenDigest } from './token-memory.ts'
+import { type RememberedToken, rememberedBytes, TokenMemory, tokenDigest } from './token-memory.ts'
 import { VerificationShare } from './verification-share.ts'
 
 /** Where the key sets of entries are found. */
@@ -99,7 +99,7 @@ export class TokenVerifier {
       const { name: entryName, identity: entryIdentity } = entry
       const { fingerprint } = key
       const remembered = { caller, entryName, entryIdentity, kid, algorithm, fingerprint, keySet, ...entry.validity(payload) }
-      this.#memory.add(digest, remembered, token.length, nowS)
+      this.#memory.add(digest, remembered, rememberedBytes(jws.payloadText), nowS)
       return caller
     })
   }
