@@ -4,6 +4,10 @@ import { askedByQuery, counterName } from '../../../dist/admin/api/counter-name.
 import { readNames, readSince } from '../../../dist/admin/endpoints/events-endpoints.js'
 import { readAskedRequest } from '../../../dist/admin/endpoints/explain-endpoint.js'
 import { readBundle } from '../../../dist/bundle/bundle-reader.js'
+import { parseCompactJws } from '../../../dist/callers/jwt/compact-jws.js'
+import { IssuerEntry } from '../../../dist/callers/jwt/issuer-entry.js'
+import { readKeySet } from '../../../dist/callers/jwt/key-set.js'
+import { rememberedBytes } from '../../../dist/callers/jwt/token-memory.js'
 import { encodedStatusMessage } from '../../../dist/doors/grpc/call-head.js'
 import { ExtAuthzRequest } from '../../../dist/doors/grpc/ext-authz-request.js'
 import { FrameReader } from '../../../dist/doors/grpc/http2/frame-reader.js'
@@ -41,6 +45,22 @@ const sink = (relays) => ({ onInterim() {}, onHead() {}, relaysChunks: () => rel
 
 const fill = (unit, length) => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
 const token = (claims) => () => readClaims(bearerToken(`Bearer e30.${Buffer.from(claims).toString('base64url')}.sig`))
+const issuer = new IssuerEntry({
+  ...{ name: 'a', issuer: 'a', audiences: ['a'], clock_skew_seconds: 0 },
+  labels: { a: { claim: 'a.b.c', first: 'a*' }, b: { claim: 'b' } },
+})
+/** All that is done with a token but the signature, which is hashed once. */
+const verified = (claims) => {
+  const jws = `${Buffer.from('{"alg":"RS256"}').toString('base64url')}.${Buffer.from(claims).toString('base64url')}.AQ`
+  return () => {
+    const parsed = parseCompactJws(jws)
+    if (parsed === undefined) return
+    parsed.hasRepeatedName()
+    issuer.problemOf(parsed.payload, 1)
+    issuer.callerOf(parsed)
+    rememberedBytes(parsed.payloadText)
+  }
+}
 const jsonBundle = (data) => () => readBundle(Buffer.from(JSON.stringify(data)), 'json')
 const yamlBundle = (text) => () => readBundle(Buffer.from(text), 'yaml')
 const cases = (text) => () => readCases(text)
@@ -227,6 +247,16 @@ export const readers = {
   'a token of quotes': (length) => token(`${'1'.repeat(16)}"${fill('\\"', length)}`),
   'a token of digits': (length) => token(fill('1', length)),
   'a token of objects': (length) => token(`${fill('{"a":', length)}1234567890123456`),
+  'a verified token of claims': (length) => verified(`{${list(length / 8, (i) => `"${10_000 + i}":1`).join()}}`),
+  'a verified token of groups': (length) => verified(`{"b":[${fill('"aa",', length)}"a"]}`),
+  'a verified token of groups that differ late': (length) => verified(`{"b":[${list(8, (i) => `"${fill('a', length / 8)}${i}"`).join()}]}`),
+  'a verified token of lists': (length) => verified(`{"b":${fill('[', length)}${fill(']', length)}}`),
+  'a verified token of escapes': (length) => verified(`{"sub":"${fill('\\u0061', length)}"}`),
+  'a verified token of dots': (length) => () => parseCompactJws(fill('.', length)),
+  'a verified token that is cut off': (length) => verified(fill('{"a":', length)),
+  'a key set of names': (length) => () => readKeySet(`{"keys":[],${list(length / 8, (i) => `"${10_000 + i}":1`).join()}}`),
+  'a key set of lists': (length) => () => readKeySet(`{"keys":[${fill('[', length)}${fill(']', length)}]}`),
+  'a key set of operations': (length) => () => readKeySet(`{"keys":[{"kty":"RSA","key_ops":[${fill('"verify",', length)}1]}]}`),
   'words behind Bearer': (length) => () => bearerToken(fill('Bearer ', length)),
   'blanks around Bearer': (length) => () => bearerToken(`Bearer${fill(' ', length)}a`),
   'a path of dots': (length) => () => normalizePath(fill('/a/../.', length)),
