@@ -190,7 +190,7 @@ const claims = fc
     aud: oddly<unknown>('web', ['web', 'x'], ['x', 'api'], [], ['x'], [['api']], null, 7, { api: 1 }, '*'),
     sub: oddly<unknown>('', 7, null, ['alice'], 'a'.repeat(1024), 'a'.repeat(1025), 'a\n', 'a\u200b', '\ud800', 'Zoë'),
     iss: oddly<unknown>(USUAL.issuer, EVERY.issuer, 'https://usual.example', 'https://other.example/', [USUAL.issuer], null, 7),
-    deep: oddly<unknown>(JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`), { a: { b: [1, 2, { c: 'd' }] } }, 1234567890123456),
+    deep: oddly<unknown>(JSON.parse(`${'['.repeat(500)}${']'.repeat(500)}`), { a: { b: [1, 2, { c: 'd' }] } }, 1.2345678901234567e19),
   })
   .map(withoutMissing)
 

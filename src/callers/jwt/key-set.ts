@@ -2,7 +2,7 @@ import { createPublicKey, constants as cryptoConstants, hash, type KeyObject, ty
 import type { JwtAlgorithm } from '../../policy/schema/callers.ts'
 import { findRepeatedName } from '../../text/json-document.ts'
 
-export const MAX_KEY_SET_BYTES = 1_048_576
+const MAX_KEY_SET_BYTES = 1_048_576
 const MAX_KEYS = 100
 /** Verification takes time that grows with the square of it: 8192 bits take about a millisecond. */
 const MIN_RSA_BITS = 2048
