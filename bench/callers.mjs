@@ -61,6 +61,7 @@ async function prices() {
     ['  instead: a Map by text', 5000, mapByText(sent)],
     ...Object.keys(PAIRS).map((algorithm) => [`a new token, ${algorithm}`, 100, freshTokens(algorithm)]),
     ...Object.entries(refused).map(([name, token]) => [`refused: ${name}`, 2000, () => remembering.verify(token, undefined)]),
+    ...JWKS.keys.map((key) => [`reading a key, ${key.kid}`, 20, () => readKeySet(JSON.stringify({ keys: [key] }))]),
     ['jose, RS256', 100, () => jwtVerify(rs256, jose, options)],
     ['jose, ES256', 100, joseTokens('ES256', jose, options)],
   ]

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { MAX_TOKEN_CHARACTERS } from '../../request/bearer.ts'
+import { type Claims, MAX_TOKEN_CHARACTERS } from '../../request/bearer.ts'
 import { findRepeatedName } from '../../text/json-document.ts'
 
 /** A token in the compact form of RFC 7515 7.1, taken apart and not verified. */
@@ -7,7 +7,7 @@ export interface CompactJws {
   readonly header: JwsHeader
   /** The claims as JSON, which was parsed once already. */
   readonly payloadText: string
-  readonly payload: JsonObject
+  readonly payload: Claims
   /** What is signed: the first two parts, as they are spelled. */
   readonly signed: Buffer
   readonly signature: Buffer
@@ -21,8 +21,6 @@ export interface JwsHeader {
   /** Whether `typ` is absent or says that this is a JWT, and nothing else must be understood (`crit`, `b64`). Other members are ignored. */
   readonly isPlainJwt: boolean
 }
-
-export type JsonObject = Readonly<Record<string, unknown>>
 
 /**
  * Takes a token apart. Each part must have the one spelling that RFC 7515 gives it: no padding, no other alphabet, no bits beyond the last byte.
@@ -78,10 +76,10 @@ function decodeBase64url(part: string): Buffer | undefined {
   return bytes.toString('base64url') === part ? bytes : undefined
 }
 
-function parseObject(json: string): JsonObject | undefined {
+function parseObject(json: string): Claims | undefined {
   try {
     const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Claims) : undefined
   } catch {
     return undefined // not JSON: the token is malformed
   }

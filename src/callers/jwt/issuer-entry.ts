@@ -3,7 +3,7 @@ import type { JwtAlgorithm, JwtEntry, LabelSource } from '../../policy/schema/ca
 import { type Claims, claimValue, keepLongNumbers, scalarText } from '../../request/bearer.ts'
 import { printableText } from '../../text/printable.ts'
 import type { CallerProblem, VerifiedCaller } from '../caller.ts'
-import type { CompactJws, JsonObject } from './compact-jws.ts'
+import type { CompactJws } from './compact-jws.ts'
 
 /** What is accepted of an issuer that does not say it: RSA signs with RS256 alone, and of the others each key has one algorithm. */
 const USUAL_ALGORITHMS: readonly JwtAlgorithm[] = ['RS256', 'ES256', 'ES384', 'ES512', 'EdDSA']
@@ -38,7 +38,7 @@ export class IssuerEntry {
   }
 
   /** Checks the registered claims (RFC 7519 4.1). Nothing here is slow, and it can only refuse, so it comes before the signature. */
-  problemOf(claims: JsonObject, nowS: number): CallerProblem | undefined {
+  problemOf(claims: Claims, nowS: number): CallerProblem | undefined {
     const { exp, nbf, iat, aud, sub } = claims
     if (!isDate(exp) || !(nbf === undefined || isDate(nbf)) || !(iat === undefined || isDate(iat)) || !isSubject(sub)) return 'claims'
     const { fromS, untilS } = this.validity(claims)
@@ -48,7 +48,7 @@ export class IssuerEntry {
   }
 
   /** From when until before when a token is valid, in seconds of unix time, by claims that `problemOf` has checked. */
-  validity({ exp, nbf }: JsonObject): { readonly fromS: number; readonly untilS: number } {
+  validity({ exp, nbf }: Claims): { readonly fromS: number; readonly untilS: number } {
     const fromS = nbf === undefined ? Number.NEGATIVE_INFINITY : (nbf as number) - this.#clockSkewS
     return { fromS, untilS: (exp as number) + this.#clockSkewS }
   }

@@ -79,6 +79,11 @@ describe('a flood locks nobody else out', () => {
     expect(flooding.reduce((total, { refused }) => total + refused, 0)).toBeGreaterThan(1000)
   })
 
+  test('on a machine that pauses in the middle of each of its tokens', () => {
+    const outcomes = simulate(new VerificationShare(), [...calm, ...flood(3, 120)], 10_000)
+    expect(outcomes.slice(0, 3).map(({ refused }) => refused)).toEqual([0, 0, 0])
+  })
+
   test('and two who want more than there is get about the same', () => {
     const clients = [...flood(1), { address: '192.0.2.1', everyMs: 0.01, costMs: 0.4 }]
     const [one, other] = simulate(new VerificationShare(), clients, 3000)

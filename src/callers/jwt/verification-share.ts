@@ -7,8 +7,8 @@ const WINDOW_MS = 500
 /** More addresses than this in one window share places. */
 const MAX_ADDRESSES = 8192
 const SHARED_PLACES = 1024
-/** A longer time was not spent on verification: the machine was asleep. Shorter pauses of a busy machine are charged, since other work has them too. */
-const MAX_COST_MS = 100
+/** The rest of a longer pause is the machine's, which was busy or asleep. Charging it would use up what is kept for those who ask for little. */
+const MAX_COST_MS = 20
 
 /**
  * Bounds the time that a worker spends on verifying tokens, and divides it by client address (IPv6: by /64).
