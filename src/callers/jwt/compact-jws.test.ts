@@ -44,12 +44,6 @@ test.each([
   expect(parseCompactJws(token)).toBeUndefined()
 })
 
-test('a token has at most 32,768 characters', () => {
-  const withSignature = (length: number): string => `${HEADER}.${PAYLOAD}.${'A'.repeat(length - HEADER.length - PAYLOAD.length - 2)}`
-  expect(parseCompactJws(withSignature(32_768))).toBeDefined()
-  expect(parseCompactJws(withSignature(32_772))).toBeUndefined()
-})
-
 describe('the header', () => {
   test.each([
     ['JWT', true],

@@ -43,21 +43,21 @@ export class TokenMemory {
     if (found === undefined) return undefined
     // A clock that was set back must not prolong anything.
     if (nowS < found.token.untilS && nowS >= found.token.fromS && nowS >= found.atS && nowS < found.atS + MAX_AGE_S) return found.token
-    this.forget(digest)
+    this.#forget(digest)
     return undefined
   }
 
   add(digest: string, token: RememberedToken, bytes: number, nowS: number): void {
-    this.forget(digest)
+    this.#forget(digest)
     this.#tokens.set(digest, { token, atS: nowS, bytes })
     this.#bytes += bytes
     for (const oldest of this.#tokens.keys()) {
       if (this.#tokens.size <= MAX_TOKENS && this.#bytes <= MAX_BYTES) return
-      this.forget(oldest)
+      this.#forget(oldest)
     }
   }
 
-  forget(digest: string): void {
+  #forget(digest: string): void {
     const found = this.#tokens.get(digest)
     if (found === undefined) return
     this.#bytes -= found.bytes

@@ -54,14 +54,11 @@ export class TokenVerifier {
 
   /** `token` is the token as it was sent. `address` is the client's, for its share of the work. Never throws. */
   verify(token: string, address: string | undefined): CallerVerdict | MissingKey {
-    if (token.length > MAX_TOKEN_CHARACTERS) return unknown('malformed')
+    if (token.length > MAX_TOKEN_CHARACTERS) return unknown('malformed') // before all of it is hashed
     const nowS = Math.floor(this.#clock.wallMs() / 1000)
     const digest = tokenDigest(token)
     const remembered = this.#memory.get(digest, nowS)
-    if (remembered !== undefined) {
-      if (this.#holds(remembered)) return remembered.caller
-      this.#memory.forget(digest)
-    }
+    if (remembered !== undefined && this.#holds(remembered)) return remembered.caller
     if (token.length > MAX_FREE_CHARACTERS) return this.#charged(address, () => this.#judge(token, digest, nowS, (check) => check()))
     return this.#judge(token, digest, nowS, (check) => this.#charged(address, check))
   }
