@@ -19,7 +19,7 @@ export interface FollowParts {
 }
 
 /** What changed with a reading. */
-export interface Reading {
+export interface KeySetReading {
   /** Whether the set has other keys than before. */
   readonly hasNewKeys: boolean
   /** Whether there is a problem that was not there before, or none any more. */
@@ -45,7 +45,7 @@ export class FollowedKeySet {
   /** Entries that use it. */
   names: ReadonlySet<string> = new Set()
   readonly #parts: FollowParts
-  readonly #onReading: (set: FollowedKeySet, reading: Reading) => void
+  readonly #onReading: (set: FollowedKeySet, reading: KeySetReading) => void
   readonly #file: WatchedFile | undefined
   readonly #stopping = new AbortController()
   #keys: ReadKeys | undefined
@@ -59,7 +59,7 @@ export class FollowedKeySet {
   #reading: Promise<void> | undefined
 
   /** `onReading` is called after each reading, good or not. */
-  constructor(source: KeySource, parts: FollowParts, onReading: (set: FollowedKeySet, reading: Reading) => void) {
+  constructor(source: KeySource, parts: FollowParts, onReading: (set: FollowedKeySet, reading: KeySetReading) => void) {
     this.source = source
     this.#parts = parts
     this.#onReading = onReading

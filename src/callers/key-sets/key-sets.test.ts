@@ -142,11 +142,13 @@ test.each<[string, number, string, string]>([
     expect.objectContaining({ issuer: 'okta', url: `${server.url}?…`, problem, msg: 'key set not loaded; the previous one stays in use' }),
   ])
   expect(worker.of('okta')!.has('a')).toBe(true)
+  expect(followed.metric('edge_key_set_failing')).toEqual({ okta: 1 })
   expect(problems(followed)).toEqual([`key_set_failed: key set not loaded; the previous one stays in use: ${problem}`])
   expect(JSON.stringify(followed.logged)).not.toContain('secret-text')
   server.publish('a')
   followed.advance(10 * MINUTE_MS)
   await followed.untilLogged('key_set_loaded', 2)
+  expect(followed.metric('edge_key_set_failing')).toEqual({ okta: 0 })
   expect(problems(followed)).toEqual([])
 })
 
@@ -196,6 +198,7 @@ test('each change of the problem is a line, and a problem ends with its issuer',
   expect(followed.events('key_set_failed').map(({ problem }) => problem)).toEqual(['it returned 500', 'it returned 404'])
   expect(problems(followed)).toHaveLength(1)
   await followed.use()
+  expect(followed.metric('edge_key_set_failing')).toEqual({ okta: 0 })
   expect(problems(followed)).toEqual([])
 })
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { shownUrl } from '../../outbound/allowed-hosts.ts'
 import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
-import { FollowedKeySet, type FollowParts, type Reading } from './followed-key-set.ts'
+import { FollowedKeySet, type FollowParts, type KeySetReading } from './followed-key-set.ts'
 import type { KeySetsChange } from './key-set-news.ts'
 import { fileOf, type KeySetEntry, type KeySource, keySourceOf } from './key-source.ts'
 
@@ -125,7 +125,7 @@ export class KeySets {
     this.#log(issuer, set)
   }
 
-  #noteReading(set: FollowedKeySet, { hasNewKeys, hasNewProblem }: Reading): void {
+  #noteReading(set: FollowedKeySet, { hasNewKeys, hasNewProblem }: KeySetReading): void {
     this.#parts.announce({ changed: [set.news(hasNewKeys)], gone: [] })
     for (const issuer of set.names) {
       this.#metrics.noteReading(issuer, set, this.#parts.clock.wallMs())
@@ -151,11 +151,13 @@ export class KeySets {
 class KeySetMetrics {
   readonly #fetches: CounterFamily
   readonly #keys: CounterFamily
+  readonly #failing: CounterFamily
   readonly #lastGoodS: CounterFamily
 
   constructor(memory: MetricMemory) {
     this.#fetches = new CounterFamily(memory, 'edge_key_set_fetches_total')
     this.#keys = new CounterFamily(memory, 'edge_key_set_keys')
+    this.#failing = new CounterFamily(memory, 'edge_key_set_failing')
     this.#lastGoodS = new CounterFamily(memory, 'edge_key_set_last_good_timestamp_seconds')
   }
 
@@ -166,12 +168,14 @@ class KeySetMetrics {
 
   noteState(issuer: string, { problem, keys }: FollowedKeySet, wallMs: number): void {
     this.#keys.series(issuer).count = keys?.usable.length ?? 0
+    this.#failing.series(issuer).count = problem === undefined ? 0 : 1
     if (problem === undefined) this.#lastGoodS.series(issuer).count = Math.floor(wallMs / 1000)
   }
 
   /** Series stay once they exist, and 0 is no number of a set that tokens are verified with. */
   noteLeft(issuer: string): void {
     this.#keys.series(issuer).count = 0
+    this.#failing.series(issuer).count = 0
     this.#lastGoodS.series(issuer).count = 0
   }
 }

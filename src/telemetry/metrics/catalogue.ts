@@ -64,6 +64,11 @@ export const CATALOGUE = {
     help: "Readings of an issuer's key set, from its URL or file: good or failed. The issuer is the name of its entry in callers.jwt.",
   },
   edge_key_set_keys: { type: 'gauge', labels: ['issuer'], help: "Usable keys in an issuer's key set; 0 if there is none." },
+  edge_key_set_failing: {
+    type: 'gauge',
+    labels: ['issuer'],
+    help: "1 while an issuer's key set cannot be read; the last good one stays in use. 0 is good.",
+  },
   edge_key_set_last_good_timestamp_seconds: {
     type: 'gauge',
     labels: ['issuer'],

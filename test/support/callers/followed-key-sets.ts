@@ -109,7 +109,9 @@ export class FollowedKeySets {
   }
 
   /** Returns the value of each series by its labels, joined. */
-  metric(name: 'edge_key_set_fetches_total' | 'edge_key_set_keys' | 'edge_key_set_last_good_timestamp_seconds'): Record<string, number> {
+  metric(
+    name: 'edge_key_set_fetches_total' | 'edge_key_set_keys' | 'edge_key_set_failing' | 'edge_key_set_last_good_timestamp_seconds',
+  ): Record<string, number> {
     const values = [...new CounterFamily(this.#metrics, name).values()]
     return Object.fromEntries(values.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
   }
