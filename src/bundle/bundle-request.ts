@@ -1,5 +1,5 @@
 import { GrowingBuffer } from '../memory/growing-buffer.ts'
-import { requestFailure, withinTime } from '../outbound/http-get.ts'
+import { requestFailure, withinTime } from '../outbound/request-failure.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 

@@ -34,21 +34,22 @@ export interface OpenSources {
 /** Starts to watch the sources and sends what they bring to the workers. Its code is loaded while the workers load theirs. */
 export async function openSources(context: StartContext, state: OpenState, supervisor: Supervisor): Promise<OpenSources> {
   const { config, clock, logger } = context
-  const [{ BundleIntake, readHere, withHostGaps }, { BundleHistory }, { openBundleSource }, { followIpFiles }, keySets] = await Promise.all(
-    [
-      import('../bundle/bundle-intake.ts'),
-      import('../bundle/bundle-history.ts'),
-      import('../bundle/open-bundle-source.ts'),
-      import('../ip-data/ip-files.ts'),
-      openKeySets(context, state, supervisor),
-    ],
-  )
+  const [{ BundleIntake, readHere, withHostGaps }, { BundleHistory }, { openBundleSource }, { followIpFiles }] = await Promise.all([
+    import('../bundle/bundle-intake.ts'),
+    import('../bundle/bundle-history.ts'),
+    import('../bundle/open-bundle-source.ts'),
+    import('../ip-data/ip-files.ts'),
+  ])
   const wallMs = (): number => clock.wallMs()
   const blockExpiries = new BlockExpiryWatch(logger, wallMs)
   const firstActive = newSignal()
+  let keySets: KeySets | undefined
   let example: ExampleRequest | undefined
   const activate: Activate = async (bundle, info) => {
-    await keySets.switchTo(bundle.keySetEntries, () => supervisor.activate(bundle, info))
+    const { keySetEntries } = bundle
+    if (keySetEntries.length > 0) keySets ??= await openKeySets(context, state, supervisor)
+    if (keySets === undefined) await supervisor.activate(bundle, info)
+    else await keySets.switchTo(keySetEntries, () => supervisor.activate(bundle, info))
     example = bundle.example
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
@@ -76,7 +77,7 @@ export async function openSources(context: StartContext, state: OpenState, super
   const close = async (): Promise<void> => {
     await bundle?.stop()
     ipFiles.stop()
-    keySets.close()
+    keySets?.close()
     blockExpiries.stop()
   }
   return { intake, bundle, history, example: () => example, firstLook, close }
@@ -84,6 +85,7 @@ export async function openSources(context: StartContext, state: OpenState, super
 
 const USER_AGENT = `edge/${VERSION}`
 
+/** Its code is loaded only for bundles that need it. */
 async function openKeySets(context: StartContext, { metrics }: OpenState, supervisor: Supervisor): Promise<KeySets> {
   const [{ KeySets }, { readKeyIds: read }] = await Promise.all([
     import('../callers/key-sets/key-sets.ts'),
