@@ -131,6 +131,10 @@ test('plain HTTP does not leave the machine, whatever localhost resolves to', as
   await expect(get(`http://localhost:${port}/`, { lookup: resolvesTo('not an address') })).rejects.toThrow('something that is no address')
 })
 
+test('a resolver that hangs ends with the time for the whole request', async () => {
+  await expect(get('https://keys.test/', { lookup: () => {}, timeoutMs: SHORT_MS })).rejects.toThrow('no complete response within 0.3 s')
+})
+
 test('a name without an address is said', async () => {
   const lookup: LookupFunction = (_name, _options, callback) => {
     callback(Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' }), '', 4)

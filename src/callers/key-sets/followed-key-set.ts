@@ -6,7 +6,7 @@ import type { KeySetNews, ReadKeys } from './key-set-news.ts'
 import { fileOf, type KeySource } from './key-source.ts'
 
 /** Reads the text of a key set. */
-export type ReadKeySet = (text: string) => ReadKeys | { readonly problem: string }
+type ReadKeySet = (text: string) => ReadKeys | { readonly problem: string }
 
 export interface FollowParts {
   readonly secretsDir: string | undefined
@@ -49,6 +49,8 @@ export class FollowedKeySet {
   readonly #file: WatchedFile | undefined
   readonly #stopping = new AbortController()
   #keys: ReadKeys | undefined
+  /** The bytes that the last good set was read from. */
+  #bytes: Buffer | undefined
   #problem: string | undefined
   /** What listeners know. */
   #reported: { readonly identity: string; readonly problem: string | undefined } = { identity: '', problem: undefined }
@@ -147,13 +149,20 @@ export class FollowedKeySet {
   }
 
   #note(bytes: Buffer): void {
-    const text = textOf(bytes)
-    const read = text === undefined ? { problem: 'it is not valid UTF-8' } : this.#parts.read(text)
+    const read = this.#keysIn(bytes)
     if ('problem' in read) return this.#noteFailure(read.problem)
     this.#keys = read
+    this.#bytes = bytes
     this.#problem = undefined
     this.#failures = 0
     this.#dueMs = this.#parts.clock.nowMs() + REFRESH_MS * (1 - JITTER * Math.random())
+  }
+
+  /** Sets hardly ever change, and reading one anew may take half a second: a hundred keys of the slowest kind have to be checked. */
+  #keysIn(bytes: Buffer): ReturnType<ReadKeySet> {
+    if (this.#keys !== undefined && this.#bytes?.equals(bytes)) return this.#keys
+    const text = textOf(bytes)
+    return text === undefined ? { problem: 'it is not valid UTF-8' } : this.#parts.read(text)
   }
 
   #noteFailure(problem: string): void {

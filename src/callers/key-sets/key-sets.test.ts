@@ -162,6 +162,32 @@ test('odd members of a set are no reason to refuse it', async () => {
   expect(worker.of('okta')!.has('a')).toBe(true)
 })
 
+test('keys that are not used are logged with their reasons, but not all of a hundred', async () => {
+  const server = await KeySetServer.start('a')
+  const unused = Array.from({ length: 99 }, (_, i) => `keys[${i}] is not used: it is too short`)
+  const followed = new FollowedKeySets({ read: () => ({ version: '1', usable: [{}], unused, kids: ['a'] }) })
+  await followed.use({ name: 'okta', jwks_url: server.url })
+  expect(followed.events('key_set_loaded')[0]).toMatchObject({ keys: 1, unused: unused.slice(0, 10) })
+})
+
+test('the same bytes are not read twice', async () => {
+  const server = await KeySetServer.start('a')
+  const texts: string[] = []
+  const followed = new FollowedKeySets({
+    read: (text) => {
+      texts.push(text)
+      return { version: text, usable: [], unused: [], kids: [] }
+    },
+  })
+  await followed.use({ name: 'okta', jwks_url: server.url })
+  for (const [good, kid] of ['a', 'b', 'a'].entries()) {
+    server.publish(kid)
+    followed.advance(10 * MINUTE_MS)
+    await until(() => followed.metric('edge_key_set_fetches_total')['okta good'] === good + 2)
+  }
+  expect(texts).toEqual([keySetText('a'), keySetText('b'), keySetText('a')])
+})
+
 test('bytes that are not UTF-8 are no set', async () => {
   const server = await KeySetServer.start()
   server.respond = (_req, res) => void res.end(Buffer.from('{"keys":[],"x":"\xff"}', 'latin1'))

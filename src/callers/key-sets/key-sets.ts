@@ -19,6 +19,8 @@ export interface KeySetsParts extends FollowParts {
 /** A bundle becomes active after this time even if a key set that it is the first to name has not been read. */
 const FIRST_READING_MS = 2000
 const LOOK_MS = 1000
+/** Enough to show why keys are not used. */
+const MAX_LOGGED_KEYS = 10
 
 /** The key sets that the active bundle names, on the main thread: fetches or watches them, and tells the workers. */
 export class KeySets {
@@ -139,7 +141,7 @@ export class KeySets {
     const where = shownSource(source, secretsDir)
     if (problem === undefined) {
       const { usable, unused } = keys!
-      const notes = unused.length === 0 ? {} : { unused }
+      const notes = unused.length === 0 ? {} : { unused: unused.slice(0, MAX_LOGGED_KEYS) }
       logger.info({ event: 'key_set_loaded', issuer, ...where, keys: usable.length, ...notes }, 'key set loaded')
     } else {
       const effect = keys === undefined ? 'no token of this issuer can be verified' : 'the previous one stays in use'

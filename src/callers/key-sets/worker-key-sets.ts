@@ -3,7 +3,7 @@ import type { KeySetNews, KeySetsChange, ReadKeys } from './key-set-news.ts'
 import { type KeySetEntry, type KeySource, keySourceOf } from './key-source.ts'
 
 /** Why a token's key is not here. */
-export type KeyProblem = Extract<CallerProblem, 'unknown_key' | 'keys_unavailable'>
+type KeyProblem = Extract<CallerProblem, 'unknown_key' | 'keys_unavailable'>
 
 /** What a worker makes of the keys that were read. */
 export interface OpenKeySet {
