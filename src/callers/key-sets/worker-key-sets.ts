@@ -183,27 +183,34 @@ class WorkerKeySet<KeySet extends OpenKeySet> {
   }
 }
 
-/** Unknown keys that are remembered for a set; the oldest is forgotten first, and then counts as never seen. */
+/** Unknown keys that are remembered for a set, half of them in each generation. One that is forgotten counts as never seen. */
 const MAX_SIGHTS = 1000
 /** Callers choose this text. A longer one is never remembered. */
 const MAX_KID_CHARACTERS = 256
 
-/** When keys were first seen that were not in the set. */
+/** When keys were first seen that were not in the set. Generations are dropped whole: finding the oldest entry of a Map passes over all deleted ones. */
 class Sights {
-  readonly #firstMs = new Map<string, number>()
+  #young = new Map<string, number>()
+  #old = new Map<string, number>()
 
   firstMs(kid: string | undefined, nowMs: number): number {
     if (kid === undefined || kid.length > MAX_KID_CHARACTERS) return nowMs
-    const known = this.#firstMs.get(kid)
+    const known = this.#young.get(kid) ?? this.#old.get(kid)
     if (known !== undefined) return known
-    if (this.#firstMs.size >= MAX_SIGHTS) this.#firstMs.delete(this.#firstMs.keys().next().value!)
-    this.#firstMs.set(kid, nowMs)
+    if (this.#young.size >= MAX_SIGHTS / 2) {
+      this.#old = this.#young
+      this.#young = new Map()
+    }
+    this.#young.set(kid, nowMs)
     return nowMs
   }
 
   /** These are known now. If one is withdrawn and comes back, it counts as new. */
   forget(kids: readonly string[]): void {
-    for (const kid of kids) this.#firstMs.delete(kid)
+    for (const kid of kids) {
+      this.#young.delete(kid)
+      this.#old.delete(kid)
+    }
   }
 }
 
