@@ -5,7 +5,8 @@ import { locateProblems } from '../policy/locate-problems.ts'
 import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
-import type { BundleFormat } from '../policy/schema/bundle.ts'
+import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
+import type { Callers, JwtEntry } from '../policy/schema/callers.ts'
 import type { Problem } from '../text/problem.ts'
 import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
 import { policiesHash } from './policies-hash.ts'
@@ -19,6 +20,8 @@ export interface GoodBundle {
   readonly blockExpiries: readonly BlockExpiry[]
   /** Ids of its policies for the rate limit service. */
   readonly domainPolicies: readonly string[]
+  /** Where the key sets of its issuers are. */
+  readonly keySetEntries: readonly Pick<JwtEntry, 'name' | 'jwks_url' | 'jwks_file'>[]
   /** A request to try it with; undefined if it covers none. */
   readonly example: ExampleRequest | undefined
   /** Warnings that apply only to `reverse_proxy`. */
@@ -73,6 +76,7 @@ export function readBundle(
     limits: namedLimitsOf(bundle),
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
+    keySetEntries: keySetEntriesOf(bundle),
     example: exampleRequest(bundle.policies),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
     policiesHash: policiesHash(bundle),
@@ -80,6 +84,10 @@ export function readBundle(
     credentials: wanted === 'credentials' ? credentialsIn(text, format) : undefined,
     ...warningsOf(parsed, wanted === 'places' ? (problems) => locateProblems(problems, text, format) : undefined, active),
   }
+}
+
+function keySetEntriesOf({ callers }: Bundle & { readonly callers?: Callers | undefined }): GoodBundle['keySetEntries'] {
+  return (callers?.jwt ?? []).map(({ name, jwks_url, jwks_file }) => ({ name, jwks_url, jwks_file }))
 }
 
 function warningsOf(

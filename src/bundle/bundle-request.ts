@@ -1,4 +1,5 @@
 import { GrowingBuffer } from '../memory/growing-buffer.ts'
+import { requestFailure, withinTime } from '../outbound/request-failure.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 
@@ -23,31 +24,20 @@ const MAX_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** Fetches the bundle once. Throws an Error whose message says what went wrong and contains no secret. */
-export async function requestBundle(request: BundleRequest): Promise<FetchedBundle> {
-  // AbortSignal.any would leave an entry behind on the long-lived signal with each request.
-  const ending = new AbortController()
-  const end = (): void => ending.abort()
-  let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    end()
-  }, request.timeoutMs).unref()
-  request.signal.addEventListener('abort', end)
-  if (request.signal.aborted) end()
-  try {
-    const { response, isTokenSent } = await follow(request, ending.signal)
+export function requestBundle(request: BundleRequest): Promise<FetchedBundle> {
+  return withinTime(request.timeoutMs, request.signal, async (signal) => {
     try {
-      return await readResponse(request, response, isTokenSent)
-    } finally {
-      // An unread body would keep its connection open.
-      await response.body?.cancel().catch(() => {})
+      const { response, isTokenSent } = await follow(request, signal)
+      try {
+        return await readResponse(request, response, isTokenSent)
+      } finally {
+        // An unread body would keep its connection open.
+        await response.body?.cancel().catch(() => {})
+      }
+    } catch (error) {
+      throw requestFailure(error as Error)
     }
-  } catch (error) {
-    throw isLate ? new Error(`no complete response within ${request.timeoutMs / 1000} s`) : requestFailure(error as Error)
-  } finally {
-    clearTimeout(timer)
-    request.signal.removeEventListener('abort', end)
-  }
+  })
 }
 
 interface Followed {
@@ -138,38 +128,4 @@ async function readResponseBody(response: Response, maxBytes: number): Promise<B
     if (body.size > maxBytes) throw tooLarge()
   }
   return body.bytes
-}
-
-const BROKE_OFF = 'the connection was closed before the response was complete'
-
-const DESCRIPTIONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'the connection was refused',
-  // Which of these codes occurs depends on timing.
-  ECONNRESET: BROKE_OFF,
-  EPIPE: BROKE_OFF,
-  UND_ERR_SOCKET: BROKE_OFF,
-  ENOTFOUND: 'its host name has no address',
-  EAI_AGAIN: 'its host name could not be looked up',
-  EHOSTUNREACH: 'its host is unreachable',
-  ENETUNREACH: 'its network is unreachable',
-  ETIMEDOUT: 'its host does not respond',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not use TLS: should the URL be http://?',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'it does not use TLS: should the URL be http://?',
-  HPE_INVALID_CONSTANT: 'it does not use HTTP',
-}
-
-// RFC 8446 5.1 and 6: the first bytes of an alert, with which a TLS server may respond to plain HTTP.
-const TLS_ALERT = '\x15\x03'
-
-/** fetch reports only "fetch failed"; the real reason is in the cause. */
-export function requestFailure(error: Error): Error {
-  const cause = error.cause as (NodeJS.ErrnoException & { readonly data?: unknown }) | undefined
-  if (cause === undefined) return error
-  return new Error(describe(cause), { cause: error })
-}
-
-function describe({ code = '', message, data }: NodeJS.ErrnoException & { readonly data?: unknown }): string {
-  if (String(data).startsWith(TLS_ALERT)) return 'it uses TLS: should the URL be https://?'
-  if (message === 'bad port') return 'its port is reserved for another protocol, and fetch does not connect to such ports'
-  return DESCRIPTIONS[code] ?? message
 }

@@ -1,4 +1,5 @@
 import { withDiskTimeout } from '../files/whole-file.ts'
+import { shownUrl } from '../outbound/allowed-hosts.ts'
 import { backoffMs } from '../time/clock.ts'
 import type { BundleCache } from './bundle-cache.ts'
 import { type BundleIntake, type IntakeResult, type RefusedBundle, refused } from './bundle-intake.ts'
@@ -196,9 +197,4 @@ const JITTER = 0.1
 export function pollDelayMs(intervalMs: number, failures: number, random: number): number {
   const delayMs = failures === 0 ? intervalMs : backoffMs(FIRST_RETRY_MS, intervalMs, failures)
   return delayMs * (1 + JITTER * (2 * random - 1))
-}
-
-/** Returns the URL in a form that people may see; its query may contain a secret. */
-export function shownUrl({ origin, pathname, search }: URL): string {
-  return `${origin}${pathname}${search === '' ? '' : '?…'}`
 }

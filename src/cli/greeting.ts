@@ -1,4 +1,3 @@
-import { shownUrl } from '../bundle/bundle-url.ts'
 import type { ServerConfig } from '../config/config.ts'
 import { VERSION } from '../files/package-files.ts'
 import {
@@ -10,6 +9,7 @@ import {
   type PortAddress,
   portOrPath,
 } from '../listen/listeners.ts'
+import { shownUrl } from '../outbound/allowed-hosts.ts'
 import type { ExampleRequest } from '../policy/example-request.ts'
 import type { Service } from '../runtime/service.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'

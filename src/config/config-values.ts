@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { posix } from 'node:path'
 import { readPublicKeys } from '../bundle/signature.ts'
+import { AllowedHosts, readAllowedHosts } from '../outbound/allowed-hosts.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { parseRedisAddress, type RedisAddress } from '../store/redis/link/redis-address.ts'
 
@@ -197,6 +198,13 @@ export function readTrustedProxies(text: string): TrustedProxies {
     throw bad('CIDRs, addresses or the words loopback, linklocal, uniquelocal, separated by commas', badEntries.join(', '))
   }
   return proxies
+}
+
+export function readBackendHosts(text: string | undefined): AllowedHosts | undefined {
+  if (text === undefined) return undefined
+  const hosts = readAllowedHosts(text)
+  if (hosts instanceof AllowedHosts) return hosts
+  throw bad('hosts separated by commas, such as login.example.com, *.example.com or idp.internal:8443', hosts.badPattern)
 }
 
 /** The value is not repeated in the message: it may carry passwords. */

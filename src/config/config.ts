@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { AllowedHosts } from '../outbound/allowed-hosts.ts'
 import { BadValue, type Setting } from './config-values.ts'
 import { SETTINGS, type UnknownVariable, unknownVariables } from './settings.ts'
 
@@ -55,6 +56,12 @@ export function readSettings<Name extends SettingName>(
 /** Whether anybody can receive events. */
 export function hasEvents({ adminToken, eventsUrl }: ServerConfig): boolean {
   return adminToken !== undefined || eventsUrl !== undefined
+}
+
+/** Where the process may connect to on behalf of a bundle. */
+export function backendHostsOf({ backendHosts, backendUrl }: ServerConfig): AllowedHosts {
+  if (backendHosts !== undefined) return backendHosts
+  return backendUrl === undefined ? new AllowedHosts([]) : AllowedHosts.ofOrigin(backendUrl)
 }
 
 function* contradictions(config: ServerConfig): Generator<string> {

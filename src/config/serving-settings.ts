@@ -1,6 +1,7 @@
 import { DEFAULT_TRUSTED_PROXIES } from '../request/client-address.ts'
 import {
   readAny,
+  readBackendHosts,
   readBackendUrl,
   readChoice,
   readConnections,
@@ -153,6 +154,19 @@ export const CALLERS_SETTINGS = {
     env: 'EDGE_RESERVATION_SECRET',
     about: 'secret that protects reservations; the same on all instances of a fleet lets each settle reservations of the others',
     read: readLongSecret,
+  },
+  backendHosts: {
+    env: 'EDGE_BACKEND_HOSTS',
+    flag: 'backend-hosts',
+    about:
+      'hosts from which a bundle may have key sets fetched, such as *.okta.com or idp.internal:8443; unset: the origin of EDGE_BACKEND_URL',
+    read: readBackendHosts,
+  },
+  secretsDir: {
+    env: 'EDGE_SECRETS_DIR',
+    flag: 'secrets-dir',
+    about: 'directory of the files that a bundle names in jwks_file',
+    read: readAny,
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',

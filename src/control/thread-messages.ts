@@ -1,4 +1,6 @@
 import type { SharedBundle } from '../bundle/shared-bundle.ts'
+import type { KeySetsChange } from '../callers/key-sets/key-set-news.ts'
+import type { KeySource } from '../callers/key-sets/key-source.ts'
 import type { IpFile } from '../ip-data/ip-databases.ts'
 import type { ListenAddress, ListenerName, ListenTarget } from '../listen/listeners.ts'
 import type { OverridesChange } from '../overrides/override.ts'
@@ -26,6 +28,8 @@ export type ToWorker =
   | { readonly type: 'overrides'; readonly change: OverridesChange }
   /** Changes that were made anywhere in the fleet. */
   | { readonly type: 'fleet'; readonly news: FleetNews }
+  /** Key sets that were read again, or that the active bundle no longer names. */
+  | { readonly type: 'key_sets'; readonly change: KeySetsChange }
   | { readonly type: 'control_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
   /** Events for those who watch at this worker. The worker replies 'events_taken'. */
@@ -50,6 +54,8 @@ export type FromWorker =
   | { readonly type: 'events_taken' }
   /** Lines for EDGE_DECISION_LOG; `dropped` more did not fit. The supervisor replies 'decision_lines_taken'. */
   | { readonly type: 'decision_lines'; readonly lines: string; readonly dropped: number }
+  /** A token names a key that is not in this set. The supervisor replies 'key_sets' once the set was read again, or at once if it was read recently. */
+  | { readonly type: 'ask_key_set'; readonly source: KeySource }
   | { readonly type: 'closed' }
 
 interface EventsMessage {

@@ -1,7 +1,12 @@
 import type { Logger } from 'pino'
 import type { BundleHistory } from '../bundle/bundle-history.ts'
 import type { Activate, BundleIntake } from '../bundle/bundle-intake.ts'
+import type { ReadBundle } from '../bundle/bundle-reader.ts'
 import type { BundleSource } from '../bundle/bundle-source.ts'
+import type { KeySetsChange } from '../callers/key-sets/key-set-news.ts'
+import type { KeySets } from '../callers/key-sets/key-sets.ts'
+import { keySourceProblems } from '../callers/key-sets/key-source.ts'
+import { backendHostsOf, type ServerConfig } from '../config/config.ts'
 import { VERSION } from '../files/package-files.ts'
 import type { IpFileListener } from '../ip-data/ip-files.ts'
 import type { NamedLimit } from '../policy/compile.ts'
@@ -38,18 +43,23 @@ export async function openSources(context: StartContext, state: OpenState, super
   const wallMs = (): number => clock.wallMs()
   const blockExpiries = new BlockExpiryWatch(logger, wallMs)
   const firstActive = newSignal()
+  let keySets: KeySets | undefined
   let example: ExampleRequest | undefined
   const activate: Activate = async (bundle, info) => {
-    await supervisor.activate(bundle, info)
+    const { keySetEntries } = bundle
+    if (keySetEntries.length > 0) keySets ??= await openKeySets(context, state, supervisor)
+    if (keySets === undefined) await supervisor.activate(bundle, info)
+    else await keySets.switchTo(keySetEntries, () => supervisor.activate(bundle, info))
     example = bundle.example
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
     firstActive.give()
   }
-  const read = config.mode === 'reverse_proxy' ? withHostGaps(context.readBundle) : context.readBundle
+  const readPlain = context.readBundle ?? readHere
+  const read = withKeySources(config.mode === 'reverse_proxy' ? withHostGaps(readPlain) : readPlain, config)
   // Only operators with a token can ask for it.
-  const history = config.adminToken === undefined ? undefined : new BundleHistory(context.readBundle ?? readHere)
+  const history = config.adminToken === undefined ? undefined : new BundleHistory(readPlain)
   const intake = new BundleIntake(activate, wallMs, config.configPublicKeys, read, history)
   const bundle = await openBundleSource(config, {
     intake,
@@ -58,7 +68,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     cacheWrites: new CounterFamily(state.metrics, 'edge_bundle_cache_writes_total'),
     lastGoodPollS: new CounterFamily(state.metrics, 'edge_bundle_last_good_poll_timestamp_seconds'),
     wallMs,
-    userAgent: `edge/${VERSION}`,
+    userAgent: USER_AGENT,
     diskTimeoutMs: context.diskTimeoutMs,
   })
   const paths = { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile }
@@ -67,9 +77,36 @@ export async function openSources(context: StartContext, state: OpenState, super
   const close = async (): Promise<void> => {
     await bundle?.stop()
     ipFiles.stop()
+    keySets?.close()
     blockExpiries.stop()
   }
   return { intake, bundle, history, example: () => example, firstLook, close }
+}
+
+const USER_AGENT = `edge/${VERSION}`
+
+/** Its code is loaded only for bundles that need it. */
+async function openKeySets(context: StartContext, { metrics }: OpenState, supervisor: Supervisor): Promise<KeySets> {
+  const [{ KeySets }, { readKeyIds: read }] = await Promise.all([
+    import('../callers/key-sets/key-sets.ts'),
+    import('../callers/key-sets/key-ids.ts'),
+  ])
+  const { secretsDir } = context.config
+  const announce = (change: KeySetsChange): void => supervisor.announceKeySets(change)
+  const keySets = new KeySets({ ...context, secretsDir, userAgent: USER_AGENT, read, metrics, announce })
+  supervisor.followKeySets(keySets)
+  return keySets
+}
+
+/** Refuses bundles that would have key sets read where the settings do not allow it. */
+function withKeySources(read: ReadBundle, config: ServerConfig): ReadBundle {
+  const settings = { backendHosts: backendHostsOf(config), secretsDir: config.secretsDir }
+  return async (...given) => {
+    const reading = await read(...given)
+    const problems = reading.ok ? keySourceProblems(reading.keySetEntries, settings) : []
+    if (!reading.ok || problems.length === 0) return reading
+    return { ok: false, version: String(reading.bundle.version), problems, warnings: reading.warnings }
+  }
 }
 
 function ipFileListener({ logger }: StartContext, supervisor: Supervisor): IpFileListener {

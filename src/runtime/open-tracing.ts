@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
-import { requestFailure } from '../bundle/bundle-request.ts'
 import type { ServerConfig } from '../config/config.ts'
+import { requestFailure } from '../outbound/request-failure.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'

@@ -1,6 +1,8 @@
 import { type EventLoopUtilization, performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
+import { KeyIds } from '../callers/key-sets/key-ids.ts'
+import { WorkerKeySets } from '../callers/key-sets/worker-key-sets.ts'
 import { hasEvents } from '../config/config.ts'
 import { type FleetNews, resultOf, type WorkerHandlers } from '../control/control-calls.ts'
 import { ControlLink } from '../control/control-link.ts'
@@ -40,6 +42,8 @@ interface OpenWorker {
   readonly events: WorkerEvents | undefined
   readonly decider: WorkerEngine
   readonly plans: WorkerPlans
+  /** The key sets that verify tokens. */
+  readonly keySets: WorkerKeySets<KeyIds>
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: WorkerDecisionLog | undefined
   readonly servers: ListenerServers
@@ -63,14 +67,15 @@ export class Worker {
     const events = newEvents(context)
     const decider = newWorkerEngine(context, counters.store)
     const plans = new WorkerPlans(decider, context.send)
+    const keySets = newKeySets(context)
     const decisionLog = newDecisionLog(context, decider)
     const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog })
     const vitals = new Vitals(context.metricMemory, context.worker)
-    return new Worker({ context, tracing, counters, events, decider, plans, decisionLog, servers, vitals })
+    return new Worker({ context, tracing, counters, events, decider, plans, keySets, decisionLog, servers, vitals })
   }
 
   async onMessage(message: ToWorker): Promise<void> {
-    const { context, counters, events, plans, decisionLog, servers } = this.#open
+    const { context, counters, events, plans, keySets, decisionLog, servers } = this.#open
     switch (message.type) {
       case 'ip_file':
         return plans.useIpFile(message.file)
@@ -88,6 +93,8 @@ export class Worker {
         return this.#noteFleet(message.news)
       case 'overrides':
         return plans.changeOverrides(message.change)
+      case 'key_sets':
+        return keySets.note(message.change)
       case 'control_answer':
         return context.control.note(message.call, message.result)
       case 'worker_call':
@@ -149,6 +156,14 @@ function newContext(parts: WorkerParts): WorkerContext {
 function newEvents(context: WorkerContext): WorkerEvents | undefined {
   const { config, memory } = context
   return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch }) : undefined
+}
+
+function newKeySets({ clock, send }: WorkerContext): WorkerKeySets<KeyIds> {
+  return new WorkerKeySets({
+    open: (keys) => new KeyIds(keys),
+    ask: (source) => send({ type: 'ask_key_set', source }),
+    nowMs: () => clock.nowMs(),
+  })
 }
 
 function newDecisionLog(context: WorkerContext, { engine, callerDigest }: WorkerEngine): WorkerDecisionLog | undefined {

@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
-import { requestFailure } from '../../bundle/bundle-request.ts'
+import { requestFailure } from '../../outbound/request-failure.ts'
 import { droppedEvent, type PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { Backoff } from '../../time/clock.ts'

@@ -44,6 +44,23 @@ test('a worker that takes the place of another is sent the overrides that the ot
   expect(host.received.slice(0, 2)).toMatchObject([{ type: 'overrides', change: { put: overrides, gone: [] } }, { type: 'prepare' }])
 })
 
+test('a worker that takes the place of another is sent the key sets before the bundle that needs them', async () => {
+  const { supervisor, host } = await supervising()
+  const asked: string[] = []
+  const news = { source: 'https://a.test/', keys: undefined, readAtMs: 1, isFailing: false, askableAtMs: 2 }
+  const all = { changed: [news], gone: [] }
+  supervisor.followKeySets({ all, ask: (source) => void asked.push(source) })
+  await supervisor.activate(limited(1, 10), INFO)
+  host.listener.onExit(undefined)
+  await until(() => host.received.some(({ type }) => type === 'listen'))
+  expect(host.received.slice(0, 2)).toMatchObject([{ type: 'key_sets', change: all }, { type: 'prepare' }])
+  const change = { changed: [], gone: ['https://a.test/'] }
+  supervisor.announceKeySets(change)
+  expect(host.received.at(-1)).toEqual({ type: 'key_sets', change })
+  host.listener.onMessage({ type: 'ask_key_set', source: 'https://a.test/' })
+  expect(asked).toEqual(['https://a.test/'])
+})
+
 test('an address that no worker can listen on ends the start, and the error names the listener', async () => {
   const { supervisor, host } = supervised()
   host.listenError = { message: 'listen EADDRINUSE', code: 'EADDRINUSE', syscall: 'listen' }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { GoodBundle } from '../../bundle/bundle-reader.ts'
+import type { KeySetsChange } from '../../callers/key-sets/key-set-news.ts'
+import type { KeySource } from '../../callers/key-sets/key-source.ts'
 import { type ControlHandlers, type FleetNews, resultOf } from '../../control/control-calls.ts'
 import type { EventHub } from '../../control/events/event-hub.ts'
 import type { FromWorker } from '../../control/thread-messages.ts'
@@ -37,6 +39,14 @@ export interface SupervisorParts {
   readonly pause: (ms: number) => Promise<unknown>
 }
 
+/** Has the key sets of the active bundle. */
+export interface KeySetsOwner {
+  /** All that a worker must know that starts now. */
+  readonly all: KeySetsChange
+  /** A worker has met a key that is not in this set. Is answered by a change that is announced to all workers. */
+  ask(source: KeySource): void
+}
+
 /** Starts the workers, sends them what they need to know, and replaces those that die. It serves nothing itself. */
 export class Supervisor {
   readonly #parts: SupervisorParts
@@ -50,6 +60,7 @@ export class Supervisor {
   /** Ages of the active bundle's limits. They are kept here, because a worker that starts later cannot know the bundles before it. */
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
+  #keySets: KeySetsOwner | undefined
   #handlers: ControlHandlers | undefined
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
@@ -71,6 +82,15 @@ export class Supervisor {
   loadIpFile(file: IpFile): void {
     this.#ipFiles.set(file.data.kind, file)
     this.#slots.sendAll({ type: 'ip_file', file })
+  }
+
+  /** Workers ask this owner. Must be called before there are key sets. */
+  followKeySets(owner: KeySetsOwner): void {
+    this.#keySets = owner
+  }
+
+  announceKeySets(change: KeySetsChange): void {
+    this.#slots.sendAll({ type: 'key_sets', change })
   }
 
   /** Resolves when the bundle is active in all workers. Throws if it cannot be; the previous one then stays active in all of them. */
@@ -155,6 +175,8 @@ export class Supervisor {
       onExit: (error) => this.#onExit(slot, error),
     })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
+    const keySets = this.#keySets?.all
+    if (keySets !== undefined && keySets.changed.length > 0) slot.link.send({ type: 'key_sets', change: keySets })
     const put = overrides()
     if (put.length > 0) slot.link.send({ type: 'overrides', change: { put, gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })
@@ -190,6 +212,8 @@ export class Supervisor {
         return this.#parts.events?.noteTaken(slot.worker)
       case 'decision_lines':
         return this.#parts.decisionLog?.write(slot.worker, message.lines, message.dropped)
+      case 'ask_key_set':
+        return this.#keySets?.ask(message.source)
       case 'closed':
         slot.state = 'closed'
         return this.#noteClosed()

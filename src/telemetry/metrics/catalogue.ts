@@ -58,6 +58,22 @@ export const CATALOGUE = {
     labels: ['result'],
     help: 'Attempts to write EDGE_CONFIG_CACHE_FILE: written or failed.',
   },
+  edge_key_set_fetches_total: {
+    type: 'counter',
+    labels: ['issuer', 'outcome'],
+    help: "Readings of an issuer's key set, from its URL or file: good or failed. The issuer is the name of its entry in callers.jwt.",
+  },
+  edge_key_set_keys: { type: 'gauge', labels: ['issuer'], help: "Usable keys in an issuer's key set; 0 if there is none." },
+  edge_key_set_failing: {
+    type: 'gauge',
+    labels: ['issuer'],
+    help: "1 while an issuer's key set cannot be read; the last good one stays in use. 0 is good.",
+  },
+  edge_key_set_last_good_timestamp_seconds: {
+    type: 'gauge',
+    labels: ['issuer'],
+    help: "When an issuer's key set was last read without a problem, in unix seconds; 0 once the bundle no longer names the issuer.",
+  },
   edge_store_slots: { type: 'gauge', labels: [], help: 'Counters that the store has room for.' },
   edge_store_occupied_slots: { type: 'gauge', labels: [], help: 'Slots in use, including those of refilled buckets.' },
   edge_store_forced_evictions_total: {

@@ -17,6 +17,10 @@ export const BAD_VALUES: readonly (readonly [variable: string, values: readonly 
   ['EDGE_BACKEND_MAX_CONNECTIONS', ['0', '-1', '1.5', 'many', '99999999']],
   ['EDGE_BACKEND_QUEUE_MS', ['-1', '1s', '99999999999']],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
+  [
+    'EDGE_BACKEND_HOSTS',
+    ['https://idp.example', 'idp.example/keys', '*', 'a.example,b c', 'a.example:0', 'a.example:70000', 'bücher.example'],
+  ],
   ['EDGE_WORKERS', ['0', '-1', '1.5', 'many', '255', '1e1', ' 2', '0x2', '1000']],
   ['EDGE_STORE_SIZE', ['big', '-1', '0', '1', '64mm', '64 m', '1e9', '9g', '99999999999999999999']],
   ['EDGE_REDIS_URL', ['localhost:6379', 'http://localhost', 'redis://', 'redis://a,b/1', 'redis+sentinel://a']],

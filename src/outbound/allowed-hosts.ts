@@ -1,0 +1,124 @@
+import { isHostPattern, normalizeHost } from '../policy/patterns.ts'
+import { type Address, parseAddress } from '../text/address.ts'
+
+/** Where the process may connect to on behalf of a bundle: EDGE_BACKEND_HOSTS. */
+export class AllowedHosts {
+  /** Hosts with their ports, such as `login.example.com:443`; the port is empty for the default one of the scheme. */
+  readonly #exact = new Set<string>()
+  /** The same of `*.example.com`, under `example.com`. */
+  readonly #suffixes = new Set<string>()
+
+  /** Each pattern must be one that `readAllowedHosts` accepts. */
+  constructor(patterns: Iterable<string>) {
+    for (const pattern of patterns) {
+      const isSuffix = pattern.startsWith('*.')
+      const { host, port } = partsOf(isSuffix ? pattern.slice(2) : pattern)!
+      const target = isSuffix ? this.#suffixes : this.#exact
+      target.add(`${host}:${port}`)
+    }
+  }
+
+  /** Covers one origin: its host and its port. */
+  static ofOrigin(url: URL): AllowedHosts {
+    return new AllowedHosts([`${url.hostname}:${portOf(url)}`])
+  }
+
+  /** A pattern without a port covers the default port of the URL's scheme alone. */
+  cover(url: URL): boolean {
+    const host = hostOf(url)
+    if (host === '') return false
+    const ports = url.port === '' ? ['', portOf(url)] : [url.port]
+    // A network is not written as `*.0.0.1`: only names have parents.
+    const parents = parseAddress(host) === undefined ? parentsOf(host) : []
+    return ports.some((port) => this.#exact.has(`${host}:${port}`) || parents.some((parent) => this.#suffixes.has(`${parent}:${port}`)))
+  }
+}
+
+/** Reads patterns separated by commas. Returns the bad one if there is any. */
+export function readAllowedHosts(text: string): AllowedHosts | { readonly badPattern: string } {
+  const patterns = text
+    .split(',')
+    .map((pattern) => pattern.trim())
+    .filter((pattern) => pattern !== '')
+  const badPattern = patterns.find((pattern) => !isHostPattern(pattern) || partsOf(pattern.replace(/^\*\./, '')) === undefined)
+  return badPattern === undefined ? new AllowedHosts(patterns) : { badPattern }
+}
+
+/**
+ * Says why a URL of a bundle may not be fetched, to complete "expected …"; undefined if it may. What the host's name resolves to is checked when
+ * connecting, see `guardedLookup`. A query is allowed, because some identity providers choose their key set by it.
+ */
+export function mayFetch(text: string, hosts: AllowedHosts): string | undefined {
+  // URL would drop or replace these, and a person who reads the bundle may see another host.
+  if (/[\s\\\p{Cc}]/u.test(text)) return 'a URL without white space, backslashes or control characters'
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol)) return 'a URL that starts with https://'
+  if (`${url.username}${url.password}${url.hash}` !== '' || text.includes('#')) return 'a URL without user, password or fragment'
+  const host = hostOf(url)
+  const address = parseAddress(host)
+  if (address !== undefined && isLinkLocal(address)) return 'a host other than a link-local address'
+  if (url.protocol === 'http:' && !isLoopbackName(host)) return 'https://, because http:// is allowed to loopback addresses alone'
+  if (!hosts.cover(url))
+    return `a host that EDGE_BACKEND_HOSTS allows; add ${shownHost(host)}${url.port === '' ? '' : `:${url.port}`} to it`
+  return undefined
+}
+
+/** Returns the URL in a form that people may see; its query may contain a secret. */
+export function shownUrl({ origin, pathname, search }: URL): string {
+  return `${origin}${pathname}${search === '' ? '' : '?…'}`
+}
+
+/** `localhost`, or a loopback address. What the name resolves to is checked too. */
+export function isLoopbackName(host: string): boolean {
+  const address = parseAddress(host)
+  return address === undefined ? host === 'localhost' : isLoopback(address)
+}
+
+/** 127.0.0.0/8 and ::1. */
+export function isLoopback({ isV6, words: [first, second, third, last] }: Address): boolean {
+  return isV6 ? first === 0 && second === 0 && third === 0 && last === 1 : first >>> 24 === 127
+}
+
+/** Whether packets go to the machine's own link, where clouds serve credentials of the machine: 169.254.0.0/16 or fe80::/10. */
+export function isLinkLocal({ isV6, words: [first, second, third, last] }: Address): boolean {
+  if (!isV6) return isLinkLocalV4(first)
+  if (first >>> 22 === 0xfe80 >>> 6) return true
+  // RFC 3056: 6to4 has the IPv4 address in bits 16 to 47.
+  if (first >>> 16 === 0x2002) return isLinkLocalV4(((first << 16) | (second >>> 16)) >>> 0)
+  // RFC 6052 and RFC 4291 2.5.5.1: these end in an IPv4 address.
+  const isNat64 = first === 0x0064ff9b
+  const isCompatible = first === 0 && second === 0 && third === 0
+  return (isNat64 || isCompatible) && isLinkLocalV4(last)
+}
+
+function isLinkLocalV4(word: number): boolean {
+  return word >>> 16 === 0xa9fe
+}
+
+/** In the form that is compared: URL has written addresses and names in one way already, except for the dot of the root. */
+function hostOf({ hostname }: URL): string {
+  return normalizeHost(hostname)
+}
+
+function partsOf(pattern: string): { readonly host: string; readonly port: string } | undefined {
+  // `2130706433` and `127.1` are addresses too, and URL knows. Its port would be empty if it is the scheme's own.
+  const port = /:(\d{1,5})$/.exec(pattern)?.[1]
+  const url = `https://${port === undefined ? pattern : pattern.slice(0, -port.length - 1)}`
+  const host = URL.canParse(url) ? hostOf(new URL(url)) : ''
+  if (host === '' || Number(port ?? 1) < 1 || Number(port ?? 1) > 65535) return undefined
+  return { host, port: port === undefined ? '' : String(Number(port)) }
+}
+
+function parentsOf(host: string): string[] {
+  const labels = host.split('.')
+  return labels.slice(1).map((_, i) => labels.slice(i + 1).join('.'))
+}
+
+function portOf({ port, protocol }: URL): string {
+  if (port !== '') return port
+  return protocol === 'https:' ? '443' : '80'
+}
+
+function shownHost(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}

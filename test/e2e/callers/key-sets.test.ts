@@ -1,0 +1,131 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { readHere } from '../../../src/bundle/bundle-intake.ts'
+import type { ReadBundle } from '../../../src/bundle/bundle-reader.ts'
+import type { KeySetEntry } from '../../../src/callers/key-sets/key-source.ts'
+import type { FromWorker, ToWorker } from '../../../src/control/thread-messages.ts'
+import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
+import { bundle } from '../../support/bundles/bundles.ts'
+import { KeySetServer, keySetText } from '../../support/callers/followed-key-sets.ts'
+import { Edge } from '../../support/service/edge.ts'
+import { metric } from '../../support/service/metrics.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
+import { until } from '../../support/until.ts'
+
+test('the key sets of a bundle reach the workers before it is active, and what workers ask for is fetched', async () => {
+  const server = await KeySetServer.start('a')
+  const { edge, host } = await started([{ name: 'okta', jwks_url: server.url }], { EDGE_BACKEND_HOSTS: new URL(server.url).host })
+  expect(host.sent.map(({ type }) => type).indexOf('key_sets')).toBeLessThan(host.sent.map(({ type }) => type).indexOf('plan_active'))
+  await until(() => kidsSent(host).length === 1)
+  expect(kidsSent(host)).toEqual([['a']])
+  expect(await metric(edge.port, 'edge_key_set_keys{issuer="okta"}')).toBe(1)
+  server.publish('a', 'b')
+  host.say({ type: 'ask_key_set', source: server.url })
+  await until(() => kidsSent(host).length === 2)
+  expect(kidsSent(host)[1]).toEqual(['a', 'b'])
+})
+
+test('by default only the origin of EDGE_BACKEND_URL may have key sets', async () => {
+  const [backend, other] = [await KeySetServer.start('a'), await KeySetServer.start('a')]
+  const env = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: new URL(backend.url).origin }
+  const { edge } = await started([{ name: 'own', jwks_url: backend.url }], env)
+  expect(await untilLogged(edge, 'key_set_loaded')).toMatchObject([{ issuer: 'own', url: backend.url }])
+  const { edge: refusing } = await started([{ name: 'other', jwks_url: other.url }], env)
+  expect((await untilLogged(refusing, 'bundle_refused'))[0]).toMatchObject({
+    problems: [`callers.jwt[0].jwks_url: expected a host that EDGE_BACKEND_HOSTS allows; add ${new URL(other.url).host} to it`],
+  })
+  expect(other.fetches).toBe(0)
+})
+
+test('a bundle that names a place without permission is refused, and the one before stays', async () => {
+  const { edge } = await started(
+    [
+      { name: 'cloud', jwks_url: 'http://169.254.169.254/latest' },
+      { name: 'file', jwks_file: '../x' },
+    ],
+    {},
+  )
+  const [refused] = await untilLogged(edge, 'bundle_refused')
+  expect(refused!['problems']).toEqual([
+    'callers.jwt[0].jwks_url: expected a host other than a link-local address',
+    expect.stringMatching(/^callers\.jwt\[1\]\.jwks_file: expected the name of a file in EDGE_SECRETS_DIR/),
+  ])
+})
+
+test('a key set in EDGE_SECRETS_DIR is read', async () => {
+  const directory = await scratchDirectory({ onTestFinished })
+  await writeFile(join(directory, 'okta.json'), keySetText('a', 'b'))
+  const { edge } = await started([{ name: 'okta', jwks_file: 'okta.json' }], { EDGE_SECRETS_DIR: directory })
+  expect(await untilLogged(edge, 'key_set_loaded')).toMatchObject([{ issuer: 'okta', path: join(directory, 'okta.json'), keys: 2 }])
+})
+
+test('a key set that fails is a problem of the instance, and does not keep its bundle from becoming active', async () => {
+  const server = await KeySetServer.start()
+  server.fail(500)
+  const token = 'x'.repeat(32)
+  const env = { EDGE_BACKEND_HOSTS: new URL(server.url).host, EDGE_ADMIN_PORT: '0', EDGE_ADMIN_TOKEN: token }
+  const { edge } = await started([{ name: 'okta', jwks_url: server.url }], env)
+  await untilLogged(edge, 'key_set_failed')
+  const status = async (): Promise<unknown> => {
+    const response = await fetch(`http://127.0.0.1:${edge.adminPort}/admin/v1/status`, { headers: { Authorization: `Bearer ${token}` } })
+    return response.json()
+  }
+  expect(await status()).toMatchObject({
+    problems: [{ code: 'key_set_failed', message: 'key set not loaded; no token of this issuer can be verified: it returned 500' }],
+  })
+})
+
+interface Started {
+  readonly edge: Edge
+  readonly host: ListeningHost
+}
+
+async function started(entries: readonly KeySetEntry[], env: Readonly<Record<string, string>>): Promise<Started> {
+  const readBundle: ReadBundle = async (...given) => {
+    const read = await readHere(...given)
+    return read.ok ? { ...read, keySetEntries: entries } : read
+  }
+  let host: ListeningHost | undefined
+  const aroundHost = (inner: WorkerHost): WorkerHost => {
+    host = new ListeningHost(inner)
+    return host
+  }
+  const edge = await Edge.start({ bundle: bundle(1), env, readBundle, aroundHost })
+  onTestFinished(() => edge.stop())
+  return { edge, host: host! }
+}
+
+function kidsSent(host: ListeningHost): (readonly string[])[] {
+  return host.sent
+    .flatMap((message) => (message.type === 'key_sets' ? message.change.changed : []))
+    .flatMap(({ keys }) => (keys ? [keys.kids] : []))
+}
+
+/** Hears what is said to the worker, and speaks for it. */
+class ListeningHost implements WorkerHost {
+  readonly sent: ToWorker[] = []
+  readonly bind: WorkerHost['bind']
+  readonly #inner: WorkerHost
+  #hear: (message: FromWorker) => void = () => {}
+
+  constructor(inner: WorkerHost) {
+    this.#inner = inner
+    this.bind = inner.bind.bind(inner)
+  }
+
+  startWorker: WorkerHost['startWorker'] = (worker, memory, listener) => {
+    this.#hear = (message) => listener.onMessage(message)
+    const link = this.#inner.startWorker(worker, memory, listener)
+    const send = (message: ToWorker): void => {
+      this.sent.push(message)
+      link.send(message)
+    }
+    return { send, terminate: () => link.terminate() }
+  }
+
+  say(message: FromWorker): void {
+    this.#hear(message)
+  }
+}
