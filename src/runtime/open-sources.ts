@@ -87,9 +87,9 @@ const USER_AGENT = `edge/${VERSION}`
 
 /** Its code is loaded only for bundles that need it. */
 async function openKeySets(context: StartContext, { metrics }: OpenState, supervisor: Supervisor): Promise<KeySets> {
-  const [{ KeySets }, { readKeyIds: read }] = await Promise.all([
+  const [{ KeySets }, { readKeySet: read }] = await Promise.all([
     import('../callers/key-sets/key-sets.ts'),
-    import('../callers/key-sets/key-ids.ts'),
+    import('../callers/jwt/key-set.ts'),
   ])
   const { secretsDir } = context.config
   const announce = (change: KeySetsChange): void => supervisor.announceKeySets(change)

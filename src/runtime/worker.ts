@@ -1,7 +1,7 @@
 import { type EventLoopUtilization, performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
-import { KeyIds } from '../callers/key-sets/key-ids.ts'
+import { KeySet } from '../callers/jwt/key-set.ts'
 import { WorkerKeySets } from '../callers/key-sets/worker-key-sets.ts'
 import { hasEvents } from '../config/config.ts'
 import { type FleetNews, resultOf, type WorkerHandlers } from '../control/control-calls.ts'
@@ -43,7 +43,7 @@ interface OpenWorker {
   readonly decider: WorkerEngine
   readonly plans: WorkerPlans
   /** The key sets that verify tokens. */
-  readonly keySets: WorkerKeySets<KeyIds>
+  readonly keySets: WorkerKeySets<KeySet>
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: WorkerDecisionLog | undefined
   readonly servers: ListenerServers
@@ -158,9 +158,9 @@ function newEvents(context: WorkerContext): WorkerEvents | undefined {
   return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch }) : undefined
 }
 
-function newKeySets({ clock, send }: WorkerContext): WorkerKeySets<KeyIds> {
+function newKeySets({ clock, send }: WorkerContext): WorkerKeySets<KeySet> {
   return new WorkerKeySets({
-    open: (keys) => new KeyIds(keys),
+    open: (keys) => new KeySet(keys),
     ask: (source) => send({ type: 'ask_key_set', source }),
     nowMs: () => clock.nowMs(),
   })

@@ -2,11 +2,12 @@ import type { LookupFunction } from 'node:net'
 import { WatchedFile } from '../../files/watched-file.ts'
 import { getDocument } from '../../outbound/http-get.ts'
 import { backoffMs, type Clock } from '../../time/clock.ts'
-import type { KeySetNews, ReadKeys } from './key-set-news.ts'
+import type { PublishedKeys } from '../jwt/key-set.ts'
+import type { KeySetNews } from './key-set-news.ts'
 import { fileOf, type KeySource } from './key-source.ts'
 
 /** Reads the text of a key set. */
-type ReadKeySet = (text: string) => ReadKeys | { readonly problem: string }
+type ReadKeySet = (text: string) => PublishedKeys | { readonly problem: string }
 
 export interface FollowParts {
   readonly secretsDir: string | undefined
@@ -48,7 +49,7 @@ export class FollowedKeySet {
   readonly #onReading: (set: FollowedKeySet, reading: KeySetReading) => void
   readonly #file: WatchedFile | undefined
   readonly #stopping = new AbortController()
-  #keys: ReadKeys | undefined
+  #keys: PublishedKeys | undefined
   /** The bytes that the last good set was read from. */
   #bytes: Buffer | undefined
   #problem: string | undefined
@@ -79,7 +80,7 @@ export class FollowedKeySet {
   }
 
   /** The last good set. */
-  get keys(): ReadKeys | undefined {
+  get keys(): PublishedKeys | undefined {
     return this.#keys
   }
 

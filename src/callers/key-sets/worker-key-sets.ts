@@ -1,5 +1,6 @@
 import type { CallerProblem } from '../caller.ts'
-import type { KeySetNews, KeySetsChange, ReadKeys } from './key-set-news.ts'
+import type { PublishedKeys } from '../jwt/key-set.ts'
+import type { KeySetNews, KeySetsChange } from './key-set-news.ts'
 import { type KeySetEntry, type KeySource, keySourceOf } from './key-source.ts'
 
 /** Why a token's key is not here. */
@@ -12,7 +13,7 @@ export interface OpenKeySet {
 }
 
 export interface WorkerKeySetsParts<KeySet extends OpenKeySet> {
-  readonly open: (keys: ReadKeys) => KeySet
+  readonly open: (keys: PublishedKeys) => KeySet
   /** Asks the main thread to read a set again. It answers with a change, sooner or later. */
   readonly ask: (source: KeySource) => void
   readonly nowMs: () => number

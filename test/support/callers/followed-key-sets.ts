@@ -1,11 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import { KeyIds, readKeyIds } from '../../../src/callers/key-sets/key-ids.ts'
+import type { PublishedKeys } from '../../../src/callers/jwt/key-set.ts'
 import type { KeySetsChange } from '../../../src/callers/key-sets/key-set-news.ts'
 import { KeySets, type KeySetsParts } from '../../../src/callers/key-sets/key-sets.ts'
 import type { KeySetEntry } from '../../../src/callers/key-sets/key-source.ts'
-import { type EntryKeySets, WorkerKeySets } from '../../../src/callers/key-sets/worker-key-sets.ts'
+import { type EntryKeySets, type OpenKeySet, WorkerKeySets } from '../../../src/callers/key-sets/worker-key-sets.ts'
 import { CounterFamily } from '../../../src/telemetry/metrics/metric-families.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 import { BundleServer, type Respond } from '../bundles/bundle-server.ts'
@@ -174,6 +174,28 @@ export class KeySetServer {
       isReleased = true
       for (const send of held) send()
     }
+  }
+}
+
+/** Reads the ids of keys that need not be real ones. */
+function readKeyIds(text: string): PublishedKeys | { readonly problem: string } {
+  try {
+    const { keys } = JSON.parse(text) as { readonly keys: readonly { readonly kid: string }[] }
+    return { version: text, usable: keys as unknown as PublishedKeys['usable'], unused: [], kids: keys.map(({ kid }) => kid) }
+  } catch {
+    return { problem: 'it is not a key set' }
+  }
+}
+
+class KeyIds implements OpenKeySet {
+  readonly #kids: ReadonlySet<string>
+
+  constructor({ kids }: PublishedKeys) {
+    this.#kids = new Set(kids)
+  }
+
+  has(kid: string): boolean {
+    return this.#kids.has(kid)
   }
 }
 
