@@ -9,6 +9,8 @@ export interface VerifiedCaller {
   readonly labels: ReadonlyMap<string, string>
   /** The claims of a token; undefined for an issued key. */
   readonly claims: Claims | undefined
+  /** The field that carried an issued key, in lower case. The proxy does not forward it. */
+  readonly keyField?: string | undefined
 }
 
 /** Why nobody knows who sent a request. `explain` and the log show it, and clients do not see it. */

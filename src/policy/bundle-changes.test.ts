@@ -11,7 +11,7 @@ function parsed(content: object): Bundle {
 }
 
 function changesOf(before: object, after: object) {
-  return bundleChanges({ prices: undefined, ...parsed(before) }, parsed(after))
+  return bundleChanges({ prices: undefined, callers: undefined, ...parsed(before) }, parsed(after))
 }
 
 const RULES = [bucketRule('a', [], 1), bucketRule('b', [], 2)]

@@ -23,13 +23,23 @@ const REJECTED: ExplanationJson = {
   policy: 'api',
   rule: 'per-key',
   headers: { 'Retry-After': '1' },
+  caller: null,
   policies: [
     { id: 'api', mode: 'enforce', matched: true, why: null, rules: [PER_KEY] },
     { id: 'admin', mode: 'enforce', matched: false, why: 'path', rules: [] },
   ],
 }
 
-const REFUSED: ExplanationJson = { action: 'refuse', status: 400, reason: '', policy: null, rule: null, headers: {}, policies: [] }
+const REFUSED: ExplanationJson = {
+  action: 'refuse',
+  status: 400,
+  reason: '',
+  policy: null,
+  rule: null,
+  headers: {},
+  caller: null,
+  policies: [],
+}
 
 describe('an explanation in words', () => {
   test('says how the reservation of a stream grows', () => {

@@ -10,6 +10,7 @@ import { type DescriptorKey, isQuotable, type KeyKind, parseDescriptorKey } from
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
+import { CallerKeys, callersContradictions } from './caller-problems.ts'
 import { findEscapes } from './escapes.ts'
 import { reserveProblems } from './reserve-problems.ts'
 
@@ -20,15 +21,23 @@ const MAX_HOST_METHODS_IN_ALL = 1_000_000
 /** So many segments take some 250 MB in each worker. */
 const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
+/** The parts of a bundle that its policies refer to. They may be invalid. */
+interface Envelope {
+  readonly prices?: unknown
+  readonly callers?: unknown
+}
+
 /**
  * Finds errors that no single field shows: repeated ids, selectors that are too large, price tables that do not exist. Checks whatever is
  * readable, even if the rest is invalid.
  */
-export function* findContradictions(policies: readonly unknown[], prices?: unknown): Generator<Problem> {
+export function* findContradictions(policies: readonly unknown[], { prices, callers }: Envelope = {}): Generator<Problem> {
   const policyIds = new Map<string, string>()
   const tables = new Set(typeof prices === 'object' && prices !== null ? Object.keys(prices) : [])
   const fewTables = new KnownWords([...tables].slice(0, MAX_TABLES))
+  const callerKeys = new CallerKeys(callers)
   let [pairsInAll, segmentsInAll] = [0, 0]
+  yield* callersContradictions(callers)
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
@@ -47,6 +56,7 @@ export function* findContradictions(policies: readonly unknown[], prices?: unkno
     for (const [r, rule] of rules.entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
       yield* reserveProblems(rule, ['policies', p, 'spec', 'rules', r])
+      if (field(selector, 'domain') === undefined) yield* callerKeys.problemsOf(rule, ['policies', p, 'spec', 'rules', r])
       yield* unknownTable(rule, tables, fewTables, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
     }
   }
@@ -280,6 +290,7 @@ const REMEDIES: Readonly<Record<KeyKind, string | undefined>> = {
   cookie: 'let the gateway check the cookie, and clear what clients send; or match a verified identity',
   path: undefined,
   context: undefined,
+  caller: undefined,
   model: undefined,
   ip: undefined,
   descriptor: undefined,
