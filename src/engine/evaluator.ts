@@ -164,12 +164,11 @@ export class Evaluator {
 
   /** Values that depend on the caller or the body are undecided here, so blocks that read them come later. */
   #earlyObjection(run: Run): Ended {
-    if (run.lacksHost) return this.#conclude(run, NO_HOST)
     const { isBodyUnread } = run
     run.isBodyUnread = true
-    const block = findBlock(run)
+    const objection = firstObjection(run)
     run.isBodyUnread = isBodyUnread
-    return block && this.#block(run, block)
+    return objection && this.#concludeObjection(run, objection)
   }
 
   #afterCaller(run: Run, caller: CallerVerdict, objection: Ended): Ended {
@@ -200,20 +199,23 @@ export class Evaluator {
   }
 
   /**
-   * Returns what refuses the request, or the rule that blocks it, before the store is asked: the order of these checks is written here and nowhere else.
+   * Returns what refuses the request, or the rule that blocks it, before the store is asked: the order of these checks is written here and nowhere else. Whether its caller is known
+   * comes after the first ones, in `identify`.
    * Otherwise it charges the enforcing rules for the store to decide.
    */
   #objectionTo(run: Run, isHeadOnly: boolean, isBodyOnly: boolean): Refused | PlanRule | undefined {
-    if (run.lacksHost) return NO_HOST
-    const block = findBlock(run)
-    if (block !== undefined) return block
+    const first = firstObjection(run)
+    if (first !== undefined) return first
     this.#chargeEnforcing(run, isHeadOnly, isBodyOnly)
     return run.hasRepeated ? REPEATED_FIELD : undefined
   }
 
   #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {
     const objection = this.#objectionTo(run, isHeadOnly, false)
-    if (objection === undefined) return undefined
+    return objection && this.#concludeObjection(run, objection)
+  }
+
+  #concludeObjection(run: Run, objection: Refused | PlanRule): Rejected | Refused {
     return 'action' in objection ? this.#conclude(run, objection) : this.#block(run, objection)
   }
 
@@ -345,6 +347,11 @@ export class Evaluator {
   #lookAtShadows(run: Run): unknown {
     return run.seen!.hasShadows || this.#simulate(run)
   }
+}
+
+/** What the head says that no limit matters for: a missing host, or the block that covers the request. */
+function firstObjection(run: Run): Refused | PlanRule | undefined {
+  return run.lacksHost ? NO_HOST : findBlock(run)
 }
 
 /** Subtracts the costs without taking them, because a decision reports what is left after it. */

@@ -10,6 +10,7 @@ import { type DescriptorKey, isQuotable, type KeyKind, parseDescriptorKey } from
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
+import { chosenIdentities } from './caller-escapes.ts'
 import { CallerKeys, callersContradictions } from './caller-problems.ts'
 import { findEscapes } from './escapes.ts'
 import { reserveProblems } from './reserve-problems.ts'
@@ -76,7 +77,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
   for (const [p, policy] of bundle.policies.entries()) {
     const { selector = {}, rules } = policy.spec
     yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
-    yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
+    yield* matchSurprises(policy.spec, bundle.callers?.jwt !== undefined, ['policies', p, 'spec', 'rules'])
     // These warnings are about what a request takes, and calls of the rate limit service set that themselves.
     if (selector.domain !== undefined) continue
     for (const [r, rule] of rules.entries()) {
@@ -84,7 +85,8 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
     }
   }
-  yield* findEscapes(bundle.policies)
+  yield* findEscapes(bundle.policies, bundle.callers)
+  yield* chosenIdentities(bundle)
 }
 
 function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
@@ -234,7 +236,7 @@ function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem
 }
 
 /** Warns about valid matches with surprising effects, such as limits that callers can choose for themselves. */
-function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: Path): Generator<Problem> {
+function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], verifiesTokens: boolean, path: Path): Generator<Problem> {
   const hasMatch = rules.some(({ match }) => typeof match === 'object')
   for (const [r, rule] of rules.entries()) {
     const at = [...path, r]
@@ -254,7 +256,8 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: P
     if (typeof rule.match !== 'object') continue
     for (const [text, given] of Object.entries(rule.match)) {
       yield* patternSurprises(text, given, formatPath([...at, 'match', text]))
-      yield* forgeryOf(rule, parseDescriptorKey(text)!, given, formatPath([...at, 'match', text]))
+      const key = parseDescriptorKey(text)!
+      if (key.kind !== 'jwt' || !verifiesTokens) yield* forgeryOf(rule, key, given, formatPath([...at, 'match', text]))
     }
   }
 }
@@ -284,7 +287,7 @@ function* forgeryOf(
 /** How to keep clients from choosing a value; undefined where they cannot, or where the backend checks what it is sent. */
 const REMEDIES: Readonly<Record<KeyKind, string | undefined>> = {
   bearer: undefined,
-  jwt: 'the signature is not checked here, so let the gateway verify the token first',
+  jwt: 'the signature is not checked here, so let the gateway verify the token first, or add callers.jwt',
   header: 'let the gateway set the header, and clear what clients send',
   query: 'let the gateway set the parameter, and clear what clients send; or match a verified identity',
   cookie: 'let the gateway check the cookie, and clear what clients send; or match a verified identity',

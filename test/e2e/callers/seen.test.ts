@@ -66,7 +66,7 @@ describe('operators see', () => {
   })
 
   test('the same in the headers of a debug session', async () => {
-    const edge = await started({ mode: 'enforce' }, { EDGE_DEBUG_SECRET: SECRET })
+    const edge = await started({ mode: 'enforce' }, { EDGE_DEBUG_SESSION_SECRET: SECRET })
     const { headers } = await edge.post('/v1/debug/session', [['X-Edge-Debug-Secret', SECRET]])
     const cookie: Fields = [['Cookie', String(headers['set-cookie']).split(';', 1)[0]!]]
     const good = await edge.decide({ fields: [...cookie, ...bearer('good:ada:blue')] })
