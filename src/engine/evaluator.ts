@@ -351,7 +351,9 @@ export class Evaluator {
 
 /** What the head says that no limit matters for: a missing host, or the block that covers the request. */
 function firstObjection(run: Run): Refused | PlanRule | undefined {
-  return run.lacksHost ? NO_HOST : findBlock(run)
+  if (run.lacksHost) return NO_HOST
+  const block = findBlock(run)
+  return block
 }
 
 /** Subtracts the costs without taking them, because a decision reports what is left after it. */
