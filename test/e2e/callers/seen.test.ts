@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { explained } from '../../support/admin/explained.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { CALLERS, GoodCallers } from '../../support/callers/good-callers.ts'
@@ -63,6 +63,21 @@ describe('operators see', () => {
       caller: { id: null, labels: {}, problem: 'audience' },
     })
     expect(JSON.stringify(good)).not.toContain('good:ada')
+  })
+
+  test('callers by their ids and labels in top and counters, and override the limits of one', async () => {
+    const rules = [bucketRule('id', ['caller:id'], 1, 1e-6)]
+    const published = { ...bundle(1, policy('p', { rules })), callers: CALLERS }
+    const edge = await running({ bundle: published, env: ADMIN_ENV, callerReaderOf: () => new GoodCallers() })
+    const values = { 'caller:id': 'okta:ada' }
+    expect(await edge.decideTimes(2, { fields: bearer('good:ada:blue') })).toEqual([200, 429])
+    expect((await askAdmin(edge.adminPort, 'GET', 'top')).json.rejected).toMatchObject([{ rule: 'id', values }])
+    const query = 'counters?policy=p&rule=id&caller:id=okta:ada'
+    expect((await askAdmin(edge.adminPort, 'GET', query)).json.counters).toMatchObject([{ remaining: 0 }])
+    const body = { policy: 'p', rule: 'id', values, multiply: 3, until: '1h', reason: 'a test' }
+    expect((await askAdmin(edge.adminPort, 'POST', 'overrides', { body })).status).toBe(201)
+    expect((await edge.decide({ fields: bearer('good:ada:blue') })).status).toBe(200)
+    expect(await edge.decideTimes(2, { fields: bearer('good:eve:blue') })).toEqual([200, 429])
   })
 
   test('the same in the headers of a debug session', async () => {
