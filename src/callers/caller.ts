@@ -53,6 +53,10 @@ export function isVerified(verdict: CallerVerdict): verdict is VerifiedCaller {
 
 /** Finds out who sends a request, for a plan with `callers`. */
 export interface CallerReader {
-  /** `address` is the client's, for its share of the work; undefined if it is unknown. Returns a promise only while it waits for a key set. Never throws or rejects. */
-  read(view: RequestView, address: string | undefined): CallerVerdict | Promise<CallerVerdict>
+  /**
+   * `addressOf` returns the client's address, for its share of the work, or of an IPv6 address the first one of its /64 network; undefined if it is unknown.
+   * Reading it takes time, so a reader that remembers a token does not call it, and none calls it after it has returned. Returns a promise only while it
+   * waits for a key set. Never throws or rejects.
+   */
+  read(view: RequestView, addressOf: () => string | undefined): CallerVerdict | Promise<CallerVerdict>
 }

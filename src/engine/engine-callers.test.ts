@@ -164,7 +164,8 @@ describe('a verified caller', () => {
     expect(pending).toBeInstanceOf(Promise)
     expect(await pending).toMatchObject({ action: 'allow', caller: { id: 'okta:ada' } })
     expect((engine.decide(viewOf(GOOD)) as Decision).action).toBe('reject')
-    expect(reader.addresses).toEqual(['192.0.2.7', '192.0.2.7'])
+    engine.decide(viewOf({ 'x-forwarded-for': '2001:db8:1:2:3::4' }))
+    expect(reader.addresses).toEqual(['192.0.2.7', '192.0.2.7', '2001:db8:1:2::'])
   })
 
   test('is whoever the one who asks says', () => {

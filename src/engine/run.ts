@@ -64,6 +64,8 @@ export class Run implements RequestFacts, RequestParts {
   isGiven = false
   isSettledLater = false
   readonly #descriptors: Descriptors
+  /** Made once, because a request has one in vain where its token is remembered. */
+  readonly #addressOf = (): string | undefined => this.#descriptors.networkAddress
   /** Indexes of the limit keys of the rules that need the body. */
   readonly #bodyKeys: number[] = []
   /** Values of the rule looked up last, reused. */
@@ -103,7 +105,7 @@ export class Run implements RequestFacts, RequestParts {
 
   /** Finds out who sends the request, for a plan with `callers`. */
   readCaller(): CallerVerdict | Promise<CallerVerdict> {
-    return this.givenCaller ?? this.active!.callers!.read(this.#descriptors.view!, this.#descriptors.addressText)
+    return this.givenCaller ?? this.active!.callers!.read(this.#descriptors.view!, this.#addressOf)
   }
 
   /** Whether the request needs no verified caller. */

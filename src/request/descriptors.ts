@@ -94,10 +94,10 @@ export class Descriptors {
     return this.#caller
   }
 
-  /** The client's address, or its network if that is IPv6; undefined if it is unknown. */
-  get addressText(): string | undefined {
+  /** The client's address, or of an IPv6 address the first one of its network; undefined if it is unknown. */
+  get networkAddress(): string | undefined {
     const address = this.#readAddress()
-    return address && subjectText(address)
+    return address && subjectText(address).replace('/64', '')
   }
 
   /** Drops the request and everything that was read of it. */
@@ -184,8 +184,10 @@ export class Descriptors {
   #readIpFact(fact: IpFact): FieldValue {
     const { countryOf, types, torExits } = this.#identification.ipFacts
     switch (fact) {
-      case 'address':
-        return this.addressText
+      case 'address': {
+        const address = this.#readAddress()
+        return address && subjectText(address)
+      }
       case 'country': {
         const address = countryOf && this.#readAddress()
         return address && countryOf(address)

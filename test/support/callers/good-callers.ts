@@ -24,8 +24,8 @@ export class GoodCallers implements CallerReader {
   /** The client addresses of all requests. */
   readonly addresses: (string | undefined)[] = []
 
-  read(view: RequestView, address: string | undefined): CallerVerdict | Promise<CallerVerdict> {
-    this.addresses.push(address)
+  read(view: RequestView, addressOf: () => string | undefined): CallerVerdict | Promise<CallerVerdict> {
+    this.addresses.push(addressOf())
     const token = sentToken(view.header('authorization'))
     const key = view.header('x-api-key')
     if (token === REPEATED || key === REPEATED || (token !== undefined && key !== undefined)) return { problem: 'two_credentials' }
