@@ -43,6 +43,8 @@ export type CallerProblem =
 /** A request whose caller could not be verified. */
 export interface UnknownCaller {
   readonly problem: CallerProblem
+  /** The field that carried what has the form of an issued key, such as one that was revoked. It is not forwarded either. */
+  readonly keyField?: string | undefined
 }
 
 export type CallerVerdict = VerifiedCaller | UnknownCaller

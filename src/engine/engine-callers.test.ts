@@ -8,6 +8,7 @@ import type { CallerProblem } from '../callers/caller.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { newEmbeddedStore } from '../store/table/embedded-store.ts'
 import type { Allowed, Decision } from './decision.ts'
+import { limitCallOf } from './descriptors/descriptor-call.ts'
 import { Engine } from './engine.ts'
 
 const GOOD = { authorization: 'Bearer good:ada:blue' }
@@ -77,6 +78,14 @@ describe('callers in enforce mode', () => {
       'all_rules_passed',
       'blocked',
     ])
+  })
+
+  test('have no say in calls of the rate limit service', () => {
+    const rules = [bucketRule('user', ['descriptor:user'], 1)]
+    const { engine, reader } = setUp({ mode: 'enforce' }, policy('d', { selector: { domain: 'd' }, rules }))
+    const call = limitCallOf({ domain: 'd', descriptors: [{ entries: [['user', 'ada']] }] })
+    expect(engine.decideDescriptors(call)).toMatchObject({ decision: { action: 'allow', caller: undefined } })
+    expect(reader.addresses).toEqual([])
   })
 
   test('check no credential of a request that is blocked anyway', () => {

@@ -1,4 +1,4 @@
-import { type CallerVerdict, isVerified } from '../callers/caller.ts'
+import type { CallerVerdict } from '../callers/caller.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
@@ -31,6 +31,9 @@ export interface AllowedRequest {
   readonly target: string
 }
 
+/** Stands for the caller of a request for which nobody looked for one. */
+const NOBODY = { keyField: undefined }
+
 /** Returns the request as the backend gets it. If only part of the body was read, the body is streamed. */
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
   const { request, downstream, llm, caller, host, target } = allowed
@@ -38,7 +41,7 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? body.bytes : undefined
   const trace = downstream.trace?.startCall(allowed.body)
-  const keyField = caller !== undefined && isVerified(caller) ? caller.keyField : undefined
+  const { keyField } = caller ?? NOBODY
   const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyField })
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }

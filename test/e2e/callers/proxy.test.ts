@@ -78,10 +78,12 @@ describe.each(PROXY_WIRES)('in the proxy, with the wire %s,', (wire) => {
     expect(backend.seen[0]!.headers).not.toHaveProperty('x-api-key')
   })
 
-  test('a key that was not verified is forwarded: without a mode, it may be for the backend', async () => {
+  test('without a mode, a key that was never issued is forwarded, and one that was revoked is not', async () => {
     const { edge, backend } = await started({})
     expect((await ask(edge.port, 'GET', '/', [['X-Api-Key', 'sk-other']])).status).toBe(200)
     expect(backend.seen[0]!.headers['x-api-key']).toBe('sk-other')
+    expect((await ask(edge.port, 'GET', '/', [['X-Api-Key', 'edge_revoked']])).status).toBe(200)
+    expect(backend.seen[1]!.headers).not.toHaveProperty('x-api-key')
   })
 
   test('a refused upload is not read: a small one leaves the connection open, a large one closes it', async () => {

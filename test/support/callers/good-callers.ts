@@ -18,7 +18,8 @@ export const CALLERS = {
 
 /**
  * Says who sends a request without any cryptography. `Bearer good:<sub>:<team>` is verified, `Bearer later:<sub>:<team>` is so after a turn of the event loop,
- * and any other token is the problem that it has. `X-Api-Key: edge_<id>` is an issued key of a team with that id.
+ * and any other token is the problem that it has. `X-Api-Key: edge_<id>` is an issued key of a team with that id,
+ * and `edge_revoked` is one no longer.
  */
 export class GoodCallers implements CallerReader {
   /** The client addresses of all requests. */
@@ -45,6 +46,7 @@ function verified(sub: string, team: string | undefined): VerifiedCaller {
 
 function issuedKey(key: string): CallerVerdict {
   if (!key.startsWith('edge_')) return { problem: 'unknown_key' }
+  if (key === 'edge_revoked') return { problem: 'revoked', keyField: 'x-api-key' }
   const id = key.slice('edge_'.length)
   return { id: `key:${id}`, labels: new Map([['team', id]]), claims: undefined, keyField: 'x-api-key' }
 }
