@@ -1,5 +1,6 @@
 /** The engine as a library: load a bundle, decide on a plain object, no server needed. See docs/library.md. */
 
+import type { VerifiedCaller } from './callers/caller.ts'
 import type { Decision } from './engine/decision.ts'
 import { type LimitResult, limitCallOf, type PlainLimitCall } from './engine/descriptors/descriptor-call.ts'
 import { Engine } from './engine/engine.ts'
@@ -16,6 +17,7 @@ import type { StoreStats } from './store/counter-store.ts'
 import { newEmbeddedStore } from './store/table/embedded-store.ts'
 import { type Clock, systemClock } from './time/clock.ts'
 
+export type { CallerProblem, CallerVerdict, UnknownCaller, VerifiedCaller } from './callers/caller.ts'
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
 export type { DescriptorStatus, LimitResult, PlainDescriptor, PlainLimitCall } from './engine/descriptors/descriptor-call.ts'
 export type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule, Explanation } from './engine/explain/explanation.ts'
@@ -48,21 +50,29 @@ export interface EmbeddedEngine {
   load(text: string, format?: BundleFormat): ParsedBundle
   /**
    * Decides and takes. With `explain`, the decision carries the descriptor values. `cost` is what rules that count requests take in place
-   * of one; 0 takes nothing. Throws a RangeError if it is not a finite number of at least 0.
+   * of one; 0 takes nothing. Throws a RangeError if it is not a finite number of at least 0. `caller` is who sends the request, for a bundle
+   * with `callers`: the library verifies no credentials, so without it the caller is unknown.
    */
-  decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number }): Decision
+  decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number; readonly caller?: PlainCaller }): Decision
   /**
    * Decides a call of the rate limit service, by the policies of its domain: takes for all of its descriptors, or for none. Throws a RangeError
    * if hits are not a finite number of at least 0, or if two entries of a descriptor have the same name.
    */
   decideDescriptors(call: PlainLimitCall): LimitResult
   /** Returns what the request would get now, and every policy, rule, descriptor and counter that leads to it. Takes nothing. */
-  explain(request: PlainRequest, options?: { readonly cost?: number }): Explanation
+  explain(request: PlainRequest, options?: { readonly cost?: number; readonly caller?: PlainCaller }): Explanation
   /** Returns the state of a rule's counters for one caller. Takes nothing. */
   counters(name: CounterName): Inspection
   /** Resets a rule's counters for one caller, as if nothing had ever been taken, and returns their state. */
   reset(name: CounterName): Inspection
   stats(): StoreStats
+}
+
+/** A caller whom you have verified: rules read `id` as `caller:id`, labels as `caller:<label>`, and claims as `jwt:<claim>` if the bundle has `callers.jwt`. */
+export interface PlainCaller {
+  readonly id: string
+  readonly labels?: Readonly<Record<string, string>>
+  readonly claims?: Readonly<Record<string, unknown>>
 }
 
 export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngine {
@@ -82,15 +92,19 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
       return parsed
     },
     // The embedded store returns values, not promises, and so does the engine.
-    decide: (request, { explain, cost } = {}) =>
-      engine.decide(new PlainRequestView(request), { withDescriptors: explain, given: cost }) as Decision,
+    decide: (request, { explain, cost, caller } = {}) =>
+      engine.decide(new PlainRequestView(request), { withDescriptors: explain, given: cost, caller: verified(caller) }) as Decision,
     decideDescriptors: (call) => engine.decideDescriptors(limitCallOf(call)) as LimitResult,
-    explain: (request, { cost } = {}) =>
-      engine.explain(new PlainRequestView(request), { withDescriptors: true, given: cost }) as Explanation,
+    explain: (request, { cost, caller } = {}) =>
+      engine.explain(new PlainRequestView(request), { withDescriptors: true, given: cost, caller: verified(caller) }) as Explanation,
     counters: (name) => engine.inspect(name) as Inspection,
     reset: (name) => engine.reset(name) as Inspection,
     stats: () => store.stats(),
   }
+}
+
+function verified(caller: PlainCaller | undefined): VerifiedCaller | undefined {
+  return caller && { id: caller.id, labels: new Map(Object.entries(caller.labels ?? {})), claims: caller.claims }
 }
 
 const DEFAULT_STORE_BYTES = 64 * 1024 * 1024

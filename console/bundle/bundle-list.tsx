@@ -77,9 +77,14 @@ function Publication({ publication }: Pick<KnownBundle, 'publication'>) {
 }
 
 /** Describes changes in numbers, such as `1 policy added, 2 changed; another order`. */
-function changesWords({ policies, prices, reordered }: ChangesInShortJson): string {
-  const words = [countedWords(policies, 'policy', 'policies'), countedWords(prices, 'price', 'prices'), reordered ? 'another order' : '']
-  return words.filter((text) => text !== '').join('; ') || 'Nothing: policies and prices are the same'
+function changesWords({ policies, prices, reordered, callers }: ChangesInShortJson): string {
+  const words = [
+    countedWords(policies, 'policy', 'policies'),
+    countedWords(prices, 'price', 'prices'),
+    reordered ? 'another order' : '',
+    callers ? 'callers changed' : '',
+  ]
+  return words.filter((text) => text !== '').join('; ') || 'Nothing: policies, prices and callers are the same'
 }
 
 function countedWords({ added, removed, changed }: ChangesInShortJson['policies'], one: string, many: string): string {

@@ -1,8 +1,9 @@
-import type { ExplanationJson } from '../../src/admin/api/types.ts'
+import type { ExplainedCallerJson, ExplanationJson } from '../../src/admin/api/types.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Panel } from '../parts/panel.tsx'
+import { printable } from '../printable.ts'
 
 const TONES: Readonly<Record<ExplanationJson['action'], Tone>> = { allow: 'good', reject: 'bad', refuse: 'bad' }
 const WORDS: Readonly<Record<ExplanationJson['action'], string>> = { allow: 'Allowed', reject: 'Rejected', refuse: 'Refused' }
@@ -13,7 +14,7 @@ interface VerdictProps {
 }
 
 /** Shows what the request would get now. */
-export function Verdict({ explanation: { action, status, reason, policy, rule, headers }, link }: VerdictProps) {
+export function Verdict({ explanation: { action, status, reason, policy, rule, headers, caller }, link }: VerdictProps) {
   const fields = Object.entries(headers)
   return (
     <Panel title="Verdict" aside={<RequestLink {...link} />} isWide>
@@ -31,8 +32,33 @@ export function Verdict({ explanation: { action, status, reason, policy, rule, h
         )}
         . Nothing was taken.
       </p>
+      {caller !== null && <Caller caller={caller} />}
       {fields.length > 0 && <Facts facts={fields} />}
     </Panel>
+  )
+}
+
+/** Shows who sends the request, or why nobody knows. */
+function Caller({ caller: { id, labels, problem } }: { readonly caller: ExplainedCallerJson }) {
+  if (id === null) {
+    return (
+      <p>
+        Caller: not known, <code>{problem}</code>
+      </p>
+    )
+  }
+  return (
+    <p>
+      Caller: <code>{printable(id)}</code>
+      {Object.entries(labels).map(([name, value]) => (
+        <span key={name}>
+          {' '}
+          <code>
+            {name}={printable(value)}
+          </code>
+        </span>
+      ))}
+    </p>
   )
 }
 

@@ -24,7 +24,7 @@ export interface PastBundle extends AppliedBundle {
   readonly changes: ChangesInShort | undefined
 }
 
-type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered'>
+type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered' | 'callers'>
 
 /** The text of a bundle as it came. */
 export interface BundleText {
@@ -174,7 +174,7 @@ class KeptBundle {
       warningCount: warnings.length,
       policiesHash,
       hasCredentials,
-      changes: changes && { policies: changes.policies, prices: changes.prices, reordered: changes.reordered },
+      changes: changes && { policies: changes.policies, prices: changes.prices, reordered: changes.reordered, callers: changes.callers },
     }
   }
 

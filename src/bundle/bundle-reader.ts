@@ -78,7 +78,7 @@ export function readBundle(
     domainPolicies,
     keySetEntries: keySetEntriesOf(bundle),
     example: exampleRequest(bundle.policies),
-    changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active) }, bundle),
+    changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active), callers: active.callers }, bundle),
     policiesHash: policiesHash(bundle),
     hasCredentials: hasCredentials(bundle),
     credentials: wanted === 'credentials' ? credentialsIn(text, format) : undefined,

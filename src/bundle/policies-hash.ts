@@ -2,13 +2,15 @@ import { createHash } from 'node:crypto'
 import type { Bundle } from '../policy/schema/bundle.ts'
 
 /** sha256 of what a bundle decides: the same for bundles that differ only in version, notes, comments, format or the order of fields. */
-export function policiesHash({ policies, prices = {} }: Bundle): string {
+export function policiesHash({ policies, prices = {}, callers }: Bundle): string {
   const hash = createHash('sha256')
   for (const { id, spec } of policies) {
     const rules = spec.rules.map(({ metadata: _, ...rule }) => rule)
     hash.update(sortedJson({ id, spec: { ...spec, rules } })).update('\n')
   }
-  return hash.update(sortedJson(prices)).digest('hex')
+  hash.update(sortedJson(prices))
+  if (callers !== undefined) hash.update('\n').update(sortedJson(callers))
+  return hash.digest('hex')
 }
 
 function sortedJson(value: object): string {

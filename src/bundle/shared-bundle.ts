@@ -10,10 +10,12 @@ export interface SharedBundle {
   readonly policyCount: number
   /** Undefined if the bundle has no prices. */
   readonly prices: SharedArrayBuffer | undefined
+  /** Undefined if the bundle does not say who is known. It is small, and cloned for each thread. */
+  readonly callers: Bundle['callers']
   readonly pieces: readonly SharedArrayBuffer[]
 }
 
-export function shareBundle({ bundle_version, policies, prices }: Bundle): SharedBundle {
+export function shareBundle({ bundle_version, policies, prices, callers }: Bundle): SharedBundle {
   const pieces: SharedArrayBuffer[] = []
   let [from, items] = [0, 0]
   for (const [index, policy] of policies.entries()) {
@@ -23,7 +25,7 @@ export function shareBundle({ bundle_version, policies, prices }: Bundle): Share
     from = index + 1
     items = 0
   }
-  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), pieces }
+  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), callers, pieces }
 }
 
 function itemsOf({ spec: { rules, selector } }: Policy): number {

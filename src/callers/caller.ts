@@ -9,6 +9,8 @@ export interface VerifiedCaller {
   readonly labels: ReadonlyMap<string, string>
   /** The claims of a token; undefined for an issued key. */
   readonly claims: Claims | undefined
+  /** The field that carried an issued key, in lower case. The proxy does not forward it. */
+  readonly keyField?: string | undefined
 }
 
 /** Why nobody knows who sent a request. `explain` and the log show it, and clients do not see it. */
@@ -41,6 +43,8 @@ export type CallerProblem =
 /** A request whose caller could not be verified. */
 export interface UnknownCaller {
   readonly problem: CallerProblem
+  /** The field that carried what has the form of an issued key, such as one that was revoked. It is not forwarded either. */
+  readonly keyField?: string | undefined
 }
 
 export type CallerVerdict = VerifiedCaller | UnknownCaller
@@ -51,6 +55,10 @@ export function isVerified(verdict: CallerVerdict): verdict is VerifiedCaller {
 
 /** Finds out who sends a request, for a plan with `callers`. */
 export interface CallerReader {
-  /** `address` is the client's, for its share of the work; undefined if it is unknown. Returns a promise only while it waits for a key set. Never throws or rejects. */
-  read(view: RequestView, address: string | undefined): CallerVerdict | Promise<CallerVerdict>
+  /**
+   * `addressOf` returns the client's address, for its share of the work, or of an IPv6 address the first one of its /64 network; undefined if it is unknown.
+   * Reading it takes time, so a reader that remembers a token does not call it, and none calls it after it has returned. Returns a promise only while it
+   * waits for a key set. Never throws or rejects.
+   */
+  read(view: RequestView, addressOf: () => string | undefined): CallerVerdict | Promise<CallerVerdict>
 }

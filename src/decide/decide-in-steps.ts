@@ -6,6 +6,8 @@ import { answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.
 
 /** The steps of one decision. Implementations choose whether they take, and whether they count and log. */
 export interface DecisionSteps {
+  /** Finds out who sends the request. Returns the answer if nothing else matters, otherwise undefined. Takes nothing. */
+  identify(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined>
   /** Whether the body must be read before the request can be decided; an answer if that failed. */
   needsBody(): BodyNeed | DecisionAnswer
   /** Returns the answer if the head alone decides it, otherwise undefined. Takes nothing. */
@@ -30,11 +32,21 @@ export interface UnreadBody {
 export type ReadCost = NonNullable<RequestFacts['body']> | Reason | 'gone'
 
 /**
- * The one way to decide in several steps. Whatever the head alone decides is decided before the body is read, and only an enforcing rule can refuse a
+ * The one way to decide in several steps. First comes who sends the request. Whatever the head alone decides is decided before the body is read, and only an enforcing rule can refuse a
  * request for its body. Returns a promise only if the body is read or a step returns one. Returns undefined if the sender is gone, in which case nothing
  * was taken.
  */
 export function decideInSteps(
+  steps: DecisionSteps,
+  body: UnreadBody,
+  maxBodyBytes: number,
+): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined> {
+  const answer = steps.identify()
+  if (answer instanceof Promise) return answer.then((later) => later ?? decideIdentified(steps, body, maxBodyBytes))
+  return answer ?? decideIdentified(steps, body, maxBodyBytes)
+}
+
+function decideIdentified(
   steps: DecisionSteps,
   body: UnreadBody,
   maxBodyBytes: number,
@@ -60,12 +72,17 @@ export function factsOf(cost: ReadCost | undefined): BodyFacts {
   return typeof cost !== 'string' || cost === 'repeated_descriptor' ? cost : undefined
 }
 
-/** The steps of an evaluation that is neither counted nor logged. */
+/** The steps of an evaluation of the proxy that is neither counted nor logged. */
 export class UnrecordedSteps implements DecisionSteps {
   readonly #evaluation: Evaluation
 
   constructor(evaluation: Evaluation) {
     this.#evaluation = evaluation
+  }
+
+  async identify(): Promise<DecisionAnswer | undefined> {
+    const ended = await this.#evaluation.identify()
+    return ended && answerOf(ended, true)
   }
 
   needsBody(): BodyNeed {
@@ -74,7 +91,7 @@ export class UnrecordedSteps implements DecisionSteps {
 
   async precheck(): Promise<DecisionAnswer | undefined> {
     const rejection = await this.#evaluation.precheck()
-    return rejection && answerOf(rejection)
+    return rejection && answerOf(rejection, true)
   }
 
   decide(): Promise<DecisionAnswer> {
@@ -82,10 +99,10 @@ export class UnrecordedSteps implements DecisionSteps {
   }
 
   async decideWithBody(body: BodyFacts): Promise<DecisionAnswer> {
-    return answerOf(await this.#evaluation.decide({ body }))
+    return answerOf(await this.#evaluation.decide({ body }), true)
   }
 
   refuse(reason: Reason): DecisionAnswer {
-    return refusedAnswer(reason)
+    return refusedAnswer(reason, true)
   }
 }

@@ -1,5 +1,6 @@
-import type { Allowed, Decision, Rejected } from '../engine/decision.ts'
-import { REASONS, type Reason } from '../engine/reasons.ts'
+import { type CallerVerdict, isVerified, type UnknownCaller } from '../callers/caller.ts'
+import type { Allowed, Decision, Refused, Rejected } from '../engine/decision.ts'
+import { proxyStatus, REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import { pushRateLimit, pushReject, resetSeconds } from './rate-limit-fields.ts'
 
@@ -22,14 +23,16 @@ export interface RefusedAnswer {
   readonly status: number
   readonly decision: undefined
   readonly refusal: Reason
-  readonly isDebug: false
+  /** Why nobody knows who sent the request; undefined if it was refused for another reason. */
+  readonly caller: UnknownCaller | undefined
+  readonly isDebug: boolean
   readonly latencyMs: 0
   readonly reservation: undefined
 }
 
 /** Returns the answer to a decision that is neither counted nor logged. */
-export function answerOf(decision: Decision): DecisionAnswer {
-  return decision.action === 'refuse' ? refusedAnswer(decision.reason) : decidedAnswer(decision, false, 0)
+export function answerOf(decision: Decision, isProxy = false): DecisionAnswer {
+  return decision.action === 'refuse' ? refusedAnswer(decision.reason, isProxy, decision) : decidedAnswer(decision, false, 0)
 }
 
 export function decidedAnswer(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): DecidedAnswer {
@@ -38,16 +41,38 @@ export function decidedAnswer(decision: Allowed | Rejected, isDebug: boolean, la
   return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined }
 }
 
-export function refusedAnswer(refusal: Reason): RefusedAnswer {
-  return { status: REASONS[refusal].status, decision: undefined, refusal, isDebug: false, latencyMs: 0, reservation: undefined }
+/** `refused` is the engine's own refusal, if it is one. */
+export function refusedAnswer(refusal: Reason, isProxy = false, refused?: Refused, isDebug = false): RefusedAnswer {
+  const status = isProxy ? proxyStatus(refusal) : REASONS[refusal].status
+  return { status, decision: undefined, refusal, caller: refused?.caller, isDebug, latencyMs: 0, reservation: undefined }
 }
 
 /** Returns the header fields of an answer, without those that every response has. */
-export function answerHeaders({ decision, refusal, isDebug, latencyMs, reservation }: DecisionAnswer): HeaderList {
-  if (decision === undefined) return ['X-Edge-Reason', refusal]
+export function answerHeaders(answer: DecisionAnswer): HeaderList {
+  const { decision, isDebug, latencyMs, reservation } = answer
+  if (decision === undefined) return refusalHeaders(answer)
   const headers = decisionHeaders(decision, isDebug, latencyMs)
   if (reservation !== undefined) headers.push(RESERVATION_FIELD, reservation)
   return headers
+}
+
+function refusalHeaders({ status, refusal, caller, isDebug }: RefusedAnswer): HeaderList {
+  const headers: HeaderList = []
+  if (caller !== undefined) headers.push(...challengeOf(status, caller))
+  headers.push('X-Edge-Reason', refusal)
+  if (isDebug && caller !== undefined) pushCaller(headers, caller)
+  return headers
+}
+
+/**
+ * RFC 6750 3.1: a bad credential is called so, and a request without one is not. While its keys are not available, nobody knows whether a credential is bad,
+ * and a client that is told so would throw it away.
+ */
+function challengeOf(status: number, { problem }: UnknownCaller): HeaderList {
+  if (status !== 401) return ['Retry-After', '1']
+  if (problem === 'two_credentials') return ['WWW-Authenticate', 'Bearer error="invalid_request"']
+  const isBad = problem !== 'no_credential' && problem !== 'keys_unavailable' && problem !== 'busy'
+  return ['WWW-Authenticate', isBad ? 'Bearer error="invalid_token"' : 'Bearer']
 }
 
 /** Carries the token of a reservation. */
@@ -85,10 +110,16 @@ function pushDebug(headers: HeaderList, decision: Allowed | Rejected, latencyMs:
     'X-Edge-Debug-Matched-Policies',
     `${decision.matchedPolicies}`,
   )
+  if (decision.caller !== undefined) pushCaller(headers, decision.caller)
   decision.descriptors.slice(0, MAX_DESCRIPTORS).forEach(({ key, value }, index) => {
     headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Key`, headerSafe(key))
     headers.push(`X-Edge-Debug-Descriptor-${index + 1}-Value`, headerSafe(value))
   })
+}
+
+function pushCaller(headers: HeaderList, caller: CallerVerdict): void {
+  if (isVerified(caller)) headers.push('X-Edge-Debug-Caller', headerSafe(caller.id))
+  else headers.push('X-Edge-Debug-Caller-Problem', caller.problem)
 }
 
 function modeOf({ policy, isShadowed }: Allowed | Rejected): string {

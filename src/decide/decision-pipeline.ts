@@ -52,6 +52,7 @@ export class DecisionPipeline {
     given: undefined,
     isSettledLater: false,
     looks: false,
+    caller: undefined,
     body: undefined,
     nowMs: 0,
   }
@@ -175,12 +176,12 @@ export class DecisionPipeline {
     if (decision instanceof Promise) {
       return decision.then((later) => {
         const answer = this.#conclude(door, later, startMs, isDebug, reservations)
-        if (noteDecided !== undefined && later.action !== 'refuse') noteDecided(view, body)
+        if (noteDecided !== undefined && later.action !== 'refuse') noteDecided(view, body, later.caller)
         return answer
       })
     }
     const answer = this.#conclude(door, decision, startMs, isDebug, reservations)
-    if (noteDecided !== undefined && decision.action !== 'refuse') noteDecided(view, body)
+    if (noteDecided !== undefined && decision.action !== 'refuse') noteDecided(view, body, decision.caller)
     return answer
   }
 

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
-import type { Allowed, Decision, Rejected, RejectReason } from '../engine/decision.ts'
+import { isVerified } from '../callers/caller.ts'
+import type { Allowed, Decision, Refused, Rejected, RejectReason } from '../engine/decision.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { DecisionMetrics, QuestionMetrics } from '../telemetry/metrics/decision-metrics.ts'
@@ -26,12 +27,14 @@ export class DecisionRecorder {
   }
 
   conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean): DecisionAnswer {
-    if (decision.action === 'refuse') return this.refuse(door, decision.reason)
     const { clock, metrics, questions } = this.#parts
+    if (decision.caller !== undefined) metrics.countCaller(decision.caller)
+    if (decision.action === 'refuse') return this.#refuseDecided(door, decision, isDebug)
     const nowMs = clock.nowMs()
     const latencyMs = nowMs - startMs
     metrics.count(decision, latencyMs)
     questions.count(door, decision.action)
+    if (decision.wouldRefuse !== undefined) metrics.countWouldRefuse(decision.wouldRefuse)
     this.#log.note(decision, nowMs)
     return decidedAnswer(decision, isDebug, latencyMs)
   }
@@ -39,7 +42,7 @@ export class DecisionRecorder {
   /** Answers a request that cannot be decided. `detail` is for the log. */
   refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
     this.#parts.questions.count(door, 'refuse')
-    return this.#refuse(reason, detail)
+    return this.#refuse(reason, detail, door === 'proxy')
   }
 
   /** Answers after our own code failed. The client learns only that it failed; the log has the cause. */
@@ -59,10 +62,15 @@ export class DecisionRecorder {
     this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request could not be answered')
   }
 
-  #refuse(reason: Reason, detail?: string): RefusedAnswer {
+  #refuseDecided(door: Door, refused: Refused, isDebug: boolean): RefusedAnswer {
+    this.#parts.questions.count(door, 'refuse')
+    return this.#refuse(refused.reason, refused.caller?.problem, door === 'proxy', refused, isDebug)
+  }
+
+  #refuse(reason: Reason, detail?: string, isProxy = false, refused?: Refused, isDebug = false): RefusedAnswer {
     this.#parts.metrics.countRefused(reason)
     this.#log.noteRefused(reason, this.#parts.clock.nowMs(), detail)
-    return refusedAnswer(reason)
+    return refusedAnswer(reason, isProxy, refused, isDebug)
   }
 }
 
@@ -74,6 +82,7 @@ class SampledLog {
   readonly #logger: Logger
   readonly #byRule = new Sampler<PlanRule>(new WeakMap())
   readonly #byReason = new Sampler<Reason>(new Map())
+  readonly #byUnknown = new Sampler<Reason>(new Map())
 
   constructor(logger: Logger) {
     this.#logger = logger
@@ -82,6 +91,16 @@ class SampledLog {
   note(decision: Allowed | Rejected, nowMs: number): void {
     if (decision.action === 'reject') this.#write('reject', decision.rule!, decision.reason, nowMs)
     for (const { rule, reason } of decision.wouldRejects) this.#write('would_reject', rule, reason, nowMs)
+    if (decision.wouldRefuse !== undefined) this.#noteWouldRefuse(decision, decision.wouldRefuse, nowMs)
+  }
+
+  #noteWouldRefuse({ caller }: Allowed | Rejected, reason: Reason, nowMs: number): void {
+    const unlogged = this.#byUnknown.admit(reason, nowMs)
+    if (unlogged === undefined || caller === undefined || isVerified(caller)) return
+    this.#logger.info(
+      { event: 'would_refuse', status: REASONS[reason].status, reason, detail: caller.problem, unlogged },
+      'request would be refused: its caller is not known',
+    )
   }
 
   /** Logs a request that could not be decided. */

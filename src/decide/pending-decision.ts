@@ -47,6 +47,16 @@ export class PendingDecision implements DecisionSteps {
     this.#startMs = parts.clock.nowMs()
   }
 
+  identify(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined> {
+    try {
+      const ended = this.#evaluation.identify(this.#startMs)
+      if (!(ended instanceof Promise)) return ended && this.#concludeEarly(ended)
+      return ended.then((later) => this.#afterWait(later)).catch((error: unknown) => this.#fail(error))
+    } catch (error) {
+      return this.#fail(error)
+    }
+  }
+
   /** Whether the body must be read before `decide`. */
   needsBody(): BodyNeed | DecisionAnswer {
     try {
@@ -99,10 +109,21 @@ export class PendingDecision implements DecisionSteps {
     }
   }
 
+  /** The time for which a credential waited for its keys does not count as decision time. */
+  #afterWait(ended: Decision | undefined): DecisionAnswer | undefined {
+    this.#startMs = this.#parts.clock.nowMs()
+    return ended && this.#concludeEarly(ended)
+  }
+
+  #concludeEarly(decision: Decision): DecisionAnswer {
+    this.#span = this.#trace?.startDecision()
+    return this.#conclude(decision, undefined)
+  }
+
   #conclude(decision: Decision, body: BodyFacts): DecisionAnswer {
     const { recorder, noteDecided } = this.#parts
     const answer = recorder.conclude(this.#door, decision, this.#startMs, this.#isDebug)
-    if (decision.action !== 'refuse') noteDecided?.(this.#view, body)
+    if (decision.action !== 'refuse') noteDecided?.(this.#view, body, decision.caller)
     return this.#ended(answer)
   }
 

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import type { BodyFacts } from '../engine/decide-options.ts'
 import type { Reason } from '../engine/reasons.ts'
 import { MAX_TOKENS } from '../llm/usage.ts'
@@ -18,8 +19,8 @@ export interface Question {
 /** The protocol that asks, which is the label `door` of `edge_questions_total`. */
 export type Door = 'decision' | 'forward_auth' | 'auth_request' | 'ext_authz' | 'ext_authz_grpc' | 'rate_limit' | 'proxy'
 
-/** Called for each request that was allowed or rejected, with the known facts of its body, before the view changes. Must not throw. */
-export type NoteDecided = (view: RequestView, body: BodyFacts) => void
+/** Called for each request that was allowed or rejected, with the known facts of its body and its caller, before the view changes. Must not throw. */
+export type NoteDecided = (view: RequestView, body: BodyFacts, caller?: CallerVerdict) => void
 
 /** The longest model name accepted; that in a body has the same bound (see `llm/llm-request.ts`). */
 const MAX_MODEL_CHARACTERS = 256

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import type { ExplainedPolicy, StepwiseExplanation } from '../engine/explain/explanation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
@@ -12,6 +13,8 @@ export interface AskedRequest {
   /** Alternating names and values. A name may occur more than once. */
   readonly fields: readonly string[]
   readonly body: string | undefined
+  /** Who sends the request, if no credential is to be read. */
+  readonly caller?: CallerVerdict | undefined
 }
 
 /** The answer that a request would get now, and why. Nothing was taken, counted or logged for it. */
@@ -19,6 +22,8 @@ export interface RequestExplanation {
   readonly answer: DecisionAnswer
   /** Header fields that the client, or the gateway that asks, would get, without those that every response has. */
   readonly headers: HeaderList
+  /** Who sends the request, or why nobody knows; undefined if the bundle has no `callers`, or the request is refused before. */
+  readonly caller: CallerVerdict | undefined
   /** Empty if the request was refused before any policy was looked at. */
   readonly policies: Iterable<ExplainedPolicy>
 }
@@ -28,14 +33,14 @@ export type ExplainRequest = (asked: AskedRequest) => Promise<RequestExplanation
 
 /** Explains a request that is refused before any policy sees it. */
 export function explainRefusal(reason: Reason): RequestExplanation {
-  return explanationOf(refusedAnswer(reason), [])
+  return explanationOf(refusedAnswer(reason), undefined, [])
 }
 
 /** Explains a request that the engine decides. */
-export function explainDecision({ decision, policies }: StepwiseExplanation): RequestExplanation {
-  return explanationOf(answerOf(decision), policies)
+export function explainDecision({ decision, caller, policies }: StepwiseExplanation): RequestExplanation {
+  return explanationOf(answerOf(decision), caller, policies)
 }
 
-function explanationOf(answer: DecisionAnswer, policies: Iterable<ExplainedPolicy>): RequestExplanation {
-  return { answer, headers: answerHeaders(answer), policies }
+function explanationOf(answer: DecisionAnswer, caller: CallerVerdict | undefined, policies: Iterable<ExplainedPolicy>): RequestExplanation {
+  return { answer, headers: answerHeaders(answer), caller, policies }
 }

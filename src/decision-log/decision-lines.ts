@@ -1,3 +1,4 @@
+import { type CallerVerdict, isVerified } from '../callers/caller.ts'
 import type { BodyFacts, CallerDigest } from '../engine/decide-options.ts'
 import { isCredential } from '../policy/descriptor-key.ts'
 import { Matches } from '../policy/index/routes.ts'
@@ -38,15 +39,15 @@ export class DecisionLines {
     this.#parts = parts
   }
 
-  /** Writes one line. `body` holds the facts known about the request's body. */
-  lineOf(plan: Plan, view: RequestView, body: BodyFacts, wallMs: number): string {
+  /** Writes one line. `body` holds the facts known about the request's body; `caller` is undefined if nobody looked for who sent it. */
+  lineOf(plan: Plan, view: RequestView, body: BodyFacts, wallMs: number, caller?: CallerVerdict): string {
     const parts = this.#loggedParts(plan, view)
     const host = plan.routes.usesHosts && view.host !== '' ? `,"host":${JSON.stringify(view.host)}` : ''
     const client = parts.client === undefined ? undefined : this.#client(view, parts.client)
     const clientText = client === undefined ? '' : `,"client":"${client}"`
     const uri = JSON.stringify(loggedPath(view.uri) + loggedQuery(view.uri, parts))
     const headers = this.#headers(view, parts, plan.needsBody ? body : undefined)
-    const context = contextOf(view, parts)
+    const context = contextOf(view, parts) + callerText(caller, parts)
     return `{"time":"${this.#time(wallMs)}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
   }
 
@@ -153,6 +154,22 @@ function contextOf(view: RequestView, { contexts }: LoggedParts): string {
     return typeof value === 'string' ? [[name, value]] : []
   })
   return found.length === 0 ? '' : `,"context":${JSON.stringify(Object.fromEntries(found))}`
+}
+
+/** Returns what rules read of a verified caller, or why nobody knows who it is. */
+function callerText(caller: CallerVerdict | undefined, { labels, verifiedClaims }: LoggedParts): string {
+  if (caller === undefined) return ''
+  if (!isVerified(caller)) return `,"caller":{"problem":"${caller.problem}"}`
+  const found: Record<string, unknown> = {}
+  if (labels.includes('id')) found['id'] = caller.id
+  const own = labels.flatMap((name) => (caller.labels.has(name) ? [[name, caller.labels.get(name)]] : []))
+  if (own.length > 0) found['labels'] = Object.fromEntries(own)
+  const claims = verifiedClaims.flatMap(({ claim, segments }) => {
+    const text = caller.claims && claimText(caller.claims, claim, segments)
+    return text === undefined ? [] : [[claim, text]]
+  })
+  if (claims.length > 0) found['claims'] = Object.fromEntries(claims)
+  return `,"caller":${JSON.stringify(found)}`
 }
 
 /** Stands for a token that no rule reads. */

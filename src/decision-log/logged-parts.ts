@@ -12,6 +12,10 @@ export interface LoggedParts {
   readonly queries: readonly QueryPart[]
   /** Names of the strings that a gateway's configuration sends along with a request. */
   readonly contexts: readonly string[]
+  /** Labels of the caller, with `id` for who it is. */
+  readonly labels: readonly string[]
+  /** Claims of the verified caller; those of other bundles are parts of `authorization`. */
+  readonly verifiedClaims: readonly Claim[]
   /** How much of the client's address to log: all of it, or only the network that `ip:address` stands for. */
   readonly client: 'whole' | 'network' | undefined
 }
@@ -32,36 +36,39 @@ interface QueryPart {
 
 /** Returns everything that the bundle reads of any request. */
 export function partsOfPlan(plan: Plan): LoggedParts {
-  return partsOf(plan.keys, plan.policies)
+  return partsOf(plan, plan.keys, plan.policies)
 }
 
 /** Returns what these policies read. */
-function partsOfPolicies({ keys }: Plan, policies: readonly PlanPolicy[]): LoggedParts {
+function partsOfPolicies(plan: Plan, policies: readonly PlanPolicy[]): LoggedParts {
   const indexes = new Set(
     policies.flatMap(({ rules }) =>
       rules.flatMap(({ match = [], keyIndexes }) => [...match.map(({ keyIndex }) => keyIndex), ...keyIndexes]),
     ),
   )
   return partsOf(
-    Array.from(indexes, (index) => keys[index]!),
+    plan,
+    Array.from(indexes, (index) => plan.keys[index]!),
     policies,
   )
 }
 
 /** Returns how many values a line may contain, not counting the credential and the client's address. */
-export function countOf({ headers, authorization, cookies, queries, contexts }: LoggedParts): number {
-  return headers.length + (authorization?.claims.length ?? 0) + cookies.length + queries.length + contexts.length
+export function countOf({ headers, authorization, cookies, queries, contexts, labels, verifiedClaims }: LoggedParts): number {
+  const claims = (authorization?.claims.length ?? 0) + verifiedClaims.length
+  return headers.length + claims + cookies.length + queries.length + contexts.length + labels.length
 }
 
 /** Header fields that may state facts about an address (see `request/descriptors`). */
 const FACT_HEADERS = { address: [], country: [], type: ['x-asn-type'], tor: ['x-tor-exit'] } as const
 
-function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]): LoggedParts {
+function partsOf({ callers }: Plan, keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]): LoggedParts {
   const headers = new Set<string>()
   const claims: Claim[] = []
   const cookies: string[] = []
   const queries: QueryPart[] = []
   const contexts: string[] = []
+  const labels: string[] = []
   let hasCredential = false
   let client: LoggedParts['client']
   const addHeader = (name: string): void => {
@@ -88,6 +95,9 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
       case 'context':
         contexts.push(key.name)
         break
+      case 'caller':
+        labels.push(key.label)
+        break
       case 'ip':
         client = key.fact === 'address' ? (client ?? 'network') : 'whole'
         for (const name of FACT_HEADERS[key.fact]) headers.add(name)
@@ -101,8 +111,9 @@ function partsOf(keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]
     }
   }
   for (const { rules } of policies) for (const { cost } of rules) if (cost.header !== undefined) addHeader(cost.header)
-  const authorization = hasCredential || claims.length > 0 ? { hasCredential, claims } : undefined
-  return { headers: [...headers], authorization, cookies, queries, contexts, client }
+  const [verifiedClaims, sentClaims] = callers?.verifiesTokens === true ? [claims, []] : [[], claims]
+  const authorization = hasCredential || sentClaims.length > 0 ? { hasCredential, claims: sentClaims } : undefined
+  return { headers: [...headers], authorization, cookies, queries, contexts, labels, verifiedClaims, client }
 }
 
 /** Bound on names and policies in all cached sets together, about 10 MB. */

@@ -1,7 +1,9 @@
+import type { CallerReader } from '../callers/caller.ts'
 import { isSameLimit } from '../limiter/algorithms/algorithms.ts'
 import type { Limit } from '../limiter/limit.ts'
 import { identityName, type NamedLimit } from '../policy/compile.ts'
 import type { Plan } from '../policy/plan.ts'
+import type { Callers } from '../policy/schema/callers.ts'
 import type { Counter } from '../store/charges.ts'
 import type { CounterStore } from '../store/counter-store.ts'
 import type { CallerDigest } from './decide-options.ts'
@@ -15,7 +17,15 @@ export interface ActivePlan {
   /** Finds the counter of a rule of an earlier plan, if the rule still exists. */
   readonly byIdentity: ReadonlyMap<string, Counter>
   readonly overrides: PlanOverrides
+  /** Undefined if the bundle has no `callers`. */
+  readonly callers: CallerReader | undefined
 }
+
+/** Makes the reader of a plan's callers, which is dropped with the plan. */
+export type CallerReaderOf = (callers: Callers) => CallerReader
+
+/** Without any keys, nobody is known. */
+export const readNobody: CallerReaderOf = () => ({ read: () => ({ problem: 'no_credential' }) })
 
 /** Opens a plan's counters, yielding after each. `sincesMs` says, by counter index, since when its limit applies. */
 export function* openPlan(
@@ -23,6 +33,7 @@ export function* openPlan(
   store: CounterStore,
   sincesMs: Float64Array,
   callerDigest: CallerDigest,
+  callerReaderOf: CallerReaderOf,
 ): Generator<void, ActivePlan> {
   const byIdentity = new Map<string, Counter>()
   const counters: Counter[] = []
@@ -33,7 +44,8 @@ export function* openPlan(
     byIdentity.set(identityName(counter), opened)
     yield
   }
-  return { plan, counters, byIdentity, overrides: new PlanOverrides(plan, store, callerDigest) }
+  const callers = plan.callers && callerReaderOf(plan.callers.source)
+  return { plan, counters, byIdentity, overrides: new PlanOverrides(plan, store, callerDigest), callers }
 }
 
 /**

@@ -1,8 +1,9 @@
+import type { CallerVerdict, UnknownCaller } from '../callers/caller.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { type Limit, NEVER } from '../limiter/limit.ts'
 import type { LimitReason, PlanCounter } from '../policy/algorithms/compiled-rule.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import type { Allowed, Descriptor, Group, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
+import type { Allowed, CallerReason, Descriptor, Group, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
 import { isAwaited, type OpenReservations } from './open-reservations.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
@@ -10,6 +11,17 @@ import type { ReservedCharge } from './reservation.ts'
 export const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 export const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }
 export const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
+
+/** Returns the refusal of a request whose caller is not known. */
+export function unknownCaller(caller: UnknownCaller): Refused {
+  return { action: 'refuse', reason: callerReason(caller), caller }
+}
+
+/** A client learns whether its credential or the service is at fault, and nothing else about the credential. */
+export function callerReason({ problem }: UnknownCaller): CallerReason {
+  if (problem === 'keys_unavailable') return 'caller_keys_unavailable'
+  return problem === 'busy' ? 'caller_check_busy' : 'unknown_caller'
+}
 
 /** The state of a decision at its end. */
 export interface Concluding {
@@ -22,6 +34,8 @@ export interface Concluding {
   readonly holds: readonly ReservedCharge[]
   readonly matches: { readonly count: number }
   readonly isShadowed: boolean
+  readonly caller: CallerVerdict | undefined
+  readonly wouldRefuse: CallerReason | undefined
   /** Returns the descriptors to show, beginning with the deciding rule's. */
   keyedBy(decidingRule: PlanRule | undefined): readonly Descriptor[]
 }
@@ -71,6 +85,8 @@ function conclude(
     missingKeys: run.missingKeys,
     matchedPolicies: run.matches.count,
     isShadowed: run.isShadowed,
+    caller: run.caller,
+    wouldRefuse: run.wouldRefuse,
     descriptors: run.keyedBy(rule),
   }
   return decision as Allowed | Rejected

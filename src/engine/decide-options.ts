@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import type { RequestFacts } from '../costs/cost.ts'
 
 /** Options of a decision. They are not kept after the call, so one object can be used for many decisions. */
@@ -10,6 +11,8 @@ export interface OpenOptions {
   readonly isSettledLater?: boolean | undefined
   /** Decides in the same way but takes nothing, for operators who ask what would happen. */
   readonly looks?: boolean | undefined
+  /** Who sends the request, if the one who asks knows it: then no credential is read. */
+  readonly caller?: CallerVerdict | undefined
 }
 
 /** 'must' if an enforcing rule needs the body; 'may' if only shadow rules do, which must not change a response. */
@@ -34,6 +37,7 @@ export const NO_OPTIONS: OpenOptions & DecideOptions = {
   given: undefined,
   isSettledLater: false,
   looks: false,
+  caller: undefined,
   body: undefined,
   nowMs: undefined,
 }

@@ -1,3 +1,4 @@
+import type { CallerVerdict, UnknownCaller } from '../callers/caller.ts'
 import type { LimitReason } from '../policy/algorithms/compiled-rule.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { ChargeResults, Charges } from '../store/charges.ts'
@@ -33,8 +34,13 @@ export type RejectReason = LimitReason | 'blocked'
 /** The request was not decided, and nothing was taken. */
 export interface Refused {
   readonly action: 'refuse'
-  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'repeated_descriptor' | 'store_unavailable'
+  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'repeated_descriptor' | 'store_unavailable' | CallerReason
+  /** Why nobody knows who sent the request; undefined if it was refused for another reason. */
+  readonly caller?: UnknownCaller
 }
+
+/** Why a request without a verified caller is refused. */
+export type CallerReason = 'unknown_caller' | 'caller_keys_unavailable' | 'caller_check_busy'
 
 interface Evaluated {
   /** False if the request takes more than the limit can ever hold, or is blocked. */
@@ -48,6 +54,10 @@ interface Evaluated {
   readonly matchedPolicies: number
   /** Whether an override puts all policies in shadow mode. */
   readonly isShadowed: boolean
+  /** Who sent the request, or why nobody knows; undefined if the bundle has no `callers`, or a block rejected the request whoever sent it. */
+  readonly caller: CallerVerdict | undefined
+  /** With `callers` in shadow mode: the reason with which they would refuse the request. */
+  readonly wouldRefuse: CallerReason | undefined
   /** The descriptors of all rules; empty unless requested. */
   readonly descriptors: readonly Descriptor[]
 }

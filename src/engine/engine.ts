@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { OverridesChange } from '../overrides/override.ts'
 import { identityName, namedLimits } from '../policy/compile.ts'
@@ -7,7 +8,7 @@ import type { RequestView } from '../request/view.ts'
 import { ChargeResults, Charges, type Taken } from '../store/charges.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { Clock } from '../time/clock.ts'
-import { type ActivePlan, type LimitAges, limitAges, openPlan, PlanSwitch } from './active-plan.ts'
+import { type ActivePlan, type CallerReaderOf, type LimitAges, limitAges, openPlan, PlanSwitch, readNobody } from './active-plan.ts'
 import { type CallerDigest, type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './decide-options.ts'
 import type { Decision, Refused } from './decision.ts'
 import type { LimitCall, LimitResult } from './descriptors/descriptor-call.ts'
@@ -36,6 +37,8 @@ export interface EngineOptions {
   readonly openReservations?: OpenReservations | undefined
   /** Identifies callers in overrides of rules keyed by credentials. Without it, such overrides match nobody. */
   readonly callerDigest?: CallerDigest
+  /** Makes what finds out who sends a request, for each plan with `callers`. Without it, nobody is known but those whom the options of a decision name. */
+  readonly callerReaderOf?: CallerReaderOf | undefined
 }
 
 /** Stands for the rules before the first plan: overrides may be known by then, and fit none. */
@@ -58,6 +61,7 @@ export class Engine {
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #callerDigest: CallerDigest
   readonly #open: OpenReservations | undefined
+  readonly #callerReaderOf: CallerReaderOf
   #ages: LimitAges | undefined
   /** Overrides of the plan prepared last, with which the next plan starts. */
   #overrides: PlanOverrides
@@ -68,6 +72,7 @@ export class Engine {
     this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
     this.#callerDigest = options.callerDigest ?? (() => '')
     this.#open = options.openReservations
+    this.#callerReaderOf = options.callerReaderOf ?? readNobody
     const identification = options.identification ?? defaultIdentification()
     this.#evaluator = new Evaluator(
       options.store,
@@ -104,7 +109,7 @@ export class Engine {
 
   /** Prepares a plan in small steps, one plan at a time. It becomes active when the switch is turned to its generation. */
   *prepare(generation: number, plan: Plan, sincesMs: Float64Array): Generator<void> {
-    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#callerDigest)
+    const opened = yield* openPlan(plan, this.#store, sincesMs, this.#callerDigest, this.#callerReaderOf)
     const before = this.#overrides
     // The plan is added before its overrides are copied, so that changes made meanwhile reach it too.
     this.#plans.add(generation, opened)
@@ -126,10 +131,12 @@ export class Engine {
     return this.#plans.active?.overrides.index?.isShadowed(this.#clock.nowMs()) ?? false
   }
 
-  /** Decides and takes in one step. Returns a promise only if the store does. Throws a RangeError if `given` is not an amount that can be taken. */
+  /** Decides and takes in one step. Returns a promise only if the store does, or while a credential waits for its keys. Throws a RangeError if `given` is not an amount that can be taken. */
   decide(view: RequestView, options: OpenOptions & DecideOptions = NO_OPTIONS): Decision | Promise<Decision> {
     const { active } = this.#plans
-    return active === undefined ? NO_BUNDLE : this.#evaluator.decide(this.#evaluator.begin(active, view, options), options)
+    if (active === undefined) return NO_BUNDLE
+    const run = this.#evaluator.begin(active, view, options)
+    return active.callers === undefined ? this.#evaluator.decide(run, options) : this.#evaluator.identifyAndDecide(run, options)
   }
 
   /** Opens an evaluation for callers that decide in several steps with one plan. Returns undefined if there is no plan yet. */
@@ -153,11 +160,14 @@ export class Engine {
     return this.#plans.active?.overrides.index?.cutsStreams ?? false
   }
 
-  /** Returns the rule, if any, that blocks this request, in the active plan or by an override, and ends streams in progress. */
-  findStreamCut(view: RequestView, body: StreamBody): PlanRule | undefined {
+  /**
+   * Returns the rule, if any, that blocks this request, in the active plan or by an override, and ends streams in progress. `caller` is who sent it, as its
+   * decision found out.
+   */
+  findStreamCut(view: RequestView, body: StreamBody, caller?: CallerVerdict): PlanRule | undefined {
     const { active } = this.#plans
     if (active === undefined || !this.cutsStreams) return undefined
-    return this.#evaluator.findStreamCut(this.#evaluator.begin(active, view, NO_OPTIONS), body)
+    return this.#evaluator.findStreamCut(this.#evaluator.begin(active, view, NO_OPTIONS), body, caller)
   }
 
   /** Returns what `decide` would return now, and why. Takes nothing. */
@@ -172,8 +182,10 @@ export class Engine {
     options: OpenOptions & DecideOptions = NO_OPTIONS,
   ): StepwiseExplanation | Promise<StepwiseExplanation> {
     const evaluation = this.open(view, { ...options, looks: true })
-    if (evaluation === undefined) return { decision: NO_BUNDLE, policies: [] }
-    const decision = evaluation.decide(options)
+    if (evaluation === undefined) return { decision: NO_BUNDLE, caller: undefined, policies: [] }
+    const ended = evaluation.identify()
+    const decision =
+      ended instanceof Promise ? ended.then((later) => later ?? evaluation.decide(options)) : (ended ?? evaluation.decide(options))
     if (decision instanceof Promise) return decision.then((later) => described(evaluation, later, options))
     return described(evaluation, decision, options)
   }
@@ -351,10 +363,11 @@ function isSameWindow({ counters }: PlanRule, a: Taken, b: Taken): boolean {
 }
 
 function described(evaluation: Evaluation, decision: Decision, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {
+  const { caller } = evaluation
   const policies = evaluation.describe(options)
-  return policies instanceof Promise ? policies.then((later) => ({ decision, policies: later })) : { decision, policies }
+  return policies instanceof Promise ? policies.then((later) => ({ decision, caller, policies: later })) : { decision, caller, policies }
 }
 
-function whole({ decision, policies }: StepwiseExplanation): Explanation {
-  return { decision, policies: [...policies] }
+function whole({ decision, caller, policies }: StepwiseExplanation): Explanation {
+  return { decision, caller, policies: [...policies] }
 }

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './decide-options.ts'
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'
@@ -19,6 +20,17 @@ export class Evaluation {
     this.#run = run
   }
 
+  /**
+   * Finds out who sends the request, if the bundle says who is known. This is the first step. Returns what ends the evaluation, and a promise only while a
+   * credential waits for its keys.
+   */
+  identify(nowMs?: number): Rejected | Refused | undefined | Promise<Rejected | Refused | undefined> {
+    if (this.#run?.active?.callers === undefined) return undefined
+    const run = this.#beginStep()
+    const ended = this.#evaluator.identify(run, nowMs)
+    return ended instanceof Promise ? ended.then((later) => this.#afterCheck(run, later)) : this.#afterCheck(run, ended)
+  }
+
   /** Whether the body must be read before the request can be decided. `nowMs` is the clock's time, if the caller has already read it. */
   needsBody(nowMs?: number): BodyNeed {
     const run = this.#beginStep()
@@ -36,8 +48,13 @@ export class Evaluation {
   precheck(): Rejected | Refused | undefined | Promise<Rejected | undefined> {
     const run = this.#beginStep()
     const rejection = this.#evaluator.precheck(run)
-    if (rejection instanceof Promise) return rejection.then((later) => this.#afterPrecheck(run, later) as Rejected | undefined)
-    return this.#afterPrecheck(run, rejection)
+    if (rejection instanceof Promise) return rejection.then((later) => this.#afterCheck(run, later) as Rejected | undefined)
+    return this.#afterCheck(run, rejection)
+  }
+
+  /** Who sends the request, once it was found out. */
+  get caller(): CallerVerdict | undefined {
+    return this.#run?.caller
   }
 
   /** Decides and takes. This is the last step, unless the evaluation only looks. */
@@ -69,7 +86,7 @@ export class Evaluation {
     return decision
   }
 
-  #afterPrecheck(run: Run, rejection: Rejected | Refused | undefined): Rejected | Refused | undefined {
+  #afterCheck(run: Run, rejection: Rejected | Refused | undefined): Rejected | Refused | undefined {
     if (rejection === undefined || run.seen !== undefined) this.#run = run
     return rejection
   }

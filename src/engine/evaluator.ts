@@ -1,3 +1,4 @@
+import { type CallerVerdict, isVerified } from '../callers/caller.ts'
 import type { PlanRule } from '../policy/plan.ts'
 import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
@@ -9,12 +10,14 @@ import {
   allowed,
   awaitSettlements,
   blocked,
+  callerReason,
   longestRejection,
   mostConstrained,
   NO_HOST,
   NO_STORE,
   REPEATED_FIELD,
   rejected,
+  unknownCaller,
 } from './conclusion.ts'
 import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './decide-options.ts'
 import { type Allowed, type Decision, Group, type Refused, type Rejected } from './decision.ts'
@@ -67,6 +70,31 @@ export class Evaluator {
     return run
   }
 
+  /**
+   * Finds out who sends the request, if the plan says who is known. What refuses or blocks the request whoever sends it comes first, so that no credential is
+   * checked for it. Returns what ends the run, and a promise only while a credential waits for its keys. Takes nothing.
+   */
+  identify(run: Run, nowMs?: number): Ended | Promise<Ended> {
+    this.#setTime(run, nowMs)
+    const objection = run.isShadowed ? undefined : this.#earlyObjection(run)
+    // An explanation says who the caller is, whatever ends the run.
+    if (objection !== undefined && run.seen === undefined) return objection
+    const caller = run.readCaller()
+    if (caller instanceof Promise) return caller.then((later) => this.#afterCaller(run, later, objection))
+    return this.#afterCaller(run, caller, objection)
+  }
+
+  /** Decides like `decide`, after `identify`. */
+  identifyAndDecide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
+    const ended = this.identify(run, options.nowMs)
+    if (ended instanceof Promise) {
+      // Whoever asks may change its options while a credential is checked, and time passes.
+      const { body } = options
+      return ended.then((later) => later ?? this.#decideRestarted(run, { body }))
+    }
+    return ended ?? this.#decideRestarted(run, options)
+  }
+
   /** Takes, and returns the run to the pool. A run that only looks does neither. */
   decide(run: Run, options: DecideOptions): Decision | Promise<Decision> {
     run.setBody(options.body)
@@ -116,13 +144,41 @@ export class Evaluator {
   }
 
   /** Returns the enforcing block, if any, that applies and ends streams in progress. Returns the run to the pool. */
-  findStreamCut(run: Run, body: StreamBody): PlanRule | undefined {
+  findStreamCut(run: Run, body: StreamBody, caller: CallerVerdict | undefined): PlanRule | undefined {
+    if (run.active!.callers !== undefined) {
+      const known = caller ?? run.readCaller()
+      run.caller = known instanceof Promise ? { problem: 'keys_unavailable' } : known
+    }
     if (body === 'unread') run.isBodyUnread = true
     else run.setBody(body)
     this.#setTime(run, undefined)
     const rule = run.isShadowed ? undefined : findStreamCut(run)
     this.#runs.giveBack(run)
     return rule
+  }
+
+  #decideRestarted(run: Run, options: DecideOptions): Decision | Promise<Decision> {
+    run.restart()
+    return this.decide(run, options)
+  }
+
+  /** Values that depend on the caller or the body are undecided here, so blocks that read them come later. */
+  #earlyObjection(run: Run): Ended {
+    const { isBodyUnread } = run
+    run.isBodyUnread = true
+    const objection = firstObjection(run)
+    run.isBodyUnread = isBodyUnread
+    return objection && this.#concludeObjection(run, objection)
+  }
+
+  #afterCaller(run: Run, caller: CallerVerdict, objection: Ended): Ended {
+    run.caller = caller
+    if (objection !== undefined || isVerified(caller)) return objection
+    const { mode } = run.active!.plan.callers!
+    if (mode === undefined || run.isExcepted) return undefined
+    if (mode === 'enforce') return this.#conclude(run, unknownCaller(caller))
+    run.wouldRefuse = callerReason(caller)
+    return undefined
   }
 
   #setTime(run: Run, nowMs: number | undefined): void {
@@ -143,20 +199,23 @@ export class Evaluator {
   }
 
   /**
-   * Returns what refuses the request, or the rule that blocks it, before the store is asked: the order of these checks is written here and nowhere else.
+   * Returns what refuses the request, or the rule that blocks it, before the store is asked: the order of these checks is written here and nowhere else. Whether its caller is known
+   * comes after the first ones, in `identify`.
    * Otherwise it charges the enforcing rules for the store to decide.
    */
   #objectionTo(run: Run, isHeadOnly: boolean, isBodyOnly: boolean): Refused | PlanRule | undefined {
-    if (run.lacksHost) return NO_HOST
-    const block = findBlock(run)
-    if (block !== undefined) return block
+    const first = firstObjection(run)
+    if (first !== undefined) return first
     this.#chargeEnforcing(run, isHeadOnly, isBodyOnly)
     return run.hasRepeated ? REPEATED_FIELD : undefined
   }
 
   #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {
     const objection = this.#objectionTo(run, isHeadOnly, false)
-    if (objection === undefined) return undefined
+    return objection && this.#concludeObjection(run, objection)
+  }
+
+  #concludeObjection(run: Run, objection: Refused | PlanRule): Rejected | Refused {
     return 'action' in objection ? this.#conclude(run, objection) : this.#block(run, objection)
   }
 
@@ -290,12 +349,22 @@ export class Evaluator {
   }
 }
 
+/** What the head says that no limit matters for: a missing host, or the block that covers the request. */
+function firstObjection(run: Run): Refused | PlanRule | undefined {
+  if (run.lacksHost) return NO_HOST
+  const block = findBlock(run)
+  return block
+}
+
 /** Subtracts the costs without taking them, because a decision reports what is left after it. */
 function pretendToTake(group: Group, seen: SeenCounters): void {
   seen.note(group)
   const { charges, results } = group
   for (let row = 0; row < charges.length; row++) results.levels[row]! -= charges.costs[row]!
 }
+
+/** What ends a run before the rules are charged: undefined if nothing does. */
+type Ended = Rejected | Refused | undefined
 
 /** A shadow policy's part of a decision. */
 interface Simulation {

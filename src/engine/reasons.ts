@@ -11,6 +11,18 @@ export const REASONS = {
     meaning: 'Rejected: this caller has as many requests in flight as a concurrency rule allows.',
   },
   budget_exceeded: { status: 429, meaning: 'Rejected: the budget of this window cannot cover what the request may cost.' },
+  unknown_caller: {
+    status: 401,
+    meaning: 'Refused: callers is in enforce mode, and the request has no credential that it could verify.',
+  },
+  caller_keys_unavailable: {
+    status: 401,
+    meaning: 'Refused: the keys that could verify the credential are not available. In reverse_proxy the status is 503.',
+  },
+  caller_check_busy: {
+    status: 401,
+    meaning: 'Refused: too many credentials of this client address had to be checked. In reverse_proxy the status is 503.',
+  },
   no_bundle_loaded: { status: 503, meaning: 'No decision: the service has no policy bundle yet.' },
   store_unavailable: { status: 503, meaning: 'No decision: Redis is unreachable, and EDGE_REDIS_FAILURE_MODE is closed.' },
   too_many_connections: { status: 503, meaning: 'No decision: the limit on open files allows no more connections.' },
@@ -58,3 +70,11 @@ export const REASONS = {
 } as const satisfies Record<string, { status: number; meaning: string }>
 
 export type Reason = keyof typeof REASONS
+
+/** Reasons of the service itself for which a proxy says so. To a gateway they are 401, because one that fails open would let a request with 503 pass. */
+const PROXY_STATUSES: Readonly<Partial<Record<Reason, number>>> = { caller_keys_unavailable: 503, caller_check_busy: 503 }
+
+/** Returns the status of a reason in a response to a client of the proxy. */
+export function proxyStatus(reason: Reason): number {
+  return PROXY_STATUSES[reason] ?? REASONS[reason].status
+}

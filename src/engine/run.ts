@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import type { RequestFacts } from '../costs/cost.ts'
 import { checkedGiven } from '../costs/request-costs.ts'
 import { Matches } from '../policy/index/routes.ts'
@@ -5,10 +6,10 @@ import { normalizeHost } from '../policy/patterns.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
-import { isAmbiguousPath, normalizePath } from '../text/path.ts'
+import { isAmbiguousPath, isPlainPath, normalizePath } from '../text/path.ts'
 import type { ActivePlan } from './active-plan.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './decide-options.ts'
-import { type Descriptor, Group, type RateLimit, type WouldReject } from './decision.ts'
+import { type CallerReason, type Descriptor, Group, type RateLimit, type WouldReject } from './decision.ts'
 import { type Mismatch, mismatchOf } from './explain/selector-mismatch.ts'
 import type { OverrideIndex } from './overrides/override-index.ts'
 import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
@@ -41,6 +42,10 @@ export class Run implements RequestFacts, RequestParts {
   /** Whether an override puts all policies in shadow mode. */
   isShadowed = false
   withDescriptors = false
+  /** The caller, if the one who asks knows it. */
+  givenCaller: CallerVerdict | undefined
+  /** With `callers` in shadow mode: the reason with which they would refuse the request. */
+  wouldRefuse: CallerReason | undefined
   /** Set for a run that only looks: it takes nothing, is not reported to watchers, and never returns to the pool. */
   seen: SeenCounters | undefined
   /** Whether policies that apply depend on a host and the request names none. */
@@ -59,6 +64,8 @@ export class Run implements RequestFacts, RequestParts {
   isGiven = false
   isSettledLater = false
   readonly #descriptors: Descriptors
+  /** Made once, because a request has one in vain where its token is remembered. */
+  readonly #addressOf = (): string | undefined => this.#descriptors.networkAddress
   /** Indexes of the limit keys of the rules that need the body. */
   readonly #bodyKeys: number[] = []
   /** Values of the rule looked up last, reused. */
@@ -79,8 +86,32 @@ export class Run implements RequestFacts, RequestParts {
     if (options.looks === true) this.seen = new SeenCounters()
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
+    if (plan.callers !== undefined) {
+      this.givenCaller = options.caller
+      this.#descriptors.awaitCaller()
+    }
     const exceptedPath = plan.routes.hasExceptions ? this.#exceptedPath(view) : this.path
     this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches, exceptedPath)
+  }
+
+  /** Who sends the request; undefined if the plan does not say who is known, or it was not found out yet. */
+  get caller(): CallerVerdict | undefined {
+    return this.#descriptors.caller
+  }
+
+  set caller(caller: CallerVerdict) {
+    this.#descriptors.setCaller(caller, this.active!.plan.callers?.verifiesTokens === true)
+  }
+
+  /** Finds out who sends the request, for a plan with `callers`. */
+  readCaller(): CallerVerdict | Promise<CallerVerdict> {
+    return this.givenCaller ?? this.active!.callers!.read(this.#descriptors.view!, this.#addressOf)
+  }
+
+  /** Whether the request needs no verified caller. */
+  get isExcepted(): boolean {
+    const { exceptPaths } = this.active!.plan.callers!
+    return exceptPaths !== undefined && isPlainPath(this.#descriptors.view!.uri) && exceptPaths.cover(this.path)
   }
 
   /** Clears the results of an earlier step and keeps what was read from the request. */
@@ -108,6 +139,8 @@ export class Run implements RequestFacts, RequestParts {
     if (this.reserved.length > 0) this.reserved = NONE
     if (this.holds.length > 0) this.holds = NONE
     this.hasRepeated = false
+    if (this.givenCaller !== undefined) this.givenCaller = undefined
+    if (this.wouldRefuse !== undefined) this.wouldRefuse = undefined
     this.path = ''
     this.group.clear()
     this.#descriptors.end()

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
+import { CALLERS } from '../../test/support/callers/good-callers.ts'
 import { bundleChanges } from './bundle-changes.ts'
 import { parseBundle } from './parse.ts'
 import type { Bundle } from './schema/bundle.ts'
@@ -11,7 +12,7 @@ function parsed(content: object): Bundle {
 }
 
 function changesOf(before: object, after: object) {
-  return bundleChanges({ prices: undefined, ...parsed(before) }, parsed(after))
+  return bundleChanges({ prices: undefined, callers: undefined, ...parsed(before) }, parsed(after))
 }
 
 const RULES = [bucketRule('a', [], 1), bucketRule('b', [], 2)]
@@ -25,6 +26,25 @@ describe('bundleChanges', () => {
       bundle(2, policy('p', { rules: [{ match: turned, ...RULES[0] }] })),
     )
     expect([policies, policy_changes]).toEqual([{ added: 0, removed: 0, changed: 0, unchanged: 1 }, []])
+  })
+
+  test('of callers are by field, with issuers by name', () => {
+    const [okta] = CALLERS.jwt
+    const other = { ...okta, name: 'other', issuer: 'b' }
+    const before = { ...bundle(1), callers: { mode: 'shadow', jwt: [okta, other] } }
+    const after = { ...bundle(2), callers: { mode: 'enforce', jwt: [other, { ...okta, audiences: ['a', 'b'] }] } }
+    expect(changesOf(before, after)).toMatchObject({
+      callers: true,
+      complete: true,
+      caller_changes: [
+        { field: 'mode', before: 'shadow', after: 'enforce' },
+        { field: 'jwt.okta.audiences', before: '["edge"]', after: '["a","b"]' },
+      ],
+    })
+    expect(changesOf(before, { ...before, bundle_version: 2 })).toMatchObject({ callers: false, caller_changes: [] })
+    expect(changesOf(bundle(1), { ...bundle(2), callers: { keys: {} } }).caller_changes).toEqual([
+      { field: 'keys.from', before: null, after: '["bearer"]' },
+    ])
   })
 
   test('has the order of rules that both have', () => {

@@ -9,10 +9,14 @@ export interface BundleChanges {
   readonly reordered: boolean
   /** Counts of models, over all price tables. */
   readonly prices: ChangeCounts
+  /** Whether `callers` has changed. */
+  readonly callers: boolean
   /** Whether every change is listed below. */
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
+  /** Fields of `callers`, with entries of `jwt` by their names: `jwt.okta.audiences`. */
+  readonly caller_changes: readonly FieldChange[]
 }
 
 interface PolicyChange {
@@ -42,20 +46,24 @@ const MAX_LINES_OF_CHANGE = 100
 
 /** Compares two bundles. The policies of `before` are iterated once, and none of them is kept in memory. */
 export function bundleChanges(
-  before: { readonly policies: Iterable<Policy>; readonly prices: Bundle['prices'] },
+  before: { readonly policies: Iterable<Policy>; readonly prices: Bundle['prices']; readonly callers: Bundle['callers'] },
   after: Bundle,
 ): BundleChanges {
   const policies = new ChangeList<Omit<PolicyChange, 'kind'>>()
   const reordered = comparePolicies(before.policies, after.policies, policies)
   const prices = new ChangeList<Omit<PriceChange, 'kind'>>()
   comparePrices(before.prices, after.prices, prices)
+  const callerLines = new Lines(MAX_LINES_OF_CHANGE)
+  const callerChanges = fieldChanges(callerFields(before.callers), callerFields(after.callers), callerLines)
   return {
     policies: policies.counts,
     reordered,
     prices: prices.counts,
-    complete: policies.isComplete && prices.isComplete,
+    callers: callerLines.count > 0,
+    complete: policies.isComplete && prices.isComplete && callerLines.leftOut === 0,
     policy_changes: policies.listed,
     price_changes: prices.listed,
+    caller_changes: callerChanges,
   }
 }
 
@@ -130,6 +138,11 @@ function comparePrices(before: PricesConfig = {}, after: PricesConfig = {}, list
       else list.note(kindOf(one, other), { table, model, fields }, lines.taken)
     }
   }
+}
+
+/** Entries are compared by name, because their order means nothing. */
+function callerFields(callers: Bundle['callers']): object | undefined {
+  return callers && { ...callers, jwt: callers.jwt && Object.fromEntries(callers.jwt.map(({ name, ...entry }) => [name, entry])) }
 }
 
 /** Ignores inherited properties, because a table may be called `constructor`. */

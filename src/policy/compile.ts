@@ -12,14 +12,15 @@ import { type DescriptorKey, isInBody, parseDescriptorKey } from './descriptor-k
 import { DomainIndex } from './index/domain-index.ts'
 import { RouteIndex } from './index/routes.ts'
 import { PathPrefixes } from './patterns.ts'
-import type { Plan, PlanPolicy, PlanRule } from './plan.ts'
+import type { Plan, PlanCallers, PlanPolicy, PlanRule } from './plan.ts'
 import { ruleLimits } from './rule-limits.ts'
 import { compileMatch } from './rule-match.ts'
 import type { Bundle, Policy, Rule } from './schema/bundle.ts'
+import type { Callers } from './schema/callers.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices)
+  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices, bundle.callers)
   for (const policy of bundle.policies) builder.add(policy)
   return builder.build()
 }
@@ -31,9 +32,11 @@ export class PlanBuilder {
   readonly #domains = new DomainIndex<PlanRule>()
   readonly #parts: PlanParts
   readonly #policies: PlanPolicy[] = []
+  readonly #callers: PlanCallers | undefined
 
-  constructor(version: Bundle['bundle_version'], prices: Bundle['prices']) {
+  constructor(version: Bundle['bundle_version'], prices: Bundle['prices'], callers?: Bundle['callers']) {
     this.#version = BigInt(version)
+    this.#callers = callers && compileCallers(callers)
     this.#parts = new PlanParts(new PriceTables(prices))
   }
 
@@ -56,6 +59,7 @@ export class PlanBuilder {
       routes: this.#routes,
       domains: this.#domains,
       keys,
+      callers: this.#callers,
       counters,
       needsBody: this.#policies.some((policy) => policy.needsBody),
       hasSettledCosts: this.#policies.some(({ rules }) => rules.some(({ cost }) => cost.settling !== undefined)),
@@ -187,6 +191,11 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     asksUsage,
     variantOf: undefined,
   })
+}
+
+function compileCallers(source: Callers): PlanCallers {
+  const { mode, except_paths: paths, jwt } = source
+  return Object.freeze({ source, mode, exceptPaths: paths && new PathPrefixes(paths), verifiesTokens: jwt !== undefined })
 }
 
 function isPlain({ match, isElse, counters }: PlanRule): boolean {

@@ -11,6 +11,7 @@ export type DescriptorKey =
   | { readonly kind: 'path'; readonly text: string; readonly segment: number }
   | { readonly kind: 'model'; readonly text: string }
   | { readonly kind: 'context'; readonly text: string; readonly name: string }
+  | { readonly kind: 'caller'; readonly text: string; readonly label: string }
   | { readonly kind: 'ip'; readonly text: string; readonly fact: IpFact }
   | { readonly kind: 'descriptor'; readonly text: string; readonly name: string }
 
@@ -25,9 +26,10 @@ interface KindOfKey {
   readonly pattern: string
   /**
    * Who decides about the value: the client, which may also send none; the client by the path it asks for; the proxies in front of `edge`,
-   * which state the client's address and facts about it; the gateway's configuration; or a call of the rate limit service.
+   * which state the client's address and facts about it; the gateway's configuration; whoever issued the credential that `callers` verifies;
+   * or a call of the rate limit service.
    */
-  readonly source: 'client' | 'target' | 'proxies' | 'gateway' | 'call'
+  readonly source: 'client' | 'target' | 'proxies' | 'gateway' | 'issuer' | 'call'
 }
 
 /** Every kind of key. Messages, JSON Schema, suggestions and warnings follow from this table. */
@@ -39,6 +41,7 @@ export const KEY_KINDS: Readonly<Record<KeyKind, KindOfKey>> = {
   cookie: { forms: ['cookie:<name>'], pattern: 'cookie:.+', source: 'client' },
   path: { forms: ['path:<1 to 32>'], pattern: 'path:([1-9]|[12][0-9]|3[0-2])', source: 'target' },
   context: { forms: ['context:<name>'], pattern: 'context:.+', source: 'gateway' },
+  caller: { forms: ['caller:id', 'caller:<label>'], pattern: 'caller:[A-Za-z0-9._-]{1,64}', source: 'issuer' },
   model: { forms: ['llm:model'], pattern: 'llm:model', source: 'client' },
   ip: { forms: ['ip:address', 'ip:country', 'ip:type', 'ip:tor'], pattern: 'ip:(address|country|type|tor)', source: 'proxies' },
   descriptor: { forms: ['descriptor:<name>'], pattern: 'descriptor:.+', source: 'call' },
@@ -63,6 +66,7 @@ export const KEY_PATTERN = `^(${Object.values(KEY_KINDS)
   .join('|')})$`
 
 const IP_FACT = /^(address|country|type|tor)$/
+const CALLER_LABEL = /^(?!(?:after|limit)$)[A-Za-z0-9._-]{1,64}$/
 const SEGMENT = /^([1-9]|[12][0-9]|3[0-2])$/
 
 /** Header names are lower-cased: `header:X-Key` and `header:x-key` are one key. */
@@ -86,6 +90,8 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
       return SEGMENT.test(name) ? { kind: 'path', text, segment: Number(name) } : undefined
     case 'context':
       return isText(name) && name.isWellFormed() ? { kind: 'context', text, name } : undefined
+    case 'caller':
+      return CALLER_LABEL.test(name) ? { kind: 'caller', text, label: name } : undefined
     case 'ip':
       return IP_FACT.test(name) ? { kind: 'ip', text, fact: name as IpFact } : undefined
     case 'descriptor':
@@ -128,7 +134,7 @@ export function isCredential(text: string): boolean {
 }
 
 /** Kinds of keys whose values are no secrets. */
-const PLAIN_KINDS: ReadonlySet<KeyKind | undefined> = new Set(['ip', 'path', 'model'])
+const PLAIN_KINDS: ReadonlySet<KeyKind | undefined> = new Set(['ip', 'path', 'model', 'caller'])
 
 /** Whether messages may quote the key's values, which get into logs. Many a header or parameter holds a secret, and a misspelled key may be `bearer`. */
 export function isQuotable(key: string): boolean {

@@ -76,7 +76,7 @@ function checkBundle(data: unknown): ParsedBundle {
     addFew(problems, unknown.errors)
     addFew(warnings, unknown.warnings)
   }
-  addFew(problems, findContradictions(looked, (data as { prices?: unknown } | null | undefined)?.prices))
+  addFew(problems, findContradictions(looked, (data as { prices?: unknown; callers?: unknown } | null | undefined) ?? {}))
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: `there may be more; these are the first ${MAX_PROBLEMS}` })
   if (!envelope.success) return { ok: false, problems, warnings }
   if (problems.length > 0) return { ok: false, problems, warnings, version: BigInt(envelope.data.bundle_version).toString() }

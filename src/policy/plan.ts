@@ -6,6 +6,7 @@ import type { DomainIndex } from './index/domain-index.ts'
 import type { RouteIndex } from './index/routes.ts'
 import type { PathPrefixes, Patterns } from './patterns.ts'
 import type { Rule, Selector } from './schema/bundle.ts'
+import type { Callers } from './schema/callers.ts'
 
 /** A bundle compiled for speed: everything that does not depend on a request is computed once. A plan is frozen. */
 export interface Plan {
@@ -19,6 +20,8 @@ export interface Plan {
   readonly domains: DomainIndex<PlanRule>
   /** Every descriptor key of the bundle, once; rules refer to them by index. */
   readonly keys: readonly DescriptorKey[]
+  /** Who is known; undefined if the bundle does not say. */
+  readonly callers: PlanCallers | undefined
   /** Every counter of the bundle. */
   readonly counters: readonly PlanCounter[]
   /** Whether any rule needs the body. */
@@ -29,6 +32,16 @@ export interface Plan {
   readonly hasBlocks: boolean
   /** Whether any of these blocks ends streams that are already open. */
   readonly cutsStreams: boolean
+}
+
+export interface PlanCallers {
+  /** The section as the bundle has it. */
+  readonly source: Callers
+  readonly mode: Callers['mode']
+  /** Paths that need no verified caller. */
+  readonly exceptPaths: PathPrefixes | undefined
+  /** Whether `jwt:` keys read the claims of verified tokens only. */
+  readonly verifiesTokens: boolean
 }
 
 export interface PlanPolicy {

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
@@ -22,20 +23,26 @@ export interface AllowedRequest {
   readonly view: RequestView
   readonly body: LlmRequest | undefined
   readonly plan: Plan | undefined
+  /** Who sent it; undefined if the bundle has no `callers`. */
+  readonly caller: CallerVerdict | undefined
   /** Holds to release at the end; undefined if no rule counts requests in flight. */
   readonly held: HeldRequest | undefined
   readonly host: string
   readonly target: string
 }
 
+/** Stands for the caller of a request for which nobody looked for one. */
+const NOBODY = { keyField: undefined }
+
 /** Returns the request as the backend gets it. If only part of the body was read, the body is streamed. */
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
-  const { request, downstream, llm, host, target } = allowed
+  const { request, downstream, llm, caller, host, target } = allowed
   const { method, isUpgrade, isChunked, hasBody } = request
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? body.bytes : undefined
   const trace = downstream.trace?.startCall(allowed.body)
-  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace })
+  const { keyField } = caller ?? NOBODY
+  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyField })
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }
 }

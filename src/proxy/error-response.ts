@@ -1,6 +1,6 @@
 import { resetSeconds } from '../decide/rate-limit-fields.ts'
 import type { RateLimit, Rejected } from '../engine/decision.ts'
-import { REASONS, type Reason } from '../engine/reasons.ts'
+import { proxyStatus, type Reason } from '../engine/reasons.ts'
 import { type HeaderList, headerValue } from '../http1/header-fields.ts'
 import { type Downstream, LINGER_MS, linesOf } from './downstream.ts'
 
@@ -11,7 +11,7 @@ const ANTHROPIC_TARGET = /^[^?#]*\/v1\/messages(?:[/?#]|$)/
 
 /** Responds instead of the backend, with a body in a shape that LLM clients already understand. */
 export function respondError(downstream: Downstream, code: Reason, message: string, fields: HeaderList = []): void {
-  const { status } = REASONS[code]
+  const status = proxyStatus(code)
   const error = { message, type: errorType(status), code }
   const body = Buffer.from(JSON.stringify(ANTHROPIC_TARGET.test(downstream.received.target) ? { type: 'error', error } : { error }))
   // Nobody knows where the body of an ambiguous request ends.
@@ -104,6 +104,7 @@ function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
 
 function errorType(status: number): string {
   if (status === 429) return 'rate_limit_error'
+  if (status === 401) return 'authentication_error'
   if (status === 403) return 'permission_error'
   if (status < 500) return 'invalid_request_error'
   return status === 502 || status === 504 ? 'backend_error' : 'service_unavailable'

@@ -358,6 +358,7 @@ async function exchanging(
     fields: 'X-Ours: 1\r\n',
     llm: undefined,
     held: undefined,
+    caller: undefined,
     host: 'a',
     target: '/',
   }

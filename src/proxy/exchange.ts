@@ -256,8 +256,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   /** Lets a block end the stream from now on. */
   #watchStream(cut: () => void): void {
-    const { request, view, body, plan } = this.#allowed
-    this.#openStream = { view, body: body ?? (request.hasBody ? 'unread' : undefined), cut }
+    const { request, view, body, plan, caller } = this.#allowed
+    this.#openStream = { view, body: body ?? (request.hasBody ? 'unread' : undefined), caller, cut }
     this.#parts.openStreams.add(this.#openStream, plan)
   }
 

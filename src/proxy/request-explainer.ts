@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../callers/caller.ts'
 import { decideInSteps, factsOf, UnrecordedSteps } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer, refusedAnswer } from '../decide/decision-answer.ts'
 import type { ExplainRequest, RequestExplanation } from '../decide/request-explanation.ts'
@@ -12,12 +13,13 @@ import { type AskedBody, type AskedOptions, readAsked } from './incoming-request
 export function requestExplainer(engine: Engine, options: AskedOptions): ExplainRequest {
   return async (asked) => {
     const incoming = readAsked(asked, options)
-    if (typeof incoming === 'string') return explanationOf(refusedAnswer('bad_request'), [])
+    if (typeof incoming === 'string') return explanationOf(refusedAnswer('bad_request'), undefined, [])
     const { view, body } = incoming
-    const evaluation = engine.open(view, { looks: true })
-    if (evaluation === undefined) return explanationOf(refusedAnswer('no_bundle_loaded'), [])
+    const evaluation = engine.open(view, { looks: true, caller: asked.caller })
+    if (evaluation === undefined) return explanationOf(refusedAnswer('no_bundle_loaded'), undefined, [])
     const answer = await decideInSteps(new DescribedSteps(evaluation, body), body, options.maxBodyBytes)
-    return explanationOf(answer!, await evaluation.describe({ body: factsOf(body.cost) }))
+    const { caller } = evaluation
+    return explanationOf(answer!, caller, await evaluation.describe({ body: factsOf(body.cost) }))
   }
 }
 
@@ -37,6 +39,12 @@ class DescribedSteps extends UnrecordedSteps {
     this.#body = body
   }
 
+  override async identify(): Promise<DecisionAnswer | undefined> {
+    const answer = await super.identify()
+    if (answer !== undefined) await this.#body.read()
+    return answer
+  }
+
   override async precheck(): Promise<DecisionAnswer | undefined> {
     const rejection = await super.precheck()
     if (rejection !== undefined) await this.#body.read()
@@ -44,6 +52,6 @@ class DescribedSteps extends UnrecordedSteps {
   }
 }
 
-function explanationOf(answer: DecisionAnswer, policies: Iterable<ExplainedPolicy>): RequestExplanation {
-  return { answer, headers: responseFieldsOf(answer), policies }
+function explanationOf(answer: DecisionAnswer, caller: CallerVerdict | undefined, policies: Iterable<ExplainedPolicy>): RequestExplanation {
+  return { answer, headers: responseFieldsOf(answer), caller, policies }
 }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { CallerVerdict } from '../callers/caller.ts'
 import { decideInSteps, type ReadCost, type UnreadBody } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
@@ -8,7 +9,7 @@ import type { Allowed } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
-import { cookieHeader } from '../http1/header-fields.ts'
+import { cookieHeader, type HeaderList } from '../http1/header-fields.ts'
 import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-usage.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
 import { tokenCounts } from '../llm/usage.ts'
@@ -180,7 +181,7 @@ export class ReverseProxy {
     const { decision } = answer
     downstream.trace?.noteDecision(answer)
     try {
-      if (decision === undefined) this.#respondRefused(downstream, answer.refusal)
+      if (decision === undefined) this.#respondRefused(downstream, answer.refusal, undefined, answerHeaders(answer))
       else if (decision.action === 'reject')
         respondError(downstream, decision.reason, rejectMessage(decision, this.#parts.clock.wallMs()), answerHeaders(answer))
       else this.#admit(incoming, decision, answer)
@@ -190,10 +191,10 @@ export class ReverseProxy {
   }
 
   /** Keeps the holds first, so that they are released whatever becomes of the request. */
-  #admit(incoming: Incoming, { reservation }: Allowed, answer: DecisionAnswer): void {
+  #admit(incoming: Incoming, { reservation, caller }: Allowed, answer: DecisionAnswer): void {
     const held = reservation === undefined || reservation.holds.length === 0 ? undefined : this.#parts.holds.keep(reservation.holds)
     try {
-      this.#forward(incoming, reservation, held, this.#linesOf(answer))
+      this.#forward(incoming, caller, reservation, held, this.#linesOf(answer))
     } catch (error) {
       held?.release()
       throw error
@@ -207,7 +208,13 @@ export class ReverseProxy {
     return isUsual ? this.#rateLimitText.of(decision.limit) : linesOf(answerHeaders(answer))
   }
 
-  #forward(incoming: Incoming, reservation: Reservation | undefined, held: HeldRequest | undefined, fields: string): void {
+  #forward(
+    incoming: Incoming,
+    caller: CallerVerdict | undefined,
+    reservation: Reservation | undefined,
+    held: HeldRequest | undefined,
+    fields: string,
+  ): void {
     const { backend, backendHost } = this.#parts
     const { request, view, plan, downstream } = incoming
     const isCounted = reservation !== undefined && reservation.charges.length > 0
@@ -223,7 +230,7 @@ export class ReverseProxy {
     if (body === undefined) inviteBody(request, downstream)
     const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    this.#exchanges.begin({ request, downstream, fields, llm, held, view, body: incoming.llm, plan, host, target }, body)
+    this.#exchanges.begin({ request, downstream, fields, llm, held, view, body: incoming.llm, plan, caller, host, target }, body)
     incoming.body = undefined
   }
 
@@ -291,11 +298,12 @@ export class ReverseProxy {
     this.#respondRefused(downstream, reason, detail)
   }
 
-  #respondRefused(downstream: Downstream, reason: Reason, detail?: string): void {
+  /** `fields` are those of the refusal, if it was decided. */
+  #respondRefused(downstream: Downstream, reason: Reason, detail?: string, fields: HeaderList = []): void {
     // RFC 9110 15.5.9: after an upload that was given up, the connection is closed
     if (reason === 'bad_request' || reason === 'upload_too_slow') downstream.closeWhenDone()
-    const fields = reason === 'body_memory_exhausted' ? ['Retry-After', '1'] : []
-    respondError(downstream, reason, detail ?? REASONS[reason].meaning, fields)
+    const own = reason === 'body_memory_exhausted' ? [...fields, 'Retry-After', '1'] : fields
+    respondError(downstream, reason, detail ?? REASONS[reason].meaning, own)
   }
 }
 

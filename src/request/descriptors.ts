@@ -1,3 +1,4 @@
+import { type CallerVerdict, isVerified } from '../callers/caller.ts'
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
 import { type Address, subjectText } from '../text/address.ts'
 import { bearerToken, type Claims, claimText, readClaims, sentToken } from './bearer.ts'
@@ -16,7 +17,7 @@ export function defaultIdentification(): Identification {
   return { trustedProxies: new TrustedProxies(), ipFacts: {} }
 }
 
-/** Stands for a value in a body that was not read, so it is not known yet whether there is one. */
+/** Stands for a value in a body that was not read, or of a caller who was not verified yet, so it is not known whether there is one. */
 export const UNDECIDED = Symbol('undecided')
 
 /** Stands for a value in a body that is not JSON, where a lenient backend may find one. Limits treat it as missing, and matches refuse to guess. */
@@ -56,6 +57,11 @@ export class Descriptors {
   #hasClaims = false
   #address: Address | undefined
   #hasAddress = false
+  #caller: CallerVerdict | undefined
+  /** Whether `callers` has yet to say who the caller is. */
+  #awaitsCaller = false
+  /** Whether claims are those of the verified caller. */
+  #verifiesClaims = false
 
   /** `parts` always belongs to the request that `begin` was last called for. */
   constructor(identification: Identification, parts: RequestParts) {
@@ -70,6 +76,28 @@ export class Descriptors {
       this.#states = new Uint8Array(keys.length)
     }
     this.view = view
+  }
+
+  /** Leaves the values that depend on the caller undecided until `setCaller`. Call it right after `begin`. */
+  awaitCaller(): void {
+    this.#awaitsCaller = true
+  }
+
+  /** `verifiesClaims` says that `jwt:` keys read the claims of this caller only. */
+  setCaller(caller: CallerVerdict, verifiesClaims: boolean): void {
+    this.#caller = caller
+    this.#awaitsCaller = false
+    this.#verifiesClaims = verifiesClaims
+  }
+
+  get caller(): CallerVerdict | undefined {
+    return this.#caller
+  }
+
+  /** The client's address, or of an IPv6 address the first one of its network; undefined if it is unknown. */
+  get networkAddress(): string | undefined {
+    const address = this.#readAddress()
+    return address && subjectText(address).replace('/64', '')
   }
 
   /** Drops the request and everything that was read of it. */
@@ -87,6 +115,9 @@ export class Descriptors {
     this.#hasClaims = false
     if (this.#hasAddress) this.#address = undefined
     this.#hasAddress = false
+    this.#caller = undefined
+    this.#awaitsCaller = false
+    this.#verifiesClaims = false
   }
 
   /** Returns the value of the key at `index`; an empty value counts as missing. */
@@ -108,12 +139,12 @@ export class Descriptors {
     return isFirst
   }
 
-  /** Begins a further step on the same request: missing keys are reported again, and the body may have been read since. */
+  /** Begins a further step on the same request: missing keys are reported again, and what was undecided may be known since. */
   restart(): void {
     let kept = 0
     for (let i = 0; i < this.#readCount; i++) {
       const index = this.#read[i]!
-      if (this.#keys[index]!.kind === 'model') this.#states[index] = UNREAD
+      if (this.#keys[index]!.kind === 'model' || this.#values[index] === UNDECIDED) this.#states[index] = UNREAD
       else {
         this.#states[index] = READ
         this.#read[kept++] = index
@@ -127,6 +158,7 @@ export class Descriptors {
       case 'bearer':
         return bearerToken(this.view!.header('authorization'))
       case 'jwt': {
+        if (this.#awaitsCaller) return UNDECIDED
         const claims = this.#readClaims()
         return claims === REPEATED ? REPEATED : claims && claimText(claims, key.claim, key.segments)
       }
@@ -142,6 +174,8 @@ export class Descriptors {
         return this.#parts.model
       case 'context':
         return this.view!.context?.(key.name)
+      case 'caller':
+        return this.#readCaller(key.label)
       case 'descriptor':
         return undefined // only calls of the rate limit service have them
     }
@@ -177,12 +211,19 @@ export class Descriptors {
   }
 
   #readClaims(): Claims | undefined | typeof REPEATED {
+    if (this.#verifiesClaims) return this.#caller !== undefined && isVerified(this.#caller) ? this.#caller.claims : undefined
     if (!this.#hasClaims) {
       const token = sentToken(this.view!.header('authorization'))
       this.#claims = typeof token === 'string' ? readClaims(token) : token
       this.#hasClaims = true
     }
     return this.#claims
+  }
+
+  #readCaller(label: string): DescriptorValue {
+    if (this.#awaitsCaller) return UNDECIDED
+    if (this.#caller === undefined || !isVerified(this.#caller)) return undefined
+    return label === 'id' ? this.#caller.id : this.#caller.labels.get(label)
   }
 
   #readAddress(): Address | undefined {

@@ -4,7 +4,7 @@ import type { ServerConfig } from '../config/config.ts'
 import type { ControlLink } from '../control/control-link.ts'
 import type { FromWorker, ToWorker } from '../control/thread-messages.ts'
 import { BudgetWarnings } from '../decide/budget-warnings.ts'
-import { PlanSwitch } from '../engine/active-plan.ts'
+import { type CallerReaderOf, PlanSwitch } from '../engine/active-plan.ts'
 import type { CallerDigest } from '../engine/decide-options.ts'
 import { Engine } from '../engine/engine.ts'
 import { OpenReservations } from '../engine/open-reservations.ts'
@@ -84,6 +84,7 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
     onBudgetWarning,
     callerDigest,
     callerWatch: top,
+    callerReaderOf: context.callerReaderOf,
     openReservations: newOpenReservations(context),
   })
   return { engine, plans, ipDatabases, digest, callerDigest, top, stop: () => clearInterval(sweep) }
@@ -173,7 +174,7 @@ export class WorkerPlans {
   }
 
   *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
-    const builder = new PlanBuilder(bundle.version, pricesOf(bundle))
+    const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers)
     for (const policy of policiesOf(bundle)) {
       builder.add(policy)
       yield
@@ -201,6 +202,8 @@ export interface WorkerParts {
   readonly send: (message: FromWorker) => void
   /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly deadlines?: Deadlines | undefined
+  /** Makes what finds out who sends a request. */
+  readonly callerReaderOf?: CallerReaderOf | undefined
 }
 
 /** The parts that every phase of a worker's start may use. */

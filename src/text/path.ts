@@ -22,6 +22,19 @@ export function isAmbiguousPath(target: string): boolean {
   return TWO_DOTS.test(end < 0 ? target : target.slice(0, end))
 }
 
+/**
+ * Whether every backend reads a target's path alike: it has no escapes, parameters, empty segments or dot segments, and is not an absolute URL. `isAmbiguousPath`
+ * asks only whether a path may mean another one; where a path opens something, whatever is unusual is another path.
+ */
+export function isPlainPath(target: string): boolean {
+  const end = target.indexOf('?')
+  const path = end < 0 ? target : target.slice(0, end)
+  return PLAIN_PATH.test(path) && !NOT_PLAIN.test(path)
+}
+
+const PLAIN_PATH = /^\/[A-Za-z0-9._~!$&'()*+,=:@/-]*$/
+const NOT_PLAIN = /\/\/|\/\.{1,2}(?:\/|$)/
+
 /** How often a path is decoded at most, which is more than any server does. */
 const MAX_DECODINGS = 5
 /** Overlong forms of `.` and `/`, which UTF-8 forbids and some servers accept. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../support/admin/admin-client.ts'
 import { bucketRule, bundle, llmRule, matching, policy } from '../support/bundles/bundles.ts'
+import { CALLERS, GoodCallers } from '../support/callers/good-callers.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
@@ -61,6 +62,21 @@ describeInBrowser('the view that explains a request', () => {
       body: { method: 'GET', uri: '/api/x', headers: { 'x-k': Buffer.from('müller').toString('latin1') } },
     })
     expect(json.policies[0].rules[0].counters[0].level).toBe(1)
+  })
+
+  test('says who the caller is, or why nobody knows', async () => {
+    const published = { ...bundle(1), callers: { ...CALLERS, mode: 'enforce' } }
+    const edge = await running({ bundle: published, env: ADMIN_ENV, callerReaderOf: () => new GoodCallers() })
+    const page = await loggedIn(edge.adminPort)
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/explain`)
+    await page.getByLabel('URI').fill('/')
+    await page.getByLabel('Header fields').fill('Authorization: Bearer good:ada:blue')
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Caller: okta:ada team=blue').waitFor()
+    await page.getByLabel('Header fields').fill('Authorization: Bearer expired')
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.getByText('Caller: not known, expired').waitFor()
+    await page.getByText('Refused with 401, reason unknown_caller').waitFor()
   })
 
   test('says who rejects, how long to wait, and which override holds', async () => {

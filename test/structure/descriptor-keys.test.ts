@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { CallerVerdict } from '../../src/callers/caller.ts'
 import { DecisionLines } from '../../src/decision-log/decision-lines.ts'
 import { isForwardingField } from '../../src/http1/field-name.ts'
 import { readJsonLine } from '../../src/offline/replay/logs/json-line.ts'
+import type { LoggedRequest } from '../../src/offline/replay/logs/logged-request.ts'
 import {
   isCredential,
   isInBody,
@@ -27,6 +29,7 @@ const SAMPLES: Readonly<Record<KeyKind, Readonly<Record<string, string>>>> = {
   cookie: { 'cookie:sid': 's-1' },
   path: { 'path:2': 'acme' },
   context: { 'context:route': 'r1' },
+  caller: { 'caller:id': 'okta:ada', 'caller:team': 'blue' },
   model: { 'llm:model': 'gpt-5' },
   ip: { 'ip:address': '203.0.113.7', 'ip:country': 'DE', 'ip:type': 'hosting', 'ip:tor': 'true' },
   descriptor: { 'descriptor:user': 'ada' },
@@ -44,6 +47,7 @@ const REQUEST = {
     'x-tor-exit': 'yes',
   },
 }
+const CALLER: CallerVerdict = { id: 'okta:ada', labels: new Map([['team', 'blue']]), claims: undefined }
 const BODY = { promptTokens: 1, requestedTokens: 1, choices: 1, isStream: false, model: SAMPLES.model['llm:model']! }
 const KINDS = Object.entries(KEY_KINDS) as [KeyKind, (typeof KEY_KINDS)[KeyKind]][]
 /** All keys that a request can have. */
@@ -99,28 +103,30 @@ describe('a kind of key is complete', () => {
 
 /** A form or a key, without what a bundle puts after the colon. */
 function blank(text: string): string {
-  return /^(?:ip|llm):/.test(text) ? text : text.replace(/:.*/, ':')
+  return /^(?:ip|llm):|^caller:id$/.test(text) ? text : text.replace(/:.*/, ':')
 }
 
-function sentRequest(): RequestView {
-  return Object.assign(new PlainRequestView(REQUEST), { context: (name: string) => (name === 'route' ? 'r1' : undefined) })
+function sentRequest(): RequestView & Pick<LoggedRequest, 'caller'> {
+  return Object.assign(new PlainRequestView(REQUEST), { caller: CALLER, context: (name: string) => (name === 'route' ? 'r1' : undefined) })
 }
 
 /** The request as `edge replay` reads it from the line that a bundle with this key alone makes `EDGE_DECISION_LOG` write. */
-function loggedRequest(key: string): RequestView {
-  const plan = planOf(bundle(1, policy('p', { rules: [bucketRule('r', [key], 1)] })))
+function loggedRequest(key: string): LoggedRequest {
+  const callers = key.startsWith('caller:') && { callers: { keys: {} } }
+  const plan = planOf({ ...bundle(1, policy('p', { rules: [bucketRule('r', [key], 1)] })), ...callers })
   const lines = new DecisionLines({ trustedProxies: new TrustedProxies(), callerDigest: () => 'digest' })
-  const line = readJsonLine(lines.lineOf(plan, sentRequest(), BODY, Date.UTC(2026, 0, 1)))
+  const line = readJsonLine(lines.lineOf(plan, sentRequest(), BODY, Date.UTC(2026, 0, 1), CALLER))
   if (typeof line === 'string') throw new Error(line)
   return line
 }
 
 /** The model comes from the body, or from a field in which the line states it. */
-function valueIn(text: string, view: RequestView): DescriptorValue {
+function valueIn(text: string, view: RequestView & Pick<LoggedRequest, 'caller'>): DescriptorValue {
   const key = parseDescriptorKey(text)!
   const modelIn = (): DescriptorValue => (view instanceof PlainRequestView ? BODY.model : view.header('x-edge-model'))
   const parts: RequestParts = { path: view.uri.replace(/\?.*/, ''), model: isInBody(key) ? modelIn() : undefined }
   const descriptors = new Descriptors({ trustedProxies: new TrustedProxies(), ipFacts: { countryOf: () => 'DE' } }, parts)
   descriptors.begin(view, [key])
+  if (view.caller !== undefined) descriptors.setCaller(view.caller, false)
   return descriptors.get(0)
 }

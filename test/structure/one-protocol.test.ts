@@ -5,6 +5,7 @@ import { ROOT, sourceImports } from './source-imports.ts'
 
 /** What serving, explanations, `edge test` and `edge replay` do in one way, because it is written once. */
 const ONCE: readonly (readonly [what: string, written: RegExp])[] = [
+  ['that asks who sends a request', /steps\.identify\(/g],
   ['that asks whether a body is needed', /steps\.needsBody\(/g],
   ['that asks what the head alone decides', /steps\.precheck\(/g],
   ['that compares the length of a body with the largest', /contentLength[^\n]*> [\w.#]*maxBodyBytes/g],

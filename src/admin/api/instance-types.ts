@@ -88,6 +88,7 @@ export interface ChangesInShortJson {
   readonly policies: ChangeCountsJson
   readonly prices: ChangeCountsJson
   readonly reordered: boolean
+  readonly callers: boolean
 }
 
 /** Says who is about to publish a bundle, and why. */
@@ -115,9 +116,11 @@ export interface BundleChangesJson {
   readonly policies: ChangeCountsJson
   readonly reordered: boolean
   readonly prices: ChangeCountsJson
+  readonly callers: boolean
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
+  readonly caller_changes: readonly FieldChangeJson[]
 }
 
 export interface ChangeCountsJson {

@@ -99,8 +99,18 @@ export interface ExplanationJson {
   readonly policy: string | null
   readonly rule: string | null
   readonly headers: Readonly<Record<string, string>>
+  /** Who sends the request; null if the bundle has no `callers`, or nobody looked. */
+  readonly caller: ExplainedCallerJson | null
   /** All policies of the bundle; empty if the request was refused before any policy was checked. */
   readonly policies: readonly ExplainedPolicyJson[]
+}
+
+export interface ExplainedCallerJson {
+  /** Null if the caller is not known. */
+  readonly id: string | null
+  readonly labels: Readonly<Record<string, string>>
+  /** Why the caller is not known, such as `no_credential` or `expired`; null if it is. */
+  readonly problem: string | null
 }
 
 export interface ExplainedPolicyJson {

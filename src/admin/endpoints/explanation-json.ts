@@ -1,3 +1,4 @@
+import { type CallerVerdict, isVerified } from '../../callers/caller.ts'
 import type { RequestExplanation } from '../../decide/request-explanation.ts'
 import type { CallerDigest } from '../../engine/decide-options.ts'
 import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../engine/explain/explanation.ts'
@@ -9,7 +10,10 @@ import type * as json from '../api/types.ts'
 import { counterJson, wholeSeconds } from './counters-endpoints.ts'
 
 /** Builds the response one policy at a time, because there may be thousands. `callerDigest` converts credentials to digests. */
-export function* explanationSteps({ answer, headers, policies }: RequestExplanation, callerDigest: CallerDigest): Generator<void, Buffer> {
+export function* explanationSteps(
+  { answer, headers, caller, policies }: RequestExplanation,
+  callerDigest: CallerDigest,
+): Generator<void, Buffer> {
   const texts: Buffer[] = []
   for (const policy of policies) {
     texts.push(Buffer.from(JSON.stringify(policyJson(policy, callerDigest))))
@@ -23,8 +27,14 @@ export function* explanationSteps({ answer, headers, policies }: RequestExplanat
     policy: decision?.policy?.id ?? null,
     rule: decision?.rule?.name ?? null,
     headers: headersJson(headers),
+    caller: caller === undefined ? null : callerJson(caller),
   }
   return jsonWithList(verdict, 'policies', texts)
+}
+
+function callerJson(caller: CallerVerdict): json.ExplainedCallerJson {
+  if (!isVerified(caller)) return { id: null, labels: {}, problem: caller.problem }
+  return { id: caller.id, labels: Object.fromEntries(caller.labels), problem: null }
 }
 
 function headersJson(headers: HeaderList): json.ExplanationJson['headers'] {

@@ -164,6 +164,8 @@ function changesText(changes: BundleChangesJson): string {
     lines.push(`  ${kind} price ${table} ${model}\n`)
     if (kind === 'changed') lines.push(...fields.map((field) => `    ${fieldText(field)}\n`))
   }
+  if (changes.caller_changes.length > 0)
+    lines.push('  changed callers\n', ...changes.caller_changes.map((field) => `    ${fieldText(field)}\n`))
   if (!changes.complete) lines.push('  and more: edge bundle --diff compares the texts\n')
   return lines.join('')
 }
@@ -173,9 +175,10 @@ function fieldText({ field, before, after }: FieldChangeJson): string {
 }
 
 /** `1 policy added, 2 changed`. */
-function inShort({ policies, prices, reordered }: ChangesInShortJson): string {
+function inShort({ policies, prices, reordered, callers }: ChangesInShortJson): string {
   const parts = [...countedChanges(policies, 'policy', 'policies'), ...countedChanges(prices, 'price', 'prices')]
   if (reordered) parts.push('another order')
+  if (callers) parts.push('callers changed')
   return parts.length === 0 ? 'nothing' : parts.join(', ')
 }
 

@@ -22,7 +22,7 @@ export const caller: AdminCommand = {
 }
 
 /** A key as policies write it. Anything else before `=` belongs to a value: keys in base64 end with it. */
-const KEY = /^(?:bearer|llm:model|(?:jwt|header|query|cookie|path|context|ip|descriptor):[^=]+)=/i
+const KEY = /^(?:bearer|llm:model|(?:jwt|header|query|cookie|path|context|caller|ip|descriptor):[^=]+)=/i
 
 function readCaller(args: readonly string[]): Pick<CallersRequest, 'values' | 'value'> {
   const [first, ...others] = args

@@ -23,13 +23,23 @@ const REJECTED: ExplanationJson = {
   policy: 'api',
   rule: 'per-key',
   headers: { 'Retry-After': '1' },
+  caller: null,
   policies: [
     { id: 'api', mode: 'enforce', matched: true, why: null, rules: [PER_KEY] },
     { id: 'admin', mode: 'enforce', matched: false, why: 'path', rules: [] },
   ],
 }
 
-const REFUSED: ExplanationJson = { action: 'refuse', status: 400, reason: '', policy: null, rule: null, headers: {}, policies: [] }
+const REFUSED: ExplanationJson = {
+  action: 'refuse',
+  status: 400,
+  reason: '',
+  policy: null,
+  rule: null,
+  headers: {},
+  caller: null,
+  policies: [],
+}
 
 describe('an explanation in words', () => {
   test('says how the reservation of a stream grows', () => {
@@ -140,6 +150,7 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
     ['store_unavailable', 'Redis is unreachable'],
     ['missing_original_host', 'give --host'],
     ['repeated_descriptor', 'more than once'],
+    ['unknown_caller', 'only verified callers'],
     ['something_new', 'not a limit'],
   ])('a request that is refused for %s', (reason, part) => {
     const text = explainText('GET /', { ...REFUSED, reason })
@@ -159,6 +170,15 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
   test('a rule that does not apply although the request has all its keys', () => {
     const rule = { ...PER_KEY, applied: false, why: 'no_match', counters: [], descriptors: [{ key: 'header:x-api-key', value: 'a' }] }
     expect(explainText('GET /', withRule(rule))).toContain('    per-key: does not apply, its match does not fit this request\n')
+  })
+
+  test('who the caller is, or why nobody knows', () => {
+    const known = { id: 'okta:ada', labels: { team: 'blue\u001b' }, problem: null }
+    expect(explainText('GET /', { ...REFUSED, caller: known })).toContain('\nIts caller is okta:ada: team=blue\\u{1b}.\n')
+    const unknown = { id: null, labels: {}, problem: 'audience' }
+    expect(explainText('GET /', { ...REFUSED, caller: unknown })).toContain(
+      '\nIts caller is not known: its token is for another audience (audience).\n',
+    )
   })
 
   test('of many policies that do not cover the request it names some', () => {

@@ -1,4 +1,5 @@
 import type { CounterKind, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
+import { printableText } from '../../text/printable.ts'
 import { countText, durationText, listText } from '../text/text-table.ts'
 import { amountText, levelText, resetText } from './counters.ts'
 
@@ -13,6 +14,7 @@ export function explainText(request: string, explained: ExplanationJson): string
   return [
     `${request}: ${verdictText(explained)}\n`,
     ...decidingText(explained).map((line) => `${line}\n`),
+    ...callerText(explained).map((line) => `${line}\n`),
     ...(fields.length === 0 ? [] : ['\nResponse headers:\n', ...fields]),
     covering.length === 0 ? '\nNo policy covers this request.\n' : '\nPolicies that cover it:\n',
     ...covering.map(policyText),
@@ -38,10 +40,38 @@ function decidingText({ action, reason, policy, rule, policies }: ExplanationJso
   return [`Rule ${rule} of policy ${policy} would reject it, but ${but}.`, ...why]
 }
 
+/** Says who the caller is, or why nobody knows. */
+function callerText({ caller }: ExplanationJson): string[] {
+  if (caller === null) return []
+  if (caller.problem !== null) return [`Its caller is not known: ${CALLER_PROBLEMS[caller.problem] ?? caller.problem}.`]
+  const labels = Object.entries(caller.labels).map(([name, value]) => ` ${printableText(name)}=${printableText(value)}`)
+  return [`Its caller is ${printableText(caller.id ?? '')}${labels.length === 0 ? '' : `:${labels.join('')}`}.`]
+}
+
+const CALLER_PROBLEMS: Readonly<Record<string, string>> = {
+  no_credential: 'it has no credential that callers reads (no_credential)',
+  two_credentials: 'it has two credentials that differ, or a field that carries one is repeated (two_credentials)',
+  malformed: 'its credential is neither a JWT nor an issued key (malformed)',
+  issuer: 'no entry of callers.jwt has the issuer of its token (issuer)',
+  algorithm: 'the algorithm or type of its token is not accepted (algorithm)',
+  unknown_key: 'no such key is known (unknown_key)',
+  signature: 'the signature of its token is wrong (signature)',
+  expired: 'its credential has expired (expired)',
+  not_yet_valid: 'its token is not valid yet (not_yet_valid)',
+  audience: 'its token is for another audience (audience)',
+  claims: 'its token lacks a claim that is needed, or one has the wrong type (claims)',
+  revoked: 'its key was revoked (revoked)',
+  keys_unavailable: 'the keys that could verify its token are not available (keys_unavailable)',
+  busy: 'too many credentials of its address had to be checked (busy)',
+}
+
 /** Reason of an allowed request that no policy would reject, not even one in shadow mode. */
 const PASSED = 'all_rules_passed'
 
 const REFUSALS: Readonly<Record<string, string>> = {
+  unknown_caller: 'The bundle lets only verified callers pass (callers, mode: enforce).',
+  caller_keys_unavailable: 'The bundle lets only verified callers pass, and the keys to verify this one are not available.',
+  caller_check_busy: 'The bundle lets only verified callers pass, and too many credentials had to be checked.',
   no_bundle_loaded: 'No bundle is active, so nothing can be decided.',
   store_unavailable: 'Redis is unreachable, and EDGE_REDIS_FAILURE_MODE refuses requests meanwhile.',
   missing_original_host: 'A policy for certain hosts covers its path, and the request has no host: give --host.',

@@ -166,8 +166,13 @@ function keysOf({ limitKeys, source: { match } }: PlanRule): readonly string[] {
   return typeof match === 'object' ? [...limitKeys, ...Object.keys(match)] : limitKeys
 }
 
+const REFUSAL_NOTES: Readonly<Record<string, string>> = {
+  missing_original_host: ': a policy selects by host, and the log has no host',
+  unknown_caller: ': callers lets only verified callers pass, and the log does not say who they are',
+}
+
 function refusedNote(reason: string, count: number): string {
-  const why = reason === 'missing_original_host' ? ': a policy selects by host, and the log has no host' : ''
+  const why = REFUSAL_NOTES[reason] ?? ''
   return `warning: ${countText(count, 'request')} could be neither allowed nor rejected (${reason})${why}`
 }
 

@@ -11,6 +11,7 @@ import {
   OK,
   PERMISSION_DENIED,
   RESOURCE_EXHAUSTED,
+  UNAUTHENTICATED,
   UNAVAILABLE,
   type UnaryMethod,
 } from './grpc-method.ts'
@@ -93,6 +94,7 @@ const FIRST_SERVER_ERROR = 500
 const STATUS_CODES: ReadonlyMap<number, number> = new Map([
   [429, RESOURCE_EXHAUSTED],
   [403, PERMISSION_DENIED],
+  [401, UNAUTHENTICATED],
 ])
 
 /** Writes answers as CheckResponse messages. */

@@ -56,6 +56,7 @@ export const RESOURCE_EXHAUSTED = 8
 export const UNIMPLEMENTED = 12
 export const INTERNAL = 13
 export const UNAVAILABLE = 14
+export const UNAUTHENTICATED = 16
 
 /** Replies that do not depend on the method or on the layer that carries the call. */
 export const EXPIRED = failed(DEADLINE_EXCEEDED, 'the deadline has passed')

@@ -110,7 +110,7 @@ export function questionExplainer(engine: Engine, hasHints: boolean): ExplainReq
     if (plan === undefined) return explainRefusal('no_bundle_loaded')
     const view = askedQuestion(asked)
     if (typeof view === 'string') return explainRefusal(view)
-    return explainDecision(await engine.explainStepwise(view, { body: hintedBody(view, plan, hasHints) }))
+    return explainDecision(await engine.explainStepwise(view, { body: hintedBody(view, plan, hasHints), caller: asked.caller }))
   }
 }
 

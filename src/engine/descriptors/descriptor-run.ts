@@ -32,6 +32,9 @@ export class DescriptorRun implements Concluding {
   readonly missingKeys = NONE
   readonly reserved = NONE
   readonly holds = NONE
+  // Calls name descriptors, not callers.
+  readonly caller = undefined
+  readonly wouldRefuse = undefined
   /** Number of entries in each of the four lists below that belong to this call. */
   #count = 0
   /** Pairs of a descriptor and a rule that covers it, by descriptor and then in bundle order. */

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../../callers/caller.ts'
 import type { Override } from '../../overrides/override.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
 import { blockIn } from '../charging.ts'
@@ -10,6 +11,8 @@ import type { Mismatch } from './selector-mismatch.ts'
 /** The decision that a request would get, and why. Nothing was taken for it. */
 export interface Explanation {
   readonly decision: Decision
+  /** Who sends the request, or why nobody knows; undefined if the bundle has no `callers`, or the request is refused or blocked whoever sends it. */
+  readonly caller: CallerVerdict | undefined
   /** Every policy of the plan, in bundle order. */
   readonly policies: readonly ExplainedPolicy[]
 }
@@ -49,6 +52,7 @@ export interface ExplainedDescriptor {
 /** An explanation whose policies are described one by one, as they are iterated. */
 export interface StepwiseExplanation {
   readonly decision: Decision
+  readonly caller: CallerVerdict | undefined
   readonly policies: Iterable<ExplainedPolicy>
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Reason } from '../../engine/reasons.ts'
+import { labelName } from '../../policy/schema/callers.ts'
 import { label } from '../../policy/schema/parts.ts'
 import { dateTimeMs, TOKEN } from '../../text/formats.ts'
 import type { Path } from '../../text/problem.ts'
@@ -48,6 +49,7 @@ const REASON_NAMES = [
   'budget_exceeded',
   'concurrency_exceeded',
   'blocked',
+  'unknown_caller',
   'repeated_descriptor',
   'missing_original_host',
   'repeated_original_method',
@@ -83,6 +85,16 @@ function* inexactNumbers(value: unknown, path: Path): Generator<Path> {
   for (const [name, member] of Object.entries(value)) yield* inexactNumbers(member, [...path, Array.isArray(value) ? Number(name) : name])
 }
 
+const CALLER = 'an object with id and labels'
+
+const callerSchema = z.strictObject(
+  {
+    id: label.default('test').meta({ description: 'Such as okta:ada, or key:<id> for an issued key. The default is test.' }),
+    labels: z.record(labelName, z.string({ error: 'a text' }).min(1, { error: 'a text' }), { error: 'an object of labels' }).default({}),
+  },
+  { error: CALLER },
+)
+
 const requestSchema = z
   .strictObject(
     {
@@ -96,8 +108,12 @@ const requestSchema = z
         .default({})
         .meta({ description: 'A list is a field that is sent several times. X-Forwarded-For gives the client address.' }),
       claims: claimsSchema.optional().meta({
-        description: 'The claims of a JWT that is sent in Authorization, without a signature, as if the gateway had verified it.',
+        description:
+          'The claims of a JWT that is sent in Authorization, without a signature, as if the gateway or callers.jwt had verified it.',
       }),
+      caller: callerSchema
+        .optional()
+        .meta({ description: 'The verified caller, if the bundle has callers: id (caller:id) and labels (caller:<label>).' }),
       body: z.string({ error: 'a text' }).optional().meta({ description: 'Read only with --mode reverse_proxy, as in edge serve.' }),
     },
     { error: 'a request (an object with method and uri)' },
@@ -109,6 +125,10 @@ const requestSchema = z
   .refine(({ claims, headers }) => claims === undefined || linesOf(headers, 'authorization') === 0, {
     path: ['claims'],
     error: 'no claims here, because headers has an Authorization, and they are sent in one',
+  })
+  .refine(({ claims, caller }) => claims === undefined || caller === undefined, {
+    path: ['caller'],
+    error: 'either claims or caller, not both: callers.jwt makes a caller of the claims',
   })
 
 function linesOf(headers: Readonly<Record<string, unknown>>, lowerName: string): number {

@@ -1,3 +1,5 @@
+import type { CallerVerdict } from '../../callers/caller.ts'
+import { claimedCaller } from '../../callers/claimed-caller.ts'
 import type { Usage } from '../../costs/cost.ts'
 import type { RequestExplanation } from '../../decide/request-explanation.ts'
 import { headerValue } from '../../http1/header-fields.ts'
@@ -38,7 +40,7 @@ export async function runCase({ at, steps }: Case, newSimulation: (startMs: numb
 
 async function runStep(simulation: Simulation, step: Step): Promise<Omit<CaseFailure, 'step'> | undefined> {
   const times = timesOf(step)
-  const asked = askedRequest(step)
+  const asked = askedRequest(step, simulation.plan)
   const { expect = {} } = step
   const atMs = simulation.nowMs
   const statuses: number[] = []
@@ -63,7 +65,7 @@ function expectedStatus({ status }: Expectation, request: number): number | unde
 }
 
 /** Returns the request of a step as a client sends it. A Host field becomes the request's host. */
-function askedRequest({ request, usage }: Pick<Step, 'request' | 'usage'>): SimulatedRequest {
+function askedRequest({ request, usage }: Pick<Step, 'request' | 'usage'>, plan: Plan): SimulatedRequest {
   const { method, uri, body } = request
   let { host } = request
   const fields: string[] = []
@@ -76,7 +78,14 @@ function askedRequest({ request, usage }: Pick<Step, 'request' | 'usage'>): Simu
     }
   }
   if (request.claims !== undefined) fields.push('authorization', bearerField(request.claims))
-  return { method, uri: encodePathText(uri), host, fields, body, usage: usage && usageOf(usage) }
+  const caller = callerOf(request, plan)
+  return { method, uri: encodePathText(uri), host, fields, body, caller, usage: usage && usageOf(usage) }
+}
+
+/** Returns the caller that a step names, or that `callers.jwt` makes of its claims; undefined if the request's own fields say who it is. */
+function callerOf({ claims, caller }: Step['request'], { callers }: Plan): CallerVerdict | undefined {
+  if (caller !== undefined) return { id: caller.id, labels: new Map(Object.entries(caller.labels)), claims: undefined }
+  return claims !== undefined && callers?.verifiesTokens === true ? claimedCaller(callers.source, claims) : undefined
 }
 
 /** An unsecured JWT (RFC 7519 6): rules read the claims, and leave checking signatures to the gateway or the backend. */

@@ -3,7 +3,6 @@ import type { Decision } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { Descriptors, type Identification, type RequestParts } from '../../request/descriptors.ts'
-import type { RequestView } from '../../request/view.ts'
 import { normalizePath } from '../../text/path.ts'
 import { Simulation, type SimulationOptions } from '../simulation/simulation.ts'
 import { BundleCounts, type ReplayVerdict } from './counts.ts'
@@ -44,12 +43,12 @@ export class BundleReplay implements ReplayVerdict {
   /** Returns a promise only if a body must be read. */
   decide(request: LoggedRequest, atMs: number): void | Promise<void> {
     if (this.#readsBodies) return this.#decideWithBody(request, atMs)
-    this.#conclude(this.#simulation.decideView(request, atMs), undefined, request, atMs)
+    this.#conclude(this.#simulation.decideView(request, atMs, request.caller), undefined, request, atMs)
   }
 
   async #decideWithBody(request: LoggedRequest, atMs: number): Promise<void> {
-    const { method, uri, host, fields, body, peer: client } = request
-    const asked = { method, uri, host: host === '' ? undefined : host, fields, body, client }
+    const { method, uri, host, fields, body, caller, peer: client } = request
+    const asked = { method, uri, host: host === '' ? undefined : host, fields, body, caller, client }
     const { answer } = await this.#simulation.decide(asked, atMs)
     this.#conclude(answer.decision, answer.refusal, request, atMs)
   }
@@ -81,9 +80,11 @@ class RuleValues {
     this.#descriptors = new Descriptors(identification, this.#parts)
   }
 
-  of({ keyIndexes }: PlanRule, view: RequestView): string[] {
-    this.#parts.path = normalizePath(view.uri)
-    this.#descriptors.begin(view, this.#plan.keys)
+  of({ keyIndexes }: PlanRule, request: LoggedRequest): string[] {
+    const { keys, callers } = this.#plan
+    this.#parts.path = normalizePath(request.uri)
+    this.#descriptors.begin(request, keys)
+    if (callers !== undefined) this.#descriptors.setCaller(request.caller ?? { problem: 'no_credential' }, callers.verifiesTokens)
     const values = keyIndexes.map((index) => {
       const value = this.#descriptors.get(index)
       return typeof value === 'string' ? value : ''

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../../callers/caller.ts'
 import type { Usage } from '../../costs/cost.ts'
 import { decideInSteps, UnrecordedSteps } from '../../decide/decide-in-steps.ts'
 import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from '../../decide/decision-answer.ts'
@@ -26,8 +27,8 @@ export interface SimulatedRequest extends AskedRequest {
 export interface SimulatedDoor {
   /** Returns a promise only if a body must be read. */
   decide(request: SimulatedRequest): DecisionAnswer | Promise<DecisionAnswer>
-  /** Decides a request whose head has been read and whose body is not needed. */
-  decideView(view: RequestView): Decision
+  /** Decides a request whose head has been read and whose body is not needed. `caller` sends it, if that is known. */
+  decideView(view: RequestView, caller: CallerVerdict | undefined): Decision
   /** Returns the header fields as the client, or the gateway that asks, gets them. */
   headersOf(answer: DecisionAnswer): HeaderList
   /** Explains what `decide` would return. Takes nothing. */
@@ -54,12 +55,14 @@ export class GatewayDoor implements SimulatedDoor {
     const view = askedQuestion(forwarded(request))
     if (typeof view === 'string') return refusedAnswer(view)
     const isSettledLater = request.usage !== undefined || asksToSettle(view)
-    return answerOf(this.#engine.decide(view, { isSettledLater, body: this.#bodyOf(view) }) as Decision)
+    const { caller } = request
+    return answerOf(this.#engine.decide(view, { isSettledLater, caller, body: this.#bodyOf(view) }) as Decision)
   }
 
-  decideView(view: RequestView): Decision {
+  decideView(view: RequestView, caller: CallerVerdict | undefined): Decision {
     const body = this.#bodyOf(view)
-    return (body === undefined ? this.#engine.decide(view) : this.#engine.decide(view, { body })) as Decision
+    const isPlain = body === undefined && caller === undefined
+    return (isPlain ? this.#engine.decide(view) : this.#engine.decide(view, { body, caller })) as Decision
   }
 
   headersOf(answer: DecisionAnswer): HeaderList {
@@ -98,12 +101,12 @@ export class ProxyDoor implements SimulatedDoor {
   async decide(asked: SimulatedRequest): Promise<DecisionAnswer> {
     const incoming = readAsked(asked, this.#optionsFor(asked))
     if (typeof incoming === 'string') return refusedAnswer('bad_request')
-    const steps = new UnrecordedSteps(this.#engine.open(incoming.view)!)
+    const steps = new UnrecordedSteps(this.#engine.open(incoming.view, { caller: asked.caller })!)
     return (await decideInSteps(steps, incoming.body, this.#maxBodyBytes))!
   }
 
-  decideView(view: RequestView): Decision {
-    return this.#engine.decide(view) as Decision
+  decideView(view: RequestView, caller: CallerVerdict | undefined): Decision {
+    return (caller === undefined ? this.#engine.decide(view) : this.#engine.decide(view, { caller })) as Decision
   }
 
   headersOf(answer: DecisionAnswer): HeaderList {

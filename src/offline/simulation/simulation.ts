@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../../callers/caller.ts'
 import type { Usage } from '../../costs/cost.ts'
 import type { DecisionAnswer } from '../../decide/decision-answer.ts'
 import type { RequestExplanation } from '../../decide/request-explanation.ts'
@@ -104,9 +105,9 @@ export class Simulation {
   }
 
   /** A faster `decide` for requests whose heads have been read: it neither reads a body nor writes header fields. */
-  decideView(view: RequestView, atMs: number): Decision {
+  decideView(view: RequestView, atMs: number, caller?: CallerVerdict): Decision {
     this.moveTo(atMs)
-    const decision = this.#door.decideView(view)
+    const decision = this.#door.decideView(view, caller)
     if (this.#door.endsRequests) this.#note(decision, undefined)
     return decision
   }

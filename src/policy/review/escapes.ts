@@ -1,8 +1,9 @@
-import { printableText, quoted } from '../../text/printable.ts'
+import { quoted } from '../../text/printable.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
-import { KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import { listOf } from '../rule-match.ts'
 import type { Policy, Rule } from '../schema/bundle.ts'
+import type { Callers } from '../schema/callers.ts'
+import { OmittableKeys } from './caller-escapes.ts'
 import { coverageOf, coversHost, type PolicyCoverage } from './coverage.ts'
 
 /** Bounds the steps of all comparisons between policies. Only a bundle with thousands of policies needs more; a policy that would take more than is left goes unchecked. */
@@ -16,21 +17,22 @@ const MAX_STEPS = 3_000_000
  * An `unlimited` with `match: else` says that this is meant, and is not reported. A `match` on the key says only whom the rule is for, not that all others
  * may pass.
  */
-export function* findEscapes(policies: readonly Policy[]): Generator<Problem> {
+export function* findEscapes(policies: readonly Policy[], callers?: Callers): Generator<Problem> {
+  const omittable = new OmittableKeys(callers)
   const steps = { left: MAX_STEPS }
-  const budgets = limitingPolicies(policies, true)
-  const all = limitingPolicies(policies, false)
+  const budgets = limitingPolicies(policies, true, omittable)
+  const all = limitingPolicies(policies, false, omittable)
   for (const [p, policy] of policies.entries()) {
     if (!isEnforcing(policy) || policy.spec.rules.some(exemptsOthers)) continue
-    const r = escapedRule(policy, true, budgets, steps) ?? escapedRule(policy, false, all, steps)
+    const r = escapedRule(policy, true, budgets, omittable, steps) ?? escapedRule(policy, false, all, omittable, steps)
     if (r === undefined) continue
-    yield { path: formatPath(['policies', p, 'spec', 'rules', r, 'limit_keys']), message: messageOf(policy.spec.rules, r) }
+    yield { path: formatPath(['policies', p, 'spec', 'rules', r, 'limit_keys']), message: messageOf(policy.spec.rules, r, omittable) }
   }
 }
 
-function limitingPolicies(policies: readonly Policy[], isForBudgets: boolean): PolicyCoverage[] {
+function limitingPolicies(policies: readonly Policy[], isForBudgets: boolean, omittable: OmittableKeys): PolicyCoverage[] {
   return policies
-    .filter((policy) => isEnforcing(policy) && policy.spec.rules.some((rule) => limitsBareRequests(rule, isForBudgets)))
+    .filter((policy) => isEnforcing(policy) && policy.spec.rules.some((rule) => limitsBareRequests(rule, isForBudgets, omittable)))
     .map(coverageOf)
 }
 
@@ -42,11 +44,12 @@ function escapedRule(
   policy: Policy,
   isForBudgets: boolean,
   limiting: readonly PolicyCoverage[],
+  omittable: OmittableKeys,
   steps: { left: number },
 ): number | undefined {
   const { rules } = policy.spec
-  if (rules.some((rule) => limitsBareRequests(rule, isForBudgets))) return undefined
-  const escaped = rules.flatMap((rule, r) => (isBudget(rule) === isForBudgets && isEscaped(rule) ? [r] : []))
+  if (rules.some((rule) => limitsBareRequests(rule, isForBudgets, omittable))) return undefined
+  const escaped = rules.flatMap((rule, r) => (isBudget(rule) === isForBudgets && isEscaped(rule, omittable) ? [r] : []))
   if (escaped.length === 0 || isCoveredBy(coverageOf(policy), limiting, steps)) return undefined
   return escaped.find((r) => rules[r]!.match === 'else') ?? escaped[0]
 }
@@ -88,11 +91,11 @@ function isEnforcing({ spec: { mode, selector } }: Policy): boolean {
 }
 
 /** Whether the rule limits every bare request that its policy covers, for budgets by a budget, or blocks it. A block that ends does not. */
-function limitsBareRequests(rule: Rule, isForBudgets: boolean): boolean {
+function limitsBareRequests(rule: Rule, isForBudgets: boolean, omittable: OmittableKeys): boolean {
   const { algorithm, algorithm_config: config, match, limit_keys: keys } = rule
-  if (algorithm === 'unlimited' || keys.some(isOmittable)) return false
+  if (algorithm === 'unlimited' || keys.some((key) => omittable.has(key))) return false
   if (algorithm === 'block' ? config.expires_at !== undefined : isForBudgets && !isBudget(rule)) return false
-  return typeof match !== 'object' || Object.entries(match).every(([key, given]) => !isOmittable(key) && listOf(given).includes('*'))
+  return typeof match !== 'object' || Object.entries(match).every(([key, given]) => !omittable.has(key) && listOf(given).includes('*'))
 }
 
 function exemptsOthers({ algorithm, match }: Rule): boolean {
@@ -100,24 +103,20 @@ function exemptsOthers({ algorithm, match }: Rule): boolean {
 }
 
 /** Whether a request escapes the rule without one of its limit keys, whatever its `match`: a token that is no JWT has no claims. */
-function isEscaped({ limit_keys: keys }: Rule): boolean {
-  return keys.some(isOmittable)
-}
-
-function isOmittable(text: string): boolean {
-  return KEY_KINDS[parseDescriptorKey(text)!.kind].source === 'client'
+function isEscaped({ limit_keys: keys }: Rule, omittable: OmittableKeys): boolean {
+  return keys.some((key) => omittable.has(key))
 }
 
 /** What is wrong, and a recipe that can be pasted into a bundle as it stands, in YAML or JSON. */
-function messageOf(rules: readonly Rule[], r: number): string {
+function messageOf(rules: readonly Rule[], r: number, omittable: OmittableKeys): string {
   const rule = rules[r]!
-  const omittable = rule.limit_keys.filter(isOmittable)
+  const lacking = rule.limit_keys.filter((key) => omittable.has(key))
   const gain = isBudget(rule) ? 'escapes this budget' : 'is not limited'
-  const what = `a client that leaves out ${omittable.map(printableText).join(' or ')} ${gain}`
+  const what = `${omittable.describe(lacking)} ${gain}`
   if (rule.match === 'else') return `${what}: write "limit_keys": ["ip:address"] here`
-  const presence = omittable.map((key) => `${quoted(key)}: "*"`).join(', ')
+  const presence = lacking.map((key) => `${quoted(key)}: "*"`).join(', ')
   // Without a match on any rule, an else would apply to everybody.
-  const here = rule.match === undefined ? `write "match": { ${presence} } here, and ` : ''
+  const here = `${omittable.remedyFor(lacking)}${rule.match === undefined ? `write "match": { ${presence} } here, and ` : ''}`
   // There can be only one else. Here it lets such clients pass sooner or later, or limits only how many requests they send.
   const present = rules.find(({ match }) => match === 'else')
   if (present !== undefined) return `${what}: ${here}replace the rule ${quoted(present.name)} by ${elseText(present.name, isBudget(rule))}`

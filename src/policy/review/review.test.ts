@@ -101,7 +101,7 @@ describe('a budget that can never cover one request is warned of', () => {
 
 describe('a limit that callers choose for themselves is warned of', () => {
   const place = 'policies[0].spec.rules[0].match'
-  const tokens = 'the signature is not checked here, so let the gateway verify the token first'
+  const tokens = 'the signature is not checked here, so let the gateway verify the token first, or add callers.jwt'
   const header = 'let the gateway set the header, and clear what clients send'
   const tier = bucketRule('r', [], 1)
 

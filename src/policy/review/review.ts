@@ -10,6 +10,8 @@ import { type DescriptorKey, isQuotable, type KeyKind, parseDescriptorKey } from
 import { PathPrefixes } from '../patterns.ts'
 import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
+import { chosenIdentities } from './caller-escapes.ts'
+import { CallerKeys, callersContradictions } from './caller-problems.ts'
 import { findEscapes } from './escapes.ts'
 import { reserveProblems } from './reserve-problems.ts'
 
@@ -20,15 +22,23 @@ const MAX_HOST_METHODS_IN_ALL = 1_000_000
 /** So many segments take some 250 MB in each worker. */
 const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
+/** The parts of a bundle that its policies refer to. They may be invalid. */
+interface Envelope {
+  readonly prices?: unknown
+  readonly callers?: unknown
+}
+
 /**
  * Finds errors that no single field shows: repeated ids, selectors that are too large, price tables that do not exist. Checks whatever is
  * readable, even if the rest is invalid.
  */
-export function* findContradictions(policies: readonly unknown[], prices?: unknown): Generator<Problem> {
+export function* findContradictions(policies: readonly unknown[], { prices, callers }: Envelope = {}): Generator<Problem> {
   const policyIds = new Map<string, string>()
   const tables = new Set(typeof prices === 'object' && prices !== null ? Object.keys(prices) : [])
   const fewTables = new KnownWords([...tables].slice(0, MAX_TABLES))
+  const callerKeys = new CallerKeys(callers)
   let [pairsInAll, segmentsInAll] = [0, 0]
+  yield* callersContradictions(callers)
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
@@ -47,6 +57,7 @@ export function* findContradictions(policies: readonly unknown[], prices?: unkno
     for (const [r, rule] of rules.entries()) {
       yield* repeatedName(ruleNames, rule, 'name', ['policies', p, 'spec', 'rules', r, 'name'])
       yield* reserveProblems(rule, ['policies', p, 'spec', 'rules', r])
+      if (field(selector, 'domain') === undefined) yield* callerKeys.problemsOf(rule, ['policies', p, 'spec', 'rules', r])
       yield* unknownTable(rule, tables, fewTables, ['policies', p, 'spec', 'rules', r, 'algorithm_config', 'prices'])
     }
   }
@@ -66,7 +77,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
   for (const [p, policy] of bundle.policies.entries()) {
     const { selector = {}, rules } = policy.spec
     yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
-    yield* matchSurprises(policy.spec, ['policies', p, 'spec', 'rules'])
+    yield* matchSurprises(policy.spec, bundle.callers?.jwt !== undefined, ['policies', p, 'spec', 'rules'])
     // These warnings are about what a request takes, and calls of the rate limit service set that themselves.
     if (selector.domain !== undefined) continue
     for (const [r, rule] of rules.entries()) {
@@ -74,7 +85,8 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
     }
   }
-  yield* findEscapes(bundle.policies)
+  yield* findEscapes(bundle.policies, bundle.callers)
+  yield* chosenIdentities(bundle)
 }
 
 function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
@@ -224,7 +236,7 @@ function* repeatedElse(rules: readonly unknown[], path: Path): Generator<Problem
 }
 
 /** Warns about valid matches with surprising effects, such as limits that callers can choose for themselves. */
-function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: Path): Generator<Problem> {
+function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], verifiesTokens: boolean, path: Path): Generator<Problem> {
   const hasMatch = rules.some(({ match }) => typeof match === 'object')
   for (const [r, rule] of rules.entries()) {
     const at = [...path, r]
@@ -244,7 +256,8 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], path: P
     if (typeof rule.match !== 'object') continue
     for (const [text, given] of Object.entries(rule.match)) {
       yield* patternSurprises(text, given, formatPath([...at, 'match', text]))
-      yield* forgeryOf(rule, parseDescriptorKey(text)!, given, formatPath([...at, 'match', text]))
+      const key = parseDescriptorKey(text)!
+      if (key.kind !== 'jwt' || !verifiesTokens) yield* forgeryOf(rule, key, given, formatPath([...at, 'match', text]))
     }
   }
 }
@@ -274,12 +287,13 @@ function* forgeryOf(
 /** How to keep clients from choosing a value; undefined where they cannot, or where the backend checks what it is sent. */
 const REMEDIES: Readonly<Record<KeyKind, string | undefined>> = {
   bearer: undefined,
-  jwt: 'the signature is not checked here, so let the gateway verify the token first',
+  jwt: 'the signature is not checked here, so let the gateway verify the token first, or add callers.jwt',
   header: 'let the gateway set the header, and clear what clients send',
   query: 'let the gateway set the parameter, and clear what clients send; or match a verified identity',
   cookie: 'let the gateway check the cookie, and clear what clients send; or match a verified identity',
   path: undefined,
   context: undefined,
+  caller: undefined,
   model: undefined,
   ip: undefined,
   descriptor: undefined,

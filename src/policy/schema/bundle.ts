@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { isHostPattern } from '../patterns.ts'
 import { blockConfig } from './block.ts'
+import { callersSchema } from './callers.ts'
 import { concurrencyConfig } from './concurrency.ts'
 import { costBudgetConfig } from './cost-budget.ts'
 import { fixedWindowConfig } from './fixed-window.ts'
@@ -153,6 +154,7 @@ export const envelopeSchema = z.object(
       })
       .meta({ description: 'Must increase with each published bundle.' }),
     prices: pricesSchema.optional(),
+    callers: callersSchema.optional(),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
     metadata,
   },

@@ -116,6 +116,7 @@ function newStreams() {
   const openStream = (uri: string, end = () => {}): OpenStream => ({
     view: new PlainRequestView({ method: 'GET', uri }),
     body: undefined,
+    caller: undefined,
     cut() {
       end()
       for (const startMs = performance.now(); performance.now() < startMs + 0.002; );

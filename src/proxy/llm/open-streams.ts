@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { CallerVerdict } from '../../callers/caller.ts'
 import type { StreamBody } from '../../engine/decide-options.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
@@ -11,6 +12,8 @@ export interface OpenStream {
   /** The request as the engine sees it, and the facts of its body. */
   readonly view: RequestView
   readonly body: StreamBody
+  /** Who sent it, as its decision found out; undefined if the bundle had no `callers`. */
+  readonly caller: CallerVerdict | undefined
   /** Ends the stream early. */
   cut(): void
 }
@@ -110,7 +113,7 @@ export class OpenStreams {
   #cutIfBlocked(stream: OpenStream, cuts: Map<PlanRule, number>): void {
     const { engine, metrics, logger } = this.#parts
     try {
-      const rule = engine.findStreamCut(stream.view, stream.body)
+      const rule = engine.findStreamCut(stream.view, stream.body, stream.caller)
       if (rule === undefined) return
       this.delete(stream)
       stream.cut()

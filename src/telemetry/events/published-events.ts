@@ -14,6 +14,7 @@ export interface PublishedEvent {
 export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'reject',
   'would_reject',
+  'would_refuse',
   'budget_warning',
   'truncated',
   'would_truncate',

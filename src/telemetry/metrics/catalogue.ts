@@ -35,6 +35,16 @@ export const CATALOGUE = {
     labels: ['reason'],
     help: 'Requests that could not be decided, by X-Edge-Reason.',
   },
+  edge_would_refuse_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Requests that callers in shadow mode would have refused, by X-Edge-Reason.',
+  },
+  edge_callers_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Requests whose caller was looked for, by outcome: verified, or why the caller is not known.',
+  },
   edge_decision_duration_seconds: {
     type: 'histogram',
     labels: [],

@@ -1,3 +1,4 @@
+import { type CallerVerdict, isVerified } from '../../callers/caller.ts'
 import type { Allowed, Rejected, WouldReject } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
@@ -11,12 +12,15 @@ export class DecisionMetrics {
   readonly #missingDescriptors: CounterFamily
   readonly #wouldRejects: CounterFamily
   readonly #refused: CounterFamily
+  readonly #wouldRefuse: CounterFamily
+  readonly #callers: CounterFamily
   readonly #durations: HistogramSeries
   /** The usual series of a policy, found without building its label key. */
   readonly #passes = new WeakMap<PlanPolicy, Series>()
   /** The series of a rule's latest reject, found in the same way. */
   readonly #lastRejects = new WeakMap<PlanRule, RejectSeries>()
   readonly #passWithoutPolicy: Series
+  #verified: Series | undefined
 
   constructor(memory: MetricMemory) {
     this.#decisions = new CounterFamily(memory, 'edge_decisions_total')
@@ -24,6 +28,8 @@ export class DecisionMetrics {
     this.#missingDescriptors = new CounterFamily(memory, 'edge_descriptor_missing_total')
     this.#wouldRejects = new CounterFamily(memory, 'edge_would_reject_total')
     this.#refused = new CounterFamily(memory, 'edge_refused_requests_total')
+    this.#wouldRefuse = new CounterFamily(memory, 'edge_would_refuse_total')
+    this.#callers = new CounterFamily(memory, 'edge_callers_total')
     this.#durations = new Histogram(memory, 'edge_decision_duration_seconds').series()
     this.#passWithoutPolicy = this.#decisions.series('allow', 'all_rules_passed', 'none', 'none')
   }
@@ -38,6 +44,20 @@ export class DecisionMetrics {
 
   countRefused(reason: Reason): void {
     this.#refused.series(reason).count++
+  }
+
+  /** Counts a request that `callers` in shadow mode would refuse. */
+  countWouldRefuse(reason: Reason): void {
+    this.#wouldRefuse.series(reason).count++
+  }
+
+  countCaller(caller: CallerVerdict): void {
+    if (!isVerified(caller)) {
+      this.#callers.series(caller.problem).count++
+      return
+    }
+    this.#verified ??= this.#callers.series('verified')
+    this.#verified.count++
   }
 
   #countReject({ reason, rule }: Rejected): void {

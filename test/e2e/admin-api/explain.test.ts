@@ -208,6 +208,7 @@ describe('explain in decision_service', () => {
       policy: null,
       rule: null,
       headers: { 'X-Edge-Reason': 'no_bundle_loaded' },
+      caller: null,
       policies: [],
     })
   })

@@ -159,7 +159,7 @@ describe('edge validate', () => {
     const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)
     expect(stderr).toMatch(
-      /^.*: warning: policies\[0\]\.spec\.rules\[0\]\.match\["jwt:plan"\]: .*let the gateway verify the token first\n$/,
+      /^.*: warning: policies\[0\]\.spec\.rules\[0\]\.match\["jwt:plan"\]: .*let the gateway verify the token first, or add callers\.jwt\n$/,
     )
   })
 })

@@ -46,7 +46,7 @@ interface CheckResponse {
   }
 }
 
-const STATUS_CODES = { BadRequest: 400, Forbidden: 403, TooManyRequests: 429 } as const
+const STATUS_CODES = { BadRequest: 400, Unauthorized: 401, Forbidden: 403, TooManyRequests: 429 } as const
 
 /** What Envoy would make of the response; a call that fails throws. */
 export async function check(client: JsClient, request: CheckedRequest = {}): Promise<Checked> {

@@ -37,7 +37,7 @@ import { cookieValue, pathSegment, queryValue } from '../../../dist/request/enco
 import { openToken } from '../../../dist/reservations/reservations.js'
 import { DebugSessions } from '../../../dist/sessions/debug-sessions.js'
 import { withoutSessionCookies } from '../../../dist/sessions/session-cookies.js'
-import { normalizePath } from '../../../dist/text/path.js'
+import { isPlainPath, normalizePath } from '../../../dist/text/path.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
@@ -261,6 +261,7 @@ export const readers = {
   'blanks around Bearer': (length) => () => bearerToken(`Bearer${fill(' ', length)}a`),
   'a path of dots': (length) => () => normalizePath(fill('/a/../.', length)),
   'a path of escapes': (length) => () => normalizePath(`/${fill('%41%2f%', length)}`),
+  'a path that may be excepted': (length) => () => isPlainPath(`${fill('/a.b', length)}%`),
   'a path of slashes': (length) => () => normalizePath(fill('/', length)),
   'a path below an excepted one': (length) => {
     const prefixes = new PathPrefixes([`${fill('/a', length)}/b`])

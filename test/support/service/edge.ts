@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { hasEvents, readConfig } from '../../../src/config/config.ts'
+import type { CallerReaderOf } from '../../../src/engine/active-plan.ts'
 import { type Service, startService } from '../../../src/runtime/service.ts'
 import type { StartOptions } from '../../../src/runtime/start-context.ts'
 import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
@@ -36,6 +37,8 @@ export interface EdgeOptions {
   readonly interrupt?: AbortSignal
   readonly redisDeadlines?: Deadlines
   readonly readBundle?: StartOptions['readBundle']
+  /** Says who sends a request, if the bundle has callers. */
+  readonly callerReaderOf?: CallerReaderOf
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
   /** Stands between the service and where its workers live. */
@@ -78,7 +81,7 @@ export class Edge {
     const tap = hasEvents(config.config) ? new EventTap(stream, level) : undefined
     const logger = pino({ level: tap?.level ?? level, timestamp: pino.stdTimeFunctions.isoTime }, tap ?? stream)
     const { clock = systemClock, pause, interrupt, redisDeadlines, readBundle } = options
-    const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock, redisDeadlines)
+    const host = options.newHost?.(env) ?? new InlineHost(config.config, logger, clock, redisDeadlines, options.callerReaderOf)
     try {
       const service = await startService(config.config, logger, options.aroundHost?.(host) ?? host, {
         clock,

@@ -2,6 +2,7 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { ServerConfig } from '../../../src/config/config.ts'
 import type { ToWorker } from '../../../src/control/thread-messages.ts'
+import type { CallerReaderOf } from '../../../src/engine/active-plan.ts'
 import { isUnixSocket, type ListenAddress } from '../../../src/listen/listeners.ts'
 import type { SharedMemory } from '../../../src/runtime/shared-memory.ts'
 import type { SharedSocket, WorkerHost, WorkerLink, WorkerListener } from '../../../src/runtime/threads/worker-host.ts'
@@ -15,12 +16,14 @@ export class InlineHost implements WorkerHost {
   readonly #logger: Logger
   readonly #clock: Clock
   readonly #deadlines: Deadlines | undefined
+  readonly #callerReaderOf: CallerReaderOf | undefined
 
-  constructor(config: ServerConfig, logger: Logger, clock: Clock, deadlines?: Deadlines) {
+  constructor(config: ServerConfig, logger: Logger, clock: Clock, deadlines?: Deadlines, callerReaderOf?: CallerReaderOf) {
     this.#config = config
     this.#logger = logger
     this.#clock = clock
     this.#deadlines = deadlines
+    this.#callerReaderOf = callerReaderOf
   }
 
   async bind(address: ListenAddress): Promise<SharedSocket> {
@@ -38,6 +41,7 @@ export class InlineHost implements WorkerHost {
       clock: this.#clock,
       logger: this.#logger,
       deadlines: this.#deadlines,
+      callerReaderOf: this.#callerReaderOf,
       send: (message) => void setImmediate(() => listener.onMessage(copied(message))),
     })
     return {

@@ -2,6 +2,7 @@ import { connect } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { readConfig } from '../../../src/config/config.ts'
+import type { CallerReaderOf } from '../../../src/engine/active-plan.ts'
 import { Engine } from '../../../src/engine/engine.ts'
 import type { ListenerServers } from '../../../src/listen/listener-servers.ts'
 import { compileBundle } from '../../../src/policy/compile.ts'
@@ -19,17 +20,19 @@ export interface WireOptions {
   readonly hasFastWire: boolean
   readonly store?: CounterStore
   readonly env?: Readonly<Record<string, string>>
+  /** Says who sends a request, if the bundle has callers. */
+  readonly callerReaderOf?: CallerReaderOf
 }
 
 export type ListeningServer = ListenerServers & { readonly port: number }
 
 /** The server alone, in front of an engine that has this bundle, with one wire or both. */
-export async function startServer(bundle: object, { hasFastWire, store, env }: WireOptions): Promise<ListeningServer> {
+export async function startServer(bundle: object, { hasFastWire, store, env, callerReaderOf }: WireOptions): Promise<ListeningServer> {
   const config = readConfig({ ...env }, {})
   if (!config.ok) throw new Error(config.problems.join('\n'))
   const clock = new ManualClock()
   const counters = store ?? newEmbeddedStore(16 * 1024 * 1024)
-  const engine = new Engine({ store: counters, clock })
+  const engine = new Engine({ store: counters, clock, callerReaderOf })
   const parsed = parseBundle(JSON.stringify(bundle), 'json')
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
   engine.activate(compileBundle(parsed.bundle))

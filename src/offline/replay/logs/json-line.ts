@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../../../callers/caller.ts'
 import { parseAddress } from '../../../text/address.ts'
 import { numberMs, textMs } from './log-time.ts'
 import { type LoggedRequest, WholeRequest } from './logged-request.ts'
@@ -5,7 +6,7 @@ import { type LoggedRequest, WholeRequest } from './logged-request.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * Reads a line of JSON: `{time,method,uri,host?,client?,headers?,context?,body?}`, or with nginx's names (`time_iso8601`, `request_method`,
+ * Reads a line of JSON: `{time,method,uri,host?,client?,headers?,context?,caller?,body?}`, or with nginx's names (`time_iso8601`, `request_method`,
  * `request_uri`, `remote_addr`, `http_<name>`). Other members are ignored. `line` is a latin1 string. If the line cannot be read, returns why.
  */
 export function readJsonLine(line: string): LoggedRequest | string {
@@ -26,7 +27,28 @@ export function readJsonLine(line: string): LoggedRequest | string {
   const peer = client !== undefined && parseAddress(client) !== undefined ? client : undefined
   const body = text(members['body'])
   const contexts = objectOf(members['context'])
-  return new WholeRequest({ timeMs, method, uri, host: host === '-' ? '' : host, peer, fields, body, contexts, size: line.length })
+  return new WholeRequest({
+    timeMs,
+    method,
+    uri,
+    host: host === '-' ? '' : host,
+    peer,
+    fields,
+    body,
+    caller: callerOf(members['caller']),
+    contexts,
+    size: line.length,
+  })
+}
+
+/** Reads a caller as the decision log writes it. */
+function callerOf(value: unknown): CallerVerdict | undefined {
+  const caller = objectOf(value)
+  if (caller === undefined) return undefined
+  // Which problem it was makes no difference to rules.
+  if (caller['problem'] !== undefined) return { problem: 'no_credential' }
+  const labels = Object.entries(objectOf(caller['labels']) ?? {}).filter((pair): pair is [string, string] => typeof pair[1] === 'string')
+  return { id: text(caller['id']) ?? '', labels: new Map(labels), claims: objectOf(caller['claims']) }
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { CallerVerdict } from '../../../callers/caller.ts'
 import { fieldValue } from '../../../http1/header-fields.ts'
 import type { FieldValue, RequestView } from '../../../request/view.ts'
 
@@ -7,11 +8,14 @@ export interface LoggedRequest extends RequestView {
   /** Names and values of header fields, in turn. */
   readonly fields: readonly string[]
   readonly body: string | undefined
+  /** Who sent it; undefined if the log does not say. */
+  readonly caller?: CallerVerdict | undefined
   /** Characters that it keeps in memory. */
   readonly size: number
 }
 
 interface RequestParts extends Pick<WholeRequest, 'timeMs' | 'method' | 'uri' | 'host' | 'peer' | 'fields' | 'body' | 'size'> {
+  readonly caller?: CallerVerdict | undefined
   readonly contexts?: Readonly<Record<string, unknown>> | undefined
 }
 
@@ -26,6 +30,7 @@ export class WholeRequest implements LoggedRequest {
   readonly peer: string | undefined
   readonly fields: readonly string[]
   readonly body: string | undefined
+  readonly caller: CallerVerdict | undefined
   readonly size: number
   /** Values that a gateway's configuration sent along, by name. */
   readonly #contexts: Readonly<Record<string, unknown>> | undefined
@@ -38,6 +43,7 @@ export class WholeRequest implements LoggedRequest {
     this.peer = parts.peer
     this.fields = parts.fields
     this.body = parts.body
+    this.caller = parts.caller
     this.size = parts.size
     this.#contexts = parts.contexts
   }

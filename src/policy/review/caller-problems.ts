@@ -1,0 +1,67 @@
+import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
+import { KnownWords } from '../../text/suggest.ts'
+import { parseDescriptorKey } from '../descriptor-key.ts'
+
+/** More labels are not compared with a misspelled one. */
+const MAX_SUGGESTED = 100
+
+/** Finds entries of `callers.jwt` that cannot be told apart. Checks whatever is readable, even if the rest is invalid. */
+export function* callersContradictions(callers: unknown): Generator<Problem> {
+  const names = new Map<string, string>()
+  const issuers = new Map<string, string>()
+  for (const [i, entry] of listIn(callers, 'jwt').entries()) {
+    yield* repeated(names, entry, 'name', i, 'names of entries are part of caller:id')
+    yield* repeated(issuers, entry, 'issuer', i, 'the issuer of a token chooses its entry')
+  }
+}
+
+function* repeated(seen: Map<string, string>, entry: unknown, name: string, i: number, why: string): Generator<Problem> {
+  const text = field(entry, name)
+  if (typeof text !== 'string') return
+  const path = formatPath(['callers', 'jwt', i, name])
+  const first = seen.get(text)
+  if (first === undefined) seen.set(text, path)
+  else yield { path, message: `${show(text)} is already used by ${first}: ${why}` }
+}
+
+/** Finds `caller:` keys that no request will ever have a value for. */
+export class CallerKeys {
+  readonly #hasCallers: boolean
+  /** Undefined if any label is possible: operators choose those of issued keys. */
+  readonly #labels: ReadonlySet<string> | undefined
+  readonly #words: KnownWords
+
+  /** `callers` may be invalid. */
+  constructor(callers: unknown) {
+    this.#hasCallers = callers !== undefined
+    const labels = listIn(callers, 'jwt').flatMap((entry) => {
+      const own = field(entry, 'labels')
+      return isObject(own) ? Object.keys(own) : []
+    })
+    const isKnown = isObject(callers) && field(callers, 'keys') === undefined
+    this.#labels = isKnown ? new Set(['id', ...labels]) : undefined
+    this.#words = new KnownWords([...new Set(labels)].slice(0, MAX_SUGGESTED))
+  }
+
+  /** `rule` may be invalid. */
+  *problemsOf(rule: unknown, path: Path): Generator<Problem> {
+    for (const [k, text] of listIn(rule, 'limit_keys').entries()) yield* this.#problemOf(text, [...path, 'limit_keys', k])
+    const match = field(rule, 'match')
+    if (!isObject(match)) return
+    for (const text of Object.keys(match)) yield* this.#problemOf(text, [...path, 'match', text])
+  }
+
+  *#problemOf(text: unknown, path: Path): Generator<Problem> {
+    const key = typeof text === 'string' ? parseDescriptorKey(text) : undefined
+    if (key?.kind !== 'caller') return
+    if (!this.#hasCallers) {
+      const message = `${show(text)} needs \`callers\` in the bundle: add callers.jwt to verify tokens, or callers.keys to issue keys`
+      yield { path: formatPath(path), message }
+    } else if (this.#labels?.has(key.label) === false) {
+      const suggestion = this.#words.closest(key.label)
+      const hint =
+        suggestion === undefined ? 'define it in labels of callers.jwt, or use caller:id' : `did you mean "caller:${suggestion}"?`
+      yield { path: formatPath(path), message: `no entry of callers.jwt defines the label of ${show(text)}: ${hint}` }
+    }
+  }
+}

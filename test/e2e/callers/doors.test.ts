@@ -1,0 +1,87 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { CALLERS, GoodCallers } from '../../support/callers/good-callers.ts'
+import { authorization, check } from '../../support/grpc/ext-authz.ts'
+import { askThrough, HTTP_DOORS } from '../../support/service/doors.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import type { Fields } from '../../support/service/http.ts'
+import { running } from '../../support/service/running.ts'
+import { startServer } from '../../support/service/two-wires.ts'
+
+const RULES = bundle(1, policy('p', { rules: [bucketRule('team', ['caller:team'], 1, 1e-6), blockRule('block', { 'header:x-bad': '1' })] }))
+const ENFORCING = { ...RULES, callers: { ...CALLERS, mode: 'enforce', except_paths: ['/health'] } }
+const bearer = (token: string): Fields => [['Authorization', `Bearer ${token}`]]
+
+/** What a request with these fields is answered with, and with which words to the client. */
+const REFUSED: readonly [string, Fields, string, string][] = [
+  ['without a credential', [], 'Bearer', 'unknown_caller'],
+  ['with a credential that is bad', bearer('expired'), 'Bearer error="invalid_token"', 'unknown_caller'],
+  ['with a key that nobody issued', [['X-Api-Key', 'x']], 'Bearer error="invalid_token"', 'unknown_caller'],
+  ['with two credentials', [...bearer('good:ada:blue'), ['X-Api-Key', 'edge_1']], 'Bearer error="invalid_request"', 'unknown_caller'],
+  ['with a repeated credential', [...bearer('good:ada'), ...bearer('good:ada')], 'Bearer error="invalid_request"', 'unknown_caller'],
+  ['whose keys are not available', bearer('keys_unavailable'), 'Bearer', 'caller_keys_unavailable'],
+  ['that must wait for its check', bearer('busy'), 'Bearer', 'caller_check_busy'],
+]
+
+describe.each(HTTP_DOORS)('at the door $name', (door) => {
+  describe.each([true, false])('with the fast wire: %s,', (hasFastWire) => {
+    test.each(REFUSED)('a request %s gets 401', async (_, fields, challenge, reason) => {
+      const port = await listening(hasFastWire)
+      const { status, headers } = await askThrough(door, port, { host: 'a.test', fields })
+      expect([status, headers['www-authenticate'], headers['x-edge-reason']]).toEqual([401, challenge, reason])
+      expect(headers).not.toHaveProperty('retry-after')
+    })
+
+    test('a verified caller is limited by its labels, also if its keys are waited for', async () => {
+      const port = await listening(hasFastWire)
+      const statuses: number[] = []
+      for (const token of ['later:ada:blue', 'good:eve:blue', 'good:eve:red', 'later:ada:red', 'expired', 'good:bob']) {
+        statuses.push((await askThrough(door, port, { host: 'a.test', fields: bearer(token) })).status)
+      }
+      expect(statuses).toEqual([200, 429, 200, 429, 401, 200])
+    })
+
+    test('a block comes first, and an excepted path needs nobody', async () => {
+      const port = await listening(hasFastWire)
+      const ask = async (uri: string, fields: Fields): Promise<number> =>
+        (await askThrough(door, port, { host: 'a.test', uri, fields })).status
+      expect(await ask('/', [['X-Bad', '1']])).toBe(403)
+      expect(await ask('/health/live?x=1', [])).toBe(200)
+      expect(await ask('/health/..%2fapi', [])).toBe(401)
+      expect(await ask('/health;/../api', [])).toBe(401)
+    })
+  })
+})
+
+describe('over gRPC', () => {
+  test.each(REFUSED)('a request %s is denied with 401 and UNAUTHENTICATED, and the call succeeds', async (_, fields, challenge, reason) => {
+    const edge = await started({ EDGE_GRPC_PORT: '0' })
+    const { code, status, headers } = await check(authorization(edge.grpcPort), { fields })
+    expect([code, status, headers['www-authenticate'], headers['x-edge-reason']]).toEqual([16, 401, challenge, reason])
+  })
+
+  test('a verified caller is limited by its labels', async () => {
+    const edge = await started({ EDGE_GRPC_PORT: '0' })
+    const client = authorization(edge.grpcPort)
+    const statuses: number[] = []
+    for (const token of ['later:ada:blue', 'good:eve:blue', 'expired', 'good:eve:red'])
+      statuses.push((await check(client, { fields: bearer(token) })).status)
+    expect(statuses).toEqual([200, 429, 401, 200])
+  })
+})
+
+test('many requests whose keys are waited for are answered in their order on one connection', async () => {
+  const edge = await started()
+  const asked = Array.from({ length: 20 }, (_, i) => edge.decide({ fields: bearer(i % 2 === 0 ? `later:u:t${i}` : 'expired') }))
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(asked.map((_, i) => (i % 2 === 0 ? 200 : 401)))
+})
+
+async function listening(hasFastWire: boolean): Promise<number> {
+  const server = await startServer(ENFORCING, { hasFastWire, callerReaderOf: () => new GoodCallers() })
+  onTestFinished(() => server.close())
+  return server.port
+}
+
+function started(env: Record<string, string> = {}): Promise<Edge> {
+  return running({ bundle: ENFORCING, env, callerReaderOf: () => new GoodCallers() })
+}
