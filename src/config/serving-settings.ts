@@ -6,6 +6,7 @@ import {
   readConnections,
   readDurationMs,
   readHost,
+  readKeyCount,
   readLongSecret,
   readPort,
   readPortOrOff,
@@ -153,6 +154,19 @@ export const CALLERS_SETTINGS = {
     env: 'EDGE_RESERVATION_SECRET',
     about: 'secret that protects reservations; the same on all instances of a fleet lets each settle reservations of the others',
     read: readLongSecret,
+  },
+  keysFile: {
+    env: 'EDGE_KEYS_FILE',
+    flag: 'keys-file',
+    about: 'file that keeps issued keys, as digests; with Redis, the copy for a start without it',
+    read: readAny,
+  },
+  maxKeys: {
+    env: 'EDGE_MAX_KEYS',
+    flag: 'max-keys',
+    fallback: '1000000',
+    about: 'the most issued keys, those included that ended in the last 30 days; a million take 256m of memory',
+    read: (text) => readKeyCount(text!),
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',
