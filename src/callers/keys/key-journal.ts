@@ -1,5 +1,5 @@
-import { constants, createReadStream } from 'node:fs'
-import { type FileHandle, open, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import { replaceFile } from '../../files/whole-file.ts'
 import { StateFault } from '../../store/state/state-format.ts'
@@ -162,25 +162,38 @@ async function writeAll(handle: FileHandle, bytes: Buffer, position: number): Pr
 
 /** Reads what is there. Returns the length and the number of its whole lines. */
 async function readJournal(path: string, reader: JournalReader): Promise<{ length: number; lines: number }> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error
   })
-  if (found === undefined) return { length: 0, lines: 0 }
-  if (!found.isFile()) throw new KeyFileFault(`${path} is not a file`)
-  let [length, lines] = [0, 0]
-  let rest: Buffer = Buffer.alloc(0)
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) {
-    const bytes = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer])
+  if (handle === undefined) return { length: 0, lines: 0 }
+  try {
+    if (!(await handle.stat()).isFile()) throw new KeyFileFault(`${path} is not a file`)
+    return await readLines(handle, path, reader)
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Uses one buffer for the whole file, which may be large, so that reading it leaves no garbage behind. */
+async function readLines(handle: FileHandle, path: string, reader: JournalReader): Promise<{ length: number; lines: number }> {
+  const buffer = Buffer.allocUnsafe(MAX_LINE_BYTES)
+  let [length, lines, filled] = [0, 0, 0]
+  for (;;) {
+    const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, length + filled)
+    if (bytesRead === 0) break
+    filled += bytesRead
+    const bytes = buffer.subarray(0, filled)
     let start = 0
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
       lines++
       const problem = readLine(bytes.subarray(start, end), lines, reader)
       if (problem !== undefined) throw new KeyFileFault(`${path}, line ${lines}: ${problem}. ${WAY_OUT}`)
-      length += end + 1 - start
       start = end + 1
     }
-    rest = bytes.subarray(start)
-    if (rest.length > MAX_LINE_BYTES) throw new KeyFileFault(`${path}, line ${lines + 1}: it has no end. ${WAY_OUT}`)
+    buffer.copyWithin(0, start, filled)
+    length += start
+    filled -= start
+    if (filled === buffer.length) throw new KeyFileFault(`${path}, line ${lines + 1}: it has no end. ${WAY_OUT}`)
   }
   return { length, lines }
 }

@@ -75,8 +75,10 @@ export const SPARE_RECORDS = 1024
 
 export function newKeyMemory(maxKeys: number): KeyMemory {
   const records = maxKeys + SPARE_RECORDS
+  const header = new SharedArrayBuffer(HEADER_WORDS * 4)
+  new Int32Array(header)[INDEX_STATE] = indexBits(1)
   return {
-    header: new SharedArrayBuffer(HEADER_WORDS * 4),
+    header,
     index: new SharedArrayBuffer(2 * 4 * 2 ** indexBits(records)),
     records: new SharedArrayBuffer(records * RECORD_WORDS * 4),
     texts: new SharedArrayBuffer(Math.max(MIN_TEXT_BYTES, records * TEXT_BYTES_PER_KEY)),

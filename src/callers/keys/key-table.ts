@@ -182,7 +182,7 @@ export class KeyTable {
 
   /** Yields the keys that there are now, in no order. If a key changes meanwhile, this yields either state; if one is forgotten, perhaps none. */
   *keys(): Generator<IssuedKey> {
-    for (const id of Float64Array.from(this.#allIds())) {
+    for (const id of this.#allIds()) {
       const key = this.get(idText(id))
       if (key !== undefined) yield key
     }
@@ -209,8 +209,14 @@ export class KeyTable {
     return { keys, next: undefined }
   }
 
-  *#allIds(): Generator<number> {
-    for (const number of this.#ids) yield Number.parseInt(this.#idOf(number - 1), 16)
+  #allIds(): Float64Array {
+    const ids = new Float64Array(this.#size)
+    let count = 0
+    for (const number of this.#ids) {
+      const at = (number - 1) * RECORD_WORDS
+      ids[count++] = (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) * 2 ** 32 + (this.#words[at + ID_LOW]! >>> 0)
+    }
+    return ids
   }
 
   /** Workers that read the record see by its generation that they have to search again. Only then may its texts be overwritten. */

@@ -29,8 +29,7 @@ export class SharedKeyIndex {
     this.#header = new Int32Array(header)
     this.#places = new Int32Array(index)
     this.#records = new Int32Array(records)
-    this.#state = indexBits(1)
-    Atomics.store(this.#header, INDEX_STATE, this.#state)
+    this.#state = Atomics.load(this.#header, INDEX_STATE)
   }
 
   add(record: number): void {

@@ -20,9 +20,9 @@ export class SortedIds {
     if (++this.#removed > MAX_UNSORTED) this.#drop()
   }
 
-  /** Yields the ids after this one. `all` yields those that there are, in any order. */
-  *after(id: number, all: () => Iterable<number>): Generator<number> {
-    this.#sorted ??= Float64Array.from(all()).sort()
+  /** Yields the ids after this one. `all` returns those that there are, in any order. */
+  *after(id: number, all: () => Float64Array): Generator<number> {
+    this.#sorted ??= all().sort()
     const added = this.#added.filter((each) => each > id).sort((a, b) => a - b)
     let next = 0
     for (let i = firstAfter(this.#sorted, id); i < this.#sorted.length; i++) {
