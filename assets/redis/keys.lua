@@ -13,8 +13,8 @@
 --           Returns the epoch, size, sum, the number of the last change that is returned, whether the changes follow the last known one, and id and entry of up
 --           to `count` changes. Starts from the first one if the epoch differs, or if this Redis does not know that change.
 --         put, epoch, capacity, kept, then for each: id, expected moment or '-', end or '-', '1' if it is revoked or '0', text
---           Replaces entries. `kept` is how long an entry is remembered after its end. Returns for each its moment; 'changed' if the present moment is not the
---           expected one; 'full' if there are too many.
+--           Replaces entries. `kept` is how long an entry is remembered after its end. Returns for each its moment; 'changed' if there is a later state than
+--           the expected one; 'full' if there are too many.
 --         add, epoch, capacity, then for each: id, moment, forget, '1' or '0', text
 --           Adds entries that already have a moment, unless a later one is stored. A revoked one wins over any other.
 --         offer, epoch, then for each: id, moment, '1' or '0'
@@ -108,15 +108,18 @@ if action == 'put' then
   local capacity, kept = tonumber(ARGV[3]), tonumber(ARGV[4])
   local reply = {}
   for i = 5, #ARGV, 5 do
-    local id, expected, expires, revoked, text = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4]
+    local id, expected, expires, revoked, text = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3], ARGV[i + 4]
     local there, there_text = read_entry(id)
-    if there_text == '-' then there = nil end
-    if (there and exact(there) or '-') ~= expected then
+    local is_gone = there_text == '-'
+    if is_gone then there = nil end
+    -- An earlier state than the expected one, or none, means that Redis has lost something; the new state brings it back.
+    local is_changed = is_gone and expected or (there or 0) > (expected or 0)
+    if is_changed then
       reply[#reply + 1] = 'changed'
     elseif not there and fact('size') >= capacity then
       reply[#reply + 1] = 'full'
     else
-      local moment = math.max(micros, (there or 0) + 1)
+      local moment = math.max(micros, (there or 0) + 1, (expected or 0) + 1)
       local forget = revoked == '1' and moment + kept or expires and expires + kept or 0
       write(id, moment, forget, revoked, text)
       reply[#reply + 1] = exact(moment)
