@@ -113,8 +113,9 @@ if action == 'put' then
     local is_gone = there_text == '-'
     if is_gone then there = nil end
     -- An earlier state than the expected one, or none, means that Redis has lost something; the new state brings it back.
-    local is_changed = is_gone and expected or (there or 0) > (expected or 0)
-    if is_changed then
+    local is_changed = (there or 0) > (expected or 0)
+    -- A revocation is never refused because somebody else has changed the key.
+    if (is_gone and expected) or (is_changed and revoked == '0') then
       reply[#reply + 1] = 'changed'
     elseif not there and fact('size') >= capacity then
       reply[#reply + 1] = 'full'

@@ -139,17 +139,16 @@ async function play(
   const instances = await Promise.all(Array.from({ length: count }, (_, i) => KeyInstance.start(options(i))))
   const model = new Map<string, Expected>()
   const settled = async (): Promise<void> => {
-    const expected = Array.from(model, ([id, { team, isRevoked }]) => JSON.stringify([id, { team }, isRevoked]))
-      .sort()
-      .join()
-    await until(() =>
-      instances.every(
-        ({ table }) =>
-          Array.from(table.keys(), ({ id, labels, isRevoked }) => JSON.stringify([id, labels, isRevoked]))
-            .sort()
-            .join() === expected,
-      ),
-    )
+    const expected = Array.from(model, ([id, { team, isRevoked }]) => JSON.stringify([id, { team }, isRevoked])).sort()
+    const moments = ({ table }: KeyInstance) =>
+      Array.from(table.keys(), ({ id, momentMs }) => `${id} ${momentMs}`)
+        .sort()
+        .join()
+    const known = ({ table }: KeyInstance) =>
+      Array.from(table.keys(), ({ id, labels, isRevoked }) => JSON.stringify([id, labels, isRevoked]))
+        .sort()
+        .join()
+    await until(() => instances.every((each) => known(each) === expected.join() && moments(each) === moments(instances[0]!)))
   }
   for (const { what, instance: index, key, team } of steps) {
     const at = index % count

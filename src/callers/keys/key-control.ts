@@ -242,21 +242,22 @@ export class KeyControl {
   }
 
   #note(note: KeyNote): void {
-    const { change, key, former } = note
-    const { actor, reason } = change === 'key_created' ? key : key.edit!
-    // Labels stay out of the log, because they may name people.
-    const expires_at = key.expiresMs === undefined ? null : new Date(key.expiresMs).toISOString()
-    const what = { event: change, id: key.id, actor, reason, ...(change !== 'key_revoked' && { expires_at }) }
-    const labels = former === undefined ? {} : { labels_changed: JSON.stringify(former.labels) !== JSON.stringify(key.labels) }
-    this.#parts.logger.info(change === 'key_changed' ? { ...what, ...labels } : what, WORDS[change])
+    logKey(this.#parts.logger, note)
     this.#parts.note?.(note)
   }
 }
 
-const WORDS: Readonly<Record<KeyNote['change'], string>> = {
-  key_created: 'an operator issued a key',
-  key_changed: 'an operator changed a key',
-  key_revoked: 'an operator revoked a key',
+/** Labels stay out of the log, because they may name people. */
+function logKey(logger: Logger, { change, key, former }: KeyNote): void {
+  const { id } = key
+  const { actor, reason } = change === 'key_created' ? key : key.edit!
+  const expires_at = key.expiresMs === undefined ? null : new Date(key.expiresMs).toISOString()
+  if (change === 'key_created') logger.info({ event: 'key_created', id, actor, reason, expires_at }, 'an operator issued a key')
+  else if (change === 'key_revoked') logger.info({ event: 'key_revoked', id, actor, reason }, 'an operator revoked a key')
+  else {
+    const labels_changed = JSON.stringify(former!.labels) !== JSON.stringify(key.labels)
+    logger.info({ event: 'key_changed', id, actor, reason, expires_at, labels_changed }, 'an operator changed a key')
+  }
 }
 
 const NO_ROOM =
