@@ -82,12 +82,13 @@ local function clean(kept)
   end
 end
 
-redis.call('HSETNX', facts, 'epoch', ARGV[2])
+-- A fleet without keys leaves nothing in Redis: only what is written names the epoch.
+if action == 'put' or action == 'add' then redis.call('HSETNX', facts, 'epoch', ARGV[2]) end
 
 if action == 'poll' then
   clean(tonumber(ARGV[5]))
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, KEPT_MS) end
-  local epoch = redis.call('HGET', facts, 'epoch')
+  local epoch = redis.call('HGET', facts, 'epoch') or ARGV[2]
   -- After a failover, the new master may lack the last changes and, if its clock is behind, reuse their numbers.
   local follows = epoch == ARGV[2] and fact('changes') >= tonumber(ARGV[3])
   local after = follows and ARGV[3] or '0'
