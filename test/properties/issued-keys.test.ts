@@ -7,6 +7,7 @@ import { KeyInstance, type KeyInstanceOptions } from '../support/keys/key-instan
 import { redisOfSuite } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { runs } from '../support/run/property-runs.ts'
+import { stallDisk } from '../support/stalled-disk.ts'
 import { newFolder } from '../support/state/state.ts'
 import { until } from '../support/until.ts'
 
@@ -107,6 +108,21 @@ describeWithRedis('a fleet', () => {
     await until(() => late.lines().join() === one.lines().join())
     expect(late.worker.find(leaked!.text!, undefined, 0, Date.now())).toEqual({ problem: 'revoked' })
     await Promise.all([one.stop(), late.stop()])
+  })
+
+  test('goes on while the disk of an instance hangs', async () => {
+    const folder = await newFolder()
+    const one = await KeyInstance.start({ redis: redis().url })
+    const other = await KeyInstance.start({ redis: redis().url, path: join(folder, 'keys') })
+    const { key } = await one.control.create({ labels: { team: 'ads' }, end: 'never', digest: undefined, ...BY })
+    await until(() => other.table.has(key.id))
+    const resume = stallDisk(folder)
+    await one.control.change({ id: key.id, labels: { team: 'maps' }, end: undefined, ...BY })
+    await until(() => other.table.get(key.id)!.labels['team'] === 'maps')
+    await one.control.revoke({ id: key.id, ...BY })
+    await until(() => other.table.get(key.id)!.isRevoked)
+    await resume()
+    await Promise.all([one.stop(), other.stop()])
   })
 
   test('does not let two instances change a key at the same time', async () => {

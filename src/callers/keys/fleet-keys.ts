@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
+import { withDiskTimeout } from '../../files/whole-file.ts'
 import { newEpoch } from '../../store/redis/control-script.ts'
 import { KEYS_PER_CALL, type KeyNews, KeyScript, type KeyStorePut, keySum, type StoredKey } from '../../store/redis/key-script.ts'
 import { LinkError } from '../../store/redis/link/call.ts'
@@ -100,7 +101,7 @@ export class FleetKeys implements KeyStorage {
     this.#isClosed = true
     clearTimeout(this.#timer)
     await this.#polling
-    await this.#writing
+    await this.#inTime(this.#writing)
     await this.#parts.journal?.close()
   }
 
@@ -209,7 +210,7 @@ export class FleetKeys implements KeyStorage {
   /** The journal is only a copy, so a disk that fails is logged, and the change counts. */
   #save(keys: readonly IssuedKey[]): Promise<void> {
     const { journal, table } = this.#parts
-    if (journal === undefined || keys.length === 0) return this.#writing
+    if (journal === undefined || keys.length === 0) return Promise.resolve()
     return this.#write(() => journal.append(keys, { size: table.size, keys: () => table.keys(), syncedMs: this.#syncedMs }))
   }
 
@@ -222,11 +223,18 @@ export class FleetKeys implements KeyStorage {
   }
 
   #write(write: () => Promise<void>): Promise<void> {
-    this.#writing = this.#writing.then(write).catch((error: Error) => {
-      const what = 'the file of keys cannot be written; the keys are in Redis, and a start without Redis would lack some'
-      this.#parts.logger.error({ event: 'keys_not_written', reason: error.message }, what)
-    })
-    return this.#writing
+    this.#writing = this.#writing.then(write).catch((error: Error) => this.#noteNotWritten(error))
+    return this.#inTime(this.#writing)
+  }
+
+  /** A disk that hangs keeps no instance from following the others. */
+  #inTime(writing: Promise<void>): Promise<void> {
+    return withDiskTimeout(writing).catch((error: Error) => this.#noteNotWritten(error))
+  }
+
+  #noteNotWritten(error: Error): void {
+    const what = 'the file of keys cannot be written; the keys are in Redis, and a start without Redis would lack some'
+    this.#parts.logger.error({ event: 'keys_not_written', reason: error.message }, what)
   }
 
   #noteUnreadable(count: number): void {

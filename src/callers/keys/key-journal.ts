@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
-import { replaceFile } from '../../files/whole-file.ts'
+import { replaceFile, withDiskTimeout } from '../../files/whole-file.ts'
 import { StateFault } from '../../store/state/state-format.ts'
 import { acquireStateLock, StateInUse, type StateLock } from '../../store/state/state-lock.ts'
 import { decodeKey, encodeKey, type IssuedKey } from './issued-key.ts'
@@ -86,9 +86,9 @@ export class KeyJournal {
     await this.#add([JSON.stringify({ synced: wallMs })])
   }
 
+  /** Gives up waiting for a disk that hangs: what was confirmed is on it. */
   async close(): Promise<void> {
-    await this.#handle.close()
-    await this.#lock.release()
+    await withDiskTimeout(this.#handle.close().then(() => this.#lock.release())).catch(() => {})
   }
 
   async #add(texts: readonly string[]): Promise<void> {
