@@ -17,6 +17,9 @@ const TITLES: Readonly<Record<ChangeName, readonly [title: string, tone: Tone]>>
   override_edited: ['override edited', 'accent'],
   override_ended: ['override ended', 'quiet'],
   counter_reset: ['reset', 'accent'],
+  key_created: ['key issued', 'accent'],
+  key_changed: ['key changed', 'accent'],
+  key_revoked: ['key revoked', 'quiet'],
 }
 
 export const CHANGE_COLUMNS: readonly Column<ChangeJson>[] = [
@@ -76,6 +79,24 @@ function What({ change }: { readonly change: ChangeJson }) {
           <Subject change={change} />
           <Note text={detail} />
         </>
+      )
+    case 'key_created':
+    case 'key_changed':
+    case 'key_revoked':
+      return (
+        <p>
+          <span class="mono">{printable(change.id ?? '')}</span>{' '}
+          {Object.entries(change.values ?? {}).map(([name, value]) => (
+            <span key={name}>{printable(`${name}=${value} `)}</span>
+          ))}
+          {before !== null && <del>{printable(before)}</del>}
+          {until !== null && change.change !== 'key_revoked' && (
+            <span class="quiet">
+              {' '}
+              until <Moment at={until} withDate />
+            </span>
+          )}
+        </p>
       )
     default:
       return (

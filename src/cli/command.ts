@@ -28,6 +28,7 @@ export async function runCommand(args: string[]): Promise<number> {
     case 'counters':
     case 'reset':
     case 'override':
+    case 'keys':
     case 'bundle':
     case 'rollback':
     case 'events':

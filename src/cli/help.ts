@@ -32,6 +32,8 @@ Ask a running instance:
                            change a limit until a time, for a caller or, with --all, for all
   edge reset POLICY RULE KEY=VALUE... --reason TEXT
                            make a caller's counters full again
+  edge keys create LABEL=VALUE... --reason TEXT
+                           issue a key that names its caller; also list, show, change, revoke them
   edge bundle [VERSION]    the active bundle, those before it, their texts and what changed
   edge rollback [--to VERSION] [--publish FILE]
                            go back to the policies of an earlier bundle

@@ -1,3 +1,4 @@
+import { KeyFileFault } from '../callers/keys/key-journal.ts'
 import type { ServerConfig } from '../config/config.ts'
 import { describeAddress, type ListenerName, listener } from '../listen/listeners.ts'
 import { DecisionLogFault } from '../runtime/decision-log/decision-log-file.ts'
@@ -10,6 +11,7 @@ import { writingProblem } from './file-problem.ts'
 /** Says why `edge serve` cannot start, as a sentence about the setting at fault. Returns undefined if the program is at fault. */
 export function startProblem(config: ServerConfig, error: Error): string | undefined {
   if (error instanceof StateInUse || error instanceof StateFault) return `EDGE_STATE_FILE: ${error.message}`
+  if (error instanceof KeyFileFault) return `EDGE_KEYS_FILE: ${error.message}`
   if (error instanceof DecisionLogFault) return `EDGE_DECISION_LOG: cannot write ${error.path}: ${writingProblem(error.cause)}`
   if (error instanceof StateTooLarge) return `EDGE_STORE_SIZE: ${error.message}; ${error.enoughBytes} bytes are enough`
   if (error.message.includes('Array buffer allocation failed'))

@@ -231,6 +231,13 @@ export function readWorkers(text: string | undefined): number {
   return count
 }
 
+export function readKeyCount(text: string): number {
+  if (!/^\d{1,8}$/.test(text) || Number(text) < 1 || Number(text) > MAX_KEYS) throw bad(`a number of keys from 1 to ${MAX_KEYS}`, text)
+  return Number(text)
+}
+
+const MAX_KEYS = 10_000_000
+
 export function readConnections(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,7}$/.test(text) || Number(text) < 1) throw bad('a number of connections, at least 1', text)

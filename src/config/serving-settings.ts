@@ -7,6 +7,7 @@ import {
   readConnections,
   readDurationMs,
   readHost,
+  readKeyCount,
   readLongSecret,
   readPort,
   readPortOrOff,
@@ -167,6 +168,19 @@ export const CALLERS_SETTINGS = {
     flag: 'secrets-dir',
     about: 'directory of the files that a bundle names in jwks_file',
     read: readAny,
+  },
+  keysFile: {
+    env: 'EDGE_KEYS_FILE',
+    flag: 'keys-file',
+    about: 'file that keeps issued keys, as digests; with Redis, the copy for a start without it',
+    read: readAny,
+  },
+  maxKeys: {
+    env: 'EDGE_MAX_KEYS',
+    flag: 'max-keys',
+    fallback: '1000000',
+    about: 'the most issued keys, those included that ended in the last 30 days; a million take 256m of memory',
+    read: (text) => readKeyCount(text!),
   },
   geoipFile: {
     env: 'EDGE_GEOIP_FILE',

@@ -1,5 +1,6 @@
 import { ApiError } from '../admin/api/api-error.ts'
 import type { TopJson } from '../admin/api/caller-types.ts'
+import type { KeyJson, NewKey } from '../admin/api/key-types.ts'
 import type { ErrorCode } from '../admin/api/types.ts'
 import type { InstanceActivity, SamplesAsk, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { AnnouncedBundle, BundleTextAsk, BundleTextRead, PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
@@ -7,8 +8,10 @@ import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
 import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
 import type { ChangesList, EventsList } from '../admin/endpoints/events-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
+import type { KeyPageAsk } from '../admin/endpoints/key-endpoints.ts'
 import type { PolicyActivity } from '../admin/endpoints/policies-endpoint.ts'
 import type { UsageReport, UsageRuleName } from '../admin/endpoints/usage-endpoint.ts'
+import type { ChangeOrder, CreateOrder, RevokeOrder } from '../callers/keys/key-control.ts'
 import type { EditOrder, EndOrder, ListedOverride, OverrideOrder, PreviewedOverride } from '../overrides/override.ts'
 import type { KnownChanges } from '../store/redis/control-script.ts'
 import type { AnnouncedReset } from '../store/redis/fleet-resets.ts'
@@ -56,6 +59,12 @@ export interface ControlCalls {
   /** Resets that were made at this instance, to be announced to the rest of the fleet. */
   readonly note_resets: { readonly ask: readonly AnnouncedReset[]; readonly answer: undefined }
   readonly end_override: { readonly ask: EndOrder; readonly answer: undefined }
+  /** A page of issued keys as JSON. */
+  readonly list_keys: { readonly ask: KeyPageAsk; readonly answer: string }
+  readonly find_key: { readonly ask: string; readonly answer: KeyJson }
+  readonly create_key: { readonly ask: CreateOrder; readonly answer: NewKey }
+  readonly change_key: { readonly ask: ChangeOrder; readonly answer: KeyJson }
+  readonly revoke_key: { readonly ask: RevokeOrder; readonly answer: undefined }
 }
 
 /** Calls that the main thread makes to all workers. */

@@ -65,6 +65,11 @@ export class FleetControl implements OverrideStorage {
     this.#overrides = new FleetOverrides({ ...parts, script: this.#script, redisClock: this.#clock })
   }
 
+  /** The main thread's connection to Redis. It is closed with this. */
+  get link(): FleetControlParts['link'] {
+    return this.#parts.link
+  }
+
   /** Resolves when earlier changes by operators are known, or after waiting FIRST_USE_MS for Redis. */
   async start(): Promise<void> {
     await this.#parts.link.firstUse(FIRST_USE_MS)

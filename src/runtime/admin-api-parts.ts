@@ -9,6 +9,7 @@ import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } f
 import { eventEndpoints } from '../admin/endpoints/events-endpoints.ts'
 import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
 import { openapiEndpoint, statusEndpoint } from '../admin/endpoints/instance-endpoints.ts'
+import { keyEndpoints } from '../admin/endpoints/key-endpoints.ts'
 import { overrideEndpoints } from '../admin/endpoints/override-endpoints.ts'
 import { type PoliciesParts, policiesEndpoint } from '../admin/endpoints/policies-endpoint.ts'
 import { sessionEndpoints } from '../admin/endpoints/session-endpoints.ts'
@@ -63,6 +64,13 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   yield explainEndpoint(explain, reservations.callerDigest)
   yield* counterRoutes(config, parts)
   yield* overrideRoutes(config, parts)
+  yield* keyEndpoints({
+    list: (ask) => control.ask('list_keys', ask),
+    find: (id) => control.ask('find_key', id),
+    create: (order) => control.ask('create_key', order),
+    change: (order) => control.ask('change_key', order),
+    revoke: (order) => control.ask('revoke_key', order),
+  })
   const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
   yield topEndpoint({ ask: top, plan, wallMs: () => parts.clock.wallMs() })
   yield callersEndpoint({

@@ -36,6 +36,7 @@ export function closeSockets(sockets: BoundListeners): void {
 export interface ListeningParts {
   readonly supervisor: Supervisor
   readonly control: OpenControl
+  readonly keysStarted: Promise<void>
   readonly sources: OpenSources
 }
 
@@ -61,8 +62,13 @@ export async function listenWhenReady(context: StartContext, parts: ListeningPar
 /** Waits for `work`, but rejects as soon as the start fails or is interrupted. */
 type Step = <Result>(work: Promise<Result>) => Promise<Result>
 
-/** Waits until the first bundle is active, or known to be missing, and the overrides are loaded. */
-async function readiness(context: StartContext, { control, sources }: ListeningParts, step: Step, isSeen: boolean): Promise<void> {
+/** Waits until the first bundle is active, or known to be missing, and the overrides and the issued keys are loaded. */
+async function readiness(
+  context: StartContext,
+  { control, keysStarted, sources }: ListeningParts,
+  step: Step,
+  isSeen: boolean,
+): Promise<void> {
   const { config, logger, pause, firstBundleMs } = context
   const waitMs = config.configUrl !== undefined && !isSeen ? FIRST_BUNDLE_UNSEEN_MS : firstBundleMs
   const logWait = setTimeout(() => {
@@ -74,6 +80,7 @@ async function readiness(context: StartContext, { control, sources }: ListeningP
   try {
     await step(Promise.race([sources.firstLook, pause(waitMs)]))
     await step(control.started)
+    await step(keysStarted)
     // A bundle that has arrived is waited for, however long a busy machine takes to compile it.
     await step(sources.intake.offered)
   } finally {

@@ -1,4 +1,5 @@
 import { overrideJson } from '../admin/endpoints/override-json.ts'
+import { keyCalls } from '../callers/keys/key-calls.ts'
 import { activityCalls } from '../control/activity/activity-control.ts'
 import { bundleCalls } from '../control/bundle-reports.ts'
 import type { ControlHandlers, FleetNews } from '../control/control-calls.ts'
@@ -9,6 +10,7 @@ import { FileOverrideStorage } from '../control/overrides/file-override-storage.
 import { OverrideControl, overrideCalls } from '../control/overrides/override-control.ts'
 import type { StateKeeper } from '../control/state-keeper.ts'
 import type { OverrideStorage } from '../overrides/override-map.ts'
+import type { OpenKeys } from './open-keys.ts'
 import type { OpenReports } from './open-reports.ts'
 import type { OpenSources } from './open-sources.ts'
 import type { OpenState } from './open-state.ts'
@@ -81,12 +83,13 @@ export interface ControlCallsParts {
   readonly reports: OpenReports
   readonly stateKeeper: StateKeeper | undefined
   readonly control: OpenControl
+  readonly keys: OpenKeys
   readonly sources: OpenSources
 }
 
 /** Handlers of the calls that workers make to the main thread on behalf of operators. */
 export function controlCalls({ config, clock }: StartContext, parts: ControlCallsParts): ControlHandlers {
-  const { slots, supervisor, reports, stateKeeper, control, sources } = parts
+  const { slots, supervisor, reports, stateKeeper, control, keys, sources } = parts
   const { workers } = config
   const { problems, events, sinceMs: startedMs } = reports
   const { overrides } = control
@@ -121,6 +124,7 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
     ...eventCalls(events, clock, () => slots.ask('flush_events', undefined)),
     ...activityCalls(reports.activity),
     ...overrideCalls(overrides),
+    ...keyCalls(keys.control, () => clock.wallMs()),
     note_resets: (resets) => control.fleet?.noteResets(resets),
   }
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
+import { type KeyMemory, newKeyMemory } from '../callers/keys/key-memory.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { StateKeeper } from '../control/state-keeper.ts'
 import {
@@ -39,7 +40,7 @@ export interface OpenState {
 export async function openState({ config, clock, logger }: StartContext): Promise<OpenState> {
   const counters = await openCounters(config.storeBytes, config.stateFile, clock, logger)
   const { buffer, hashKey, table, kept } = counters
-  const memory = newSharedMemory(buffer, hashKey, config.workers, openReservations(config, counters, clock, logger))
+  const memory = newSharedMemory(buffer, hashKey, config.workers, openReservations(config, counters, clock, logger), openKeyMemory(config))
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)
   new CounterFamily(metrics, 'process_start_time_seconds').series().count = Math.round(clock.wallMs() / 1000 - process.uptime())
   const limitWatch = new LimitWatch(table, metrics, logger)
@@ -48,6 +49,11 @@ export async function openState({ config, clock, logger }: StartContext): Promis
     await kept?.lock.release()
   }
   return { memory, table, metrics, kept, savedOverrides: counters.overrides, limitWatch, abandon }
+}
+
+/** Without an admin token, a file and a fleet there can be no keys, so that no memory is set aside for them. */
+function openKeyMemory({ adminToken, keysFile, redis, maxKeys }: ServerConfig): KeyMemory {
+  return newKeyMemory(adminToken === undefined && keysFile === undefined && redis === undefined ? 1 : maxKeys)
 }
 
 /** Creates what saves the state while the service runs, from `start` on; undefined without a state file. Its code is loaded while the workers load theirs. */

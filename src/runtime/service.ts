@@ -15,6 +15,7 @@ import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { parseAddress } from '../text/address.ts'
 import { bindListeners, closeSockets, listenWhenReady, StartInterrupted } from './listening.ts'
 import { controlCalls, newOverrides, type OpenControl, openControl } from './open-control.ts'
+import { type OpenKeys, openKeys } from './open-keys.ts'
 import { checkReports, type OpenReports, openReports } from './open-reports.ts'
 import { type OpenSources, openSources } from './open-sources.ts'
 import { type OpenState, openState, openStateKeeper } from './open-state.ts'
@@ -57,6 +58,9 @@ interface OpenService {
   /** Undefined if EDGE_STATE_FILE is not set. */
   readonly stateKeeper: StateKeeper | undefined
   readonly control: OpenControl
+  readonly keys: OpenKeys
+  /** Resolves when the keys from before the start are known, or when waiting any longer makes no sense. */
+  readonly keysStarted: Promise<void>
   readonly sources: OpenSources
 }
 
@@ -78,6 +82,9 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     const reports = await openReports(context, state, slots)
     undo.add(() => reports.abandon())
 
+    const keys = await openKeys(context, state, reports)
+    undo.add(() => keys.close())
+
     const overrides = newOverrides(context, slots, reports)
     const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides })
     undo.remove(closeBound) // the supervisor closes them from now on
@@ -86,12 +93,13 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     const stateKeeper = await openStateKeeper(context, state)
     const control = await openControl(context, { overrides, state, slots, supervisor, stateKeeper })
     undo.add(() => overrides.close())
+    const keysStarted = keys.start(control.fleet)
 
     const sources = await openSources(context, state, supervisor)
     undo.add(() => sources.close())
 
-    supervisor.answerWith(controlCalls(context, { slots, supervisor, reports, stateKeeper, control, sources }))
-    const open: OpenService = { state, reports, supervisor, stateKeeper, control, sources }
+    supervisor.answerWith(controlCalls(context, { slots, supervisor, reports, stateKeeper, control, keys, sources }))
+    const open: OpenService = { state, reports, supervisor, stateKeeper, control, keys, keysStarted, sources }
     const addresses = await listenWhenReady(context, open).catch(async (error: unknown) => {
       if (error instanceof StartInterrupted) await shutDown(context, open, error.message, 0)
       throw error
@@ -128,21 +136,22 @@ function startWorkers(
 }
 
 function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {
-  const { reports, stateKeeper, sources } = open
+  const { reports, stateKeeper, keys, sources } = open
   return {
     addresses,
     bundle: () => sources.intake.active,
     example: sources.example,
     source: () => sources.bundle?.status,
     reload: async () => sources.bundle?.reload(),
-    waitsForDisk: () => stateKeeper?.isSlow || reports.decisionLog?.isSlow || sources.bundle?.status.isDiskSlow || false,
+    waitsForDisk: () =>
+      stateKeeper?.isSlow || reports.decisionLog?.isSlow || keys.control.isSlow() || sources.bundle?.status.isDiskSlow || false,
     stop: (reason) => shutDown(context, open, reason, context.config.drainMs),
   }
 }
 
 /** Requests end first, then what fed and watched the workers; then the state is saved. The event hub is closed last, so that it can still publish the end. */
 async function shutDown({ config, logger, pause }: StartContext, open: OpenService, reason: string, drainMs: number): Promise<void> {
-  const { state, reports, supervisor, stateKeeper, control, sources } = open
+  const { state, reports, supervisor, stateKeeper, control, keys, sources } = open
   const closeMs = workersCloseMs(config)
   const upToMs = drainMs + closeMs + (reports.events?.closeMs ?? 0)
   logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
@@ -154,6 +163,7 @@ async function shutDown({ config, logger, pause }: StartContext, open: OpenServi
   await sources.close()
   state.limitWatch.stop()
   reports.activity?.stop()
+  await keys.close()
   await control.overrides.close()
   await stateKeeper?.close()
   logger.info({ event: 'stopped' }, 'edge stopped')

@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest'
 import { serverMemory } from '../../test/support/service/server-memory.ts'
+import { newKeyMemory } from '../callers/keys/key-memory.ts'
 import { forgetOpenReservations } from '../engine/open-reservations.ts'
 import { newTableBuffer } from '../store/table/table-layout.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { newSharedMemory, SUPERVISOR, WorkerCleanup } from './shared-memory.ts'
 
 test('nobody waits for what a dead worker had reserved, and still for what the others have', () => {
-  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 2, serverMemory().reservations.memory)
+  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 2, serverMemory().reservations.memory, newKeyMemory(1))
   const cells = new Float64Array(memory.openReservations).fill(1)
   new WorkerCleanup(memory, new MetricMemory(memory.metrics, SUPERVISOR)).cleanUp(1)
   const left = Float64Array.from(cells)

@@ -1,3 +1,4 @@
+import type { KeyMemory } from '../callers/keys/key-memory.ts'
 import { forgetOpenReservations, newOpenReservationsBuffer } from '../engine/open-reservations.ts'
 import { ConnectionShares, forgetSlots, newSharesBuffer, newSlotsBuffer } from '../listen/connection-slots.ts'
 import { forgetBodies, newBodyMemoryBuffer } from '../proxy/body/body-memory.ts'
@@ -30,6 +31,7 @@ export interface SharedMemory {
   /** One 32-bit integer: whether anybody watches events. */
   readonly eventWatch: SharedArrayBuffer
   readonly reservations: ReservationMemory
+  readonly keys: KeyMemory
 }
 
 export function newSharedMemory(
@@ -37,6 +39,7 @@ export function newSharedMemory(
   hashKey: readonly [number, number],
   workers: number,
   reservations: ReservationMemory,
+  keys: KeyMemory,
 ): SharedMemory {
   return {
     table,
@@ -53,6 +56,7 @@ export function newSharedMemory(
     wrongTokens: newWrongSecretsBuffer(),
     eventWatch: new SharedArrayBuffer(4),
     reservations,
+    keys,
   }
 }
 

@@ -3,6 +3,7 @@ import type { HeaderList } from '../../http1/header-fields.ts'
 import { runInSlices, TimeShare } from '../../time/slices.ts'
 import type { CallersJson, TopJson } from './caller-types.ts'
 import type { Status, UsageJson } from './instance-types.ts'
+import type { KeyJson, NewKey } from './key-types.ts'
 import type { CountersJson, NewSession, OverrideJson, OverridePreviewJson, SessionJson } from './types.ts'
 
 /** An operator's request, parsed and authenticated. */
@@ -28,6 +29,8 @@ type ResponseJson =
   | TopJson
   | SessionJson
   | NewSession
+  | KeyJson
+  | NewKey
 
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =

@@ -331,20 +331,23 @@ export interface ChangeJson {
     | 'override_edited'
     | 'override_ended'
     | 'counter_reset'
+    | 'key_created'
+    | 'key_changed'
+    | 'key_revoked'
   /** Null for bundles that nobody has announced: only their source is known. */
   readonly actor: string | null
   readonly reason: string | null
   /** Null if all policies are affected. */
   readonly policy: string | null
   readonly rule: string | null
-  /** Null if all callers are affected. Credentials are digests. */
+  /** Null if all callers are affected. Credentials are digests. Of an issued key, its labels. */
   readonly values: CallerValues | null
   /** Version of the bundle, or effect of the override, before and after. */
   readonly before: string | null
   readonly after: string | null
-  /** End of the override. */
+  /** End of the override or of the key. */
   readonly until: Time | null
-  /** Id of the override, or version of the bundle that was read. */
+  /** Id of the override or of the key, or version of the bundle that was read. */
   readonly id: string | null
   /** Path or URL of the bundle. */
   readonly source: string | null

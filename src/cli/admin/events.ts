@@ -170,9 +170,19 @@ function whatText(change: ChangeJson): string {
       return `override ${id} for ${placeText(change)} ended, it was ${before}`
     case 'counter_reset':
       return `counters of ${placeText(change)} reset`
+    case 'key_created':
+      return `key ${id} issued for ${labelsText(change)}${until === null ? '' : `, until ${until}`}`
+    case 'key_changed':
+      return `key ${id} changed: ${before === null ? '' : `${before} -> `}${labelsText(change)}, ${until === null ? 'without an end' : `until ${until}`}`
+    case 'key_revoked':
+      return `key ${id} of ${labelsText(change)} revoked`
     default:
       return String(change.change) // of a later version
   }
+}
+
+function labelsText({ values }: ChangeJson): string {
+  return callerText(values ?? {})
 }
 
 function placeText({ policy, rule, values }: ChangeJson): string {

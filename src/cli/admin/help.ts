@@ -121,6 +121,32 @@ CHANGE is one of
 
 ${SERVER}`
 
+export const KEYS_HELP = `Usage: edge keys create LABEL=VALUE... --reason TEXT [--expires TIME]
+       edge keys list [LABEL=VALUE...]
+       edge keys show ID
+       edge keys change ID [LABEL=VALUE...] [--expires TIME] --reason TEXT
+       edge keys revoke ID --reason TEXT
+       edge keys export
+       edge keys import FILE --reason TEXT [--prune] [--dry-run]
+
+Issues keys, which callers send as credentials, and by whose labels a bundle with callers.keys knows
+them. A key is shown once, when it is created; only a digest of it is kept. To replace a key, issue
+a second one with the same labels, and revoke the first once nobody uses it. A revoked key stays
+revoked.
+Export prints the keys that are not revoked as JSON lines, for Git: their digests and labels, never
+the keys. Import creates and changes keys until they are as the file says; to import a file again
+changes nothing. It prints what differs: + is created, ~ is changed, - is revoked.
+
+  --expires TIME      when it ends: a time from now (12h, 90d), a date (2026-01-31T12:00:00Z), or
+                      never [never]
+  --reason TEXT       why, for the log
+  --prune             import: revoke the keys that are not in the file
+  --dry-run           import: print what differs, and change nothing
+  ${ACTOR_LINE}
+  ${JSON_LINE}
+
+${SERVER}`
+
 export const BUNDLE_HELP = `Usage: edge bundle [--json] [VERSION]
        edge bundle --text [--json] [VERSION]
        edge bundle --diff [--json] [FROM [TO]]

@@ -2,6 +2,7 @@ import type { ChangeJson } from '../../admin/api/instance-types.ts'
 import type { AnnouncedBundle, BundleTextRead } from '../../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../../admin/endpoints/counters-endpoints.ts'
 import type { ChangesList } from '../../admin/endpoints/events-endpoints.ts'
+import type { KeyNote } from '../../callers/keys/key-control.ts'
 import type { OverrideSubject } from '../../overrides/override.ts'
 import type { OverrideNote } from '../overrides/override-control.ts'
 import { changeText } from '../overrides/override-log.ts'
@@ -111,6 +112,14 @@ export class ChangeLog {
 
   noteReset({ values, detail, ...note }: ResetNote, wallMs: number): void {
     this.#add(wallMs, { change: 'counter_reset', ...note, values: shortValues(values), detail: detail ?? null })
+  }
+
+  noteKey({ change, key, former }: KeyNote): void {
+    const { actor, reason } = change === 'key_created' ? key : key.edit!
+    const until = key.expiresMs === undefined ? null : new Date(key.expiresMs).toISOString()
+    const hasOtherLabels = former !== undefined && JSON.stringify(former.labels) !== JSON.stringify(key.labels)
+    const before = hasOtherLabels ? shortened(JSON.stringify(former.labels)) : null
+    this.#add(key.momentMs, { change, actor, reason, values: shortValues(key.labels), until, id: key.id, before })
   }
 
   list(askedMs: number | undefined, limit: number): ChangesList {

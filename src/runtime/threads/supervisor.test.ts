@@ -6,6 +6,7 @@ import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { serverMemory } from '../../../test/support/service/server-memory.ts'
 import { until } from '../../../test/support/until.ts'
 import { type GoodBundle, readBundle } from '../../bundle/bundle-reader.ts'
+import { newKeyMemory } from '../../callers/keys/key-memory.ts'
 import type { ListenError, ToWorker } from '../../control/thread-messages.ts'
 import type { ListenerName } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
@@ -93,7 +94,7 @@ async function supervising(): Promise<Supervised> {
 
 function supervised(): Supervised {
   const clock = new ManualClock()
-  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1, serverMemory().reservations.memory)
+  const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1, serverMemory().reservations.memory, newKeyMemory(1))
   const host = new ObedientHost()
   const overrides: TimedOverride[] = []
   const metrics = new MetricMemory(memory.metrics, SUPERVISOR)

@@ -1,0 +1,292 @@
+import type { Logger } from 'pino'
+import { ApiError } from '../../admin/api/api-error.ts'
+import { withDiskTimeout } from '../../files/whole-file.ts'
+import { newEpoch } from '../../store/redis/control-script.ts'
+import { KEYS_PER_CALL, type KeyNews, KeyScript, type KeyStorePut, keySum, type StoredKey } from '../../store/redis/key-script.ts'
+import { LinkError } from '../../store/redis/link/call.ts'
+import type { RedisLink } from '../../store/redis/link/redis-link.ts'
+import { decodeKey, encodeKey, type IssuedKey, isLaterKey, KEPT_MS, keyForgetMs } from './issued-key.ts'
+import type { KeyJournal } from './key-journal.ts'
+import type { KeyPut, KeyStorage, PutOutcome } from './key-storage.ts'
+import type { KeyTable } from './key-table.ts'
+
+export interface FleetKeysParts {
+  readonly link: Pick<RedisLink, 'run' | 'firstUse'>
+  /** Prefix of all keys in Redis. */
+  readonly prefix: string
+  readonly table: KeyTable
+  readonly logger: Logger
+  readonly wallMs: () => number
+  /** The copy for a start without Redis, which was read into the table; undefined if EDGE_KEYS_FILE is not set. */
+  readonly journal: KeyJournal | undefined
+  /** When the copy was last known to be complete; undefined if it never was. */
+  readonly syncedMs: number | undefined
+  readonly pollMs?: number
+}
+
+/** Interval of polls. Another instance's change is known here after this time and a round trip. */
+const POLL_MS = 400
+/** How long the start waits for Redis. */
+const FIRST_USE_MS = 2000
+/** Changes of this instance that are written back first if Redis seems to have lost something, so that these at least are back at once. */
+const MAX_RECENT = 1000
+/** Pauses between two comparisons of everything, which a million keys make long, while they do not help. */
+const FIRST_PAUSE_MS = 1000
+const LONGEST_PAUSE_MS = 300_000
+/** How often the journal is told that it is complete. */
+const SYNCED_INTERVAL_MS = 3_600_000
+
+/**
+ * The keys that a fleet shares. Redis has all of them, and every instance has a copy that it follows. A change is confirmed once Redis has it, and it is then in
+ * the journal of this instance too, if there is one. Redis may lose it nevertheless when it fails over to a replica that lacked it; therefore all instances
+ * compare the sum of what they know with that of Redis, with every poll, and write back what it lacks. A confirmed change is lost only if Redis loses it and, within
+ * a second, every instance that knew it ends without a journal.
+ */
+export class FleetKeys implements KeyStorage {
+  readonly isDurable = true
+  readonly #parts: FleetKeysParts
+  readonly #script: KeyScript
+  /** The last changes that were made here, the oldest first. */
+  readonly #recent = new Map<string, IssuedKey>()
+  #epoch = newEpoch()
+  #lastChange = '0'
+  #sum = 0
+  #syncedMs: number | undefined
+  #savedSyncedMs = 0
+  #isClosed = false
+  #timer: NodeJS.Timeout | undefined
+  /** Chains the writes to the journal. */
+  #writing: Promise<void> = Promise.resolve()
+  #polling: Promise<void> = Promise.resolve()
+  #comparedMs = Number.NEGATIVE_INFINITY
+  #pauseMs = FIRST_PAUSE_MS
+  #refusal: string | undefined
+  #unreadable = 0
+
+  constructor(parts: FleetKeysParts) {
+    this.#parts = parts
+    this.#script = new KeyScript(parts.link, parts.prefix, KEPT_MS)
+    this.#syncedMs = parts.syncedMs
+  }
+
+  async start(): Promise<void> {
+    const { table, link } = this.#parts
+    table.watch((id, momentMs, sign) => {
+      this.#sum = keySum(this.#sum, id, micros(momentMs), sign)
+    })
+    // A copy in the file is good enough to begin with. Without one, nothing is known until Redis has told all.
+    if (this.#syncedMs !== undefined || table.size > 0) table.noteLoaded()
+    await link.firstUse(FIRST_USE_MS)
+    await this.#poll()
+  }
+
+  async store(puts: readonly KeyPut[]): Promise<readonly PutOutcome[]> {
+    const outcomes = (await this.#send(puts.map(storePut))).map((outcome) => (typeof outcome === 'number' ? outcome / 1000 : outcome))
+    const stored: IssuedKey[] = []
+    for (const [i, { key }] of puts.entries()) {
+      const momentMs = outcomes[i]!
+      if (typeof momentMs !== 'number') continue
+      stored.push({ ...key, momentMs })
+      this.#noteRecent({ ...key, momentMs })
+    }
+    await this.#save(stored)
+    return outcomes
+  }
+
+  isSlow(): boolean {
+    return this.#parts.journal?.isSlow(performance.now()) ?? false
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    await this.#polling
+    await this.#inTime(this.#writing)
+    await this.#parts.journal?.close()
+  }
+
+  #poll(): Promise<void> {
+    this.#polling = this.#follow()
+      .catch((error: unknown) => this.#noteFailure(error))
+      .then(() => {
+        if (!this.#isClosed) this.#timer = setTimeout(() => void this.#poll(), this.#parts.pollMs ?? POLL_MS).unref()
+      })
+    return this.#polling
+  }
+
+  /** Reads what has changed, and compares the sums once there is no more to read. */
+  async #follow(): Promise<void> {
+    let pulled = await this.#pull()
+    if (!pulled.isSame) {
+      await this.#script.add(this.#epoch, this.#parts.table.maxKeys, [...this.#recent.values()].slice(-KEYS_PER_CALL).map(storedOf))
+      pulled = await this.#pull()
+    }
+    if (!pulled.isSame && performance.now() >= this.#comparedMs + this.#pauseMs) {
+      await this.#compareAll(pulled.size)
+      pulled = await this.#pull()
+      this.#comparedMs = performance.now()
+      this.#pauseMs = pulled.isSame ? FIRST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2)
+    }
+    this.#noteShared()
+    this.#parts.table.noteLoaded()
+    await this.#noteSynced()
+  }
+
+  /** Reads all changes after the last known one. Returns how many keys Redis has, and whether they are the same as here. */
+  async #pull(): Promise<{ readonly size: number; readonly isSame: boolean }> {
+    for (;;) {
+      const news = await this.#script.poll(this.#epoch, this.#lastChange)
+      this.#epoch = news.epoch
+      this.#lastChange = news.lastChange
+      const fresh = this.#merge(news)
+      // What this instance changes meanwhile is in no reply yet, so nothing may be waited for before this comparison.
+      const isSame = news.size === this.#parts.table.size && news.sum === this.#sum
+      await this.#save(fresh)
+      if (news.keys.length + news.unreadable < KEYS_PER_CALL || this.#isClosed) return { size: news.size, isSame }
+    }
+  }
+
+  /** Returns the keys that were not known here. */
+  #merge({ keys, unreadable }: KeyNews): IssuedKey[] {
+    const { table } = this.#parts
+    const fresh: IssuedKey[] = []
+    let unknown = unreadable
+    for (const stored of keys) {
+      const former = table.get(stored.id)
+      const key = keyOf(stored)
+      // A key that ended is forgotten. One that was imported again since then is later.
+      if (stored.text === undefined && former !== undefined && micros(former.momentMs) <= stored.moment) this.#forget(former)
+      if (stored.text === undefined || (key !== undefined && !isLaterKey(key, former))) continue
+      if (key !== undefined && table.put(key)) fresh.push(key)
+      else unknown++
+    }
+    if (unknown > 0) this.#noteUnreadable(unknown)
+    return fresh
+  }
+
+  /** Reads everything, and writes back what Redis lacks, because it was flushed or has failed over, or this instance was away. */
+  async #compareAll(size: number): Promise<void> {
+    const { table, wallMs } = this.#parts
+    this.#lastChange = '0'
+    await this.#pull()
+    // Redis remembers for a while which keys were forgotten. After a longer absence, nobody can tell a lost key from a revoked one.
+    const isStale = size > 0 && this.#syncedMs !== undefined && this.#syncedMs < wallMs() - KEPT_MS
+    let after: string | undefined
+    do {
+      const page = table.page({}, after, KEYS_PER_CALL, KEYS_PER_CALL)
+      after = page.next
+      const wanted = new Set(page.keys.length === 0 ? [] : await this.#script.offer(this.#epoch, page.keys.map(storedOf)))
+      const lacking = page.keys.filter(({ id }) => wanted.has(id))
+      if (isStale) for (const key of lacking) this.#forget(key)
+      else await this.#script.add(this.#epoch, table.maxKeys, lacking.map(storedOf))
+    } while (after !== undefined && !this.#isClosed)
+  }
+
+  #forget(key: IssuedKey): void {
+    this.#parts.table.forget(key.id)
+    this.#recent.delete(key.id)
+  }
+
+  #noteRecent(key: IssuedKey): void {
+    this.#recent.delete(key.id)
+    this.#recent.set(key.id, key)
+    const [oldest] = this.#recent.keys()
+    if (this.#recent.size > MAX_RECENT) this.#recent.delete(oldest!)
+  }
+
+  async #send(puts: readonly KeyStorePut[]): Promise<(number | 'changed' | 'full')[]> {
+    const outcomes: (number | 'changed' | 'full')[] = []
+    try {
+      for (let i = 0; i < puts.length; i += KEYS_PER_CALL) {
+        outcomes.push(...(await this.#script.put(this.#epoch, this.#parts.table.maxKeys, puts.slice(i, i + KEYS_PER_CALL))))
+      }
+      return outcomes
+    } catch (error) {
+      if (!(error instanceof LinkError)) throw error
+      throw new ApiError('store_unavailable', failureText(error))
+    }
+  }
+
+  /** The journal is only a copy, so a disk that fails is logged, and the change counts. */
+  #save(keys: readonly IssuedKey[]): Promise<void> {
+    const { journal, table } = this.#parts
+    if (journal === undefined || keys.length === 0) return Promise.resolve()
+    return this.#write(() => journal.append(keys, { size: table.size, keys: () => table.keys(), syncedMs: this.#syncedMs }))
+  }
+
+  async #noteSynced(): Promise<void> {
+    const { journal, wallMs } = this.#parts
+    this.#syncedMs = Math.floor(wallMs())
+    if (journal === undefined || this.#syncedMs < this.#savedSyncedMs + SYNCED_INTERVAL_MS) return
+    this.#savedSyncedMs = this.#syncedMs
+    await this.#write(() => journal.appendSynced(this.#syncedMs!))
+  }
+
+  #write(write: () => Promise<void>): Promise<void> {
+    this.#writing = this.#writing.then(write).catch((error: Error) => this.#noteNotWritten(error))
+    return this.#inTime(this.#writing)
+  }
+
+  /** A disk that hangs keeps no instance from following the others. */
+  #inTime(writing: Promise<void>): Promise<void> {
+    return withDiskTimeout(writing).catch((error: Error) => this.#noteNotWritten(error))
+  }
+
+  #noteNotWritten(error: Error): void {
+    const what = 'the file of keys cannot be written; the keys are in Redis, and a start without Redis would lack some'
+    this.#parts.logger.error({ event: 'keys_not_written', reason: error.message }, what)
+  }
+
+  #noteUnreadable(count: number): void {
+    this.#unreadable += count
+    if (this.#unreadable > count) return
+    this.#parts.logger.error(
+      { event: 'keys_unreadable', keys: count },
+      'some keys in Redis are unknown to this instance: a newer version of edge wrote them, or EDGE_MAX_KEYS is smaller here than elsewhere',
+    )
+  }
+
+  #noteShared(): void {
+    if (this.#refusal === undefined) return
+    this.#refusal = undefined
+    this.#parts.logger.info({ event: 'keys_shared' }, 'issued keys are shared with other instances again')
+  }
+
+  /** Logs once per reason that keys cannot be followed: revoked ones may be in use here until it is over. */
+  #noteFailure(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error)
+    const isUnreachable = error instanceof LinkError && error.outcome !== 'refused'
+    // Workers log that Redis is unreachable, and without keys that is all there is to say.
+    if (this.#isClosed || reason === this.#refusal || (isUnreachable && this.#parts.table.size === 0)) return
+    this.#refusal = reason
+    const what = 'changes of keys on other instances do not reach this one: keys that are revoked there are still accepted here'
+    this.#parts.logger.error({ event: 'keys_not_shared', reason }, what)
+  }
+}
+
+function failureText({ outcome, message }: LinkError): string {
+  if (outcome !== 'unknown') return `nothing was changed, because Redis did not accept it: ${message}`
+  return `it is unknown whether Redis has it: ${message}. List the keys before you try again`
+}
+
+function micros(ms: number): number {
+  return Math.round(ms * 1000)
+}
+
+/** Returns undefined if the key is damaged or was written by a newer program. */
+function keyOf({ id, text, moment, isRevoked }: StoredKey): IssuedKey | undefined {
+  const key = text === undefined ? undefined : decodeKey(text)
+  return key?.id === id ? { ...key, momentMs: moment / 1000, isRevoked } : undefined
+}
+
+function storePut({ key, former }: KeyPut): KeyStorePut {
+  const { id, expiresMs, isRevoked } = key
+  const expires = expiresMs === undefined ? undefined : micros(expiresMs)
+  return { id, expected: former && micros(former.momentMs), expires, isRevoked, text: encodeKey(key) }
+}
+
+function storedOf(key: IssuedKey): StoredKey {
+  const forgetMs = keyForgetMs(key)
+  const { id, isRevoked } = key
+  return { id, moment: micros(key.momentMs), forget: forgetMs === undefined ? 0 : micros(forgetMs), isRevoked, text: encodeKey(key) }
+}

@@ -1,0 +1,281 @@
+import { type IssuedKey, type KeyEdit, type KeyLabels, keyForgetMs } from './issued-key.ts'
+import {
+  CREATED_S,
+  CREATION,
+  DIGEST,
+  DIGEST_WORDS,
+  EDIT,
+  EXPIRES,
+  GENERATION,
+  ID_HIGH,
+  ID_LOW,
+  IS_LOADED,
+  type KeyMemory,
+  LABELS,
+  loadFloat,
+  MOMENT,
+  RECORD_WORDS,
+  REVOKED_BIT,
+  SPARE_RECORDS,
+  storeFloat,
+} from './key-memory.ts'
+import { KeyTexts } from './key-texts.ts'
+import { NumberIndex } from './number-index.ts'
+import { SharedKeyIndex } from './shared-key-index.ts'
+import { SortedIds } from './sorted-ids.ts'
+
+/** A key that has room in the table, and is not in it yet. */
+export interface PreparedKey {
+  readonly record: number
+  readonly id: string
+}
+
+/** The main thread's view of the issued keys: the only one that writes. In memory a key is its record and its texts; there is no object for it. */
+export class KeyTable {
+  readonly maxKeys: number
+  readonly #header: Int32Array
+  readonly #words: Int32Array
+  readonly #bytes: Buffer
+  readonly #texts: KeyTexts
+  readonly #index: SharedKeyIndex
+  /** Records by id, each as its number plus one. */
+  readonly #ids = new NumberIndex((number) => this.#words[(number - 1) * RECORD_WORDS + ID_LOW]!)
+  readonly #sorted = new SortedIds()
+  /** Records that were used and are free again. */
+  readonly #free: number[] = []
+  #end = 0
+  #size = 0
+  #watch: (id: string, momentMs: number, sign: 1 | -1) => void = () => {}
+
+  constructor(memory: KeyMemory) {
+    this.#header = new Int32Array(memory.header)
+    this.#words = new Int32Array(memory.records)
+    this.#bytes = Buffer.from(memory.records)
+    this.#texts = new KeyTexts(memory.texts)
+    this.#index = new SharedKeyIndex(memory)
+    this.maxKeys = this.#words.length / RECORD_WORDS - SPARE_RECORDS
+  }
+
+  /** Number of keys, those included that are over and remembered. */
+  get size(): number {
+    return this.#size
+  }
+
+  get isLoaded(): boolean {
+    return Atomics.load(this.#header, IS_LOADED) === 1
+  }
+
+  /** From now on, workers know that a key which is not here was never issued. */
+  noteLoaded(): void {
+    Atomics.store(this.#header, IS_LOADED, 1)
+  }
+
+  /** Calls back for each state of a key that there is now, and from then on for each that comes (1) or goes (-1). */
+  watch(watch: (id: string, momentMs: number, sign: 1 | -1) => void): void {
+    this.#watch = watch
+    for (const number of this.#ids) this.#tell(number - 1, 1)
+  }
+
+  #tell(record: number, sign: 1 | -1): void {
+    this.#watch(this.#idOf(record), loadFloat(this.#words, record * RECORD_WORDS + MOMENT), sign)
+  }
+
+  get(id: string): IssuedKey | undefined {
+    const record = this.#recordOf(id)
+    return record === undefined ? undefined : this.#read(record)
+  }
+
+  has(id: string): boolean {
+    return this.#recordOf(id) !== undefined
+  }
+
+  /** Finds room for a key or for its next state. Returns undefined if there is none. It must be published or discarded. */
+  prepare(key: IssuedKey): PreparedKey | undefined {
+    const record = this.#free.pop() ?? (this.#end < this.maxKeys + SPARE_RECORDS ? this.#end++ : undefined)
+    if (record === undefined) return undefined
+    const at = record * RECORD_WORDS
+    // Labels are not checked here, so that keys of a newer version with other bounds can be read.
+    const texts = [JSON.stringify(key.labels), authorText(key), key.edit && authorText(key.edit)]
+    const places: number[] = []
+    for (const text of texts) {
+      const place = text === undefined ? 0 : this.#texts.use(text)
+      if (place === undefined) {
+        for (const used of places) this.#texts.release(used)
+        this.#free.push(record)
+        return undefined
+      }
+      places.push(place)
+    }
+    const words = this.#words
+    Atomics.store(words, at + LABELS, places[0]!)
+    Atomics.store(words, at + CREATION, places[1]!)
+    Atomics.store(words, at + EDIT, places[2]!)
+    storeFloat(words, at + EXPIRES, key.expiresMs ?? Number.POSITIVE_INFINITY)
+    storeFloat(words, at + MOMENT, key.momentMs)
+    Atomics.store(words, at + ID_HIGH, Number.parseInt(key.id.slice(0, 4), 16) | (key.isRevoked ? REVOKED_BIT : 0))
+    Atomics.store(words, at + ID_LOW, Number.parseInt(key.id.slice(4), 16) | 0)
+    Atomics.store(words, at + CREATED_S, Math.floor(key.createdMs / 1000))
+    for (let i = 0; i < DIGEST_WORDS; i++) Atomics.store(words, at + DIGEST + i, key.digest.readInt32LE(i * 4))
+    return { record, id: key.id }
+  }
+
+  /** Lets workers see the key, with the moment that its storage gave it. Its former state is no longer there. */
+  publish({ record, id }: PreparedKey, momentMs: number): void {
+    storeFloat(this.#words, record * RECORD_WORDS + MOMENT, momentMs)
+    const former = this.#recordOf(id)
+    this.#tell(record, 1)
+    if (former === undefined) {
+      this.#index.add(record)
+      this.#ids.add(record + 1)
+      this.#sorted.add(Number.parseInt(id, 16))
+      this.#size++
+      return
+    }
+    this.#tell(former, -1)
+    this.#index.replace(former, record)
+    this.#ids.replace(former + 1, record + 1)
+    this.#release(former)
+  }
+
+  discard({ record }: PreparedKey): void {
+    this.#release(record)
+  }
+
+  /** Puts a key or its next state. Returns false if there is no room. */
+  put(key: IssuedKey): boolean {
+    if (this.#size >= this.maxKeys && !this.has(key.id)) return false
+    const prepared = this.prepare(key)
+    if (prepared !== undefined) this.publish(prepared, key.momentMs)
+    return prepared !== undefined
+  }
+
+  /** Forgets the keys that nobody needs to remember any longer. Returns their ids. */
+  forgetOver(wallMs: number): string[] {
+    const over: number[] = []
+    for (const number of this.#ids) {
+      const at = (number - 1) * RECORD_WORDS
+      const isRevoked = (this.#words[at + ID_HIGH]! & REVOKED_BIT) !== 0
+      const expiresMs = loadFloat(this.#words, at + EXPIRES)
+      if (!isRevoked && expiresMs === Number.POSITIVE_INFINITY) continue
+      if (keyForgetMs({ isRevoked, expiresMs, momentMs: loadFloat(this.#words, at + MOMENT) })! <= wallMs) over.push(number - 1)
+    }
+    return over.map((record) => {
+      const id = this.#idOf(record)
+      this.#forget(record)
+      return id
+    })
+  }
+
+  forget(id: string): void {
+    const record = this.#recordOf(id)
+    if (record !== undefined) this.#forget(record)
+  }
+
+  #forget(record: number): void {
+    this.#tell(record, -1)
+    this.#index.remove(record)
+    this.#ids.remove(record + 1)
+    this.#sorted.noteRemoved()
+    this.#size--
+    this.#release(record)
+  }
+
+  /** Yields the keys that there are now, in no order. If a key changes meanwhile, this yields either state; if one is forgotten, perhaps none. */
+  *keys(): Generator<IssuedKey> {
+    for (const id of this.#allIds()) {
+      const key = this.get(idText(id))
+      if (key !== undefined) yield key
+    }
+  }
+
+  /**
+   * Returns up to `limit` keys with these labels by rising ids after `after`, and the id to go on after, undefined if there are no more. Looks at no more than
+   * `atMost` keys, so that a page may have fewer than there are.
+   */
+  page(labels: KeyLabels, after: string | undefined, limit: number, atMost: number): { keys: IssuedKey[]; next: string | undefined } {
+    // Names and values have no quotation marks in JSON that are not escaped, so this text can only be a whole label.
+    const wanted = Object.entries(labels).map(([name, value]) => Buffer.from(JSON.stringify({ [name]: value }).slice(1, -1)))
+    const keys: IssuedKey[] = []
+    let looked = 0
+    for (const id of this.#sorted.after(after === undefined ? -1 : Number.parseInt(after, 16), () => this.#allIds())) {
+      const text = idText(id)
+      const record = this.#recordOf(text)
+      if (record === undefined) continue
+      looked++
+      const bytes = this.#texts.bytesOf(this.#words[record * RECORD_WORDS + LABELS]!)
+      if (wanted.every((label) => bytes.includes(label))) keys.push(this.#read(record))
+      if (keys.length >= limit || looked >= atMost) return { keys, next: text }
+    }
+    return { keys, next: undefined }
+  }
+
+  #allIds(): Float64Array {
+    const ids = new Float64Array(this.#size)
+    let count = 0
+    for (const number of this.#ids) {
+      const at = (number - 1) * RECORD_WORDS
+      ids[count++] = (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) * 2 ** 32 + (this.#words[at + ID_LOW]! >>> 0)
+    }
+    return ids
+  }
+
+  /** Workers that read the record see by its generation that they have to search again. Only then may its texts be overwritten. */
+  #release(record: number): void {
+    const at = record * RECORD_WORDS
+    Atomics.add(this.#words, at + GENERATION, 1)
+    for (const place of [this.#words[at + LABELS]!, this.#words[at + CREATION]!, this.#words[at + EDIT]!]) {
+      if (place !== 0) this.#texts.release(place)
+    }
+    this.#free.push(record)
+  }
+
+  #recordOf(id: string): number | undefined {
+    const [high, low] = [Number.parseInt(id.slice(0, 4), 16), Number.parseInt(id.slice(4), 16) | 0]
+    const number = this.#ids.find(low, (each) => {
+      const at = (each - 1) * RECORD_WORDS
+      return this.#words[at + ID_LOW] === low && (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) === high
+    })
+    return number === undefined ? undefined : number - 1
+  }
+
+  #idOf(record: number): string {
+    const at = record * RECORD_WORDS
+    return recordId(this.#words[at + ID_HIGH]!, this.#words[at + ID_LOW]!)
+  }
+
+  #read(record: number): IssuedKey {
+    const words = this.#words
+    const at = record * RECORD_WORDS
+    const expiresMs = loadFloat(words, at + EXPIRES)
+    const editPlace = words[at + EDIT]!
+    return {
+      id: this.#idOf(record),
+      digest: Buffer.from(this.#bytes.subarray((at + DIGEST) * 4, (at + DIGEST + DIGEST_WORDS) * 4)),
+      labels: JSON.parse(this.#texts.textOf(words[at + LABELS]!)) as KeyLabels,
+      expiresMs: expiresMs === Number.POSITIVE_INFINITY ? undefined : expiresMs,
+      createdMs: (words[at + CREATED_S]! >>> 0) * 1000,
+      ...authorOf(this.#texts.textOf(words[at + CREATION]!)),
+      momentMs: loadFloat(words, at + MOMENT),
+      edit: editPlace === 0 ? undefined : authorOf(this.#texts.textOf(editPlace)),
+      isRevoked: (words[at + ID_HIGH]! & REVOKED_BIT) !== 0,
+    }
+  }
+}
+
+/** Returns the id that two words of a record have. */
+export function recordId(high: number, low: number): string {
+  return (high & (REVOKED_BIT - 1)).toString(16).padStart(4, '0') + (low >>> 0).toString(16).padStart(8, '0')
+}
+
+function idText(id: number): string {
+  return id.toString(16).padStart(12, '0')
+}
+
+function authorText({ actor, reason }: KeyEdit): string {
+  return JSON.stringify([actor, reason])
+}
+
+function authorOf(text: string): KeyEdit {
+  const [actor, reason] = JSON.parse(text) as [string, string]
+  return { actor, reason }
+}

@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto'
+import { TEXT_BYTES, TEXT_HEAD_WORDS, TEXT_NUMBER, TEXT_ROOM, TEXT_USERS } from './key-memory.ts'
+import { NumberIndex } from './number-index.ts'
+
+/** Room is given out in multiples of this, so that a text that is gone can make room for one of about its length. */
+const ROOM_STEP_WORDS = 4
+
+/** The main thread's view of the texts: it stores each text once, and counts the records that use it. A place is a number of words, never 0. */
+export class KeyTexts {
+  readonly #words: Int32Array
+  readonly #bytes: Buffer
+  readonly #index: NumberIndex
+  readonly #seed = randomBytes(4).readInt32LE()
+  /** The first of the unused places with this room; each leads to the next in its TEXT_NUMBER. */
+  readonly #unused = new Map<number, number>()
+  #end = ROOM_STEP_WORDS
+  #lastNumber = 0
+
+  constructor(texts: SharedArrayBuffer) {
+    this.#words = new Int32Array(texts)
+    this.#bytes = Buffer.from(texts)
+    this.#index = new NumberIndex((place) => this.#hash(this.#bytesOf(place)))
+  }
+
+  /** Returns the place of the text and counts one more user; undefined if there is no room left. */
+  use(text: string): number | undefined {
+    const bytes = Buffer.from(text)
+    const hash = this.#hash(bytes)
+    const known = this.#index.find(hash, (place) => this.#bytesOf(place).equals(bytes))
+    if (known !== undefined) {
+      this.#words[known + TEXT_USERS]!++
+      return known
+    }
+    const place = this.#newPlace(roomFor(bytes.length))
+    if (place === undefined) return undefined
+    this.#write(place, bytes)
+    this.#index.add(place)
+    return place
+  }
+
+  /** The text has one user less. Its place is used again once it has none. */
+  release(place: number): void {
+    if (--this.#words[place + TEXT_USERS]! > 0) return
+    this.#index.remove(place)
+    const room = this.#words[place + TEXT_ROOM]!
+    Atomics.store(this.#words, place + TEXT_NUMBER, this.#unused.get(room) ?? 0)
+    this.#unused.set(room, place)
+  }
+
+  bytesOf(place: number): Buffer {
+    return this.#bytesOf(place)
+  }
+
+  textOf(place: number): string {
+    return this.#bytesOf(place).toString()
+  }
+
+  #newPlace(room: number): number | undefined {
+    const exact = this.#take(room)
+    if (exact !== undefined) return exact
+    if (this.#end + room <= this.#words.length) {
+      const place = this.#end
+      this.#end += room
+      this.#words[place + TEXT_ROOM] = room
+      return place
+    }
+    for (const unused of this.#unused.keys()) if (unused > room) return this.#take(unused)
+    return undefined
+  }
+
+  #take(room: number): number | undefined {
+    const place = this.#unused.get(room)
+    if (place === undefined) return undefined
+    const next = this.#words[place + TEXT_NUMBER]!
+    if (next === 0) this.#unused.delete(room)
+    else this.#unused.set(room, next)
+    return place
+  }
+
+  #write(place: number, bytes: Buffer): void {
+    const words = this.#words
+    this.#lastNumber = (this.#lastNumber + 1) | 0
+    Atomics.store(words, place + TEXT_USERS, 1)
+    Atomics.store(words, place + TEXT_NUMBER, this.#lastNumber)
+    Atomics.store(words, place + TEXT_BYTES, bytes.length)
+    const padded = Buffer.alloc(Math.ceil(bytes.length / 4) * 4)
+    bytes.copy(padded)
+    // Words are written in the order of this machine's bytes, and workers read them in the same.
+    const source = new Int32Array(padded.buffer, padded.byteOffset, padded.length / 4)
+    for (let i = 0; i < source.length; i++) Atomics.store(words, place + TEXT_HEAD_WORDS + i, source[i]!)
+  }
+
+  #bytesOf(place: number): Buffer {
+    const start = (place + TEXT_HEAD_WORDS) * 4
+    return this.#bytes.subarray(start, start + this.#words[place + TEXT_BYTES]!)
+  }
+
+  /** The seed keeps those who choose labels from choosing texts that collide. */
+  #hash(bytes: Uint8Array): number {
+    let hash = this.#seed
+    for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193)
+    return hash ^ (hash >>> 15)
+  }
+}
+
+function roomFor(bytes: number): number {
+  return Math.ceil((TEXT_HEAD_WORDS + Math.ceil(bytes / 4)) / ROOM_STEP_WORDS) * ROOM_STEP_WORDS
+}

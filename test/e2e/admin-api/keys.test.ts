@@ -1,0 +1,162 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { running } from '../../support/service/running.ts'
+import { smallDisk } from '../../support/state/faulty-disk.ts'
+import { newFolder } from '../../support/state/state.ts'
+
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-k'], 10)] }))
+const TEAM = { labels: { team: 'search', user: 'ada' }, reason: 'a new team' }
+
+function service(env: Readonly<Record<string, string>> = {}): Promise<Edge> {
+  return running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...env } })
+}
+
+const create = (edge: Edge, body: object = TEAM): Promise<AdminResponse> => askAdmin(edge.adminPort, 'POST', 'keys', { body, actor: 'ada' })
+
+describe('an issued key', () => {
+  test('is shown once, with who issued it and why, and never logged', async () => {
+    const edge = await service()
+    const { status, headers, json } = await create(edge, { ...TEAM, expires_at: '90d' })
+    expect(status).toBe(201)
+    expect(headers['cache-control']).toBe('no-store')
+    const { key, ...shown } = json
+    expect(key).toMatch(/^edge_[A-Za-z0-9_-]{43}$/)
+    expect(shown).toMatchObject({ labels: TEAM.labels, status: 'active', actor: 'ada', reason: TEAM.reason, edited: null, durable: false })
+    const found = await askAdmin(edge.adminPort, 'GET', `keys/${json.id}`)
+    expect(found.json).toEqual(shown)
+    expect(JSON.stringify(edge.log)).not.toContain(key)
+    expect(JSON.stringify(edge.log)).not.toContain(json.digest)
+    expect(edge.log.filter(({ event }) => event === 'key_created')).toMatchObject([{ id: json.id, actor: 'ada', reason: TEAM.reason }])
+    expect(JSON.stringify(edge.log)).not.toContain('"search"')
+  })
+
+  test('is changed, revoked for good, and listed as such; all of it is a change with an actor and a reason', async () => {
+    const edge = await service()
+    const { id } = (await create(edge)).json
+    const change = (body: object) => askAdmin(edge.adminPort, 'PATCH', `keys/${id}`, { body, actor: 'eve' })
+    expect((await change({ labels: { team: 'ads' }, reason: 'moved' })).json).toMatchObject({
+      labels: { team: 'ads' },
+      edited: { actor: 'eve' },
+    })
+    expect((await change({ expires_at: '2100-01-01T00:00:00Z', reason: 'ends' })).json).toMatchObject({
+      labels: { team: 'ads' },
+      expires_at: '2100-01-01T00:00:00.000Z',
+    })
+    expect((await change({ expires_at: null, reason: 'no end' })).json.expires_at).toBeNull()
+    const revoke = () => askAdmin(edge.adminPort, 'DELETE', `keys/${id}?reason=leaked`, { actor: 'eve' })
+    expect([(await revoke()).status, (await revoke()).status]).toEqual([204, 204])
+    expect((await change({ expires_at: null, reason: 'back' })).json.error).toMatchObject({ code: 'key_revoked' })
+    const { json } = await askAdmin(edge.adminPort, 'GET', 'keys')
+    expect(json).toMatchObject({ next: null, keys: [{ id, status: 'revoked', edited: { actor: 'eve', reason: 'leaked' } }] })
+    const { changes } = (await askAdmin(edge.adminPort, 'GET', 'changes')).json as {
+      changes: { change: string; reason: string; id: string | null }[]
+    }
+    expect(changes.filter((each) => each.id === id).map((each) => [each.change, each.reason])).toEqual([
+      ['key_revoked', 'leaked'],
+      ['key_changed', 'no end'],
+      ['key_changed', 'ends'],
+      ['key_changed', 'moved'],
+      ['key_created', TEAM.reason],
+    ])
+    expect(edge.log.filter(({ event }) => event === 'key_revoked')).toHaveLength(1)
+  })
+
+  test('that was issued elsewhere is taken in by its digest, once', async () => {
+    const edge = await service()
+    const digest = 'OdNBCRuaGBq5GeJvrR9vdcpFlK9NrfqMrpmw2U0rSxk'
+    const { status, json } = await create(edge, { ...TEAM, digest })
+    expect([status, json.digest, json.key]).toEqual([201, digest, undefined])
+    expect((await create(edge, { ...TEAM, digest })).json.error).toMatchObject({ code: 'key_exists' })
+  })
+
+  test('is found by its labels, page by page', async () => {
+    const edge = await service()
+    const made = await Promise.all(
+      Array.from({ length: 7 }, (_, i) => create(edge, { labels: { team: i % 2 === 0 ? 'even' : 'odd' }, reason: 'many' })),
+    )
+    const even = made
+      .filter((_, i) => i % 2 === 0)
+      .map(({ json }) => json.id as string)
+      .sort()
+    const found: string[] = []
+    let next: string | null = null
+    do {
+      const { json } = await askAdmin(edge.adminPort, 'GET', `keys?team=even&limit=2${next === null ? '' : `&after=${next}`}`)
+      found.push(...json.keys.map(({ id }: { id: string }) => id))
+      next = json.next
+    } while (next !== null)
+    expect(found).toEqual(even)
+    expect((await askAdmin(edge.adminPort, 'GET', 'keys?team=even&user=x')).json.keys).toEqual([])
+  })
+
+  test('outlives its process with EDGE_KEYS_FILE, and a second process on that file does not start', async () => {
+    const EDGE_KEYS_FILE = join(await newFolder(), 'keys')
+    const first = await service({ EDGE_KEYS_FILE })
+    const { json } = await create(first)
+    expect(json.durable).toBe(true)
+    await expect(service({ EDGE_KEYS_FILE })).rejects.toThrow('is in use by process')
+    await first.stop()
+    const second = await service({ EDGE_KEYS_FILE })
+    expect((await askAdmin(second.adminPort, 'GET', `keys/${json.id}`)).json).toMatchObject({ id: json.id, labels: TEAM.labels })
+  })
+
+  test('is refused on a full disk, and nothing has changed', async (t) => {
+    const folder = await newFolder()
+    const disk = smallDisk(folder, t)
+    const edge = await service({ EDGE_KEYS_FILE: join(folder, 'keys') })
+    disk.fill()
+    let last = await create(edge)
+    // The last block of the file may have room for some more.
+    for (let i = 0; i < 40 && last.status === 201; i++) last = await create(edge)
+    expect(last).toMatchObject({ status: 503, json: { error: { code: 'store_unavailable' } } })
+    expect(last.json.error.message).toContain('nothing was changed, because EDGE_KEYS_FILE cannot be written')
+    const count = (await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys.length
+    expect((await create(edge)).status).toBe(503)
+    expect((await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys).toHaveLength(count)
+    expect((await edge.decide({ fields: [['X-K', 'alice']] })).status).toBe(200)
+  })
+
+  test('beyond EDGE_MAX_KEYS is refused', async () => {
+    const edge = await service({ EDGE_MAX_KEYS: '2' })
+    const made = await Promise.all([create(edge), create(edge), create(edge)])
+    expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 400])
+    expect(made.find(({ status }) => status === 400)!.json.error.message).toContain('Raise EDGE_MAX_KEYS')
+  })
+})
+
+describe('a request about keys that cannot be fulfilled', () => {
+  test.each<[string, string, object | undefined, number, string]>([
+    ['POST', 'keys', { reason: 'x' }, 400, 'labels: missing'],
+    ['POST', 'keys', { labels: { after: 'x' }, reason: 'x' }, 400, 'other than "id", "after" and "limit"'],
+    ['POST', 'keys', { labels: { a: 'x' } }, 400, 'reason: missing'],
+    ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', expires_at: '2020-01-01T00:00:00Z' }, 400, 'is in the past'],
+    ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', expires_at: 'soon' }, 400, 'expires_at: expected a time in UTC'],
+    ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', digest: 'short' }, 400, 'digest: expected the SHA-256'],
+    ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', key: 'mine' }, 400, 'unknown fields: "key"'],
+    ['PATCH', 'keys/0123456789ab', { reason: 'x' }, 400, 'nothing to change'],
+    ['PATCH', 'keys/0123456789ab', { labels: { a: 'x' }, reason: 'x' }, 404, 'there is no key'],
+    ['DELETE', 'keys/0123456789ab', undefined, 400, 'reason: missing'],
+    ['DELETE', 'keys/0123456789ab?reason=x', undefined, 404, 'there is no key'],
+    ['GET', 'keys/0123456789ab', undefined, 404, 'there is no key'],
+    ['GET', 'keys/..%2f', undefined, 404, 'an id has twelve hexadecimal digits'],
+    ['GET', 'keys?limit=1001', undefined, 400, 'limit: expected a whole number from 1 to 1000'],
+    ['GET', 'keys?after=zz', undefined, 400, 'after: expected the id of a key'],
+    ['GET', 'keys?a%20b=x', undefined, 400, 'labels: expected a name'],
+    ['GET', 'keys?team=a&team=b', undefined, 400, 'team is given more than once'],
+  ])('is refused with a sentence: %s %s %j', async (method, path, body, status, sentence) => {
+    const edge = await service()
+    const { json, ...response } = await askAdmin(edge.adminPort, method, path, { body })
+    expect([response.status, json.error.message]).toEqual([status, expect.stringContaining(sentence)])
+  })
+
+  test('does not repeat a key that somebody pasted in place of its id', async () => {
+    const edge = await service()
+    const { key } = (await create(edge)).json
+    const { status, json } = await askAdmin(edge.adminPort, 'GET', `keys/${key}`)
+    expect(status).toBe(400)
+    expect(JSON.stringify(json)).not.toContain(key.slice(5))
+  })
+})

@@ -1,0 +1,133 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { command, type Said } from '../../support/service/command.ts'
+import type { Edge } from '../../support/service/edge.ts'
+import { running } from '../../support/service/running.ts'
+import { newFolder } from '../../support/state/state.ts'
+
+const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-k'], 10)] }))
+const DIGEST = 'OdNBCRuaGBq5GeJvrR9vdcpFlK9NrfqMrpmw2U0rSxk'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+async function service(): Promise<Edge> {
+  const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+  vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
+  vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
+  vi.stubEnv('USER', 'ada')
+  return edge
+}
+
+const keys = (...args: string[]): Promise<Said> => command('keys', ...args)
+const listed = async (edge: Edge) =>
+  (await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys as { id: string; status: string; labels: object }[]
+
+describe('edge keys', () => {
+  test('issues a key, shows it once, and lists, shows, changes and revokes it', async () => {
+    const edge = await service()
+    const created = await keys('create', 'team=search', 'user=ada', '--reason', 'new', '--expires', '30d')
+    expect(created).toMatchObject({ status: 0, stderr: '' })
+    expect(created.stdout).toMatch(/\nedge_[\w-]{43}\n/)
+    const { id } = (await listed(edge))[0]!
+    expect((await keys('list', 'team=search')).stdout).toMatch(
+      new RegExp(`ID +STATUS +EXPIRES +LABELS\\n +${id} +active +\\S+ +team=search user=ada\\n`),
+    )
+    expect((await keys('list', 'team=other')).stdout).toBe('No keys.\n')
+    expect((await keys('show', id)).stdout).not.toContain('edge_')
+    expect((await keys('change', id, 'team=ads', '--expires', 'never', '--reason', 'moved')).stdout).toMatch(
+      /labels +team=ads\n[\s\S]*expires +never/,
+    )
+    expect((await keys('revoke', id, '--reason', 'over')).stdout).toBe('Revoked.\n')
+    expect((await keys('show', id)).stdout).toMatch(/status +revoked[\s\S]*revoked +ada, \S+: over/)
+    expect((await command('changes')).stdout).toContain(`key ${id} of team=ads revoked`)
+    expect(JSON.parse((await keys('list', '--json')).stdout).keys).toHaveLength(1)
+  })
+
+  test('exports digests as lines that are imported anywhere, again and again', async () => {
+    await service()
+    for (const user of ['ada', 'eve', 'bob']) await keys('create', `user=${user}`, '--reason', 'new')
+    const exported = await keys('export')
+    expect(exported.stdout.trim().split('\n')).toHaveLength(3)
+    expect(exported.stdout).not.toContain('edge_')
+    const file = join(await newFolder(), 'keys.jsonl')
+    await writeFile(file, exported.stdout)
+    expect((await keys('import', file, '--reason', 'git')).stdout).toBe('Changes: 0\n')
+
+    const other = await service()
+    const dry = await keys('import', file, '--dry-run')
+    expect(dry.stdout).toMatch(/^(\+ \w{12} user=\w+\n){3}Nothing was changed. Differences: 3\n$/)
+    expect(await listed(other)).toEqual([])
+    expect((await keys('import', file, '--reason', 'git')).stdout).toContain('Changes: 3\n')
+    expect((await keys('export')).stdout).toBe(exported.stdout)
+    expect((await keys('import', file, '--reason', 'git')).stdout).toBe('Changes: 0\n')
+  })
+
+  test('imports what changed, and revokes what is not in the file only with --prune', async () => {
+    const edge = await service()
+    const file = join(await newFolder(), 'keys.jsonl')
+    await writeFile(file, `${JSON.stringify({ digest: DIGEST, labels: { team: 'a' } })}\n`)
+    await keys('import', file, '--reason', 'git')
+    await keys('create', 'team=b', '--reason', 'by hand')
+    await writeFile(file, `\n${JSON.stringify({ digest: DIGEST, labels: { team: 'c' }, expires_at: '2100-01-01T00:00:00Z' })}\n`)
+    const imported = await keys('import', file, '--reason', 'git')
+    expect(imported.stdout).toMatch(
+      /^~ \w{12} team=a -> team=c, expires never -> 2100-01-01T00:00:00.000Z\nChanges: 1\nKeys that are not in the file: 1; --prune revokes them\n$/,
+    )
+    expect((await keys('import', file, '--prune', '--reason', 'git')).stdout).toMatch(/^- \w{12} team=b\nChanges: 1\n$/)
+    expect((await listed(edge)).map(({ status, labels }) => [status, labels])).toEqual(
+      expect.arrayContaining([
+        ['active', { team: 'c' }],
+        ['revoked', { team: 'b' }],
+      ]),
+    )
+    const [kept] = (await listed(edge)).filter(({ status }) => status === 'active')
+    await keys('revoke', kept!.id, '--reason', 'leaked')
+    expect((await keys('import', file, '--reason', 'git')).stdout).toBe('Changes: 0\nKeys of the file that are revoked, and stay so: 1\n')
+  })
+
+  test.each<[string, string]>([
+    ['{"digest":1}', 'line 1: digest: expected the SHA-256 of a key'],
+    ['nonsense', 'line 1: expected JSON'],
+    ['[]', 'line 1: expected an object'],
+    [`{"digest":"${DIGEST}","labels":{}}`, 'line 1: labels: expected at least one label'],
+    [`{"digest":"${DIGEST}","labels":{"a":"x"},"id":"0123456789ab"}`, 'line 1: id: expected c51482814dec'],
+    [`{"digest":"${DIGEST}","labels":{"a":"x"},"key":"x"}`, 'line 1: unknown member "key"'],
+    [`{"digest":"${DIGEST}","labels":{"a":"x"},"expires_at":"soon"}`, 'line 1: expires_at: expected a time'],
+    [`{"digest":"${DIGEST}","labels":{"a":"x"}}\n{"digest":"${DIGEST}","labels":{"a":"y"}}`, 'line 2: key c51482814dec is there twice'],
+  ])('imports nothing of a file with a line that it cannot use: %s', async (text, sentence) => {
+    const edge = await service()
+    const file = join(await newFolder(), 'keys.jsonl')
+    await writeFile(file, text)
+    const { status, stderr } = await keys('import', file, '--reason', 'git')
+    expect([status, stderr]).toEqual([1, expect.stringContaining(sentence)])
+    expect(await listed(edge)).toEqual([])
+  })
+
+  test.each<[string, string]>([
+    ['', 'expected one of create, list, show, change, revoke, import, export'],
+    ['delete', 'got "delete"'],
+    ['create --reason x', 'create: expected LABEL=VALUE'],
+    ['create team --reason x', 'expected LABEL=VALUE, such as team=search, got "team"'],
+    ['create a=b a=c --reason x', 'label a is given twice'],
+    ['create a=b', 'expected --reason TEXT'],
+    ['list --reason x', 'list: unexpected --reason'],
+    ['show', 'show: expected the id of a key'],
+    ['show nonsense', 'twelve hexadecimal digits'],
+    ['revoke edge_secret --reason x', 'not the key itself'],
+    ['change 0123456789ab --reason x', 'change: expected LABEL=VALUE'],
+    ['import --reason x', 'import: expected FILE'],
+    ['import /no/such/file --reason x', 'cannot read /no/such/file: there is no such file'],
+    ['export a=b', 'export: unexpected a=b'],
+    ['show 0123456789ab', 'there is no key'],
+  ])('says what is wrong with %j', async (line, sentence) => {
+    await service()
+    const { status, stderr, stdout } = await keys(...line.split(' ').filter((word) => word !== ''))
+    expect([status, stderr, stdout]).toEqual([1, expect.stringContaining(sentence), ''])
+    expect(stderr).not.toContain('edge_secret')
+  })
+})

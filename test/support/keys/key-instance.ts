@@ -1,0 +1,82 @@
+import { type Logger, pino } from 'pino'
+import { FleetKeys } from '../../../src/callers/keys/fleet-keys.ts'
+import { isLaterKey } from '../../../src/callers/keys/issued-key.ts'
+import { IssuedKeys } from '../../../src/callers/keys/issued-keys.ts'
+import { KeyControl } from '../../../src/callers/keys/key-control.ts'
+import { KeyJournal } from '../../../src/callers/keys/key-journal.ts'
+import { newKeyMemory } from '../../../src/callers/keys/key-memory.ts'
+import { FileKeyStorage } from '../../../src/callers/keys/key-storage.ts'
+import { KeyTable } from '../../../src/callers/keys/key-table.ts'
+import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
+import { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
+import { counterProbe, counterScript } from '../../../src/store/redis/scripts.ts'
+
+export interface KeyInstanceOptions {
+  readonly path?: string | undefined
+  readonly redis?: string | undefined
+  readonly prefix?: string
+  readonly maxKeys?: number
+  readonly wallMs?: () => number
+  readonly logger?: Logger
+}
+
+/** The issued keys as one instance has them: the main thread's owner and a worker's view, on a real file and a real Redis. */
+export class KeyInstance {
+  readonly control: KeyControl
+  readonly worker: IssuedKeys
+  readonly table: KeyTable
+  readonly #link: RedisLink | undefined
+
+  private constructor(control: KeyControl, worker: IssuedKeys, table: KeyTable, link: RedisLink | undefined) {
+    this.control = control
+    this.worker = worker
+    this.table = table
+    this.#link = link
+  }
+
+  static async start(options: KeyInstanceOptions): Promise<KeyInstance> {
+    const { path, redis, prefix = 'edge:', maxKeys = 1000, wallMs = () => Date.now(), logger = pino({ level: 'silent' }) } = options
+    const memory = newKeyMemory(maxKeys)
+    const table = new KeyTable(memory)
+    let syncedMs: number | undefined
+    const journal =
+      path === undefined
+        ? undefined
+        : await KeyJournal.open(path, {
+            note: (key) => void (isLaterKey(key, table.get(key.id)) && table.put(key)),
+            noteSynced: (ms) => {
+              syncedMs = ms
+            },
+          })
+    const link = redis === undefined ? undefined : linkTo(redis, prefix)
+    const control = new KeyControl({ table, logger, wallMs })
+    await control.start(
+      link === undefined
+        ? new FileKeyStorage(table, journal, wallMs)
+        : new FleetKeys({ link, prefix, table, logger, wallMs, journal, syncedMs, pollMs: 20 }),
+    )
+    return new KeyInstance(control, new IssuedKeys(memory), table, link)
+  }
+
+  /** What this instance knows, as lines that can be compared. */
+  lines(): string[] {
+    const known = [...this.table.keys()]
+    return known.map(({ id, labels, isRevoked, expiresMs }) => JSON.stringify([id, labels, isRevoked, expiresMs])).sort()
+  }
+
+  async stop(): Promise<void> {
+    await this.control.close()
+    await this.#link?.close()
+  }
+}
+
+function linkTo(redis: string, prefix: string): RedisLink {
+  const script = counterScript()
+  return new RedisLink({
+    address: parseRedisAddress(redis),
+    prefix,
+    timeoutMs: 60_000,
+    probe: (key) => counterProbe(script, key),
+    listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
+  })
+}
