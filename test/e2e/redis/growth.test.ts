@@ -1,18 +1,21 @@
 import { beforeEach, expect, test } from 'vitest'
-import { CHAT, HELLO, LlmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
-import { chatChunk } from '../../support/llm/llm-streams.ts'
+import { runningFleet } from '../../support/fleet/fleet.ts'
+import { CHAT, HELLO, HELLO_TOKENS, LlmProxy, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { chatChunk, sse } from '../../support/llm/llm-streams.ts'
 import { type ScriptedCall, type ScriptedLlm, scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { StreamClient } from '../../support/llm/stream-client.ts'
 import { awayFromMidnight } from '../../support/redis/away-from-midnight.ts'
-import { redisOfSuite } from '../../support/redis/redis-server.ts'
+import { redisOfSuite, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { bundleOf, loseRedis } from '../../support/redis/shared-token-budgets.ts'
-import { sharing } from '../../support/redis/sharing-edge.ts'
+import { AMPLE_TIMEOUT, sharing } from '../../support/redis/sharing-edge.ts'
 import { gateTo } from '../../support/redis/tcp-gate.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
-import { until } from '../../support/until.ts'
+import { until, untilStill } from '../../support/until.ts'
 
 const DAY_TOKENS = 2000
+const BUNDLE = bundleOf({ tokens_per_day: DAY_TOKENS, reserve: { first: 100, step: 100 } })
 const ASKED = { stream: true, messages: HELLO, max_tokens: 20_000 }
 const USED = 'edge_llm_tokens_used_total{policy="llm",rule="budget"}'
 /** Twenty tokens in each of five events, by itself a read. */
@@ -20,8 +23,7 @@ const TEXT = Array.from({ length: 5 }, () => chatChunk({ content: 'x'.repeat(80)
 const READ_TOKENS = 100
 
 async function proxyTo(llm: ScriptedLlm, url: string, env: Readonly<Record<string, string>> = {}): Promise<LlmProxy> {
-  const bundle = bundleOf({ tokens_per_day: DAY_TOKENS, reserve: { first: 100, step: 100 } })
-  const edge = await sharing(url, { bundle, env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(llm), ...env } })
+  const edge = await sharing(url, { bundle: BUNDLE, env: { EDGE_SHUTDOWN_MS: '0', ...proxyEnv(llm), ...env } })
   return new LlmProxy(edge, new ManualClock(), 0, DAY_TOKENS)
 }
 
@@ -65,5 +67,30 @@ describeWithRedis('a budget that grows in Redis', () => {
     expect(await untilLogged(proxy.edge, 'truncated')).toMatchObject([{ cause: 'budget' }])
     await until(async () => (await proxy.edge.metric('edge_llm_growth_total{policy="llm",rule="budget",outcome="unavailable"}')) > 0)
     await gate.accept()
+  })
+
+  test.each([
+    ['which cuts its stream', ''],
+    ['whose stream has ended', sse('[DONE]')],
+  ])('a step that is granted during a shutdown, %s, is awaited and given back', async (_, end) => {
+    const redis = await runningRedis()
+    const llm = await scriptedLlm()
+    const env = { ...proxyEnv(llm), EDGE_REDIS_URL: redis.url, EDGE_SHUTDOWN_MS: '0', ...AMPLE_TIMEOUT }
+    const [instance] = (await runningFleet({ size: 1, bundle: BUNDLE, env })).instances
+    const client = new StreamClient(instance!.port, CHAT, JSON.stringify(ASKED))
+    const call = await llm.next()
+    call.begin()
+    await client.untilHead()
+    redis.pause()
+    // All that it began with is used up, so that it has asked for more when the last event is here.
+    await call.write(`${TEXT.replace(/x{80}(?=[^x]*$)/, 'y'.repeat(80))}${end}`)
+    await client.untilText('y'.repeat(80))
+    const exited = instance!.stop()
+    await client.untilClosed()
+    await untilStill(() => instance!.log.length)
+    redis.resume()
+    expect(await exited).toBe(0)
+    const reject = await (await proxyTo(llm, redis.url)).post(CHAT, { messages: HELLO, max_tokens: DAY_TOKENS })
+    expect(JSON.parse(reject.body).error.message).toContain(` and ${DAY_TOKENS - HELLO_TOKENS - READ_TOKENS} are available`)
   })
 })
