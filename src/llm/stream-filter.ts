@@ -78,7 +78,7 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #addsUsage: boolean
   readonly #tally = newTally()
   #dialect: Dialect | undefined
-  #hasEvents = false
+  #hasData = false
   #hasError = false
   /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
   #noticedPrompt: number | undefined = Number.NaN
@@ -166,9 +166,9 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.hasUsage || this.#tally.characters > 0
   }
 
-  /** Whether the events belong to an API that we do not know. */
+  /** Whether the events have data, and belong to an API that we do not know. */
   get isForeign(): boolean {
-    return this.#hasEvents && this.#dialect === undefined
+    return this.#hasData && this.#dialect === undefined
   }
 
   /** Whether the response was an error and nothing else. */
@@ -203,11 +203,12 @@ export class StreamFilter<Rule extends StreamRule> {
       this.#tally.characters += end - start
       return this.#checkAfter(end - start)
     }
-    if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
+    const isEnd = data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]'
+    if (isEnd) this.hasEnded = true
+    else if (data.text !== '') this.#hasData = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const event = isObject ? asObject(parseJson(data.text)) : undefined
     if (event === undefined) return this.#out.pass(bytes, start, end)
-    this.#hasEvents = true
     this.#dialect ??= dialectOf(event)
     if (!this.#passes(event)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return

@@ -275,7 +275,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, metrics, request, isLookup } = this.#parts
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
-      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isForeign)
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.input)
