@@ -152,7 +152,7 @@ export class StreamedResponse implements LlmResponse {
     if (filter === undefined || this.#parts.settlement.isSettled) return
     this.#guard(() => {
       const end = this.#growth!.notice(filter.counts)
-      const isCut = end !== undefined && !filter.isCounted && !this.#parts.settlement.isShadowed
+      const isCut = end !== undefined && !filter.hasFinished && !this.#parts.settlement.isShadowed
       const closing = isCut ? filter.endAt(end) : undefined
       this.#afterPass(filter)
       if (closing !== undefined) {
