@@ -143,7 +143,7 @@ export class StreamedResponse implements LlmResponse {
     if (this.#growth?.mustWait !== true || this.isWaiting) return
     this.isWaiting = true
     this.#decoder?.pause()
-    this.#flow.pauseBackend()
+    this.#flow.holdBackend()
   }
 
   /** Called when a reservation that was asked to grow has been answered, at some later time. */

@@ -69,6 +69,28 @@ describeWithRedis('a budget that grows in Redis', () => {
     await gate.accept()
   })
 
+  test('waits for Redis for as long as that takes: the backend, which is not read meanwhile, is not to blame', async () => {
+    const gate = await gateTo(shared().port)
+    const llm = await scriptedLlm()
+    const proxy = await proxyTo(llm, `redis://${gate.address}`, { EDGE_BACKEND_IDLE_TIMEOUT_MS: '100' })
+    const clients = [proxy.open(CHAT, ASKED), proxy.open(CHAT, ASKED)]
+    const calls = [await llm.next(), await llm.next()]
+    gate.hold('answers')
+    // The one that says something is the first, and waits before the other one is silent.
+    calls[0]!.begin()
+    await calls[0]!.write(TEXT)
+    await until(() => clients.some(({ text }) => text.match(/x{80}/g)?.length === 5))
+    const [client, silent] = clients[0]!.text === '' ? [clients[1]!, clients[0]!] : [clients[0]!, clients[1]!]
+    calls[0]!.end(`${TEXT}${sse('[DONE]')}`)
+    calls[1]!.begin()
+    await silent.untilClosed()
+    expect(silent.outcome).toBe('broken')
+    gate.release()
+    await client.untilClosed()
+    expect([client.outcome, client.data.at(-1)]).toEqual(['whole', '[DONE]'])
+    expect(client.text.match(/x{80}/g)).toHaveLength(10)
+  })
+
   test.each([
     ['which cuts its stream', ''],
     ['whose stream has ended', sse('[DONE]')],

@@ -229,6 +229,10 @@ export class PlayedStream implements ResponseFlow {
     this.isPaused = true
   }
 
+  holdBackend(): void {
+    this.isPaused = true
+  }
+
   resumeBackend(): void {
     this.isPaused = false
   }
