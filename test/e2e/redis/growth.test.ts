@@ -69,6 +69,30 @@ describeWithRedis('a budget that grows in Redis', () => {
     await gate.accept()
   })
 
+  test.each([
+    ['local', 'by the own count of its instance', true],
+    ['open', 'always', false],
+  ])('grows while Redis is away, where that means %s: %s', async (mode, _, isCut) => {
+    const gate = await gateTo(shared().port)
+    const llm = await scriptedLlm()
+    const proxy = await proxyTo(llm, `redis://${gate.address}`, { EDGE_REDIS_FAILURE_MODE: mode })
+    const client = proxy.open(CHAT, ASKED)
+    const call = await llm.next()
+    call.begin()
+    await client.untilHead()
+    await loseRedis(proxy.edge, gate)
+    for (let sent = 0; sent < 2 * DAY_TOKENS && !call.isAborted; sent += READ_TOKENS) await call.write(TEXT)
+    if (!isCut) call.end(sse('[DONE]'))
+    await client.untilClosed()
+    const seen = client.text.match(/x{80}/g)!.length * 20
+    if (isCut) {
+      expect(client.data.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
+      expect(seen).toBeLessThanOrEqual(DAY_TOKENS)
+      expect(seen).toBeGreaterThan(DAY_TOKENS - READ_TOKENS)
+    } else expect([seen, client.outcome]).toEqual([2 * DAY_TOKENS, 'whole'])
+    await gate.accept()
+  })
+
   test('waits for Redis for as long as that takes: the backend, which is not read meanwhile, is not to blame', async () => {
     const gate = await gateTo(shared().port)
     const llm = await scriptedLlm()
