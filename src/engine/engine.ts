@@ -58,6 +58,8 @@ export class Engine {
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #callerDigest: CallerDigest
   readonly #open: OpenReservations | undefined
+  /** Calls of the store that settle or grow reservations. */
+  readonly #underWay = new Set<Promise<unknown>>()
   #ages: LimitAges | undefined
   /** Overrides of the plan prepared last, with which the next plan starts. */
   #overrides: PlanOverrides
@@ -186,6 +188,7 @@ export class Engine {
     const { growth } = reserved
     const done =
       growth === undefined ? this.#correct(reserved, reserved, reserved.amount - amount) : this.#correctParts(reserved, growth, amount)
+    if (done instanceof Promise) this.#noteUnderWay(done)
     if (this.#open === undefined) return done
     // The reservation stays open until the amount is given back; otherwise a reject in between would report a wait until the end of the window.
     if (done instanceof Promise) return done.finally(() => this.#open!.close(reserved))
@@ -204,8 +207,20 @@ export class Engine {
     const charges = this.#chargesOf(reserved, amount, nowMs)
     const results = new ChargeResults()
     const outcome = this.#store.takeAll(charges, results, nowMs, this.#clock.wallMs(), 'growth')
-    if (outcome instanceof Promise) return outcome.then((later) => this.#afterGrowth(reserved, amount, later, results))
+    if (outcome instanceof Promise) return this.#noteUnderWay(outcome.then((later) => this.#afterGrowth(reserved, amount, later, results)))
     return this.#afterGrowth(reserved, amount, outcome, results)
+  }
+
+  /** Resolves when no settlement and no growth is under way, and what was granted too late is given back. Never rejects. */
+  async settled(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+  }
+
+  #noteUnderWay<Result>(call: Promise<Result>): Promise<Result> {
+    const underWay = this.#underWay.add(call)
+    const forget = (): boolean => underWay.delete(call)
+    call.then(forget, forget)
+    return call
   }
 
   #afterGrowth(reserved: ReservedCharge, amount: number, outcome: Outcome, results: ChargeResults): Growth | Promise<Growth> {

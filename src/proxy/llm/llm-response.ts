@@ -43,6 +43,8 @@ export interface ResponseFlow {
   /** Ends the exchange because our own code threw an error while the response was being read. */
   abandon(error: unknown): void
   pauseBackend(): void
+  /** Like `pauseBackend`, for as long as a store takes to answer: the backend is not to blame. */
+  holdBackend(): void
   resumeBackend(): void
 }
 

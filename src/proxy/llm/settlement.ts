@@ -75,11 +75,14 @@ export class Settlement {
 
   /** Keeps everything that was taken, because the usage is unknown; of a reservation that grows, all that it would have grown to. */
   keepReservation(end: SettlementEnd): void {
-    this.#settle(end, 'unknown')
+    this.#settle(end, 'unknown', true)
   }
 
-  /** Keeps the reservation after a response with neither usage nor a text that we know, and warns operators: the backend may speak an unknown API. */
-  keepNotUnderstood(): void {
+  /**
+   * Keeps the reservation after a response with neither usage nor a text that we know, and warns operators: the backend may speak an unknown API.
+   * `isSilent` says that nothing came that could have been text, so that a reservation that grows keeps only what it has taken.
+   */
+  keepNotUnderstood(isSilent = false): void {
     const { metrics, logger, clock, notUnderstood } = this.#parts
     for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
       metrics.countNotUnderstood(policy)
@@ -90,17 +93,18 @@ export class Settlement {
         'a response has neither usage nor text in a known format: its reservation stays charged',
       )
     }
-    this.keepReservation('done')
+    this.#settle('done', 'unknown', !isSilent)
   }
 
-  #settle(end: SettlementEnd, usage: Usage): void {
+  /** `isWhole` says that reservations which grow are charged in full. */
+  #settle(end: SettlementEnd, usage: Usage, isWhole = false): void {
     if (this.#isSettled) return
     this.#isSettled = true
     const { metrics, trace } = this.#parts
     metrics.countSettlement(end)
     trace?.noteSettlement(end, usage)
     for (const charge of this.reservation.charges) {
-      const growing = usage === 'unknown' ? this.growing.find((each) => each.charge === charge) : undefined
+      const growing = isWhole ? this.growing.find((each) => each.charge === charge) : undefined
       const amount = growing?.wholeAmount ?? settledAmount(charge, usage)
       this.#metricsOf(charge.rule).countUsed(charge.rule, reservedAmount(charge), amount)
       void this.#settleCharge(charge, amount)

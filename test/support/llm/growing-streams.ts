@@ -57,8 +57,8 @@ export class GrowingStreams {
     this.engine.activate(planOf(policy('p', { ...(mode && { mode }), rules })))
   }
 
-  /** Returns undefined if the request is rejected. */
-  async open(promptTokens: number, requestedTokens?: number): Promise<PlayedStream | undefined> {
+  /** Returns undefined if the request is rejected. `coding` is the Content-Encoding of the response. */
+  async open(promptTokens: number, requestedTokens?: number, coding?: string): Promise<PlayedStream | undefined> {
     const request: LlmRequest = {
       promptTokens,
       requestedTokens,
@@ -72,7 +72,7 @@ export class GrowingStreams {
     const decision = await this.engine.decide(view, { body: request })
     if (decision.action !== 'allow') return undefined
     const settlement = new Settlement((decision as Allowed).reservation!, request, this.#parts())
-    return new PlayedStream({
+    const parts = {
       settlement,
       request,
       isActivated: true,
@@ -83,7 +83,8 @@ export class GrowingStreams {
       slices: new WorkSlices(),
       metrics: this.#metrics(),
       logger: this.#logger(),
-    })
+    }
+    return new PlayedStream(parts, coding)
   }
 
   /** All that is asked for is answered, and all settlements are done. */
@@ -175,8 +176,9 @@ export class PlayedStream implements ResponseFlow {
   largestRead = 0
   readonly #response: StreamedResponse
 
-  constructor(parts: LlmResponseParts) {
-    this.#response = new StreamedResponse({ status: 200, fields: [], isEventStream: true } as never, parts, this)
+  constructor(parts: LlmResponseParts, coding?: string) {
+    const fields = coding === undefined ? [] : ['Content-Encoding', coding]
+    this.#response = new StreamedResponse({ status: 200, fields, isEventStream: true } as never, parts, this)
   }
 
   /** The backend sends events with so many tokens each, in one read. */
@@ -188,8 +190,8 @@ export class PlayedStream implements ResponseFlow {
     this.readBytes(tokens.map((each) => chatChunk({ content: '#'.repeat(4 * each) })).join(''))
   }
 
-  readBytes(text: string): void {
-    this.#response.read(Buffer.from(text))
+  readBytes(bytes: string | Buffer): void {
+    this.#response.read(Buffer.from(bytes as string))
   }
 
   /** Tokens that the client has. */
@@ -224,6 +226,10 @@ export class PlayedStream implements ResponseFlow {
   }
 
   pauseBackend(): void {
+    this.isPaused = true
+  }
+
+  holdBackend(): void {
     this.isPaused = true
   }
 
