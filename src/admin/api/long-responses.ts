@@ -8,8 +8,12 @@ const BURST_MS = 20
 /** Clients of one route that may wait for a worker at a time. Each holds its request and what was found for it so far. */
 const MAX_CLIENTS = 64
 
+/** How often a client that has ended its side of the connection is probed. */
+const PROBE_MS = 250
+const PROBE = 'HTTP/1.1 100 Continue\r\n\r\n'
+
 /** Whoever has asked, as long as it is there to be answered. */
-type Client = Pick<IncomingMessage, 'socket'>
+type Client = Pick<IncomingMessage, 'socket' | 'httpVersion'>
 
 /** What a route uses while it makes a long response for a client. */
 export interface LongWork {
@@ -36,9 +40,11 @@ export class LongResponses {
     this.#clients++
     const onGone = (): void => this.#drop(client)
     client.socket.once('close', onGone)
+    const probes = setInterval(() => probe(client), PROBE_MS).unref()
     try {
       return await handle({ make: (steps) => this.make(steps, client), refuseIfGone: () => refuseIfGone(client) })
     } finally {
+      clearInterval(probes)
       client.socket.off('close', onGone)
       this.#clients--
     }
@@ -93,6 +99,14 @@ interface WaitingText {
   readonly steps: Generator<void, unknown>
   readonly resolve: (result: unknown) => void
   readonly reject: (error: unknown) => void
+}
+
+/**
+ * A client that has ended its side may still wait for its response, or be gone, which looks the same. One that is gone replies to the first probe with a
+ * reset, so that the second closes the connection. HTTP/1.0 has no such responses.
+ */
+function probe({ socket, httpVersion }: Client): void {
+  if (socket.readableEnded && !socket.destroyed && httpVersion !== '1.0') socket.write(PROBE)
 }
 
 function refuseIfGone({ socket }: Client): void {

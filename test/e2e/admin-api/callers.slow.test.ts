@@ -1,4 +1,5 @@
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { callers, names } from '../../support/admin/callers.ts'
@@ -69,16 +70,21 @@ test('of a bundle with 20,000 rules for the caller, all are counted and 500 are 
   expect([found.rules, found.rules_tried, found.rules_left_out]).toEqual([[], 500, 19_500])
 })
 
-test('clients that leave are not searched for: the next one is answered, and nothing has failed', async () => {
+test('clients that leave are not searched for, and one that only half-closes is: the next one is answered, and nothing has failed', async () => {
   const edge = await running({ bundle: bundle(1, ...MANY), env: { ...ADMIN_ENV, EDGE_STORE_SIZE: '64m' } })
   const body = JSON.stringify({ value: 'alice' })
   const fields = `Host: edge\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\nContent-Length: ${body.length}\r\n`
-  // More than may wait at a time. Each leaves as soon as its request is sent, so that none of them keeps its place.
+  const head = `POST /admin/v1/callers HTTP/1.1\r\n${fields}Connection: close\r\n\r\n`
+  // It ends its side and waits.
+  const waiting = connect(edge.adminPort, '127.0.0.1').end(`${head}${body}`)
+  const received = text(waiting)
+  // More than may wait at a time. Each leaves as soon as its request is sent, so that none of them keeps its place for long.
   for (let i = 0; i < 100; i++) {
     const socket = connect(edge.adminPort, '127.0.0.1')
-    await new Promise<void>((resolve) => socket.end(`POST /admin/v1/callers HTTP/1.1\r\n${fields}\r\n${body}`, resolve))
+    await new Promise<void>((resolve) => socket.end(`${head}${body}`, resolve))
     socket.destroy()
   }
+  expect(await received).toMatch(/^(HTTP\/1.1 100 Continue\r\n\r\n)*HTTP\/1.1 200 OK\r\n/)
   await until(async () => {
     const { status, json } = await askAdmin(edge.adminPort, 'POST', 'callers', { body: { value: 'alice' } })
     expect(status === 200 || json.error.code === 'too_many_readers').toBe(true)
