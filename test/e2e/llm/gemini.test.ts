@@ -224,7 +224,11 @@ describe('where the path names the model', () => {
   test.each([
     '/OpenAI/Deployments/big-mine/chat/completions',
     '/openai/deployments/big-mine/Chat/Completions',
+    '/openai/deployments/BIG-Mine/chat/completions',
     '/v1/projects/p/locations/l/publishers/mistralai/models/big-2:rawPredict',
+    '/v1/projects/p/locations/l/endpoints/big-2:rawPredict',
+    '/v1/projects/p/locations/l/endpoints/big-2:directRawPredict',
+    '/v1/projects/p/locations/l/endpoints/big-2/chat/completions',
   ])('a body cannot name a cheaper one, however the path is spelled: %s', async (path) => {
     const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
     const proxy = await moneyProxy(await answeringLlm(200, { model: 'small-1', choices: [], usage }))
