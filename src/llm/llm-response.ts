@@ -61,7 +61,7 @@ const RESPONSE = fieldsOf({
 const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, MODEL, USAGE, CANDIDATES, METADATA, METADATA_IN_SNAKE_CASE] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 /** Reads the cost of a response that is not streamed, while its bytes arrive. */
-export interface ResponseReader {
+export interface TallyReader {
   push(bytes: Uint8Array, from: number, to: number): void
   readonly isBeyondLimits: boolean
   /** Whether the response reports that its work continues in the background, so that its usage is not known yet. */
@@ -73,7 +73,7 @@ export interface ResponseReader {
 }
 
 /** Reads the responses of all APIs but `predict`, by the fields that are present. */
-export class LlmResponseReader implements ResponseReader {
+export class LlmResponseReader implements TallyReader {
   readonly #sizes = new JsonSizes(RESPONSE, GEMINI_ITEM)
   readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
 

@@ -1,6 +1,6 @@
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading } from './json-sizes.ts'
-import type { ResponseReader } from './llm-response.ts'
+import type { TallyReader } from './llm-response.ts'
 import { indexesOf, indexOf, type RequestFormat, readings, WRITTEN } from './request-format.ts'
 import { MAX_TOKENS, newTally, type Tally } from './usage.ts'
 
@@ -49,7 +49,7 @@ const [PREDICTIONS, OF_RESPONSE] = [0, 1]
  * Reads the counts of a response to `predict`: the tokens of each text that was embedded, or those of texts that were read and generated. If it has neither,
  * it is not understood.
  */
-export class PredictionReader implements ResponseReader {
+export class PredictionReader implements TallyReader {
   readonly isUnderWay = false
   readonly #sizes = new JsonSizes(RESPONSE)
   readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
-import { LlmResponseReader, type ResponseReader } from '../../llm/llm-response.ts'
+import { LlmResponseReader, type TallyReader } from '../../llm/llm-response.ts'
 import { PredictionReader } from '../../llm/predictions.ts'
 import { countTokens, estimatedTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
@@ -74,7 +74,7 @@ export class WholeResponse implements LlmResponse {
   readonly #flow: ResponseFlow
   readonly #status: number
   readonly #coding: Coding | undefined
-  readonly #reader: ResponseReader
+  readonly #reader: TallyReader
   #scan: BodyScan | undefined
   #size = 0
 
