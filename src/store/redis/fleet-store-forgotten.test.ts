@@ -66,6 +66,10 @@ describeWithRedis('a settlement after Redis has lost its data', () => {
     // The own count is exact. Redis counts the whole of the three reservations, so that what they gave back has gone to nobody, and no more.
     expect(one.ownLeft(counter)).toBe(SIZE - 45 - 10)
     expect(await one.left(counter)).toBe(SIZE - 170 - 10)
+    // Once more, and it is there again.
+    await redis.command('FLUSHALL')
+    await one.take(1, counter)
+    expect(await one.left(counter)).toBe(SIZE - 45 - 10 - 1)
   })
 
   test.each(LIMITS)('of %s loses nothing to a take that is sent after it', async (_, limit) => {
