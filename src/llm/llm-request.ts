@@ -59,13 +59,16 @@ const MAX_PADDING_BYTES = 64 * 1024
 
 /** Reads the body of a request while its bytes arrive. */
 export class LlmRequestReader {
+  readonly #charset: Charset
   readonly #endpoint: LlmEndpoint
   readonly #format: RequestFormat
   readonly #sizes: JsonSizes
   readonly #scanner: JsonScanner
   readonly #encoding = new JsonEncoding((bytes, from, to) => this.#scanner.push(bytes, from, to))
 
+  /** With `latin1`, the body has a content coding that we cannot decode: whatever its bytes look like, the backend finds something else in them. */
   constructor(charset: Charset = 'utf8', endpoint: LlmEndpoint = {}) {
+    this.#charset = charset
     this.#endpoint = endpoint
     this.#format = formatOf(endpoint)
     this.#sizes = new JsonSizes(this.#format.fields)
@@ -86,7 +89,7 @@ export class LlmRequestReader {
     const isJson = this.#scanner.end()
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     if (this.#endpoint.model === AMBIGUOUS_MODEL) return 'bad_request'
-    if (!isJson) return this.#unreadable()
+    if (!isJson || this.#charset === 'latin1') return this.#unreadable()
     if (this.#scanner.paddingBytes > MAX_PADDING_BYTES) return 'body_too_large'
     const sizes = this.#sizes
     const format = this.#format
