@@ -91,7 +91,7 @@ function respelledString(text: string, choose: () => number): string {
 function respelledNumber(value: number, choose: () => number): string {
   if (Object.is(value, -0)) return '-0'
   const text = String(value)
-  if (!/^-?\d{1,15}$/.test(text)) return text
+  if (!/^-?[1-9]\d{0,14}$/.test(text)) return text
   return [text, `${text}.0`, `${text}e0`, `${text}0e-1`, `${text}.00E+00`][Math.max(0, choose() - 7)]!
 }
 
