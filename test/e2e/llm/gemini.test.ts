@@ -61,6 +61,11 @@ describe('a request of Gemini', () => {
     ['?fields=usageMetadata&$fields=candidates', []],
     ['?alt=proto', []],
     ['?$alt=media', []],
+    ['?alt=json&alt=json', []],
+    ['?alt=json&%61lt=proto', []],
+    ['?alt=json&%24alt=proto', []],
+    ['?key=k&key=l&alt=SSE', []],
+    ['?%24%66ields=candidates&fields=usageMetadata', []],
     ['?callback=f', []],
     ['', [['X-Goog-FieldMask', 'candidates']]],
   ] as const)('is refused where its response could lack counts: %s %j', async (query, fields) => {
