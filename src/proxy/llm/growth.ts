@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
-import type { Engine, Growth } from '../../engine/engine.ts'
+import type { Engine } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount } from '../../engine/reservation.ts'
+import type { Growth } from '../../engine/reservation-changes.ts'
 import type { LlmRequest, ReserveSettings } from '../../llm/llm-request.ts'
 import type { BudgetEnd, StreamExcess, StreamMeter } from '../../llm/stream-filter.ts'
 import { firstTokens, maxCompletionTokens, statedBound, stepTokens, type TokenCounts, tokenCounts } from '../../llm/usage.ts'
