@@ -213,7 +213,7 @@ export class Engine {
     const nowMs = this.#clock.nowMs()
     const found = findCounters(this.#plans.active, name, nowMs)
     if (typeof found === 'string') return { ok: false, error: found }
-    return inspectCounters(found, this.#store, nowMs, this.#clock.wallMs())
+    return inspectCounters(found, this.#store, nowMs, this.#clock.wallMs(), this.#open)
   }
 
   /** Resets the counters as if nothing had ever been taken, and returns their state. Throws, or rejects, if the store cannot. */
@@ -222,7 +222,7 @@ export class Engine {
     if (typeof found === 'string') return { ok: false, error: found }
     // Other threads may use a wall time up to a millisecond ahead, and what they have taken must count as before the reset.
     const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
-    const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
+    const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs(), this.#open)
     return done instanceof Promise ? done.then(inspect) : inspect()
   }
 }

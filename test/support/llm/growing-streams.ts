@@ -9,12 +9,17 @@ import { Settlement, type SettlementParts } from '../../../src/proxy/llm/settlem
 import { StreamedResponse } from '../../../src/proxy/llm/streamed-response.ts'
 import { PlainRequestView } from '../../../src/request/view.ts'
 import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
+import { InFlightMetrics } from '../../../src/telemetry/metrics/llm-metrics.ts'
+import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../../../src/telemetry/sampler.ts'
 import type { Clock } from '../../../src/time/clock.ts'
 import { WorkSlices } from '../../../src/time/slices.ts'
 import { budgetRule, llmRule, policy } from '../bundles/bundles.ts'
 import { planOf } from '../overrides/overridden-engine.ts'
 import { chatChunk } from './llm-streams.ts'
+
+/** One for all tests of a file, because it is large. */
+const IN_FLIGHT = new InFlightMetrics(new MetricMemory(newMetricBuffer(1), 0))
 
 /** A question of a growing reservation that waits for its answer. */
 interface Ask {
@@ -113,6 +118,7 @@ export class GrowingStreams {
       engine: proxied as unknown as Engine,
       metrics,
       costMetrics: metrics as never,
+      inFlightMetrics: IN_FLIGHT,
       logger,
       clock: this.#clock,
       notUnderstood,
