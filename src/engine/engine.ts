@@ -50,6 +50,7 @@ export class Engine {
   readonly #plans: PlanSwitch
   readonly #reservations: ReservationChanges
   readonly #callerDigest: CallerDigest
+  readonly #open: OpenReservations | undefined
   #ages: LimitAges | undefined
   /** Overrides of the plan prepared last, with which the next plan starts. */
   #overrides: PlanOverrides
@@ -58,6 +59,7 @@ export class Engine {
     this.#store = options.store
     this.#clock = options.clock
     this.#callerDigest = options.callerDigest ?? (() => '')
+    this.#open = options.openReservations
     const identification = options.identification ?? defaultIdentification()
     const onBudgetWarning = options.onBudgetWarning ?? (() => {})
     this.#evaluator = new Evaluator(
