@@ -51,11 +51,14 @@ function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'alg
         ...given(config['burst_tokens'], (count) => `burst ${amountText(Number(count), 'tokens')}`),
         ...given(config['tokens_per_day'], (count) => perText(Number(count), 'tokens', 'day')),
         ...given(config['max_completion_tokens'], (count) => `completions up to ${amountText(Number(count), 'tokens')}`),
+        ...given(config['count'], weightWords),
+        ...given(config['reserve'], reserveWords),
       ]
     case 'cost_budget':
       return [
         perText(Number(config['budget']), 'money', periodWords(config)),
         ...given(config['prices'], (table) => `prices ${String(table)}`),
+        ...given(config['reserve'], reserveWords),
         ...given(config['warn_at_percent'], (list) => `warns at ${listWords(list as readonly number[])} %`),
       ]
     case 'concurrency':
@@ -67,6 +70,34 @@ function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'alg
     default:
       return [`${algorithm} ${JSON.stringify(config)}`]
   }
+}
+
+/** The weights of a rule, in the order of the bundle, and their names. */
+const WEIGHTS = [
+  ['input', 'input'],
+  ['cached_input', 'cached input'],
+  ['cache_write', 'cache writes'],
+  ['output', 'output'],
+] as const
+
+/** Names the weights other than 1, such as `cached input counts 0.1 times`. */
+function weightWords(count: unknown): string {
+  const weights = count as Readonly<Record<string, number | undefined>>
+  const words = WEIGHTS.flatMap(([field, name]) =>
+    given(weights[field] === 1 ? undefined : weights[field], (weight) => timesWords(name, Number(weight))),
+  )
+  return words.length === 0 ? 'every token counts once' : words.join(', ')
+}
+
+function timesWords(name: string, weight: number): string {
+  const verb = name.endsWith('s') ? 'count' : 'counts'
+  return weight === 0 ? `${name} ${verb} nothing` : `${name} ${verb} ${formatNumber(weight)} times`
+}
+
+/** Says how the reservation of a stream grows. The bundle as it is active has both numbers. */
+function reserveWords(reserve: unknown): string {
+  const { first = 2000, step = 1000 } = reserve as { first?: number; step?: number }
+  return `streams reserve ${amountText(first, 'tokens')} at first and ${formatNumber(step)} at a time`
 }
 
 function rateWords(config: RuleJson['algorithm_config']): string {

@@ -56,7 +56,7 @@ function filterStream(pieces) {
 function check() {
   const { filter, size } = filterStream(events)
   const characters = events.reduce((sum, _, i) => sum + [...TOKENS[i % TOKENS.length]].length, 0)
-  const isRight = filter.counts.completion === Math.ceil(characters / 4) && size > bytes.length === (addsUsage === 'true')
+  const isRight = filter.counts.output === Math.ceil(characters / 4) && size > bytes.length === (addsUsage === 'true')
   if (!isRight || size !== filterStream(chunks).size) throw new Error(`the filter does not do its job: ${dialect}`)
 }
 

@@ -64,13 +64,17 @@ function CoveringPolicy({ policy: { id, mode, rules } }: { readonly policy: Expl
   )
 }
 
-function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters, override } }: { readonly rule: ExplainedRuleJson }) {
+function CoveringRule({ rule }: { readonly rule: ExplainedRuleJson }) {
+  const { name, applied, why, cost, descriptors, counters, override } = rule
   return (
     <li>
       <p>
         <strong>{name}</strong>{' '}
         {applied ? (
-          <span class="quiet">applies{cost !== null && `, takes ${amountText(cost, unitOf(counters[0]?.kind, cost))}`}</span>
+          <span class="quiet">
+            applies
+            {takenWords(rule)}
+          </span>
         ) : (
           <span class="quiet">does not apply: {RULE_WHY[why!] ?? why}</span>
         )}
@@ -97,12 +101,21 @@ function CoveringRule({ rule: { name, applied, why, cost, descriptors, counters,
   )
 }
 
+/** Says what the request takes, and how the reservation of its stream would grow. */
+function takenWords({ cost, grows_by: growsBy, counters }: ExplainedRuleJson): string {
+  const takes = cost === null ? '' : `, takes ${amountText(cost, unitOf(counters[0]?.kind, cost))}`
+  return growsBy === undefined
+    ? takes
+    : `${takes}, and asks for ${formatNumber(growsBy)} completion tokens at a time while its stream passes`
+}
+
 function Counter({ counter, cost }: { readonly counter: ExplainedCounterJson; readonly cost: number | null }) {
-  const { kind, remaining, limit, wait_s } = counter
+  const { kind, remaining, limit, wait_s, reserved = 0 } = counter
   return (
     <p class="counter">
       <Level remaining={remaining} limit={limit} />
       <span>{counterText(counter, unitOf(kind, cost))}</span>
+      {reserved > 0 && <span class="quiet">{amountText(reserved, unitOf(kind, cost))} reserved by requests in flight</span>}
       <span class={wait_s === 0 ? 'quiet' : 'bad'}>{waitWords(wait_s)}</span>
       <span class="quiet">{refillText(counter)}</span>
     </p>

@@ -7,6 +7,7 @@ import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { Moment } from '../parts/time.tsx'
 import { ruleWords } from '../policy-words.ts'
+import { growingText, inFlightText } from './reserved-words.ts'
 import { fullName } from './rule-names.ts'
 
 const COLUMNS: readonly Column<SpendingRule>[] = [
@@ -18,12 +19,14 @@ const COLUMNS: readonly Column<SpendingRule>[] = [
   },
   { title: 'Limit', isMinor: true, cell: ruleWords },
   { title: 'Mode', isMinor: true, cell: ({ mode }) => <Badge tone={mode === 'shadow' ? 'accent' : 'quiet'}>{mode}</Badge> },
+  { title: 'Reserved in flight', isNumber: true, cell: inFlightText, sortBy: ({ in_flight }) => in_flight?.reserved ?? 0 },
+  { title: 'Of it growing', isNumber: true, isMinor: true, cell: growingText, sortBy: ({ in_flight }) => in_flight?.growing.reserved ?? 0 },
   { title: 'Last minute', isNumber: true, isMinor: true, ...spent('last_minute') },
   { title: 'Last 15 minutes', isNumber: true, ...spent('last_15_minutes') },
   { title: 'Since the start', isNumber: true, isMinor: true, ...spent('since_start') },
 ]
 
-/** Shows what each rule has counted. */
+/** Shows what each rule has counted, and what requests in flight have reserved. */
 export function BudgetTable({ usage: { rules, total, since } }: { readonly usage: UsageJson }) {
   const isPart = total > rules.length
   return (

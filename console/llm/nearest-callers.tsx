@@ -9,6 +9,7 @@ import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
+import { reservedText, usedOf } from './reserved-words.ts'
 import { fullName, limitName } from './rule-names.ts'
 
 const TOP_MS = 5000
@@ -17,7 +18,8 @@ const SHOWN_CALLERS = 10
 const COLUMNS: readonly Column<NearCallerJson>[] = [
   { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
   { title: 'Limit of', isMinor: true, cell: ({ kind }) => limitName(kind) },
-  { title: 'Spent', isNumber: true, cell: ({ limit, remaining, unit }) => amountText(limit - remaining, unit) },
+  { title: 'Used', isNumber: true, cell: (caller) => amountText(usedOf(caller, caller.remaining), caller.unit) },
+  { title: 'Reserved', isNumber: true, cell: (caller) => reservedText(caller, caller.unit) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, unit }) => amountText(limit, unit) },
 ]

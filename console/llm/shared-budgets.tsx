@@ -5,6 +5,7 @@ import { formatShare } from '../format.ts'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
+import { reservedText, usedOf } from './reserved-words.ts'
 import { fullName, limitName } from './rule-names.ts'
 
 interface Budget {
@@ -16,13 +17,14 @@ interface Budget {
 const COLUMNS: readonly Column<Budget>[] = [
   { title: 'Rule', isHeading: true, cell: ({ name }) => name },
   { title: 'Limit of', isMinor: true, cell: ({ counter }) => limitName(counter.kind) },
-  { title: 'Spent', isNumber: true, cell: ({ counter, unit }) => amountText(counter.limit - counter.level, unit) },
+  { title: 'Used', isNumber: true, cell: ({ counter, unit }) => amountText(usedOf(counter, counter.level), unit) },
+  { title: 'Reserved', isNumber: true, cell: ({ counter, unit }) => reservedText(counter, unit) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ counter, unit }) => amountText(counter.limit, unit) },
   { title: 'Refill', isMinor: true, cell: ({ counter }) => refillText(counter) },
 ]
 
-/** Shows what is left of each budget that all callers share. */
+/** Shows what is used, reserved by requests in flight and left of each budget that all callers share. */
 export function SharedBudgets({ rules }: { readonly rules: readonly SpendingRule[] }) {
   const budgets = rules.flatMap((rule) => rule.counters!.map((counter) => ({ name: fullName(rule), unit: rule.unit, counter })))
   if (budgets.length === 0) return null

@@ -1,6 +1,6 @@
 import type { ActivitySample, SpendingRule } from '../../src/admin/api/instance-types.ts'
 import { bareSpent, unitName } from '../amounts.ts'
-import { formatCompact } from '../format.ts'
+import { formatCompact, formatNumber } from '../format.ts'
 import { Figure, Figures } from '../parts/figure.tsx'
 import { Panel } from '../parts/panel.tsx'
 import { presentRate } from '../timeline.ts'
@@ -18,10 +18,16 @@ export function SpendingFigures({ rules, samples }: SpendingFiguresProps) {
       <Figures>
         <UnitFigures rules={rules} samples={samples} unit="tokens" label="Tokens" per="second" seconds={1} />
         <UnitFigures rules={rules} samples={samples} unit="money" label="Money" per="minute" seconds={60} />
-        <Figure label="Streams" value={formatCompact(samples.at(-1)?.backend?.streams ?? 0)} note="open now" />
+        <Figure label="Streams" value={formatCompact(samples.at(-1)?.backend?.streams ?? 0)} note={streamsNote(rules)} />
       </Figures>
     </Panel>
   )
+}
+
+/** A stream may grow under several rules, so those of one rule are named: the one with the most. */
+function streamsNote(rules: readonly SpendingRule[]): string {
+  const growing = Math.max(0, ...rules.map(({ in_flight }) => in_flight?.growing.requests ?? 0))
+  return growing === 0 ? 'open now' : `open now, ${formatNumber(growing)} with a growing reservation`
 }
 
 interface UnitFiguresProps extends SpendingFiguresProps {

@@ -1,3 +1,4 @@
+import type { Signal } from '@preact/signals'
 import type { ComponentChildren, JSX } from 'preact'
 import { useId } from 'preact/hooks'
 
@@ -35,5 +36,32 @@ export function Field({ label, hint, error, children }: FieldProps) {
         </p>
       )}
     </div>
+  )
+}
+
+interface FilterFieldProps {
+  readonly placeholder: string
+  readonly value: Signal<string>
+  /** Called after each change of the value. */
+  readonly onChange?: () => void
+}
+
+/** A field that narrows the list below it as one types. */
+export function FilterField({ placeholder, value, onChange }: FilterFieldProps) {
+  return (
+    <Field label="Filter">
+      {(control) => (
+        <input
+          {...control}
+          type="search"
+          placeholder={placeholder}
+          value={value}
+          onInput={({ currentTarget }) => {
+            value.value = currentTarget.value
+            onChange?.()
+          }}
+        />
+      )}
+    </Field>
   )
 }

@@ -4,7 +4,7 @@ import { CHANGE_COLUMNS } from '../changes/change-rows.tsx'
 import { usePoll } from '../live.ts'
 import { DataTable } from '../parts/data-table.tsx'
 import { EmptyState } from '../parts/empty-state.tsx'
-import { Field } from '../parts/field.tsx'
+import { FilterField } from '../parts/field.tsx'
 import { Kinds } from '../parts/kinds.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Moment } from '../parts/time.tsx'
@@ -34,17 +34,7 @@ export function ChangesView() {
   return (
     <>
       <div class="bar">
-        <Field label="Filter">
-          {(control) => (
-            <input
-              {...control}
-              type="search"
-              placeholder="Policy, person or text"
-              value={filter}
-              onInput={({ currentTarget }) => (filter.value = currentTarget.value)}
-            />
-          )}
-        </Field>
+        <FilterField placeholder="Policy, person or text" value={filter} />
       </div>
       <Kinds
         label="Kinds of changes"

@@ -9,7 +9,7 @@ import { formatCount } from '../format.ts'
 import { address } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { DataTable } from '../parts/data-table.tsx'
-import { Field } from '../parts/field.tsx'
+import { FilterField } from '../parts/field.tsx'
 import { Kinds } from '../parts/kinds.tsx'
 
 /** Number of rows on the page, however many events there are. */
@@ -32,20 +32,13 @@ export function EventsView() {
   return (
     <>
       <div class="bar">
-        <Field label="Filter">
-          {(control) => (
-            <input
-              {...control}
-              type="search"
-              placeholder="Policy, rule or text"
-              value={filter}
-              onInput={({ currentTarget }) => {
-                filter.value = currentTarget.value
-                paused.value = undefined
-              }}
-            />
-          )}
-        </Field>
+        <FilterField
+          placeholder="Policy, rule or text"
+          value={filter}
+          onChange={() => {
+            paused.value = undefined
+          }}
+        />
         <button
           type="button"
           aria-pressed={paused.value !== undefined}

@@ -199,6 +199,13 @@ describe('an answer that comes after the settlement', () => {
     expect(await later(store, service.levelsLater())).toEqual([5550, 550])
   })
 
+  test('is awaited, with what it gives back, by who waits until all is settled', async () => {
+    const { store, service } = await growing(300)
+    await later(store, service.engine.settled())
+    expect(await later(store, service.levelsLater())).toEqual([5550, 550])
+    await service.engine.settled()
+  })
+
   test('that refuses does nothing', async () => {
     const { store, service, growth, settled } = await growing(5000)
     expect(await later(store, growth)).toBe('refused')

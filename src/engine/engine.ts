@@ -1,12 +1,11 @@
 import type { CallerVerdict } from '../callers/caller.ts'
-import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { OverridesChange } from '../overrides/override.ts'
-import { identityName, namedLimits } from '../policy/compile.ts'
+import { namedLimits } from '../policy/compile.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
-import { ChargeResults, Charges, type Taken } from '../store/charges.ts'
-import type { CounterStore, Outcome } from '../store/counter-store.ts'
+import type { Taken } from '../store/charges.ts'
+import type { CounterStore } from '../store/counter-store.ts'
 import type { Clock } from '../time/clock.ts'
 import { type ActivePlan, type CallerReaderOf, type LimitAges, limitAges, openPlan, PlanSwitch, readNobody } from './active-plan.ts'
 import { type CallerDigest, type DecideOptions, NO_OPTIONS, type OpenOptions, type StreamBody } from './decide-options.ts'
@@ -19,8 +18,8 @@ import type { Explanation, StepwiseExplanation } from './explain/explanation.ts'
 import { type CounterName, findCounters, type Inspection, inspectCounters } from './explain/inspection.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import { PlanOverrides } from './overrides/override-index.ts'
-import { type LocatedCharge, locatedCharges, locatedRows, locatedRule, type Reservation, type ReservedCharge } from './reservation.ts'
-import { type ReservedPart, ReservedParts } from './reserved-parts.ts'
+import { type LocatedCharge, locatedCharges, type Reservation, type ReservedCharge } from './reservation.ts'
+import { type Growth, ReservationChanges } from './reservation-changes.ts'
 import type { CallerWatch, OnBudgetWarning } from './watchers.ts'
 
 export interface EngineOptions {
@@ -43,12 +42,6 @@ export interface EngineOptions {
 
 /** Stands for the rules before the first plan: overrides may be known by then, and fit none. */
 const NO_RULES = { policiesById: new Map<string, PlanPolicy>() }
-/**
- * What became of a reservation that was to grow: a part was granted; its windows refused it; the store is unavailable; nothing was asked, because the rule
- * does not limit its caller any more; or it was granted after the reservation was settled, and given back.
- */
-export type Growth = 'granted' | 'refused' | 'unavailable' | 'not_enforced' | 'too_late'
-
 const NO_BUNDLE: Refused = { action: 'refuse', reason: 'no_bundle_loaded' }
 
 /** Decides whether a request may proceed. It is independent of sockets, headers and logs. */
@@ -58,7 +51,7 @@ export class Engine {
   readonly #evaluator: Evaluator
   readonly #descriptorEvaluator: DescriptorEvaluator
   readonly #plans: PlanSwitch
-  readonly #onBudgetWarning: OnBudgetWarning
+  readonly #reservations: ReservationChanges
   readonly #callerDigest: CallerDigest
   readonly #open: OpenReservations | undefined
   readonly #callerReaderOf: CallerReaderOf
@@ -69,21 +62,22 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#store = options.store
     this.#clock = options.clock
-    this.#onBudgetWarning = options.onBudgetWarning ?? (() => {})
     this.#callerDigest = options.callerDigest ?? (() => '')
     this.#open = options.openReservations
     this.#callerReaderOf = options.callerReaderOf ?? readNobody
     const identification = options.identification ?? defaultIdentification()
+    const onBudgetWarning = options.onBudgetWarning ?? (() => {})
     this.#evaluator = new Evaluator(
       options.store,
       options.clock,
       identification,
-      this.#onBudgetWarning,
+      onBudgetWarning,
       options.callerWatch,
       options.openReservations,
     )
     this.#descriptorEvaluator = new DescriptorEvaluator(options.store, options.clock, options.callerWatch)
     this.#plans = options.planSwitch ?? new PlanSwitch()
+    this.#reservations = new ReservationChanges(options.store, options.clock, this.#plans, onBudgetWarning, options.openReservations)
     this.#overrides = new PlanOverrides(NO_RULES, this.#store, this.#callerDigest)
   }
 
@@ -190,105 +184,26 @@ export class Engine {
     return described(evaluation, decision, options)
   }
 
-  /**
-   * Corrects what a rule reserved to `amount`, in the counters that it was taken from. Call it once for each charge. A rule that is no longer in the bundle
-   * is settled all the same.
-   */
+  // `ReservationChanges` describes and does what follows.
+
   settle(reserved: ReservedCharge, amount: number): void | Promise<void> {
-    const { growth } = reserved
-    const done =
-      growth === undefined ? this.#correct(reserved, reserved, reserved.amount - amount) : this.#correctParts(reserved, growth, amount)
-    if (this.#open === undefined) return done
-    // The reservation stays open until the amount is given back; otherwise a reject in between would report a wait until the end of the window.
-    if (done instanceof Promise) return done.finally(() => this.#open!.close(reserved))
-    this.#open.close(reserved)
+    return this.#reservations.settle(reserved, amount)
   }
 
-  /**
-   * Asks for `amount` more for a reservation: for a further part, from all counters of its rule or from none, under the limits that a settlement would find
-   * now. Its windows grant that or refuse it; its bucket is charged along. Returns a promise only if the store does. If the reservation is settled before the
-   * answer comes, what was granted is given back.
-   */
   grow(reserved: ReservedCharge, amount: number): Growth | Promise<Growth> {
-    const nowMs = this.#clock.nowMs()
-    if (!this.#limitsNow(reserved, nowMs)) return 'not_enforced'
-    reserved.growth ??= new ReservedParts(reserved)
-    const charges = this.#chargesOf(reserved, amount, nowMs)
-    const results = new ChargeResults()
-    const outcome = this.#store.takeAll(charges, results, nowMs, this.#clock.wallMs(), 'growth')
-    if (outcome instanceof Promise) return outcome.then((later) => this.#afterGrowth(reserved, amount, later, results))
-    return this.#afterGrowth(reserved, amount, outcome, results)
+    return this.#reservations.grow(reserved, amount)
   }
 
-  #afterGrowth(reserved: ReservedCharge, amount: number, outcome: Outcome, results: ChargeResults): Growth | Promise<Growth> {
-    if (outcome !== true) return outcome === false ? 'refused' : 'unavailable'
-    const { rule, values } = reserved
-    const growth = reserved.growth!
-    if (results.hasWarnings) {
-      // Even if it is given back: the store has noted the warning, and would not report it again.
-      for (const percent of results.warnings) if (percent > 0) this.#onBudgetWarning({ rule, values, percent })
-    }
-    const part = { amount, taken: { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom } }
-    if (growth.isSettled) {
-      const givenBack = this.#correct(reserved, part, amount)
-      return givenBack instanceof Promise ? givenBack.then(() => 'too_late') : 'too_late'
-    }
-    this.#open?.openPart(reserved, part)
-    const dropped = growth.add(part, (a, b) => isSameWindow(rule, a, b))
-    if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
-    return 'granted'
+  settled(): Promise<void> {
+    return this.#reservations.settled()
   }
 
-  /** Charges `amount` more for a reservation, whether or not there is enough: as a further part of what its decision took, where and when it took that. */
   overdraw(reserved: ReservedCharge, amount: number): void | Promise<void> {
-    const part = { amount, taken: reserved.taken }
-    reserved.growth ??= new ReservedParts(reserved)
-    this.#open?.openPart(reserved, part)
-    const dropped = reserved.growth.add(part, (a, b) => isSameWindow(reserved.rule, a, b))
-    if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
-    return this.#correct(reserved, part, -amount)
+    return this.#reservations.overdraw(reserved, amount)
   }
 
-  /** Whether the rule limits its caller now: the active plan still has its windows, and no override suspends it or puts all policies in shadow mode. */
-  #limitsNow({ rule, values }: ReservedCharge, nowMs: number): boolean {
-    const { active } = this.#plans
-    const index = active?.overrides.index
-    if (active === undefined || index?.isShadowed(nowMs) === true) return false
-    return rule.counters.every(
-      (counter) =>
-        !algorithmOf(counter.limit).hasWindows ||
-        (active.byIdentity.has(identityName(counter)) && index?.suspends(counter, values, nowMs) !== true),
-    )
-  }
-
-  #correctParts(reserved: ReservedCharge, growth: ReservedParts, amount: number): void | Promise<void> {
-    growth.isSettled = true
-    const pending: Promise<void>[] = []
-    for (const [part, back] of growth.corrections(amount)) {
-      const done = this.#correct(reserved, part, back)
-      if (done instanceof Promise) pending.push(done)
-    }
-    if (pending.length > 0) return Promise.all(pending).then(() => {})
-  }
-
-  /** Gives `back` to the counters that a part was taken from, or charges it if it is below zero. */
-  #correct(reserved: ReservedCharge, { taken }: ReservedPart, back: number): void | Promise<void> {
-    if (back === 0) return
-    const { rule, values } = reserved
-    const nowMs = this.#clock.nowMs()
-    const charges = this.#chargesOf(reserved, back, nowMs)
-    return this.#store.settleAll(charges, taken, nowMs, this.#clock.wallMs(), (_row, percent) =>
-      this.#onBudgetWarning({ rule, values, percent }),
-    )
-  }
-
-  /**
-   * Renews a hold, so that it counts for another `hold_seconds`. Returns when and where it was taken this time, which its next renewal or its settlement
-   * must pass on. A renewal that comes too late takes again, above the limit if need be.
-   */
   renew(hold: ReservedCharge): Taken | Promise<Taken> {
-    const nowMs = this.#clock.nowMs()
-    return this.#store.renewAll(this.#chargesOf(hold, hold.amount, nowMs), hold.taken, nowMs, this.#clock.wallMs())
+    return this.#reservations.renew(hold)
   }
 
   /**
@@ -299,26 +214,12 @@ export class Engine {
     return locatedCharges(reservation, this.#store, callerDigest)
   }
 
-  /**
-   * Settles like `settle`. `taker` is the instance that took, or undefined if it has lost its own count. Returns false if it is unknown whether this was
-   * done.
-   */
   settleLocated(charge: LocatedCharge, amount: number, taker: string | undefined): boolean | Promise<boolean> {
-    if (charge.amount === amount) return true
-    const { active } = this.#plans
-    const nowMs = this.#clock.nowMs()
-    const rows = locatedRows(charge, charge.amount - amount, active, this.#store, nowMs)
-    return this.#store.settleLocated(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
-      const rule = locatedRule(active, charge.counters[row]!)
-      if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent })
-    })
+    return this.#reservations.settleLocated(charge, amount, taker)
   }
 
-  /** Renews like `renew`; `taker` is as in `settleLocated`. */
   renewLocated(hold: LocatedCharge, taker: string | undefined): Taken | Promise<Taken> {
-    const nowMs = this.#clock.nowMs()
-    const rows = locatedRows(hold, hold.amount, this.#plans.active, this.#store, nowMs)
-    return this.#store.renewLocated(rows, taker, hold.taken, nowMs, this.#clock.wallMs())
+    return this.#reservations.renewLocated(hold, taker)
   }
 
   /** Returns the state of one rule's counters for one caller. Takes nothing. */
@@ -326,7 +227,7 @@ export class Engine {
     const nowMs = this.#clock.nowMs()
     const found = findCounters(this.#plans.active, name, nowMs)
     if (typeof found === 'string') return { ok: false, error: found }
-    return inspectCounters(found, this.#store, nowMs, this.#clock.wallMs())
+    return inspectCounters(found, this.#store, nowMs, this.#clock.wallMs(), this.#open)
   }
 
   /** Resets the counters as if nothing had ever been taken, and returns their state. Throws, or rejects, if the store cannot. */
@@ -335,31 +236,9 @@ export class Engine {
     if (typeof found === 'string') return { ok: false, error: found }
     // Other threads may use a wall time up to a millisecond ahead, and what they have taken must count as before the reset.
     const done = this.#store.resetAll(found.charges, this.#clock.nowMs(), Math.floor(this.#clock.wallMs()) + 1)
-    const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs())
+    const inspect = () => inspectCounters(found, this.#store, this.#clock.nowMs(), this.#clock.wallMs(), this.#open)
     return done instanceof Promise ? done.then(inspect) : inspect()
   }
-
-  /** Returns a row for each counter that was taken from, as the active plan and its overrides limit it now. */
-  #chargesOf({ rule, active: taker, values }: ReservedCharge, cost: number, nowMs: number): Charges {
-    const charges = new Charges()
-    const { active } = this.#plans
-    for (const counter of rule.counters) {
-      for (const value of values) charges.addValue(value)
-      const taken = taker.counters[counter.index]!
-      const current = taker === active ? taken : active?.byIdentity.get(identityName(counter))
-      const own = current && active?.overrides.index?.counterOf(counter, values, nowMs)
-      charges.add(own ?? current ?? taken, cost)
-    }
-    return charges
-  }
-}
-
-/** Whether both takes were from the same window of each of the rule's counters, and from the same store. */
-function isSameWindow({ counters }: PlanRule, a: Taken, b: Taken): boolean {
-  return (
-    a.from === b.from &&
-    counters.every(({ limit }) => algorithmOf(limit).windowAt(limit, a.wallMs) === algorithmOf(limit).windowAt(limit, b.wallMs))
-  )
 }
 
 function described(evaluation: Evaluation, decision: Decision, options: DecideOptions): StepwiseExplanation | Promise<StepwiseExplanation> {

@@ -243,7 +243,7 @@ export class Evaluator {
     if (taken === 'unavailable') return this.#conclude(run, NO_STORE)
     this.#watchOf(run)?.onLevels(run.group, run.active!.plan, run.nowMs)
     if (taken === false) return this.#reject(run)
-    if (run.seen !== undefined) pretendToTake(run.group, run.seen)
+    if (run.seen !== undefined) pretendToTake(run.group, run.seen, this.#open)
     else if (run.active!.plan.hasSettledCosts) this.#reserve(run, run.group)
     run.limit = mostConstrained(run.group)
     return this.#simulate(run)
@@ -289,7 +289,7 @@ export class Evaluator {
   #afterSimulated(run: Run, group: Group, taken: Outcome | PlanRule): void {
     if (typeof taken === 'boolean') {
       this.#watchOf(run)?.onLevels(group, run.active!.plan, run.nowMs)
-      run.seen?.note(group)
+      run.seen?.note(group, this.#open)
     }
     if (typeof taken === 'object') run.addWouldReject({ rule: taken, reason: 'blocked' })
     else if (taken === false) run.addWouldReject(longestRejection(group))
@@ -311,7 +311,7 @@ export class Evaluator {
 
   #reject(run: Run): Rejected {
     if (this.#open !== undefined) awaitSettlements(run.group, this.#open)
-    if (run.seen !== undefined) run.seen.note(run.group)
+    if (run.seen !== undefined) run.seen.note(run.group, this.#open)
     const rejection = longestRejection(run.group)
     const { rule, firstRow } = rejection
     const { values, valuesFrom } = run.group.charges
@@ -341,7 +341,7 @@ export class Evaluator {
   #noteEnforcing(run: Run, fits: Outcome): void {
     if (fits === 'unavailable') return
     if (fits === false && this.#open !== undefined) awaitSettlements(run.group, this.#open)
-    run.seen!.note(run.group)
+    run.seen!.note(run.group, this.#open)
   }
 
   #lookAtShadows(run: Run): unknown {
@@ -357,8 +357,8 @@ function firstObjection(run: Run): Refused | PlanRule | undefined {
 }
 
 /** Subtracts the costs without taking them, because a decision reports what is left after it. */
-function pretendToTake(group: Group, seen: SeenCounters): void {
-  seen.note(group)
+function pretendToTake(group: Group, seen: SeenCounters, open: OpenReservations | undefined): void {
+  seen.note(group, open)
   const { charges, results } = group
   for (let row = 0; row < charges.length; row++) results.levels[row]! -= charges.costs[row]!
 }

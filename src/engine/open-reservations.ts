@@ -80,9 +80,16 @@ export class OpenReservations {
 
   /** Returns what is reserved in the counter's window at `wallMs`. The subject's values are those at indexes `from` up to `to`. */
   sumOf(counter: PlanCounter, values: readonly string[], from: number, to: number, wallMs: number): number {
+    return this.sumAt(this.cellsOf(counter, values, from, to, wallMs))
+  }
+
+  /** Returns where the sum of a subject is kept, for code that asks for it later without the subject's values. */
+  cellsOf(counter: PlanCounter, values: readonly string[], from: number, to: number, wallMs: number): ReservedCells {
     this.#digest(counter, values, from, to, wallMs)
-    const low = lowCell(this.#hash)
-    const high = highCell(this.#hash)
+    return { low: lowCell(this.#hash), high: highCell(this.#hash) }
+  }
+
+  sumAt({ low, high }: ReservedCells): number {
     let lowSum = 0
     let highSum = 0
     for (let lane = 0; lane < this.#lanes.length; lane += LANE_CELLS) {
@@ -128,6 +135,12 @@ export class OpenReservations {
     }
     return prefix
   }
+}
+
+/** The two cells of a subject, in every lane. */
+export interface ReservedCells {
+  readonly low: number
+  readonly high: number
 }
 
 /** Whether what is reserved may be given back long before the window ends. This holds for at most one of a rule's counters. */

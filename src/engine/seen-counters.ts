@@ -1,6 +1,7 @@
 import type { PlanRule } from '../policy/plan.ts'
 import type { Group } from './decision.ts'
 import { type CounterStatus, statusOf } from './explain/inspection.ts'
+import { isAwaited, type OpenReservations } from './open-reservations.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
 
 export interface ExplainedCounter extends CounterStatus {
@@ -21,12 +22,17 @@ export class SeenCounters {
   }
 
   /** Copies what the store returned for a group, which may then be reused. */
-  note({ rules, ruleCount, firstRows, results }: Group): void {
+  note({ rules, ruleCount, firstRows, charges, results }: Group, open: OpenReservations | undefined): void {
+    const { values, valuesFrom } = charges
     const { levels, waitsMs, wallMs } = results
     for (let i = 0; i < ruleCount; i++) {
       const rule = rules[i]!
-      const row = firstRows[i]!
-      const seen = rule.counters.map((counter, c) => ({ ...statusOf(counter, levels[row + c]!, wallMs), waitMs: waitsMs[row + c]! }))
+      const seen = rule.counters.map((counter, c) => {
+        const row = firstRows[i]! + c
+        const reserved =
+          open && isAwaited(counter) ? open.sumOf(counter, values, valuesFrom[row]!, valuesFrom[row + 1]!, wallMs) : undefined
+        return { ...statusOf(counter, levels[row]!, wallMs, reserved), waitMs: waitsMs[row]! }
+      })
       this.#byRule.set(bundleRule(rule), seen)
     }
   }

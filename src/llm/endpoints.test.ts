@@ -2,6 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { AMBIGUOUS_MODEL, endpointOf, isCountingPath, isEmbeddingPath, plainModel } from './endpoints.ts'
 
 const VERTEX = '/v1/projects/p/locations/l/publishers'
+const HOSTED = '/v1/projects/p/locations/l/endpoints'
+const PREDICTS = { ignoresBodyModel: true, isPrediction: true }
 
 describe('a path', () => {
   test.each([
@@ -24,6 +26,21 @@ describe('a path', () => {
     ['/OpenAI/Deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
     ['/openai/deployments/azure/my-gpt/chat/completions', { model: 'azure/my-gpt', ignoresBodyModel: true }],
     ['/openai/deployments/my-gpt/some/other', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/OPENAI/deployments/My-GPT/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/v1beta/dynamic/d-1:generateContent', { dialect: 'gemini', model: 'd-1' }],
+    [`${HOSTED}/123:rawPredict`, { model: '123', ignoresBodyModel: true }],
+    [`${HOSTED}/123:streamRawPredict`, { model: '123', ignoresBodyModel: true, isStream: true }],
+    [`${HOSTED}/123/chat/completions`, { model: '123', ignoresBodyModel: true }],
+    [`${HOSTED}/123:predict`, { model: '123', ignoresBodyModel: true, isPrediction: true }],
+    [`${HOSTED}/123:serverStreamingPredict`, { model: '123', ignoresBodyModel: true, isPrediction: true, isStream: true }],
+    [`${HOSTED}/123:directRawPredict`, { model: '123', ignoresBodyModel: true }],
+    ['/v1beta/models/x:predict', { model: 'x', ignoresBodyModel: true, isPrediction: true }],
+    ['/v1beta/models/x:predictLongRunning', { model: 'x', ignoresBodyModel: true, isPrediction: true }],
+    [`${VERTEX}/google/models/text-embedding-005:predict`, { ...PREDICTS, model: 'text-embedding-005', isEmbedding: true }],
+    [`${VERTEX}/google/models/text-bison%3Apredict`, { ...PREDICTS, model: 'text-bison' }],
+    [`${VERTEX}/other/models/no-embedding:predict`, { ...PREDICTS, model: 'no-embedding' }],
+    [`${HOSTED}/embedding:predict`, { ...PREDICTS, model: 'embedding' }],
+    ['/models/x:rawPredict', { model: 'x', ignoresBodyModel: true }],
     [`${VERTEX}/mistralai/models/m@1:rawPredict`, { model: 'm@1', ignoresBodyModel: true }],
     [`${VERTEX}/mistralai/models/m:streamRawPredict`, { model: 'm', ignoresBodyModel: true, isStream: true }],
     ['/files%2Fx/v1beta/models/x:generateContent', { dialect: 'gemini', model: 'x' }],
@@ -34,7 +51,9 @@ describe('a path', () => {
   test.each([
     '/v1/chat/completions',
     '/v1beta/models/x',
-    '/v1beta/models/x:predict',
+    '/v1beta/cachedContents/x:predict',
+    `${HOSTED}/openapi/chat/completions`,
+    '/endpoints/123/chat/completions',
     '/v1beta/models/x:GenerateContent',
     '/v1beta/models/x:constructor',
     '/v1beta/models/x:generateContent/count_tokens',
@@ -42,9 +61,7 @@ describe('a path', () => {
     '/v1beta/models/:generateContent',
     '/v1beta/cachedContents/x:generateContent',
     '/v1/chat:generateContent',
-    `${VERTEX}/mistralai/models/m:predict`,
     '/v1/files/a%2Fb',
-    '/models/x:rawPredict',
     '/openai/deployments/x',
     '/',
   ])('says nothing: %s', (path) => {
@@ -65,6 +82,9 @@ describe('a path', () => {
     '/openai/deployments/a%2Fb/chat/completions',
     '/openai/deployments/a/b%2Fc/chat/completions',
     '/openai/deployments%2Fdear/chat/completions',
+    `${HOSTED}%2Fdear/chat/completions`,
+    `${HOSTED}/a%2F..%2Fdear:rawPredict`,
+    '/v1beta/dynamic%2Fdear:generateContent',
     '/openai%252Fdeployments/dear/chat/completions',
     '/v1beta/models%2Fdear:generateContent',
     '/v1beta%2Fmodels%2Fdear%3AgenerateContent',
@@ -74,8 +94,15 @@ describe('a path', () => {
   })
 
   test('generates nothing, or counts only, where it says so', () => {
-    expect(['/v1/embeddings', '/models/e:embedContent', '/models/e%3AbatchEmbedContents'].map(isEmbeddingPath)).toEqual([true, true, true])
-    expect(['/v1/chat/embedContent', '/models/e:generateContent', '/embed'].map(isEmbeddingPath)).toEqual([false, false, false])
+    const embeddings = [
+      '/v1/embeddings',
+      '/models/e:embedContent',
+      '/models/e%3AbatchEmbedContents',
+      `${VERTEX}/google/models/embedding:predict`,
+    ]
+    expect(embeddings.map(isEmbeddingPath)).toEqual([true, true, true, true])
+    const generating = ['/v1/chat/embedContent', '/models/e:generateContent', '/embed', `${VERTEX}/google/models/x:predict`]
+    expect(generating.map(isEmbeddingPath)).toEqual([false, false, false, false])
     const counting = ['/v1/messages/count_tokens', '/models/x:countTokens', `${VERTEX}/anthropic/models/count-tokens:rawPredict`]
     expect(counting.map(isCountingPath)).toEqual([true, true, true])
     const others = [
@@ -91,6 +118,6 @@ describe('a path', () => {
 })
 
 test('a model has the same name with and without the resources above it', () => {
-  const names = ['x', 'models/x', 'publishers/google/models/x', 'tunedModels/x', 'a/x', 'mymodels/x', 'models/']
-  expect(names.map(plainModel)).toEqual(['x', 'x', 'x', 'x', 'a/x', 'mymodels/x', ''])
+  const names = ['x', 'models/x', 'publishers/google/models/x', 'tunedModels/x', 'dynamic/x', 'a/x', 'mymodels/x', 'models/']
+  expect(names.map(plainModel)).toEqual(['x', 'x', 'x', 'x', 'x', 'a/x', 'mymodels/x', ''])
 })

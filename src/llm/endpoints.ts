@@ -14,38 +14,64 @@ export interface LlmEndpoint {
   readonly isEmbedding?: boolean
   /** Whether tokens are only counted, which costs none. */
   readonly isCounting?: boolean
+  /** Whether the bodies are those of Vertex's general `predict`: `instances` and `predictions`, whose form each model chooses. */
+  readonly isPrediction?: boolean
 }
 
 /** No model has this name. */
 export const AMBIGUOUS_MODEL = '\0'
 
 const ANYWHERE: LlmEndpoint = {}
-const GEMINI_PARENTS = ['/models', '/tunedModels', '/endpoints']
-const ANTHROPIC = '/publishers/anthropic/models'
-const PUBLISHERS = /\/publishers\/[^/]+\/models$/
+const GEMINI_MODELS = /\/(?:models|tunedModels|dynamic|endpoints)$/
+const ANTHROPIC_MODELS = /\/publishers\/anthropic\/models$/
+const GOOGLE_MODELS = /\/publishers\/google\/models$/
+/** Models of any publisher, and models that a customer has deployed: an endpoint names what runs there. */
+const ALL_MODELS = /\/(?:models|endpoints)$/
 
-/** Google's methods: what follows the colon in `…/models/<model>:<method>`, and what may precede the model. */
-const METHODS: Readonly<Record<string, Method>> = {
-  generateContent: { parents: GEMINI_PARENTS, dialect: 'gemini' },
-  streamGenerateContent: { parents: GEMINI_PARENTS, dialect: 'gemini', isStream: true },
-  embedContent: { parents: GEMINI_PARENTS, dialect: 'gemini', isEmbedding: true },
-  batchEmbedContents: { parents: GEMINI_PARENTS, dialect: 'gemini', isEmbedding: true },
-  countTokens: { parents: GEMINI_PARENTS, dialect: 'gemini', isCounting: true, ignoresBodyModel: true },
-  rawPredict: { parents: [ANTHROPIC], dialect: 'anthropic' },
-  streamRawPredict: { parents: [ANTHROPIC], dialect: 'anthropic', isStream: true },
+/** Models of all publishers but Anthropic take the body of their own API, and a model in it has no effect. */
+const OF_ANY_PUBLISHER: Method = { parents: ALL_MODELS, ignoresBodyModel: true }
+const PREDICTION: Method = { ...OF_ANY_PUBLISHER, isPrediction: true }
+
+/** Google's methods: what follows the colon in `…/models/<model>:<method>`. The first row counts whose parents precede the model, and that the model fits. */
+const METHODS: Readonly<Record<string, readonly Method[]>> = {
+  generateContent: [{ parents: GEMINI_MODELS, dialect: 'gemini' }],
+  streamGenerateContent: [{ parents: GEMINI_MODELS, dialect: 'gemini', isStream: true }],
+  embedContent: [{ parents: GEMINI_MODELS, dialect: 'gemini', isEmbedding: true }],
+  batchEmbedContents: [{ parents: GEMINI_MODELS, dialect: 'gemini', isEmbedding: true }],
+  countTokens: [{ parents: GEMINI_MODELS, dialect: 'gemini', isCounting: true, ignoresBodyModel: true }],
+  rawPredict: [
+    // In place of a model, Vertex has this name for counting the tokens of an Anthropic request, whose model is in the body.
+    { parents: ANTHROPIC_MODELS, models: /^count-tokens$/, dialect: 'anthropic', isCounting: true, ignoresBodyModel: true },
+    { parents: ANTHROPIC_MODELS, dialect: 'anthropic' },
+    OF_ANY_PUBLISHER,
+  ],
+  streamRawPredict: [
+    { parents: ANTHROPIC_MODELS, dialect: 'anthropic', isStream: true },
+    { ...OF_ANY_PUBLISHER, isStream: true },
+  ],
+  // Google's models for embeddings have the word in their names, and generate nothing.
+  predict: [{ ...PREDICTION, parents: GOOGLE_MODELS, models: /embedding/, isEmbedding: true }, PREDICTION],
+  serverStreamingPredict: [{ ...PREDICTION, isStream: true }],
+  predictLongRunning: [PREDICTION],
+  directPredict: [PREDICTION],
+  directRawPredict: [OF_ANY_PUBLISHER],
 }
 
 interface Method extends Omit<LlmEndpoint, 'model'> {
-  readonly parents: readonly string[]
+  readonly parents: RegExp
+  /** The models that the row is about, if not all. */
+  readonly models?: RegExp
 }
 
 /** Anthropic's path for counting. Of what precedes it, no more may vary: a server that ignores the end of `/chat/completions/count_tokens` generates. */
 const COUNTING_END = '/messages/count_tokens'
-/** In place of a model, Vertex has this name for counting the tokens of an Anthropic request, whose model is in the body. */
-const COUNTING_NAME = 'count-tokens'
 const COUNTING: LlmEndpoint = { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }
-/** Azure's deployments of OpenAI models: the path names the deployment, and a model in the body has no effect. Azure reads it in any case. */
+/** Azure's deployments of OpenAI models: the path names the deployment, and a model in the body has no effect. Azure reads path and name in any case. */
 const DEPLOYMENTS = '/openai/deployments/'
+/** Vertex's chat completions of a model that a customer has deployed. */
+const HOSTED_CHAT = /\/locations\/[^/]+\/endpoints\/([^/]+)\/chat\/completions$/
+/** The one such endpoint that is shared by models, and believes the body. */
+const SHARED_ENDPOINT = 'openapi'
 /** What follows the name of a deployment. Gateways that imitate Azure also take names with slashes. */
 const OPERATIONS = /\/(?:(?:extensions\/)?chat\/completions|completions|embeddings|responses)\/?$/i
 /** A slash, however often it is escaped. */
@@ -67,23 +93,20 @@ function readEndpoint(path: string): LlmEndpoint {
 function readModelPath(path: string): LlmEndpoint {
   const deployment = path.toLowerCase().indexOf(DEPLOYMENTS)
   if (deployment >= 0) return azureEndpoint(path.slice(deployment + DEPLOYMENTS.length))
+  const hosted = HOSTED_CHAT.exec(path)?.[1]
+  if (hosted !== undefined && hosted !== SHARED_ENDPOINT) return { model: modelIn(hosted), ignoresBodyModel: true }
   const slash = path.lastIndexOf('/')
   const segment = path.slice(slash + 1)
   const [at, colon] = lastColon(segment)
   if (at <= 0) return ANYWHERE
   const method = segment.slice(at + colon)
-  const row = Object.hasOwn(METHODS, method) ? METHODS[method]! : undefined
-  if (row === undefined) return ANYWHERE
-  const { parents, ...endpoint } = row
   const model = modelIn(segment.slice(0, at))
-  if (!parents.some((parent) => path.endsWith(parent, slash))) return endpointOfOther(path.slice(0, slash), endpoint, model)
-  return endpoint.dialect === 'anthropic' && model === COUNTING_NAME && endpoint.isStream !== true ? COUNTING : { ...endpoint, model }
-}
-
-/** In Vertex, models of all other publishers take the body of their own API, and a model in it has no effect. */
-function endpointOfOther(parent: string, { dialect, isStream }: LlmEndpoint, model: string): LlmEndpoint {
-  if (dialect !== 'anthropic' || !PUBLISHERS.test(parent)) return ANYWHERE
-  return { model, ignoresBodyModel: true, ...(isStream === true ? { isStream } : {}) }
+  const parent = path.slice(0, slash)
+  const rows = Object.hasOwn(METHODS, method) ? METHODS[method]! : []
+  const row = rows.find(({ parents, models }) => parents.test(parent) && (models?.test(model) ?? true))
+  if (row === undefined) return ANYWHERE
+  const { parents: _parents, models: _models, ...endpoint } = row
+  return endpoint.isCounting === true && endpoint.dialect === 'anthropic' ? COUNTING : { ...endpoint, model }
 }
 
 /** Whether a request at this path only counts tokens. */
@@ -97,7 +120,7 @@ export function isEmbeddingPath(path: string): boolean {
 }
 
 const COUNTING_ENDS = [COUNTING_END, 'countTokens', 'rawPredict']
-const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents']
+const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents', 'predict']
 
 /** `rest`: what follows DEPLOYMENTS. */
 function azureEndpoint(rest: string): LlmEndpoint {
@@ -105,7 +128,7 @@ function azureEndpoint(rest: string): LlmEndpoint {
   const end = operation > 0 ? operation : rest.indexOf('/')
   if (end < 0) return ANYWHERE
   const segments = rest.slice(0, end).split('/').map(modelIn)
-  const model = segments.includes(AMBIGUOUS_MODEL) ? AMBIGUOUS_MODEL : segments.join('/')
+  const model = segments.includes(AMBIGUOUS_MODEL) ? AMBIGUOUS_MODEL : segments.join('/').toLowerCase()
   return { model: model.length > MAX_MODEL_CHARACTERS ? AMBIGUOUS_MODEL : model, ignoresBodyModel: true }
 }
 
@@ -137,5 +160,5 @@ function decoded(segment: string): string | undefined {
 export function plainModel(name: string): string {
   const slash = name.lastIndexOf('/')
   const parent = slash < 0 ? '' : name.slice(0, slash)
-  return /(?:^|\/)(?:models|tunedModels|endpoints)$/.test(parent) ? name.slice(slash + 1) : name
+  return /(?:^|\/)(?:models|tunedModels|dynamic|endpoints)$/.test(parent) ? name.slice(slash + 1) : name
 }

@@ -4,6 +4,7 @@ import { AMBIGUOUS_MODEL, type LlmEndpoint, plainModel } from './endpoints.ts'
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
 import { JsonSizes, TRUE } from './json-sizes.ts'
 import type { Charset } from './json-string.ts'
+import { PREDICTION_FORMAT } from './predictions.ts'
 import { isNoCount, OPEN_FORMAT, type RequestFormat } from './request-format.ts'
 import { estimatedTokens, MAX_TOKENS, type TokenWeights } from './usage.ts'
 
@@ -35,8 +36,10 @@ export interface LlmRequest {
   readonly isForText?: boolean
   /** The API whose endings the client understands, if the path says so. */
   readonly dialect?: DialectName | undefined
-  /** Whether this is a request of Gemini's for embeddings, whose responses have neither usage nor text. */
+  /** Whether this is a request of Google's for embeddings, whose responses often have neither usage nor text. */
   readonly isEmbedding?: boolean | undefined
+  /** Whether the path is one of Vertex's `predict`, whose responses have a form of their own. */
+  readonly isPrediction?: boolean | undefined
   /**
    * Whether it certainly asks for a stream of events that we can cut, with all of its work done by the end of that stream: then its reservation may grow
    * while the stream passes.
@@ -56,15 +59,18 @@ const MAX_PADDING_BYTES = 64 * 1024
 
 /** Reads the body of a request while its bytes arrive. */
 export class LlmRequestReader {
+  readonly #charset: Charset
   readonly #endpoint: LlmEndpoint
   readonly #format: RequestFormat
   readonly #sizes: JsonSizes
   readonly #scanner: JsonScanner
   readonly #encoding = new JsonEncoding((bytes, from, to) => this.#scanner.push(bytes, from, to))
 
+  /** With `latin1`, the body has a content coding that we cannot decode: whatever its bytes look like, the backend finds something else in them. */
   constructor(charset: Charset = 'utf8', endpoint: LlmEndpoint = {}) {
+    this.#charset = charset
     this.#endpoint = endpoint
-    this.#format = endpoint.dialect === 'gemini' ? GEMINI_FORMAT : OPEN_FORMAT
+    this.#format = formatOf(endpoint)
     this.#sizes = new JsonSizes(this.#format.fields)
     this.#scanner = new JsonScanner(this.#sizes, SCAN_LIMITS, charset)
   }
@@ -83,7 +89,7 @@ export class LlmRequestReader {
     const isJson = this.#scanner.end()
     if (this.#scanner.isBeyondLimits) return 'body_too_large'
     if (this.#endpoint.model === AMBIGUOUS_MODEL) return 'bad_request'
-    if (!isJson) return this.#unreadable()
+    if (!isJson || this.#charset === 'latin1') return this.#unreadable()
     if (this.#scanner.paddingBytes > MAX_PADDING_BYTES) return 'body_too_large'
     const sizes = this.#sizes
     const format = this.#format
@@ -91,7 +97,7 @@ export class LlmRequestReader {
     if (sizes.hasRepeatedName || format.isRepeated(sizes) || this.#namesAnotherModel()) return 'repeated_descriptor'
     // Most readers ignore `Max_Tokens`, but some read it as max_tokens.
     if (sizes.hasNameInOtherCase) return 'bad_request'
-    const { dialect, isStream, isEmbedding, model = sizes.keptText } = this.#endpoint
+    const { dialect, isStream, isEmbedding, isPrediction, model = sizes.keptText } = this.#endpoint
     const isForText = format.texts.some((index) => sizes.has(index))
     const stated = format.choices(sizes)
     const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
@@ -107,6 +113,7 @@ export class LlmRequestReader {
       streamOptionsAt: this.#streamOptionsAt(),
       dialect,
       isEmbedding: isForText ? undefined : isEmbedding,
+      isPrediction,
       isGrowable: this.#isGrowable(),
     }
   }
@@ -166,7 +173,7 @@ export class LlmRequestReader {
    * of these. Where they ignore its model, that of the path is certain.
    */
   #unreadable(): LlmRequest {
-    const { model, ignoresBodyModel, isStream, isEmbedding, dialect } = this.#endpoint
+    const { model, ignoresBodyModel, isStream, isEmbedding, isPrediction, dialect } = this.#endpoint
     const characters = this.#scanner.spelledCharacters
     const isUnreadable = characters > 0
     return {
@@ -178,8 +185,14 @@ export class LlmRequestReader {
       isUnreadable,
       dialect,
       isEmbedding,
+      isPrediction,
     }
   }
+}
+
+function formatOf({ dialect, isPrediction }: LlmEndpoint): RequestFormat {
+  if (dialect === 'gemini') return GEMINI_FORMAT
+  return isPrediction === true ? PREDICTION_FORMAT : OPEN_FORMAT
 }
 
 /** Number of bytes that identify the encoding of JSON, whose first character is ASCII. */

@@ -61,7 +61,19 @@ const RESPONSE = fieldsOf({
 const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, MODEL, USAGE, CANDIDATES, METADATA, METADATA_IN_SNAKE_CASE] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 /** Reads the cost of a response that is not streamed, while its bytes arrive. */
-export class LlmResponseReader {
+export interface TallyReader {
+  push(bytes: Uint8Array, from: number, to: number): void
+  readonly isBeyondLimits: boolean
+  /** Whether the response reports that its work continues in the background, so that its usage is not known yet. */
+  readonly isUnderWay: boolean
+  /** Returns the tally of a complete response. */
+  end(): Tally
+  /** Returns the tally of a response that was cut off. */
+  breakOff(): Tally
+}
+
+/** Reads the responses of all APIs but `predict`, by the fields that are present. */
+export class LlmResponseReader implements TallyReader {
   readonly #sizes = new JsonSizes(RESPONSE, GEMINI_ITEM)
   readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
 
@@ -73,12 +85,10 @@ export class LlmResponseReader {
     return this.#scanner.isBeyondLimits
   }
 
-  /** Whether the response reports that its work continues in the background, so that its usage is not known yet. */
   get isUnderWay(): boolean {
     return this.#sizes.size(STATUS) > 0
   }
 
-  /** Returns the tally of a complete response. */
   end(): Tally {
     const tally = newTally()
     if (!this.#scanner.end()) return tally
@@ -87,7 +97,7 @@ export class LlmResponseReader {
     return tally
   }
 
-  /** Returns the tally of a response that was cut off; everything received so far counts. Without a type, it may still be an Anthropic message. */
+  /** Everything received so far counts. Without a type, it may still be an Anthropic message. */
   breakOff(): Tally {
     this.#scanner.breakOff()
     const tally = newTally()

@@ -3,7 +3,7 @@ import { type Closing, type Dialect, type DialectName, isErrorEvent } from './di
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import type { LlmSettings } from './llm-request.ts'
-import { canBeParsed, readEventData, SseFraming } from './sse-framing.ts'
+import { canBeParsed, readEventData, SseFraming, type SsePiece } from './sse-framing.ts'
 import {
   chatUsageText,
   countTokens,
@@ -78,7 +78,7 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #addsUsage: boolean
   readonly #tally = newTally()
   #dialect: Dialect | undefined
-  #hasEvents = false
+  #hasData = false
   #hasError = false
   /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
   #noticedPrompt: number | undefined = Number.NaN
@@ -127,9 +127,10 @@ export class StreamFilter<Rule extends StreamRule> {
     return isBetween ? closing : Buffer.concat([Buffer.from(BLANK_LINE), closing])
   }
 
-  /** Whether the provider has counted all of the text, which it does at the end. */
-  get isCounted(): boolean {
-    return this.hasEnded || (this.hasProviderCount && this.#tally.characters === this.#tally.countedCharacters)
+  /** Whether all of the text has probably passed: the provider has counted it, which it does at the end, or has said why it ended. */
+  get hasFinished(): boolean {
+    const isCounted = this.hasProviderCount && this.#tally.characters === this.#tally.countedCharacters
+    return this.hasEnded || isCounted || this.#dialect?.hasFinished === true
   }
 
   /** Whether the bytes passed on so far end with a complete event. */
@@ -166,9 +167,9 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.hasUsage || this.#tally.characters > 0
   }
 
-  /** Whether the events belong to an API that we do not know. */
+  /** Whether the events have data, and belong to an API that we do not know. */
   get isForeign(): boolean {
-    return this.#hasEvents && this.#dialect === undefined
+    return this.#hasData && this.#dialect === undefined
   }
 
   /** Whether the response was an error and nothing else. */
@@ -182,12 +183,15 @@ export class StreamFilter<Rule extends StreamRule> {
     this.#out.pass(bytes, start, end)
     if (kind === 'line_end') return
     this.#tally.characters += end - start
-    if (kind === 'oversize') this.#checkAfter(end - start)
+    this.#checkAfter(end - start, kind)
   }
 
-  /** Checks after an event that has already passed, at least in part, and was counted by its size: a cut comes after it. */
-  #checkAfter(characters: number): void {
-    const end = this.#check(characters)
+  /**
+   * Checks after an event that has already passed, at least in part, and was counted by its size: a cut comes after it. Within the event only budgets are
+   * checked: what they grant is used up by every read.
+   */
+  #checkAfter(characters: number, kind: SsePiece['kind']): void {
+    const end = this.#check(characters, kind === 'part')
     if (this.cut === undefined) return
     if (!this.#framing.isEnded) this.#out.add(BLANK_LINE)
     this.#addClosing(this.cut, end)
@@ -201,13 +205,14 @@ export class StreamFilter<Rule extends StreamRule> {
     if (!canBeParsed(piece, data)) {
       this.#out.pass(bytes, start, end)
       this.#tally.characters += end - start
-      return this.#checkAfter(end - start)
+      return this.#checkAfter(end - start, piece.kind)
     }
-    if (data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]') this.hasEnded = true
+    const isEnd = data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]'
+    if (isEnd) this.hasEnded = true
+    else if (data.text !== '') this.#hasData = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const event = isObject ? asObject(parseJson(data.text)) : undefined
     if (event === undefined) return this.#out.pass(bytes, start, end)
-    this.#hasEvents = true
     this.#dialect ??= dialectOf(event)
     if (!this.#passes(event)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
@@ -232,8 +237,8 @@ export class StreamFilter<Rule extends StreamRule> {
    * Checks each rule that has let enough tokens pass since its last check, and the meter. `characters` is the length of the new text. Returns the budget that
    * cuts the stream, if one does.
    */
-  #check(characters: number): BudgetEnd<Rule> | undefined {
-    this.#checkBounds()
+  #check(characters: number, isPart = false): BudgetEnd<Rule> | undefined {
+    if (!isPart) this.#checkBounds()
     const { meter } = this.#options
     if (meter === undefined || this.cut !== undefined) return undefined
     const end = this.#measure(meter)

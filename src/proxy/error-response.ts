@@ -3,17 +3,14 @@ import type { RateLimit, Rejected } from '../engine/decision.ts'
 import { proxyStatus, type Reason } from '../engine/reasons.ts'
 import { type HeaderList, headerValue } from '../http1/header-fields.ts'
 import { type Downstream, LINGER_MS, linesOf } from './downstream.ts'
+import { llmErrorBody } from './error-body.ts'
 
 const SMALL_BODY_BYTES = 64 * 1024
-
-/** Clients of Anthropic's Messages API recognise an error only by the type of its object. A gateway's prefix may come before the path. */
-const ANTHROPIC_TARGET = /^[^?#]*\/v1\/messages(?:[/?#]|$)/
 
 /** Responds instead of the backend, with a body in a shape that LLM clients already understand. */
 export function respondError(downstream: Downstream, code: Reason, message: string, fields: HeaderList = []): void {
   const status = proxyStatus(code)
-  const error = { message, type: errorType(status), code }
-  const body = Buffer.from(JSON.stringify(ANTHROPIC_TARGET.test(downstream.received.target) ? { type: 'error', error } : { error }))
+  const body = Buffer.from(JSON.stringify(llmErrorBody(downstream.received.target, code, message, fields)))
   // Nobody knows where the body of an ambiguous request ends.
   const rest = code === 'bad_request' ? 'none' : unreadBody(downstream)
   // RFC 9112 9.6: the rest of the request comes before the next one, and is too large to wait for
@@ -100,12 +97,4 @@ function unreadBody(downstream: Downstream): 'none' | 'small' | 'large' {
   if ((length === 0 && !isChunked) || downstream.body.isRead) return 'none'
   if (isChunked || length > SMALL_BODY_BYTES) return 'large'
   return headerValue(fields, 'expect') === undefined ? 'small' : 'large'
-}
-
-function errorType(status: number): string {
-  if (status === 429) return 'rate_limit_error'
-  if (status === 401) return 'authentication_error'
-  if (status === 403) return 'permission_error'
-  if (status < 500) return 'invalid_request_error'
-  return status === 502 || status === 504 ? 'backend_error' : 'service_unavailable'
 }

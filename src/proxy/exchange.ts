@@ -250,6 +250,10 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#call.pause()
   }
 
+  holdBackend(): void {
+    this.#call.hold()
+  }
+
   resumeBackend(): void {
     if (!this.#response.isBlocked) this.#call.resume()
   }

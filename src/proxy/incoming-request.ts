@@ -5,7 +5,7 @@ import { KNOWN_METHODS } from '../http1/request-line.ts'
 import type { RequestView } from '../request/view.ts'
 import { mayClimb } from '../text/path.ts'
 import type { WorkSlices } from '../time/slices.ts'
-import { readCost } from './body/request-body.ts'
+import { readCost } from './body/body-cost.ts'
 import type { Peer, ReceivedHead } from './downstream.ts'
 import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
 

@@ -4,7 +4,7 @@ import type { ConnectionSlots } from '../listen/connection-slots.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
-import { CostMetrics, HoldMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import { CostMetrics, HoldMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { Backend } from './backend/backend.ts'
@@ -67,6 +67,7 @@ export class ProxyListeners {
       holds: new OpenHolds({ ...parts, metrics: new HoldMetrics(memory) }),
       llmMetrics: new LlmMetrics(memory),
       costMetrics: new CostMetrics(memory),
+      inFlightMetrics: new InFlightMetrics(memory),
       backendMetrics,
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,

@@ -17,7 +17,7 @@ import type { Plan } from '../policy/plan.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
-import type { CostMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import type { CostMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { normalizePath } from '../text/path.ts'
@@ -51,6 +51,7 @@ export interface ProxyParts {
   readonly holds: OpenHolds
   readonly llmMetrics: LlmMetrics
   readonly costMetrics: CostMetrics
+  readonly inFlightMetrics: InFlightMetrics
   readonly backendMetrics: BackendMetrics
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
@@ -249,13 +250,14 @@ export class ReverseProxy {
     llm: LlmRequest,
     asked: UsageRequest | undefined,
   ): LlmResponseParts {
-    const { engine, logger, clock, llmMetrics: metrics, costMetrics, maxBodyBytes } = this.#parts
+    const { engine, logger, clock, llmMetrics: metrics, costMetrics, inFlightMetrics, maxBodyBytes } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const notUnderstood = this.#notUnderstood
     const settlement = new Settlement(reservation, llm, {
       engine,
       metrics,
       costMetrics,
+      inFlightMetrics,
       logger,
       clock,
       notUnderstood,

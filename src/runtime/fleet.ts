@@ -151,12 +151,12 @@ export class Fleet {
     return this.#share(own, 'admin-logouts', ADMIN_SESSION_S)
   }
 
-  /** Gives back unused leased tokens before the connection is closed. */
-  async close(): Promise<void> {
+  /** Gives back unused leased tokens, and waits for calls that are under way, before the connection is closed. */
+  async close(underWay: Promise<void>): Promise<void> {
     clearInterval(this.#sending)
     clearInterval(this.#correcting)
     for (const logouts of this.#logouts) logouts.stop()
-    await this.#leases?.close()
+    await Promise.all([underWay, this.#leases?.close()])
     await this.#link.close()
   }
 

@@ -45,7 +45,7 @@ export interface Service {
 
 /** Grace beyond the time that workers may take to close; after it they are terminated. */
 const CLOSE_SLACK_MS = 2000
-/** Redis calls that may still be made during shutdown: one renewal, one give-back, one QUIT. */
+/** Redis calls that may still be made during shutdown: one renewal or growth, one give-back, one QUIT. */
 const LAST_REDIS_CALLS = 3
 /** The longest that a failed start may take to close what it has opened. */
 const ABANDON_MS = 2000

@@ -74,7 +74,8 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
   const warnings = new BudgetWarnings({ clock, logger, metrics: new BudgetWarningMetrics(metricMemory), callerDigest })
   const onBudgetWarning: OnBudgetWarning = (warning) => warnings.note(warning)
   const isWatched = config.adminToken !== undefined && config.top
-  const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, callerDigest }) : undefined
+  const openReservations = newOpenReservations(context)
+  const top = isWatched ? new TopCallers({ store, hashKey: memory.hashKey, callerDigest, openReservations }) : undefined
   const sweep = top && setInterval(() => top.sweep(clock.nowMs()), SWEEP_MS).unref()
   const engine = new Engine({
     store,
@@ -85,7 +86,7 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
     callerDigest,
     callerWatch: top,
     callerReaderOf: context.callerReaderOf,
-    openReservations: newOpenReservations(context),
+    openReservations,
   })
   return { engine, plans, ipDatabases, digest, callerDigest, top, stop: () => clearInterval(sweep) }
 }

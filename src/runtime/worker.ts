@@ -118,7 +118,7 @@ export class Worker {
     vitals.stop()
     decider.stop()
     await servers.close()
-    await counters.fleet?.close()
+    await counters.fleet?.close(decider.engine.settled())
     await tracing?.close(TRACES_CLOSE_MS)
     events?.flush()
     decisionLog?.flush()

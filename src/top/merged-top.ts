@@ -29,7 +29,7 @@ interface RejectCount extends ShownCaller {
   readonly lastMs: number
 }
 
-interface NearestCaller extends ShownCaller, Pick<NearCaller, 'mode' | 'kind' | 'period' | 'unit' | 'limit'> {
+interface NearestCaller extends ShownCaller, Pick<NearCaller, 'mode' | 'kind' | 'period' | 'unit' | 'limit' | 'reserved'> {
   readonly remaining: number
   /** Remaining share of the limit, rounded down. */
   readonly leftPercent: number

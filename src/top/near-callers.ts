@@ -1,6 +1,7 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
 import type { CallerDigest } from '../engine/decide-options.ts'
 import type { Group } from '../engine/decision.ts'
+import { isAwaited, type OpenReservations, type ReservedCells } from '../engine/open-reservations.ts'
 import { bundleRule, subjectDigest } from '../engine/overrides/rule-overrides.ts'
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import type { Period } from '../limiter/calendar.ts'
@@ -34,7 +35,11 @@ export interface NearCaller extends ShownCaller {
   readonly unit: CountedUnit
   readonly level: number
   readonly limit: number
+  /** What requests in flight in this process have reserved; undefined if that is not tracked. */
+  readonly reserved: number | undefined
 }
+
+type Reservations = Pick<OpenReservations, 'cellsOf' | 'sumAt'>
 
 /** The callers of this thread that are nearest to a limit of the active plan. Their counters are found by locators, and full values are not kept. */
 export class NearCallers {
@@ -45,9 +50,16 @@ export class NearCallers {
   readonly #texts: ValueTexts
   /** In the order in which they were last noted, oldest first. */
   readonly #noted = new Map<string, NotedCaller>()
+  readonly #open: Reservations | undefined
   #plan: Plan | undefined
 
-  constructor(store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>, ids: CallerIds, callerDigest: CallerDigest) {
+  constructor(
+    store: Pick<CounterStore, 'locatorsOf' | 'checkAll'>,
+    ids: CallerIds,
+    callerDigest: CallerDigest,
+    open: Reservations | undefined,
+  ) {
+    this.#open = open
     this.#store = store
     this.#ids = ids
     this.#callerDigest = callerDigest
@@ -96,10 +108,12 @@ export class NearCallers {
       const results = new ChargeResults()
       if ((await this.#store.checkAll(charges, results, nowMs, wallMs, 'operator')) === 'unavailable') break
       let row = 0
-      for (const { id, shown, rule, planCounters } of some) {
+      for (const { id, shown, rule, planCounters, reservedAt } of some) {
         const { level, counter } = scarcest(planCounters, results.levels, row)
         row += planCounters.length
-        if (level < counter.size) found.push({ id, ...shown, mode: rule.policy.mode, unit: countedUnit(rule), ...nearness(counter, level) })
+        if (level >= counter.size) continue
+        const reserved = reservedAt && isAwaited(counter) ? this.#open!.sumAt(reservedAt) / counter.unit : undefined
+        found.push({ id, ...shown, mode: rule.policy.mode, unit: countedUnit(rule), ...nearness(counter, level), reserved })
       }
     }
     return found
@@ -126,6 +140,7 @@ export class NearCallers {
       locators: before === undefined || hasWindows(rule) ? this.#locatorsOf(group, index) : before.locators,
       rule: bundleRule(rule),
       subject: before?.subject ?? subjectDigest(rule, charges.values.slice(from, from + rule.limitKeys.length), this.#callerDigest),
+      reservedAt: this.#reservedAt(rule, charges.values, from, results.wallMs),
       share: shareLeft(rule.counters, results.levels, firstRow),
       notedMs: nowMs,
       wallMs: results.wallMs,
@@ -135,6 +150,11 @@ export class NearCallers {
   #shown(known: KnownRule, values: readonly string[], from: number): ShownCaller {
     this.#texts.write(0, known, values, from)
     return { policy: known.policy, rule: known.rule, values: valuesAt(this.#texts.packed([0]), 0, known.limitKeys) }
+  }
+
+  #reservedAt(rule: PlanRule, values: readonly string[], from: number, wallMs: number): ReservedCells | undefined {
+    const counter = this.#open && rule.counters.find(isAwaited)
+    return counter && this.#open.cellsOf(counter, values, from, from + rule.limitKeys.length, wallMs)
   }
 
   #locatorsOf({ rules, firstRows, charges, results }: Group, index: number): readonly CounterLocator[] {
@@ -156,6 +176,8 @@ interface NotedCaller {
   readonly rule: PlanRule
   /** Digest by which overrides identify the caller. */
   readonly subject: string
+  /** Where the sum of what it has in flight is kept; undefined if that is not tracked. */
+  readonly reservedAt: ReservedCells | undefined
   /** The smallest remaining share among the rule's counters. */
   readonly share: number
   readonly notedMs: number

@@ -1,6 +1,7 @@
 import type { ActivePlan } from '../engine/active-plan.ts'
 import type { CallerDigest } from '../engine/decide-options.ts'
 import type { Group } from '../engine/decision.ts'
+import type { OpenReservations } from '../engine/open-reservations.ts'
 import type { CallerWatch } from '../engine/watchers.ts'
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { CounterStore } from '../store/counter-store.ts'
@@ -15,6 +16,8 @@ export interface TopCallersParts {
   readonly hashKey: readonly [number, number]
   /** Digests credentials. */
   readonly callerDigest: CallerDigest
+  /** Set if this process knows what requests in flight have reserved. */
+  readonly openReservations?: Pick<OpenReservations, 'cellsOf' | 'sumAt'> | undefined
 }
 
 /** The callers of one thread that are rejected most, and those nearest to a limit. */
@@ -30,10 +33,10 @@ export class TopCallers implements CallerWatch {
   readonly #rejected: RejectedCallers
   readonly #near: NearCallers
 
-  constructor({ store, hashKey, callerDigest }: TopCallersParts) {
+  constructor({ store, hashKey, callerDigest, openReservations }: TopCallersParts) {
     const ids = new CallerIds(hashKey)
     this.#rejected = new RejectedCallers(ids, callerDigest)
-    this.#near = new NearCallers(store, ids, callerDigest)
+    this.#near = new NearCallers(store, ids, callerDigest, openReservations)
   }
 
   onReject(rule: PlanRule, values: readonly string[], from: number, nowMs: number): void {

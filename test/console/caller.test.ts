@@ -252,6 +252,8 @@ describeInBrowser('a caller', () => {
     await page.getByRole('link', { name: 'Policies', exact: true }).click()
     await page.getByRole('columnheader', { name: 'Rejected, last minute' }).waitFor()
     await expectFine(page, 'Policies')
+    // What the field is for can be read, unless it is the magnifying glass of a phone.
+    if (page.viewportSize()!.width > 640) expect(await page.evaluate(ROOM_OF_FIELD)).toBeGreaterThan(0)
     await page.keyboard.press('/')
     await expectFine(page, 'the field')
     expect((await page.getByRole('searchbox', { name: 'Find a caller' }).boundingBox())!.width).toBeGreaterThan(110)
@@ -307,3 +309,12 @@ async function requestOf(page: Page): Promise<string[]> {
   await page.getByRole('heading', { level: 1, name: 'Explain' }).waitFor()
   return Promise.all(['Method', 'URI', 'Host', 'Header fields'].map((label) => page.getByLabel(label, { exact: true }).inputValue()))
 }
+
+/** How much wider the field for callers is than the first words of its placeholder. */
+const ROOM_OF_FIELD = `(() => {
+  const field = document.querySelector('.find input')
+  const style = getComputedStyle(field)
+  const drawing = document.createElement('canvas').getContext('2d')
+  drawing.font = style.font
+  return field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - drawing.measureText('Find a caller').width
+})()`

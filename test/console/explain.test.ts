@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../support/admin/admin-client.ts'
-import { bucketRule, bundle, llmRule, matching, policy } from '../support/bundles/bundles.ts'
+import { bucketRule, budgetRule, bundle, llmRule, matching, policy } from '../support/bundles/bundles.ts'
 import { CALLERS, GoodCallers } from '../support/callers/good-callers.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
+import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { PRICES } from '../support/llm/money-proxy.ts'
+import { scriptedLlm } from '../support/llm/scripted-llm.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
 
@@ -196,6 +200,37 @@ describeInBrowser('the view that explains a request', () => {
       .fill(JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x'.repeat(40) }], max_tokens: 20 }))
     await page.getByRole('button', { name: 'Explain' }).click()
     await page.getByText('applies, takes 30 tokens').waitFor()
+  })
+
+  test('says what a stream would reserve and how its reservation grows, in tokens and in money, and what others have reserved', async () => {
+    const reserve = { first: 100, step: 100 }
+    const rules = [
+      llmRule('tokens', [], { tokens_per_day: 9000, reserve }),
+      budgetRule('money', [], { budget: 100, period: '1d', prices: 'main', reserve }),
+    ]
+    const llm = await scriptedLlm()
+    const env = { ...ADMIN_ENV, EDGE_SHUTDOWN_MS: '0', ...proxyEnv(llm) }
+    const edge = await running({ bundle: { ...bundle(1, policy('llm', { rules })), prices: PRICES }, env, clock: new ManualClock() })
+    const asked = JSON.stringify({ model: 'big', messages: HELLO, max_tokens: 900, stream: true })
+    const client = new StreamClient(edge.port, CHAT, asked)
+    await llm.next()
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
+    await page.getByLabel('Method').fill('POST')
+    await page.getByLabel('URI').fill(CHAT)
+    await page.getByLabel('Body').fill(asked)
+    await page.getByRole('button', { name: 'Explain' }).click()
+    const rule = (name: string) => page.locator('.rules > li').filter({ has: page.getByText(name, { exact: true }) })
+    const growth = ', and asks for 100 completion tokens at a time while its stream passes'
+    await rule('tokens')
+      .getByText(`applies, takes ${HELLO_TOKENS + 100} tokens${growth}`)
+      .waitFor()
+    await rule('tokens')
+      .getByText(`${HELLO_TOKENS + 100} tokens reserved by requests in flight`)
+      .waitFor()
+    await rule('money').getByText(`applies, takes 2.09 currency units${growth}`).waitFor()
+    await rule('money').getByText('2.09 currency units reserved by requests in flight').waitFor()
+    client.abort()
   })
 
   test('of ten thousand policies shows those that cover it, and the others when asked', async () => {

@@ -3,8 +3,12 @@ import { expect, test } from 'vitest'
 import { ADMIN_ENV } from '../support/admin/admin-client.ts'
 import { bucketRule, budgetRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
-import { CHAT, fakeLlm, HELLO, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { expectFine, LOOKS } from '../support/console/looks.ts'
+import { CHAT, fakeLlm, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm/llm-proxy.ts'
+import { chatStream } from '../support/llm/llm-streams.ts'
 import { PRICES } from '../support/llm/money-proxy.ts'
+import { scriptedLlm } from '../support/llm/scripted-llm.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
 import { ask } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
@@ -34,7 +38,7 @@ describeInBrowser('the view of tokens and money', () => {
     await openLlm(page)
     await expect
       .poll(() => cells(page, 'Budgets that all callers share', 'llm / all'))
-      .toMatchObject(['tokens per day', '0 tokens', '20,000 tokens (100%)', '20,000 tokens', 'full'])
+      .toMatchObject(['tokens per day', '0 tokens', '0 tokens', '20,000 tokens (100%)', '20,000 tokens', 'full'])
     await page.getByText('No tokens were spent in the last 15 minutes.').waitFor()
     await page.getByLabel('6 h', { exact: true }).check()
     await page.getByText('No tokens were spent in the last 6 hours.').waitFor()
@@ -48,7 +52,7 @@ describeInBrowser('the view of tokens and money', () => {
     const money = ((usage.prompt_tokens + 2 * usage.completion_tokens) / 100).toFixed(2)
     await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe(tokens)
     await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / money'))[1]).toBe(`${money} currency units`)
-    expect((await cells(page, 'Budgets that all callers share', 'llm / money'))[2]).toMatch(
+    expect((await cells(page, 'Budgets that all callers share', 'llm / money'))[3]).toMatch(
       new RegExp(`^${(100 - Number(money)).toFixed(2)} currency units `),
     )
     await expect.poll(async () => (await cells(page, /^Callers nearest/, TEAM))[1]).toBe(tokens)
@@ -70,7 +74,55 @@ describeInBrowser('the view of tokens and money', () => {
     const page = await loggedIn(edge.adminPort)
     await openLlm(page)
     await page.getByText('This is a decision service: it sees no responses').waitFor()
-    await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe('300 tokens')
+    await expect
+      .poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all')).slice(1, 3))
+      .toEqual(['300 tokens', '–'])
+    expect((await cells(page, 'Tokens and money spent by rule', 'llm / all')).slice(2, 4)).toEqual(['–', '–'])
+  })
+
+  test('shows what is used, what requests in flight have reserved, and what of it grows, at every size and in all colours', async () => {
+    const reserve = { first: 100, step: 100 }
+    const rules = [
+      llmRule('day', [], { tokens_per_day: 20_000, reserve, count: { cached_input: 0.1 } }),
+      llmRule('each', ['header:x-team'], { tokens_per_day: 10_000 }),
+      budgetRule('money', [], { budget: 100, period: '1d', prices: 'main', reserve }),
+    ]
+    const clock = new ManualClock()
+    const llm = await scriptedLlm()
+    const growing = { ...bundle(1, policy('llm', { rules })), prices: PRICES }
+    const edge = await running({ bundle: growing, env: { ...ADMIN_ENV, EDGE_SHUTDOWN_MS: '0', ...proxyEnv(llm) }, clock })
+    const client = new StreamClient(edge.port, CHAT, JSON.stringify({ model: 'big', messages: HELLO, max_tokens: 900, stream: true }), [
+      ['X-Team', TEAM],
+    ])
+    const call = await llm.next()
+    call.begin()
+    const page = await loggedIn(edge.adminPort)
+    await openLlm(page)
+    const shared = 'Budgets that all callers share'
+    const byRule = 'Tokens and money spent by rule'
+    const first = `${HELLO_TOKENS + 100} tokens`
+    const whole = `${HELLO_TOKENS + 900} tokens`
+    await expect.poll(async () => (await cells(page, shared, 'llm / day')).slice(1, 3)).toEqual(['0 tokens', first])
+    await expect
+      .poll(async () => (await cells(page, shared, 'llm / money')).slice(1, 3))
+      .toEqual(['0.00 currency units', '2.09 currency units'])
+    await expect.poll(async () => (await cells(page, /^Callers nearest/, TEAM)).slice(1, 3)).toEqual(['0 tokens', whole])
+    expect((await cells(page, byRule, 'llm / day')).slice(2, 4)).toEqual([`${first} (1 request)`, `${first} (1 stream)`])
+    expect((await cells(page, byRule, 'llm / each')).slice(2, 4)).toEqual([`${whole} (1 request)`, 'none'])
+    expect((await cells(page, byRule, 'llm / day'))[0]).toContain('cached input counts 0.1 times')
+    clock.advance(2000) // the next sample is due
+    await page.getByText('open now, 1 with a growing reservation').waitFor()
+    const size = page.viewportSize()!
+    for (const [look, { viewport, colorScheme }] of LOOKS) {
+      await page.setViewportSize(viewport!)
+      await page.emulateMedia({ colorScheme: colorScheme! })
+      await expectFine(page, look)
+    }
+    await page.setViewportSize(size)
+    call.end(chatStream(['abcd', 'abcd']))
+    await client.untilClosed()
+    await expect.poll(async () => (await cells(page, shared, 'llm / day')).slice(1, 3)).toEqual([`${HELLO_TOKENS + 2} tokens`, '0 tokens'])
+    await expect.poll(async () => (await cells(page, byRule, 'llm / day')).slice(2, 4)).toEqual(['none', 'none'])
   })
 
   test('says so where no rule counts tokens or money, and where callers are not counted', async () => {

@@ -29,6 +29,31 @@ describe('a rule in words', () => {
     ],
     ['token_bucket_llm', { tokens_per_minute: 1, burst_tokens: 9 }, '1 token per minute, burst 9 tokens, per header:x-key'],
     [
+      'token_bucket_llm',
+      {
+        tokens_per_day: 50_000,
+        max_completion_tokens: 4000,
+        count: { input: 1, cached_input: 0.1, cache_write: 1.25, output: 5 },
+        reserve: { first: 2000, step: 1000 },
+      },
+      '50,000 tokens per day, completions up to 4,000 tokens, cached input counts 0.1 times, cache writes count 1.25 times, output counts 5 times, streams reserve 2,000 tokens at first and 1,000 at a time, per header:x-key',
+    ],
+    [
+      'token_bucket_llm',
+      { tokens_per_day: 9, count: { cached_input: 0 } },
+      '9 tokens per day, cached input counts nothing, per header:x-key',
+    ],
+    [
+      'token_bucket_llm',
+      { tokens_per_day: 9, count: { input: 1, cached_input: 1, cache_write: 1, output: 1 }, reserve: {} },
+      '9 tokens per day, every token counts once, streams reserve 2,000 tokens at first and 1,000 at a time, per header:x-key',
+    ],
+    [
+      'cost_budget',
+      { budget: 20, period: '1mo', timezone: 'UTC', prices: 'main', reserve: { first: 500, step: 100 }, warn_at_percent: [80] },
+      '20.00 currency units per month, prices main, streams reserve 500 tokens at first and 100 at a time, warns at 80 %, per header:x-key',
+    ],
+    [
       'cost_budget',
       { budget: 20, period: '1mo', timezone: 'UTC', prices: 'main' },
       '20.00 currency units per month, prices main, per header:x-key',

@@ -75,7 +75,7 @@ async function play(all: GrowingStreams, acts: readonly Act[]): Promise<PlayedSt
     }
     const stream = streams[act.which % streams.length]
     if (stream === undefined || stream.isOver) continue
-    if (act.what === 'end') end(stream, act.how)
+    if (act.what === 'end') stream.end(act.how)
     else if (act.what === 'read' && !stream.isPaused) {
       const rest = left.get(stream)! - act.tokens.reduce((sum, each) => sum + each, 0)
       if (rest < 0) continue
@@ -83,14 +83,9 @@ async function play(all: GrowingStreams, acts: readonly Act[]): Promise<PlayedSt
       stream.read(...act.tokens)
     }
   }
-  for (const stream of streams) end(stream, 'whole')
+  for (const stream of streams) stream.end('whole')
   await all.settled()
   return streams
-}
-
-/** A stream that ends without a word is not understood, and costs its whole bound: here, its backend fails. */
-function end(stream: PlayedStream, how: 'whole' | 'client_gone'): void {
-  stream.end(stream.largestRead === 0 ? 'backend_failed' : how)
 }
 
 /** What all streams come to is at most the budget and, for each of them, one read. */

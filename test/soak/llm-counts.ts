@@ -38,9 +38,15 @@ export class LlmCounts {
   }
 
   /**
-   * `lostTokens` may have gone to nobody; `unpaidTokens` may have been used and not charged. Where Redis has lost its data, a settlement that
-   * finds no record is dropped, and a take that another worker sent before it begins the record with the whole reservation: for each request that a
-   * caller has under way, the one that has just ended included, `crossedTokens` may have gone to nobody.
+   * `lostTokens` may have gone to nobody; `unpaidTokens` may have been used and not charged.
+   *
+   * `crossedTokens` may have gone to nobody for each request that a caller can have under way, when Redis has lost its data. A take carries what the
+   * instance has spent by its own count when the take is sent; if it is the first call that finds no record, it begins the record with that. A settlement
+   * that finds no record gives nothing back. So what goes to nobody is exactly what those settlements give back that are sent after such a take, on the
+   * connection of another worker, and reach Redis before it (src/store/redis/fleet-store-forgotten.test.ts). They are settlements of requests that were
+   * under way when the take was sent, or whose client had just seen the end: at most one for each lane of a caller, and each gives back at most what it
+   * had reserved. Of a settlement that is sent before the take, nothing is lost, because the own count has it already. If Redis loses its data again, the
+   * record is begun with the own count again, which is exact: only the last loss counts.
    */
   async doubts(trouble: string): Promise<{ hadFault: boolean; lostTokens: number; unpaidTokens: number; crossedTokens: number }> {
     const counted = await this.#counted()

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { originForm, pathOf } from '../../listen/node-http/routes.ts'
 import type { Access } from './access.ts'
-import { ApiError, errorBody } from './api-error.ts'
+import { ApiError, ClientGone, errorBody } from './api-error.ts'
 import { parseQuery, readJsonBody } from './api-request.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 
@@ -34,6 +34,7 @@ export class AdminApi {
       const body = route.method === 'POST' || route.method === 'PATCH' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
       respond(res, await route.handle(requestOf(req, path.slice(route.path.length, path.length - (route.tail?.length ?? 0)), body, actor)))
     } catch (error) {
+      if (error instanceof ClientGone) return
       if (res.headersSent) throw error
       if (error instanceof ApiError) return respondError(res, error)
       respondError(res, new ApiError('internal_error', 'internal error; the log has its cause, as event admin_failed'))

@@ -39,6 +39,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The client has left before its response was made, so that nobody is there to get one. */
+export class ClientGone extends Error {
+  constructor() {
+    super('the client has left')
+  }
+}
+
 /** The body of the response. */
 export function errorBody({ code, message, status }: ApiError): ErrorJson {
   return { error: { message, type: typeOf(status), code } }

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
-import { runInSlices, TimeShare } from '../../time/slices.ts'
 import type { CallersJson, TopJson } from './caller-types.ts'
 import type { Status, UsageJson } from './instance-types.ts'
 import type { KeyJson, NewKey } from './key-types.ts'
@@ -56,67 +55,4 @@ export interface ApiRoute {
   readonly isOpen?: true
   /** Throws or rejects with an ApiError if the request cannot be fulfilled. */
   handle(request: ApiRequest): ApiResponse | Promise<ApiResponse>
-}
-
-/** Share of a worker's time that long responses may take. */
-const SHARE = 0.1
-const BURST_MS = 20
-
-/** Builds or searches long texts one after the other, a slice at a time, so that a worker's decisions are never delayed for long. */
-export class SlicedTexts {
-  readonly #time = new TimeShare(SHARE, BURST_MS, performance.now())
-  /** The first one is in progress. */
-  readonly #waiting: SlicedText[] = []
-
-  make<Result>(steps: Generator<void, Result>): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ steps, resolve: resolve as (result: unknown) => void, reject })
-      if (this.#waiting.length === 1) this.#begin()
-    })
-  }
-
-  #begin(): void {
-    const waitMs = this.#time.waitMs(performance.now())
-    if (waitMs > 0) {
-      setTimeout(() => this.#begin(), waitMs).unref()
-      return
-    }
-    const { steps, resolve, reject } = this.#waiting[0]!
-    const end = (): void => {
-      this.#waiting.shift()
-      if (this.#waiting.length > 0) this.#begin()
-    }
-    runInSlices({
-      steps,
-      onSlice: (workMs) => this.#time.spend(workMs, performance.now()),
-      onDone: (text) => {
-        end()
-        resolve(text)
-      },
-      onError: (error) => {
-        end()
-        reject(error)
-      },
-    })
-  }
-}
-
-interface SlicedText {
-  readonly steps: Generator<void, unknown>
-  readonly resolve: (result: unknown) => void
-  readonly reject: (error: unknown) => void
-}
-
-const COMMA = Buffer.from(',')
-
-/** Returns a JSON object whose last member is a long list. The texts of its items are joined as bytes, which takes hardly any time. */
-export function jsonWithList(members: object, name: string, items: readonly Buffer[]): Buffer {
-  const head = JSON.stringify({ ...members, [name]: [] })
-  const parts: Buffer[] = [Buffer.from(head.slice(0, -2))]
-  for (const [i, item] of items.entries()) {
-    if (i > 0) parts.push(COMMA)
-    parts.push(item)
-  }
-  parts.push(Buffer.from(head.slice(-2)))
-  return Buffer.concat(parts)
 }

@@ -44,6 +44,8 @@ export interface NearCallerJson extends RuleCaller {
   readonly unit: CounterUnit
   readonly remaining: number
   readonly limit: number
+  /** As in a counter. */
+  readonly reserved?: number
   /** Rounded down. */
   readonly left_percent: number
 }

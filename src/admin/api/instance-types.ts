@@ -283,6 +283,8 @@ export interface SpendingRule {
   readonly algorithm_config: Readonly<Record<string, unknown>>
   /** Null in `decision_service` mode, which sees no responses. */
   readonly used: UsedAmounts | null
+  /** Null in `decision_service` mode, in which gateways settle. */
+  readonly in_flight: InFlightAmounts | null
   /** Null if each caller has its own counters, or if Redis is unreachable. */
   readonly counters: readonly CounterJson[] | null
 }
@@ -292,6 +294,14 @@ export interface UsedAmounts {
   readonly last_minute: number
   readonly last_15_minutes: number
   readonly since_start: number
+}
+
+/** What requests in flight have reserved, in tokens or in units of the currency. It is corrected to what they used when they end. */
+export interface InFlightAmounts {
+  readonly requests: number
+  readonly reserved: number
+  /** Those of them whose reservations grow while their streams pass. */
+  readonly growing: { readonly requests: number; readonly reserved: number }
 }
 
 /** Events of the last hour, oldest first. */

@@ -161,6 +161,8 @@ export interface CounterJson {
   readonly remaining: number
   /** Seconds until the counter is full again. */
   readonly reset_s: number
+  /** What requests in flight at this instance have reserved of what is taken. For a day's tokens and budgets, in `reverse_proxy`. */
+  readonly reserved?: number
 }
 
 export interface ExplainedCounterJson extends CounterJson {

@@ -4,8 +4,9 @@ import { show } from '../../text/problem.ts'
 import { OneAtATime } from '../../time/one-at-a-time.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readQuery, readReason, refuseUnknown } from '../api/api-request.ts'
-import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
+import type { ApiRoute } from '../api/api-route.ts'
 import type { BundleAnnouncement, BundleTextJson } from '../api/instance-types.ts'
+import { LongResponses } from '../api/long-responses.ts'
 import { credentialText } from './policies-endpoint.ts'
 
 export interface BundlesParts {
@@ -129,7 +130,7 @@ class BundleTexts {
   readonly #text: BundlesParts['text']
   readonly #callerDigest: CallerDigest
   readonly #work = new OneAtATime(MAX_WAITING)
-  readonly #slices = new SlicedTexts()
+  readonly #slices = new LongResponses()
   /** Responses that are being sent, with the number of clients that get them. */
   readonly #unread = new Map<Buffer, number>()
 

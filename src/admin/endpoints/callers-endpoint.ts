@@ -8,9 +8,10 @@ import { countedUnit } from '../../policy/counted-unit.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'
 import type { Plan } from '../../policy/plan.ts'
 import { findPolicy } from '../api/api-request.ts'
-import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
+import type { ApiRoute } from '../api/api-route.ts'
 import type { CallerRule, CallersJson, IncompleteRule, TopJson } from '../api/caller-types.ts'
 import { looksLikeDigest } from '../api/counter-name.ts'
+import { LongResponses, type LongWork } from '../api/long-responses.ts'
 import type { OverrideJson } from '../api/types.ts'
 import type { TopAsk } from './activity-endpoints.ts'
 import { type CallerQuestion, readCallerQuestion } from './caller-question.ts'
@@ -41,34 +42,36 @@ const NOTHING: ConcernedRules = { complete: [], incomplete: [], leftOut: 0, unus
  * is taken from any counter.
  */
 export function callersEndpoint({ plan, wallMs, inspect, overrides, top, callerDigest }: CallersParts): ApiRoute {
-  const sliced = new SlicedTexts()
+  const long = new LongResponses()
+  const answer = async (question: CallerQuestion, active: Plan | undefined, work: LongWork): Promise<CallersJson> => {
+    const concerned = active === undefined ? NOTHING : await work.make(concernedSteps(active, question, wallMs()))
+    const [counted, set, found] = await Promise.all([
+      countedRules(concerned.complete, inspect, work),
+      overrides().then((listed) => work.make(overrideSteps(listed, question, concerned, active))),
+      top?.({ policy: question.policy, rule: undefined, caller: question.match, limit: MAX_TOP_ROWS }) ?? null,
+    ])
+    const digests = shownDigests(question, set, found)
+    const rules = counted.map((one) => callerRule(one, set, digests, callerDigest))
+    return {
+      bundle_version: active === undefined ? null : String(active.version),
+      rules: 'values' in question.given ? rules : rules.filter((rule) => isKnown(rule, set, found)),
+      rules_tried: rules.length,
+      counters_known: counted.every(({ inspection }) => inspection?.ok),
+      incomplete_rules: concerned.incomplete.map((one) => incompleteRule(one, digests, callerDigest)),
+      rules_left_out: concerned.leftOut,
+      unused_keys: concerned.unusedKeys,
+      overrides: set,
+      top: found,
+    }
+  }
   return {
     method: 'POST',
     path: 'callers',
-    handle: async ({ body }) => {
+    handle: ({ body, http }) => {
       const question = readCallerQuestion(body, callerDigest)
       const active = plan()
       if (question.policy !== undefined) findPolicy(active, question.policy)
-      const concerned = active === undefined ? NOTHING : await sliced.make(concernedSteps(active, question, wallMs()))
-      const [counted, set, found] = await Promise.all([
-        countedRules(concerned.complete, inspect),
-        overrides().then((listed) => sliced.make(overrideSteps(listed, question, concerned, active))),
-        top?.({ policy: question.policy, rule: undefined, caller: question.match, limit: MAX_TOP_ROWS }) ?? null,
-      ])
-      const digests = shownDigests(question, set, found)
-      const rules = counted.map((one) => callerRule(one, set, digests, callerDigest))
-      const json: CallersJson = {
-        bundle_version: active === undefined ? null : String(active.version),
-        rules: 'values' in question.given ? rules : rules.filter((rule) => isKnown(rule, set, found)),
-        rules_tried: rules.length,
-        counters_known: counted.every(({ inspection }) => inspection?.ok),
-        incomplete_rules: concerned.incomplete.map((one) => incompleteRule(one, digests, callerDigest)),
-        rules_left_out: concerned.leftOut,
-        unused_keys: concerned.unusedKeys,
-        overrides: set,
-        top: found,
-      }
-      return { status: 200, json }
+      return long.serve(http, async (work) => ({ status: 200, json: await answer(question, active, work) }))
     },
   }
 }
@@ -88,11 +91,16 @@ interface CountedRule {
 }
 
 /** Reads the counters of rules whose limit keys are all known. Requests are decided in between. Once the store is unavailable, it is not asked again. */
-async function countedRules(complete: readonly ConcernedRule[], inspect: CallersParts['inspect']): Promise<CountedRule[]> {
+async function countedRules(
+  complete: readonly ConcernedRule[],
+  inspect: CallersParts['inspect'],
+  { refuseIfGone }: LongWork,
+): Promise<CountedRule[]> {
   const found: CountedRule[] = []
   let isUnavailable = false
   for (let i = 0; i < complete.length; i += AT_ONCE) {
     if (i > 0) await setImmediate()
+    refuseIfGone()
     const some = complete.slice(i, i + AT_ONCE)
     const inspections: readonly Inspection[] = isUnavailable ? [] : await Promise.all(some.map((one) => inspect(counterName(one))))
     for (const [j, concerned] of some.entries()) found.push({ concerned, inspection: inspections[j] })

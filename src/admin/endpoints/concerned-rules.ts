@@ -69,7 +69,10 @@ function shownCharacters({ values }: ConcernedRule): number {
 /** Values by key. */
 type KnownValues = ReadonlyMap<string, string>
 
-/** Finds out whether one rule concerns a caller. An `else`, of which a policy has one at most, takes a step for each rule of its policy. */
+/**
+ * Finds out whether one rule concerns a caller. An `else`, of which a policy has one at most, takes at most two steps for each rule of its policy, however
+ * many keys it has, so that a search takes at most four for each rule of the plan.
+ */
 class Search {
   readonly #plan: Plan
   readonly #rule: PlanRule
@@ -100,17 +103,44 @@ class Search {
 
   /** A value alone is tried as each of the rule's limit keys. Where it has none, this very value must be matched. */
   *byValue(formFor: GivenValue['formFor']): Generator<void, ConcernedRule | undefined> {
-    const { limitKeys } = this.#rule
-    const found: ConcernedRule[] = []
-    for (const key of limitKeys.length === 0 ? yield* this.#keysThatTell(formFor) : limitKeys) {
+    const { limitKeys, isElse } = this.#rule
+    const mayBe: string[] = []
+    let first: ConcernedRule | undefined
+    for (const key of yield* this.#keysToTry(formFor)) {
       const value = formFor(key)
-      const concerned = value === undefined ? undefined : yield* this.by(new Map([[key, value]]))
-      if (concerned !== undefined) found.push(concerned)
+      if (value === undefined) continue
+      // Of an `else`, the other keys are known to apply, and what they depend on is not asked for.
+      const concerned = isElse && first !== undefined ? first : yield* this.by(new Map([[key, value]]))
+      if (concerned === undefined) continue
+      first ??= concerned
+      mayBe.push(key)
     }
-    const [first] = found
     if (first === undefined || limitKeys.length < 2) return first
     // The value is not returned, because it may be a credential.
-    return { ...first, values: new Map(), missing: limitKeys, mayBe: found.flatMap(({ values }) => [...values.keys()]) }
+    return { ...first, values: new Map(), missing: limitKeys, mayBe }
+  }
+
+  #keysToTry(formFor: GivenValue['formFor']): Generator<void, readonly string[]> {
+    return this.#rule.limitKeys.length === 0 ? this.#keysThatTell(formFor) : this.#limitKeysLeft(formFor)
+  }
+
+  /**
+   * Returns the limit keys, of an `else` without those under which another rule takes the value. Only a rule that matches this key and no other can do so,
+   * which is why one walk through the policy is enough for all keys.
+   */
+  *#limitKeysLeft(formFor: GivenValue['formFor']): Generator<void, readonly string[]> {
+    const { limitKeys, isElse, policy } = this.#rule
+    if (!isElse || limitKeys.length < 2) return limitKeys
+    const left = new Set(limitKeys)
+    for (const other of policy.rules) {
+      yield
+      if (other.match?.length !== 1) continue
+      const key = this.#keyOf(other.match[0]!)
+      const value = left.has(key) ? formFor(key) : undefined
+      if (value === undefined) continue
+      if (verdictOf(other, partlyKnown(this.#plan, new Map([[key, value]])), this.#wallMs) === APPLIES) left.delete(key)
+    }
+    return [...left]
   }
 
   /** Returns the keys whose values decide whether an `else` applies; undefined: it does not, or its policy asks for no known key. */

@@ -164,8 +164,8 @@ const MESSAGES: Readonly<Record<InspectionError, string>> = {
 }
 
 /** Returns a counter in the form that all endpoints use. */
-export function counterJson({ kind, level, limit, remaining, resetMs }: CounterStatus): CounterJson {
-  return { kind, level, limit, remaining, reset_s: wholeSeconds(resetMs) }
+export function counterJson({ kind, level, limit, remaining, resetMs, reserved }: CounterStatus): CounterJson {
+  return { kind, level, limit, remaining, reset_s: wholeSeconds(resetMs), ...(reserved !== undefined && { reserved }) }
 }
 
 /** Rounds up, as in RateLimit-Reset and Retry-After, so that a client which waits this long does not come too early. */

@@ -7,7 +7,8 @@ import { KnownWords } from '../../text/suggest.ts'
 import type { Access } from '../api/access.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readCount, readQuery } from '../api/api-request.ts'
-import { type ApiRoute, jsonWithList } from '../api/api-route.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import { jsonWithList } from '../api/long-responses.ts'
 import type { EventStreams, EventsAsk, StreamWish } from './event-streams.ts'
 
 /** The newest of the wanted events, oldest first. */

@@ -5,19 +5,20 @@ import { encodePathText } from '../../text/path.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { refuseUnknown } from '../api/api-request.ts'
-import { type ApiRoute, SlicedTexts } from '../api/api-route.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import { LongResponses } from '../api/long-responses.ts'
 import type { ExplainRequestJson } from '../api/types.ts'
 import { explanationSteps } from './explanation-json.ts'
 
 /** POST explain: what a request would get now, and why. `callerDigest` converts credentials to digests. */
 export function explainEndpoint(explain: ExplainRequest, callerDigest: CallerDigest): ApiRoute {
-  const texts = new SlicedTexts()
+  const long = new LongResponses()
   return {
     method: 'POST',
     path: 'explain',
-    handle: async ({ body }) => {
-      const explanation = await explain(readAskedRequest(body))
-      return { status: 200, text: await texts.make(explanationSteps(explanation, callerDigest)) }
+    handle: ({ body, http }) => {
+      const asked = readAskedRequest(body)
+      return long.serve(http, async ({ make }) => ({ status: 200, text: await make(explanationSteps(await explain(asked), callerDigest)) }))
     },
   }
 }

@@ -5,7 +5,7 @@ import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../
 import type { ExplainedCounter } from '../../engine/seen-counters.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'
-import { jsonWithList } from '../api/api-route.ts'
+import { jsonWithList } from '../api/long-responses.ts'
 import type * as json from '../api/types.ts'
 import { counterJson, wholeSeconds } from './counters-endpoints.ts'
 

@@ -11,7 +11,8 @@ import type {
 import type { Plan } from '../../policy/plan.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readQuery, readReason } from '../api/api-request.ts'
-import { type ApiRoute, jsonWithList, SlicedTexts } from '../api/api-route.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import { jsonWithList, LongResponses } from '../api/long-responses.ts'
 import type * as json from '../api/types.ts'
 import { effectJson, endedOverrideJson, overrideJson, targetJson } from './override-json.ts'
 import { readOverrideEdit, readOverrideOrder } from './override-request.ts'
@@ -41,22 +42,25 @@ export interface OverrideParts {
 /** The overrides, which change rules for a while: listing, setting, editing, ending and previewing them, and those that have ended. */
 export function* overrideEndpoints(parts: OverrideParts): Generator<ApiRoute> {
   const { plan, callerDigest, list, listEnded, find, create, edit, end } = parts
-  const texts = new SlicedTexts()
+  const long = new LongResponses()
   yield {
     method: 'GET',
     path: 'overrides',
-    handle: async ({ query }) => {
+    handle: ({ query, http }) => {
       readQuery(query, [])
       const active = plan()
-      return { status: 200, text: await texts.make(listSteps(await list(), (listed) => overrideJson(listed, active))) }
+      return long.serve(http, async ({ make }) => ({
+        status: 200,
+        text: await make(listSteps(await list(), (listed) => overrideJson(listed, active))),
+      }))
     },
   }
   yield {
     method: 'GET',
     path: 'overrides/history',
-    handle: async ({ query }) => {
+    handle: ({ query, http }) => {
       readQuery(query, [])
-      return { status: 200, text: await texts.make(listSteps(await listEnded(), endedOverrideJson)) }
+      return long.serve(http, async ({ make }) => ({ status: 200, text: await make(listSteps(await listEnded(), endedOverrideJson)) }))
     },
   }
   yield {

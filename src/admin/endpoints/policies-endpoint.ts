@@ -6,7 +6,8 @@ import { listOf } from '../../policy/rule-match.ts'
 import type { Rule } from '../../policy/schema/bundle.ts'
 import { ApiError } from '../api/api-error.ts'
 import { findPolicy, readCount, readQuery } from '../api/api-request.ts'
-import { type ApiRoute, jsonWithList, SlicedTexts } from '../api/api-route.ts'
+import type { ApiRoute } from '../api/api-route.ts'
+import { jsonWithList, LongResponses } from '../api/long-responses.ts'
 import type { PolicyJson, PolicyPage, RuleJson } from '../api/types.ts'
 
 const DEFAULT_LIMIT = 100
@@ -25,11 +26,11 @@ export interface PoliciesParts {
 
 /** GET policies: the active plan in bundle order, a page at a time; or only the policies that contain a text; or one policy. */
 export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts): ApiRoute {
-  const texts = new SlicedTexts()
+  const long = new LongResponses()
   return {
     method: 'GET',
     path: 'policies',
-    handle: async ({ query }) => {
+    handle: ({ query, http }) => {
       const { policy, search, after, limit } = readQuery(query, ['policy', 'search', 'after', 'limit'])
       if (policy !== undefined && (search ?? after) !== undefined)
         throw new ApiError('bad_request', 'policy already selects one policy: leave out search and after')
@@ -38,12 +39,14 @@ export function policiesEndpoint({ plan, activity, callerDigest }: PoliciesParts
       const count = readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT)
       const active = plan()
       const searched = policy === undefined ? policiesBehind(active, after) : [findPolicy(active, policy)]
-      // One policy more than the page holds shows whether there is a next page.
-      const found = await texts.make(searchSteps(searched, search, count + 1))
-      const policies = found.slice(0, count)
-      const lately = await activity(policies.map(({ id }) => id))
-      const page = { version: active?.version.toString() ?? null, policies, lately, hasMore: found.length > count }
-      return { status: 200, text: await texts.make(pageSteps(page, callerDigest)) }
+      return long.serve(http, async ({ make }) => {
+        // One policy more than the page holds shows whether there is a next page.
+        const found = await make(searchSteps(searched, search, count + 1))
+        const policies = found.slice(0, count)
+        const lately = await activity(policies.map(({ id }) => id))
+        const page = { version: active?.version.toString() ?? null, policies, lately, hasMore: found.length > count }
+        return { status: 200, text: await make(pageSteps(page, callerDigest)) }
+      })
     },
   }
 }

@@ -2,7 +2,7 @@ import type { CounterName, Inspection } from '../../engine/explain/inspection.ts
 import type { Plan, PlanRule } from '../../policy/plan.ts'
 import { readCount, readQuery } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'
-import type { SpendingRule, UsageJson, UsedAmounts } from '../api/instance-types.ts'
+import type { InFlightAmounts, SpendingRule, UsageJson, UsedAmounts } from '../api/instance-types.ts'
 import type { CounterJson } from '../api/types.ts'
 import { counterJson } from './counters-endpoints.ts'
 
@@ -34,7 +34,12 @@ export function usageEndpoint({ plan, isCounted, usage, inspect }: UsageParts): 
       const json: UsageJson = {
         since: report.since,
         total: rules.length,
-        rules: shown.map(({ rule, used }, i) => ({ ...ruleJson(rule), used: isCounted ? used : null, counters: counters[i]! })),
+        rules: shown.map(({ rule, used, in_flight }, i) => ({
+          ...ruleJson(rule),
+          used: isCounted ? used : null,
+          in_flight: isCounted ? in_flight : null,
+          counters: counters[i]!,
+        })),
       }
       return { status: 200, json }
     },
@@ -59,22 +64,22 @@ class SpendingRules {
   }
 }
 
-function isSpending({ llm, source }: PlanRule): boolean {
-  return llm !== undefined || source.algorithm === 'cost_budget'
+function isSpending({ source: { algorithm } }: PlanRule): boolean {
+  return algorithm === 'token_bucket_llm' || algorithm === 'cost_budget'
 }
 
-function nameOf({ policy, name, llm }: PlanRule): UsageRuleName {
-  return { policy: policy.id, rule: name, unit: llm === undefined ? 'money' : 'tokens' }
+function nameOf({ policy, name, source }: PlanRule): UsageRuleName {
+  return { policy: policy.id, rule: name, unit: source.algorithm === 'cost_budget' ? 'money' : 'tokens' }
 }
 
 /** Returns rules of the plan: first those that used most, then those that were asked about. */
-function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): { rule: PlanRule; used: UsedAmounts }[] {
-  const found = new Map<PlanRule, UsedAmounts>()
-  for (const { used, ...name } of [...most, ...asked]) {
+function mostFirst(plan: Plan | undefined, { most, asked }: UsageReport): (RuleAmounts & { readonly rule: PlanRule })[] {
+  const found = new Map<PlanRule, RuleAmounts>()
+  for (const { used, in_flight, ...name } of [...most, ...asked]) {
     const rule = ruleOf(plan, name)
-    if (rule !== undefined && !found.has(rule)) found.set(rule, used)
+    if (rule !== undefined && !found.has(rule)) found.set(rule, { used, in_flight })
   }
-  return Array.from(found, ([rule, used]) => ({ rule, used }))
+  return Array.from(found, ([rule, amounts]) => ({ rule, ...amounts }))
 }
 
 /** Returns undefined if only an earlier bundle had the rule. */
@@ -89,7 +94,7 @@ async function countersOf({ policy, name, limitKeys }: PlanRule, inspect: UsageP
   return inspection.ok ? inspection.counters.map(counterJson) : null
 }
 
-function ruleJson(rule: PlanRule): Omit<SpendingRule, 'used' | 'counters'> {
+function ruleJson(rule: PlanRule): Omit<SpendingRule, 'used' | 'in_flight' | 'counters'> {
   const { limit_keys, algorithm, algorithm_config } = rule.source
   return { ...nameOf(rule), mode: rule.policy.mode, limit_keys, algorithm, algorithm_config }
 }
@@ -97,9 +102,12 @@ function ruleJson(rule: PlanRule): Omit<SpendingRule, 'used' | 'counters'> {
 /** A rule that counts tokens or money. If it counted the other unit in an earlier bundle, that was a different rule. */
 export type UsageRuleName = Pick<SpendingRule, 'policy' | 'rule' | 'unit'>
 
-export interface RuleUsage extends UsageRuleName {
+interface RuleAmounts {
   readonly used: UsedAmounts
+  readonly in_flight: InFlightAmounts
 }
+
+export interface RuleUsage extends UsageRuleName, RuleAmounts {}
 
 /** Usage according to the metrics of all threads. */
 export interface UsageReport {
@@ -107,6 +115,6 @@ export interface UsageReport {
   readonly since: string
   /** Usage of the rules that were asked about, in the given order. */
   readonly asked: readonly RuleUsage[]
-  /** The rules that used most in recent time, alternating between those that count tokens and those that count money. */
+  /** The rules that used most in recent time or have most in flight, alternating between those that count tokens and those that count money. */
   readonly most: readonly RuleUsage[]
 }

@@ -176,6 +176,7 @@ function commandsText({ rules, incomplete_rules: incomplete, overrides, top }: C
   const isCounted = rules.find((rule) => rule === inBundle && !rule.by_digest)?.counted ?? true
   const own = overrides.filter((override) => override.values && override.policy === worst.policy && override.rule === worst.rule)
   const { policy, rule, values } = worst
-  const commands = nextCommands({ policy, rule, values, inBundle, isCounted, overrides: own.map(({ id }) => id) })
+  const isInFlight = rules.some(({ counters, holds }) => (holds ?? 0) > 0 || counters?.some(({ reserved = 0 }) => reserved > 0))
+  const commands = nextCommands({ policy, rule, values, inBundle, isCounted, isInFlight, overrides: own.map(({ id }) => id) })
   return commands.length === 0 ? '' : `Go on with\n${commands.map((command) => `  ${command}\n`).join('')}`
 }

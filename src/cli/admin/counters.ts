@@ -79,10 +79,11 @@ const LEFT: Readonly<Record<string, string>> = {
 }
 
 /** Formats a counter's level, such as `0 of 5 left`, or `0 of 5 requests left` if the unit is known. */
-export function levelText({ kind, remaining, limit, level }: CounterJson, unit?: CounterUnit): string {
+export function levelText({ kind, remaining, limit, level, reserved = 0 }: CounterJson, unit?: CounterUnit): string {
   const debt = level < 0 ? `, ${amountText(-level, kind)} overdrawn` : ''
+  const inFlight = reserved > 0 ? `, ${amountText(reserved, kind)} reserved by requests in flight` : ''
   const counted = unit !== undefined && (kind === 'bucket' || kind === 'window') ? `${unit} ` : ''
-  return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${counted}${LEFT[kind] ?? kind}${debt}`
+  return `${amountText(remaining, kind)} of ${amountText(limit, kind)} ${counted}${LEFT[kind] ?? kind}${debt}${inFlight}`
 }
 
 /** Says when the counter is full again. */

@@ -51,8 +51,13 @@ describe('an explanation in words', () => {
     }
     const policies: ExplainedPolicyJson[] = [{ id: 'api', mode: 'enforce', matched: true, why: null, rules: [rule] }]
     expect(explainText('POST /v1', { ...REJECTED, action: 'allow', status: 200, reason: 'ok', policies })).toContain(
-      'per-key: takes 2,100, and asks for 1,000 completion tokens at a time while its stream passes\n',
+      'per-key: takes 2,100 tokens, and asks for 1,000 completion tokens at a time while its stream passes\n',
     )
+    const money = [{ ...BUCKET, kind: 'budget', level: 800, remaining: 800, limit: 1000, reserved: 150 } as const]
+    const growing = [{ ...policies[0]!, rules: [{ ...rule, cost: 209, counters: money }] }]
+    const text = explainText('POST /v1', { ...REJECTED, action: 'allow', status: 200, reason: 'ok', policies: growing })
+    expect(text).toContain('per-key: takes 2.09 currency units, and asks for 1,000 completion tokens at a time while its stream passes\n')
+    expect(text).toContain('8.00 of 10.00 left of the budget, 1.50 reserved by requests in flight, full again in')
   })
 
   test('says who rejects the request, for whom, what is left and when it would pass', () => {
@@ -108,7 +113,7 @@ Policies that do not cover it:
   test('money is in units of the currency', () => {
     const budget: ExplainedCounterJson = { kind: 'budget', level: 12, limit: 5000, remaining: 12, reset_s: 7200, wait_s: 7200 }
     const text = explainText('POST /', withRule({ ...PER_KEY, cost: 40.5, counters: [budget] }))
-    expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.405. It would pass in 2 h.')
+    expect(text).toContain('has 0.12 of 50.00 left of the budget, and this request takes 0.405 currency units. It would pass in 2 h.')
   })
 
   test('an allowed request: which limit is closest', () => {

@@ -124,7 +124,16 @@ function ruleText(rule: ExplainedRuleJson): string {
 
 /** `cost` is null if it is unknown. */
 function costText(cost: number | null, kind: CounterKind | undefined): string {
-  return cost === null ? 'an unknown amount' : amountText(cost, kind)
+  if (cost === null) return 'an unknown amount'
+  const unit = kind === undefined ? undefined : UNITS[kind]
+  return unit === undefined ? amountText(cost, kind) : `${amountText(cost, kind)} ${cost === 1 ? unit[0] : unit[1]}`
+}
+
+/** One and several of what a counter counts. What a bucket or a window counts is up to its rule; bundles do not name their currency. */
+const UNITS: Readonly<Partial<Record<CounterKind, readonly [one: string, many: string]>>> = {
+  minute: ['token', 'tokens'],
+  day: ['token', 'tokens'],
+  budget: ['currency units', 'currency units'],
 }
 
 /** Says why a rule does not apply. */

@@ -9,6 +9,8 @@ interface CommandSubject {
   readonly inBundle: { readonly selector: SelectorJson; readonly algorithm: string } | undefined
   /** Whether something is, or may be, taken from its counters. */
   readonly isCounted: boolean
+  /** Whether it has requests in flight, which may be streams: a block leaves those alone unless it is told to end them. */
+  readonly isInFlight: boolean
   /** Ids of overrides for this caller. */
   readonly overrides: readonly string[]
 }
@@ -18,7 +20,7 @@ const LIMITLESS = ['block', 'unlimited']
 const FOR_AN_HOUR = "--until 1h --reason 'why'"
 
 /** Commands with which an operator may go on, ready to be typed. None where a value is shown in part or cannot be typed. */
-export function nextCommands({ policy, rule, values, inBundle, isCounted, overrides }: CommandSubject): string[] {
+export function nextCommands({ policy, rule, values, inBundle, isCounted, isInFlight, overrides }: CommandSubject): string[] {
   const ends = overrides.flatMap((id) => [
     `edge override --edit ${shellQuoted(id)} ${FOR_AN_HOUR}`,
     `edge override --end ${shellQuoted(id)} --reason 'why'`,
@@ -38,7 +40,9 @@ export function nextCommands({ policy, rule, values, inBundle, isCounted, overri
     ...(hasCounter ? [commandText('counters', subject)] : []),
     ...(isChangeable ? changes.map((change) => commandText('override', subject, `${change} ${FOR_AN_HOUR}`)) : []),
     ...(hasCounter && isCounted && pairs.length > 0 ? [commandText('reset', subject, "--reason 'why'")] : []),
-    ...(isChangeable && algorithm !== 'block' ? [commandText('override', subject, `--block ${FOR_AN_HOUR}`)] : []),
+    ...(isChangeable && algorithm !== 'block'
+      ? [commandText('override', subject, `--block ${isInFlight ? '--cut-streams ' : ''}${FOR_AN_HOUR}`)]
+      : []),
     ...ends,
   ]
 }

@@ -9,6 +9,7 @@ import type { CounterStore, Outcome } from '../../store/counter-store.ts'
 import type { ActivePlan } from '../active-plan.ts'
 import { shownLevel } from '../conclusion.ts'
 import type { CallerDigest } from '../decide-options.ts'
+import { isAwaited, type OpenReservations } from '../open-reservations.ts'
 import type { Variant } from '../overrides/rule-overrides.ts'
 
 /** Identifies the counters of one rule for one caller. */
@@ -66,14 +67,17 @@ export function inspectCounters(
   store: CounterStore,
   nowMs: number,
   wallMs: number,
+  open: OpenReservations | undefined,
 ): Inspection | Promise<Inspection> {
   const results = new ChargeResults()
   const report = (outcome: Outcome): Inspection => {
     // A store that lets everything pass while it is unreachable takes nothing and does not know what is left.
     if (outcome === 'unavailable' || results.takenFrom === 'none') return { ok: false, error: 'store_unavailable' }
-    const counters = rule.counters.map((counter, row) =>
-      statusOf(variant?.rule.counters[row] ?? counter, results.levels[row]!, results.wallMs),
-    )
+    const counters = rule.counters.map((bundled, row) => {
+      const counter = variant?.rule.counters[row] ?? bundled
+      const reserved = open && isAwaited(counter) ? open.sumOf(counter, values, 0, values.length, results.wallMs) : undefined
+      return statusOf(counter, results.levels[row]!, results.wallMs, reserved)
+    })
     return { ok: true, rule, values, counters, override: variant?.override }
   }
   if (charges.length === 0) return report(true)
@@ -106,9 +110,12 @@ export interface CounterStatus {
   readonly remaining: number
   /** Time until it is full again. */
   readonly resetMs: number
+  /** What requests in flight in this process have reserved of the amount that is taken; undefined if that is not tracked. */
+  readonly reserved?: number | undefined
 }
 
-export function statusOf(counter: PlanCounter, level: number, wallMs: number): CounterStatus {
+/** `reserved` is in the units of the counter. */
+export function statusOf(counter: PlanCounter, level: number, wallMs: number, reserved?: number): CounterStatus {
   const { part, size, limit, unit } = counter
   return {
     kind: part,
@@ -116,6 +123,7 @@ export function statusOf(counter: PlanCounter, level: number, wallMs: number): C
     level: level / unit,
     remaining: shownLevel(level, counter),
     resetMs: algorithmOf(limit).resetMs(limit, level, wallMs),
+    ...(reserved !== undefined && { reserved: reserved / unit }),
   }
 }
 

@@ -17,6 +17,8 @@ const MAX_BLOCKS = 1024
 /** Anthropic messages. */
 export class AnthropicDialect implements Dialect {
   readonly #openBlocks = new Set<number>()
+  /** Set by message_delta, after which only message_stop follows. */
+  hasFinished = false
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     switch (event['type']) {
@@ -46,6 +48,7 @@ export class AnthropicDialect implements Dialect {
   }
 
   remember(event: JsonObject): void {
+    if (event['type'] === 'message_delta') this.hasFinished = true
     const index = asCount(event['index'])
     if (index === undefined) return
     if (event['type'] === 'content_block_stop') this.#openBlocks.delete(index)

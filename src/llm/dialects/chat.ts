@@ -7,6 +7,7 @@ import {
   chatCharacters,
   type Dialect,
   type EventMeaning,
+  haveAllEnded,
   isErrorEvent,
   sseText,
 } from './dialect.ts'
@@ -23,6 +24,10 @@ export class ChatDialect implements Dialect {
   /** Whether each choice, by its index, has ended. */
   readonly #hasEnded = new Map<number, boolean>()
   #isText = false
+
+  get hasFinished(): boolean {
+    return haveAllEnded(this.#hasEnded)
+  }
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     this.#rememberFields(event)

@@ -6,6 +6,8 @@ export type DialectName = 'chat' | 'responses' | 'anthropic' | 'gemini'
 
 /** The stream format of one provider's API. */
 export interface Dialect {
+  /** Whether the client has received the end of everything that began, so that no text is likely to follow. */
+  readonly hasFinished: boolean
   /** Adds what an event reports to the tally. */
   read(event: JsonObject, tally: Tally): EventMeaning
   /** Records an event that is sent to the client, because a closing depends on what the client has received. */
@@ -21,6 +23,13 @@ export type Closing = 'graceful_close' | keyof typeof CLOSING_ERRORS
 /** Recognises an error in any dialect: OpenAI's, Anthropic's, and their imitations. */
 export function isErrorEvent(event: JsonObject): boolean {
   return event['type'] === 'error' || (event['error'] !== undefined && event['error'] !== null)
+}
+
+/** Whether there are choices, and the client has received the end of each of them. */
+export function haveAllEnded(hasEnded: ReadonlyMap<number, boolean>): boolean {
+  if (hasEnded.size === 0) return false
+  for (const each of hasEnded.values()) if (!each) return false
+  return true
 }
 
 /** Returns an event as it is sent. */

@@ -2,7 +2,16 @@ import { plainModel } from '../endpoints.ts'
 import { asCount, asList, asObject, type JsonObject, writeJson } from '../json.ts'
 import { fieldsOf, type Reading } from '../json-sizes.ts'
 import { addTokens, readModel, type ShownCounts, type Tally } from '../usage.ts'
-import { CLOSING_ERRORS, type Closing, charactersIn, type Dialect, type EventMeaning, isErrorEvent, sseText } from './dialect.ts'
+import {
+  CLOSING_ERRORS,
+  type Closing,
+  charactersIn,
+  type Dialect,
+  type EventMeaning,
+  haveAllEnded,
+  isErrorEvent,
+  sseText,
+} from './dialect.ts'
 
 /** No response has this many candidates. Further candidates are not tracked. */
 const MAX_CANDIDATES = 1024
@@ -24,6 +33,10 @@ export class GeminiDialect implements Dialect {
   /** Whether the client has received the end of each candidate, by its index. */
   readonly #hasEnded = new Map<number, boolean>()
   #hasFinished = false
+
+  get hasFinished(): boolean {
+    return haveAllEnded(this.#hasEnded)
+  }
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     const model = event['modelVersion'] ?? event['model_version']

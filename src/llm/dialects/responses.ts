@@ -8,6 +8,8 @@ const ENDS = new Set(['response.completed', 'response.incomplete', 'response.fai
 
 /** OpenAI Responses, and transcriptions, whose events have the same form but contain no response object. */
 export class ResponsesDialect implements Dialect {
+  /** The last event says itself that it is the end. */
+  readonly hasFinished = false
   #response: JsonObject | undefined
   #sequence: number | undefined
 

@@ -179,14 +179,33 @@ test('valid settings that surprise get a warning', () => {
   expect(warnings(withPrices({ main: { '*': { input: 0, output: 0 } } }))).toEqual([
     'prices.main: the price for "*" is 0: every model without a price of its own is free',
   ])
-  expect(warnings(withConfig({ budget: 1, cost: { header: 'x-cost', default: 2 } }))).toEqual([
-    `${CONFIG}: a request without x-cost costs 2, more than budget (1) can ever hold: it is always rejected`,
+  expect(warnings(withConfig({ budget: 10, cost: { header: 'x-cost', default: 20 } }))).toEqual([
+    `${CONFIG}: a request without x-cost costs 20, more than budget (10) can ever hold: it is always rejected`,
   ])
   const prices = { main: { '*': { input: 1, output: 75 } } }
   expect(warnings(withPrices(prices, { ...BUDGET, budget: 0.07 }))).toEqual([
     `${CONFIG}: a request without max_tokens reserves 0.075 at the price of "*" (1000 tokens), more than budget (0.07) can ever hold: it is always rejected`,
   ])
+  // A stream that grows would begin with 2000 tokens, which this budget cannot hold either.
   expect(warnings(withPrices(prices, { ...BUDGET, budget: 0.075 }))).toEqual([])
+})
+
+test('`reserve` is recommended where the budget cannot hold what agents ask for of its dearest model', () => {
+  const prices = {
+    main: { '*': { input: 1, output: 15 }, 'big*': { input: 5, output: 75, per_request: 0.01 }, small: { input: 1, output: 2 } },
+  }
+  const of = (config: object): string[] => warnings(withPrices(prices, { ...BUDGET, ...config }))
+  const never = 'can ever hold: it is always rejected'
+  expect(of({ budget: 4.8 })).toEqual([
+    `${CONFIG}: a request with max_tokens: 64000, as agents send it, reserves 4.81 at the price of "big*", more than budget (4.8) ${never}. With reserve: {} a stream reserves 0.16`,
+  ])
+  expect([of({ budget: 4.81 }), of({ budget: 4.8, reserve: {} }), of({ budget: 0.16, reserve: {} })]).toEqual([[], [], []])
+  expect(of({ budget: 0.15, reserve: {} })).toEqual([
+    `${CONFIG}: a stream reserves 0.16 at the price of "big*" (reserve.first, 2000 tokens), more than budget (0.15) ${never}`,
+  ])
+  expect(of({ budget: 0.05, reserve: { first: 100, step: 100 } })).toEqual([
+    `${CONFIG}: a request without max_tokens that is no stream reserves 0.085 at the price of "big*" (1000 tokens), more than budget (0.05) ${never}`,
+  ])
 })
 
 describe('the counter of a budget', () => {

@@ -3,7 +3,8 @@ import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
 import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
 import type { WarningShare } from '../../limiter/limit.ts'
 import type { LlmSettings, ReserveSettings } from '../../llm/llm-request.ts'
-import { maxCompletionTokens } from '../../llm/usage.ts'
+import { DEFAULT_FIRST_TOKENS, maxCompletionTokens } from '../../llm/usage.ts'
+import { quoted } from '../../text/printable.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
 import type { PricesConfig } from '../schema/prices.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
@@ -56,21 +57,60 @@ function nano(units: number): number {
   return microOf(units) * 1000
 }
 
-/** Warns about costs that the budget can never cover. */
+/** What coding agents ask for by default, and more than most responses have. */
+const AGENTS_TOKENS = 64_000
+
+/** Warns about costs that the budget can never cover, and recommends `reserve` where it would help. */
 export function* costBudgetSurprises({ budget, cost, prices, reserve }: CostBudgetConfig, tables: PricesConfig): Generator<string> {
   if (cost !== undefined && cost.default > budget) {
     yield `a request without ${cost.header} costs ${cost.default}, more than budget (${budget}) can ever hold: it is always rejected`
   }
-  const other = prices === undefined ? undefined : tables[prices]?.['*']
+  const model = prices === undefined ? undefined : dearestOf(tables[prices])
+  if (model === undefined) return
   const tokens = maxCompletionTokens(undefined, undefined)
-  const costOf = (completion: number): number =>
-    other === undefined ? 0 : (completion * other.output) / 1_000_000 + (other.per_request ?? 0)
-  const reserved = costOf(tokens)
-  if (reserve !== undefined && costOf(reserve.first) > budget) {
-    yield `a stream reserves ${costOf(reserve.first)} at the price of "*" (reserve.first, ${reserve.first} tokens), more than budget (${budget}) can ever hold: it is always rejected`
-  } else if (reserved > budget) {
-    yield `a request without max_tokens reserves ${reserved} at the price of "*" (${tokens} tokens), more than budget (${budget}) can ever hold: it is always rejected`
+  const first = reserve?.first ?? DEFAULT_FIRST_TOKENS
+  const [stream, unstated, stated] = [model.costOf(first), model.costOf(tokens), model.costOf(AGENTS_TOKENS)]
+  const never = `more than budget (${budget}) can ever hold: it is always rejected`
+  if (reserve !== undefined && stream > budget) {
+    yield `a stream reserves ${stream} at the price of ${model.name} (reserve.first, ${first} tokens), ${never}`
+  } else if (unstated > budget) {
+    const which = reserve === undefined ? '' : ' that is no stream'
+    yield `a request without max_tokens${which} reserves ${unstated} at the price of ${model.name} (${tokens} tokens), ${never}`
+  } else if (reserve === undefined && stated > budget && stream <= budget) {
+    yield `a request with max_tokens: ${AGENTS_TOKENS}, as agents send it, reserves ${stated} at the price of ${model.name}, ${never}. With reserve: {} a stream reserves ${stream}`
   }
+}
+
+interface DearestModel {
+  /** In quotation marks. */
+  readonly name: string
+  /** What a completion of so many tokens costs without its prompt, in units of the currency. */
+  costOf(tokens: number): number
+}
+
+/** A table may have thousands of models, and a bundle thousands of rules that use it. */
+const DEAREST = new WeakMap<PricesConfig[string], DearestModel>()
+
+/** Returns the model whose long completions cost most; undefined if the table is missing or empty, which is a problem of its own. */
+function dearestOf(table: PricesConfig[string] | undefined): DearestModel | undefined {
+  if (table === undefined) return undefined
+  const known = DEAREST.get(table)
+  if (known !== undefined) return known
+  let found: { readonly pattern: string; readonly prices: ModelPricesConfig } | undefined
+  for (const [pattern, prices] of Object.entries(table)) {
+    if (found === undefined || completionCost(prices, AGENTS_TOKENS) > completionCost(found.prices, AGENTS_TOKENS))
+      found = { pattern, prices }
+  }
+  if (found === undefined) return undefined
+  const { pattern, prices } = found
+  const model = { name: quoted(pattern), costOf: (tokens: number) => completionCost(prices, tokens) }
+  DEAREST.set(table, model)
+  return model
+}
+
+/** Rounded to billionths of a unit, which is what budgets count. */
+function completionCost({ output, per_request = 0 }: ModelPricesConfig, tokens: number): number {
+  return Math.round((tokens * microOf(output)) / 1000 + microOf(per_request) * 1000) / 1e9
 }
 
 /** The price tables of a bundle, each compiled when a rule first uses it. */

@@ -15,7 +15,7 @@ describe('reserve', () => {
     expect(errorsOf(tokens(config))).toEqual([])
   })
 
-  test.each<[object, string]>([
+  test.each<[object, ...string[]]>([
     [{ reserve: true }, 'reserve: expected an object with first and step, or {} for 2000 and 1000, got true'],
     [{ reserve: { step: 99 } }, 'reserve.step: expected a whole number of completion tokens, from 100 to 1000000, got 99'],
     [
@@ -42,8 +42,21 @@ describe('reserve', () => {
       { reserve: {}, count: { output: 0 } },
       'count.output: expected a weight above 0 with reserve, because streams that count nothing never grow: set one, or remove reserve',
     ],
-  ])('of a token budget is refused: %j', (config, problem) => {
-    expect(errorsOf(tokens(config))).toEqual([problem])
+    [{ reserve: { step: 150.5 } }, 'reserve.step: expected a whole number of completion tokens, from 100 to 1000000, got 150.5'],
+    [{ reserve: { steps: 200 } }, 'reserve: unknown field "steps": did you mean "step"?'],
+    [
+      { count: { output: 100.5, input: 1.005 } },
+      'count.input: expected how much such a token counts, a number from 0 to 100 with at most 2 decimals (1 counts it once), got 1.005',
+      'count.output: expected how much such a token counts, a number from 0 to 100 with at most 2 decimals (1 counts it once), got 100.5',
+    ],
+    [
+      { count: 2 },
+      'count: expected an object with input, cached_input, cache_write or output (leave count out to count every token once), got 2',
+    ],
+    [{ without_usage: 'reservation' }, 'without_usage: expected "estimate" or "keep", got "reservation"'],
+    [{ streaming: { ask_usage: 1 } }, 'streaming.ask_usage: expected true or false, got 1'],
+  ])('of a token budget is refused: %j', (config, ...problem) => {
+    expect(errorsOf(tokens(config)).sort()).toEqual(problem)
   })
 
   test.each<[object, string]>([
@@ -58,6 +71,18 @@ describe('reserve', () => {
     [
       { cost: { header: 'x-cost', default: 1 }, streaming: { include_partial_usage: false } },
       'streaming.include_partial_usage: expected reserve beside streaming: without it a budget of money never cuts a stream. Add reserve: {}, or remove this field',
+    ],
+    [
+      { cost: { header: 'x-cost', default: 1 }, streaming: { enabled: false } },
+      'streaming: unknown field "enabled": only token_bucket_llm has it in its streaming, remove it',
+    ],
+    [
+      { cost: { header: 'x-cost', default: 1 }, streaming: { buffer_tokens: 5 } },
+      'streaming: unknown field "buffer_tokens": only token_bucket_llm has it in its streaming, remove it',
+    ],
+    [
+      { cost: { header: 'x-cost', default: 1 }, count: { output: 2 } },
+      'algorithm_config: unknown field "count": it belongs in algorithm_config of token_bucket_llm',
     ],
   ])('of a budget of money is refused: %j', (config, problem) => {
     expect(errorsOf(money(config))).toEqual([problem])

@@ -68,6 +68,7 @@ function reportUnknown(value: Record<string, unknown>, known: readonly string[],
 function hintFor(key: string, known: readonly string[], path: Path): string {
   // Rules name a table of prices; outside of them, the tables themselves are meant.
   if (key === 'prices' && !path.includes('rules')) return ': it belongs at the top of the bundle'
+  if (STREAM_FIELDS.includes(key) && path.at(-1) === 'streaming') return ': only token_bucket_llm has it in its streaming, remove it'
   const place = PLACES.find(([, fields]) => fields.includes(key))
   // Beside `algorithm`, `limit` is a misplaced limit of a window, not a misspelling of `limit_keys`.
   const suggestion = place !== undefined && path.at(-2) === 'rules' ? undefined : closest(key, known)
@@ -97,6 +98,9 @@ const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] =
   ['algorithm_config.streaming', fieldsOf(streamingConfig).filter((field) => field !== 'enabled')],
   ['algorithm_config.cost', fieldsOf(headerCostConfig)],
 ]
+
+/** A budget of money has streaming too, with fewer fields. */
+const STREAM_FIELDS = fieldsOf(streamingConfig)
 
 function withoutDefault(schema: z.ZodObject | z.ZodPrefault<z.ZodObject>): z.ZodObject {
   return schema instanceof z.ZodPrefault ? schema.unwrap() : schema

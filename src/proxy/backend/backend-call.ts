@@ -45,6 +45,7 @@ export class BackendCall implements ConnectionSeeker {
   isSent = false
   /** The socket no longer needs the bytes of a body that was passed with the request. */
   #isWritten = false
+  #isHeld = false
   #head: ResponseHead | undefined
 
   constructor(backend: Backend, handler: BackendHandler) {
@@ -58,6 +59,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#isRetry = false
     this.isSent = false
     this.#isWritten = false
+    this.#isHeld = false
     this.#head = undefined
     this.#backend.connect(this)
   }
@@ -123,8 +125,18 @@ export class BackendCall implements ConnectionSeeker {
     this.#connection?.pause()
   }
 
+  /** Stops reading the response for a reason that is our own: the silence of the backend is not limited meanwhile. */
+  hold(): void {
+    this.#isHeld = true
+    this.#connection?.pause()
+    this.#connection?.limitSilence(0)
+  }
+
   resume(): void {
     this.#connection?.resume()
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#limitSilence()
   }
 
   /** Ends the call at once and closes its connection. No callback follows. */
@@ -220,7 +232,7 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   #limitSilence(): void {
-    if (!this.isSent) return
+    if (!this.isSent || this.#isHeld) return
     const { headersTimeoutMs, idleTimeoutMs } = this.#backend.options
     this.#connection?.limitSilence(this.#head === undefined ? headersTimeoutMs : idleTimeoutMs)
   }

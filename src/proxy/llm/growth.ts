@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
-import type { Engine, Growth } from '../../engine/engine.ts'
+import type { Engine } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount } from '../../engine/reservation.ts'
+import type { Growth } from '../../engine/reservation-changes.ts'
 import type { LlmRequest, ReserveSettings } from '../../llm/llm-request.ts'
 import type { BudgetEnd, StreamExcess, StreamMeter } from '../../llm/stream-filter.ts'
 import { firstTokens, maxCompletionTokens, statedBound, stepTokens, type TokenCounts, tokenCounts } from '../../llm/usage.ts'
@@ -17,7 +18,7 @@ export interface GrowthParts {
   /** Whether the reservation is settled, so that it must not grow any more. */
   readonly isSettled: () => boolean
   /** Called when a reservation has become larger. */
-  readonly onReserved: (rule: PlanRule, amount: number) => void
+  readonly onReserved: (charge: ReservedCharge, amount: number) => void
 }
 
 /** Returns the charges of a request whose reservations grow. */
@@ -118,7 +119,7 @@ export class GrowingCharge {
     const amount = this.#rest
     this.#tokens = this.#bound
     if (amount <= 0) return
-    this.#parts.onReserved(this.charge.rule, amount)
+    this.#parts.onReserved(this.charge, amount)
     try {
       await this.#parts.engine.overdraw(this.charge, amount)
     } catch (error) {
@@ -173,7 +174,7 @@ export class GrowingCharge {
     if (answer === 'granted') {
       this.#tokens += tokens
       this.#next = Math.min(this.#step, this.#next * 2)
-      onReserved(this.charge.rule, amount)
+      onReserved(this.charge, amount)
     } else if (answer === 'not_enforced') this.#exemptUntil = this.#counts.output + this.#step
     else if (this.#isRefused) this.#refuse(tokens)
   }

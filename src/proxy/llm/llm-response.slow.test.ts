@@ -25,6 +25,7 @@ test('nothing of a response is kept, in however small chunks it comes', async ()
     cut() {},
     failDamaged() {},
     abandon() {},
+    holdBackend() {},
     pauseBackend: () => {
       isPaused = true
     },

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
-import { LlmResponseReader } from '../../llm/llm-response.ts'
+import { LlmResponseReader, type TallyReader } from '../../llm/llm-response.ts'
+import { PredictionReader } from '../../llm/predictions.ts'
 import { countTokens, estimatedTokens, hasUsage, type Tally } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { WorkSlices } from '../../time/slices.ts'
@@ -43,6 +44,8 @@ export interface ResponseFlow {
   /** Ends the exchange because our own code threw an error while the response was being read. */
   abandon(error: unknown): void
   pauseBackend(): void
+  /** Like `pauseBackend`, for as long as a store takes to answer: the backend is not to blame. */
+  holdBackend(): void
   resumeBackend(): void
 }
 
@@ -73,13 +76,14 @@ export class WholeResponse implements LlmResponse {
   readonly #flow: ResponseFlow
   readonly #status: number
   readonly #coding: Coding | undefined
-  readonly #reader = new LlmResponseReader()
+  readonly #reader: TallyReader
   #scan: BodyScan | undefined
   #size = 0
 
   constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
     this.#parts = parts
     this.#flow = flow
+    this.#reader = parts.request.isPrediction === true ? new PredictionReader() : new LlmResponseReader()
     this.#status = head.status
     this.#coding = codingOf(headerValue(head.fields, 'content-encoding'))
     if (head.status < 400) parts.settlement.reserveAll()

@@ -5,7 +5,7 @@ import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } 
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
-import type { CostMetrics, LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
+import type { CostMetrics, InFlightMetrics, LlmMetrics, ReservedRequest } from '../../telemetry/metrics/llm-metrics.ts'
 import type { Sampler } from '../../telemetry/sampler.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../../time/clock.ts'
@@ -20,6 +20,7 @@ export interface SettlementParts {
   readonly engine: Engine
   readonly metrics: LlmMetrics
   readonly costMetrics: CostMetrics
+  readonly inFlightMetrics: Pick<InFlightMetrics, 'open'>
   readonly logger: Logger
   readonly clock: Clock
   /** Limits the log lines about responses that were not understood, by policy. */
@@ -33,15 +34,27 @@ export class Settlement {
   /** The charges that grow while the stream passes. */
   readonly growing: readonly GrowingCharge[]
   readonly #parts: SettlementParts
+  /** One for each charge, in the same order. */
+  readonly #inFlight: readonly ReservedRequest[]
   #isSettled = false
 
   constructor(reservation: Reservation, request: LlmRequest, parts: SettlementParts) {
     const { engine, metrics, logger } = parts
     this.reservation = reservation
     this.#parts = parts
-    const onReserved = (rule: PlanRule, amount: number): void => this.#metricsOf(rule).countReserved(rule, amount)
-    for (const { rule, amount } of reservation.charges) onReserved(rule, amount)
+    for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
+    const onReserved = (charge: ReservedCharge, amount: number): void => {
+      this.#metricsOf(charge.rule).countReserved(charge.rule, amount)
+      this.#inFlightOf(charge).add(amount)
+    }
     this.growing = growingCharges(reservation, request, { engine, metrics, logger, onReserved, isSettled: () => this.#isSettled })
+    this.#inFlight = reservation.charges.map((charge) =>
+      parts.inFlightMetrics.open(
+        charge.rule,
+        charge.amount,
+        this.growing.some((each) => each.charge === charge),
+      ),
+    )
   }
 
   /** Whether all policies are in shadow mode at the moment; then no response is changed. */
@@ -55,7 +68,10 @@ export class Settlement {
 
   /** Reserves for a response that is no stream which can be cut: from now on the charges hold all that it may cost. */
   reserveAll(): void {
-    for (const each of this.growing) void each.reserveAll()
+    for (const each of this.growing) {
+      this.#inFlightOf(each.charge).stopGrowing()
+      void each.reserveAll()
+    }
   }
 
   /** Settles what each rule reserved to what was used, as the rule's cost sees it. `estimate` says how good our count is if the provider's is missing. */
@@ -75,11 +91,14 @@ export class Settlement {
 
   /** Keeps everything that was taken, because the usage is unknown; of a reservation that grows, all that it would have grown to. */
   keepReservation(end: SettlementEnd): void {
-    this.#settle(end, 'unknown')
+    this.#settle(end, 'unknown', true)
   }
 
-  /** Keeps the reservation after a response with neither usage nor a text that we know, and warns operators: the backend may speak an unknown API. */
-  keepNotUnderstood(): void {
+  /**
+   * Keeps the reservation after a response with neither usage nor a text that we know, and warns operators: the backend may speak an unknown API.
+   * `isSilent` says that nothing came that could have been text, so that a reservation that grows keeps only what it has taken.
+   */
+  keepNotUnderstood(isSilent = false): void {
     const { metrics, logger, clock, notUnderstood } = this.#parts
     for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
       metrics.countNotUnderstood(policy)
@@ -90,21 +109,27 @@ export class Settlement {
         'a response has neither usage nor text in a known format: its reservation stays charged',
       )
     }
-    this.keepReservation('done')
+    this.#settle('done', 'unknown', !isSilent)
   }
 
-  #settle(end: SettlementEnd, usage: Usage): void {
+  /** `isWhole` says that reservations which grow are charged in full. */
+  #settle(end: SettlementEnd, usage: Usage, isWhole = false): void {
     if (this.#isSettled) return
     this.#isSettled = true
     const { metrics, trace } = this.#parts
     metrics.countSettlement(end)
     trace?.noteSettlement(end, usage)
-    for (const charge of this.reservation.charges) {
-      const growing = usage === 'unknown' ? this.growing.find((each) => each.charge === charge) : undefined
+    for (const [i, charge] of this.reservation.charges.entries()) {
+      this.#inFlight[i]!.close()
+      const growing = isWhole ? this.growing.find((each) => each.charge === charge) : undefined
       const amount = growing?.wholeAmount ?? settledAmount(charge, usage)
       this.#metricsOf(charge.rule).countUsed(charge.rule, reservedAmount(charge), amount)
       void this.#settleCharge(charge, amount)
     }
+  }
+
+  #inFlightOf(charge: ReservedCharge): ReservedRequest {
+    return this.#inFlight[this.reservation.charges.indexOf(charge)]!
   }
 
   /** Tokens and money have separate metrics. */

@@ -143,7 +143,7 @@ export class StreamedResponse implements LlmResponse {
     if (this.#growth?.mustWait !== true || this.isWaiting) return
     this.isWaiting = true
     this.#decoder?.pause()
-    this.#flow.pauseBackend()
+    this.#flow.holdBackend()
   }
 
   /** Called when a reservation that was asked to grow has been answered, at some later time. */
@@ -152,7 +152,7 @@ export class StreamedResponse implements LlmResponse {
     if (filter === undefined || this.#parts.settlement.isSettled) return
     this.#guard(() => {
       const end = this.#growth!.notice(filter.counts)
-      const isCut = end !== undefined && !filter.isCounted && !this.#parts.settlement.isShadowed
+      const isCut = end !== undefined && !filter.hasFinished && !this.#parts.settlement.isShadowed
       const closing = isCut ? filter.endAt(end) : undefined
       this.#afterPass(filter)
       if (closing !== undefined) {
@@ -275,7 +275,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, metrics, request, isLookup } = this.#parts
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
-      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood()
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isForeign)
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.input)

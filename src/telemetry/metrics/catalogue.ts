@@ -187,6 +187,21 @@ export const CATALOGUE = {
     help: "The estimate divided by the provider's count, for prompt and completion; 1 is exact.",
   },
   edge_llm_open_streams: { type: 'gauge', labels: [], help: 'Streamed responses in flight with a reservation.' },
+  edge_llm_reservations_in_flight: {
+    type: 'gauge',
+    labels: ['policy', 'rule', 'reservation'],
+    help: 'Requests in flight with a reservation of tokens or money: whole, or growing while the stream passes.',
+  },
+  edge_llm_tokens_in_flight: {
+    type: 'gauge',
+    labels: ['policy', 'rule', 'reservation'],
+    help: 'Tokens that these requests have reserved.',
+  },
+  edge_cost_in_flight: {
+    type: 'gauge',
+    labels: ['policy', 'rule', 'reservation'],
+    help: 'Money that these requests have reserved, in units of the currency.',
+  },
   edge_reservations_total: {
     type: 'counter',
     labels: ['outcome'],

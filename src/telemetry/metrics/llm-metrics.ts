@@ -93,6 +93,109 @@ export class CostMetrics {
   }
 }
 
+/** Metrics of what requests in flight have reserved. A request costs a few additions when it begins, when its reservation grows, and when it ends. */
+export class InFlightMetrics {
+  readonly #memory: MetricMemory
+  /** By unit, policy and rule, so that a rule has one sum across bundles. */
+  readonly #sums = new Map<string, RuleSums>()
+  readonly #sumsByRule = new WeakMap<PlanRule, RuleSums>()
+
+  constructor(memory: MetricMemory) {
+    this.#memory = memory
+  }
+
+  /** Counts a request until its end. `amount` is in the units of the rule's counter. */
+  open(rule: PlanRule, amount: number, isGrowing: boolean): ReservedRequest {
+    let sums = this.#sumsByRule.get(rule)
+    if (sums === undefined) {
+      sums = this.#sumsOf(rule)
+      this.#sumsByRule.set(rule, sums)
+    }
+    const opened = new ReservedRequest(sums, isGrowing)
+    opened.add(amount)
+    return opened
+  }
+
+  #sumsOf(rule: PlanRule): RuleSums {
+    const isMoney = rule.source.algorithm === 'cost_budget'
+    const key = JSON.stringify([isMoney, rule.policy.id, rule.name])
+    const known = this.#sums.get(key)
+    if (known !== undefined) return known
+    const requests = new CounterFamily(this.#memory, 'edge_llm_reservations_in_flight')
+    const amounts = new CounterFamily(this.#memory, isMoney ? 'edge_cost_in_flight' : 'edge_llm_tokens_in_flight')
+    const perUnit = isMoney ? rule.counters[0]!.unit * 100 : 1
+    const sumOf = (reservation: string): ReservedSum =>
+      new ReservedSum(
+        requests.series(rule.policy.id, rule.name, reservation),
+        amounts.series(rule.policy.id, rule.name, reservation),
+        perUnit,
+      )
+    const sums = { whole: sumOf('whole'), growing: sumOf('growing') }
+    this.#sums.set(key, sums)
+    return sums
+  }
+}
+
+interface RuleSums {
+  readonly whole: ReservedSum
+  readonly growing: ReservedSum
+}
+
+/** One rule's reservation for one request in flight. */
+export class ReservedRequest {
+  readonly #sums: RuleSums
+  /** Undefined when the request is over. */
+  #sum: ReservedSum | undefined
+  #amount = 0
+
+  constructor(sums: RuleSums, isGrowing: boolean) {
+    this.#sums = sums
+    this.#sum = isGrowing ? sums.growing : sums.whole
+    this.#sum.add(1, 0)
+  }
+
+  /** Has no effect after the end: a grant may be heard of a moment later. */
+  add(amount: number): void {
+    this.#amount += amount
+    this.#sum?.add(0, amount)
+  }
+
+  /** Counts it as one that does not grow any more. */
+  stopGrowing(): void {
+    if (this.#sum === undefined) return
+    this.#sum.add(-1, -this.#amount)
+    this.#sum = this.#sums.whole
+    this.#sum.add(1, this.#amount)
+  }
+
+  close(): void {
+    this.#sum?.add(-1, -this.#amount)
+    this.#sum = undefined
+  }
+}
+
+/** A sum in the counter's own units. These are whole numbers, so it is exactly 0 when nothing is in flight. */
+class ReservedSum {
+  readonly #requestSeries: Series
+  readonly #amountSeries: Series
+  readonly #perUnit: number
+  #requests = 0
+  #amount = 0
+
+  constructor(requestSeries: Series, amountSeries: Series, perUnit: number) {
+    this.#requestSeries = requestSeries
+    this.#amountSeries = amountSeries
+    this.#perUnit = perUnit
+  }
+
+  add(requests: number, amount: number): void {
+    this.#requests += requests
+    this.#amount += amount
+    this.#requestSeries.measure(this.#requests)
+    this.#amountSeries.measure(this.#amount / this.#perUnit)
+  }
+}
+
 /** Returns units of the currency. A counter's `unit` is a hundredth of one, which is what the RateLimit fields show. */
 function unitsOf({ counters }: PlanRule, amount: number): number {
   return amount / (counters[0]!.unit * 100)

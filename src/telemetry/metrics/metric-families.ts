@@ -48,6 +48,11 @@ export class Series {
   set count(value: number) {
     this.#cells[this.#cell] = value
   }
+
+  /** Sets a gauge. One that found no room is not shown, because the overflow cell only ever rises. */
+  measure(value: number): void {
+    if (this.#cell !== OVERFLOW_CELL) this.#cells[this.#cell] = value
+  }
 }
 
 /** Counts values in fixed buckets, by label values. */

@@ -1,10 +1,13 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV, adminPortOf } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, ADMIN_TOKEN, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { callers, names } from '../../support/admin/callers.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { twoSharing } from '../../support/redis/sharing-edge.ts'
+import { running } from '../../support/service/running.ts'
 import { original } from '../../support/service/wire.ts'
 import { until } from '../../support/until.ts'
 import { loadOnAll, servingOn } from '../../support/workers/workers.ts'
@@ -57,11 +60,35 @@ describeWithRedis('POST callers on Redis', () => {
   })
 })
 
+const MANY = Array.from({ length: 2000 }, (_, i) =>
+  policy(`p${i}`, { selector: { pathPrefix: `/p${i}` }, rules: Array.from({ length: 10 }, (_, r) => bucketRule(`r${r}`, [KEY], 4)) }),
+)
+
 test('of a bundle with 20,000 rules for the caller, all are counted and 500 are looked at', async () => {
-  const policies = Array.from({ length: 2000 }, (_, i) =>
-    policy(`p${i}`, { selector: { pathPrefix: `/p${i}` }, rules: Array.from({ length: 10 }, (_, r) => bucketRule(`r${r}`, [KEY], 4)) }),
-  )
-  const cli = await servingOn(1, bundle(1, ...policies), { ...ADMIN_ENV, EDGE_STORE_SIZE: '64m' })
+  const cli = await servingOn(1, bundle(1, ...MANY), { ...ADMIN_ENV, EDGE_STORE_SIZE: '64m' })
   const found = await callers({ adminPort: adminPortOf(cli) }, { value: 'alice' })
   expect([found.rules, found.rules_tried, found.rules_left_out]).toEqual([[], 500, 19_500])
+})
+
+test('clients that leave are not searched for, and one that only half-closes is: the next one is answered, and nothing has failed', async () => {
+  const edge = await running({ bundle: bundle(1, ...MANY), env: { ...ADMIN_ENV, EDGE_STORE_SIZE: '64m' } })
+  const body = JSON.stringify({ value: 'alice' })
+  const fields = `Host: edge\r\nAuthorization: Bearer ${ADMIN_TOKEN}\r\nContent-Length: ${body.length}\r\n`
+  const head = `POST /admin/v1/callers HTTP/1.1\r\n${fields}Connection: close\r\n\r\n`
+  // It ends its side and waits.
+  const waiting = connect(edge.adminPort, '127.0.0.1').end(`${head}${body}`)
+  const received = text(waiting)
+  // More than may wait at a time. Each leaves as soon as its request is sent, so that none of them keeps its place for long.
+  for (let i = 0; i < 100; i++) {
+    const socket = connect(edge.adminPort, '127.0.0.1')
+    await new Promise<void>((resolve) => socket.end(`${head}${body}`, resolve))
+    socket.destroy()
+  }
+  expect(await received).toMatch(/^(HTTP\/1.1 100 Continue\r\n\r\n)*HTTP\/1.1 200 OK\r\n/)
+  await until(async () => {
+    const { status, json } = await askAdmin(edge.adminPort, 'POST', 'callers', { body: { value: 'alice' } })
+    expect(status === 200 || json.error.code === 'too_many_readers').toBe(true)
+    return status === 200
+  })
+  expect(edge.logged('admin_failed')).toEqual([])
 })

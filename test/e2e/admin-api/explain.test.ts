@@ -300,6 +300,20 @@ describe('explain in reverse_proxy', () => {
     expect(await told({})).toEqual([512_100, undefined])
   })
 
+  test('says the same of money: the reservation in hundredths, its growth in completion tokens', async () => {
+    const rules = [budgetRule('dollars', [], { budget: 100, prices: 'main', reserve: { first: 200, step: 100 } })]
+    const env = { ...ADMIN_ENV, ...proxyEnv('http://127.0.0.1:9') }
+    const text = { ...bundle(1, policy('growing', { rules })), prices: { main: { '*': { input: 10_000, output: 20_000 } } } }
+    const { adminPort } = await running({ bundle: text, env, clock: new ManualClock() })
+    const body = JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(400) }], max_tokens: 3000, stream: true })
+    const { policies } = await explained(adminPort, { method: 'POST', uri: '/v1/chat/completions', host: 'a', body })
+    expect(policies[0]!.rules[0]).toMatchObject({
+      cost: 500,
+      grows_by: 100,
+      counters: [{ kind: 'budget', remaining: 10_000, reserved: 0 }],
+    })
+  })
+
   test('reads the body as the proxy does: its estimate, and its model', async () => {
     const body = JSON.stringify({ model: 'large', messages: [{ role: 'user', content: 'x'.repeat(400) }], max_tokens: 30 })
     const explanation = await explained(edge.adminPort, { method: 'POST', uri: '/v1/chat/completions', host: 'a', body })

@@ -1,7 +1,16 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, type TestContext, test } from 'vitest'
-import { blockRule, bucketRule, bundle, concurrencyRule, llmRule, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
+import {
+  blockRule,
+  bucketRule,
+  budgetRule,
+  bundle,
+  concurrencyRule,
+  llmRule,
+  policy,
+  unlimitedRule,
+} from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 
@@ -140,6 +149,17 @@ describe('edge validate', () => {
     const { status, stderr } = await command('validate', file)
     expect(status).toBe(0)
     expect(stderr).toMatch(/warning: policies\[0\]\.spec\.rules\[0\]\.algorithm_config: .*reserves 500 tokens.*always rejected/)
+  })
+
+  test('a budget of money that cannot hold what agents ask for is a warning, which recommends reserve', async (t) => {
+    const prices = { list: { '*': { input: 5, output: 25 } } }
+    const rule = budgetRule('r', [], { budget: 1, prices: 'list' })
+    const file = await fileWith(t, 'money.json', JSON.stringify({ ...bundle(1, policy('p', { rules: [rule] })), prices }))
+    const { status, stderr } = await command('validate', file)
+    expect(status).toBe(0)
+    expect(stderr).toMatch(
+      /warning: policies\[0\]\.spec\.rules\[0\]\.algorithm_config: .*always rejected\. With reserve: \{\} a stream reserves 0\.05\n/,
+    )
   })
 
   test('a block that has expired is a warning, and one that has not is none', async (t) => {

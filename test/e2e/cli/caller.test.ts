@@ -3,12 +3,16 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vi
 import { nextCommands, shellQuoted } from '../../../src/cli/admin/next-commands.ts'
 import { isCredential } from '../../../src/policy/descriptor-key.ts'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
-import { blockRule, bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, llmRule, matching, policy } from '../../support/bundles/bundles.ts'
+import { CHAT, HELLO, proxyEnv } from '../../support/llm/llm-proxy.ts'
+import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
+import { StreamClient } from '../../support/llm/stream-client.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { until } from '../../support/until.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 const HARDLY_ANY = 0.0001
@@ -57,6 +61,24 @@ describe('edge caller', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     return stdout
   }
+
+  test('of a caller with a stream in flight says what that has reserved, and proposes a block that ends it', async () => {
+    const backend = await scriptedLlm()
+    const rules = [llmRule('tokens', ['header:x-k'], { tokens_per_day: 9000 })]
+    const env = { ...ADMIN_ENV, EDGE_SHUTDOWN_MS: '0', ...proxyEnv(backend) }
+    const proxy = await running({ bundle: bundle(1, policy('llm', { rules })), env, clock: new ManualClock() })
+    vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${proxy.adminPort}`)
+    const asked = JSON.stringify({ messages: HELLO, max_tokens: 500, stream: true })
+    const client = new StreamClient(proxy.port, CHAT, asked, [['X-K', 'bob']])
+    const call = await backend.next()
+    const text = await said('header:x-k=bob')
+    expect(text).toContain('8,497 of 9,000 tokens left today, 503 reserved by requests in flight')
+    expect(text).toContain("  edge override llm tokens header:x-k=bob --block --cut-streams --until 1h --reason 'why'\n")
+    expect((await command('counters', 'llm', 'tokens', 'header:x-k=bob')).stdout).toContain('503 reserved by requests in flight')
+    call.answer(502, {})
+    await client.untilClosed()
+    await until(async () => !(await said('header:x-k=bob')).includes('--cut-streams'))
+  })
 
   test('says of a value alone which rules know it, since when it is rejected, and how to go on', async () => {
     expect(await said("o'hara & co")).toBe(`2 of 3 rules that may count this value know it.
@@ -257,6 +279,7 @@ const SUBJECT = {
   rule: 'r',
   inBundle: { selector: {}, algorithm: 'token_bucket' },
   isCounted: true,
+  isInFlight: false,
   overrides: [],
 }
 

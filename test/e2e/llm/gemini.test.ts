@@ -61,6 +61,11 @@ describe('a request of Gemini', () => {
     ['?fields=usageMetadata&$fields=candidates', []],
     ['?alt=proto', []],
     ['?$alt=media', []],
+    ['?alt=json&alt=json', []],
+    ['?alt=json&%61lt=proto', []],
+    ['?alt=json&%24alt=proto', []],
+    ['?key=k&key=l&alt=SSE', []],
+    ['?%24%66ields=candidates&fields=usageMetadata', []],
     ['?callback=f', []],
     ['', [['X-Goog-FieldMask', 'candidates']]],
   ] as const)('is refused where its response could lack counts: %s %j', async (query, fields) => {
@@ -224,7 +229,11 @@ describe('where the path names the model', () => {
   test.each([
     '/OpenAI/Deployments/big-mine/chat/completions',
     '/openai/deployments/big-mine/Chat/Completions',
+    '/openai/deployments/BIG-Mine/chat/completions',
     '/v1/projects/p/locations/l/publishers/mistralai/models/big-2:rawPredict',
+    '/v1/projects/p/locations/l/endpoints/big-2:rawPredict',
+    '/v1/projects/p/locations/l/endpoints/big-2:directRawPredict',
+    '/v1/projects/p/locations/l/endpoints/big-2/chat/completions',
   ])('a body cannot name a cheaper one, however the path is spelled: %s', async (path) => {
     const usage = { prompt_tokens: 9, completion_tokens: 9, total_tokens: 18 }
     const proxy = await moneyProxy(await answeringLlm(200, { model: 'small-1', choices: [], usage }))

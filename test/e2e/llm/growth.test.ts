@@ -126,6 +126,36 @@ describe('a reservation that grows', () => {
   })
 })
 
+describe('a stream without usage and without text', () => {
+  test.each<[string, string, number]>([
+    ['has no events at all', '', 100],
+    ['has only comments', ': wait\n\n: wait\n\n', 100],
+    ['has only its end', sse('[DONE]'), 100],
+    ['says nothing in an API that is known', chatChunk({ role: 'assistant' }) + chatChunk({}, 'stop'), 100],
+    ['is in an API that is not known', sse({ answer: 'abcd' }), 5000],
+    ['is plain text', sse('abcd'), 5000],
+  ])('that %s is charged what it had reserved, or all of its bound', async (_, text, tokens) => {
+    const proxy = await llmProxy(await streamingLlm(text), growing(8000, { include_partial_usage: false }))
+    const client = await proxy.stream(CHAT, { ...ASKED, max_tokens: 5000 })
+    expect([client.outcome, client.text]).toEqual(['whole', text])
+    expect((await proxy.spent()).day).toBe(HELLO_TOKENS + tokens)
+    expect(await proxy.edge.metric('edge_llm_not_understood_total{policy="llm"}')).toBe(1)
+  })
+
+  test('is not cheaper for a client that leaves before its end', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, growing(8000))
+    const client = proxy.open(CHAT, { ...ASKED, max_tokens: 5000 })
+    const call = await backend.next()
+    call.begin()
+    await call.write(sse('abcd'))
+    await client.untilText('abcd')
+    client.abort()
+    expect((await proxy.spent()).day).toBe(HELLO_TOKENS + 5000)
+    expect(await proxy.settlements()).toEqual({ client_gone: 1 })
+  })
+})
+
 describe('a stream whose budget is used up', () => {
   const CODE = { code: 'tpd_exceeded', message: 'the daily token budget is exceeded' }
 

@@ -81,7 +81,12 @@ describe.each([
       expect(failure).toBeInstanceOf(ApiError)
       expect((failure as ApiError).status).toBe(429)
       expect(JSON.parse((failure as ApiError).message)).toMatchObject({
-        error: { code: 'tpm_exceeded', message: expect.stringContaining('this request needs 598 tokens and 592 are available') },
+        error: {
+          code: 429,
+          status: 'RESOURCE_EXHAUSTED',
+          message: expect.stringContaining('this request needs 598 tokens and 592 are available'),
+          details: [{ reason: 'TPM_EXCEEDED' }, { retryDelay: expect.stringMatching(/^\d+s$/) }],
+        },
       })
     }
     expect(fake.requests.length).toBe(1)

@@ -2,7 +2,7 @@ import OpenAI from 'openai'
 import { describe, expect, test } from 'vitest'
 import { both, HELLO_TOKENS } from '../../support/llm/llm-proxy.ts'
 import { CHAT, client, twoWays } from '../../support/llm/openai-client.ts'
-import { CHARGED, collect, limitedTo, TIGHT } from '../../support/llm/sdk-proxy.ts'
+import { CHARGED, collect, limitedTo, TIGHT, untilFailure } from '../../support/llm/sdk-proxy.ts'
 
 describe('the client gets what it would get without us', () => {
   test('chat', async () => {
@@ -33,6 +33,17 @@ describe('a truncated stream', () => {
       { prompt_tokens: 3, completion_tokens: 11, total_tokens: 14 },
     ])
     expect(await proxy.spent()).toEqual(both(CHARGED))
+  })
+
+  test('where the budget ends: as at a limit of the model, or with an APIError that has the code of the budget', async () => {
+    const growing = { dayTokens: 200, config: { reserve: { first: 100, step: 100 } } }
+    const { edge } = await twoWays(500, growing)
+    const chunks = await collect(await edge.chat.completions.create({ ...CHAT, stream: true }))
+    expect(chunks.at(-1)!.choices).toEqual([{ index: 0, delta: {}, finish_reason: 'length' }])
+    const failing = await twoWays(500, { ...growing, streaming: { on_limit_exceeded: 'error_chunk' } })
+    const { failure } = await untilFailure(await failing.edge.chat.completions.create({ ...CHAT, stream: true }))
+    expect(failure).toBeInstanceOf(OpenAI.APIError)
+    expect(failure).toMatchObject({ code: 'tpd_exceeded', type: 'rate_limit_error' })
   })
 })
 

@@ -9,12 +9,17 @@ import { Settlement, type SettlementParts } from '../../../src/proxy/llm/settlem
 import { StreamedResponse } from '../../../src/proxy/llm/streamed-response.ts'
 import { PlainRequestView } from '../../../src/request/view.ts'
 import type { CounterStore, Outcome } from '../../../src/store/counter-store.ts'
+import { InFlightMetrics } from '../../../src/telemetry/metrics/llm-metrics.ts'
+import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../../../src/telemetry/sampler.ts'
 import type { Clock } from '../../../src/time/clock.ts'
 import { WorkSlices } from '../../../src/time/slices.ts'
 import { budgetRule, llmRule, policy } from '../bundles/bundles.ts'
 import { planOf } from '../overrides/overridden-engine.ts'
 import { chatChunk } from './llm-streams.ts'
+
+/** One for all tests of a file, because it is large. */
+const IN_FLIGHT = new InFlightMetrics(new MetricMemory(newMetricBuffer(1), 0))
 
 /** A question of a growing reservation that waits for its answer. */
 interface Ask {
@@ -57,8 +62,8 @@ export class GrowingStreams {
     this.engine.activate(planOf(policy('p', { ...(mode && { mode }), rules })))
   }
 
-  /** Returns undefined if the request is rejected. */
-  async open(promptTokens: number, requestedTokens?: number): Promise<PlayedStream | undefined> {
+  /** Returns undefined if the request is rejected. `coding` is the Content-Encoding of the response. */
+  async open(promptTokens: number, requestedTokens?: number, coding?: string): Promise<PlayedStream | undefined> {
     const request: LlmRequest = {
       promptTokens,
       requestedTokens,
@@ -72,7 +77,7 @@ export class GrowingStreams {
     const decision = await this.engine.decide(view, { body: request })
     if (decision.action !== 'allow') return undefined
     const settlement = new Settlement((decision as Allowed).reservation!, request, this.#parts())
-    return new PlayedStream({
+    const parts = {
       settlement,
       request,
       isActivated: true,
@@ -83,7 +88,8 @@ export class GrowingStreams {
       slices: new WorkSlices(),
       metrics: this.#metrics(),
       logger: this.#logger(),
-    })
+    }
+    return new PlayedStream(parts, coding)
   }
 
   /** All that is asked for is answered, and all settlements are done. */
@@ -112,6 +118,7 @@ export class GrowingStreams {
       engine: proxied as unknown as Engine,
       metrics,
       costMetrics: metrics as never,
+      inFlightMetrics: IN_FLIGHT,
       logger,
       clock: this.#clock,
       notUnderstood,
@@ -175,8 +182,9 @@ export class PlayedStream implements ResponseFlow {
   largestRead = 0
   readonly #response: StreamedResponse
 
-  constructor(parts: LlmResponseParts) {
-    this.#response = new StreamedResponse({ status: 200, fields: [], isEventStream: true } as never, parts, this)
+  constructor(parts: LlmResponseParts, coding?: string) {
+    const fields = coding === undefined ? [] : ['Content-Encoding', coding]
+    this.#response = new StreamedResponse({ status: 200, fields, isEventStream: true } as never, parts, this)
   }
 
   /** The backend sends events with so many tokens each, in one read. */
@@ -188,8 +196,8 @@ export class PlayedStream implements ResponseFlow {
     this.readBytes(tokens.map((each) => chatChunk({ content: '#'.repeat(4 * each) })).join(''))
   }
 
-  readBytes(text: string): void {
-    this.#response.read(Buffer.from(text))
+  readBytes(bytes: string | Buffer): void {
+    this.#response.read(Buffer.from(bytes as string))
   }
 
   /** Tokens that the client has. */
@@ -224,6 +232,10 @@ export class PlayedStream implements ResponseFlow {
   }
 
   pauseBackend(): void {
+    this.isPaused = true
+  }
+
+  holdBackend(): void {
     this.isPaused = true
   }
 

@@ -52,6 +52,49 @@ export function spelledObject(members: fc.Arbitrary<readonly (readonly [Spelled,
   })
 }
 
+/**
+ * A value as other writers of JSON would write it: with white space, escapes, other spellings of its numbers, its members in another order, others between
+ * them, and names that come twice, of which the last one counts. JSON.parse reads the same from it but for the members between.
+ */
+export function respelled(value: fc.Arbitrary<unknown>): fc.Arbitrary<string> {
+  return fc.tuple(value, fc.array(fc.nat(11), { minLength: 1, maxLength: 60 })).map(([given, choices]) => {
+    let at = 0
+    return respelledValue(given, () => choices[at++ % choices.length]!)
+  })
+}
+
+const SPACES = ['', '', '', ' ', '\n', '\t ', '\r\n']
+/** What comes before the value that counts, under the same name. */
+const DECOYS = ['null', '7', '"9"', '[]', '{}', 'true', '-1']
+
+function respelledValue(value: unknown, choose: () => number): string {
+  const space = (): string => SPACES[choose() % SPACES.length]!
+  if (typeof value === 'string') return respelledString(value, choose)
+  if (typeof value === 'number') return respelledNumber(value, choose)
+  if (Array.isArray(value)) return `[${space()}${value.map((each) => respelledValue(each, choose) + space()).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const members = Object.entries(value).flatMap(([name, member]) => {
+    const written = (text: string): string => `${space()}${respelledString(name, choose)}${space()}:${space()}${text}${space()}`
+    const decoy = choose() > 8 ? [written(DECOYS[choose() % DECOYS.length]!)] : []
+    const other = choose() > 9 ? [`${JSON.stringify(`unknown ${name}`)}:{"a":[1,{"b":"c"}]}`] : []
+    return [[...other, ...decoy, written(respelledValue(member, choose))].join(',')]
+  })
+  const from = members.length === 0 ? 0 : choose() % members.length
+  return `{${space()}${[...members.slice(from), ...members.slice(0, from)].join(',')}}`
+}
+
+function respelledString(text: string, choose: () => number): string {
+  const units = text.split('').map((unit) => (choose() > 8 ? escaped(unit.charCodeAt(0)) : JSON.stringify(unit).slice(1, -1)))
+  return `"${units.join('')}"`
+}
+
+function respelledNumber(value: number, choose: () => number): string {
+  if (Object.is(value, -0)) return '-0'
+  const text = String(value)
+  if (!/^-?[1-9]\d{0,14}$/.test(text)) return text
+  return [text, `${text}.0`, `${text}e0`, `${text}0e-1`, `${text}.00E+00`][Math.max(0, choose() - 7)]!
+}
+
 /** Any value, whose objects have these names, some of them more than once unless they are `unique`. */
 export function spelledValue(names: readonly string[], isUnique = false, depthSize: 'small' | 'medium' = 'small'): fc.Arbitrary<Spelled> {
   const { value } = fc.letrec<{ value: Spelled }>((tie) => ({

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { RecordedBody } from '../../../test/support/proxy/recording-downstream.ts'
 import type { BodyClaim } from './body-claims.ts'
-import { collect } from './request-body.ts'
+import { collect } from './body-collection.ts'
 
 const OPTIONS = { maxBytes: 100, idleTimeoutMs: 7, isEnforced: true }
 

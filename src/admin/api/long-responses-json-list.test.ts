@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { jsonWithList } from './api-route.ts'
+import { jsonWithList } from './long-responses.ts'
 
 test.each([
   [{}, []],

@@ -1,0 +1,93 @@
+import { endpointOf, isEmbeddingPath, type LlmEndpoint } from '../../llm/endpoints.ts'
+import { boundaryOf, FormRequestReader } from '../../llm/form-request.ts'
+import { type LlmRequest, LlmRequestReader } from '../../llm/llm-request.ts'
+import { queryValue } from '../../request/encoded-values.ts'
+import type { FieldValue } from '../../request/view.ts'
+import { normalizePath } from '../../text/path.ts'
+import type { WorkSlices } from '../../time/slices.ts'
+import type { ProxiedRequest } from '../proxied-request.ts'
+import { BodyScan, brotliWindowBytes, codingOf } from './body-scan.ts'
+
+export interface CostOptions {
+  readonly maxBytes: number
+  /** Slices in which the body's cost is read. */
+  readonly slices: WorkSlices
+  /** The path of the backend's URL, which may have the beginning of a path that names a model. */
+  readonly basePath: string
+}
+
+/** The facts that a body's cost depends on, or the reason why they are unknown. */
+export type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
+
+export function readCost(bytes: Buffer, request: ProxiedRequest, { maxBytes, slices, basePath }: CostOptions): Promise<BodyCost> {
+  const coding = codingOf(request.header('content-encoding'))
+  const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
+  // A body that cannot be decoded is counted as it is.
+  const endpoint = endpointOf(normalizePath(`${basePath}${normalizePath(request.target)}`))
+  const charset = coding === undefined ? 'latin1' : 'utf8'
+  const reader = boundary === undefined ? new LlmRequestReader(charset, endpoint) : new FormRequestReader(boundary, endpoint)
+  return new Promise((resolve, reject) => {
+    const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
+    if (bytes.length > 0) scan.write(bytes)
+    scan.end((outcome) => {
+      if (outcome === 'read') resolve(withHeadFacts(reader.end(), request, endpoint))
+      else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
+    })
+  })
+}
+
+/** Returns how much memory the decoder may hold besides the body; 0 if that is little. */
+export function decoderBytesOf(request: ProxiedRequest, bytes: Buffer): number {
+  return codingOf(request.header('content-encoding')) === 'br' ? brotliWindowBytes(bytes) : 0
+}
+
+/** Adds what the head of a request says about its body and its response. */
+function withHeadFacts(cost: BodyCost, request: ProxiedRequest, { dialect, isStream, isEmbedding, isCounting }: LlmEndpoint): BodyCost {
+  if (typeof cost === 'string') return cost
+  const known = hasForeignCharset(request.header('content-type')) ? unknown(cost) : cost
+  if (dialect === 'gemini') {
+    const isGenerating = isEmbedding !== true && isCounting !== true
+    if (isGenerating && hidesCounts(request, request.header('x-goog-fieldmask'))) return 'bad_request'
+    // Without this parameter, the response is a JSON list, which is never cut.
+    const asksForEvents = isStream === true && bothNames('alt').some((name) => queryValue(request.target, name) === 'sse')
+    return asksForEvents && known.isUnreadable !== true ? { ...known, isGrowable: true } : known
+  }
+  return known.isGrowable === true && isEmbeddingPath(normalizePath(request.target)) ? { ...known, isGrowable: false } : known
+}
+
+/** Returns both names of a parameter that Google's APIs take with and without the dollar sign. */
+function bothNames(name: string): readonly string[] {
+  return [name, `$${name}`]
+}
+
+/** Whether the client asks Google's API for a response without all counts, or in a form that we do not read: it would pay for what is left. */
+function hidesCounts({ target }: ProxiedRequest, fieldMask: string | undefined): boolean {
+  const isAny = (name: string, test: (value: FieldValue) => boolean): boolean =>
+    bothNames(name).some((each) => {
+      const value = queryValue(target, each)
+      return value !== undefined && test(value)
+    })
+  return (
+    fieldMask !== undefined ||
+    isAny('fields', (value) => !hasWholeUsage(value)) ||
+    isAny('alt', (value) => value !== 'json' && value !== 'sse') ||
+    isAny('callback', () => true) ||
+    // It stands for header fields, such as a mask.
+    isAny('httpHeaders', () => true)
+  )
+}
+
+function hasWholeUsage(mask: FieldValue): boolean {
+  if (typeof mask !== 'string' || mask.includes('(')) return false
+  return mask.split(',').some((field) => field === 'usageMetadata' || field === 'usage_metadata' || field === '*')
+}
+
+/** Some servers decode a body by its declared charset, and find other names in it than we do. */
+function hasForeignCharset(contentType: string | undefined): boolean {
+  const charsets = (contentType ?? '').matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)/gi)
+  return [...charsets].some(([, charset]) => !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i.test(charset!))
+}
+
+function unknown(cost: LlmRequest): LlmRequest {
+  return { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true, isGrowable: false }
+}

@@ -1,0 +1,162 @@
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { type GrowingOptions, GrowingStreams, type PlayedStream } from '../../../test/support/llm/growing-streams.ts'
+import { chatChunk, sse } from '../../../test/support/llm/llm-streams.ts'
+import { ManualClock } from '../../../test/support/service/manual-clock.ts'
+import { MapStore } from '../../../test/support/store/map-store.ts'
+import { until } from '../../../test/support/until.ts'
+
+/** What backends, clients and operators do to streams whose reservations grow: `first` is 200 and `step` 100, of tokens and of money alike. */
+
+function newStreams(budget: number, options: GrowingOptions = {}): GrowingStreams {
+  return new GrowingStreams(new MapStore(), new ManualClock(), budget, options)
+}
+
+async function opened(budget: number, options?: GrowingOptions): Promise<{ all: GrowingStreams; stream: PlayedStream }> {
+  const all = newStreams(budget, options)
+  return { all, stream: (await all.open(0))! }
+}
+
+const said = (tokens: number): string => chatChunk({ content: '#'.repeat(4 * tokens) })
+const counted = (tokens: number, completion: unknown): string =>
+  sse({ choices: [{ index: 0, delta: { content: '#'.repeat(4 * tokens) } }], usage: { prompt_tokens: 0, completion_tokens: completion } })
+const ENDED = /"finish_reason":"length"\}\]\}\n\ndata: \[DONE\]\n\n$/
+
+async function answerAll(all: GrowingStreams): Promise<void> {
+  while (all.asks.length > 0) await all.asks.shift()!.answer()
+}
+
+describe('counts of a backend in the middle of its stream', () => {
+  test.each([
+    ['negative', -5],
+    ['fractional', 1.5],
+    ['a text', '100000'],
+    ['infinite', '1e999'],
+  ])('are ignored if they are %s', async (_, completion) => {
+    const { all, stream } = await opened(250)
+    stream.readBytes(counted(20, completion))
+    for (let i = 0; i < 100 && !stream.isOver; i++) stream.read(20)
+    await all.settled()
+    expect(stream.tokens).toBeLessThanOrEqual(250)
+    expect(stream.tokens).toBeGreaterThan(200)
+  })
+
+  test.each([false, true])('that are huge end the stream at its next text, and are charged (answers are late: %s)', async (isDelayed) => {
+    const { all, stream } = await opened(1000, { isDelayed })
+    stream.readBytes(sse({ choices: [], usage: { prompt_tokens: 0, completion_tokens: Number.MAX_SAFE_INTEGER } }))
+    await answerAll(all)
+    expect([stream.isOver, stream.isPaused]).toEqual([false, false])
+    stream.read(1)
+    expect(stream.isOver).toBe(true)
+    expect(stream.delivered).toMatch(ENDED)
+    await all.settled()
+    expect(all.used.get('tokens')).toBe(Number.MAX_SAFE_INTEGER)
+  })
+
+  test('that fall give the rest to the stream again', async () => {
+    const { all, stream } = await opened(1000)
+    stream.readBytes(counted(10, 800))
+    stream.readBytes(counted(10, 20))
+    expect(stream.isOver).toBe(false)
+    for (let i = 0; i < 200 && !stream.isOver; i++) stream.read(20)
+    await all.settled()
+    expect(stream.tokens).toBeGreaterThan(900)
+    expect(all.used.get('tokens')).toBeLessThanOrEqual(1020)
+  })
+
+  test('of the prompt that are larger than what is left cut it at its first text', async () => {
+    const { all, stream } = await opened(250)
+    stream.readBytes(sse({ choices: [], usage: { prompt_tokens: 1000, completion_tokens: 0 } }))
+    expect(stream.isOver).toBe(false)
+    stream.read(1)
+    expect([stream.isOver, stream.tokens]).toEqual([true, 0])
+    await all.settled()
+    expect(all.used.get('tokens')).toBe(1001)
+  })
+})
+
+describe('bytes of a backend', () => {
+  const text = [said(150), ...Array.from({ length: 30 }, () => said(7))].join('')
+
+  test('that come one by one are cut at the same place as in one read', async () => {
+    const [whole, split] = [await opened(300), await opened(300)]
+    whole.stream.readBytes(text)
+    for (const byte of Buffer.from(text)) if (!split.stream.isOver) split.stream.readBytes(Buffer.of(byte))
+    expect(split.stream.delivered).toBe(whole.stream.delivered)
+    expect(whole.stream.delivered).toMatch(ENDED)
+    await Promise.all([whole.all.settled(), split.all.settled()])
+    expect([...split.all.used]).toEqual([...whole.all.used])
+  })
+
+  test('that are a part of an event when the stream is cut are not passed on', async () => {
+    const { all, stream } = await opened(250, { isDelayed: true })
+    stream.read(160, 91)
+    stream.readBytes(said(50).slice(0, -5))
+    await answerAll(all)
+    expect([stream.isOver, stream.tokens]).toEqual([true, 251])
+    expect(stream.delivered).toMatch(ENDED)
+  })
+
+  test.each([false, true])('that are one event larger than all that is read end it there (answers are late: %s)', async (isDelayed) => {
+    const { all, stream } = await opened(1000, { isDelayed })
+    const huge = said(500_000)
+    for (let from = 0; from < huge.length && !stream.isOver && !stream.isPaused; from += 65_536)
+      stream.readBytes(huge.slice(from, from + 65_536))
+    await answerAll(all)
+    expect(stream.isOver).toBe(true)
+    expect(stream.delivered).toMatch(ENDED)
+    // Nothing passes before it is known to be too large to be read, and then no more than a read.
+    expect(stream.delivered.length).toBeLessThan(1024 * 1024 + 2 * 65_536)
+    await all.settled()
+    expect(all.used.get('tokens')).toBeGreaterThanOrEqual(stream.tokens)
+  })
+
+  test.each([
+    ['gzip', gzipSync],
+    ['deflate', deflateSync],
+    ['br', brotliCompressSync],
+  ] as const)('that are compressed with %s wait in the decoder, and are cut at the same place', async (coding, compress) => {
+    const all = newStreams(700, { isDelayed: true })
+    const stream = (await all.open(0, undefined, coding))!
+    // Much more than a decoder gives out at once.
+    stream.readBytes(compress(Array.from({ length: 2000 }, () => said(10)).join('')))
+    while (!stream.isOver) {
+      await until(() => stream.isOver || all.asks.length > 0)
+      await all.asks.shift()?.answer()
+    }
+    expect(stream.delivered).toMatch(ENDED)
+    await all.settled()
+    expect(all.used.get('tokens')).toBeGreaterThanOrEqual(stream.tokens)
+    // The last piece of a decoder is what one read is for others: 16 KiB, of which each event with 10 tokens has more than 200 bytes.
+    expect(stream.tokens).toBeLessThanOrEqual(700 + 10 * Math.ceil(16_384 / 200))
+  })
+})
+
+describe('a stream that waits', () => {
+  test('and has sent its last text is not cut when it is refused: its end passes', async () => {
+    const { all, stream } = await opened(250, { isDelayed: true })
+    stream.read(160, 91)
+    stream.readBytes(chatChunk({}, 'stop'))
+    await answerAll(all)
+    expect([stream.isOver, stream.isPaused]).toEqual([false, false])
+    stream.readBytes(sse('[DONE]'))
+    stream.end('whole')
+    await all.settled()
+    expect(stream.delivered).not.toContain('"length"')
+    expect([all.truncations, all.used.get('tokens')]).toEqual([[], 251])
+  })
+
+  test.each(['whole', 'client_gone', 'backend_failed'] as const)('and ends, %s, gives back what is granted after that', async (how) => {
+    const { all, stream } = await opened(1000, { isDelayed: true })
+    stream.read(160, 50)
+    expect(stream.isPaused).toBe(true)
+    stream.end(how)
+    await all.settled()
+    expect(all.growths).toEqual(['tokens too_late', 'money too_late'])
+    const used = how === 'backend_failed' ? 0 : 210
+    expect(all.used.get('tokens')).toBe(used)
+    let admitted = 0
+    while ((await all.open(0)) !== undefined) admitted++
+    expect(admitted).toBe(Math.floor((1000 - used) / 200))
+  })
+})
