@@ -126,6 +126,19 @@ describe('a caller: key', () => {
     ])
   })
 
+  test('is what rules read instead of a field that carries issued keys, which nobody may see', () => {
+    const reading = [
+      bucketRule('r', ['header:X-Api-Key'], 1),
+      matching({ 'header:x-api-key': 'a' }, bucketRule('s', ['header:x-other'], 1)),
+    ]
+    const why = 'carries issued keys (callers.keys.from), which must not be shown: use caller:id or a label'
+    expect(problemsOf({ ...bundle(1, policy('p', { rules: reading })), callers: CALLERS })).toEqual([
+      `${RULES}[0].limit_keys[0]: "header:X-Api-Key" ${why}`,
+      `${RULES}[1].match["header:x-api-key"]: "header:x-api-key" ${why}`,
+    ])
+    expect(problemsOf({ ...bundle(1, policy('p', { rules: reading })), callers: { jwt: [OKTA], keys: {} } })).toEqual([])
+  })
+
   test('is refused in a policy with a domain, where nobody verifies callers', () => {
     const spec = { selector: { domain: 'd' }, rules: [bucketRule('r', ['caller:id'], 1)] }
     expect(problemsOf({ ...bundle(1, policy('p', spec)), callers: CALLERS })).toEqual([

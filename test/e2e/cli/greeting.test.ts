@@ -8,12 +8,14 @@ import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
-import { type Environment, running } from '../../support/service/running.ts'
+import { type Environment, running, scratchDirectory } from '../../support/service/running.ts'
 
 const run = promisify(execFile)
 
 const SELECTOR = { pathPrefix: '/orders', methods: ['PUT'], hosts: ['*.shop.example'] }
 const BUNDLE = bundle(3, policy('orders', { selector: SELECTOR, rules: [bucketRule('r', ["header:x-it's", 'query:team'], 1, 0.001)] }))
+
+const ENTRY = { name: 'okta', issuer: 'https://okta.test', audiences: ['edge'], jwks_file: 'okta.json' }
 
 const QUESTION = "-H 'X-Original-Method: PUT' -H 'X-Original-URI: /orders/hello?team=alice' -H 'X-Original-Host: www.shop.example'"
 
@@ -45,11 +47,31 @@ test('a bundle that covers no requests is tried with any, and one that is missin
   expect(trialOf(await running({}))).toBeUndefined()
 })
 
+test.each<[string, object, string, string]>([
+  ['a token', { jwt: [ENTRY] }, 'Authorization: Bearer TOKEN', 'a token of okta for TOKEN'],
+  ['a key', { keys: {} }, 'Authorization: Bearer KEY', 'an issued key (edge keys create) for KEY'],
+  ['a key in a field', { keys: { from: ['header:x-team-key'] } }, 'X-Team-Key: KEY', 'an issued key (edge keys create) for KEY'],
+  ['either', { jwt: [ENTRY], keys: {} }, 'Authorization: Bearer TOKEN', 'a token of okta, or an issued key (edge keys create) for TOKEN'],
+])('where callers are enforced, %s is to be put in, and it is said that it gets 401 otherwise', async (_, callers, field, kinds) => {
+  const env = { EDGE_SECRETS_DIR: await scratchDirectory() }
+  const edge = await running({ bundle: { ...BUNDLE, callers: { ...callers, mode: 'enforce' } }, env })
+  const said = textOf(edge)
+  expect(said).toContain(` -H '${field}'\n          with ${kinds}; otherwise it gets 401\n`)
+  await edge.publish({ ...BUNDLE, bundle_version: 4, callers: { ...callers, mode: 'enforce', except_paths: ['/orders'] } })
+  expect(textOf(edge)).not.toContain('401')
+  await edge.publish({ ...BUNDLE, bundle_version: 5, callers })
+  expect(textOf(edge)).not.toContain('401')
+})
+
 /** The command of the greeting's last line; undefined if it has none. */
 function trialOf(edge: Edge, env: Environment = {}): string | undefined {
+  return /^ {2}try {5}(.*)\n$/m.exec(textOf(edge, env))?.[1]
+}
+
+function textOf(edge: Edge, env: Environment = {}): string {
   const result = readConfig({ EDGE_HOST: '127.0.0.1', EDGE_CONFIG_FILE: edge.bundlePath, ...env }, {})
   if (!result.ok) throw new Error(result.problems.join('\n'))
-  return /^ {2}try {5}(.*)\n$/m.exec(greeting(result.config, edge.service))?.[1]
+  return greeting(result.config, edge.service)
 }
 
 async function statusOf(command: string): Promise<number> {
