@@ -66,7 +66,9 @@ export const KEY_PATTERN = `^(${Object.values(KEY_KINDS)
   .join('|')})$`
 
 const IP_FACT = /^(address|country|type|tor)$/
-const CALLER_LABEL = /^(?!(?:after|limit)$)[A-Za-z0-9._-]{1,64}$/
+const CALLER_LABEL = /^[A-Za-z0-9._-]{1,64}$/
+/** Parameters of `GET keys`, so no label has such a name. */
+const NO_LABELS = ['after', 'limit']
 const SEGMENT = /^([1-9]|[12][0-9]|3[0-2])$/
 
 /** Header names are lower-cased: `header:X-Key` and `header:x-key` are one key. */
@@ -91,7 +93,7 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
     case 'context':
       return isText(name) && name.isWellFormed() ? { kind: 'context', text, name } : undefined
     case 'caller':
-      return CALLER_LABEL.test(name) ? { kind: 'caller', text, label: name } : undefined
+      return CALLER_LABEL.test(name) && !NO_LABELS.includes(name) ? { kind: 'caller', text, label: name } : undefined
     case 'ip':
       return IP_FACT.test(name) ? { kind: 'ip', text, fact: name as IpFact } : undefined
     case 'descriptor':
