@@ -36,7 +36,7 @@ export class FollowedCommands {
   /** What the commands print on this instance. */
   async run(commands: string): Promise<string> {
     const printed = await this.#shell.run(this.#replacements.reduce((text, [shown, real]) => text.replaceAll(shown, real), commands))
-    return printed.replaceAll(this.#directory, this.#shownDirectory)
+    return printed.replaceAll(this.#directory, this.#shownDirectory).replaceAll('\r\n', '\n')
   }
 
   /** From now on, the first stands for the second in commands, whatever it stood for before. */
