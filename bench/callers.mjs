@@ -29,6 +29,7 @@ const JWKS = { keys: Object.entries(PAIRS).map(([kid, { publicKey }]) => ({ ...p
 const keySet = new KeySet(readKeySet(JSON.stringify(JWKS)))
 /** Verifying takes no share where only its price is asked for. */
 const freeOfCharge = { admits: () => true, charge() {} }
+const nowhere = () => undefined
 const newVerifier = (...more) => new TokenVerifier([{ ...ENTRY, labels: LABELS }], { of: () => keySet }, systemClock, ...more)
 
 const [load] = loadavg()
@@ -40,7 +41,7 @@ floodBesideOthers()
 
 async function prices() {
   const remembering = newVerifier(freeOfCharge)
-  remembering.verify(rs256, undefined)
+  remembering.verify(rs256, nowhere)
   const bytes = Buffer.from(rs256)
   // As it comes from a socket: a new text each time.
   const sent = () => bytes.latin1Slice()
@@ -54,13 +55,13 @@ async function prices() {
     'no algorithm': tokenOf('RS256', {}, { alg: 'none' }),
   }
   const cases = [
-    ['a remembered token, RS256', 5000, () => remembering.verify(sent(), undefined)],
+    ['a remembered token, RS256', 5000, () => remembering.verify(sent(), nowhere)],
     ['  of which: its text', 5000, () => sent().length],
     ['  of which: crypto.hash', 5000, () => hash('sha256', sent(), 'base64')],
     ['  instead: createHash', 5000, () => createHash('sha256').update(sent()).digest('base64')],
     ['  instead: a Map by text', 5000, mapByText(sent)],
     ...Object.keys(PAIRS).map((algorithm) => [`a new token, ${algorithm}`, 100, freshTokens(algorithm)]),
-    ...Object.entries(refused).map(([name, token]) => [`refused: ${name}`, 2000, () => remembering.verify(token, undefined)]),
+    ...Object.entries(refused).map(([name, token]) => [`refused: ${name}`, 2000, () => remembering.verify(token, nowhere)]),
     ...JWKS.keys.map((key) => [`reading a key, ${key.kid}`, 20, () => readKeySet(JSON.stringify({ keys: [key] }))]),
     ['jose, RS256', 100, () => jwtVerify(rs256, jose, options)],
     ['jose, ES256', 100, joseTokens('ES256', jose, options)],
@@ -85,7 +86,7 @@ function freshTokens(algorithm) {
   let verifier
   return () => {
     if (turn % tokens.length === 0) verifier = newVerifier(freeOfCharge)
-    return verifier.verify(tokens[turn++ % tokens.length], undefined)
+    return verifier.verify(tokens[turn++ % tokens.length], nowhere)
   }
 }
 
@@ -119,11 +120,11 @@ function floodBesideOthers() {
   const startMs = performance.now()
   const before = process.cpuUsage()
   for (let i = 0; i < FLOOD; i++) {
-    const { problem } = verifier.verify(`${bad}${i.toString(36).padStart(7, '0')}A`, `192.0.2.${i % 4}`)
+    const { problem } = verifier.verify(`${bad}${i.toString(36).padStart(7, '0')}A`, () => `192.0.2.${i % 4}`)
     found[problem]++
     if (i % 100 === 0) {
       const token = i % 1000 === 0 ? good[i / 1000] : rs256
-      const verdict = verifier.verify(token, `198.51.100.${(i / 100) % 200}`)
+      const verdict = verifier.verify(token, () => `198.51.100.${(i / 100) % 200}`)
       if ('problem' in verdict) found.othersRefused++
       else found.othersKnown++
     }

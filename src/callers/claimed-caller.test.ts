@@ -3,7 +3,7 @@ import { bundle } from '../../test/support/bundles/bundles.ts'
 import { planOf } from '../../test/support/bundles/compiled-rule.ts'
 import { CALLERS } from '../../test/support/callers/good-callers.ts'
 import type { LabelSource } from '../policy/schema/callers.ts'
-import { isVerified } from './caller.ts'
+import { isVerified } from '../request/caller.ts'
 import { claimedCaller } from './claimed-caller.ts'
 
 const [OKTA] = CALLERS.jwt

@@ -1,7 +1,7 @@
-import { type CallerVerdict, isVerified, type UnknownCaller } from '../callers/caller.ts'
 import type { Allowed, Decision, Refused, Rejected } from '../engine/decision.ts'
 import { proxyStatus, REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
+import { type CallerVerdict, isVerified, type UnknownCaller } from '../request/caller.ts'
 import { pushRateLimit, pushReject, resetSeconds } from './rate-limit-fields.ts'
 
 /** The answer that a door sends, in the form of its protocol. */

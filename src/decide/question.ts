@@ -1,8 +1,8 @@
-import type { CallerVerdict } from '../callers/caller.ts'
 import type { BodyFacts } from '../engine/decide-options.ts'
 import type { Reason } from '../engine/reasons.ts'
 import { MAX_TOKENS } from '../llm/usage.ts'
 import type { Plan } from '../policy/plan.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import { type FieldValue, REPEATED, type RequestView } from '../request/view.ts'
 
 /** A question as a door has read it: may this request proceed? */

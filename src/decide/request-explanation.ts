@@ -1,7 +1,7 @@
-import type { CallerVerdict } from '../callers/caller.ts'
 import type { ExplainedPolicy, StepwiseExplanation } from '../engine/explain/explanation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import { answerHeaders, answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'
 
 /** A request that an operator asks about. */

@@ -1,5 +1,5 @@
-import type { CallerVerdict } from '../callers/caller.ts'
 import type { RequestFacts } from '../costs/cost.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 
 /** Options of a decision. They are not kept after the call, so one object can be used for many decisions. */
 export interface OpenOptions {

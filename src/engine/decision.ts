@@ -1,6 +1,6 @@
-import type { CallerVerdict, UnknownCaller } from '../callers/caller.ts'
 import type { LimitReason } from '../policy/algorithms/compiled-rule.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { CallerVerdict, UnknownCaller } from '../request/caller.ts'
 import { ChargeResults, Charges } from '../store/charges.ts'
 import type { Reservation } from './reservation.ts'
 

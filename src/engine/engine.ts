@@ -1,7 +1,7 @@
-import type { CallerVerdict } from '../callers/caller.ts'
 import type { OverridesChange } from '../overrides/override.ts'
 import { namedLimits } from '../policy/compile.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import { defaultIdentification, type Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Taken } from '../store/charges.ts'

@@ -1,4 +1,4 @@
-import type { CallerVerdict } from '../callers/caller.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './decide-options.ts'
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'

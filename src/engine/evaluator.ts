@@ -1,5 +1,5 @@
-import { type CallerVerdict, isVerified } from '../callers/caller.ts'
 import type { PlanRule } from '../policy/plan.ts'
+import { type CallerVerdict, isVerified } from '../request/caller.ts'
 import type { Identification } from '../request/descriptors.ts'
 import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'

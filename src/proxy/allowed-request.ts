@@ -1,6 +1,6 @@
-import type { CallerVerdict } from '../callers/caller.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendRequest } from './backend/backend-call.ts'
 import type { ReadBody } from './body/request-body.ts'
@@ -32,7 +32,7 @@ export interface AllowedRequest {
 }
 
 /** Stands for the caller of a request for which nobody looked for one. */
-const NOBODY = { keyField: undefined }
+const NOBODY = { keyFields: undefined }
 
 /** Returns the request as the backend gets it. If only part of the body was read, the body is streamed. */
 export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
@@ -41,8 +41,8 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? body.bytes : undefined
   const trace = downstream.trace?.startCall(allowed.body)
-  const { keyField } = caller ?? NOBODY
-  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyField })
+  const { keyFields } = caller ?? NOBODY
+  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyFields })
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }
 }

@@ -1,4 +1,3 @@
-import type { CallerVerdict } from '../callers/caller.ts'
 import { decideInSteps, factsOf, UnrecordedSteps } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer, refusedAnswer } from '../decide/decision-answer.ts'
 import type { ExplainRequest, RequestExplanation } from '../decide/request-explanation.ts'
@@ -6,6 +5,7 @@ import type { Engine } from '../engine/engine.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { ExplainedPolicy } from '../engine/explain/explanation.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import { errorFields } from './error-response.ts'
 import { type AskedBody, type AskedOptions, readAsked } from './incoming-request.ts'
 

@@ -14,8 +14,8 @@ export interface RequestHeadOptions {
   readonly asksForIdentity: boolean
   /** Replaces the client's own trace fields; if the request is not traced, it is undefined and those are passed on. */
   readonly trace: OutgoingTrace | undefined
-  /** The field that carried a key of ours, in lower case. It is not passed on, because the backend could use the key. */
-  readonly keyField?: string | undefined
+  /** The fields that carried a key of ours, in lower case. They are not passed on, because the backend could use the key. */
+  readonly keyFields?: readonly string[] | undefined
 }
 
 /** Returns the head of the backend's request. Order, spelling and bytes of the client's fields are kept. */
@@ -33,7 +33,7 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
 /** Returns the client's lines that are passed on. Adjacent lines are copied together if the text of all lines is available. */
 function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { fields, names, lines } = request
-  const { keyField } = options
+  const { keyFields } = options
   const named = connectionNames(request.connection)
   let kept = ''
   /** Where the current line begins, and the first line that has not been copied yet. */
@@ -43,7 +43,8 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
     const name = names[i / 2]!
     const field = fields[i]!
     const value = fields[i + 1]!
-    const goesOn = (name.isPlainInRequest || passes(name, peer, options)) && named?.has(name.lower) !== true && name.lower !== keyField
+    const isNamed = named?.has(name.lower) === true || keyFields?.includes(name.lower) === true
+    const goesOn = (name.isPlainInRequest || passes(name, peer, options)) && !isNamed
     const own = goesOn && name.lower === 'cookie' ? withoutSessionCookies(value) : value
     const isChanged = !goesOn || own !== value
     const end = at + field.length + value.length + SEPARATORS_LENGTH

@@ -1,5 +1,4 @@
 import type { Logger } from 'pino'
-import type { CallerVerdict } from '../callers/caller.ts'
 import { decideInSteps, type ReadCost, type UnreadBody } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
@@ -14,6 +13,7 @@ import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
 import { tokenCounts } from '../llm/usage.ts'
 import type { Plan } from '../policy/plan.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'

@@ -1,7 +1,7 @@
-import { type CallerVerdict, isVerified } from '../callers/caller.ts'
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
 import { type Address, subjectText } from '../text/address.ts'
 import { bearerToken, type Claims, claimText, readClaims, sentToken } from './bearer.ts'
+import { type CallerVerdict, isVerified } from './caller.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
 import { cookieValue, pathSegment, queryValue } from './encoded-values.ts'
 import { type IpFacts, readTorOverride } from './ip-facts.ts'

@@ -63,7 +63,7 @@ export interface WorkerEngine {
 /** Interval at which outdated entries about callers are removed. */
 const SWEEP_MS = 60_000
 
-export function newWorkerEngine(context: WorkerContext, store: CounterStore): WorkerEngine {
+export function newWorkerEngine(context: WorkerContext, store: CounterStore, callerReaderOf: CallerReaderOf): WorkerEngine {
   const { config, memory, clock, logger, metricMemory } = context
   const ipDatabases = new IpDatabases((path, problem) =>
     logger.error({ event: 'ip_file_refused', path, problem }, 'IP file refused; the previous data stays active'),
@@ -85,7 +85,7 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore): Wo
     onBudgetWarning,
     callerDigest,
     callerWatch: top,
-    callerReaderOf: context.callerReaderOf,
+    callerReaderOf,
     openReservations,
   })
   return { engine, plans, ipDatabases, digest, callerDigest, top, stop: () => clearInterval(sweep) }
@@ -203,7 +203,7 @@ export interface WorkerParts {
   readonly send: (message: FromWorker) => void
   /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly deadlines?: Deadlines | undefined
-  /** Makes what finds out who sends a request. */
+  /** Finds out who sends a request, in tests that need no real credentials. */
   readonly callerReaderOf?: CallerReaderOf | undefined
 }
 

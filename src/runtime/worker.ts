@@ -1,8 +1,10 @@
 import { type EventLoopUtilization, performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
+import { credentialReaders } from '../callers/credential-reader.ts'
 import { KeySet } from '../callers/jwt/key-set.ts'
 import { PROXY_WAIT_MS, QUESTION_WAIT_MS, WorkerKeySets } from '../callers/key-sets/worker-key-sets.ts'
+import { IssuedKeys } from '../callers/keys/issued-keys.ts'
 import { hasEvents } from '../config/config.ts'
 import { type FleetNews, resultOf, type WorkerHandlers } from '../control/control-calls.ts'
 import { ControlLink } from '../control/control-link.ts'
@@ -65,9 +67,11 @@ export class Worker {
     const [code, tracing] = await Promise.all([loadServerCode(context.config), openTracing(context.config, context)])
     const counters = await openWorkerStore(context)
     const events = newEvents(context)
-    const decider = newWorkerEngine(context, counters.store)
-    const plans = new WorkerPlans(decider, context.send)
     const keySets = newKeySets(context)
+    const callerReaderOf =
+      context.callerReaderOf ?? credentialReaders({ ...context, keySets, issuedKeys: new IssuedKeys(context.memory.keys) })
+    const decider = newWorkerEngine(context, counters.store, callerReaderOf)
+    const plans = new WorkerPlans(decider, context.send)
     const decisionLog = newDecisionLog(context, decider)
     const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog })
     const vitals = new Vitals(context.metricMemory, context.worker)

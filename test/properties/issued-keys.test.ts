@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isVerified } from '../../src/callers/caller.ts'
 import { keyIdOf } from '../../src/callers/keys/issued-key.ts'
+import { isVerified } from '../../src/request/caller.ts'
 import { KeyInstance, type KeyInstanceOptions } from '../support/keys/key-instance.ts'
 import { redisOfSuite } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
@@ -87,7 +87,7 @@ describeWithRedis('a fleet', () => {
     const back = await KeyInstance.start({ redis: redis().url, path })
     await until(() => back.lines().join() === one.lines().join())
     expect(back.table.get(key.id)).toBeUndefined()
-    expect(back.worker.find(text!, undefined, 0, Date.now())).toEqual({ problem: 'unknown_key' })
+    expect(back.worker.find(text!, () => undefined, 0, Date.now())).toEqual({ problem: 'unknown_key' })
     await Promise.all([one.stop(), back.stop()])
   })
 
@@ -106,7 +106,7 @@ describeWithRedis('a fleet', () => {
     for (const name of names) await redis().command('COPY', `${name}:stale`, name, 'REPLACE')
     const late = await KeyInstance.start({ redis: redis().url })
     await until(() => late.lines().join() === one.lines().join())
-    expect(late.worker.find(leaked!.text!, undefined, 0, Date.now())).toEqual({ problem: 'revoked' })
+    expect(late.worker.find(leaked!.text!, () => undefined, 0, Date.now())).toEqual({ problem: 'revoked' })
     await Promise.all([one.stop(), late.stop()])
   })
 
@@ -201,7 +201,7 @@ async function play(
   await settled()
   for (const { worker } of instances) {
     for (const [id, { text, team, isRevoked }] of model) {
-      const found = worker.find(text, undefined, 0, Date.now())
+      const found = worker.find(text, () => undefined, 0, Date.now())
       expect(isVerified(found) ? [found.id, found.labels.get('team')] : found).toEqual(
         isRevoked ? { problem: 'revoked' } : [`key:${id}`, team],
       )

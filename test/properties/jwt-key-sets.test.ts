@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { beforeAll, expect, test } from 'vitest'
-import { isVerified } from '../../src/callers/caller.ts'
 import { KeySet, type PublishedKeys, readKeySet } from '../../src/callers/jwt/key-set.ts'
 import { TokenVerifier } from '../../src/callers/jwt/token-verifier.ts'
+import { isVerified } from '../../src/request/caller.ts'
 import {
   goodClaims,
   jwkOf,
@@ -27,7 +27,7 @@ function accepts(set: readonly object[], token: string): boolean {
   const keySet = new KeySet(readKeySet(keySetText(...set)) as PublishedKeys)
   const verdict = new TokenVerifier([ENTRY], { of: () => keySet }, { nowMs: () => 0, wallMs: () => TOKEN_TIME_S * 1000 }).verify(
     token,
-    undefined,
+    () => undefined,
   )
   return !('missingKeyOf' in verdict) && isVerified(verdict)
 }

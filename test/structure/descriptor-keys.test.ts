@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import type { CallerVerdict } from '../../src/callers/caller.ts'
 import { DecisionLines } from '../../src/decision-log/decision-lines.ts'
 import { isForwardingField } from '../../src/http1/field-name.ts'
 import { readJsonLine } from '../../src/offline/replay/logs/json-line.ts'
@@ -13,6 +12,7 @@ import {
   meantKey,
   parseDescriptorKey,
 } from '../../src/policy/descriptor-key.ts'
+import type { CallerVerdict } from '../../src/request/caller.ts'
 import { TrustedProxies } from '../../src/request/client-address.ts'
 import { Descriptors, type DescriptorValue, type RequestParts } from '../../src/request/descriptors.ts'
 import { PlainRequestView, type RequestView } from '../../src/request/view.ts'

@@ -1,8 +1,8 @@
 import { Patterns } from '../../policy/patterns.ts'
 import type { JwtAlgorithm, JwtEntry, LabelSource } from '../../policy/schema/callers.ts'
 import { type Claims, claimValue, keepLongNumbers, scalarText } from '../../request/bearer.ts'
+import type { CallerProblem, VerifiedCaller } from '../../request/caller.ts'
 import { printableText } from '../../text/printable.ts'
-import type { CallerProblem, VerifiedCaller } from '../caller.ts'
 import type { CompactJws } from './compact-jws.ts'
 
 /** What is accepted of an issuer that does not say it: RSA signs with RS256 alone, and of the others each key has one algorithm. */
@@ -39,8 +39,9 @@ export class IssuerEntry {
 
   /** Checks the registered claims (RFC 7519 4.1). Nothing here is slow, and it can only refuse, so it comes before the signature. */
   problemOf(claims: Claims, nowS: number): CallerProblem | undefined {
-    const { exp, nbf, iat, aud, sub } = claims
-    if (!isDate(exp) || !(nbf === undefined || isDate(nbf)) || !(iat === undefined || isDate(iat)) || !isSubject(sub)) return 'claims'
+    const { exp, nbf, iat, aud } = claims
+    if (!isDate(exp) || !(nbf === undefined || isDate(nbf)) || !(iat === undefined || isDate(iat)) || !this.namesSomebody(claims))
+      return 'claims'
     const { fromS, untilS } = this.validity(claims)
     if (nowS >= untilS) return 'expired'
     if (nowS < fromS) return 'not_yet_valid'
@@ -53,8 +54,13 @@ export class IssuerEntry {
     return { fromS, untilS: (exp as number) + this.#clockSkewS }
   }
 
+  /** Whether `sub` is one by which people can tell callers apart. */
+  namesSomebody({ sub }: Claims): boolean {
+    return isSubject(sub)
+  }
+
   /** Returns the caller that a verified token names, or undefined if a label would be too long. */
-  callerOf({ payload, payloadText }: CompactJws): VerifiedCaller | undefined {
+  callerOf({ payload, payloadText }: Pick<CompactJws, 'payload' | 'payloadText'>): VerifiedCaller | undefined {
     const exact = keepLongNumbers(payloadText)
     const claims: Claims = exact === payloadText ? payload : (JSON.parse(exact) as Claims)
     const labels = new Map<string, string>()

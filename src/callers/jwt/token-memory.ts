@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { JwtAlgorithm } from '../../policy/schema/callers.ts'
-import type { VerifiedCaller } from '../caller.ts'
+import type { VerifiedCaller } from '../../request/caller.ts'
 import type { KeySet } from './key-set.ts'
 
 const MAX_TOKENS = 16_384

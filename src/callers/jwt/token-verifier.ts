@@ -1,7 +1,7 @@
 import type { JwtEntry } from '../../policy/schema/callers.ts'
 import { MAX_TOKEN_CHARACTERS } from '../../request/bearer.ts'
+import type { CallerProblem, CallerVerdict, UnknownCaller } from '../../request/caller.ts'
 import type { Clock } from '../../time/clock.ts'
-import type { CallerProblem, CallerVerdict, UnknownCaller } from '../caller.ts'
 import { parseCompactJws } from './compact-jws.ts'
 import { IssuerEntry } from './issuer-entry.ts'
 import type { KeySet } from './key-set.ts'
@@ -17,7 +17,7 @@ export interface KeySetSource {
 /** A token that may be good, but the key that would verify it is not here. Fetching the entry's key set may bring it; then verify again. */
 export interface MissingKey {
   readonly missingKeyOf: string
-  /** The key that the token names. It may name none if there is no set at all. */
+  /** The key that the token names; undefined only if there is no set at all, and the token names none or one whose name is too long. */
   readonly kid: string | undefined
 }
 
@@ -52,15 +52,15 @@ export class TokenVerifier {
     this.#memory = memory
   }
 
-  /** `token` is the token as it was sent. `address` is the client's, for its share of the work. Never throws. */
-  verify(token: string, address: string | undefined): CallerVerdict | MissingKey {
+  /** `token` is the token as it was sent. `addressOf` returns the client's address, for its share of the work; it is called only if there is work. Never throws. */
+  verify(token: string, addressOf: () => string | undefined): CallerVerdict | MissingKey {
     if (token.length > MAX_TOKEN_CHARACTERS) return unknown('malformed') // before all of it is hashed
     const nowS = Math.floor(this.#clock.wallMs() / 1000)
     const digest = tokenDigest(token)
     const remembered = this.#memory.get(digest, nowS)
     if (remembered !== undefined && this.#holds(remembered)) return remembered.caller
-    if (token.length > MAX_FREE_CHARACTERS) return this.#charged(address, () => this.#judge(token, digest, nowS, (check) => check()))
-    return this.#judge(token, digest, nowS, (check) => this.#charged(address, check))
+    if (token.length > MAX_FREE_CHARACTERS) return this.#charged(addressOf(), () => this.#judge(token, digest, nowS, (check) => check()))
+    return this.#judge(token, digest, nowS, (check) => this.#charged(addressOf(), check))
   }
 
   /** Whether the same entry would still verify the token with the same key. Adding a key to the set makes nobody's token unknown. */
@@ -85,9 +85,12 @@ export class TokenVerifier {
     const problem = entry.problemOf(payload, nowS)
     if (problem !== undefined) return unknown(problem)
     const keySet = this.#keySets.of(entry.name)
-    if (keySet === undefined) return { missingKeyOf: entry.name, kid }
+    if (keySet === undefined) return { missingKeyOf: entry.name, kid: isLongKid(kid) ? undefined : kid }
     const key = keySet.find(kid, algorithm)
-    if (key === undefined) return kid === undefined || keySet.has(kid) ? unknown('unknown_key') : { missingKeyOf: entry.name, kid }
+    if (key === undefined) {
+      const isMissing = kid !== undefined && !isLongKid(kid) && !keySet.has(kid)
+      return isMissing ? { missingKeyOf: entry.name, kid } : unknown('unknown_key')
+    }
     return spend(() => {
       if (!key.verifies(jws.signed, jws.signature)) return unknown('signature')
       if (jws.hasRepeatedName()) return unknown('malformed')
@@ -110,6 +113,13 @@ export class TokenVerifier {
     this.#share.charge(address, endMs - startMs, endMs)
     return verdict
   }
+}
+
+/** Nobody fetches a set, or remembers anything, for a key with a longer name: callers choose it. One that is in the set is used all the same. */
+const MAX_KID_CHARACTERS = 256
+
+function isLongKid(kid: string | undefined): boolean {
+  return kid !== undefined && kid.length > MAX_KID_CHARACTERS
 }
 
 function unknown(problem: CallerProblem): UnknownCaller {

@@ -43,7 +43,10 @@ test('a file that is gone or no key set leaves the last good one, and nothing of
   await rm(path)
   await followed.untilLogged('key_set_failed', 2)
   expect(worker.of('okta')!.has('a')).toBe(true)
-  expect(followed.events('key_set_failed').map(({ problem }) => problem)).toEqual(['it is not JSON', expect.stringContaining('ENOENT')])
+  expect(followed.events('key_set_failed').map(({ problem }) => problem)).toEqual([
+    'the key set is not JSON',
+    expect.stringContaining('ENOENT'),
+  ])
   expect(JSON.stringify(followed.logged)).not.toContain('secret')
   await replace(path, keySetText('a'))
   await followed.untilLogged('key_set_loaded', 2)

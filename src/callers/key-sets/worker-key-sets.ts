@@ -1,4 +1,4 @@
-import type { CallerProblem } from '../caller.ts'
+import type { CallerProblem } from '../../request/caller.ts'
 import type { PublishedKeys } from '../jwt/key-set.ts'
 import type { KeySetNews, KeySetsChange } from './key-set-news.ts'
 import { type KeySetEntry, type KeySource, keySourceOf } from './key-source.ts'
@@ -28,7 +28,7 @@ export interface EntryKeySets<KeySet extends OpenKeySet> {
   /** Undefined while the set of that entry was never read. The same object as long as the set does not change. */
   of(entryName: string): KeySet | undefined
   /**
-   * Called for a token whose key is not in the set of its entry, or has none. Returns why the key is not here, or waits for the set to be read again; with
+   * Called for a token whose key is not in the set of its entry, or has none. `kid` must be short, since it is remembered. Returns why the key is not here, or waits for the set to be read again; with
    * undefined the token can be tried once more.
    */
   wait(entryName: string, kid: string | undefined): KeyProblem | Promise<KeyProblem | undefined>
@@ -193,8 +193,6 @@ class WorkerKeySet<KeySet extends OpenKeySet> {
 
 /** Unknown keys that are remembered for a set, half of them in each generation. One that is forgotten counts as never seen. */
 const MAX_SIGHTS = 1000
-/** Callers choose this text. A longer one is never remembered. */
-const MAX_KID_CHARACTERS = 256
 
 /** When keys were first seen that were not in the set. Generations are dropped whole: finding the oldest entry of a Map passes over all deleted ones. */
 class Sights {
@@ -202,7 +200,7 @@ class Sights {
   #old = new Map<string, number>()
 
   firstMs(kid: string | undefined, nowMs: number): number {
-    if (kid === undefined || kid.length > MAX_KID_CHARACTERS) return nowMs
+    if (kid === undefined) return nowMs
     const known = this.#young.get(kid) ?? this.#old.get(kid)
     if (known !== undefined) return known
     if (this.#young.size >= MAX_SIGHTS / 2) {

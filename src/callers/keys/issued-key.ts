@@ -35,6 +35,8 @@ export type KeyStatus = 'active' | 'expired' | 'revoked'
 /** A key that is over is remembered this long, so that `explain` and the log can say why it is refused. */
 export const KEPT_MS = 30 * 86_400_000
 
+/** What every issued key begins with. No token does: in base64url, its first brace never looks like this. */
+export const KEY_PREFIX = 'edge_'
 const SECRET_BYTES = 32
 const FORM = /^edge_[A-Za-z0-9_-]{43}$/
 
@@ -45,7 +47,7 @@ export function hasKeyForm(credential: string): boolean {
 
 /** Makes a key of 256 random bits. */
 export function newKeyText(): string {
-  return `edge_${randomBytes(SECRET_BYTES).toString('base64url')}`
+  return `${KEY_PREFIX}${randomBytes(SECRET_BYTES).toString('base64url')}`
 }
 
 /** The text itself is digested, so a key that is spelled differently, even if it decodes to the same bytes, is another key. */

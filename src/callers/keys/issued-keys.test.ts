@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { keyTable, NOON_MS, sampleKey } from '../../../test/support/keys/sample-keys.ts'
 import { labelName } from '../../policy/schema/callers.ts'
-import { isVerified } from '../caller.ts'
+import { isVerified } from '../../request/caller.ts'
 import { newKeyText } from './issued-key.ts'
 import { IssuedKeys, MAX_GUESSES } from './issued-keys.ts'
 import { readKeyLabels } from './key-labels.ts'
 import { newKeyMemory } from './key-memory.ts'
 
-const ADDRESS = '192.0.2.1'
+const ADDRESS = (): string => '192.0.2.1'
 
 describe('a credential', () => {
   test('that was issued is a caller with its labels, and an identity of its own', () => {
@@ -64,19 +64,19 @@ describe('guesses', () => {
   test('beyond some in a minute are busy for their address alone, and never for a known key', () => {
     const { keys, put } = workerOf()
     const { text } = put()
-    const guess = (address: string | undefined, nowMs = 0) => keys.find(newKeyText(), address, nowMs, NOON_MS)
+    const guess = (address: () => string | undefined, nowMs = 0) => keys.find(newKeyText(), address, nowMs, NOON_MS)
     for (let i = 0; i < MAX_GUESSES; i++) expect(guess(ADDRESS)).toEqual({ problem: 'unknown_key' })
     expect(guess(ADDRESS)).toEqual({ problem: 'busy' })
     expect(isVerified(keys.find(text, ADDRESS, 0, NOON_MS))).toBe(true)
-    expect(guess('192.0.2.2')).toEqual({ problem: 'unknown_key' })
-    expect(guess(undefined)).toEqual({ problem: 'unknown_key' })
+    expect(guess(() => '192.0.2.2')).toEqual({ problem: 'unknown_key' })
+    expect(guess(() => undefined)).toEqual({ problem: 'unknown_key' })
     expect(guess(ADDRESS, 60_000)).toEqual({ problem: 'unknown_key' })
   })
 
   test('are those of a whole IPv6 network', () => {
     const { keys } = workerOf()
-    for (let i = 0; i < MAX_GUESSES; i++) keys.find(newKeyText(), `2001:db8::${i.toString(16)}`, 0, NOON_MS)
-    expect(keys.find(newKeyText(), '2001:db8::ffff', 0, NOON_MS)).toEqual({ problem: 'busy' })
+    for (let i = 0; i < MAX_GUESSES; i++) keys.find(newKeyText(), () => `2001:db8::${i.toString(16)}`, 0, NOON_MS)
+    expect(keys.find(newKeyText(), () => '2001:db8::ffff', 0, NOON_MS)).toEqual({ problem: 'busy' })
   })
 })
 

@@ -1,5 +1,5 @@
+import type { UnknownCaller, VerifiedCaller } from '../../request/caller.ts'
 import { WrongSecrets } from '../../sessions/wrong-secrets.ts'
-import type { UnknownCaller, VerifiedCaller } from '../caller.ts'
 import { hasKeyForm, keyDigest } from './issued-key.ts'
 import {
   DIGEST,
@@ -67,15 +67,15 @@ export class IssuedKeys {
     return Atomics.load(this.#header, IS_LOADED) === 1
   }
 
-  /** `address` is the client's; an unknown key counts as its guess. `nowMs` is on the monotonic clock, `wallMs` is Unix time. */
-  find(credential: string, address: string | undefined, nowMs: number, wallMs: number): VerifiedCaller | UnknownCaller {
+  /** `addressOf` returns the client's address, and is called only for an unknown key, which counts as its guess. `nowMs` is on the monotonic clock, `wallMs` is Unix time. */
+  find(credential: string, addressOf: () => string | undefined, nowMs: number, wallMs: number): VerifiedCaller | UnknownCaller {
     if (!hasKeyForm(credential)) return MALFORMED
     const digest = keyDigest(credential)
     for (let i = 0; i < DIGEST_WORDS; i++) this.#digest[i] = digest.readInt32LE(i * 4)
     const found = this.#search(wallMs)
     if (found !== undefined) return found
     if (!this.isLoaded) return UNAVAILABLE
-    return this.#guesses.add(address, nowMs) > MAX_GUESSES ? BUSY : UNKNOWN
+    return this.#guesses.add(addressOf(), nowMs) > MAX_GUESSES ? BUSY : UNKNOWN
   }
 
   /** Returns undefined if there is no such key. Starts again whenever the main thread has changed something under its eyes. */

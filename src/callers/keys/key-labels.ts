@@ -4,8 +4,10 @@ import { sortedLabels } from './issued-key.ts'
 
 const MAX_LABELS = 32
 const MAX_CHARACTERS = 256
-/** As in a bundle; `GET keys` has parameters named `after` and `limit`, and `caller:id` is the identity. */
-const NAME = /^(?!(?:id|after|limit)$)[A-Za-z0-9._-]{1,64}$/
+/** As in a bundle. */
+const NAME = /^[A-Za-z0-9._-]{1,64}$/
+/** `caller:id` is the identity, `GET keys` has parameters named `after` and `limit`, and an object cannot have the last one as its own. */
+const OTHER_NAMES = ['id', 'after', 'limit', '__proto__']
 /** Everything but control characters, line ends, lone surrogates and what has no look of its own. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/u
 
@@ -24,7 +26,7 @@ export function readKeyLabels(value: unknown): KeyLabels | string {
 }
 
 export function labelNameProblem(name: string): string | undefined {
-  if (NAME.test(name) && name !== '__proto__') return undefined
+  if (NAME.test(name) && !OTHER_NAMES.includes(name)) return undefined
   return `labels: expected a name of 1 to 64 letters, digits, ".", "_" or "-", other than "id", "after" and "limit", got ${show(name)}`
 }
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { keyTable, NOON_MS, sampleKey } from '../../../test/support/keys/sample-keys.ts'
 import { newGate, runThread } from '../../../test/support/threads/threads.ts'
 import { until } from '../../../test/support/until.ts'
-import { isVerified } from '../caller.ts'
+import { isVerified } from '../../request/caller.ts'
 import { type IssuedKey, KEPT_MS, keyStatus, newKeyText } from './issued-key.ts'
 import { IssuedKeys } from './issued-keys.ts'
 
@@ -63,7 +63,7 @@ test('any changes leave the table, and what workers find in it, as they leave a 
       for (const text of TEXTS) {
         const wanted = model.get(sampleKey({}, text).key.id)
         expect(table.get(sampleKey({}, text).key.id)).toEqual(wanted)
-        const found = keys.find(text, undefined, 0, wallMs)
+        const found = keys.find(text, () => undefined, 0, wallMs)
         const status = wanted && keyStatus(wanted, wallMs)
         if (status === 'active') expect(isVerified(found) && Object.fromEntries(found.labels)).toEqual(wanted!.labels)
         else if (status === undefined) expect(['unknown_key', 'busy']).toContain((found as { problem: string }).problem)

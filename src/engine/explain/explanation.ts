@@ -1,6 +1,6 @@
-import type { CallerVerdict } from '../../callers/caller.ts'
 import type { Override } from '../../overrides/override.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
+import type { CallerVerdict } from '../../request/caller.ts'
 import { blockIn } from '../charging.ts'
 import type { Decision } from '../decision.ts'
 import { AMBIGUOUS_MATCH, APPLIES, NO_MATCH, OVER, type Verdict } from '../rule-verdicts.ts'

@@ -5,7 +5,7 @@ import { CALLERS } from '../../../test/support/callers/good-callers.ts'
 import { formatProblem } from '../../text/problem.ts'
 import { parseBundle } from '../parse.ts'
 
-const [OKTA] = CALLERS.jwt
+const OKTA = { ...CALLERS.jwt[0], jwks_file: undefined, jwks_url: 'https://okta.test/keys' }
 const ISSUER = 'callers.jwt[0]'
 const PLAIN_PATH = 'expected a path that starts with /, of letters, digits, ".", "_", "~" and "-", that every backend reads alike'
 

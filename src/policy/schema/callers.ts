@@ -16,10 +16,23 @@ const FILE_NAME = 'the name of a file in EDGE_SECRETS_DIR, without a slash and n
 const SKEW = 'a whole number from 0 to 300'
 const EXCEPTED = 'a path that starts with /, of letters, digits, ".", "_", "~" and "-", that every backend reads alike'
 
-const entryName = z.string({ error: ENTRY_NAME }).regex(/^(?!key$)[A-Za-z0-9._-]{1,64}$/, { error: ENTRY_NAME })
+const NAME = /^[A-Za-z0-9._-]{1,64}$/
 
-/** The names of labels; `GET keys` has parameters named `after` and `limit`. */
-export const labelName = z.string({ error: LABEL_NAME }).regex(/^(?!(?:id|after|limit)$)[A-Za-z0-9._-]{1,64}$/, { error: LABEL_NAME })
+const entryName = z
+  .string({ error: ENTRY_NAME })
+  .regex(NAME, { error: ENTRY_NAME })
+  .refine((name) => name !== 'key', { error: ENTRY_NAME })
+  .meta({ not: { const: 'key' } })
+
+/** `caller:id` is the identity, and `GET keys` has parameters named `after` and `limit`. */
+const OTHER_NAMES = ['id', 'after', 'limit']
+
+/** The names of labels. */
+export const labelName = z
+  .string({ error: LABEL_NAME })
+  .regex(NAME, { error: LABEL_NAME })
+  .refine((name) => !OTHER_NAMES.includes(name), { error: LABEL_NAME })
+  .meta({ not: { enum: OTHER_NAMES } })
 
 const labelSource = z.object(
   {
@@ -50,7 +63,7 @@ const jwtEntry = z
         .meta({ description: 'Where the key set is fetched; EDGE_BACKEND_HOSTS must allow its host.' }),
       jwks_file: z
         .string({ error: FILE_NAME })
-        .regex(/^(?!\.)[A-Za-z0-9._-]{1,128}$/, { error: FILE_NAME })
+        .regex(/^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$/, { error: FILE_NAME })
         .optional()
         .meta({ description: 'Name of a file in EDGE_SECRETS_DIR with the key set.' }),
       algorithms: z

@@ -1,7 +1,7 @@
-import { type CallerVerdict, isVerified } from '../../callers/caller.ts'
 import type { Allowed, Rejected, WouldReject } from '../../engine/decision.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
+import { type CallerVerdict, isVerified } from '../../request/caller.ts'
 import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 

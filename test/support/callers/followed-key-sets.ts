@@ -1,11 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { pino } from 'pino'
 import { onTestFinished } from 'vitest'
-import type { PublishedKeys } from '../../../src/callers/jwt/key-set.ts'
+import { KeySet, readKeySet } from '../../../src/callers/jwt/key-set.ts'
 import type { KeySetsChange } from '../../../src/callers/key-sets/key-set-news.ts'
 import { KeySets, type KeySetsParts } from '../../../src/callers/key-sets/key-sets.ts'
 import type { KeySetEntry } from '../../../src/callers/key-sets/key-source.ts'
-import { type EntryKeySets, type OpenKeySet, PROXY_WAIT_MS, WorkerKeySets } from '../../../src/callers/key-sets/worker-key-sets.ts'
+import { type EntryKeySets, PROXY_WAIT_MS, WorkerKeySets } from '../../../src/callers/key-sets/worker-key-sets.ts'
 import { CounterFamily } from '../../../src/telemetry/metrics/metric-families.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 import { BundleServer, type Respond } from '../bundles/bundle-server.ts'
@@ -27,7 +27,7 @@ export class FollowedKeySets {
   readonly clock = new ManualClock()
   readonly logged: LoggedLine[] = []
   readonly keySets: KeySets
-  readonly #workers: WorkerKeySets<KeyIds>[] = []
+  readonly #workers: WorkerKeySets<KeySet>[] = []
   readonly #timers = new Set<Timer>()
   readonly #metrics = new MetricMemory(newMetricBuffer(1), 0)
   #asks = 0
@@ -39,7 +39,7 @@ export class FollowedKeySets {
       secretsDir: undefined,
       userAgent: 'edge/test',
       clock: this.clock,
-      read: readKeyIds,
+      read: readKeySet,
       logger,
       metrics: this.#metrics,
       announce: (change) => this.#announce(change),
@@ -64,14 +64,14 @@ export class FollowedKeySets {
   }
 
   /** A worker of the proxy that starts now. */
-  worker(...entries: KeySetEntry[]): EntryKeySets<KeyIds> {
+  worker(...entries: KeySetEntry[]): EntryKeySets<KeySet> {
     return this.workerWaiting(PROXY_WAIT_MS, ...entries)
   }
 
   /** A worker whose requests wait this long for a set to be read. */
-  workerWaiting(waitMs: number, ...entries: KeySetEntry[]): EntryKeySets<KeyIds> {
+  workerWaiting(waitMs: number, ...entries: KeySetEntry[]): EntryKeySets<KeySet> {
     const worker = new WorkerKeySets({
-      open: (keys) => new KeyIds(keys),
+      open: (keys) => new KeySet(keys),
       ask: (source) => {
         this.#asks++
         setImmediate(() => this.keySets.ask(source))
@@ -183,28 +183,9 @@ export class KeySetServer {
   }
 }
 
-/** Reads the ids of keys that need not be real ones. */
-function readKeyIds(text: string): PublishedKeys | { readonly problem: string } {
-  try {
-    const { keys } = JSON.parse(text) as { readonly keys: readonly { readonly kid: string }[] }
-    return { version: text, usable: keys as unknown as PublishedKeys['usable'], unused: [], kids: keys.map(({ kid }) => kid) }
-  } catch {
-    return { problem: 'it is not a key set' }
-  }
-}
-
-class KeyIds implements OpenKeySet {
-  readonly #kids: ReadonlySet<string>
-
-  constructor({ kids }: PublishedKeys) {
-    this.#kids = new Set(kids)
-  }
-
-  has(kid: string): boolean {
-    return this.#kids.has(kid)
-  }
-}
+/** A public key. In a set that verifies nothing, all keys may be the same. */
+const KEY = { kty: 'OKP', crv: 'Ed25519', x: 'A2RwHGJ5hrz9BkvveehuGAmommGn8PP180fetrJYjSo' }
 
 export function keySetText(...kids: string[]): string {
-  return JSON.stringify({ keys: kids.map((kid) => ({ kty: 'RSA', kid })) })
+  return JSON.stringify({ keys: kids.map((kid) => ({ ...KEY, kid })) })
 }

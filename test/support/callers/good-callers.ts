@@ -1,5 +1,5 @@
-import type { CallerProblem, CallerReader, CallerVerdict, VerifiedCaller } from '../../../src/callers/caller.ts'
 import { sentToken } from '../../../src/request/bearer.ts'
+import type { CallerProblem, CallerReader, CallerVerdict, VerifiedCaller } from '../../../src/request/caller.ts'
 import { REPEATED, type RequestView } from '../../../src/request/view.ts'
 
 /** A section that verifies tokens of one issuer, and reads issued keys in X-Api-Key. */
@@ -9,7 +9,7 @@ export const CALLERS = {
       name: 'okta',
       issuer: 'https://okta.test',
       audiences: ['edge'],
-      jwks_url: 'https://okta.test/keys',
+      jwks_file: 'okta.json',
       labels: { team: { claim: 'team' } },
     },
   ],
@@ -46,7 +46,7 @@ function verified(sub: string, team: string | undefined): VerifiedCaller {
 
 function issuedKey(key: string): CallerVerdict {
   if (!key.startsWith('edge_')) return { problem: 'unknown_key' }
-  if (key === 'edge_revoked') return { problem: 'revoked', keyField: 'x-api-key' }
+  if (key === 'edge_revoked') return { problem: 'revoked', keyFields: ['x-api-key'] }
   const id = key.slice('edge_'.length)
-  return { id: `key:${id}`, labels: new Map([['team', id]]), claims: undefined, keyField: 'x-api-key' }
+  return { id: `key:${id}`, labels: new Map([['team', id]]), claims: undefined, keyFields: ['x-api-key'] }
 }

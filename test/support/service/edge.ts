@@ -37,7 +37,7 @@ export interface EdgeOptions {
   readonly interrupt?: AbortSignal
   readonly redisDeadlines?: Deadlines
   readonly readBundle?: StartOptions['readBundle']
-  /** Says who sends a request, if the bundle has callers. */
+  /** Says who sends a request, if the bundle has `CALLERS` of good-callers.ts: their key set is there, and has no keys. */
   readonly callerReaderOf?: CallerReaderOf
   /** Where workers live, told of the settings; else in this thread. */
   readonly newHost?: (env: Readonly<Record<string, string>>) => WorkerHost
@@ -72,7 +72,9 @@ export class Edge {
     const bundlePath = join(directory, options.fileName ?? 'bundle.json')
     if (options.bundle !== undefined) await replaceFile(bundlePath, textOf(options.bundle))
     if (options.signature !== undefined) await replaceFile(`${bundlePath}.sig`, options.signature)
-    const env = { ...DEFAULTS, ...PROXY_WIRE, EDGE_CONFIG_FILE: bundlePath, ...options.env }
+    const secrets = options.callerReaderOf && { EDGE_SECRETS_DIR: directory }
+    if (secrets !== undefined) await replaceFile(join(directory, 'okta.json'), '{"keys":[]}')
+    const env = { ...DEFAULTS, ...PROXY_WIRE, EDGE_CONFIG_FILE: bundlePath, ...secrets, ...options.env }
     const config = readConfig(env, {})
     if (!config.ok) throw new Error(config.problems.join('\n'))
     const log: Record<string, unknown>[] = []

@@ -1,4 +1,4 @@
-import type { CallerVerdict } from '../../../callers/caller.ts'
+import type { CallerVerdict } from '../../../request/caller.ts'
 import { parseAddress } from '../../../text/address.ts'
 import { numberMs, textMs } from './log-time.ts'
 import { type LoggedRequest, WholeRequest } from './logged-request.ts'

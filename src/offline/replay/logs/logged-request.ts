@@ -1,5 +1,5 @@
-import type { CallerVerdict } from '../../../callers/caller.ts'
 import { fieldValue } from '../../../http1/header-fields.ts'
+import type { CallerVerdict } from '../../../request/caller.ts'
 import type { FieldValue, RequestView } from '../../../request/view.ts'
 
 /** A request of a log, as the engine may see it. Thousands of them wait to be put in order, so each consists of few objects. */

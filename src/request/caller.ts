@@ -1,5 +1,5 @@
-import type { Claims } from '../request/bearer.ts'
-import type { RequestView } from '../request/view.ts'
+import type { Claims } from './bearer.ts'
+import type { RequestView } from './view.ts'
 
 /** A caller whose credential was verified. */
 export interface VerifiedCaller {
@@ -9,8 +9,8 @@ export interface VerifiedCaller {
   readonly labels: ReadonlyMap<string, string>
   /** The claims of a token; undefined for an issued key. */
   readonly claims: Claims | undefined
-  /** The field that carried an issued key, in lower case. The proxy does not forward it. */
-  readonly keyField?: string | undefined
+  /** The fields that carried an issued key, in lower case. The proxy does not forward them. */
+  readonly keyFields?: readonly string[] | undefined
 }
 
 /** Why nobody knows who sent a request. `explain` and the log show it, and clients do not see it. */
@@ -43,8 +43,8 @@ export type CallerProblem =
 /** A request whose caller could not be verified. */
 export interface UnknownCaller {
   readonly problem: CallerProblem
-  /** The field that carried what has the form of an issued key, such as one that was revoked. It is not forwarded either. */
-  readonly keyField?: string | undefined
+  /** The fields that carried what has the form of an issued key, such as one that was revoked, or that may have. They are not forwarded either. */
+  readonly keyFields?: readonly string[] | undefined
 }
 
 export type CallerVerdict = VerifiedCaller | UnknownCaller
