@@ -15,13 +15,12 @@ const OTHER_KEY = testKey('P-256')
 const CLAIMS = { iss: 'https://login.example.com', aud: 'api', sub: 'ada', team: 'search', exp: 4_000_000_000 }
 const GOOD = bearer(signedToken('ES256', KEY, CLAIMS))
 
-/** What nobody accepts: no signature, the signature of another key, another audience, an old token, two credentials, no token at all. */
+/** What nobody accepts: no signature, the signature of another key, another audience, an old token, no token at all. */
 const BAD: readonly Fields[] = [
   bearer(`${encoded('{"alg":"none"}')}.${encoded(JSON.stringify(CLAIMS))}.`),
   bearer(signedToken('ES256', OTHER_KEY, CLAIMS)),
   bearer(signedToken('ES256', KEY, { ...CLAIMS, aud: 'another' })),
   bearer(signedToken('ES256', KEY, { ...CLAIMS, exp: 1_700_000_000 })),
-  [...GOOD, ...bearer('nonsense')],
   bearer('nonsense'),
   bearer(''),
 ]
@@ -36,6 +35,8 @@ export function callerSuite(gateway: Gateway): void {
         const [status, scheme, reason] = challenge(await ask(port, 'GET', '/', fields))
         expect([status, String(scheme).split(' ', 1)[0], reason]).toEqual([401, 'Bearer', 'unknown_caller'])
       }
+      // Some gateways refuse a repeated credential themselves.
+      expect([400, 401]).toContain((await ask(port, 'GET', '/', [...GOOD, ...bearer('nonsense')])).status)
       expect(backend.seen).toEqual([])
     }
   })
