@@ -167,10 +167,13 @@ describeWith(ENVOY_RATE_LIMIT.missing, 'Envoy, asking who calls before it asks t
   callerSuite(askingWhoCalls())
 })
 
-test.skipIf(ENVOY_RATE_LIMIT.missing)('Envoy, asking the rate limit service alone, lets unknown callers pass, as its page says', async () => {
-  const { port } = await behind(ENVOY_RATE_LIMIT, await edgeThatKnows('search'))
-  expect((await ask(port, 'GET', '/')).status).toBe(200)
-})
+test.skipIf(ENVOY_RATE_LIMIT.missing)(
+  'Envoy, asking the rate limit service alone, lets unknown callers pass, as its page says',
+  async () => {
+    const { port } = await behind(ENVOY_RATE_LIMIT, await edgeThatKnows('search'))
+    expect((await ask(port, 'GET', '/')).status).toBe(200)
+  },
+)
 
 function edgeAllowing(burst: number): Promise<Edge> {
   return startEdge({ bundle: keysAllowing(burst), clock: new ManualClock() })
