@@ -7,6 +7,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { startFiveRules, startFloors, startLimiters } from './decision/contestants.mjs'
 import { measureDelays } from './decision/fixed-rate.mjs'
+import { measureKnownCallers } from './decision/known-callers.mjs'
 import { newLoad } from './decision/load.mjs'
 import { describeMachine, describeVersions } from './decision/machine.mjs'
 import { drawPicture } from './decision/picture.mjs'
@@ -33,13 +34,14 @@ const { edge, nginx, haproxy, express, fastify } = high
 const oneRule = await measureOneRule()
 const manyKeys = await measureManyKeys()
 const rejects = await measureRejects()
+const knownCallers = await measureKnownCallers(load, plan)
 const doors = await measureDoors(plan)
 console.error('delays at a fixed rate')
 const delays = await measureDelays([edge, nginx, haproxy, nodeHttp], plan)
 console.error('two threads')
 const twoThreads = await measureTwoThreads(plan.threadRounds)
 
-const groups = [oneRule.group, oneRule.fiveRules, manyKeys, rejects, doors.group]
+const groups = [oneRule.group, oneRule.fiveRules, manyKeys, rejects, knownCallers.group, doors.group]
 const results = {
   date: new Date().toISOString().slice(0, 10),
   machine: { ...describeMachine(), isServerPinned: hasCores },
@@ -50,7 +52,11 @@ const results = {
   groups,
   delays,
   twoThreads,
-  targets: [...judge({ oneRule: oneRule.ratioTo, rawNet, nodeHttp, nginx, twoThreads: twoThreads.ratio }), ...doors.targets],
+  targets: [
+    ...judge({ oneRule: oneRule.ratioTo, rawNet, nodeHttp, nginx, twoThreads: twoThreads.ratio }),
+    ...knownCallers.targets,
+    ...doors.targets,
+  ],
 }
 console.log(formatTable(results))
 if (!plan.isQuick) writeResults()

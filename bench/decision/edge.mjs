@@ -11,9 +11,10 @@ export function startEdge(rules) {
   return startEdgeWith([policy('bench', '/api', rules)])
 }
 
-export function startEdgeWith(policies, env = {}) {
+/** `more` are further parts of the bundle. */
+export function startEdgeWith(policies, env = {}, more = {}) {
   const bundle = join(newScratchDirectory(), 'bundle.json')
-  writeFileSync(bundle, JSON.stringify({ bundle_version: 1, policies }))
+  writeFileSync(bundle, JSON.stringify({ bundle_version: 1, policies, ...more }))
   return start(MEASURED, MAIN, {
     args: ['serve'],
     env: { EDGE_CONFIG_FILE: bundle, EDGE_HOST: '127.0.0.1', EDGE_PORT: '0', EDGE_LOG_LEVEL: 'error', EDGE_WORKERS: '1', ...env },

@@ -61,6 +61,8 @@ interface Health {
   readonly isShuttingDown: () => boolean
   /** Whether all listeners for requests are open. */
   readonly isListening: () => boolean
+  /** Whether the bundle knows callers by issued keys, and those of the last run or of the fleet have not arrived yet. */
+  readonly lacksIssuedKeys: () => boolean
   /** Whether the shared store is reachable; undefined if this process keeps its own counters. */
   readonly hasSharedStore?: (() => boolean) | undefined
 }
@@ -76,6 +78,7 @@ function handleReadyz(health: Health, res: ServerResponse): void {
   if (health.isShuttingDown()) respondJson(res, 503, { status: 'not_ready', reason: 'shutting_down' })
   else if (bundle === undefined) respondJson(res, 503, { status: 'not_ready', reason: 'no_policy_loaded' })
   else if (!health.isListening()) respondJson(res, 503, { status: 'not_ready', reason: 'starting' })
+  else if (health.lacksIssuedKeys()) respondJson(res, 503, { status: 'not_ready', reason: 'no_keys_loaded' })
   else {
     const { version, hash, updatedAtS } = bundle
     const body = { status: 'ready', policy_version: version, policy_hash: hash, last_config_update: updatedAtS }

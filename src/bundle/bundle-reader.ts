@@ -77,7 +77,7 @@ export function readBundle(
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
     keySetEntries: keySetEntriesOf(bundle),
-    example: exampleRequest(bundle.policies),
+    example: exampleRequest(bundle.policies, bundle.callers),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active), callers: active.callers }, bundle),
     policiesHash: policiesHash(bundle),
     hasCredentials: hasCredentials(bundle),

@@ -64,7 +64,9 @@ function describeTrial(config: ServerConfig, service: Service): string {
   const [option, base] = port === undefined ? socketOption(socket!) : [[], urlOf('main', config, port)]
   const example = service.example() ?? ANY_REQUEST
   const words = config.mode === 'reverse_proxy' ? requestWords(example, base) : questionWords(example, base)
-  return `  try     ${['curl', '-i', ...option, ...words].map(inShell).join(' ')}\n`
+  const { credential } = example
+  const hint = credential && `          with ${credential.kinds} for ${credential.placeholder}; otherwise it gets 401\n`
+  return `  try     ${['curl', '-i', ...option, ...words].map(inShell).join(' ')}\n${hint ?? ''}`
 }
 
 function questionWords({ method, target, host, fields }: ExampleRequest, base: string): string[] {

@@ -1,6 +1,7 @@
 import { encodePathText } from '../text/path.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import type { Policy, Selector } from './schema/bundle.ts'
+import type { Callers } from './schema/callers.ts'
 
 /** A request that somebody can send to see a policy at work. */
 export interface ExampleRequest {
@@ -10,17 +11,21 @@ export interface ExampleRequest {
   /** Undefined if any host will do. */
   readonly host: string | undefined
   readonly fields: readonly (readonly [name: string, value: string])[]
+  /** What stands for a credential in the fields, and what to put there; undefined if the request needs none. */
+  readonly credential?: { readonly placeholder: string; readonly kinds: string } | undefined
 }
 
 /**
  * Returns a request that a policy covers, the first enforcing one if there is one, from a caller that its first limit can tell apart as far as header
  * fields and the query can do that. Returns undefined if no policy covers requests.
  */
-export function exampleRequest(policies: readonly Policy[]): ExampleRequest | undefined {
+export function exampleRequest(policies: readonly Policy[], callers?: Callers): ExampleRequest | undefined {
   const enforcing = policies.filter(({ spec }) => spec.mode !== 'shadow')
   for (const policy of [...enforcing, ...policies]) {
     const path = policy.spec.rules.length === 0 ? undefined : examplePath(policy.spec.selector ?? {})
-    if (path !== undefined) return requestTo(path, policy)
+    if (path === undefined) continue
+    const request = requestTo(path, policy)
+    return callers?.mode === 'enforce' && !isBelow(path, callers.except_paths ?? []) ? withCredential(request, callers) : request
   }
   return undefined
 }
@@ -46,9 +51,23 @@ function examplePath({ domain, pathExact, pathPrefix = '/', exceptPaths = [] }: 
   if (domain !== undefined) return undefined
   const prefix = pathPrefix.replace(/\/$/, '')
   const paths = pathExact === undefined ? [`${prefix}/hello`, prefix, `${prefix}/example`] : [pathExact]
-  const isExcepted = (path: string): boolean => exceptPaths.some((except) => `${path}/`.startsWith(`${except.replace(/\/$/, '')}/`))
-  const path = paths.find((each) => each !== '' && !isExcepted(each))
+  const path = paths.find((each) => each !== '' && !isBelow(each, exceptPaths))
   return path === undefined ? undefined : encodePathText(path).replaceAll(' ', '%20')
+}
+
+function isBelow(path: string, paths: readonly string[]): boolean {
+  return paths.some((except) => `${path}/`.startsWith(`${except.replace(/\/$/, '')}/`))
+}
+
+/** Where callers are enforced, a request without a credential gets 401. Nobody but its caller has one. */
+function withCredential(request: ExampleRequest, { jwt = [], keys }: Callers): ExampleRequest {
+  const isBearer = jwt.length > 0 || keys === undefined || keys.from.includes('bearer')
+  const placeholder = jwt.length > 0 ? 'TOKEN' : 'KEY'
+  const tokens = jwt.length === 0 ? [] : [`a token of ${jwt.map(({ name }) => name).join(' or ')}`]
+  const issued = keys === undefined || (jwt.length > 0 && !keys.from.includes('bearer')) ? [] : ['an issued key (edge keys create)']
+  const name = capitalised(isBearer ? 'authorization' : keys.from[0]!.replace(/^header:/, '').toLowerCase())
+  const fields = [...request.fields.filter(([other]) => other !== name), [name, `${isBearer ? 'Bearer ' : ''}${placeholder}`] as const]
+  return { ...request, fields, credential: { placeholder, kinds: [...tokens, ...issued].join(', or ') } }
 }
 
 /** Fields that say where a request goes or where it ends: a client sets them itself. */

@@ -14,7 +14,9 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 export type ServerOptions = ServerConfig & { readonly hasFastWire?: boolean }
 
 /** The parts that a worker's servers are built from. */
-export interface ServerParts extends ConnectionParts, Pick<AdminRouteParts, 'bundle' | 'storeStats' | 'hasSharedStore' | 'wrongSecrets'> {
+export interface ServerParts
+  extends ConnectionParts,
+    Pick<AdminRouteParts, 'bundle' | 'storeStats' | 'hasSharedStore' | 'lacksIssuedKeys' | 'wrongSecrets'> {
   readonly engine: Engine
   /** Wrong admin tokens, counted apart from wrong secrets of debug sessions. */
   readonly wrongTokens: WrongSecrets

@@ -1,5 +1,6 @@
 import { adminRoutes } from '../admin/admin-routes.ts'
 import { AdminEndpoints, newAdminServer } from '../admin/admin-server.ts'
+import type { IssuedKeys } from '../callers/keys/issued-keys.ts'
 import type { WorkerEvents } from '../control/events/worker-events.ts'
 import { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { SettlementRecorder } from '../decide/settlement-recorder.ts'
@@ -31,12 +32,13 @@ export interface WorkerServersParts {
   readonly tracing: Tracing | undefined
   readonly events: WorkerEvents | undefined
   readonly decisionLog: WorkerDecisionLog | undefined
+  readonly issuedKeys: IssuedKeys
 }
 
 /** Creates a worker's servers on the memory that it shares with the other threads. They do not listen yet. */
 export function newWorkerServers(context: WorkerContext, parts: WorkerServersParts): ListenerServers {
   const { config, memory, worker, clock, logger, metricMemory, control } = context
-  const { code, counters, decider, plans, tracing, events, decisionLog } = parts
+  const { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys } = parts
   const { store, fleet } = counters
   return newServers(config, code, {
     engine: decider.engine,
@@ -44,6 +46,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     logger,
     bundle: () => plans.bundle,
     storeStats: () => store.stats(),
+    lacksIssuedKeys: () => decider.engine.plan?.callers?.source.keys !== undefined && !issuedKeys.isLoaded,
     hasSharedStore: fleet === undefined ? undefined : () => fleet.isConnected(),
     metricMemory,
     ...logoutsOf(context, counters),
@@ -93,7 +96,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     tracing: parts.tracing,
   })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
-  const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined
+  const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined && !parts.lacksIssuedKeys()
   const admin = new AdminEndpoints(
     adminRoutes({ ...parts, ...health, debugSessions, api: code.newAdminApi?.(config, parts), mode: config.mode }),
     {

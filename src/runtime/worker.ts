@@ -68,12 +68,12 @@ export class Worker {
     const counters = await openWorkerStore(context)
     const events = newEvents(context)
     const keySets = newKeySets(context)
-    const callerReaderOf =
-      context.callerReaderOf ?? credentialReaders({ ...context, keySets, issuedKeys: new IssuedKeys(context.memory.keys) })
+    const issuedKeys = new IssuedKeys(context.memory.keys)
+    const callerReaderOf = context.callerReaderOf ?? credentialReaders({ ...context, keySets, issuedKeys })
     const decider = newWorkerEngine(context, counters.store, callerReaderOf)
     const plans = new WorkerPlans(decider, context.send)
     const decisionLog = newDecisionLog(context, decider)
-    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog })
+    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys })
     const vitals = new Vitals(context.metricMemory, context.worker)
     return new Worker({ context, tracing, counters, events, decider, plans, keySets, decisionLog, servers, vitals })
   }

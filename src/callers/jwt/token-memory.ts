@@ -25,31 +25,46 @@ export interface RememberedToken {
   readonly untilS: number
 }
 
+interface Entry {
+  readonly digest: string
+  readonly token: RememberedToken
+  readonly atS: number
+  readonly bytes: number
+}
+
 /**
  * Tokens that a worker has verified, under SHA-256 of the whole token, for five minutes at most. Nobody can put anything in here without a valid
- * token, and finding out whether some token is here takes all of that token. The tokens themselves are not kept.
+ * token, and finding out whether some token is here takes all of that token. Only the texts of those that were used lately are kept.
  */
 export class TokenMemory {
   /** The oldest first. */
-  readonly #tokens = new Map<string, { readonly token: RememberedToken; readonly atS: number; readonly bytes: number }>()
+  readonly #tokens = new Map<string, Entry>()
+  readonly #recent = new RecentTexts()
   #bytes = 0
 
   get size(): number {
     return this.#tokens.size
   }
 
-  get(digest: string, nowS: number): RememberedToken | undefined {
-    const found = this.#tokens.get(digest)
-    if (found === undefined) return undefined
+  find(text: string, nowS: number): RememberedToken | undefined {
+    let found = this.#recent.find(text)
+    // One that was forgotten or replaced since does not count.
+    if (found === undefined || this.#tokens.get(found.digest) !== found) {
+      found = this.#tokens.get(tokenDigest(text))
+      if (found === undefined) return undefined
+      this.#recent.add(text, found)
+    }
+    const { token, atS } = found
     // A clock that was set back must not prolong anything.
-    if (nowS < found.token.untilS && nowS >= found.token.fromS && nowS >= found.atS && nowS < found.atS + MAX_AGE_S) return found.token
-    this.#forget(digest)
+    if (nowS < token.untilS && nowS >= token.fromS && nowS >= atS && nowS < atS + MAX_AGE_S) return token
+    this.#forget(found.digest)
     return undefined
   }
 
-  add(digest: string, token: RememberedToken, bytes: number, nowS: number): void {
+  add(text: string, token: RememberedToken, bytes: number, nowS: number): void {
+    const digest = tokenDigest(text)
     this.#forget(digest)
-    this.#tokens.set(digest, { token, atS: nowS, bytes })
+    this.#tokens.set(digest, { digest, token, atS: nowS, bytes })
     this.#bytes += bytes
     for (const oldest of this.#tokens.keys()) {
       if (this.#tokens.size <= MAX_TOKENS && this.#bytes <= MAX_BYTES) return
@@ -65,7 +80,37 @@ export class TokenMemory {
   }
 }
 
-export function tokenDigest(token: string): string {
+/** Texts that are kept, half of them in each generation: 4 MiB at most. */
+const MAX_RECENT = 1024
+const MAX_RECENT_CHARACTERS = 4096
+/** The end of a token is the end of its signature, which is different for each. */
+const END_CHARACTERS = 24
+
+/**
+ * Spares tokens that are used all the time the digest, which takes as long as all the rest of finding them. V8 would take nearly as long to hash a whole text
+ * for a Map, so only its end is hashed, and then all of it is compared.
+ */
+class RecentTexts {
+  #young = new Map<string, { readonly text: string; readonly entry: Entry }>()
+  #old = new Map<string, { readonly text: string; readonly entry: Entry }>()
+
+  find(text: string): Entry | undefined {
+    const end = text.slice(-END_CHARACTERS)
+    const found = this.#young.get(end) ?? this.#old.get(end)
+    return found !== undefined && found.text === text ? found.entry : undefined
+  }
+
+  add(text: string, entry: Entry): void {
+    if (text.length > MAX_RECENT_CHARACTERS) return
+    if (this.#young.size >= MAX_RECENT / 2) {
+      this.#old = this.#young
+      this.#young = new Map()
+    }
+    this.#young.set(text.slice(-END_CHARACTERS), { text, entry })
+  }
+}
+
+function tokenDigest(token: string): string {
   return hash('sha256', token, 'base64')
 }
 

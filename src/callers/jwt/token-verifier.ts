@@ -5,7 +5,7 @@ import type { Clock } from '../../time/clock.ts'
 import { parseCompactJws } from './compact-jws.ts'
 import { IssuerEntry } from './issuer-entry.ts'
 import type { KeySet } from './key-set.ts'
-import { type RememberedToken, rememberedBytes, TokenMemory, tokenDigest } from './token-memory.ts'
+import { type RememberedToken, rememberedBytes, TokenMemory } from './token-memory.ts'
 import { VerificationShare } from './verification-share.ts'
 
 /** Where the key sets of entries are found. */
@@ -56,11 +56,10 @@ export class TokenVerifier {
   verify(token: string, addressOf: () => string | undefined): CallerVerdict | MissingKey {
     if (token.length > MAX_TOKEN_CHARACTERS) return unknown('malformed') // before all of it is hashed
     const nowS = Math.floor(this.#clock.wallMs() / 1000)
-    const digest = tokenDigest(token)
-    const remembered = this.#memory.get(digest, nowS)
+    const remembered = this.#memory.find(token, nowS)
     if (remembered !== undefined && this.#holds(remembered)) return remembered.caller
-    if (token.length > MAX_FREE_CHARACTERS) return this.#charged(addressOf(), () => this.#judge(token, digest, nowS, (check) => check()))
-    return this.#judge(token, digest, nowS, (check) => this.#charged(addressOf(), check))
+    if (token.length > MAX_FREE_CHARACTERS) return this.#charged(addressOf(), () => this.#judge(token, nowS, (check) => check()))
+    return this.#judge(token, nowS, (check) => this.#charged(addressOf(), check))
   }
 
   /** Whether the same entry would still verify the token with the same key. Adding a key to the set makes nobody's token unknown. */
@@ -74,7 +73,7 @@ export class TokenVerifier {
   }
 
   /** Does what is cheap first. `spend` runs the rest, or refuses to. */
-  #judge(token: string, digest: string, nowS: number, spend: (check: () => CallerVerdict) => CallerVerdict): CallerVerdict | MissingKey {
+  #judge(token: string, nowS: number, spend: (check: () => CallerVerdict) => CallerVerdict): CallerVerdict | MissingKey {
     const jws = parseCompactJws(token)
     if (jws === undefined) return unknown('malformed')
     const { header, payload } = jws
@@ -99,7 +98,7 @@ export class TokenVerifier {
       const { name: entryName, identity: entryIdentity } = entry
       const { fingerprint } = key
       const remembered = { caller, entryName, entryIdentity, kid, algorithm, fingerprint, keySet, ...entry.validity(payload) }
-      this.#memory.add(digest, remembered, rememberedBytes(jws.payloadText), nowS)
+      this.#memory.add(token, remembered, rememberedBytes(jws.payloadText), nowS)
       return caller
     })
   }

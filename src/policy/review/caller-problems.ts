@@ -24,12 +24,14 @@ function* repeated(seen: Map<string, string>, entry: unknown, name: string, i: n
   else yield { path, message: `${show(text)} is already used by ${first}: ${why}` }
 }
 
-/** Finds `caller:` keys that no request will ever have a value for. */
+/** Finds `caller:` keys that no request will ever have a value for, and keys that would show issued keys. */
 export class CallerKeys {
   readonly #hasCallers: boolean
   /** Undefined if any label is possible: operators choose those of issued keys. */
   readonly #labels: ReadonlySet<string> | undefined
   readonly #words: KnownWords
+  /** Keys whose values would be issued keys, which nobody may see: `top`, explanations and logs show what rules read. */
+  readonly #carriers: ReadonlySet<string>
 
   /** `callers` may be invalid. */
   constructor(callers: unknown) {
@@ -40,6 +42,7 @@ export class CallerKeys {
     })
     const isKnown = isObject(callers) && field(callers, 'keys') === undefined
     this.#labels = isKnown ? new Set(['id', ...labels]) : undefined
+    this.#carriers = new Set(listIn(field(callers, 'keys'), 'from').map((place) => String(place).toLowerCase()))
     this.#words = new KnownWords([...new Set(labels)].slice(0, MAX_SUGGESTED))
   }
 
@@ -53,6 +56,10 @@ export class CallerKeys {
 
   *#problemOf(text: unknown, path: Path): Generator<Problem> {
     const key = typeof text === 'string' ? parseDescriptorKey(text) : undefined
+    if (key?.kind === 'header' && this.#carriers.has(key.text.toLowerCase())) {
+      const message = `${show(text)} carries issued keys (callers.keys.from), which must not be shown: use caller:id or a label`
+      yield { path: formatPath(path), message }
+    }
     if (key?.kind !== 'caller') return
     if (!this.#hasCallers) {
       const message = `${show(text)} needs \`callers\` in the bundle: add callers.jwt to verify tokens, or callers.keys to issue keys`

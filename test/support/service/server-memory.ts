@@ -13,6 +13,7 @@ type SharedParts =
   | 'adminLogouts'
   | 'wrongSecrets'
   | 'wrongTokens'
+  | 'lacksIssuedKeys'
   | 'shares'
   | 'bodyMemory'
   | 'slots'
@@ -34,6 +35,7 @@ export function serverMemory(): Pick<ServerParts, SharedParts> {
     adminLogouts: new RevokedSessions(newRevokedBuffer(), 2),
     wrongSecrets: new WrongSecrets(newWrongSecretsBuffer()),
     wrongTokens: new WrongSecrets(newWrongSecretsBuffer()),
+    lacksIssuedKeys: () => false,
     shares: new ConnectionShares(newSharesBuffer(1), 1),
     bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, {
       bodyMemoryBytes: 256 * 1024 ** 2,
