@@ -21,10 +21,16 @@ import { running, scratchDirectory } from '../../support/service/running.ts'
 const ROWS = tableRows(readText('docs/callers.md'), ['Attack', 'Rule counts by', 'Door', 'No `callers`', '`shadow`', '`enforce`']).map(
   ([attack, key, doors, ...outcomes]) => ({ attack: attack!, key: key!.slice(1, -1), doors: doors!.split(', ') as Door[], outcomes }),
 )
-const MODES = [undefined, 'shadow', 'enforce'] as const
+/** By the column of the outcome. Without a mode, callers are read as in shadow mode. */
+const MODES = [
+  ['none', 0],
+  ['shadow', 1],
+  ['no mode', 1],
+  ['enforce', 2],
+] as const
 
 type Door = 'HTTP' | 'gRPC' | 'proxy' | 'library' | 'rate limit service'
-type Mode = (typeof MODES)[number]
+type Mode = (typeof MODES)[number][0]
 /** `—`: there is no bundle with such a rule. */
 type Outcome = 'believed' | 'not believed' | '401' | '—'
 
@@ -110,14 +116,13 @@ test('every attack of the table is tried, and no other', () => {
 })
 
 describe.each(ROWS)('$attack, where a rule counts by $key', ({ attack, key, doors, outcomes }) => {
-  test.each(MODES.flatMap((mode, i) => doors.map((door) => ({ mode: mode ?? 'none', door, outcome: outcomes[i] as Outcome }))))(
-    'callers: $mode; at the door $door: $outcome',
-    async ({ mode, door, outcome }) => {
-      const text = bundleOf(key, mode === 'none' ? undefined : (mode as Mode), door)
-      if (outcome === '—') expect(parseBundle(JSON.stringify(text)).ok).toBe(false)
-      else expect(await outcomesAt(door, text, ATTACKS[attack]!)).toEqual([outcome])
-    },
-  )
+  const cases = MODES.flatMap(([mode, column]) => doors.map((door) => ({ mode, door, outcome: outcomes[column] as Outcome })))
+
+  test.each(cases)('callers: $mode; at the door $door: $outcome', async ({ mode, door, outcome }) => {
+    const text = bundleOf(key, mode, door)
+    if (outcome === '—') expect(parseBundle(JSON.stringify(text)).ok).toBe(false)
+    else expect(await outcomesAt(door, text, ATTACKS[attack]!)).toEqual([outcome])
+  })
 })
 
 /** Staff may do 1,000, and everybody else 100. */
@@ -125,12 +130,12 @@ function bundleOf(key: string, mode: Mode, door: Door): object {
   const staff = matching({ [key]: STAFF[key]! }, bucketRule('staff', [key], 1000))
   const others = matching('else', bucketRule('others', door === 'rate limit service' ? [key] : [], 100))
   const rules = bundle(1, policy('p', { ...(door === 'rate limit service' && { selector: { domain: 'd' } }), rules: [staff, others] }))
-  if (mode === undefined) return rules
+  if (mode === 'none') return rules
   const jwt = Object.entries({ login: LOGIN, partner: PARTNER }).map(([name, { issuer }]) => ({
     ...{ name, issuer, audiences: ['api'], jwks_file: `${name}.json` },
     labels: { team: { claim: 'team', default: 'none' } },
   }))
-  return { ...rules, callers: { mode, jwt, keys: { from: ['header:x-api-key'] } } }
+  return { ...rules, callers: { ...(mode !== 'no mode' && { mode }), jwt, keys: { from: ['header:x-api-key'] } } }
 }
 
 /** The different outcomes of all requests of an attack, at all doors of this kind. */
