@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import { credentialReaders } from '../callers/credential-reader.ts'
 import { KeySet } from '../callers/jwt/key-set.ts'
-import { WorkerKeySets } from '../callers/key-sets/worker-key-sets.ts'
+import { PROXY_WAIT_MS, QUESTION_WAIT_MS, WorkerKeySets } from '../callers/key-sets/worker-key-sets.ts'
 import { IssuedKeys } from '../callers/keys/issued-keys.ts'
 import { hasEvents } from '../config/config.ts'
 import { type FleetNews, resultOf, type WorkerHandlers } from '../control/control-calls.ts'
@@ -162,11 +162,12 @@ function newEvents(context: WorkerContext): WorkerEvents | undefined {
   return hasEvents(config) ? new WorkerEvents({ ...context, eventWatch: memory.eventWatch }) : undefined
 }
 
-function newKeySets({ clock, send }: WorkerContext): WorkerKeySets<KeySet> {
+function newKeySets({ clock, send, config }: WorkerContext): WorkerKeySets<KeySet> {
   return new WorkerKeySets({
     open: (keys) => new KeySet(keys),
     ask: (source) => send({ type: 'ask_key_set', source }),
     nowMs: () => clock.nowMs(),
+    waitMs: config.mode === 'reverse_proxy' ? PROXY_WAIT_MS : QUESTION_WAIT_MS,
   })
 }
 

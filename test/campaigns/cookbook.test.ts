@@ -4,6 +4,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { codeBlocks, readText } from '../docs/markdown.ts'
+import { followSection } from '../docs/page-session.ts'
 import { RecipeService } from '../docs/recipe-service.ts'
 import { recipesOf } from '../docs/recipes.ts'
 import { describeWithCurl, printed } from '../docs/shell.ts'
@@ -39,11 +40,17 @@ describe.each([
 })
 
 describeWithCurl('docs/cookbook.md', () => {
-  const withCommands = COOKBOOK.filter(({ commands }) => commands !== '')
+  const withCommands = COOKBOOK.filter(({ commands, session }) => commands !== '' && session === undefined)
 
   test.each(withCommands)('$title: the commands print what the page shows', async ({ bundle, modes, commands, output }) => {
     const { edge } = await RecipeService.start(bundle, modes[0]!)
     expect(await printed(commands, edge.port)).toBe(output)
+  })
+
+  const sessions = COOKBOOK.flatMap(({ title, session }) => (session === undefined ? [] : [{ title, session }]))
+
+  test.each(sessions)('$title: the commands print what the page shows, from the start of the service on', async ({ session }) => {
+    await followSection(session, `http://127.0.0.1:${(await fakeLlm({ tokens: 20 })).port}`)
   })
 })
 
@@ -90,5 +97,5 @@ test('the cookbook begins with a list of its recipes', () => {
 /** Without the file and the path in it. */
 function remarksOf(stderr: string): Set<string> {
   const lines = stderr.split('\n').filter((line) => line !== '')
-  return new Set(lines.map((line) => line.replace(/^\S+: (\w+): (?:(?:policies|prices)\S*: )?/, '$1: ')))
+  return new Set(lines.map((line) => line.replace(/^\S+: (\w+): (?:(?:policies|prices|callers)\S*: )?/, '$1: ')))
 }

@@ -1,9 +1,14 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { load } from 'js-yaml'
 import { expect } from 'vitest'
+import { jwt } from '../support/bundles/bundles.ts'
+import { jwkOf, keySetText, signedToken, testKey } from '../support/callers/test-issuer.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import type { Edge } from '../support/service/edge.ts'
 import { type Answer, ask, type Fields } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
-import { running } from '../support/service/running.ts'
+import { running, scratchDirectory } from '../support/service/running.ts'
 import { until } from '../support/until.ts'
 import type { Exchange, Mode } from './recipes.ts'
 
@@ -18,9 +23,11 @@ export class RecipeService {
   readonly #backend: RecipeBackend
   /** Whether rules correct or release at the end of a request what they took. */
   readonly #isSettled: boolean
+  readonly #bundle: string
 
   private constructor(edge: Edge, bundle: string, mode: Mode, clock: ManualClock, backend: RecipeBackend) {
     this.edge = edge
+    this.#bundle = bundle
     this.#isSettled = mode === 'reverse_proxy' && /_llm|cost_budget|concurrency/.test(bundle)
     this.#mode = mode
     this.#clock = clock
@@ -30,8 +37,12 @@ export class RecipeService {
   static async start(bundle: string, mode: Mode): Promise<RecipeService> {
     const clock = new ManualClock()
     const backend = await RecipeBackend.start()
-    const env = mode === 'reverse_proxy' ? { EDGE_MODE: mode, EDGE_BACKEND_URL: backend.url } : { EDGE_MODE: mode }
-    return new RecipeService(await running({ bundle, fileName: 'limits.yaml', clock, env }), bundle, mode, clock, backend)
+    const secrets = await scratchDirectory()
+    await writeFile(join(secrets, 'recipe.json'), keySetText(jwkOf(ISSUER)))
+    const env = { EDGE_MODE: mode, EDGE_SECRETS_DIR: secrets, ...(mode === 'reverse_proxy' && { EDGE_BACKEND_URL: backend.url }) }
+    // The issuers of recipes are not there to be asked.
+    const text = bundle.replaceAll(/jwks_url: \S+/g, 'jwks_file: recipe.json')
+    return new RecipeService(await running({ bundle: text, fileName: 'limits.yaml', clock, env }), bundle, mode, clock, backend)
   }
 
   /** Sends what the page shows, and expects what it shows. */
@@ -53,7 +64,7 @@ export class RecipeService {
   }
 
   async #ask({ method, uri, fields, body, when }: Exchange): Promise<Answer> {
-    const all: Fields = [...fields, ['X-Forwarded-For', when.address]]
+    const all = this.#sent(fields, when.address)
     if (this.#mode === 'decision_service') return this.edge.decide({ method, uri, fields: all })
     const answer = await ask(this.edge.port, method, uri, all, body)
     if (this.#isSettled) await until(async () => (await this.edge.metric('edge_proxy_open_requests')) === this.#backend.held)
@@ -62,11 +73,30 @@ export class RecipeService {
 
   async #inFlight({ method, uri, fields, body, when }: Exchange): Promise<Promise<Answer>[]> {
     this.#backend.holds = when.inFlight
-    const all: Fields = [...fields, ['X-Forwarded-For', when.address]]
+    const all = this.#sent(fields, when.address)
     const held = Array.from({ length: when.inFlight }, () => ask(this.edge.port, method, uri, all, body))
     await until(() => this.#backend.held === when.inFlight)
     return held
   }
+
+  #sent(fields: Exchange['fields'], address: string): Fields {
+    const filled = fields.map(
+      ([name, value]) => [name, value.replace(/<(.*)>/, (_, claims: string) => tokenOf(claims, this.#bundle))] as const,
+    )
+    return [...filled, ['X-Forwarded-For', address]]
+  }
+}
+
+/** Signs the tokens of all issuers that recipes name. */
+const ISSUER = testKey('P-256')
+
+/** `plan: pro, sub: ada` as a token with these claims; the first issuer that the bundle names has signed it for its first audience. */
+function tokenOf(text: string, bundle: string): string {
+  const claims = load(`{${text}}`) as object
+  const { callers } = load(bundle) as { callers?: { jwt?: { issuer: string; audiences: string[] }[] } }
+  const entry = callers?.jwt?.[0]
+  if (entry === undefined) return jwt(claims)
+  return signedToken('ES256', ISSUER, { iss: entry.issuer, aud: entry.audiences[0], exp: 4_000_000_000, ...claims })
 }
 
 function shownFields(answer: Answer, shown: Exchange['responseFields']): Record<string, string> {

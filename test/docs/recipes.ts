@@ -1,5 +1,4 @@
 import { STATUS_CODES } from 'node:http'
-import { jwt } from '../support/bundles/bundles.ts'
 import { codeBlocks, withoutCodeBlocks } from './markdown.ts'
 
 export type Mode = 'decision_service' | 'reverse_proxy'
@@ -17,6 +16,8 @@ export interface Recipe {
   /** Shell commands, and what they print. */
   readonly commands: string
   readonly output: string
+  /** The whole section, if its commands start a service of their own. */
+  readonly session: string | undefined
 }
 
 /** A request of a client and the response to it. */
@@ -24,6 +25,7 @@ export interface Exchange {
   readonly when: Circumstances
   readonly method: string
   readonly uri: string
+  /** `<plan: pro, sub: ada>` in a value stands for a token with these claims. */
   readonly fields: readonly (readonly [string, string])[]
   readonly body: string | undefined
   readonly status: number
@@ -62,6 +64,7 @@ function recipe(title: string, text: string, bundle: string): Recipe {
     remarks,
     metrics,
     commands: codeBlocks(text, 'sh').join(''),
+    session: text.includes('edge serve &') ? text : undefined,
     output: plain.filter((line) => !REMARK.test(line) && !METRIC.test(line)).join('\n'),
   }
 }
@@ -96,23 +99,16 @@ function exchangeOf(lines: readonly string[]): Exchange {
   const [method, uri] = sent.first.split(' ') as [string, string]
   const status = Number(received.first.slice(0, 3))
   if (received.first !== `${status} ${STATUS_CODES[status]}`) throw new Error(`not a status: ${received.first}`)
-  const fields = sent.fields.map(([name, value]) => [name, value.replace(/<(.*)>/, (_, claims: string) => tokenOf(claims))] as const)
   return {
     when: circumstances(lines),
     method,
     uri,
-    fields,
+    fields: sent.fields,
     body: sent.body,
     status,
     responseFields: received.fields,
     responseBody: received.body,
   }
-}
-
-/** `plan: pro, sub: ada` as a token with these claims. */
-function tokenOf(claims: string): string {
-  const pairs = claims.split(', ').map((pair) => pair.split(': ') as [string, string])
-  return jwt(Object.fromEntries(pairs))
 }
 
 function messageOf(lines: readonly string[], mark: string): { first: string; fields: [string, string][]; body: string | undefined } {

@@ -7,7 +7,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { bucketRule, bundle, llmRule, policy } from '../support/bundles/bundles.ts'
 import { describeWith } from '../support/describe-with.ts'
-import { ENVOY_RATE_LIMIT } from '../support/gateways/envoy.ts'
+import { callerSuite, edgeThatKnows } from '../support/gateways/caller-suite.ts'
+import { askingWhoCalls, ENVOY_RATE_LIMIT } from '../support/gateways/envoy.ts'
 import { example } from '../support/gateways/gateway.ts'
 import { ALICE, behind, portFor, startEdge, statusAndReason } from '../support/gateways/gateway-setup.ts'
 import type { HttpBackend } from '../support/proxy/backend.ts'
@@ -161,6 +162,18 @@ describeWith(ENVOY_RATE_LIMIT.missing, `${ENVOY_RATE_LIMIT.name} with the docume
     for (let i = 0; i < 3; i++) expect((await ask(port, 'POST', '/', ALICE, '{}')).headers['ratelimit-remaining']).toBe('100')
   })
 })
+
+describeWith(ENVOY_RATE_LIMIT.missing, 'Envoy, asking who calls before it asks the rate limit service', () => {
+  callerSuite(askingWhoCalls())
+})
+
+test.skipIf(ENVOY_RATE_LIMIT.missing)(
+  'Envoy, asking the rate limit service alone, lets unknown callers pass, as its page says',
+  async () => {
+    const { port } = await behind(ENVOY_RATE_LIMIT, await edgeThatKnows('search'))
+    expect((await ask(port, 'GET', '/')).status).toBe(200)
+  },
+)
 
 function edgeAllowing(burst: number): Promise<Edge> {
   return startEdge({ bundle: keysAllowing(burst), clock: new ManualClock() })

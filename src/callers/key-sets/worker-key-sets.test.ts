@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { FollowedKeySets, KeySetServer } from '../../../test/support/callers/followed-key-sets.ts'
 import { until } from '../../../test/support/until.ts'
 import type { KeySetEntry } from './key-source.ts'
-import type { EntryKeySets, OpenKeySet } from './worker-key-sets.ts'
+import { type EntryKeySets, type OpenKeySet, QUESTION_WAIT_MS } from './worker-key-sets.ts'
 
 const SECOND_MS = 1000
 
@@ -124,6 +124,15 @@ test('a request waits for two seconds, and once one has waited in vain nobody wa
   release()
   expect(await joined).toBeUndefined()
   expect(worker.of('okta')!.has('b')).toBe(true)
+})
+
+test('a question of a gateway waits for half a second, because gateways give up after one', async () => {
+  const { followed, server, entry } = await serving('a')
+  const worker = followed.workerWaiting(QUESTION_WAIT_MS, entry)
+  server.hold('a', 'b')
+  const waiting = worker.wait('okta', 'b')
+  followed.advance(500)
+  expect(await waiting).toBe('keys_unavailable')
 })
 
 test('during an outage keys that are known are used, and others are unavailable at once', async () => {

@@ -17,6 +17,8 @@ export interface WorkerKeySetsParts<KeySet extends OpenKeySet> {
   /** Asks the main thread to read a set again. It answers with a change, sooner or later. */
   readonly ask: (source: KeySource) => void
   readonly nowMs: () => number
+  /** How long a request waits for a set to be read. */
+  readonly waitMs: number
   /** Calls back after a time, unless it is cancelled by then. */
   readonly after?: (ms: number, callback: () => void) => () => void
 }
@@ -32,8 +34,13 @@ export interface EntryKeySets<KeySet extends OpenKeySet> {
   wait(entryName: string, kid: string | undefined): KeyProblem | Promise<KeyProblem | undefined>
 }
 
-/** How long a request waits for a set to be read. */
-const WAIT_MS = 2000
+/** How long a request of the proxy waits for a set to be read. */
+export const PROXY_WAIT_MS = 2000
+/**
+ * How long a question of a gateway waits. Gateways give up after a second, and one that fails open would then let a caller in who names a key that
+ * does not exist.
+ */
+export const QUESTION_WAIT_MS = 500
 /** Requests that wait at the same time, over all sets of a worker: they hold memory, and others must not wait behind them. */
 const MAX_WAITING = 100
 
@@ -124,7 +131,7 @@ class WorkerKeySet<KeySet extends OpenKeySet> {
 
   /** Resolves with the problem of the key once the set was read again, or when the time is over; with undefined if the key is here now. */
   next(kid: string | undefined): Promise<KeyProblem | undefined> {
-    const { after = callLater } = this.#parts
+    const { after = callLater, waitMs } = this.#parts
     return new Promise((resolve) => {
       const waiter: Waiter = {
         kid,
@@ -134,7 +141,7 @@ class WorkerKeySet<KeySet extends OpenKeySet> {
           resolve(problem)
         },
       }
-      const cancel = after(WAIT_MS, () => {
+      const cancel = after(waitMs, () => {
         this.#isSlow = this.#isAsked
         waiter.end('keys_unavailable')
       })

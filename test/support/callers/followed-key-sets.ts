@@ -5,7 +5,7 @@ import { KeySet, readKeySet } from '../../../src/callers/jwt/key-set.ts'
 import type { KeySetsChange } from '../../../src/callers/key-sets/key-set-news.ts'
 import { KeySets, type KeySetsParts } from '../../../src/callers/key-sets/key-sets.ts'
 import type { KeySetEntry } from '../../../src/callers/key-sets/key-source.ts'
-import { type EntryKeySets, WorkerKeySets } from '../../../src/callers/key-sets/worker-key-sets.ts'
+import { type EntryKeySets, PROXY_WAIT_MS, WorkerKeySets } from '../../../src/callers/key-sets/worker-key-sets.ts'
 import { CounterFamily } from '../../../src/telemetry/metrics/metric-families.ts'
 import { MetricMemory, newMetricBuffer } from '../../../src/telemetry/metrics/metric-memory.ts'
 import { BundleServer, type Respond } from '../bundles/bundle-server.ts'
@@ -63,8 +63,13 @@ export class FollowedKeySets {
     await this.delivered()
   }
 
-  /** A worker that starts now. */
+  /** A worker of the proxy that starts now. */
   worker(...entries: KeySetEntry[]): EntryKeySets<KeySet> {
+    return this.workerWaiting(PROXY_WAIT_MS, ...entries)
+  }
+
+  /** A worker whose requests wait this long for a set to be read. */
+  workerWaiting(waitMs: number, ...entries: KeySetEntry[]): EntryKeySets<KeySet> {
     const worker = new WorkerKeySets({
       open: (keys) => new KeySet(keys),
       ask: (source) => {
@@ -72,6 +77,7 @@ export class FollowedKeySets {
         setImmediate(() => this.keySets.ask(source))
       },
       nowMs: () => this.clock.nowMs(),
+      waitMs,
       after: (ms, callback) => {
         const timer = { atMs: this.clock.nowMs() + ms, callback }
         this.#timers.add(timer)

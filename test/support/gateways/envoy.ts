@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { codeBlocks, readText } from '../../docs/markdown.ts'
 import { scratchDirectory } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { testPart } from '../test-part.ts'
@@ -52,6 +53,18 @@ export function behindLoadBalancer(gateway: Gateway, name: string): Gateway {
     '                        - remove: x-forwarded-for\n': '',
   })
   return { ...gateway, start: envoyWith(name, 8081, text) }
+}
+
+/** The rate limit service, with the question who calls before it, as the page says. */
+export function askingWhoCalls(): Gateway {
+  const [filter] = codeBlocks(readText('docs/gateways/envoy.md'), 'yaml').filter((text) => text.startsWith('- name: ask-edge-who-calls'))
+  const cleared = /^ +- remove_on_match:.*\n(?: +(?:#|- remove:).*\n)+/m.exec(example('envoy-ext-authz-grpc/envoy.yaml'))![0]
+  const [asks, removes] = ['                  - name: ask-edge\n', '                        - remove: x-forwarded-for\n']
+  const text = substituted(example('envoy-rate-limit/envoy.yaml'), {
+    [asks]: `${filter!.replaceAll(/^(?=.)/gm, ' '.repeat(18))}${asks}`,
+    [removes]: `${removes}${cleared}`,
+  })
+  return { ...ENVOY_RATE_LIMIT, name: 'Envoy (ext_authz and the rate limit service)', start: envoyWith('envoy-rate-limit', 8081, text) }
 }
 
 /** The same asking for a reservation with every request, as somebody does who settles. */

@@ -1,4 +1,5 @@
 import { describeWith } from '../describe-with.ts'
+import { callerSuite } from './caller-suite.ts'
 import { connectionSuite } from './connection-suite.ts'
 import { failureSuite } from './failure-suite.ts'
 import { forgerySuite } from './forgery-suite.ts'
@@ -12,6 +13,7 @@ import { upgradeSuite } from './upgrade-suite.ts'
 export function gatewaySuite(gateway: Gateway): void {
   describeWith(gateway.missing, `${gateway.name} with the documented configuration`, () => {
     trafficSuite(gateway)
+    callerSuite(gateway)
     connectionSuite(gateway)
     failureSuite(gateway)
     forgerySuite(gateway)
