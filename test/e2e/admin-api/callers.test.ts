@@ -44,7 +44,10 @@ describe('GET callers', () => {
       bucketRule('team', ['caller:team', 'caller:id'], 4),
       matching({ 'caller:plan': ['free'] }, bucketRule('free', ['caller:team'], 2)),
     ]
-    await edge.publish({ ...bundle(2, policy('known', { rules })), callers: { mode: 'shadow', keys: { from: ['header:x-api-key', 'bearer'] } } })
+    await edge.publish({
+      ...bundle(2, policy('known', { rules })),
+      callers: { mode: 'shadow', keys: { from: ['header:x-api-key', 'bearer'] } },
+    })
     const read = { bundle_version: '2', mode: 'shadow', issuers: [], keys_from: ['header:x-api-key', 'bearer'], labels: ['plan', 'team'] }
     expect(await known()).toEqual(read)
   })
