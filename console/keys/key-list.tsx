@@ -62,7 +62,7 @@ export function KeyList({ labels, generation, onChoose }: KeyListProps) {
         />
       )}
       {(!isFirst || next !== null) && (
-        <div class="actions pages">
+        <div class="actions below">
           <button type="button" aria-disabled={isFirst} onClick={goBack}>
             Previous page
           </button>

@@ -72,7 +72,7 @@ function OneKey({ id }: { readonly id: string }) {
                 ['Caller', <CallerOfKey keyJson={found} read={known?.labels ?? []} />],
               ]}
             />
-            <div class="actions">
+            <div class="actions below">
               {found.status !== 'revoked' && (
                 <>
                   <button type="button" onClick={() => act('change')}>
