@@ -116,7 +116,7 @@ describeInBrowser('a key', () => {
     const facts = page.getByRole('region', { name: `Key ${key.id}` })
     await expect.poll(() => facts.textContent()).toMatch(/✕ Revoked.*Revoked by ada, .*: leaked/)
     for (const name of ['Change…', 'Revoke…']) expect(await page.getByRole('button', { name }).count()).toBe(0)
-    expect(await focused(page)).toBe('Key')
+    await expect.poll(() => focused(page)).toBe('Key')
     await page.getByRole('region', { name: 'History' }).getByText('key revoked').waitFor()
     expect(edge.logged('key_revoked')).toMatchObject([{ id: key.id, actor: 'ada', reason: 'leaked' }])
     // A second key with the same labels takes its place.
