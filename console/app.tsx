@@ -18,6 +18,8 @@ import { CallersView } from './views/callers-view.tsx'
 import { ChangesView } from './views/changes-view.tsx'
 import { EventsView } from './views/events-view.tsx'
 import { ExplainView } from './views/explain-view.tsx'
+import { KeyView } from './views/key-view.tsx'
+import { KeysView } from './views/keys-view.tsx'
 import { LlmView } from './views/llm-view.tsx'
 import { OverridesView } from './views/overrides-view.tsx'
 import { OverviewView } from './views/overview-view.tsx'
@@ -38,6 +40,8 @@ const VIEWS: readonly View[] = [
   { name: 'bundle', title: 'Bundle', content: BundleView },
   { name: 'callers', title: 'Callers', content: CallersView },
   { name: 'caller', title: 'Caller', content: CallerView, within: 'callers' },
+  { name: 'keys', title: 'Keys', content: KeysView },
+  { name: 'key', title: 'Key', content: KeyView, within: 'keys' },
   { name: 'overrides', title: 'Overrides', content: OverridesView },
   { name: 'llm', title: 'LLM', content: LlmView },
   { name: 'explain', title: 'Explain', content: ExplainView },

@@ -2,6 +2,8 @@ import type { CallersJson } from '../../src/admin/api/caller-types.ts'
 import type { CallerValues } from '../../src/admin/api/types.ts'
 import { isCredential, looksLikeDigest } from '../caller-values.ts'
 import { formatCount, formatNumber } from '../format.ts'
+import { keyIdIn } from '../keys/key-facts.tsx'
+import { NamedKey } from '../keys/named-key.tsx'
 import { Caller } from '../parts/caller.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { isKnown } from './known-rule.ts'
@@ -14,9 +16,11 @@ interface CallerProps {
 
 /** Says who was asked about, and in a sentence what is known. A value alone is not repeated, because it may be a credential. */
 export function AskedValues({ asked, found }: CallerProps) {
+  const keyId = keyIdIn('values' in asked ? asked.values['caller:id'] : asked.value)
   return (
     <div class="asked">
       {'values' in asked ? <Caller values={shownValues(asked.values, found)} /> : <p>Found by a value alone, whatever its key.</p>}
+      {keyId !== undefined && <NamedKey id={keyId} />}
       <p>{headline(asked, found)}</p>
     </div>
   )

@@ -1,4 +1,5 @@
 import type { ChangeJson } from '../../src/admin/api/instance-types.ts'
+import { KeyLink } from '../keys/key-facts.tsx'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
@@ -85,7 +86,7 @@ function What({ change }: { readonly change: ChangeJson }) {
     case 'key_revoked':
       return (
         <p>
-          <span class="mono">{printable(change.id ?? '')}</span>{' '}
+          {change.id !== null && <KeyLink id={change.id} />}{' '}
           {Object.entries(change.values ?? {}).map(([name, value]) => (
             <span key={name}>{printable(`${name}=${value} `)}</span>
           ))}

@@ -41,7 +41,11 @@ export function detailsOf(event: LogEvent): readonly EventDetail[] {
     .filter(([field, value]) => !SHOWN_APART.has(field) && value !== null && value !== undefined)
     .map(([field, value]) => {
       const list = LISTS.has(field) && Array.isArray(value) ? value.map(textOf) : []
-      return { name: NAMES[field] ?? field.replaceAll('_', ' '), text: list.length > 0 ? '' : valueText(field, value), list }
+      return {
+        name: field === 'id' && event.event.startsWith('key_') ? 'key' : (NAMES[field] ?? field.replaceAll('_', ' ')),
+        text: list.length > 0 ? '' : valueText(field, value),
+        list,
+      }
     })
 }
 

@@ -3,6 +3,7 @@ import type { ExplainedCounterJson, ExplainedPolicyJson, ExplainedRuleJson } fro
 import { amountText, counterText, refillText, unitOf } from '../amounts.ts'
 import { shownValue } from '../caller-values.ts'
 import { formatCount, formatDuration, formatNumber } from '../format.ts'
+import { KeyLink, keyIdIn } from '../keys/key-facts.tsx'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import type { Column } from '../parts/data-table.tsx'
@@ -89,7 +90,7 @@ function CoveringRule({ rule }: { readonly rule: ExplainedRuleJson }) {
         <ul class="descriptors" aria-label="Descriptors">
           {descriptors.map(({ key, value }) => (
             <li key={key}>
-              <code>{key}</code> {value === null ? <em class="warn">missing</em> : <code class="value">{shownValue(value)}</code>}
+              <code>{key}</code> {value === null ? <em class="warn">missing</em> : <DescriptorValue name={key} value={value} />}
             </li>
           ))}
         </ul>
@@ -99,6 +100,12 @@ function CoveringRule({ rule }: { readonly rule: ExplainedRuleJson }) {
       ))}
     </li>
   )
+}
+
+/** An issued key is a link to its view. */
+function DescriptorValue({ name, value }: { readonly name: string; readonly value: string }) {
+  const keyId = name === 'caller:id' ? keyIdIn(value) : undefined
+  return keyId === undefined ? <code class="value">{shownValue(value)}</code> : <KeyLink id={keyId} text={value} />
 }
 
 /** Says what the request takes, and how the reservation of its stream would grow. */

@@ -1,4 +1,5 @@
 import type { ExplainedCallerJson, ExplanationJson } from '../../src/admin/api/types.ts'
+import { KeyLink, keyIdIn } from '../keys/key-facts.tsx'
 import { addressOf } from '../navigation.ts'
 import { Badge, type Tone } from '../parts/badge.tsx'
 import { Facts } from '../parts/facts.tsx'
@@ -40,6 +41,7 @@ export function Verdict({ explanation: { action, status, reason, policy, rule, h
 
 /** Shows who sends the request, or why nobody knows. */
 function Caller({ caller: { id, labels, problem } }: { readonly caller: ExplainedCallerJson }) {
+  const keyId = keyIdIn(id ?? undefined)
   if (id === null) {
     return (
       <p>
@@ -49,7 +51,7 @@ function Caller({ caller: { id, labels, problem } }: { readonly caller: Explaine
   }
   return (
     <p>
-      Caller: <code>{printable(id)}</code>
+      Caller: {keyId === undefined ? <code>{printable(id)}</code> : <KeyLink id={keyId} text={id} />}
       {Object.entries(labels).map(([name, value]) => (
         <span key={name}>
           {' '}

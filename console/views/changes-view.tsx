@@ -19,6 +19,7 @@ const KINDS = [
   { name: 'bundle', title: 'bundles' },
   { name: 'override', title: 'overrides' },
   { name: 'counter', title: 'resets' },
+  { name: 'key', title: 'keys' },
 ] as const
 
 /** Shows who changed what, and why, newest first. */
@@ -74,7 +75,7 @@ function Coverage({ changes: { since, complete, changes }, limit, onMore }: Cove
     <div class="bar">
       <p class="quiet">
         Since <Moment at={since} withDate />, when edge was started; overrides may be older. In a fleet, overrides are those of all
-        instances, and bundles and resets those of this one.{' '}
+        instances, and bundles, resets and keys those of this one.{' '}
         {!complete && 'Older changes are missing: edge keeps the last 500, and the log has all of them.'}
       </p>
       {hasMore && (

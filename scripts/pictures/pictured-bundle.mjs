@@ -5,6 +5,7 @@ export function picturedBundle(version) {
   const isNew = version > 41
   return {
     bundle_version: version,
+    callers: { keys: { from: ['bearer'] } },
     prices: { list: { 'gpt-4.1*': { input: 2, output: 8 }, '*': { input: 0.5, output: 1.5 } } },
     policies: [
       policy('search', '/search', bucket('per-key', PER_KEY, isNew ? 12 : 8, 24)),

@@ -7,6 +7,15 @@ import { picturedBundle } from './pictured-bundle.mjs'
 const PROGRAM = fileURLToPath(new URL('../../program/edge.js', import.meta.url))
 export const TOKEN = 'only-for-pictures-of-the-operators-page'
 
+/** Labels, end and reason of each key that is issued. */
+const KEYS = [
+  [{ team: 'search', user: 'ada' }, '90d', 'ticket 4688'],
+  [{ team: 'search', user: 'grace' }, '90d', 'ticket 4689'],
+  [{ team: 'payments', service: 'invoices' }, null, 'nightly batch'],
+  [{ team: 'hackathon', user: 'linus' }, '2d', 'five dollars each, until Sunday'],
+  [{ team: 'hackathon', user: 'edsger' }, '2d', 'five dollars each, until Sunday'],
+]
+
 /** Starts a reverse proxy with an admin port in front of a fake LLM. */
 export async function startPicturedService(folder) {
   const bundleFile = join(folder, 'limits.json')
@@ -26,6 +35,7 @@ export async function startPicturedService(folder) {
     EDGE_WORKERS: '2',
     EDGE_CONFIG_FILE: bundleFile,
     EDGE_STATE_FILE: join(folder, 'state'),
+    EDGE_KEYS_FILE: join(folder, 'keys'),
   }
   const edge = await start(['serve'], env, /listens.*?http:\/\/127\.0\.0\.1:(\d+).*?admin\s+http:\/\/127\.0\.0\.1:(\d+)/s)
   const change = (path, body) => ask(edge.adminPort, path, body)
@@ -66,6 +76,7 @@ export async function startPicturedService(folder) {
         values: values('globex'),
         reason: 'wrong client release, ticket 4702',
       })
+      for (const [labels, expires_at, reason] of KEYS) await change('keys', { labels, expires_at, reason })
     },
     stop() {
       for (const { child } of [edge, llm]) child.kill()

@@ -17,6 +17,7 @@ const SHOTS = [
   ['bundle', 'bundle', DESK, 'light'],
   ['callers', 'callers', DESK, 'light'],
   ['caller', 'overview', DESK, 'light', findCaller],
+  ['keys', 'keys', DESK, 'light'],
   ['overrides', 'overrides', DESK, 'dark'],
   ['llm', 'llm', DESK, 'light'],
   ['explain', 'explain', DESK, 'light', explain],

@@ -4,7 +4,7 @@ import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { activityEndpoint, type TopParts, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
 import { bundleEndpoints } from '../admin/endpoints/bundle-endpoints.ts'
-import { callersEndpoint } from '../admin/endpoints/callers-endpoint.ts'
+import { callersEndpoint, knownCallersEndpoint } from '../admin/endpoints/callers-endpoint.ts'
 import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
 import { eventEndpoints } from '../admin/endpoints/events-endpoints.ts'
 import { explainEndpoint } from '../admin/endpoints/explain-endpoint.ts'
@@ -73,6 +73,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
   })
   const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
   yield topEndpoint({ ask: top, plan, wallMs: () => parts.clock.wallMs() })
+  yield knownCallersEndpoint(plan)
   yield callersEndpoint({
     plan,
     wallMs: () => parts.clock.wallMs(),

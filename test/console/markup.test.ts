@@ -16,6 +16,8 @@ describeInBrowser('HTML in names, values, reasons and actors', () => {
     const named = { policy: ATTACK, rule: ATTACK, reason: ATTACK }
     const override = { ...named, values: { 'header:x-k': ATTACK }, multiply: 2, until: '1h' }
     expect((await askAdmin(edge.adminPort, 'POST', 'overrides', { body: override, actor: ATTACK })).status).toBe(201)
+    const key = { labels: { team: ATTACK }, reason: ATTACK }
+    expect((await askAdmin(edge.adminPort, 'POST', 'keys', { body: key, actor: ATTACK })).status).toBe(201)
     await edge.publish('<script>window.attacked=1</script>')
     await inEveryView(page, async (title) => {
       const elements = await page.locator('img, b, #console script').count()

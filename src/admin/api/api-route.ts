@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
-import type { CallersJson, TopJson } from './caller-types.ts'
+import type { CallersJson, KnownCallers, TopJson } from './caller-types.ts'
 import type { Status, UsageJson } from './instance-types.ts'
 import type { KeyJson, NewKey } from './key-types.ts'
 import type { CountersJson, NewSession, OverrideJson, OverridePreviewJson, SessionJson } from './types.ts'
@@ -29,6 +29,7 @@ type ResponseJson =
   | SessionJson
   | NewSession
   | KeyJson
+  | KnownCallers
   | NewKey
 
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */

@@ -111,3 +111,16 @@ export interface IncompleteRule extends ConcernedRule {
   /** For a value alone: those of `missing` that it may be a value of. */
   readonly may_be: readonly string[]
 }
+
+/** How the active bundle knows callers. */
+export interface KnownCallers {
+  readonly bundle_version: string | null
+  /** What requests without a verified caller get: `enforce` refuses them, `shadow` records that it would; null if nobody is refused for that. */
+  readonly mode: PolicyMode | null
+  /** The names of the issuers whose tokens are verified. */
+  readonly issuers: readonly string[]
+  /** Where issued keys are read, such as `bearer`; null if nobody reads them. */
+  readonly keys_from: readonly string[] | null
+  /** The labels that rules read as `caller:<label>`, sorted: the first thousand. `id` is none. */
+  readonly labels: readonly string[]
+}

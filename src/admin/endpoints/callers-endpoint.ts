@@ -7,9 +7,9 @@ import { isCaller } from '../../policy/caller-match.ts'
 import { countedUnit } from '../../policy/counted-unit.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'
 import type { Plan } from '../../policy/plan.ts'
-import { findPolicy } from '../api/api-request.ts'
+import { findPolicy, readQuery } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'
-import type { CallerRule, CallersJson, IncompleteRule, TopJson } from '../api/caller-types.ts'
+import type { CallerRule, CallersJson, IncompleteRule, KnownCallers, TopJson } from '../api/caller-types.ts'
 import { looksLikeDigest } from '../api/counter-name.ts'
 import { LongResponses, type LongWork } from '../api/long-responses.ts'
 import type { OverrideJson } from '../api/types.ts'
@@ -37,9 +37,34 @@ const AT_ONCE = 25
 
 const NOTHING: ConcernedRules = { complete: [], incomplete: [], leftOut: 0, unusedKeys: [] }
 
+/** How many labels are suggested to somebody who issues a key. */
+const MAX_LABELS = 1000
+
+/** GET callers: how the active bundle knows callers, and which of their labels its rules read. */
+export function knownCallersEndpoint(plan: () => Plan | undefined): ApiRoute {
+  return {
+    method: 'GET',
+    path: 'callers',
+    handle: ({ query }) => {
+      readQuery(query, [])
+      const active = plan()
+      const { mode = null, jwt = [], keys } = active?.callers?.source ?? {}
+      const labels = (active?.keys ?? []).flatMap((key) => (key.kind === 'caller' && key.label !== 'id' ? [key.label] : []))
+      const json: KnownCallers = {
+        bundle_version: active === undefined ? null : String(active.version),
+        mode,
+        issuers: jwt.map(({ name }) => name),
+        keys_from: keys?.from ?? null,
+        labels: labels.sort().slice(0, MAX_LABELS),
+      }
+      return { status: 200, json }
+    },
+  }
+}
+
 /**
- * POST callers: everything that is known of one caller, by some of its values. There is no GET, because values may be credentials and URLs are logged. Nothing
- * is taken from any counter.
+ * POST callers: everything that is known of one caller, by some of its values. They are in no URL, because they may be credentials and URLs are logged.
+ * Nothing is taken from any counter.
  */
 export function callersEndpoint({ plan, wallMs, inspect, overrides, top, callerDigest }: CallersParts): ApiRoute {
   const long = new LongResponses()

@@ -32,6 +32,27 @@ const BUNDLE = bundle(
   }),
 )
 
+describe('GET callers', () => {
+  test('says how the active bundle knows callers, and which labels its rules read', async () => {
+    const nobody = { mode: null, issuers: [], keys_from: null, labels: [] }
+    const edge = await running({ env: ADMIN_ENV })
+    const known = async (): Promise<unknown> => (await askAdmin(edge.adminPort, 'GET', 'callers')).json
+    expect(await known()).toEqual({ bundle_version: null, ...nobody })
+    await edge.publish(bundle(1, policy('plain', { rules: [bucketRule('per-key', [KEY], 4)] })))
+    expect(await known()).toEqual({ bundle_version: '1', ...nobody })
+    const rules = [
+      bucketRule('team', ['caller:team', 'caller:id'], 4),
+      matching({ 'caller:plan': ['free'] }, bucketRule('free', ['caller:team'], 2)),
+    ]
+    await edge.publish({
+      ...bundle(2, policy('known', { rules })),
+      callers: { mode: 'shadow', keys: { from: ['header:x-api-key', 'bearer'] } },
+    })
+    const read = { bundle_version: '2', mode: 'shadow', issuers: [], keys_from: ['header:x-api-key', 'bearer'], labels: ['plan', 'team'] }
+    expect(await known()).toEqual(read)
+  })
+})
+
 describe('POST callers', () => {
   const owner = thisSuite()
   const clock = new ManualClock()

@@ -80,6 +80,8 @@ describe('assets/openapi/admin.json', () => {
       [200, 'GET', 'top'],
       [200, 'GET', 'top?policy=p&rule=bucket&limit=3'],
       [404, 'GET', 'top?policy=q'],
+      [200, 'GET', 'callers'],
+      [400, 'GET', 'callers?value=alice'],
       [200, 'POST', 'callers', { values: { 'header:x-k': 'alice' } }],
       [200, 'POST', 'callers', { value: 'alice', policy: 'p' }],
       [400, 'POST', 'callers', {}],

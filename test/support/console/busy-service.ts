@@ -7,6 +7,10 @@ import { running, thisTest } from '../service/running.ts'
 
 const KEYS = ['header:x-api-key']
 const PRICES = { list: { '*': { input: 3, output: 15 } } }
+const KEYS_ISSUED = [
+  [{ team: 'search', user: 'ada' }, '90d'],
+  [{ team: 'search', project: 'a-word-that-is-too-long-for-any-column-'.repeat(3) }, '2d'],
+] as const
 const LLM_FIELDS = [
   ['x-api-key', 'acme'],
   ['x-edge-prompt-tokens', '1200'],
@@ -48,6 +52,8 @@ export async function busyService(owner = thisTest): Promise<Edge> {
     actor: 'ada',
     body: { ...rule, block: true, until: '1d', values: { [KEYS[0]!]: 'umbrella' } },
   })
+  for (const [labels, expires_at] of KEYS_ISSUED)
+    await askAdmin(edge.adminPort, 'POST', 'keys', { actor: 'ada', body: { labels, expires_at, reason: 'ticket 4711' } })
   return edge
 }
 
