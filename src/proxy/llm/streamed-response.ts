@@ -54,7 +54,8 @@ export class StreamedResponse implements LlmResponse {
     if (isRead && growing.length > 0) this.#growth = new StreamGrowth(growing, this.isFiltered, () => this.#onGrown())
     if (isRead) {
       const meter = this.#growth
-      this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter })
+      const stopsAtEnd = this.isFiltered
+      this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter, stopsAtEnd })
     } else if (head.status < 400) settlement.reserveAll()
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
@@ -134,7 +135,7 @@ export class StreamedResponse implements LlmResponse {
     this.#afterPass(filter)
     if (!this.isFiltered) return
     if (passed.length > 0) this.#flow.deliver(passed)
-    if (filter.cut === undefined) return this.#waitForGrowth()
+    if (filter.cut === undefined && !filter.hasOverrun) return this.#waitForGrowth()
     this.#decoder?.destroy()
     this.#flow.cut()
   }
