@@ -19,6 +19,9 @@ import {
 /** A larger event passes unread, like one with too many values, because no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
+/** Events of choices without any text do not get this long in all, unless they contain sound or pictures. */
+const MAX_EMPTY_CHARACTERS = 64 * 1024
+
 /** The part of a rule that the filter uses. */
 export interface StreamRule {
   readonly policy: { readonly isShadow: boolean }
@@ -89,8 +92,8 @@ export class StreamFilter<Rule extends StreamRule> {
   #noticedModel: string | undefined
   /** The budget that the meter last found to be used up. */
   #spent: BudgetEnd<Rule> | undefined
-  /** Whether the last event was part of a choice. Some servers count in each of these; the count at the end usually comes without one. */
-  #isInChoice = false
+  /** Size of the events of choices that had no text. */
+  #textlessCharacters = 0
   /** Whether the stream has sent its end marker, so that no more text will follow. */
   hasEnded = false
   /** Whether text came after that end, and was not passed on. */
@@ -149,7 +152,7 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** Whether all of the text has probably passed: the provider has counted it, which it does at the end, or has said why it ended. */
   get hasFinished(): boolean {
-    const isCounted = this.hasProviderCount && this.#tally.characters === this.#tally.countedCharacters && !this.#isInChoice
+    const isCounted = this.hasProviderCount && this.#tally.characters === this.#tally.countedCharacters
     return this.hasEnded || isCounted || this.#dialect?.hasFinished === true
   }
 
@@ -187,9 +190,10 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.hasUsage || this.#tally.characters > 0
   }
 
-  /** Whether the events have data, and belong to an API that we do not know. */
-  get isForeign(): boolean {
-    return this.#hasData && this.#dialect === undefined
+  /** Whether the response may have been long, though nothing of it was understood: the API is not known, or there is much data and no text. */
+  get isOpaque(): boolean {
+    if (this.isUnderstood) return false
+    return (this.#hasData && this.#dialect === undefined) || this.#textlessCharacters > MAX_EMPTY_CHARACTERS
   }
 
   /** Whether the response was an error and nothing else. */
@@ -239,7 +243,7 @@ export class StreamFilter<Rule extends StreamRule> {
     if (event === undefined) return this.#out.pass(bytes, start, end)
     this.#dialect ??= dialectOf(event)
     const counted = this.#tally.completionTokens ?? 0
-    if (!this.#passes(event)) return
+    if (!this.#passes(event, data.text.length)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
     if (insertion === undefined) this.#out.pass(bytes, start, end)
@@ -248,7 +252,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   /** Counts an event. Returns false if the stream ends instead of passing it. */
-  #passes(event: JsonObject): boolean {
+  #passes(event: JsonObject, size: number): boolean {
     const before = this.#tally.characters
     const isLate = this.#isStopped
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
@@ -259,7 +263,7 @@ export class StreamFilter<Rule extends StreamRule> {
       this.hasOverrun = true
       return false
     }
-    if (this.#options.meter !== undefined) this.#isInChoice = isInChoice(event)
+    if (this.#tally.characters === 0 && isInChoice(event)) this.#textlessCharacters += size
     const end = this.#check(this.#tally.characters - before)
     if (this.cut === undefined) this.#dialect?.remember(event)
     else this.#addClosing(this.cut, end)

@@ -64,6 +64,22 @@ describe('counts of a backend in the middle of its stream', () => {
     expect(all.used.get('tokens')).toBeLessThanOrEqual(1020)
   })
 
+  test.each([
+    ['chat', { choices: [{ index: 0, delta: { content: '#'.repeat(40) } }], usage: { prompt_tokens: 0, completion_tokens: 0 } }],
+    [
+      'Gemini',
+      { candidates: [{ content: { parts: [{ text: '#'.repeat(40) }] } }], usageMetadata: { promptTokenCount: 0, totalTokenCount: 0 } },
+    ],
+  ])('that stay at zero do not make text free: %s', async (_api, event) => {
+    const { all, stream } = await opened(300)
+    for (let i = 0; i < 100 && !stream.isOver; i++) stream.readBytes(sse(event))
+    expect(stream.isOver).toBe(true)
+    await all.settled()
+    expect(all.used.get('tokens')).toBeGreaterThanOrEqual(stream.tokens)
+    expect(stream.tokens).toBeGreaterThan(250)
+    expect(all.used.get('tokens')).toBeLessThanOrEqual(310)
+  })
+
   test('of the prompt that are larger than what is left cut it at its first text', async () => {
     const { all, stream } = await opened(250)
     stream.readBytes(sse({ choices: [], usage: { prompt_tokens: 1000, completion_tokens: 0 } }))

@@ -256,7 +256,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, request, isLookup } = this.#parts
       if (isLookup) settlement.giveBack(end)
       else if (filter === undefined) settlement.keepReservation(end)
-      else if (filter.isForeign && asksForTokens(request)) settlement.keepReservation(end)
+      else if (filter.isOpaque && asksForTokens(request)) settlement.keepReservation(end)
       else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
     })
   }
@@ -276,7 +276,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, metrics, request, isLookup } = this.#parts
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
-      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isForeign)
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isOpaque)
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.input)
