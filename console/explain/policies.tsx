@@ -113,7 +113,7 @@ function takenWords({ cost, grows_by: growsBy, counters }: ExplainedRuleJson): s
   const takes = cost === null ? '' : `, takes ${amountText(cost, unitOf(counters[0]?.kind, cost))}`
   return growsBy === undefined
     ? takes
-    : `${takes}, and asks for ${formatNumber(growsBy)} completion tokens at a time while its stream passes`
+    : `${takes}, and asks for ${formatNumber(growsBy)} more completion tokens at a time while its stream runs`
 }
 
 function Counter({ counter, cost }: { readonly counter: ExplainedCounterJson; readonly cost: number | null }) {

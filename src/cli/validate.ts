@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
+import { policiesOf } from '../bundle/shared-bundle.ts'
 import { readSettings } from '../config/config.ts'
-import { heldRuleNote, heldRules, madeUpKeyWarnings } from '../policy/review/warnings.ts'
+import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { readBundleFile } from './read-bundle.ts'
@@ -51,6 +52,8 @@ async function validateFile(file: string, mode: string | undefined, storeBytes: 
   const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
   if (!isProxy) for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
+  if (mode === 'decision_service')
+    for (const note of reserveNotes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
   process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)

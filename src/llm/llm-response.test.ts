@@ -58,7 +58,30 @@ describe('an answer that came whole', () => {
       { choices: [{ message: { content: '', reasoning: 'y'.repeat(8), reasoning_content: 'y'.repeat(8) } }] },
       2,
     ],
-    ['an empty text under the first of both names', { choices: [{ message: { reasoning_content: '', reasoning: 'y'.repeat(8) } }] }, 0],
+    ['reasoning beside its other name that is empty', { choices: [{ message: { reasoning_content: '', reasoning: 'y'.repeat(8) } }] }, 2],
+    [
+      'reasoning that is a part of the content',
+      {
+        choices: [
+          {
+            message: {
+              content: [
+                {
+                  type: 'thinking',
+                  thinking: [
+                    { type: 'text', text: 'x'.repeat(4) },
+                    { type: 'text', text: 'y'.repeat(4) },
+                  ],
+                },
+                { type: 'thinking', thinking: 'z'.repeat(4) },
+                { type: 'text', text: 'w'.repeat(4) },
+              ],
+            },
+          },
+        ],
+      },
+      4,
+    ],
     [
       'the arguments of calls',
       {

@@ -7,22 +7,23 @@ import { DETAIL_FIELDS, newTally, readModel, readUsage, type Tally, USAGE_DETAIL
 
 const TEXT: Reading = { text: 'characters' }
 const TEXT_PARTS: Reading = { fields: fieldsOf({ text: TEXT }) }
+const CONTENT_PARTS: Reading = { fields: fieldsOf({ text: TEXT, thinking: { text: 'characters', list: TEXT_PARTS } }) }
 const ARGUMENTS: Reading = { fields: fieldsOf({ arguments: TEXT }) }
 const CUSTOM: Reading = { fields: fieldsOf({ input: TEXT }) }
 const CALL: Reading = { fields: fieldsOf({ function: ARGUMENTS, custom: CUSTOM }) }
 
-/** The message of a chat choice. Only one of the two names of reasoning counts, because they hold the same text. */
+/** The message of a chat choice. Of the two names of reasoning only the longer text counts, because both hold the same text, or one is empty. */
 const MESSAGE: Reading = {
   fields: fieldsOf(
     {
       reasoning_content: TEXT,
       reasoning: TEXT,
-      content: { text: 'characters', list: TEXT_PARTS },
+      content: { text: 'characters', list: CONTENT_PARTS },
       refusal: TEXT,
       tool_calls: { list: CALL },
       function_call: ARGUMENTS,
     },
-    { size: (sizes, from) => sum(sizes, from + 2, 4) + (sizes[from]! >= 0 ? sizes[from]! : Math.max(0, sizes[from + 1]!)) },
+    { size: (sizes, from) => sum(sizes, from + 2, 4) + Math.max(0, sizes[from]!, sizes[from + 1]!) },
   ),
 }
 const CHOICE: Reading = { fields: fieldsOf({ message: MESSAGE, text: TEXT }) }

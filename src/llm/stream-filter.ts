@@ -3,6 +3,7 @@ import { type Closing, type Dialect, type DialectName, isErrorEvent } from './di
 import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import type { LlmSettings } from './llm-request.ts'
+import { PassedBytes } from './passed-bytes.ts'
 import { canBeParsed, readEventData, SseFraming, type SsePiece } from './sse-framing.ts'
 import {
   chatUsageText,
@@ -17,6 +18,9 @@ import {
 
 /** A larger event passes unread, like one with too many values, because no model's text arrives in pieces this large. */
 export const MAX_EVENT_BYTES = 1024 * 1024
+
+/** Events of choices without any text do not get this long in all, unless they contain sound or pictures. */
+const MAX_EMPTY_CHARACTERS = 64 * 1024
 
 /** The part of a rule that the filter uses. */
 export interface StreamRule {
@@ -39,6 +43,8 @@ export interface StreamFilterOptions<Rule extends StreamRule> {
   readonly dialect?: DialectName | undefined
   /** Measures what the stream uses of budgets whose reservations grow; undefined if there are none. */
   readonly meter?: StreamMeter<Rule> | undefined
+  /** Whether text after the end of the stream is not passed on: the stream is settled by then, so that such text would be free. */
+  readonly stopsAtEnd?: boolean
   readonly maxEventBytes?: number
 }
 
@@ -82,9 +88,16 @@ export class StreamFilter<Rule extends StreamRule> {
   #hasError = false
   /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
   #noticedPrompt: number | undefined = Number.NaN
+  #noticedBeside = 0
   #noticedModel: string | undefined
+  /** The budget that the meter last found to be used up. */
+  #spent: BudgetEnd<Rule> | undefined
+  /** Size of the events of choices that had no text. */
+  #textlessCharacters = 0
   /** Whether the stream has sent its end marker, so that no more text will follow. */
   hasEnded = false
+  /** Whether text came after that end, and was not passed on. */
+  hasOverrun = false
   /** The rule that cut the stream; once this is set, nothing more passes. */
   cut: StreamExcess<Rule> | undefined
   /** Rules in shadow mode that would have cut the stream, each of them once. */
@@ -100,15 +113,25 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** Returns the bytes to send on. */
   push(chunk: Buffer): Buffer | string {
-    if (this.cut !== undefined) return EMPTY
+    if (this.#isOver) return EMPTY
     this.#framing.push(chunk)
-    while (this.cut === undefined && this.#framing.next()) this.#readPiece()
+    while (!this.#isOver && this.#framing.next()) this.#readPiece()
     return this.#out.take()
   }
 
   end(): Buffer | string {
-    if (this.cut === undefined && this.#framing.finish()) this.#readPiece()
+    if (!this.#isOver && this.#framing.finish()) this.#readPiece()
     return this.#out.take()
+  }
+
+  /** Whether no more text passes. */
+  get #isStopped(): boolean {
+    return this.hasEnded && this.#options.stopsAtEnd === true
+  }
+
+  /** Whether nothing more passes. */
+  get #isOver(): boolean {
+    return this.cut !== undefined || this.hasOverrun
   }
 
   /** Ends a stream whose caller is blocked, in the way that its first enforcing rule prescribes. Returns the bytes that end it. */
@@ -167,9 +190,10 @@ export class StreamFilter<Rule extends StreamRule> {
     return this.hasUsage || this.#tally.characters > 0
   }
 
-  /** Whether the events have data, and belong to an API that we do not know. */
-  get isForeign(): boolean {
-    return this.#hasData && this.#dialect === undefined
+  /** Whether the response may have been long, though nothing of it was understood: the API is not known, or there is much data and no text. */
+  get isOpaque(): boolean {
+    if (this.isUnderstood) return false
+    return (this.#hasData && this.#dialect === undefined) || this.#textlessCharacters > MAX_EMPTY_CHARACTERS
   }
 
   /** Whether the response was an error and nothing else. */
@@ -180,8 +204,10 @@ export class StreamFilter<Rule extends StreamRule> {
   #readPiece(): void {
     const { bytes, start, end, kind } = this.#framing
     if (kind === 'event') return this.#readEvent()
+    if (kind === 'line_end') return this.#out.pass(bytes, start, end)
+    this.hasOverrun = this.#isStopped
+    if (this.hasOverrun) return
     this.#out.pass(bytes, start, end)
-    if (kind === 'line_end') return
     this.#tally.characters += end - start
     this.#checkAfter(end - start, kind)
   }
@@ -203,6 +229,8 @@ export class StreamFilter<Rule extends StreamRule> {
     const data = readEventData(piece)
     if (data === undefined) return this.#out.pass(bytes, start, end)
     if (!canBeParsed(piece, data)) {
+      this.hasOverrun = this.#isStopped
+      if (this.hasOverrun) return
       this.#out.pass(bytes, start, end)
       this.#tally.characters += end - start
       return this.#checkAfter(end - start, piece.kind)
@@ -214,19 +242,28 @@ export class StreamFilter<Rule extends StreamRule> {
     const event = isObject ? asObject(parseJson(data.text)) : undefined
     if (event === undefined) return this.#out.pass(bytes, start, end)
     this.#dialect ??= dialectOf(event)
-    if (!this.#passes(event)) return
+    const counted = this.#tally.completionTokens ?? 0
+    if (!this.#passes(event, data.text.length)) return
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
     if (insertion === undefined) this.#out.pass(bytes, start, end)
     else this.#passWithUsage(bytes, start, end, insertion)
+    if (this.#spent !== undefined && this.#tally.completionTokens! > counted) this.#cutBehind(this.#spent)
   }
 
-  /** Counts an event. Returns false if the stream is cut instead of passing it. */
-  #passes(event: JsonObject): boolean {
+  /** Counts an event. Returns false if the stream ends instead of passing it. */
+  #passes(event: JsonObject, size: number): boolean {
     const before = this.#tally.characters
+    const isLate = this.#isStopped
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
+    if (isLate && this.#tally.characters > before) {
+      this.#tally.characters = before
+      this.hasOverrun = true
+      return false
+    }
+    if (this.#tally.characters === 0 && isInChoice(event)) this.#textlessCharacters += size
     const end = this.#check(this.#tally.characters - before)
     if (this.cut === undefined) this.#dialect?.remember(event)
     else this.#addClosing(this.cut, end)
@@ -242,19 +279,32 @@ export class StreamFilter<Rule extends StreamRule> {
     const { meter } = this.#options
     if (meter === undefined || this.cut !== undefined) return undefined
     const end = this.#measure(meter)
-    // Events without text are passed on: they are the last ones of a stream, or cost nothing.
+    this.#spent = end
+    // Events without text are passed on: they are the last ones of a stream, or cost nothing, or the stream is cut behind them.
     if (end === undefined || characters === 0 || this.#options.isShadowed?.()) return undefined
     this.#cutAt(end)
     return end
   }
 
   #measure(meter: StreamMeter<Rule>): BudgetEnd<Rule> | undefined {
-    const { promptTokens, completionTokens = 0, model } = this.#tally
+    const { promptTokens, besidePrompt, completionTokens = 0, model } = this.#tally
     const output = Math.max(completionTokens, this.estimatedCompletionTokens)
-    if (output < meter.noticeAt && promptTokens === this.#noticedPrompt && model === this.#noticedModel) return undefined
+    const isSamePrompt = promptTokens === this.#noticedPrompt && besidePrompt === this.#noticedBeside
+    if (output < meter.noticeAt && isSamePrompt && model === this.#noticedModel) return undefined
     this.#noticedPrompt = promptTokens
+    this.#noticedBeside = besidePrompt
     this.#noticedModel = model
     return meter.notice(this.counts)
+  }
+
+  /**
+   * Cuts the stream behind an event without text that costs something by the provider's count, such as one with sound, or one that comes while the model
+   * thinks; but not behind the last ones.
+   */
+  #cutBehind(end: BudgetEnd<Rule>): void {
+    if (this.hasFinished || this.#options.isShadowed?.()) return
+    this.#cutAt(end)
+    this.#addClosing(this.cut!, end)
   }
 
   #cutAt({ rule }: BudgetEnd<Rule>): void {
@@ -304,6 +354,11 @@ function hasUsageOnly(event: JsonObject): boolean {
   return Array.isArray(choices) && choices.length === 0 && asObject(usage) !== undefined && !isErrorEvent(event)
 }
 
+/** Whether an event is part of a choice of the chat API, or of a candidate of Gemini's. */
+function isInChoice({ choices, candidates }: JsonObject): boolean {
+  return (Array.isArray(choices) && choices.length > 0) || (Array.isArray(candidates) && candidates.length > 0)
+}
+
 const EMPTY = Buffer.alloc(0)
 const BLANK_LINE = '\n\n'
 const OPEN_BRACE = 0x7b
@@ -313,56 +368,4 @@ interface Watch<Rule> {
   readonly rule: Rule
   checkedAtTokens: number
   isExceeded: boolean
-}
-
-/**
- * Collects the bytes to send on. Adjacent bytes that are not changed need no copy. Others are joined as a latin1 string, which costs half as much as
- * a Buffer and is what is finally written to a socket.
- */
-export class PassedBytes {
-  /** Text collected before the current run of adjacent bytes. */
-  #text = ''
-  #bytes: Buffer = EMPTY
-  #start = 0
-  #end = 0
-
-  pass(bytes: Buffer, start: number, end: number): void {
-    if (bytes !== this.#bytes || start !== this.#end) {
-      this.#endRun()
-      this.#bytes = bytes
-      this.#start = start
-    }
-    this.#end = end
-  }
-
-  /** Adds text, which must be ASCII. */
-  add(text: string): void {
-    this.#endRun()
-    this.#text += text
-  }
-
-  /** Returns what was collected and starts over. The result may be a view of the bytes that were passed. */
-  take(): Buffer | string {
-    const taken = this.#text === '' ? this.#run() : this.#joined()
-    this.#text = ''
-    this.#bytes = EMPTY
-    this.#start = 0
-    this.#end = 0
-    return taken
-  }
-
-  #run(): Buffer {
-    const bytes = this.#bytes
-    return this.#start === 0 && this.#end === bytes.length ? bytes : bytes.subarray(this.#start, this.#end)
-  }
-
-  #joined(): string {
-    this.#endRun()
-    return this.#text
-  }
-
-  #endRun(): void {
-    if (this.#end > this.#start) this.#text += this.#bytes.toString('latin1', this.#start, this.#end)
-    this.#start = this.#end
-  }
 }

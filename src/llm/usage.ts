@@ -41,6 +41,9 @@ export interface ShownCounts {
   readonly completion: number
 }
 
+/** A value of `countedCharacters` that equals no number of characters: the count came before the end, so it may not include all of the text. */
+export const NOT_COUNTED = -1
+
 /** Names of the numbers that `readUsage` looks for. */
 export const USAGE_FIELDS = [
   'total_tokens',

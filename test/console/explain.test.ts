@@ -221,7 +221,7 @@ describeInBrowser('the view that explains a request', () => {
     await page.getByLabel('Body').fill(asked)
     await page.getByRole('button', { name: 'Explain' }).click()
     const rule = (name: string) => page.locator('.rules > li').filter({ has: page.getByText(name, { exact: true }) })
-    const growth = ', and asks for 100 completion tokens at a time while its stream passes'
+    const growth = ', and asks for 100 more completion tokens at a time while its stream runs'
     await rule('tokens')
       .getByText(`applies, takes ${HELLO_TOKENS + 100} tokens${growth}`)
       .waitFor()

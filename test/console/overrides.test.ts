@@ -288,6 +288,8 @@ describeInBrowser('the overrides', () => {
     await page.getByRole('dialog', { name: 'Set this override?' }).waitFor()
     await page.keyboard.press('Enter')
     await page.getByRole('row', { name: '2 × the limit' }).getByText('alice', { exact: true }).waitFor()
+    // The heading gets the focus once the dialog is gone, and would take it from a button that had it earlier.
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H1')
     await page.getByRole('button', { name: /^End 2 × the limit for alice/ }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('dialog', { name: 'End this override?' }).waitFor()

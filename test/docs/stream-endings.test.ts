@@ -28,7 +28,7 @@ const CAUSES = {
 }
 const CLOSINGS = ['graceful_close', 'error_chunk'] as const
 
-describe('docs/llm-budgets.md shows how streams end', () => {
+describe('docs/llm-streams.md shows how streams end', () => {
   const suite = thisSuite()
   /** What each API sends last, by closing and cause. */
   const endings = new Map<string, string>()
@@ -49,14 +49,13 @@ describe('docs/llm-budgets.md shows how streams end', () => {
   })
   /** The examples of the section, in the order of the page. */
   const examples = (): string[] => {
-    const [, section = ''] = /^### How it ends$(.*?)^### /ms.exec(readText('docs/llm-budgets.md')) ?? []
+    const [, section = ''] = /^## How it ends$(.*?)^## /ms.exec(readText('docs/llm-streams.md')) ?? []
     return codeBlocks(section, '')
   }
   const SHOWN = [
     ...APIS.map(([api]) => `${api} graceful_close completion_tokens_exceeded`),
     ...APIS.map(([api]) => `${api} error_chunk completion_tokens_exceeded`),
     ...APIS.map(([api]) => `${api} error_chunk tpd_exceeded`),
-    ...APIS.map(([api]) => `${api} error_chunk budget_exceeded`),
   ]
 
   test('as many examples as there are endings', () => {
@@ -67,6 +66,12 @@ describe('docs/llm-budgets.md shows how streams end', () => {
     const sent = endings.get(name)!
     const example = examples()[i]!
     expect(sent.slice(-example.length - 1)).toBe(`${example}\n`)
+  })
+
+  test.each(APIS)('%s: a budget of money differs from a daily one in code and message alone', (api) => {
+    const ofDay = examples()[SHOWN.indexOf(`${api} error_chunk tpd_exceeded`)]!
+    const example = ofDay.replace('the daily token budget is exceeded', 'the budget is exceeded').replace('tpd_exceeded', 'budget_exceeded')
+    expect(endings.get(`${api} error_chunk budget_exceeded`)!.slice(-example.length - 1)).toBe(`${example}\n`)
   })
 
   test.each(APIS)('%s: a budget that is used up closes gracefully in the same form', (api) => {

@@ -137,7 +137,7 @@ export interface ExplainedRuleJson {
   readonly instead: string | null
   /** Amount that the request would take from each counter; null if it is unknown, because two readers could understand the request differently. */
   readonly cost: number | null
-  /** Completion tokens that its reservation would ask for at a time while the stream passes; missing if it does not grow. */
+  /** Completion tokens that its reservation would ask for at a time while the stream runs; missing if it does not grow. */
   readonly grows_by?: number
   readonly descriptors: readonly ExplainedDescriptorJson[]
   readonly counters: readonly ExplainedCounterJson[]

@@ -51,12 +51,14 @@ describe('an explanation in words', () => {
     }
     const policies: ExplainedPolicyJson[] = [{ id: 'api', mode: 'enforce', matched: true, why: null, rules: [rule] }]
     expect(explainText('POST /v1', { ...REJECTED, action: 'allow', status: 200, reason: 'ok', policies })).toContain(
-      'per-key: takes 2,100 tokens, and asks for 1,000 completion tokens at a time while its stream passes\n',
+      'per-key: takes 2,100 tokens, and asks for 1,000 more completion tokens at a time while its stream runs\n',
     )
     const money = [{ ...BUCKET, kind: 'budget', level: 800, remaining: 800, limit: 1000, reserved: 150 } as const]
     const growing = [{ ...policies[0]!, rules: [{ ...rule, cost: 209, counters: money }] }]
     const text = explainText('POST /v1', { ...REJECTED, action: 'allow', status: 200, reason: 'ok', policies: growing })
-    expect(text).toContain('per-key: takes 2.09 currency units, and asks for 1,000 completion tokens at a time while its stream passes\n')
+    expect(text).toContain(
+      'per-key: takes 2.09 currency units, and asks for 1,000 more completion tokens at a time while its stream runs\n',
+    )
     expect(text).toContain('8.00 of 10.00 left of the budget, 1.50 reserved by requests in flight, full again in')
   })
 

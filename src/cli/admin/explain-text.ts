@@ -118,7 +118,7 @@ function ruleText(rule: ExplainedRuleJson): string {
   if (override) rows.push(['override', `${override}, see edge override --list`])
   const takes = counters.length === 0 ? 'applies' : `takes ${costText(cost, counters[0]!.kind)}`
   const grows =
-    growsBy === undefined ? '' : `, and asks for ${amountText(growsBy, undefined)} completion tokens at a time while its stream passes`
+    growsBy === undefined ? '' : `, and asks for ${amountText(growsBy, undefined)} more completion tokens at a time while its stream runs`
   return `    ${name}: ${takes}${grows}\n${listText(rows, '      ')}`
 }
 

@@ -33,7 +33,7 @@ export interface ExplainedRule {
   readonly instead: PlanRule | undefined
   /** Amount that the request would take from each of its counters, in their units; undefined if two readers could disagree on it. */
   readonly cost: number | undefined
-  /** Completion tokens that its reservation would ask for at a time while the stream passes; undefined if it does not grow. */
+  /** Completion tokens that its reservation would ask for at a time while the stream runs; undefined if it does not grow. */
   readonly growsBy: number | undefined
   /** Descriptors of its match and its limit keys. */
   readonly descriptors: readonly ExplainedDescriptor[]

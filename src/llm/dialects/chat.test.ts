@@ -51,6 +51,10 @@ describe('a chat stream', () => {
     ['a refusal', { content: null, refusal: 'No.' }, 3],
     ['reasoning', { content: null, reasoning_content: 'Hm' }, 2],
     ['reasoning by its other name', { reasoning: 'Hmm' }, 3],
+    ['reasoning under both names once', { reasoning: 'Hmm', reasoning_content: 'Hmm' }, 3],
+    ['reasoning beside its other name that is empty', { reasoning_content: '', reasoning: 'Hmm' }, 3],
+    ['reasoning that is a part of the content', { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hmm' }] }] }, 3],
+    ['reasoning that is a text in such a part', { content: [{ type: 'thinking', thinking: 'Hmm' }] }, 3],
     [
       'arguments of several calls',
       {

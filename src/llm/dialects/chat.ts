@@ -1,5 +1,5 @@
-import { asCount, asObject, type JsonObject } from '../json.ts'
-import { chatUsage, readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
+import { asCount, asList, asObject, type JsonObject } from '../json.ts'
+import { chatUsage, NOT_COUNTED, readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
 import {
   CLOSING_ERRORS,
   type Closing,
@@ -24,6 +24,8 @@ export class ChatDialect implements Dialect {
   /** Whether each choice, by its index, has ended. */
   readonly #hasEnded = new Map<number, boolean>()
   #isText = false
+  /** Whether a choice has come to its end. */
+  #hasFinishReason = false
 
   get hasFinished(): boolean {
     return haveAllEnded(this.#hasEnded)
@@ -35,7 +37,10 @@ export class ChatDialect implements Dialect {
     const choices = event['choices']
     if (Array.isArray(choices)) for (const choice of choices) this.#readChoice(asObject(choice), tally)
     // This must come after the choices: the provider's count includes the text of the same event.
-    readUsage(event['usage'], tally)
+    const { usage } = event
+    readUsage(usage, tally)
+    // Some servers count in every event, and some of them nothing but zeros before the end.
+    if (asObject(usage) !== undefined && !this.#hasFinishReason && asList(choices).length > 0) tally.countedCharacters = NOT_COUNTED
     return isErrorEvent(event) ? 'error' : 'content'
   }
 
@@ -47,7 +52,7 @@ export class ChatDialect implements Dialect {
       const choice = asObject(value)
       const index = asCount(choice?.['index'])
       if (index === undefined || !this.#hasEnded.has(index)) continue
-      this.#hasEnded.set(index, choice!['finish_reason'] !== null && choice!['finish_reason'] !== undefined)
+      this.#hasEnded.set(index, isFinished(choice!))
     }
   }
 
@@ -74,6 +79,7 @@ export class ChatDialect implements Dialect {
   #readChoice(choice: JsonObject | undefined, tally: Tally): void {
     if (choice === undefined) return
     const { text } = choice
+    this.#hasFinishReason ||= isFinished(choice)
     if (typeof text === 'string') this.#isText = true
     tally.characters += typeof text === 'string' ? characters(text) : chatCharacters(choice['delta'])
     const index = asCount(choice['index'])
@@ -90,4 +96,8 @@ export class ChatDialect implements Dialect {
     const open = [...this.#hasEnded].filter(([, hasEnded]) => !hasEnded).map(([index]) => ({ index, ...rest }))
     return open.length === 0 ? [rest] : open
   }
+}
+
+function isFinished({ finish_reason: reason }: JsonObject): boolean {
+  return reason !== null && reason !== undefined
 }

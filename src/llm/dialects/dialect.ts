@@ -50,7 +50,8 @@ export function chatCharacters(value: unknown): number {
   const message = asObject(value)
   if (message === undefined) return 0
   let sum = contentCharacters(message['content']) + charactersIn(message['refusal'])
-  sum += charactersIn(message['reasoning_content'] ?? message['reasoning'])
+  // Servers that send both names send the same text twice, or leave one of them empty.
+  sum += Math.max(charactersIn(message['reasoning_content']), charactersIn(message['reasoning']))
   const calls = message['tool_calls']
   if (Array.isArray(calls)) for (const call of calls) sum += callCharacters(asObject(call))
   return message['function_call'] === undefined ? sum : sum + argumentCharacters(message['function_call'])
@@ -69,7 +70,17 @@ function contentCharacters(content: unknown): number {
   const text = asText(content)
   if (text !== undefined) return characters(text)
   let sum = 0
-  for (const part of asList(content)) sum += charactersIn(asObject(part)?.['text'])
+  for (const value of asList(content)) {
+    const part = asObject(value)
+    sum += charactersIn(part?.['text']) + thinkingCharacters(part?.['thinking'])
+  }
+  return sum
+}
+
+/** Mistral's reasoning is a part of the content, with texts of its own. */
+function thinkingCharacters(thinking: unknown): number {
+  let sum = charactersIn(thinking)
+  for (const part of asList(thinking)) sum += charactersIn(asObject(part)?.['text'])
   return sum
 }
 

@@ -1,7 +1,7 @@
 import { plainModel } from '../endpoints.ts'
 import { asCount, asList, asObject, type JsonObject, writeJson } from '../json.ts'
 import { fieldsOf, type Reading } from '../json-sizes.ts'
-import { addTokens, readModel, type ShownCounts, type Tally } from '../usage.ts'
+import { addTokens, NOT_COUNTED, readModel, type ShownCounts, type Tally } from '../usage.ts'
 import {
   CLOSING_ERRORS,
   type Closing,
@@ -15,8 +15,6 @@ import {
 
 /** No response has this many candidates. Further candidates are not tracked. */
 const MAX_CANDIDATES = 1024
-/** Never equals a number of characters: the count does not include all of the text. */
-const NOT_COUNTED = -1
 const EXHAUSTED = { code: 429, status: 'RESOURCE_EXHAUSTED' }
 /** Google's status of each way to end a stream with an error. */
 const STATUSES = {
@@ -48,10 +46,9 @@ export class GeminiDialect implements Dialect {
     }
     readGeminiModel(model, tally)
     for (const value of asList(event['candidates'])) this.#readCandidate(asObject(value), tally)
-    const before = tally.completionTokens
     readGeminiUsage(event['usageMetadata'] ?? event['usage_metadata'], tally)
     // Counts before the end may lag behind the text.
-    if (!this.#hasFinished && tally.completionTokens !== before) tally.countedCharacters = NOT_COUNTED
+    if (!this.#hasFinished && tally.completionTokens !== undefined) tally.countedCharacters = NOT_COUNTED
     return isErrorEvent(event) ? 'error' : 'content'
   }
 

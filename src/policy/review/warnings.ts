@@ -98,6 +98,16 @@ export function heldRuleNote({ policy, rule, holdSeconds }: HeldRule): string {
   return `policy ${JSON.stringify(policy)}, rule ${JSON.stringify(rule)}: in decision_service each request counts as in flight for ${seconds} (hold_seconds), unless its end is reported to /v1/settle`
 }
 
+/** Says of each rule with `reserve` that it has no effect where no responses are seen. */
+export function* reserveNotes(policies: Iterable<Bundle['policies'][number]>): Generator<string> {
+  for (const { id, spec } of policies) {
+    for (const { name, algorithm_config: config } of spec.rules) {
+      if (config === undefined || !('reserve' in config) || config.reserve === undefined) continue
+      yield `policy ${JSON.stringify(id)}, rule ${JSON.stringify(name)}: in decision_service reserve has no effect, because no stream passes through edge: each request reserves its longest completion`
+    }
+  }
+}
+
 /** A block that expires. */
 export interface BlockExpiry {
   readonly policy: string

@@ -23,7 +23,7 @@ export const reserveConfig = z
         .min(MIN_STEP, { error: STEP })
         .max(MAX_STEP, { error: STEP })
         .default(1000)
-        .meta({ description: 'Completion tokens that it asks for at a time while it passes.' }),
+        .meta({ description: 'Completion tokens that it asks for at a time while it runs.' }),
     },
     { error: 'an object with first and step, or {} for 2000 and 1000' },
   )
@@ -32,7 +32,7 @@ export const reserveConfig = z
     error: 'a number no lower than step (first is 2000 and step 1000 if left out)',
   })
 
-export const RESERVE = 'Reserve little for a stream, and more while it passes; it is cut where the budget ends.'
+export const RESERVE = 'Reserve little for a stream, and more while it runs; it is cut when the budget is used up.'
 
 export const onLimitExceeded = z
   .enum(['graceful_close', 'error_chunk'], { error: '"graceful_close" or "error_chunk"' })

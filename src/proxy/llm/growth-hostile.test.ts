@@ -64,6 +64,22 @@ describe('counts of a backend in the middle of its stream', () => {
     expect(all.used.get('tokens')).toBeLessThanOrEqual(1020)
   })
 
+  test.each([
+    ['chat', { choices: [{ index: 0, delta: { content: '#'.repeat(40) } }], usage: { prompt_tokens: 0, completion_tokens: 0 } }],
+    [
+      'Gemini',
+      { candidates: [{ content: { parts: [{ text: '#'.repeat(40) }] } }], usageMetadata: { promptTokenCount: 0, totalTokenCount: 0 } },
+    ],
+  ])('that stay at zero do not make text free: %s', async (_api, event) => {
+    const { all, stream } = await opened(300)
+    for (let i = 0; i < 100 && !stream.isOver; i++) stream.readBytes(sse(event))
+    expect(stream.isOver).toBe(true)
+    await all.settled()
+    expect(all.used.get('tokens')).toBeGreaterThanOrEqual(stream.tokens)
+    expect(stream.tokens).toBeGreaterThan(250)
+    expect(all.used.get('tokens')).toBeLessThanOrEqual(310)
+  })
+
   test('of the prompt that are larger than what is left cut it at its first text', async () => {
     const { all, stream } = await opened(250)
     stream.readBytes(sse({ choices: [], usage: { prompt_tokens: 1000, completion_tokens: 0 } }))
@@ -72,6 +88,68 @@ describe('counts of a backend in the middle of its stream', () => {
     expect([stream.isOver, stream.tokens]).toEqual([true, 0])
     await all.settled()
     expect(all.used.get('tokens')).toBe(1001)
+  })
+})
+
+describe('what a backend counts without text', () => {
+  const sound = (tokens: number, finishReason?: string): string =>
+    sse({
+      candidates: [{ content: { parts: [{ inlineData: { mimeType: 'audio/pcm', data: 'AAAA' } }] }, finishReason }],
+      usageMetadata: { promptTokenCount: 0, candidatesTokenCount: tokens },
+    })
+  const thought = (tokens: number, reason: string | null = null): string =>
+    sse({
+      choices: [{ index: 0, delta: {}, finish_reason: reason }],
+      usage: { prompt_tokens: 0, completion_tokens: tokens },
+    })
+
+  test.each([
+    ['sound', false, sound],
+    ['sound', true, sound],
+    ['reasoning that is not shown', false, thought],
+    ['reasoning that is not shown', true, thought],
+  ])('is cut where the budget ends: %s (answers are late: %s)', async (_what, isDelayed, event) => {
+    const { all, stream } = await opened(1000, { isDelayed })
+    for (let tokens = 20; tokens < 3000 && !stream.isOver; tokens += 20) {
+      stream.readBytes(event(tokens))
+      await answerAll(all)
+    }
+    expect(stream.isOver).toBe(true)
+    expect(stream.delivered).toMatch(/"finish_?[rR]eason":"(length|MAX_TOKENS)"/)
+    await all.settled()
+    expect(all.used.get('tokens')).toBeLessThanOrEqual(1020)
+    expect(all.used.get('tokens')).toBeGreaterThan(950)
+    expect(all.truncations).toHaveLength(1)
+  })
+
+  test.each([
+    ['Gemini', sound(3000, 'STOP')],
+    ['chat', thought(3000, 'stop')],
+  ])('and comes with the end passes, and is charged: %s', async (_api, last) => {
+    const { all, stream } = await opened(1000)
+    stream.readBytes(last)
+    expect(stream.isOver).toBe(false)
+    stream.end('whole')
+    await all.settled()
+    expect(stream.delivered).toBe(last)
+    expect([all.truncations, all.used.get('tokens')]).toEqual([[], 3000])
+  })
+
+  test('is not cut in shadow mode', async () => {
+    const all = newStreams(1000, { mode: 'shadow' })
+    const stream = (await all.open(0))!
+    for (let tokens = 100; tokens <= 3000; tokens += 100) stream.readBytes(thought(tokens))
+    expect([stream.isOver, stream.delivered]).toEqual([false, expect.not.stringContaining('"length"')])
+  })
+
+  test('results of tools that go back to the model cut the stream at its next text', async () => {
+    const text = (usageMetadata: object): string => sse({ candidates: [{ content: { parts: [{ text: '####' }] } }], usageMetadata })
+    const { all, stream } = await opened(1000)
+    stream.readBytes(text({ promptTokenCount: 3, totalTokenCount: 4 }))
+    stream.readBytes(text({ promptTokenCount: 3, toolUsePromptTokenCount: 5000, totalTokenCount: 5005 }))
+    expect([stream.isOver, stream.tokens]).toEqual([true, 1])
+    await all.settled()
+    expect(all.used.get('tokens')).toBe(5005)
   })
 })
 

@@ -54,7 +54,8 @@ export class StreamedResponse implements LlmResponse {
     if (isRead && growing.length > 0) this.#growth = new StreamGrowth(growing, this.isFiltered, () => this.#onGrown())
     if (isRead) {
       const meter = this.#growth
-      this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter })
+      const stopsAtEnd = this.isFiltered
+      this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter, stopsAtEnd })
     } else if (head.status < 400) settlement.reserveAll()
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
@@ -134,7 +135,7 @@ export class StreamedResponse implements LlmResponse {
     this.#afterPass(filter)
     if (!this.isFiltered) return
     if (passed.length > 0) this.#flow.deliver(passed)
-    if (filter.cut === undefined) return this.#waitForGrowth()
+    if (filter.cut === undefined && !filter.hasOverrun) return this.#waitForGrowth()
     this.#decoder?.destroy()
     this.#flow.cut()
   }
@@ -255,7 +256,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, request, isLookup } = this.#parts
       if (isLookup) settlement.giveBack(end)
       else if (filter === undefined) settlement.keepReservation(end)
-      else if (filter.isForeign && asksForTokens(request)) settlement.keepReservation(end)
+      else if (filter.isOpaque && asksForTokens(request)) settlement.keepReservation(end)
       else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
     })
   }
@@ -275,7 +276,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, metrics, request, isLookup } = this.#parts
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
-      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isForeign)
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isOpaque)
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.input)

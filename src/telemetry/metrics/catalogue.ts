@@ -127,7 +127,7 @@ export const CATALOGUE = {
   edge_llm_tokens_reserved_total: {
     type: 'counter',
     labels: ['policy', 'rule'],
-    help: 'Tokens reserved before requests were forwarded: prompt estimate plus max completion.',
+    help: 'Tokens reserved: prompt estimate plus max completion, or with reserve what streams have reserved by their end.',
   },
   edge_llm_tokens_used_total: { type: 'counter', labels: ['policy', 'rule'], help: 'Tokens charged for responses.' },
   edge_llm_tokens_given_back_total: {
@@ -143,7 +143,7 @@ export const CATALOGUE = {
   edge_cost_reserved_total: {
     type: 'counter',
     labels: ['policy', 'rule'],
-    help: 'Money reserved before requests were forwarded, in units of the currency.',
+    help: 'Money reserved, in units of the currency; with reserve, what streams have reserved by their end.',
   },
   edge_cost_spent_total: {
     type: 'counter',
@@ -190,7 +190,7 @@ export const CATALOGUE = {
   edge_llm_reservations_in_flight: {
     type: 'gauge',
     labels: ['policy', 'rule', 'reservation'],
-    help: 'Requests in flight with a reservation of tokens or money: whole, or growing while the stream passes.',
+    help: 'Requests in flight with a reservation of tokens or money: whole, or growing while the stream runs.',
   },
   edge_llm_tokens_in_flight: {
     type: 'gauge',

@@ -84,6 +84,23 @@ describe('edge validate', () => {
       expect((await command('validate', '--mode', 'decision_service', file)).stderr).toContain('note: policy "p", rule "c"')
     })
 
+    test('decision_service says of reserve that it has no effect, and reverse_proxy does not', async (t) => {
+      const rules = [
+        llmRule('tokens', [], { tokens_per_day: 200_000, reserve: {} }),
+        budgetRule('money', [], { budget: 500, period: '1mo', prices: 'list', reserve: {} }),
+        llmRule('whole', [], { tokens_per_day: 200_000 }),
+        unlimitedRule('other', { 'ip:address': '192.0.2.1' }),
+      ]
+      const text = { ...bundle(1, policy('p', { rules })), prices: { list: { '*': { input: 1, output: 1 } } } }
+      const file = await fileWith(t, 'growing.json', JSON.stringify(text))
+      const end =
+        'in decision_service reserve has no effect, because no stream passes through edge: each request reserves its longest completion'
+      expect((await command('validate', '--mode', 'decision_service', file)).stderr).toBe(
+        `${file}: note: policy "p", rule "tokens": ${end}\n${file}: note: policy "p", rule "money": ${end}\n`,
+      )
+      expect((await command('validate', '--mode', 'reverse_proxy', file)).stderr).toBe('')
+    })
+
     test('another one: 1, and says which there are', async (t) => {
       const file = await fileWith(t, 'good.json', GOOD)
       const stderr = 'edge validate: --mode: expected decision_service or reverse_proxy, got "proxy"\n'

@@ -134,6 +134,8 @@ describe('a stream without usage and without text', () => {
     ['says nothing in an API that is known', chatChunk({ role: 'assistant' }) + chatChunk({}, 'stop'), 100],
     ['is in an API that is not known', sse({ answer: 'abcd' }), 5000],
     ['is plain text', sse('abcd'), 5000],
+    ['has a little sound', chatChunk({ audio: { data: 'A'.repeat(1000) } }), 100],
+    ['has much sound', chatChunk({ audio: { data: 'A'.repeat(40_000) } }).repeat(2), 5000],
   ])('that %s is charged what it had reserved, or all of its bound', async (_, text, tokens) => {
     const proxy = await llmProxy(await streamingLlm(text), growing(8000, { include_partial_usage: false }))
     const client = await proxy.stream(CHAT, { ...ASKED, max_tokens: 5000 })
@@ -142,13 +144,16 @@ describe('a stream without usage and without text', () => {
     expect(await proxy.edge.metric('edge_llm_not_understood_total{policy="llm"}')).toBe(1)
   })
 
-  test('is not cheaper for a client that leaves before its end', async () => {
+  test.each([
+    ['in an API that is not known', sse('abcd')],
+    ['with much sound', `${chatChunk({ audio: { data: 'A'.repeat(70_000) } })}${chatChunk({ audio: { id: 'abcd' } })}`],
+  ])('is not cheaper for a client that leaves before its end: %s', async (_, text) => {
     const backend = await scriptedLlm()
     const proxy = await llmProxy(backend, growing(8000))
     const client = proxy.open(CHAT, { ...ASKED, max_tokens: 5000 })
     const call = await backend.next()
     call.begin()
-    await call.write(sse('abcd'))
+    await call.write(text)
     await client.untilText('abcd')
     client.abort()
     expect((await proxy.spent()).day).toBe(HELLO_TOKENS + 5000)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { ASKED, RESERVED, streaming } from '../../support/llm/asked-stream.ts'
 import { both, CHAT, DAY_TOKENS, HELLO_TOKENS, llmProxy, MINUTE_TOKENS } from '../../support/llm/llm-proxy.ts'
-import { chatStream, sse } from '../../support/llm/llm-streams.ts'
+import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
 import { streamingLlm } from '../../support/llm/scripted-llm.ts'
 import { until } from '../../support/until.ts'
 
@@ -18,6 +18,33 @@ describe('a stream that comes to its end', () => {
     await client.untilClosed()
     expect([client.outcome, await proxy.spent()]).toEqual(['whole', both(HELLO_TOKENS + 2)])
     expect(await proxy.settlements()).toEqual({ done: 1 })
+  })
+
+  test.each([
+    ['in the same read', false],
+    ['later', true],
+  ])('text after the end would be free, so it is not passed on: %s', async (_, isLater) => {
+    const { proxy, call, client } = await streaming()
+    const text = `${sse({ choices: [], note: 'no text' })}${chatChunk({ content: 'w777' })}${chatChunk({ content: 'w778' })}`
+    if (isLater) {
+      await call.write(sse('[DONE]'))
+      await client.untilText('[DONE]')
+      await call.write(text)
+    } else await call.write(sse('[DONE]') + text)
+    await client.untilClosed()
+    await until(() => call.isAborted)
+    expect([client.outcome, await proxy.spent()]).toEqual(['whole', both(HELLO_TOKENS + 2)])
+    expect(client.text).toContain('no text')
+    expect(client.text).not.toContain('w77')
+  })
+
+  test('an event after the end that is too large to be read is not passed on either', async () => {
+    const { proxy, call, client } = await streaming()
+    await call.write(sse('[DONE]'))
+    await client.untilText('[DONE]')
+    await call.write(chatChunk({ content: 'x'.repeat(2 * 1024 * 1024) }))
+    await client.untilClosed()
+    expect([client.outcome, client.text.includes('xxx'), await proxy.spent()]).toEqual(['whole', false, both(HELLO_TOKENS + 2)])
   })
 })
 

@@ -67,7 +67,7 @@ function piecesOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
 }
 
 function filtered(bytes: Buffer): string {
-  const filter = new StreamFilter({ rules: RULES, promptEstimate: HELLO_TOKENS, isActivated: true })
+  const filter = new StreamFilter({ rules: RULES, promptEstimate: HELLO_TOKENS, isActivated: true, stopsAtEnd: true })
   const passed = filter.push(Buffer.from(bytes)).toString('latin1')
   return filter.cut === undefined ? passed + filter.end().toString('latin1') : passed
 }

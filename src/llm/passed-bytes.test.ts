@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PassedBytes } from './stream-filter.ts'
+import { PassedBytes } from './passed-bytes.ts'
 
 const CHUNK = Buffer.from('data: 1\n\ndata: 2\n\n')
 
