@@ -6,7 +6,7 @@ import type { CallerReader, CallerVerdict } from '../request/caller.ts'
 import { PlainRequestView } from '../request/view.ts'
 import { credentialReaders } from './credential-reader.ts'
 import { KeySet, type PublishedKeys, readKeySet } from './jwt/key-set.ts'
-import { WorkerKeySets } from './key-sets/worker-key-sets.ts'
+import { PROXY_WAIT_MS, WorkerKeySets } from './key-sets/worker-key-sets.ts'
 import { type IssuedKey, keyDigest, keyIdOf, newKeyText } from './keys/issued-key.ts'
 import { IssuedKeys } from './keys/issued-keys.ts'
 import { newKeyMemory } from './keys/key-memory.ts'
@@ -32,7 +32,12 @@ beforeEach(() => {
   table.noteLoaded()
   asked = 0
   addresses = 0
-  keySets = new WorkerKeySets({ open: (keys) => new KeySet(keys), ask: () => void asked++, nowMs: () => clock.nowMs() })
+  keySets = new WorkerKeySets({
+    open: (keys) => new KeySet(keys),
+    ask: () => void asked++,
+    nowMs: () => clock.nowMs(),
+    waitMs: PROXY_WAIT_MS,
+  })
   newReader = credentialReaders({ keySets, issuedKeys: new IssuedKeys(memory), clock })
   publish(KEY)
 })
