@@ -187,7 +187,7 @@ describeInBrowser('changes of overrides', () => {
     const { id } = await new Operator(edge.adminPort).override({ ...ALICE, multiply: 2 })
     const page = await openOverrides(edge)
     const table = page.getByRole('table', { name: 'Overrides', exact: true })
-    expect(await table.getByRole('columnheader').allTextContents()).toEqual([
+    await expect.poll(() => table.getByRole('columnheader').allTextContents()).toEqual([
       'What it does',
       'Who it is for',
       'Why, and by whom',

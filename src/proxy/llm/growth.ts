@@ -176,7 +176,9 @@ export class GrowingCharge {
       this.#next = Math.min(this.#step, this.#next * 2)
       onReserved(this.charge, amount)
     } else if (answer === 'not_enforced') this.#exemptUntil = this.#counts.output + this.#step
-    else if (this.#isRefused) this.#refuse(tokens)
+    else if (answer === 'refused') this.#refuse(tokens)
+    // Less would not be granted either, and a stream that has nothing left waits for no second answer.
+    else if (answer === 'unavailable') this.#isSpent = this.#left < 0
   }
 
   /** The rest may do for less than was asked for, unless nothing can be asked. */
