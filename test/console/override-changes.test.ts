@@ -187,14 +187,9 @@ describeInBrowser('changes of overrides', () => {
     const { id } = await new Operator(edge.adminPort).override({ ...ALICE, multiply: 2 })
     const page = await openOverrides(edge)
     const table = page.getByRole('table', { name: 'Overrides', exact: true })
-    await expect.poll(() => table.getByRole('columnheader').allTextContents()).toEqual([
-      'What it does',
-      'Who it is for',
-      'Why, and by whom',
-      'Ends',
-      'Id',
-      'Actions',
-    ])
+    await expect
+      .poll(() => table.getByRole('columnheader').allTextContents())
+      .toEqual(['What it does', 'Who it is for', 'Why, and by whom', 'Ends', 'Id', 'Actions'])
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     await page.getByRole('button', { name: `Copy id ${id}` }).click()
     await page.getByText('Copied.').waitFor()
