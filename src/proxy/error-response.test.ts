@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RecordingDownstream } from '../../test/support/proxy/recording-downstream.ts'
-import { REASONS, type Reason } from '../engine/reasons.ts'
+import { proxyStatus, REASONS, type Reason } from '../engine/reasons.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import { respondError } from './error-response.ts'
 
@@ -57,9 +57,9 @@ describe('the body of an error', () => {
   })
 
   test('has one of the statuses of Google for every reason that is an error', () => {
-    for (const code of (Object.keys(REASONS) as Reason[]).filter((each) => REASONS[each].status >= 400)) {
+    for (const code of (Object.keys(REASONS) as Reason[]).filter((each) => proxyStatus(each) >= 400)) {
       expect(bodyAt('/models/x:generateContent', code)).toMatchObject({
-        error: { code: REASONS[code].status, status: expect.stringMatching(/^[A-Z_]+$/) },
+        error: { code: proxyStatus(code), status: expect.stringMatching(/^[A-Z_]+$/) },
       })
     }
   })

@@ -311,6 +311,7 @@ No problems.
   test('nothing that a terminal obeys, whoever chose it', async () => {
     const evil = '\x1b]0;owned\x07\u009b2J\r\u202e'
     const where = { policy: evil, rule: evil, values: { [evil]: evil } }
+    const explained = { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }
     const replies: [string[], unknown][] = [
       [['counters', 'a', 'b'], { ...COUNTERS, ...where }],
       [['override', '--list'], { overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] }],
@@ -332,7 +333,8 @@ No problems.
         ['caller', 'x'],
         { ...NOBODY, top: topResponse([where], evil), overrides: [{ ...OVERRIDE, ...where, reason: evil, actor: evil, id: evil }] },
       ],
-      [['explain', '/'], { action: 'allow', status: 200, reason: evil, headers: { [evil]: evil }, policies: [] }],
+      [['explain', '/'], { ...explained, caller: { id: evil, labels: { [evil]: evil }, problem: null } }],
+      [['explain', '/'], { ...explained, caller: { id: null, labels: {}, problem: evil } }],
     ]
     for (const [args, reply] of replies) {
       api().says(reply)

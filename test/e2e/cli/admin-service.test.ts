@@ -259,9 +259,11 @@ test('the program loads nothing of the service for these commands', async () => 
     // What other commands print with too.
     'edge-explain-text.js',
     'edge-file-problem.js',
+    'edge-issued-key.js',
     'edge-main.js',
     'edge-next-commands.js',
     'edge-printable.js',
+    'edge-problem.js',
     'edge-text-table.js',
     'edge.js',
     'load.js',
