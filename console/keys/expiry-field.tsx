@@ -1,9 +1,6 @@
-import { useSignal } from '@preact/signals'
-import { useId } from 'preact/hooks'
 import type { KeyJson } from '../../src/admin/api/key-types.ts'
 import { nowMs } from '../clock.ts'
-import { formatZone } from '../format.ts'
-import { Field } from '../parts/field.tsx'
+import { EndField } from '../parts/end-field.tsx'
 import { Moment } from '../parts/time.tsx'
 import { KeyEnd } from './key-facts.tsx'
 
@@ -26,45 +23,24 @@ interface ExpiryFieldProps {
 
 /** Fields for the end of a key. */
 export function ExpiryField({ error, current }: ExpiryFieldProps) {
-  const choice = useSignal<string>(current === undefined ? '90' : 'same')
-  const id = useId()
-  const choices = current === undefined ? CHOICES : ([['same', 'As it is'], ...CHOICES] as const)
   return (
-    <fieldset aria-describedby={error === undefined ? undefined : id}>
-      <legend>Expires</legend>
-      <div class="choices">
-        {choices.map(([value, text]) => (
-          <label key={value}>
-            <input type="radio" name="expires" value={value} checked={choice.value === value} onChange={() => (choice.value = value)} />
-            {text}
-          </label>
-        ))}
-      </div>
-      {choice.value === 'at' ? (
-        <Field label={`Time, in your time zone (now ${formatZone(nowMs.value)})`}>
-          {(control) => <input {...control} type="datetime-local" name="time" required step={1} class="short" />}
-        </Field>
-      ) : (
+    <EndField legend="Expires" name="expires" choices={CHOICES} initial="90" canStay={current !== undefined} error={error}>
+      {(choice) => (
         <p class="hint">
-          {choice.value === 'never' ? (
+          {choice === 'never' ? (
             'It is of use until somebody revokes it.'
-          ) : choice.value === 'same' ? (
+          ) : choice === 'same' ? (
             <>
               Expires: <KeyEnd end={current!} />
             </>
           ) : (
             <>
-              It expires at <Moment at={new Date(nowMs.value + Number(choice.value) * DAY_MS).toISOString()} />.
+              It expires at <Moment at={new Date(nowMs.value + Number(choice) * DAY_MS).toISOString()} />.
             </>
           )}
         </p>
       )}
-      {error !== undefined && (
-        <p class="error" id={id}>
-          {error}
-        </p>
-      )}
-    </fieldset>
+    </EndField>
   )
 }
 

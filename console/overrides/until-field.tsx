@@ -1,7 +1,5 @@
-import { useSignal } from '@preact/signals'
-import { useId } from 'preact/hooks'
 import { nowMs } from '../clock.ts'
-import { formatZone } from '../format.ts'
+import { EndField } from '../parts/end-field.tsx'
 import { Field } from '../parts/field.tsx'
 import { Moment, Until } from '../parts/time.tsx'
 
@@ -24,39 +22,18 @@ interface UntilFieldProps {
 
 /** Fields for the end of a change. */
 export function UntilField({ error, current }: UntilFieldProps) {
-  const choice = useSignal<string>(current === undefined ? '1h' : 'same')
-  const id = useId()
-  const choices = current === undefined ? CHOICES : ([['same', 'As it is'], ...CHOICES] as const)
   return (
-    <fieldset aria-describedby={error === undefined ? undefined : id}>
-      <legend>Ends</legend>
-      <div class="choices">
-        {choices.map(([value, text]) => (
-          <label key={value}>
-            <input type="radio" name="until" value={value} checked={choice.value === value} onChange={() => (choice.value = value)} />
-            {text}
-          </label>
-        ))}
-      </div>
-      {choice.value === 'for' ? (
-        <Field label="Duration" hint="Such as 90s, 30m, 6h or 7d.">
-          {(control) => <input {...control} name="duration" required autocomplete="off" class="short" />}
-        </Field>
-      ) : choice.value === 'at' ? (
-        <Field label={`Time, in your time zone (now ${formatZone(nowMs.value)})`}>
-          {(control) => <input {...control} type="datetime-local" name="time" required step={1} class="short" />}
-        </Field>
-      ) : (
-        <p class="hint">
-          It ends at {choice.value === 'same' ? <Until until={current!} /> : <Moment at={endOf(choice.value, nowMs.value)} />}.
-        </p>
-      )}
-      {error !== undefined && (
-        <p class="error" id={id}>
-          {error}
-        </p>
-      )}
-    </fieldset>
+    <EndField legend="Ends" name="until" choices={CHOICES} initial="1h" canStay={current !== undefined} error={error}>
+      {(choice) =>
+        choice === 'for' ? (
+          <Field label="Duration" hint="Such as 90s, 30m, 6h or 7d.">
+            {(control) => <input {...control} name="duration" required autocomplete="off" class="short" />}
+          </Field>
+        ) : (
+          <p class="hint">It ends at {choice === 'same' ? <Until until={current!} /> : <Moment at={endOf(choice, nowMs.value)} />}.</p>
+        )
+      }
+    </EndField>
   )
 }
 
