@@ -16,6 +16,8 @@ interface DecidedAnswer {
   readonly latencyMs: number
   /** Token of the reservation, if the gateway settles it. */
   readonly reservation: string | undefined
+  /** The fields with an issued key that the gateway is told to remove, in lower case; undefined if there are none, or the door cannot say it. */
+  readonly removedFields: readonly string[] | undefined
 }
 
 /** An answer without a decision: the request could not be decided, or answering it failed. */
@@ -28,6 +30,7 @@ export interface RefusedAnswer {
   readonly isDebug: boolean
   readonly latencyMs: 0
   readonly reservation: undefined
+  readonly removedFields: undefined
 }
 
 /** Returns the answer to a decision that is neither counted nor logged. */
@@ -38,21 +41,23 @@ export function answerOf(decision: Decision, isProxy = false): DecisionAnswer {
 export function decidedAnswer(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): DecidedAnswer {
   // The reason of an allowed request may be that of a would-reject.
   const status = decision.action === 'reject' ? REASONS[decision.reason].status : 200
-  return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined }
+  return { status, decision, refusal: undefined, isDebug, latencyMs, reservation: undefined, removedFields: undefined }
 }
 
 /** `refused` is the engine's own refusal, if it is one. */
 export function refusedAnswer(refusal: Reason, isProxy = false, refused?: Refused, isDebug = false): RefusedAnswer {
   const status = isProxy ? proxyStatus(refusal) : REASONS[refusal].status
-  return { status, decision: undefined, refusal, caller: refused?.caller, isDebug, latencyMs: 0, reservation: undefined }
+  const caller = refused?.caller
+  return { status, decision: undefined, refusal, caller, isDebug, latencyMs: 0, reservation: undefined, removedFields: undefined }
 }
 
 /** Returns the header fields of an answer, without those that every response has. */
 export function answerHeaders(answer: DecisionAnswer): HeaderList {
-  const { decision, isDebug, latencyMs, reservation } = answer
+  const { decision, isDebug, latencyMs, reservation, removedFields } = answer
   if (decision === undefined) return refusalHeaders(answer)
   const headers = decisionHeaders(decision, isDebug, latencyMs)
   if (reservation !== undefined) headers.push(RESERVATION_FIELD, reservation)
+  if (removedFields !== undefined) headers.push(REMOVED_FIELDS_FIELD, removedFields.join(','))
   return headers
 }
 
@@ -77,6 +82,8 @@ function challengeOf(status: number, { problem }: UnknownCaller): HeaderList {
 
 /** Carries the token of a reservation. */
 export const RESERVATION_FIELD = 'X-Edge-Reservation'
+/** Names the fields, separated by commas, that Envoy removes from the request before it forwards it. */
+export const REMOVED_FIELDS_FIELD = 'X-Envoy-Auth-Headers-To-Remove'
 
 /** Returns the fields about the caller's limit and, with `isDebug`, those for operators. */
 function decisionHeaders(decision: Allowed | Rejected, isDebug: boolean, latencyMs: number): HeaderList {

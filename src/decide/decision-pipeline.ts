@@ -1,5 +1,5 @@
 import { type DecideOptions, NO_OPTIONS, type OpenOptions } from '../engine/decide-options.ts'
-import type { Decision } from '../engine/decision.ts'
+import type { Allowed, Decision } from '../engine/decision.ts'
 import type { DescriptorStatus, LimitCall, LimitResult } from '../engine/descriptors/descriptor-call.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Reason } from '../engine/reasons.ts'
@@ -196,13 +196,24 @@ export class DecisionPipeline {
 
   #conclude(door: Door, decision: Decision, startMs: number, isDebug: boolean, reservations: Reservations | undefined): DecisionAnswer {
     const answer = this.#recorder.conclude(door, decision, startMs, isDebug)
-    if (reservations === undefined || decision.action !== 'allow' || decision.reservation === undefined) return answer
+    if (decision.action !== 'allow') return answer
+    const removedFields = fieldsToRemove(door, decision)
+    const { reservation } = decision
+    if (removedFields === undefined && (reservations === undefined || reservation === undefined)) return answer
     try {
-      return { ...answer, reservation: reservations.issue(decision.reservation) } as DecisionAnswer
+      const token = reservation && reservations?.issue(reservation)
+      return { ...answer, reservation: token, removedFields } as DecisionAnswer
     } catch (error) {
       return this.failDecided(error)
     }
   }
+}
+
+/** Envoy can be told which fields not to forward: those with an issued key, which the backend could use. Other gateways must know it themselves. */
+function fieldsToRemove(door: Door, { caller }: Allowed): readonly string[] | undefined {
+  const keyFields = caller?.keyFields
+  const isEnvoy = keyFields !== undefined && (door === 'ext_authz' || door === 'ext_authz_grpc')
+  return isEnvoy && keyFields.length > 0 ? keyFields : undefined
 }
 
 const WITH_DESCRIPTORS: OpenOptions = { ...NO_OPTIONS, withDescriptors: true }

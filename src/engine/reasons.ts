@@ -13,7 +13,7 @@ export const REASONS = {
   budget_exceeded: { status: 429, meaning: 'Rejected: the budget of this window cannot cover what the request may cost.' },
   unknown_caller: {
     status: 401,
-    meaning: 'Refused: callers is in enforce mode, and the request has no credential that it could verify.',
+    meaning: 'Refused: only verified callers may pass, and the request has no credential that could be verified.',
   },
   caller_keys_unavailable: {
     status: 401,

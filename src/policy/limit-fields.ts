@@ -83,7 +83,9 @@ export function foundValue(value: unknown, expected: string, isSecret = false): 
   if (typeof value === 'number' || typeof value === 'boolean') return expected.startsWith('a text') ? `${got} — put it in quotes?` : got
   if (typeof value !== 'string') return got
   if (expected.includes('number') && value.trim() !== '' && Number.isFinite(Number(value))) return `${got} — remove the quotes?`
-  const choices = [...expected.matchAll(/"([^"]+)"/g)].map((match) => match[1]!)
+  // What follows "other than" is not allowed, and must not be suggested.
+  const [allowed] = expected.split(', other than ', 1) as [string]
+  const choices = [...allowed.matchAll(/"([^"]+)"/g)].map((match) => match[1]!)
   const suggestion = expected === KEY_FORMS ? meantKey(value) : closest(value, choices)
   return suggestion === undefined ? got : `${got} — did you mean "${suggestion}"?`
 }

@@ -130,11 +130,11 @@ const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600
 function readEnd(value: unknown): KeyEnd {
   if (value === undefined || value === null) return 'never'
   const [, count, unit] = typeof value === 'string' ? (/^(\d{1,7})([smhd])$/.exec(value) ?? []) : []
-  if (unit !== undefined) return { inMs: Number(count) * UNIT_MS[unit]! }
+  if (unit !== undefined && Number(count) > 0) return { inMs: Number(count) * UNIT_MS[unit]! }
   const atMs = typeof value === 'string' && /[Zz]$/.test(value) ? dateTimeMs(value) : Number.NaN
   if (!Number.isNaN(atMs)) return { atMs }
   throw new ApiError(
     'bad_until',
-    `expires_at: expected a time in UTC such as 2026-01-31T12:00:00Z, a duration such as 12h or 90d, or null for never; got ${show(value)}`,
+    `expires_at: expected a time in UTC such as 2026-01-31T12:00:00Z, a duration such as 12h or 90d, or null (edge keys: never); got ${show(value)}`,
   )
 }

@@ -43,9 +43,14 @@ function decidingText({ action, reason, policy, rule, policies }: ExplanationJso
 /** Says who the caller is, or why nobody knows. */
 function callerText({ caller }: ExplanationJson): string[] {
   if (caller === null) return []
-  if (caller.problem !== null) return [`Its caller is not known: ${CALLER_PROBLEMS[caller.problem] ?? printableText(caller.problem)}.`]
+  if (caller.problem !== null) return [unknownCallerText(caller.problem)]
   const labels = Object.entries(caller.labels).map(([name, value]) => ` ${printableText(name)}=${printableText(value)}`)
   return [`Its caller is ${printableText(caller.id ?? '')}${labels.length === 0 ? '' : `:${labels.join('')}`}.`]
+}
+
+/** Says why nobody knows the caller. */
+export function unknownCallerText(problem: string): string {
+  return `Its caller is not known: ${CALLER_PROBLEMS[problem] ?? printableText(problem)}.`
 }
 
 const CALLER_PROBLEMS: Readonly<Record<string, string>> = {

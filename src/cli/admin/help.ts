@@ -132,10 +132,11 @@ export const KEYS_HELP = `Usage: edge keys create LABEL=VALUE... --reason TEXT [
 Issues keys, which callers send as credentials, and by whose labels a bundle with callers.keys knows
 them. A key is shown once, when it is created; only a digest of it is kept. To replace a key, issue
 a second one with the same labels, and revoke the first once nobody uses it. A revoked key stays
-revoked.
+revoked. Labels given to change replace all labels that the key has.
 Export prints the keys that are not revoked as JSON lines, for Git: their digests and labels, never
 the keys. Import creates and changes keys until they are as the file says; to import a file again
-changes nothing. It prints what differs: + is created, ~ is changed, - is revoked.
+changes nothing. It prints what differs: + is created, ~ is changed, - is revoked. A key that has
+expired by the file is not created, and is revoked where it is still active.
 
   --expires TIME      when it ends: a time from now (12h, 90d), a date (2026-01-31T12:00:00Z), or
                       never [never]

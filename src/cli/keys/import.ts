@@ -36,18 +36,20 @@ const AT_ONCE = 16
 /** Makes the keys of an instance those of a file, as far as the file names them. To import it again changes nothing. */
 export async function importKeys(client: AdminClient, order: ImportOrder): Promise<void> {
   const wanted = await readKeyFile(order.file)
-  const { differences, surplus, revoked } = await differencesOf(client, wanted, order)
+  const { differences, surplus, revoked, expired } = await differencesOf(client, wanted, order)
   for (const { line } of differences) process.stdout.write(`${printableText(line)}\n`)
   if (!order.isDryRun) await sendAll(client, differences)
   const outcome = order.isDryRun ? 'Nothing was changed. Differences' : 'Changes'
   process.stdout.write(`${outcome}: ${differences.length}\n`)
   if (surplus > 0) process.stdout.write(`Keys that are not in the file: ${surplus}; --prune revokes them\n`)
   if (revoked > 0) process.stdout.write(`Keys of the file that are revoked, and stay so: ${revoked}\n`)
+  if (expired > 0) process.stdout.write(`Keys of the file that have expired: ${expired}; their lines can be removed\n`)
 }
 
 async function differencesOf(client: AdminClient, wanted: Map<string, FileKey>, { reason, prune }: ImportOrder) {
   const differences: Difference[] = []
-  let [surplus, revoked] = [0, 0]
+  let [surplus, revoked, expired] = [0, 0, 0]
+  const nowMs = Date.now()
   const missing = new Map(wanted)
   for await (const { page } of allKeys(client, {})) {
     for (const key of page.keys) {
@@ -55,14 +57,14 @@ async function differencesOf(client: AdminClient, wanted: Map<string, FileKey>, 
       missing.delete(key.id)
       if (file === undefined) {
         if (key.status === 'revoked') continue
-        if (prune)
-          differences.push({
-            line: `- ${key.id} ${labelsText(key.labels)}`,
-            request: { method: 'DELETE', path: `keys/${key.id}`, query: { reason } },
-          })
+        if (prune) differences.push(revocationOf(key, reason))
         else surplus++
       } else if (key.status === 'revoked') revoked++
-      else {
+      else if (isOver(file, nowMs)) {
+        expired++
+        // Nobody can give a key an end that has passed.
+        if (key.status === 'active') differences.push(revocationOf(key, reason))
+      } else {
         const change = changeOf(key, file)
         if (change !== undefined)
           differences.push({
@@ -72,11 +74,25 @@ async function differencesOf(client: AdminClient, wanted: Map<string, FileKey>, 
       }
     }
   }
-  for (const [id, { digest, labels, expiresMs }] of missing) {
+  for (const [id, file] of missing) {
+    const { digest, labels, expiresMs } = file
+    if (isOver(file, nowMs)) {
+      expired++
+      continue
+    }
     const body = { digest, labels, ...(expiresMs !== undefined && { expires_at: timeText(expiresMs) }), reason }
     differences.push({ line: `+ ${id} ${labelsText(labels)}`, request: { method: 'POST', path: 'keys', body } })
   }
-  return { differences, surplus, revoked }
+  return { differences, surplus, revoked, expired }
+}
+
+/** A file grows old: the lines of keys that have expired must not stand in the way of the others. */
+function isOver({ expiresMs }: FileKey, nowMs: number): boolean {
+  return expiresMs !== undefined && expiresMs <= nowMs
+}
+
+function revocationOf({ id, labels }: KeyJson, reason: string): Difference {
+  return { line: `- ${id} ${labelsText(labels)}`, request: { method: 'DELETE', path: `keys/${id}`, query: { reason } } }
 }
 
 function changeOf(key: KeyJson, { labels, expiresMs }: FileKey): { readonly text: string; readonly body: object } | undefined {

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { KeyChangeRequest, KeyJson, KeyLabelsJson, KeyPage, KeyRequest, NewKey } from '../../admin/api/key-types.ts'
+import { keyDigest, keyIdOf } from '../../callers/keys/issued-key.ts'
 import { printableJson } from '../../text/printable.ts'
 import type { AdminClient } from '../admin/admin-client.ts'
 import { ACTOR_OPTION, type AdminCommand, type AdminQuestion, actorFlag, JSON_OPTION, reasonFlag } from '../admin/admin-command.ts'
@@ -141,11 +142,11 @@ function refuseOthers(action: string, others: readonly string[]): void {
   if (others.length > 0) throw new UsageProblem(`${action}: unexpected ${others.join(', ')}`)
 }
 
-/** Whoever gives the key itself in place of its id must not send it in a URL. */
+/** A key in place of its id must not be sent in a URL. Whoever has found a key somewhere learns its id, which follows from it. */
 function idOf(action: string, id: string | undefined): string {
   if (!id?.trim()) throw new UsageProblem(`${action}: expected the id of a key; edge keys list shows the ids`)
   if (id.startsWith('edge_'))
-    throw new UsageProblem(`${action}: expected the id of a key, not the key itself; edge keys list shows the ids`)
+    throw new UsageProblem(`${action}: expected the id of a key, not the key itself, whose id is ${keyIdOf(keyDigest(id))}`)
   if (!/^[0-9a-f]{12}$/.test(id))
     throw new UsageProblem(`${action}: expected the id of a key, twelve hexadecimal digits, got ${JSON.stringify(id)}`)
   return id

@@ -4,9 +4,10 @@ import type { Allowed } from '../../engine/decision.ts'
 import { REASONS } from '../../engine/reasons.ts'
 import type { FoundCase } from '../../offline/cases/read-cases.ts'
 import type { CaseFailure } from '../../offline/cases/run-case.ts'
+import type { UnknownCaller } from '../../request/caller.ts'
 import { printableText } from '../../text/printable.ts'
 import { amountText } from '../admin/counters.ts'
-import { MISMATCHES, rejectedText, whyNotText } from '../admin/explain-text.ts'
+import { MISMATCHES, rejectedText, unknownCallerText, whyNotText } from '../admin/explain-text.ts'
 import { countText, listText, printableTexts } from '../text/text-table.ts'
 
 const GREEN = 32
@@ -133,9 +134,10 @@ const MAX_NAMED = 5
 /** Says what came instead of what was expected and why, for somebody who looks for the mistake in the bundle or in the case. */
 function explainFailure(failure: CaseFailure): string[] {
   const { response } = failure
-  const { decision } = response.answer
+  const { answer } = response
+  const { decision } = answer
   const policies = lookedAt(failure)
-  if (decision === undefined) return [REASONS[response.reason].meaning]
+  if (decision === undefined) return [REASONS[response.reason].meaning, ...whyUnknown(answer.caller)]
   const ruled = policies.find(({ id }) => id === response.policy)?.rules.find(({ name }) => name === response.rule)
   const name = `Rule ${response.rule} of policy ${response.policy}`
   if (decision.action === 'reject') return [`${name} rejects it.`, ...whyRejected(response.reason, ruled)]
@@ -143,6 +145,14 @@ function explainFailure(failure: CaseFailure): string[] {
     return [`${name} would reject it, but its policy is in shadow mode.`, ...whyRejected(response.reason, ruled)]
   }
   return [closestText(decision), ...idleText(policies, failure.expected.policy)]
+}
+
+/** Credentials are not read here: a case says who the caller is. */
+function whyUnknown(caller: UnknownCaller | undefined): string[] {
+  if (caller === undefined) return []
+  return [
+    caller.problem === 'no_credential' ? 'The case gives the request neither claims nor a caller.' : unknownCallerText(caller.problem),
+  ]
 }
 
 function whyRejected(reason: string, rule: ExplainedRuleJson | undefined): string[] {

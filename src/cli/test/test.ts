@@ -132,6 +132,11 @@ A case:
         request: { uri: /api/x, headers: { x-api-key: alice } }
         expect: { status: 200 }
 
+Who sends a request, if a bundle has callers or reads claims (without either, nobody is known):
+
+      - request: { uri: /api/x, claims: { sub: ada, groups: [team-search] } }   # of a token
+      - request: { uri: /api/x, caller: { id: "key:7f3a", labels: { team: search } } }
+
 Each case starts with full counters. EDGE_TRUSTED_PROXIES, EDGE_GEOIP_FILE, EDGE_IP_TYPE_FILE,
 EDGE_TOR_EXITS_FILE, EDGE_GATEWAY_HINTS and EDGE_MAX_BODY_BYTES apply as in edge serve.
 Exit status: 0 if all cases pass; 1 if one fails, or if the bundle or a file is not valid.

@@ -1,4 +1,4 @@
-import { answerHeaders, type DecisionAnswer, RESERVATION_FIELD } from '../../decide/decision-answer.ts'
+import { answerHeaders, type DecisionAnswer, REMOVED_FIELDS_FIELD, RESERVATION_FIELD } from '../../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { ExtAuthzRequest } from './ext-authz-request.ts'
 import {
@@ -75,6 +75,7 @@ const CHECK_STATUS = 1
 const CHECK_DENIED = 2
 const CHECK_OK = 3
 const OK_UPSTREAM_HEADERS = 2
+const OK_HEADERS_TO_REMOVE = 5
 const OK_RESPONSE_HEADERS = 6
 const DENIED_STATUS = 1
 const DENIED_HEADERS = 2
@@ -119,10 +120,12 @@ class ExtAuthzResponse {
     const content = writer.open(CHECK_OK)
     const headers = answerHeaders(answer)
     for (let i = 0; i < headers.length; i += 2) {
+      if (headers[i] === REMOVED_FIELDS_FIELD) continue
       // The reservation goes to the backend, or to a filter before it, but not to the client, who could settle it.
       const isForBackend = headers[i] === RESERVATION_FIELD
       this.#writeHeader(isForBackend ? OK_UPSTREAM_HEADERS : OK_RESPONSE_HEADERS, headers[i]!, headers[i + 1]!)
     }
+    for (const name of answer.removedFields ?? []) writer.text(OK_HEADERS_TO_REMOVE, name)
     writer.close(content)
   }
 

@@ -276,9 +276,9 @@ class AnswerText {
   }
 
   of(answer: DecisionAnswer): string {
-    const { status, decision, isDebug, reservation } = answer
+    const { status, decision, isDebug, reservation, removedFields } = answer
     const ending = this.#ending ?? this.#newEnding()
-    const isUsual = !isDebug && reservation === undefined
+    const isUsual = !isDebug && reservation === undefined && removedFields === undefined
     if (isUsual && decision?.action === 'allow' && decision.limit !== undefined) return this.#allowed.of(decision.limit) + ending
     const headers = answerHeaders(answer)
     let text = this.#statusLine(status)

@@ -102,7 +102,7 @@ describe('a budget that can never cover one request is warned of', () => {
 describe('a limit that callers choose for themselves is warned of', () => {
   const place = 'policies[0].spec.rules[0].match'
   const tokens = 'the signature is not checked here, so let the gateway verify the token first, or add callers.jwt'
-  const header = 'let the gateway set the header, and clear what clients send'
+  const header = 'let the gateway set the header, and clear what clients send; or verify callers, and match caller:<label>'
   const tier = bucketRule('r', [], 1)
 
   test.each([
@@ -121,11 +121,11 @@ describe('a limit that callers choose for themselves is warned of', () => {
     ],
     [
       matching({ 'query:plan': 'pro' }, tier),
-      `${place}["query:plan"]: a client that sends this value itself can choose its limit: let the gateway set the parameter, and clear what clients send; or match a verified identity`,
+      `${place}["query:plan"]: a client that sends this value itself can choose its limit: let the gateway set the parameter, and clear what clients send; or verify callers, and match caller:<label>`,
     ],
     [
       matching({ 'cookie:plan': 'pro' }, tier),
-      `${place}["cookie:plan"]: a client that sends this value itself can choose its limit: let the gateway check the cookie, and clear what clients send; or match a verified identity`,
+      `${place}["cookie:plan"]: a client that sends this value itself can choose its limit: let the gateway check the cookie, and clear what clients send; or verify callers, and match caller:<label>`,
     ],
   ])('%j', (rule, warning) => {
     expect(review(policy('p', { rules: [rule] }))).toEqual({ problems: [], warnings: [warning] })

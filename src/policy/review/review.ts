@@ -288,9 +288,9 @@ function* forgeryOf(
 const REMEDIES: Readonly<Record<KeyKind, string | undefined>> = {
   bearer: undefined,
   jwt: 'the signature is not checked here, so let the gateway verify the token first, or add callers.jwt',
-  header: 'let the gateway set the header, and clear what clients send',
-  query: 'let the gateway set the parameter, and clear what clients send; or match a verified identity',
-  cookie: 'let the gateway check the cookie, and clear what clients send; or match a verified identity',
+  header: 'let the gateway set the header, and clear what clients send; or verify callers, and match caller:<label>',
+  query: 'let the gateway set the parameter, and clear what clients send; or verify callers, and match caller:<label>',
+  cookie: 'let the gateway check the cookie, and clear what clients send; or verify callers, and match caller:<label>',
   path: undefined,
   context: undefined,
   caller: undefined,

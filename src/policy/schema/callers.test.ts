@@ -101,6 +101,12 @@ describe('a section of callers', () => {
   ])('is refused for %s', (_, callers, problem) => {
     expect(problemsOf({ ...bundle(1), callers })).toEqual([expect.stringContaining(problem)])
   })
+
+  test.each(['key', 'id', 'limit', 'limits:'])('is never told to use a name that is not allowed: %s', (name) => {
+    const problems = problemsOf({ ...bundle(1), callers: jwt({ name: 'a:b', labels: { [name]: { claim: 'a' } } }) })
+    expect(problems.join('\n')).not.toContain('did you mean')
+    expect(problemsOf({ ...bundle(1), callers: jwt({ name: 'key' }) })).toEqual([expect.stringMatching(/, got "key"$/)])
+  })
 })
 
 describe('a caller: key', () => {

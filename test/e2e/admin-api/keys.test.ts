@@ -134,6 +134,7 @@ describe('a request about keys that cannot be fulfilled', () => {
     ['POST', 'keys', { labels: { a: 'x' } }, 400, 'reason: missing'],
     ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', expires_at: '2020-01-01T00:00:00Z' }, 400, 'is in the past'],
     ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', expires_at: 'soon' }, 400, 'expires_at: expected a time in UTC'],
+    ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', expires_at: '0d' }, 400, 'a duration such as 12h or 90d, or null'],
     ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', digest: 'short' }, 400, 'digest: expected the SHA-256'],
     ['POST', 'keys', { labels: { a: 'x' }, reason: 'x', key: 'mine' }, 400, 'unknown fields: "key"'],
     ['PATCH', 'keys/0123456789ab', { reason: 'x' }, 400, 'nothing to change'],

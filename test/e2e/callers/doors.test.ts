@@ -10,6 +10,8 @@ import { startServer } from '../../support/service/two-wires.ts'
 
 const RULES = bundle(1, policy('p', { rules: [bucketRule('team', ['caller:team'], 1, 1e-6), blockRule('block', { 'header:x-bad': '1' })] }))
 const ENFORCING = { ...RULES, callers: { ...CALLERS, mode: 'enforce', except_paths: ['/health'] } }
+const OPEN = { ...RULES, callers: CALLERS }
+const key = (text: string): Fields => [['X-Api-Key', text]]
 const bearer = (token: string): Fields => [['Authorization', `Bearer ${token}`]]
 
 /** What a request with these fields is answered with, and with which words to the client. */
@@ -41,6 +43,19 @@ describe.each(HTTP_DOORS)('at the door $name', (door) => {
       expect(statuses).toEqual([200, 429, 200, 429, 401, 200])
     })
 
+    test('Envoy, and nobody else, is told which fields carry an issued key', async () => {
+      const server = await startServer(OPEN, { hasFastWire, callerReaderOf: () => new GoodCallers() })
+      onTestFinished(() => server.close())
+      const told: (string | undefined)[] = []
+      for (const fields of [key('edge_blue'), key('edge_blue'), key('edge_revoked'), bearer('good:ada:red')]) {
+        const { headers } = await askThrough(door, server.port, { host: 'a.test', fields })
+        told.push(headers['x-envoy-auth-headers-to-remove'] as string | undefined)
+      }
+      const isEnvoy = door.name === 'ext_authz'
+      // The second one is rejected, and reaches no backend.
+      expect(told).toEqual([isEnvoy ? 'x-api-key' : undefined, undefined, isEnvoy ? 'x-api-key' : undefined, undefined])
+    })
+
     test('a block comes first, and an excepted path needs nobody', async () => {
       const port = await listening(hasFastWire)
       const ask = async (uri: string, fields: Fields): Promise<number> =>
@@ -68,6 +83,21 @@ describe('over gRPC', () => {
       statuses.push((await check(client, { fields: bearer(token) })).status)
     expect(statuses).toEqual([200, 429, 401, 200])
   })
+})
+
+test('over gRPC, Envoy is told which fields carry an issued key, and no client sees it', async () => {
+  const edge = await running({ bundle: OPEN, env: { EDGE_GRPC_PORT: '0' }, callerReaderOf: () => new GoodCallers() })
+  const client = authorization(edge.grpcPort)
+  const answers = []
+  for (const fields of [key('edge_blue'), key('edge_blue'), key('edge_revoked'), bearer('good:ada:red')])
+    answers.push(await check(client, { fields }))
+  expect(answers.map(({ status, removed }) => [status, removed])).toEqual([
+    [200, ['x-api-key']],
+    [429, []],
+    [200, ['x-api-key']],
+    [200, []],
+  ])
+  for (const { headers, upstream } of answers) expect({ ...headers, ...upstream }).not.toHaveProperty('x-envoy-auth-headers-to-remove')
 })
 
 test('many requests whose keys are waited for are answered in their order on one connection', async () => {

@@ -39,6 +39,19 @@ test('edge test makes callers of claims as callers.jwt does, and takes them as t
   expect((await finished(['test', ...files])).stderr).toContain('expected either claims or caller, not both')
 })
 
+test.each([
+  [{ claims: { team: 'blue' } }, 'Its caller is not known: its token lacks a claim that is needed, or one has the wrong type (claims).'],
+  [
+    { claims: { iss: 'https://evil.test', sub: 'a' } },
+    'Its caller is not known: no entry of callers.jwt has the issuer of its token (issuer).',
+  ],
+  [{ headers: { authorization: 'Bearer x' } }, 'The case gives the request neither claims nor a caller.'],
+])('edge test says why nobody knows the caller of %j', async (request, why) => {
+  const { files } = await written([{ name: 'a', steps: [{ request: { uri: '/', ...request }, expect: { status: 200 } }] }])
+  const { status, stdout } = await finished(['test', ...files])
+  expect([status, stdout]).toEqual([1, expect.stringContaining(why)])
+})
+
 test('edge replay knows the callers that the decision log has, and nobody else', async () => {
   const { directory, files } = await written([])
   const line = (caller: object | undefined): string =>

@@ -10,6 +10,7 @@ import { newFolder } from '../../support/state/state.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-k'], 10)] }))
 const DIGEST = 'OdNBCRuaGBq5GeJvrR9vdcpFlK9NrfqMrpmw2U0rSxk'
+const OTHER_DIGEST = '4xqWE5HNB6TfzugdBNQwfgu_-mlxlRrTfqGFHEAcU_M'
 
 afterEach(() => {
   vi.unstubAllEnvs()
@@ -90,6 +91,23 @@ describe('edge keys', () => {
     expect((await keys('import', file, '--reason', 'git')).stdout).toBe('Changes: 0\nKeys of the file that are revoked, and stay so: 1\n')
   })
 
+  test('goes on past keys of the file that have expired, and revokes those that have not expired here', async () => {
+    const edge = await service()
+    const file = join(await newFolder(), 'keys.jsonl')
+    const line = (digest: string, expires_at?: string): string => `${JSON.stringify({ digest, labels: { team: 'a' }, expires_at })}\n`
+    await writeFile(file, line(DIGEST, '2020-01-01T00:00:00Z') + line(OTHER_DIGEST))
+    const summary = 'Keys of the file that have expired: 1; their lines can be removed\n'
+    expect((await keys('import', file, '--dry-run')).stdout).toMatch(/^\+ \w{12} team=a\nNothing was changed. Differences: 1\n/)
+    expect(await keys('import', file, '--reason', 'git')).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`Changes: 1\n${summary}`),
+    })
+    expect((await listed(edge)).map(({ status }) => status)).toEqual(['active'])
+    await writeFile(file, line(OTHER_DIGEST, '2020-01-01T00:00:00Z'))
+    expect((await keys('import', file, '--reason', 'git')).stdout).toMatch(/^- \w{12} team=a\nChanges: 1\n/)
+    expect((await listed(edge)).map(({ status }) => status)).toEqual(['revoked'])
+  })
+
   test.each<[string, string]>([
     ['{"digest":1}', 'line 1: digest: expected the SHA-256 of a key'],
     ['nonsense', 'line 1: expected JSON'],
@@ -118,7 +136,7 @@ describe('edge keys', () => {
     ['list --reason x', 'list: unexpected --reason'],
     ['show', 'show: expected the id of a key'],
     ['show nonsense', 'twelve hexadecimal digits'],
-    ['revoke edge_secret --reason x', 'not the key itself'],
+    ['revoke edge_secret --reason x', 'not the key itself, whose id is 6a73600c01db'],
     ['change 0123456789ab --reason x', 'change: expected LABEL=VALUE'],
     ['import --reason x', 'import: expected FILE'],
     ['import /no/such/file --reason x', 'cannot read /no/such/file: there is no such file'],

@@ -1,6 +1,9 @@
+import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { ADMIN_ENV, askAdmin } from '../admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../bundles/bundles.ts'
 import { encoded, jwkOf, keySetText, signedToken, testKey } from '../callers/test-issuer.ts'
 import type { Edge } from '../service/edge.ts'
@@ -57,6 +60,74 @@ export function callerSuite(gateway: Gateway): void {
     for (const fields of BAD) expect((await ask(port, 'GET', '/', fields)).status).toBe(401)
     expect(backend.seen).toEqual([])
   })
+
+  test('forwards no key that edge has issued, and every other credential as it was sent', async () => {
+    const edge = await edgeThatKnows('everybody')
+    const key = await issuedKey(edge)
+    const { port, backend } = await behind(gateway, edge)
+    for (const fields of issuedKeyFields(key)) {
+      expect((await ask(port, 'POST', '/path?query', [...fields, ['X-Other', 'kept']], 'a body')).status).toBe(200)
+      const { url, rawHeaders, headers, ...seen } = backend.seen.at(-1)!
+      expect([url, headers['x-other'], String(await seen.body())]).toEqual(['/path?query', 'kept', 'a body'])
+      expect(rawHeaders.join()).not.toContain('edge_')
+    }
+    for (const fields of [GOOD, bearer('sk-other'), [['Authorization', 'Basic eDp5']], [['X-Api-Key', 'other']]] as Fields[]) {
+      expect((await ask(port, 'GET', '/', fields)).status).toBe(200)
+      expect(backend.seen.at(-1)!.rawHeaders).toContain(fields[0]![1])
+    }
+  })
+
+  test('forwards no issued key with a WebSocket', async () => {
+    const edge = await edgeThatKnows('everybody')
+    const key = await issuedKey(edge)
+    const { port, backend } = await behind(gateway, edge)
+    const upgrades: string[][] = []
+    backend.server.on('upgrade', ({ rawHeaders }, socket) => {
+      upgrades.push(rawHeaders)
+      socket.end(
+        `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${ACCEPTED}\r\n\r\n`,
+      )
+    })
+    for (const fields of issuedKeyFields(key)) expect(await upgradeStatus(port, fields)).toBe('101')
+    expect(upgrades).toHaveLength(issuedKeyFields(key).length)
+    expect(upgrades.join()).not.toContain('edge_')
+  })
+
+  // Envoy removes what edge tells it to. The others know what an issued key looks like.
+  test.skipIf(gateway.limits.removesKeysWhenTold)('forwards no issued key while edge is gone, either', async () => {
+    const edge = await edgeThatKnows('everybody')
+    const key = await issuedKey(edge)
+    const { port, backend } = await behind(gateway, edge, 'fail open')
+    await edge.stop()
+    for (const fields of issuedKeyFields(key)) expect((await ask(port, 'GET', '/', fields)).status).toBe(200)
+    expect(backend.seen).toHaveLength(issuedKeyFields(key).length)
+    expect(backend.seen.map(({ rawHeaders }) => rawHeaders).join()).not.toContain('edge_')
+  })
+}
+
+/** The ways in which a client may send its key, as far as the bundle reads keys there. */
+function issuedKeyFields(key: string): Fields[] {
+  return [bearer(key), [['authorization', `BEARER  ${key}`]], [['X-Api-Key', key]]]
+}
+
+async function issuedKey(edge: Edge): Promise<string> {
+  const { status, json } = await askAdmin(edge.adminPort, 'POST', 'keys', { body: { labels: { team: 'search' }, reason: 'a test' } })
+  expect(status).toBe(201)
+  return json.key
+}
+
+/** The key of RFC 6455 1.3, and what a server makes of it. HAProxy compares them. */
+const ASKED = 'dGhlIHNhbXBsZSBub25jZQ=='
+const ACCEPTED = 's3pPLMBiTxaQ9kYGzzhZRbK+xOo='
+
+async function upgradeStatus(port: number, fields: Fields): Promise<string | undefined> {
+  const socket = connect(port, '127.0.0.1')
+  const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const asks = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${ASKED}\r\n`
+  socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n${asks}${lines}\r\n`)
+  const [data] = (await once(socket, 'data')) as [Buffer]
+  socket.destroy()
+  return /^HTTP\/1\.1 (\d+)/.exec(String(data))?.[1]
 }
 
 function bearer(token: string): Fields {
@@ -67,15 +138,17 @@ function challenge({ status, headers }: Answer): unknown[] {
   return [status, headers['www-authenticate'], headers['x-edge-reason']]
 }
 
-/** An edge that demands callers, and allows each team one request. */
-export async function edgeThatKnows(whom: 'search' | 'nobody'): Promise<Edge> {
+/** An edge that demands callers and allows each team one request; or one that reads tokens and keys, and lets everybody pass. */
+export async function edgeThatKnows(whom: 'search' | 'nobody' | 'everybody'): Promise<Edge> {
   const secrets = await scratchDirectory()
   if (whom !== 'nobody') await writeFile(join(secrets, 'login.json'), keySetText(jwkOf(KEY)))
   const issuer = { name: 'login', issuer: CLAIMS.iss, audiences: ['api'], jwks_file: 'login.json', labels: { team: { claim: 'team' } } }
-  const rules = bundle(1, policy('teams', { rules: [bucketRule('team', ['caller:team'], 1)] }))
+  const isOpen = whom === 'everybody'
+  const rules = bundle(1, policy('teams', { rules: [bucketRule('team', ['caller:team'], isOpen ? 1000 : 1)] }))
+  const others = isOpen ? { keys: { from: ['bearer', 'header:x-api-key'] } } : { mode: 'enforce' }
   return startEdge({
-    bundle: { ...rules, callers: { mode: 'enforce', jwt: [issuer] } },
+    bundle: { ...rules, callers: { jwt: [issuer], ...others } },
     clock: new ManualClock(),
-    env: { EDGE_SECRETS_DIR: secrets },
+    env: { ...ADMIN_ENV, EDGE_SECRETS_DIR: secrets },
   })
 }

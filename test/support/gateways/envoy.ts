@@ -19,7 +19,7 @@ const OWN_ADDRESS = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find(({ family, internal }) => family === 'IPv4' && !internal)?.address
 
-const SHARED = { missing: ENVOY_MISSING, ...(OWN_ADDRESS && { loopbackAddress: OWN_ADDRESS }), limits: {} }
+const SHARED = { missing: ENVOY_MISSING, ...(OWN_ADDRESS && { loopbackAddress: OWN_ADDRESS }), limits: { removesKeysWhenTold: true } }
 
 export const ENVOY_EXT_AUTHZ_HTTP: Gateway = {
   ...SHARED,

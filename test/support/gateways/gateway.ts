@@ -48,6 +48,8 @@ interface GatewayLimits {
   readonly noDebugFields?: boolean
   /** Every question comes on a connection of its own. */
   readonly noKeepAlive?: boolean
+  /** Removes issued keys because edge tells it to, and so not while edge is gone. */
+  readonly removesKeysWhenTold?: boolean
 }
 
 /** A file of the example. */

@@ -28,6 +28,8 @@ export interface Checked {
   readonly headers: Readonly<Record<string, string>>
   /** What the backend gets. */
   readonly upstream: Readonly<Record<string, string>>
+  /** What the backend does not get. */
+  readonly removed: readonly string[]
   readonly body: string
 }
 
@@ -38,7 +40,11 @@ interface HeaderOption {
 
 interface CheckResponse {
   readonly status?: { readonly code?: number }
-  readonly ok_response?: { readonly headers?: readonly HeaderOption[]; readonly response_headers_to_add?: readonly HeaderOption[] }
+  readonly ok_response?: {
+    readonly headers?: readonly HeaderOption[]
+    readonly headers_to_remove?: readonly string[]
+    readonly response_headers_to_add?: readonly HeaderOption[]
+  }
   readonly denied_response?: {
     readonly status: { readonly code: keyof typeof STATUS_CODES }
     readonly headers?: readonly HeaderOption[]
@@ -58,6 +64,7 @@ export async function check(client: JsClient, request: CheckedRequest = {}): Pro
     status: denied === undefined ? 200 : STATUS_CODES[denied.status.code],
     headers: headersOf(denied === undefined ? ok?.response_headers_to_add : denied.headers),
     upstream: headersOf(ok?.headers),
+    removed: ok?.headers_to_remove ?? [],
     body: denied?.body ?? '',
   }
 }
