@@ -45,7 +45,7 @@ describeInBrowser('the view of policies', () => {
     expect(await trial.getByRole('cell').first().textContent()).toBe('shadow')
 
     await page.getByRole('link', { name: 'api', exact: true }).click()
-    expect(page.url()).toMatch(/#\/policies\?policy=api$/)
+    await expect.poll(() => page.url()).toMatch(/#\/policies\?policy=api$/)
     const detail = page.getByRole('region', { name: 'api', exact: true })
     await detail.getByText('1,000 requests per day, for everybody together').waitFor()
     const links = await detail.getByRole('listitem').first().getByRole('link').all()
@@ -98,7 +98,7 @@ describeInBrowser('the view of policies', () => {
     await table.getByRole('link', { name: 'tenant-5000', exact: true }).waitFor()
     await page.getByLabel('Filter').fill('TENANT-4711')
     await page.getByText('1 of 10,000 policies').waitFor()
-    expect(await table.getByRole('row').allTextContents()).toHaveLength(2)
+    await expect.poll(() => table.getByRole('row').allTextContents()).toHaveLength(2)
     await table.getByRole('link', { name: 'tenant-4711' }).click()
     await page.getByRole('region', { name: 'tenant-4711' }).getByText('5 requests per second, burst 4,721, per header:x-k').waitFor()
     await page.getByLabel('Filter').fill('no such thing')

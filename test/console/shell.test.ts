@@ -46,7 +46,7 @@ describeInBrowser('the shell', () => {
     expect((await page.locator('.top').boundingBox())!.height).toBeLessThan(750 / 8)
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
     const views = page.getByRole('navigation', { name: 'Views' })
-    expect(await views.getAttribute('class')).toBe('more-right')
+    await expect.poll(() => views.getAttribute('class')).toBe('more-right')
     await page.getByRole('link', { name: 'Changes' }).click()
     await expect.poll(() => views.getAttribute('class')).toBe('more-left')
   })
@@ -58,8 +58,8 @@ describeInBrowser('the shell', () => {
       const page = await loggedIn(edge.adminPort, { viewport: { width, height: 800 } })
       const rightOf = (selector: string): Promise<number> =>
         page.evaluate(`document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect().right`)
-      const right = await rightOf('main > :last-child')
-      expect([await rightOf('.who'), await rightOf('.find')]).toEqual([right, right])
+      const edges = () => Promise.all(['main > :last-child', '.who', '.find'].map(rightOf))
+      await expect.poll(async () => new Set(await edges()).size).toBe(1)
     },
   )
 
@@ -78,7 +78,7 @@ describeInBrowser('the shell', () => {
     const table = page.getByRole('group', { name: /^Policies, the busiest first/ })
     await table.waitFor()
     const hint = page.getByText('Scroll sideways for all columns.')
-    expect([await table.getAttribute('class'), await hint.count()]).toEqual(['table', 0])
+    await expect.poll(async () => [await table.getAttribute('class'), await hint.count()]).toEqual(['table', 0])
     await page.setViewportSize({ width: 240, height: 700 })
     await expect.poll(() => table.getAttribute('class')).toBe('table more-right')
     await hint.first().waitFor()
