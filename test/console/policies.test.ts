@@ -107,6 +107,29 @@ describeInBrowser('the view of policies', () => {
     await table.getByRole('link', { name: 'tenant-0', exact: true }).waitFor()
   })
 
+  test('goes on at its end where it was loaded anew while more of it was on the way', async () => {
+    const edge = await running({ bundle: bundle(1, ...tenants(700)), env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies`)
+    const table = page.getByRole('group', { name: /^Policies, with/ })
+    await table.getByRole('link', { name: 'tenant-0', exact: true }).waitFor()
+    const isMore = ({ searchParams }: URL): boolean => searchParams.has('after') && searchParams.get('limit') === '500'
+    await page.route(isMore, () => {})
+    const asked = page.waitForRequest((request) => isMore(new URL(request.url())))
+    await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
+    await asked
+    const isLoaded = page.waitForResponse((response) => /\/policies\?limit=500$/.test(response.url()))
+    await edge.publish(bundle(2, ...tenants(700)))
+    await isLoaded
+    await page.unroute(isMore)
+    await expect
+      .poll(async () => {
+        await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
+        return table.getByRole('link', { name: 'tenant-699', exact: true }).isVisible()
+      })
+      .toBe(true)
+  })
+
   test('opens one policy by its address, and says when it is not there', async () => {
     const edge = await running({ bundle: bundle(1, ...tenants(700)), env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
