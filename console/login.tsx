@@ -1,4 +1,4 @@
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { NewSession } from '../src/admin/api/types.ts'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
@@ -36,7 +36,8 @@ export function LoginPage() {
 /** Appears above the views of an operator whose session has ended, so that nothing that was typed there is lost. */
 export function LoginDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
-  useLayoutEffect(() => {
+  // Not a layout effect, which would end while the dialog is still there: nothing behind it could have the focus back.
+  useEffect(() => {
     const before = document.activeElement as HTMLElement
     dialog.current!.showModal()
     // Another tab may have logged in since this one learned that the session had ended.

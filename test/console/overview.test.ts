@@ -90,10 +90,14 @@ describeInBrowser('the overview', () => {
     await edge.decideTimes(9, { uri: '/search', fields: alice })
     const page = await loggedIn(edge.adminPort)
     await page.getByRole('table', { name: 'Decision time' }).getByText('99th percentile').waitFor()
-    await page.getByRole('img', { name: /^Decisions per second,/ }).hover({ position: { x: 300, y: 50 } })
+    const chart = page.getByRole('img', { name: /^Decisions per second,/ })
     for (const name of ['Decisions per second', 'Decision time'])
       await expect
-        .poll(() => page.getByRole('table', { name, exact: true }).getByRole('columnheader').nth(1).textContent())
+        .poll(async () => {
+          // Only a cursor that moves is noticed, and lines that are drawn anew wait for the next move.
+          for (const x of [300, 301]) await chart.hover({ position: { x, y: 50 } })
+          return page.getByRole('table', { name, exact: true }).getByRole('columnheader').nth(1).textContent()
+        })
         .toMatch(/^\d\d:\d\d:\d\d$/)
     await page.mouse.move(0, 0)
     await page.getByRole('table', { name: 'Decision time' }).getByRole('columnheader', { name: 'now' }).waitFor()

@@ -146,8 +146,9 @@ describeInBrowser('the shell', () => {
     await dialog.getByRole('button', { name: 'Log in' }).click()
     await dialog.waitFor({ state: 'detached' })
     expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought')
+    await page.locator('main input:focus').waitFor()
     await page.keyboard.type('!')
-    expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought!')
+    await expect.poll(() => page.getByLabel('Filter').inputValue()).toBe('half a thought!')
     await page.getByText('Live').waitFor()
   })
 
