@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { forgetCallers } from './callers/asked-caller.ts'
 import { CallerSearch } from './callers/caller-search.tsx'
 import { ConnectionAnnouncer } from './connection-announcer.tsx'
@@ -98,10 +98,13 @@ function currentOf(name: string, { name: shown, within }: View): 'page' | 'true'
   return name === shown ? 'page' : name === within ? 'true' : undefined
 }
 
-/** When a view replaces another, the focus moves to its heading, so that a screen reader announces the view. */
+/**
+ * When a view replaces another, the focus moves to its heading, so that a screen reader announces the view. It moves before the view is drawn: whoever has
+ * seen the view may press a key already, and a focus that moves later would take that key to the heading.
+ */
 function ShownView({ view }: { readonly view: View }) {
   const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${view.title} · edge`
     if (hasShownView) heading.current!.focus()
     hasShownView = true

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { ApiFailure } from './api.ts'
 import { isLost } from './connection.ts'
 import { csrfToken } from './session.ts'
@@ -17,18 +17,23 @@ interface Loaded<Result> {
 export function useLoaded<Result>(key: string, load: (stop: AbortSignal) => Promise<Result | undefined>): Loaded<Result> {
   const data = useSignal<Result | undefined>(undefined)
   const failure = useSignal<string | undefined>(undefined)
-  const loadedKey = useSignal('')
+  const isLoaded = useRef(false)
   const canAsk = !isLost.value && csrfToken.value !== null
-  useEffect(() => {
-    if (!canAsk || loadedKey.peek() === key) return
-    const stop = new AbortController()
+  // Both before the page is drawn: what was loaded for another key, or comes late, must not be shown as if it were of this one.
+  useLayoutEffect(() => {
+    isLoaded.current = false
     data.value = undefined
+    failure.value = undefined
+  }, [key])
+  useLayoutEffect(() => {
+    if (!canAsk || isLoaded.current) return
+    const stop = new AbortController()
     failure.value = undefined
     load(stop.signal).then(
       (result) => {
         if (stop.signal.aborted) return
         data.value = result
-        loadedKey.value = key
+        isLoaded.current = true
       },
       (error: unknown) => {
         if (stop.signal.aborted) return

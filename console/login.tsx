@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { NewSession } from '../src/admin/api/types.ts'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
@@ -24,7 +24,7 @@ async function endNow(): Promise<void> {
 
 export function LoginPage() {
   const page = useRef<HTMLElement>(null)
-  useEffect(() => page.current!.querySelector('input')!.focus(), [])
+  useLayoutEffect(() => page.current!.querySelector('input')!.focus(), [])
   return (
     <main ref={page} class="login">
       <h1>edge</h1>
@@ -36,6 +36,7 @@ export function LoginPage() {
 /** Appears above the views of an operator whose session has ended, so that nothing that was typed there is lost. */
 export function LoginDialog() {
   const dialog = useRef<HTMLDialogElement>(null)
+  // Not a layout effect, which would end while the dialog is still there: nothing behind it could have the focus back.
   useEffect(() => {
     const before = document.activeElement as HTMLElement
     dialog.current!.showModal()

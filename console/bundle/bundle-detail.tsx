@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { BundleComparisonJson, BundleReportJson } from '../../src/admin/api/instance-types.ts'
 import { ask } from '../api.ts'
 import { formatCount, formatNumber } from '../format.ts'
@@ -30,7 +30,7 @@ export function BundleDetail({ bundle, bundles, report, texts }: BundleDetailPro
   const shown = looks.find(({ name }) => name === address.value.parameters.get('show')) ?? looks[0]
   const top = useRef<HTMLDivElement>(null)
   const isFirst = useRef(true)
-  useEffect(() => {
+  useLayoutEffect(() => {
     // The list above may fill the screen, so whoever chooses another bundle there is taken to it.
     if (!isFirst.current) top.current!.focus()
     isFirst.current = false

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import { messageOf } from '../api.ts'
 import { openCaller } from './asked-caller.ts'
 import { readAsked } from './read-asked.ts'
@@ -10,7 +10,7 @@ import { readAsked } from './read-asked.ts'
 export function CallerSearch() {
   const field = useRef<HTMLInputElement>(null)
   const before = useRef<Element | null>(null)
-  useEffect(() => onSlash(() => field.current!.focus()), [])
+  useLayoutEffect(() => onSlash(() => field.current!.focus()), [])
   const submit = (event: SubmitEvent): void => {
     event.preventDefault()
     const input = field.current!

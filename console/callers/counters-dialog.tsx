@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import type { CounterJson, CountersJson, CounterUnit } from '../../src/admin/api/types.ts'
 import { amountText, counterText, refillText } from '../amounts.ts'
 import type { RuleCaller } from '../caller-values.ts'
@@ -25,7 +25,7 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
   const { counters, problem } = useCounters(caller)
   const isResetting = useSignal(false)
   const outcome = useSignal('')
-  useEffect(() => dialog.current!.showModal(), [])
+  useLayoutEffect(() => dialog.current!.showModal(), [])
   const noteReset = (full: CountersJson): void => {
     counters.value = full
     outcome.value = 'The counters are full.'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import type { KeyLabelsJson, KeyRequest, NewKey } from '../../src/admin/api/key-types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ReasonField, readReason } from '../overrides/reason-field.tsx'
@@ -25,7 +25,7 @@ interface KeyFormProps {
 export function KeyForm({ labels, suggested, onIssued, onCancel }: KeyFormProps) {
   const problems = useSignal<KeyProblems>({})
   const host = useRef<HTMLDivElement>(null)
-  useEffect(() => host.current!.querySelector('input')!.focus(), [])
+  useLayoutEffect(() => host.current!.querySelector('input')!.focus(), [])
   const submit = async (form: FormData): Promise<void> => {
     problems.value = {}
     try {
@@ -80,7 +80,7 @@ export function IssuedDialog({ issued: { id, key, labels, durable }, onClose }: 
   const dialog = useRef<HTMLDialogElement>(null)
   const shown = useRef<HTMLElement>(null)
   const { copy, outcome } = useCopying(key!, () => getSelection()!.selectAllChildren(shown.current!))
-  useEffect(() => {
+  useLayoutEffect(() => {
     dialog.current!.showModal()
     // A browser may keep a page that somebody left, to show it again when they come back.
     addEventListener('pagehide', onClose)

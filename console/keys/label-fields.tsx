@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import type { KeyLabelsJson } from '../../src/admin/api/key-types.ts'
 import { Field } from '../parts/field.tsx'
 
@@ -25,7 +25,7 @@ export function LabelFields({ labels, suggested, error }: LabelFieldsProps) {
   const rows = useSignal<readonly Row[]>(firstRows(labels))
   const host = useRef<HTMLFieldSetElement>(null)
   const added = useSignal<number | undefined>(undefined)
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (added.value !== undefined) host.current!.querySelector<HTMLElement>(`[data-row="${added.value}"] input`)?.focus()
   }, [added.value])
   const add = (): void => {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { OverrideJson, OverridePreviewJson, OverrideRequestJson, Overrides, RuleJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
@@ -37,7 +37,7 @@ export function OverrideForm({ draft, onMade, onCancel }: OverrideFormProps) {
   const problems = useSignal<FieldProblems>({})
   const previewed = useSignal<Previewed | undefined>(undefined)
   const host = useRef<HTMLDivElement>(null)
-  useEffect(() => {
+  useLayoutEffect(() => {
     // Where another view has filled it in, the heading of this one has the focus.
     if (draft === NO_DRAFT) host.current!.querySelector('input')!.focus()
   }, [draft])

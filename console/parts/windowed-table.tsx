@@ -14,7 +14,7 @@ interface WindowedTableProps<Row> {
   readonly isSelected?: (row: Row) => boolean
   /** Total number of rows, including those that are not loaded yet; undefined if it is unknown. */
   readonly total: number | undefined
-  /** Called when other rows become visible. `last` is the index after the last visible row. */
+  /** Called when other rows become visible, and when rows have been replaced. `last` is the index after the last visible row. */
   readonly onWindow?: (first: number, last: number) => void
 }
 
@@ -22,7 +22,7 @@ interface WindowedTableProps<Row> {
 export function WindowedTable<Row>({ caption, columns, rows, rowKey, isSelected, total, onWindow }: WindowedTableProps<Row>) {
   const { ref: frame } = useScrollHints<HTMLDivElement>()
   const { first, last, look } = useVisibleRows(frame, rows.length, ROW_PX)
-  useEffect(() => onWindow?.(first, last), [first, last, onWindow])
+  useEffect(() => onWindow?.(first, last), [first, last, rows, onWindow])
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what can be scrolled must be reachable by keyboard
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for controls, and a section would be a landmark

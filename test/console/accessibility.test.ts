@@ -52,7 +52,7 @@ describeInBrowser('the page', () => {
     await page.getByRole('navigation', { name: 'Views' }).waitFor()
     await tabTo(page, 'Skip to content')
     await page.keyboard.press('Enter')
-    expect(await focused(page)).toBe('Overview')
+    await expect.poll(() => focused(page)).toBe('Overview')
     await page.reload()
     await page.getByRole('navigation', { name: 'Views' }).waitFor()
     await tabTo(page, 'Events')

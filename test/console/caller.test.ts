@@ -60,12 +60,14 @@ describeInBrowser('a caller', () => {
     await find(page, 'Header:X-K=alice')
     await page.getByText('3 of 4 rules that may count this caller know it.').waitFor()
     const rejects = region(page, 'Rejected in the last hour')
-    const cells = await row(page, 'Rejected in the last hour', 'api · per-key').getByRole('cell').allTextContents()
-    expect(cells.slice(0, 4)).toEqual(['3', '3', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
+    const cells = row(page, 'Rejected in the last hour', 'api · per-key').getByRole('cell')
+    await expect
+      .poll(async () => (await cells.allTextContents()).slice(0, 4))
+      .toEqual(['3', '3', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
     // Of a rule with two keys, with both values.
-    expect(await rejects.getByRole('rowheader').allInnerTexts()).toContainEqual(
-      expect.stringMatching(/bearer [0-9a-f]{16} \(digest\)\s+header:x-k alice\s+both · per-pair/),
-    )
+    await expect
+      .poll(() => rejects.getByRole('rowheader').allInnerTexts())
+      .toContainEqual(expect.stringMatching(/bearer [0-9a-f]{16} \(digest\)\s+header:x-k alice\s+both · per-pair/))
     await expect
       .poll(() =>
         row(page, 'Counters', 'api · per-key')
@@ -80,7 +82,7 @@ describeInBrowser('a caller', () => {
     await page.getByText('Applies only where its match covers header:x-plan too.').waitFor()
     const overrides = region(page, 'Overrides').locator('tbody tr')
     await expect.poll(() => overrides.count()).toBe(1)
-    expect(await overrides.innerText()).toMatch(/burst 2 → .*api · per-key\s+header:x-k alice/s)
+    await expect.poll(() => overrides.innerText()).toMatch(/burst 2 → .*api · per-key\s+header:x-k alice/s)
     await row(page, 'More values', 'both · per-pair').getByText('bearer').waitFor()
   })
 
@@ -108,7 +110,7 @@ describeInBrowser('a caller', () => {
     expect(await page.locator('html').evaluate((html) => html.outerHTML)).not.toContain(SECRET)
     expect(await page.getByRole('searchbox', { name: 'Find a caller' }).inputValue()).toBe('')
     expect(urls.filter((url) => url.includes(SECRET))).toEqual([])
-    expect(await page.title()).toBe('Caller · edge')
+    await expect.poll(() => page.title()).toBe('Caller · edge')
     // Nothing of it outlives the page.
     await page.reload()
     await page.getByText('No caller is chosen.').waitFor()
@@ -145,7 +147,7 @@ describeInBrowser('a caller', () => {
     await page.goBack()
     await row(page, 'Counters', 'api · per-key').getByRole('button', { name: 'Override…' }).click()
     await expect.poll(() => page.getByLabel('header:x-k').inputValue()).toBe('müller')
-    expect(await page.getByLabel('Policy').inputValue()).toBe('api')
+    await expect.poll(() => page.getByLabel('Policy').inputValue()).toBe('api')
     // From the list, where what the policy covers has to be looked up.
     await page.getByRole('link', { name: 'Callers' }).click()
     await region(page, 'Rejected most').getByRole('button', { name: 'Explain müller' }).click()
@@ -199,16 +201,16 @@ describeInBrowser('a caller', () => {
     ] as const) {
       await field.fill(typed)
       await page.keyboard.press('Enter')
-      expect(await problem()).toBe(message)
+      await expect.poll(problem).toBe(message)
     }
     await field.fill('')
-    expect(await problem()).toBe('')
+    await expect.poll(problem).toBe('')
     expect(new URL(page.url()).hash).toBe('')
     // A slash in a field is a slash, and Escape goes back to where one was.
     await page.getByRole('link', { name: 'Events' }).click()
     await page.getByLabel('Filter').fill('a')
     await page.keyboard.press('/')
-    expect(await page.getByLabel('Filter').inputValue()).toBe('a/')
+    await expect.poll(() => page.getByLabel('Filter').inputValue()).toBe('a/')
     await page.getByRole('button', { name: 'Pause' }).focus()
     await page.keyboard.press('/')
     await page.keyboard.press('Escape')
@@ -224,7 +226,7 @@ describeInBrowser('a caller', () => {
     await page.getByLabel('Policy').fill('p599')
     await page.keyboard.press('Enter')
     await row(page, 'Nothing is counted now', 'p599 · r').getByText('5 of 5 requests left').waitFor()
-    expect(new URL(page.url()).hash).toMatch(/^#\/caller\?asked=\d+&policy=p599$/)
+    await expect.poll(() => new URL(page.url()).hash).toMatch(/^#\/caller\?asked=\d+&policy=p599$/)
   })
 
   test('is forgotten when the operator logs out', async () => {
@@ -255,8 +257,10 @@ describeInBrowser('a caller', () => {
     // What the field is for can be read, unless it is the magnifying glass of a phone.
     if (page.viewportSize()!.width > 640) expect(await page.evaluate(ROOM_OF_FIELD)).toBeGreaterThan(0)
     await page.keyboard.press('/')
+    await page.locator('.find input:focus').waitFor()
     await expectFine(page, 'the field')
-    expect((await page.getByRole('searchbox', { name: 'Find a caller' }).boundingBox())!.width).toBeGreaterThan(110)
+    const field = page.getByRole('searchbox', { name: 'Find a caller' })
+    await expect.poll(async () => (await field.boundingBox())!.width).toBeGreaterThan(110)
     await page.keyboard.type('header:x-k=alice')
     await page.keyboard.press('Enter')
     await row(page, 'Counters', 'api · per-key').waitFor()
@@ -273,7 +277,7 @@ describeInBrowser('a caller', () => {
     await field.fill('alice')
     await page.getByRole('button', { name: 'Find', exact: true }).tap()
     await row(page, 'Counters', 'api · per-key').waitFor()
-    expect((await page.locator('.top').boundingBox())!.height).toBeLessThan(750 / 8)
+    await expect.poll(async () => (await page.locator('.top').boundingBox())!.height).toBeLessThan(750 / 8)
   })
 })
 

@@ -39,7 +39,7 @@ describeInBrowser('the callers', () => {
     await expect.poll(() => texts(nearest(page))).toContain('header:x-k carol api · per-key 1 of 2 requests, 50 %')
     await page.getByLabel('Policy').first().fill('api')
     await expect.poll(() => texts(rejected(page))).toEqual(['header:x-k bob api · per-key 3', 'header:x-k alice api · per-key 1'])
-    expect(page.url()).toContain('#/callers?policy=api')
+    await expect.poll(() => page.url()).toContain('#/callers?policy=api')
     await page.reload()
     await expect.poll(() => texts(rejected(page))).toEqual(['header:x-k bob api · per-key 3', 'header:x-k alice api · per-key 1'])
     await page.getByLabel('Rule').first().selectOption('per-key')
@@ -80,14 +80,14 @@ describeInBrowser('the callers', () => {
     const page = await open(edge)
     await edge.decideTimes(4, caller('alice'))
     await edge.decideTimes(2, { ...caller('alice'), uri: '/trial' })
-    await rejected(page).first().waitFor()
     const columns = page.getByRole('region', { name: 'Rejected most' }).getByRole('columnheader')
-    expect(await columns.allTextContents()).toEqual(['Caller', 'Rejects, last minutes', 'Last hour', 'First', 'Last', 'Actions'])
-    const cells = await rejected(page).first().getByRole('cell').allTextContents()
-    expect(cells.slice(0, 4)).toEqual(['2', '2', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
+    await expect.poll(() => columns.allTextContents()).toEqual(['Caller', 'Rejects, last minutes', 'Last hour', 'First', 'Last', 'Actions'])
+    await expect
+      .poll(async () => (await rejected(page).first().getByRole('cell').allTextContents()).slice(0, 4))
+      .toEqual(['2', '2', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
     await expect.poll(() => texts(nearest(page))).toContain('header:x-k alice trial · per-key shadow 0 of 1 request, 0 %')
     await nearest(page).getByRole('link', { name: 'trial' }).click()
-    expect(new URL(page.url()).hash).toBe('#/policies?policy=trial')
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/policies?policy=trial')
   })
 
   test('stay in their places while figures change, until somebody asks for another order', async () => {
@@ -145,8 +145,8 @@ describeInBrowser('the callers', () => {
       .first()
       .click()
     await expect.poll(() => page.getByLabel('header:x-k').inputValue()).toBe('müller')
-    expect(await page.getByLabel('bearer').inputValue()).toMatch(/^[0-9a-f]{16}$/)
-    expect(await page.getByLabel('Policy').inputValue()).toBe('token')
+    await expect.poll(() => page.getByLabel('bearer').inputValue()).toMatch(/^[0-9a-f]{16}$/)
+    await expect.poll(() => page.getByLabel('Policy').inputValue()).toBe('token')
     await page.getByLabel('No limit').check()
     await page.getByLabel('Reason').fill('a customer')
     await page.getByRole('button', { name: 'Preview…' }).click()
@@ -230,7 +230,7 @@ describeInBrowser('the callers', () => {
     await rejected(page).first().waitFor()
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
     const hidden = `[...document.querySelectorAll('main .table')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`
-    expect(await page.evaluate(hidden)).toEqual([0, 0])
+    await expect.poll(() => page.evaluate(hidden)).toEqual([0, 0])
   })
 })
 

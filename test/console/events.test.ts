@@ -21,11 +21,11 @@ describeInBrowser('the events', () => {
     await row(page, 'before the page').waitFor()
     await reset(edge.adminPort, 'after it')
     await row(page, 'after it').waitFor()
+    await expect.poll(async () => (await kindsInRows(page)).toSorted()).toEqual((await recentNames(edge.adminPort)).toSorted())
     const kinds = await kindsInRows(page)
     expect(kinds.slice(0, 3)).toEqual(['counter_reset', 'admin_session_opened', 'counter_reset'])
     expect(kinds.slice(3).toSorted()).toEqual(expect.arrayContaining(['bundle_applied', 'reject', 'started']))
     expect(kinds.filter((kind) => kind === 'counter_reset')).toHaveLength(2)
-    expect(kinds.toSorted()).toEqual((await recentNames(edge.adminPort)).toSorted())
     expect(await row(page, 'after it').locator('time').textContent()).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\+5:30$/)
     expect(await page.locator('main').textContent()).not.toContain('alice')
   })
@@ -60,7 +60,7 @@ describeInBrowser('the events', () => {
     const refused = row(page, 'bundle_refused')
     expect(await refused.locator('li').first().textContent()).toMatch(/^policies\[0\].*\(line 1, column \d+\)$/)
     await refused.locator('summary').click()
-    expect(await refused.locator('li').last().isVisible()).toBe(true)
+    await refused.locator('li').last().waitFor()
   })
 
   test('about requests are counted in one row until something else happens', async () => {
@@ -70,7 +70,7 @@ describeInBrowser('the events', () => {
     await stub.send([{ event: 'stopping', time, level: 'info', msg: 'in between' }])
     await stub.send([...rejects(3000, 3001), { ...rejects(0, 1)[0], event: 'would_reject', unlogged: 41 }, ...rejects(3002, 3004)])
     await row(page, '3 requests').waitFor()
-    expect(await kindsInRows(page)).toEqual(['would_reject', 'reject', 'stopping', 'reject'])
+    await expect.poll(() => kindsInRows(page)).toEqual(['would_reject', 'reject', 'stopping', 'reject'])
     await row(page, '42 requests').waitFor()
     const first = page.getByRole('row').last()
     expect(await first.locator('strong').textContent()).toBe('3,000 requests')
@@ -104,7 +104,7 @@ describeInBrowser('the events', () => {
     await stub.send([{ event: 'bundle_refused', time: new Date().toISOString(), msg: 'the rare one' }])
     await stub.send(rejects(0, 5000))
     await row(page, '5,000 requests').waitFor()
-    expect(await kindsInRows(page)).toEqual(['reject', 'bundle_refused'])
+    await expect.poll(() => kindsInRows(page)).toEqual(['reject', 'bundle_refused'])
     await page.goto(`${new URL(page.url()).origin}/#/events?kind=bundle_refused`)
     await page.reload()
     await page.getByRole('button', { name: 'bundle_refused 0', pressed: true }).waitFor()
@@ -166,7 +166,7 @@ describeInBrowser('the events', () => {
     // And all of them are one row among the others.
     await page.getByRole('button', { name: /^all / }).click()
     await row(page, '120,000 requests').waitFor()
-    expect(await kindsInRows(page)).toEqual(['reject'])
+    await expect.poll(() => kindsInRows(page)).toEqual(['reject'])
   })
 })
 

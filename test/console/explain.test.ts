@@ -169,7 +169,7 @@ describeInBrowser('the view that explains a request', () => {
     await page.getByRole('button', { name: 'Explain' }).click()
     await page.getByText('without Authorization, cookie, X-Api-Key').waitFor()
     await page.getByRole('link', { name: 'Link to this request' }).click()
-    expect(page.url()).toContain('#/explain?')
+    await expect.poll(() => page.url()).toContain('#/explain?')
     expect(page.url()).not.toContain('hidden')
     await page.reload()
     for (const [label, text] of [

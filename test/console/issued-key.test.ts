@@ -91,7 +91,7 @@ describeInBrowser('a key that is issued', () => {
       await page.keyboard.type(value!)
     }
     await page.getByRole('button', { name: 'Remove label 2' }).click()
-    expect(await focused(page)).toBe('Add a label')
+    await expect.poll(() => focused(page)).toBe('Add a label')
     const beforeMs = Date.now()
     await page.getByLabel('30 d').check()
     await page.getByLabel('Reason').fill('ticket 4711')

@@ -52,9 +52,9 @@ describeInBrowser('the view of tokens and money', () => {
     const money = ((usage.prompt_tokens + 2 * usage.completion_tokens) / 100).toFixed(2)
     await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all'))[1]).toBe(tokens)
     await expect.poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / money'))[1]).toBe(`${money} currency units`)
-    expect((await cells(page, 'Budgets that all callers share', 'llm / money'))[3]).toMatch(
-      new RegExp(`^${(100 - Number(money)).toFixed(2)} currency units `),
-    )
+    await expect
+      .poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / money'))[3])
+      .toMatch(new RegExp(`^${(100 - Number(money)).toFixed(2)} currency units `))
     await expect.poll(async () => (await cells(page, /^Callers nearest/, TEAM))[1]).toBe(tokens)
     for (const rule of ['llm / all', 'llm / each'])
       await expect.poll(async () => (await cells(page, 'Tokens and money spent by rule', rule)).slice(-3)).toEqual([tokens, tokens, tokens])
@@ -77,7 +77,7 @@ describeInBrowser('the view of tokens and money', () => {
     await expect
       .poll(async () => (await cells(page, 'Budgets that all callers share', 'llm / all')).slice(1, 3))
       .toEqual(['300 tokens', '–'])
-    expect((await cells(page, 'Tokens and money spent by rule', 'llm / all')).slice(2, 4)).toEqual(['–', '–'])
+    await expect.poll(async () => (await cells(page, 'Tokens and money spent by rule', 'llm / all')).slice(2, 4)).toEqual(['–', '–'])
   })
 
   test('shows what is used, what requests in flight have reserved, and what of it grows, at every size and in all colours', async () => {
@@ -107,8 +107,10 @@ describeInBrowser('the view of tokens and money', () => {
       .poll(async () => (await cells(page, shared, 'llm / money')).slice(1, 3))
       .toEqual(['0.00 currency units', '2.09 currency units'])
     await expect.poll(async () => (await cells(page, /^Callers nearest/, TEAM)).slice(1, 3)).toEqual(['0 tokens', whole])
-    expect((await cells(page, byRule, 'llm / day')).slice(2, 4)).toEqual([`${first} (1 request)`, `${first} (1 stream)`])
-    expect((await cells(page, byRule, 'llm / each')).slice(2, 4)).toEqual([`${whole} (1 request)`, 'none'])
+    await expect
+      .poll(async () => (await cells(page, byRule, 'llm / day')).slice(2, 4))
+      .toEqual([`${first} (1 request)`, `${first} (1 stream)`])
+    await expect.poll(async () => (await cells(page, byRule, 'llm / each')).slice(2, 4)).toEqual([`${whole} (1 request)`, 'none'])
     expect((await cells(page, byRule, 'llm / day'))[0]).toContain('cached input counts 0.1 times')
     clock.advance(2000) // the next sample is due
     await page.getByText('open now, 1 with a growing reservation').waitFor()

@@ -119,6 +119,7 @@ describeInBrowser('whatever the size and the colours', () => {
     await page.reload()
     await page.getByRole('searchbox', { name: 'Find a caller' }).waitFor()
     await page.keyboard.press('/')
+    await page.locator('.find input:focus').waitFor()
     await expectFine(page, 'the field for callers')
     await page.keyboard.type('header:x-api-key=acme')
     await page.keyboard.press('Enter')

@@ -58,14 +58,12 @@ describeInBrowser('the overview', () => {
     await page.getByRole('table', { name: 'Decision time' }).getByRole('row', { name: '99th percentile' }).waitFor()
     const policies = page.getByRole('table', { name: /^Policies, the busiest first/ })
     await expect.poll(() => policies.getByRole('rowheader').allTextContents()).toEqual(['search', 'trial', 'export'])
-    const cells = await policies
-      .getByRole('row', { name: /^search/ })
-      .getByRole('cell')
-      .allTextContents()
-    expect(cells).toEqual(['enforce', '4', '16', '80%', '0'])
-    expect(await page.getByRole('table', { name: 'Memory' }).getByRole('cell').first().textContent()).toMatch(/^\d+ MiB$/)
+    const cells = policies.getByRole('row', { name: /^search/ }).getByRole('cell')
+    await expect.poll(() => cells.allTextContents()).toEqual(['enforce', '4', '16', '80%', '0'])
+    const memory = page.getByRole('table', { name: 'Memory' }).getByRole('cell').first()
+    await expect.poll(() => memory.textContent()).toMatch(/^\d+ MiB$/)
     await policies.getByRole('link', { name: 'search' }).click()
-    expect(page.url()).toMatch(/#\/policies\?policy=search$/)
+    await expect.poll(() => page.url()).toMatch(/#\/policies\?policy=search$/)
   })
 
   test('draws lines that differ by more than colour, in the colours of the theme', async () => {
@@ -92,10 +90,14 @@ describeInBrowser('the overview', () => {
     await edge.decideTimes(9, { uri: '/search', fields: alice })
     const page = await loggedIn(edge.adminPort)
     await page.getByRole('table', { name: 'Decision time' }).getByText('99th percentile').waitFor()
-    await page.getByRole('img', { name: /^Decisions per second,/ }).hover({ position: { x: 300, y: 50 } })
+    const chart = page.getByRole('img', { name: /^Decisions per second,/ })
     for (const name of ['Decisions per second', 'Decision time'])
       await expect
-        .poll(() => page.getByRole('table', { name, exact: true }).getByRole('columnheader').nth(1).textContent())
+        .poll(async () => {
+          // Only a cursor that moves is noticed, and lines that are drawn anew wait for the next move.
+          for (const x of [300, 301]) await chart.hover({ position: { x, y: 50 } })
+          return page.getByRole('table', { name, exact: true }).getByRole('columnheader').nth(1).textContent()
+        })
         .toMatch(/^\d\d:\d\d:\d\d$/)
     await page.mouse.move(0, 0)
     await page.getByRole('table', { name: 'Decision time' }).getByRole('columnheader', { name: 'now' }).waitFor()
@@ -121,8 +123,9 @@ describeInBrowser('the overview', () => {
     await edge.decideTimes(5, { uri: '/export', fields: [['X-K', 'bob']] })
     await edge.decideTimes(5, { uri: '/trial', fields: [['X-K', 'carol']] })
     await expect.poll(() => panel.getByRole('rowheader').allTextContents()).toEqual(['header:x-k bob', 'header:x-k alice'])
-    const cells = await panel.getByRole('row', { name: 'bob' }).getByRole('cell').allInnerTexts()
-    expect(cells).toEqual(['export · r', '3', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
+    await expect
+      .poll(() => panel.getByRole('row', { name: 'bob' }).getByRole('cell').allInnerTexts())
+      .toEqual(['export · r', '3', expect.stringMatching(/^\d\d:\d\d:\d\d UTC/), expect.stringMatching(/ago|now/)])
     // Rejects are no problem of the instance.
     await page.getByRole('banner').getByText('No problems').waitFor()
     expect(await page.locator('body').innerText()).not.toMatch(/healthy/i)
@@ -169,7 +172,7 @@ describeInBrowser('the overview', () => {
     const panel = page.getByRole('region', { name: 'Redis', exact: true })
     await panel.getByText('connected').waitFor()
     // Three panels are side by side at this width, and nothing of the workers is cut off.
-    expect(await page.getByRole('group', { name: 'Workers and how busy they are' }).getAttribute('class')).toBe('table')
+    await expect.poll(() => page.getByRole('group', { name: 'Workers and how busy they are' }).getAttribute('class')).toBe('table')
     await edge.decideTimes(5, { uri: '/search', fields: alice })
     await page.getByRole('table', { name: 'Redis round trip' }).getByRole('row', { name: 'median' }).waitFor()
     await redis.close()

@@ -45,7 +45,7 @@ describeInBrowser('the view of policies', () => {
     expect(await trial.getByRole('cell').first().textContent()).toBe('shadow')
 
     await page.getByRole('link', { name: 'api', exact: true }).click()
-    expect(page.url()).toMatch(/#\/policies\?policy=api$/)
+    await expect.poll(() => page.url()).toMatch(/#\/policies\?policy=api$/)
     const detail = page.getByRole('region', { name: 'api', exact: true })
     await detail.getByText('1,000 requests per day, for everybody together').waitFor()
     const links = await detail.getByRole('listitem').first().getByRole('link').all()
@@ -98,13 +98,36 @@ describeInBrowser('the view of policies', () => {
     await table.getByRole('link', { name: 'tenant-5000', exact: true }).waitFor()
     await page.getByLabel('Filter').fill('TENANT-4711')
     await page.getByText('1 of 10,000 policies').waitFor()
-    expect(await table.getByRole('row').allTextContents()).toHaveLength(2)
+    await expect.poll(() => table.getByRole('row').allTextContents()).toHaveLength(2)
     await table.getByRole('link', { name: 'tenant-4711' }).click()
     await page.getByRole('region', { name: 'tenant-4711' }).getByText('5 requests per second, burst 4,721, per header:x-k').waitFor()
     await page.getByLabel('Filter').fill('no such thing')
     await page.getByText('No policy contains this text.').waitFor()
     await page.getByLabel('Filter').fill('')
     await table.getByRole('link', { name: 'tenant-0', exact: true }).waitFor()
+  })
+
+  test('goes on at its end where it was loaded anew while more of it was on the way', async () => {
+    const edge = await running({ bundle: bundle(1, ...tenants(700)), env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies`)
+    const table = page.getByRole('group', { name: /^Policies, with/ })
+    await table.getByRole('link', { name: 'tenant-0', exact: true }).waitFor()
+    const isMore = ({ searchParams }: URL): boolean => searchParams.has('after') && searchParams.get('limit') === '500'
+    await page.route(isMore, () => {})
+    const asked = page.waitForRequest((request) => isMore(new URL(request.url())))
+    await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
+    await asked
+    const isLoaded = page.waitForResponse((response) => /\/policies\?limit=500$/.test(response.url()))
+    await edge.publish(bundle(2, ...tenants(700)))
+    await isLoaded
+    await page.unroute(isMore)
+    await expect
+      .poll(async () => {
+        await table.evaluate((element) => element.scrollTo(0, element.scrollHeight))
+        return table.getByRole('link', { name: 'tenant-699', exact: true }).isVisible()
+      })
+      .toBe(true)
   })
 
   test('opens one policy by its address, and says when it is not there', async () => {

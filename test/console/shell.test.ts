@@ -4,9 +4,10 @@ import { expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN } from '../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
-import { inEveryView } from '../support/console/every-view.ts'
+import { inEveryView, openRequests } from '../support/console/every-view.ts'
 import { running } from '../support/service/running.ts'
 import { serverPort } from '../support/service/server-port.ts'
+import { until } from '../support/until.ts'
 
 const BUNDLE = bundle(7, policy('search', { rules: [bucketRule('r', ['header:x-k'], 10, 1)] }))
 
@@ -46,7 +47,7 @@ describeInBrowser('the shell', () => {
     expect((await page.locator('.top').boundingBox())!.height).toBeLessThan(750 / 8)
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(375)
     const views = page.getByRole('navigation', { name: 'Views' })
-    expect(await views.getAttribute('class')).toBe('more-right')
+    await expect.poll(() => views.getAttribute('class')).toBe('more-right')
     await page.getByRole('link', { name: 'Changes' }).click()
     await expect.poll(() => views.getAttribute('class')).toBe('more-left')
   })
@@ -58,8 +59,8 @@ describeInBrowser('the shell', () => {
       const page = await loggedIn(edge.adminPort, { viewport: { width, height: 800 } })
       const rightOf = (selector: string): Promise<number> =>
         page.evaluate(`document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect().right`)
-      const right = await rightOf('main > :last-child')
-      expect([await rightOf('.who'), await rightOf('.find')]).toEqual([right, right])
+      const edges = () => Promise.all(['main > :last-child', '.who', '.find'].map(rightOf))
+      await expect.poll(async () => new Set(await edges()).size).toBe(1)
     },
   )
 
@@ -78,7 +79,7 @@ describeInBrowser('the shell', () => {
     const table = page.getByRole('group', { name: /^Policies, the busiest first/ })
     await table.waitFor()
     const hint = page.getByText('Scroll sideways for all columns.')
-    expect([await table.getAttribute('class'), await hint.count()]).toEqual(['table', 0])
+    await expect.poll(async () => [await table.getAttribute('class'), await hint.count()]).toEqual(['table', 0])
     await page.setViewportSize({ width: 240, height: 700 })
     await expect.poll(() => table.getAttribute('class')).toBe('table more-right')
     await hint.first().waitFor()
@@ -100,6 +101,23 @@ describeInBrowser('the shell', () => {
     await expect.poll(() => heading.textContent()).toBe('Overview')
     await page.goto(`http://127.0.0.1:${edge.adminPort}/#/no-such-view`)
     await expect.poll(() => heading.textContent()).toBe('Overview')
+  })
+
+  test('has the focus in its place as soon as a view, a form or a dialog is there: a key that is pressed then is not lost', async () => {
+    const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+    const page = await loggedIn(edge.adminPort)
+    // Called before the browser draws what has changed: whether each has the focus when it is first there.
+    await page.evaluate(`window.atFirst = {}
+      new MutationObserver(() => {
+        for (const part of document.querySelectorAll('h1, main form, dialog'))
+          window.atFirst[part.localName === 'h1' ? part.textContent : part.localName] ??= part.contains(document.activeElement)
+      }).observe(document.body, { childList: true, subtree: true })`)
+    await page.getByRole('link', { name: 'Overrides', exact: true }).click()
+    await page.getByRole('button', { name: 'New override' }).click()
+    await page.getByLabel('Policy').waitFor()
+    await page.getByRole('button', { name: 'Stop enforcing…' }).click()
+    await page.getByRole('dialog').waitFor()
+    expect(await page.evaluate('window.atFirst')).toMatchObject({ Overrides: true, form: true, dialog: true })
   })
 
   test('ends the session with a click, and shows nothing of it any more', async () => {
@@ -128,8 +146,9 @@ describeInBrowser('the shell', () => {
     await dialog.getByRole('button', { name: 'Log in' }).click()
     await dialog.waitFor({ state: 'detached' })
     expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought')
+    await page.locator('main input:focus').waitFor()
     await page.keyboard.type('!')
-    expect(await page.getByLabel('Filter').inputValue()).toBe('half a thought!')
+    await expect.poll(() => page.getByLabel('Filter').inputValue()).toBe('half a thought!')
     await page.getByText('Live').waitFor()
   })
 
@@ -266,10 +285,13 @@ describeInBrowser('the shell', () => {
     await page.clock.install()
     await page.reload()
     await page.getByText('No problems').waitFor()
+    const open = openRequests(page)
     await page.route('**/admin/v1/**', (route) => route.abort())
-    // Its clock stands still from there, so that it does not try by itself.
-    await page.clock.pauseAt(Date.now() + 3_600_000)
     await page.getByRole('banner').getByText('Connection lost').waitFor()
+    // Its clock stands still from there, so that it does not try by itself, and nothing that it has tried is under way.
+    await page.clock.pauseAt(Date.now() + 3_600_000)
+    await untilSent(page)
+    await until(() => open.size === 0)
     await page.unroute('**/admin/v1/**')
     await page.getByRole('button', { name: 'Retry now' }).click()
     await page.getByText('No problems').waitFor()
@@ -310,17 +332,20 @@ describeInBrowser('the shell', () => {
 
 /** What it has asked the API for since. */
 async function countRequests(page: Page): Promise<() => Promise<number>> {
-  // Comes behind everything that it has sent before.
-  const untilSent = () => page.evaluate("fetch('/livez').then((response) => response.text())")
-  await untilSent()
+  await untilSent(page)
   let count = 0
   page.on('request', (request) => {
     if (request.url().includes('/admin/v1/')) count++
   })
   return async () => {
-    await untilSent()
+    await untilSent(page)
     return count
   }
+}
+
+/** Asks for something that comes behind everything that the page has sent before. */
+async function untilSent(page: Page): Promise<void> {
+  await page.evaluate("fetch('/livez').then((response) => response.text())")
 }
 
 async function becomes(page: Page, state: 'hidden' | 'visible'): Promise<void> {

@@ -3,6 +3,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest'
 import { ADMIN_TOKEN } from '../admin/admin-client.ts'
 import { describeWith } from '../describe-with.ts'
+import { slowed } from './slow-page.ts'
 
 const CHROMIUM = '/usr/bin/chromium-headless-shell'
 /** Nothing is looked up or loaded from elsewhere. Chromium runs as root only without its sandbox. */
@@ -46,10 +47,12 @@ export async function newPage(options: BrowserContextOptions = {}): Promise<Page
     if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) problems.push(message.text())
   })
   onTestFinished(async () => {
+    // A request may be on its way through a handler of the test: that it comes to nothing is no failure.
+    for (const routed of [page, context]) await routed.unrouteAll({ behavior: 'ignoreErrors' })
     await context.close()
     expect(problems).toEqual([])
   })
-  return page
+  return slowed(page)
 }
 
 /** The page of the service whose admin port this is, logged in. */
