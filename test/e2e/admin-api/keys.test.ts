@@ -143,6 +143,24 @@ describe('an issued key', () => {
     expect((await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys).toHaveLength(3)
   })
 
+  test('whose labels have no room left is refused, and one with labels that another key has is not', async () => {
+    const edge = await service({ EDGE_MAX_KEYS: '1000' })
+    const long = (i: number) => Object.fromEntries(Array.from({ length: 32 }, (_, j) => [`label-${j}`, `${i} ${'\u674e'.repeat(240)}`]))
+    let refused: AdminResponse | undefined
+    let count = 0
+    for (; refused === undefined; count += 20) {
+      const made = await Promise.all(Array.from({ length: 20 }, (_, i) => create(edge, { labels: long(count + i), reason: 'long' })))
+      refused = made.find(({ status }) => status !== 201)
+    }
+    expect([refused.status, refused.json.error.message]).toEqual([
+      400,
+      'there is no room for the labels and reasons of so many keys: nothing was changed. Use shorter or fewer different ones, or raise EDGE_MAX_KEYS, which makes room too',
+    ])
+    // Labels that another key has take no more room.
+    expect((await create(edge, { labels: long(0), reason: 'long' })).status).toBe(201)
+    expect((await create(edge, { labels: long(count), reason: 'long' })).status).toBe(400)
+  })
+
   test('beyond EDGE_MAX_KEYS is refused', async () => {
     const edge = await service({ EDGE_MAX_KEYS: '2' })
     const made = await Promise.all([create(edge), create(edge), create(edge)])
