@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
-import { withDiskTimeout } from '../../files/whole-file.ts'
 import { newEpoch } from '../../store/redis/control-script.ts'
 import { KEYS_PER_CALL, type KeyNews, KeyScript, type KeyStorePut, keySum, type StoredKey } from '../../store/redis/key-script.ts'
 import { LinkError } from '../../store/redis/link/call.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
 import { decodeKey, encodeKey, type IssuedKey, isLaterKey, KEPT_MS, keyForgetMs } from './issued-key.ts'
-import type { KeyJournal } from './key-journal.ts'
+import { KeyCopy } from './key-copy.ts'
+import type { KeyJournal, LiveKeys } from './key-journal.ts'
 import type { KeyPut, KeyStorage, PutOutcome } from './key-storage.ts'
 import type { KeyTable } from './key-table.ts'
 
@@ -51,12 +51,13 @@ export class FleetKeys implements KeyStorage {
   #epoch = newEpoch()
   #lastChange = '0'
   #sum = 0
+  readonly #copy: KeyCopy | undefined
+  /** The last changes that were made here. They come into the table after the file. */
+  #stored: readonly IssuedKey[] = []
   #syncedMs: number | undefined
   #savedSyncedMs = 0
   #isClosed = false
   #timer: NodeJS.Timeout | undefined
-  /** Chains the writes to the journal. */
-  #writing: Promise<void> = Promise.resolve()
   #polling: Promise<void> = Promise.resolve()
   #comparedMs = Number.NEGATIVE_INFINITY
   #pauseMs = FIRST_PAUSE_MS
@@ -67,6 +68,8 @@ export class FleetKeys implements KeyStorage {
     this.#parts = parts
     this.#script = new KeyScript(parts.link, parts.prefix, KEPT_MS)
     this.#syncedMs = parts.syncedMs
+    const { journal, logger } = parts
+    this.#copy = journal && new KeyCopy({ journal, live: this.#liveKeys(), logger })
   }
 
   async start(): Promise<void> {
@@ -89,20 +92,25 @@ export class FleetKeys implements KeyStorage {
       stored.push({ ...key, momentMs })
       this.#noteRecent({ ...key, momentMs })
     }
-    await this.#save(stored)
+    this.#stored = stored
+    await this.#copy?.save(stored)
     return outcomes
   }
 
   isSlow(): boolean {
-    return this.#parts.journal?.isSlow(performance.now()) ?? false
+    return this.#copy?.isSlow() ?? false
+  }
+
+  /** The file is only a copy. */
+  problem(): undefined {
+    return undefined
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
     clearTimeout(this.#timer)
     await this.#polling
-    await this.#inTime(this.#writing)
-    await this.#parts.journal?.close()
+    await this.#copy?.close()
   }
 
   #poll(): Promise<void> {
@@ -141,7 +149,7 @@ export class FleetKeys implements KeyStorage {
       const fresh = this.#merge(news)
       // What this instance changes meanwhile is in no reply yet, so nothing may be waited for before this comparison.
       const isSame = news.size === this.#parts.table.size && news.sum === this.#sum
-      await this.#save(fresh)
+      await this.#copy?.save(fresh)
       if (news.keys.length + news.unreadable < KEYS_PER_CALL || this.#isClosed) return { size: news.size, isSame }
     }
   }
@@ -207,34 +215,28 @@ export class FleetKeys implements KeyStorage {
     }
   }
 
-  /** The journal is only a copy, so a disk that fails is logged, and the change counts. */
-  #save(keys: readonly IssuedKey[]): Promise<void> {
-    const { journal, table } = this.#parts
-    if (journal === undefined || keys.length === 0) return Promise.resolve()
-    return this.#write(() => journal.append(keys, { size: table.size, keys: () => table.keys(), syncedMs: this.#syncedMs }))
+  #liveKeys(): LiveKeys {
+    const [{ table }, stored, syncedMs] = [this.#parts, () => this.#stored, () => this.#syncedMs]
+    return {
+      get size() {
+        return table.size
+      },
+      *keys() {
+        yield* table.keys()
+        yield* stored()
+      },
+      get syncedMs() {
+        return syncedMs()
+      },
+    }
   }
 
   async #noteSynced(): Promise<void> {
-    const { journal, wallMs } = this.#parts
-    this.#syncedMs = Math.floor(wallMs())
-    if (journal === undefined || this.#syncedMs < this.#savedSyncedMs + SYNCED_INTERVAL_MS) return
+    this.#syncedMs = Math.floor(this.#parts.wallMs())
+    this.#copy?.retry()
+    if (this.#copy === undefined || this.#syncedMs < this.#savedSyncedMs + SYNCED_INTERVAL_MS) return
     this.#savedSyncedMs = this.#syncedMs
-    await this.#write(() => journal.appendSynced(this.#syncedMs!))
-  }
-
-  #write(write: () => Promise<void>): Promise<void> {
-    this.#writing = this.#writing.then(write).catch((error: Error) => this.#noteNotWritten(error))
-    return this.#inTime(this.#writing)
-  }
-
-  /** A disk that hangs keeps no instance from following the others. */
-  #inTime(writing: Promise<void>): Promise<void> {
-    return withDiskTimeout(writing).catch((error: Error) => this.#noteNotWritten(error))
-  }
-
-  #noteNotWritten(error: Error): void {
-    const what = 'the file of keys cannot be written; the keys are in Redis, and a start without Redis would lack some'
-    this.#parts.logger.error({ event: 'keys_not_written', reason: error.message }, what)
+    await this.#copy.saveSynced(this.#syncedMs)
   }
 
   #noteUnreadable(count: number): void {

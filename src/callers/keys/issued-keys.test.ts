@@ -78,6 +78,17 @@ describe('guesses', () => {
     for (let i = 0; i < MAX_GUESSES; i++) keys.find(newKeyText(), () => `2001:db8::${i.toString(16)}`, 0, NOON_MS)
     expect(keys.find(newKeyText(), () => '2001:db8::ffff', 0, NOON_MS)).toEqual({ problem: 'busy' })
   })
+
+  test('from a hundred addresses make none of them forgotten, and refuse no known key', () => {
+    const { keys, put } = workerOf()
+    const { text } = put()
+    const addresses = Array.from({ length: 100 }, (_, i) => `198.51.${i >> 8}.${i & 255}`)
+    for (const address of addresses) for (let i = 0; i <= MAX_GUESSES; i++) keys.find(newKeyText(), () => address, 0, NOON_MS)
+    for (const address of addresses) {
+      expect(keys.find(newKeyText(), () => address, 0, NOON_MS)).toEqual({ problem: 'busy' })
+      expect(isVerified(keys.find(text, () => address, 0, NOON_MS))).toBe(true)
+    }
+  })
 })
 
 test('many label sets are decoded one after the other, and again', () => {

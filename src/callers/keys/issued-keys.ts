@@ -90,7 +90,7 @@ export class IssuedKeys {
 
   #searchIndex(state: number, wallMs: number): VerifiedCaller | UnknownCaller | 'changed' | undefined {
     const base = baseOf(state, this.#index.length)
-    const mask = 2 ** (state & SIZE_MASK) - 1
+    const mask = (1 << (state & SIZE_MASK)) - 1
     for (let probe = 0, at = homeOf(this.#digest[0]!, state); probe <= mask; probe++, at = (at + 1) & mask) {
       const number = Atomics.load(this.#index, base + at)
       if (number === FREE) return undefined

@@ -162,8 +162,10 @@ export class KeyControl {
     throw new ApiError('store_unavailable', 'the keys are not loaded yet, because Redis has not responded: nothing was changed, try again')
   }
 
-  #order(id: string, next: Order['next']): Promise<IssuedKey> {
+  async #order(id: string, next: Order['next']): Promise<IssuedKey> {
     this.#loadedTable()
+    const problem = this.#storage?.problem()
+    if (problem !== undefined) throw new ApiError('store_unavailable', `nothing was changed, because ${problem}`)
     return new Promise((resolve, reject) => {
       this.#orders.push({ id, next, resolve, reject })
       if (!this.#isWorking) void this.#work()

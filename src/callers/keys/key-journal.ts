@@ -78,9 +78,21 @@ export class KeyJournal {
 
   /** Resolves when the keys are on the disk. If it rejects, the file is as it was. Only one call may be under way. */
   async append(keys: readonly IssuedKey[], live: LiveKeys): Promise<void> {
-    if (this.#isDoubtful || this.#lines - live.size > Math.max(MIN_DEAD_LINES, live.size)) await this.#replace(live)
+    if (this.#isDoubtful || this.#lines - live.size > Math.max(MIN_DEAD_LINES, live.size)) await this.rewrite(live)
     await this.#add(keys.map(encodeKey))
   }
+
+  /** Replaces the file with one that has a line for each of these keys. If it rejects, the file is as it was. */
+  async rewrite(live: LiveKeys): Promise<void> {
+    this.#beganMs = performance.now()
+    try {
+      await this.#replace(live)
+    } finally {
+      this.#beganMs = undefined
+    }
+  }
+
+  /** The file must have all keys that were known at this time. */
 
   async appendSynced(wallMs: number): Promise<void> {
     await this.#add([JSON.stringify({ synced: wallMs })])
@@ -109,7 +121,6 @@ export class KeyJournal {
     }
   }
 
-  /** Replaces the file with one that has a line for each key. */
   async #replace(live: LiveKeys): Promise<void> {
     const { length, lines } = await replaceFile(this.path, async (handle) => {
       let [length, lines] = [0, 0]
@@ -118,6 +129,8 @@ export class KeyJournal {
         await writeAll(handle, bytes, length)
         length += bytes.length
         lines += text.length
+        // A million keys take a while, on a good disk too.
+        this.#beganMs = performance.now()
       }
       return { length, lines }
     })

@@ -21,6 +21,8 @@ export interface KeyStorage {
   store(puts: readonly KeyPut[]): Promise<readonly PutOutcome[]>
   /** Whether the disk has not responded for long. */
   isSlow(): boolean
+  /** Why a change would only wait, as a sentence; undefined if it would not. */
+  problem(): string | undefined
   close(): Promise<void>
 }
 
@@ -60,6 +62,10 @@ export class FileKeyStorage implements KeyStorage {
 
   isSlow(): boolean {
     return this.#journal?.isSlow(performance.now()) ?? false
+  }
+
+  problem(): string | undefined {
+    return this.isSlow() ? 'the disk with EDGE_KEYS_FILE does not respond; other changes wait for it, and may still be done' : undefined
   }
 
   async close(): Promise<void> {

@@ -45,7 +45,7 @@ export class KeyTable {
   readonly #free: number[] = []
   #end = 0
   #size = 0
-  #watch: (id: string, momentMs: number, sign: 1 | -1) => void = () => {}
+  #watch: ((id: string, momentMs: number, sign: 1 | -1) => void) | undefined
 
   constructor(memory: KeyMemory) {
     this.#header = new Int32Array(memory.header)
@@ -77,7 +77,7 @@ export class KeyTable {
   }
 
   #tell(record: number, sign: 1 | -1): void {
-    this.#watch(this.#idOf(record), loadFloat(this.#words, record * RECORD_WORDS + MOMENT), sign)
+    this.#watch?.(this.#idOf(record), loadFloat(this.#words, record * RECORD_WORDS + MOMENT), sign)
   }
 
   get(id: string): IssuedKey | undefined {
@@ -112,8 +112,9 @@ export class KeyTable {
     Atomics.store(words, at + EDIT, places[2]!)
     storeFloat(words, at + EXPIRES, key.expiresMs ?? Number.POSITIVE_INFINITY)
     storeFloat(words, at + MOMENT, key.momentMs)
-    Atomics.store(words, at + ID_HIGH, Number.parseInt(key.id.slice(0, 4), 16) | (key.isRevoked ? REVOKED_BIT : 0))
-    Atomics.store(words, at + ID_LOW, Number.parseInt(key.id.slice(4), 16) | 0)
+    const id = Number.parseInt(key.id, 16)
+    Atomics.store(words, at + ID_HIGH, highWord(id) | (key.isRevoked ? REVOKED_BIT : 0))
+    Atomics.store(words, at + ID_LOW, id | 0)
     Atomics.store(words, at + CREATED_S, Math.floor(key.createdMs / 1000))
     for (let i = 0; i < DIGEST_WORDS; i++) Atomics.store(words, at + DIGEST + i, key.digest.readInt32LE(i * 4))
     return { record, id: key.id }
@@ -122,7 +123,10 @@ export class KeyTable {
   /** Lets workers see the key, with the moment that its storage gave it. Its former state is no longer there. */
   publish({ record, id }: PreparedKey, momentMs: number): void {
     storeFloat(this.#words, record * RECORD_WORDS + MOMENT, momentMs)
-    const former = this.#recordOf(id)
+    this.#show(record, id, this.#recordOf(id))
+  }
+
+  #show(record: number, id: string, former: number | undefined): void {
     this.#tell(record, 1)
     if (former === undefined) {
       this.#index.add(record)
@@ -143,9 +147,10 @@ export class KeyTable {
 
   /** Puts a key or its next state. Returns false if there is no room. */
   put(key: IssuedKey): boolean {
-    if (this.#size >= this.maxKeys && !this.has(key.id)) return false
+    const former = this.#recordOf(key.id)
+    if (this.#size >= this.maxKeys && former === undefined) return false
     const prepared = this.prepare(key)
-    if (prepared !== undefined) this.publish(prepared, key.momentMs)
+    if (prepared !== undefined) this.#show(prepared.record, key.id, former)
     return prepared !== undefined
   }
 
@@ -230,7 +235,8 @@ export class KeyTable {
   }
 
   #recordOf(id: string): number | undefined {
-    const [high, low] = [Number.parseInt(id.slice(0, 4), 16), Number.parseInt(id.slice(4), 16) | 0]
+    const both = Number.parseInt(id, 16)
+    const [high, low] = [highWord(both), both | 0]
     const number = this.#ids.find(low, (each) => {
       const at = (each - 1) * RECORD_WORDS
       return this.#words[at + ID_LOW] === low && (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) === high
@@ -260,6 +266,11 @@ export class KeyTable {
       isRevoked: (words[at + ID_HIGH]! & REVOKED_BIT) !== 0,
     }
   }
+}
+
+/** The upper word of an id that is a number. The lower one is `id | 0`. */
+function highWord(id: number): number {
+  return Math.floor(id / 2 ** 32)
 }
 
 /** Returns the id that two words of a record have. */

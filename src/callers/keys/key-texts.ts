@@ -15,25 +15,28 @@ export class KeyTexts {
   readonly #unused = new Map<number, number>()
   #end = ROOM_STEP_WORDS
   #lastNumber = 0
+  /** The text that is being looked for, as whole words, in the order of this machine's bytes; workers read them in the same. A start looks for millions. */
+  #wanted = new Int32Array(256)
+  #wantedBytes = Buffer.from(this.#wanted.buffer)
 
   constructor(texts: SharedArrayBuffer) {
     this.#words = new Int32Array(texts)
     this.#bytes = Buffer.from(texts)
-    this.#index = new NumberIndex((place) => this.#hash(this.#bytesOf(place)))
+    this.#index = new NumberIndex((place) => this.#hash(this.#words, place + TEXT_HEAD_WORDS, wordsOf(this.#words[place + TEXT_BYTES]!)))
   }
 
   /** Returns the place of the text and counts one more user; undefined if there is no room left. */
   use(text: string): number | undefined {
-    const bytes = Buffer.from(text)
-    const hash = this.#hash(bytes)
-    const known = this.#index.find(hash, (place) => this.#bytesOf(place).equals(bytes))
+    const bytes = this.#want(text)
+    const words = wordsOf(bytes)
+    const known = this.#index.find(this.#hash(this.#wanted, 0, words), (place) => this.#isWanted(place, bytes, words))
     if (known !== undefined) {
       this.#words[known + TEXT_USERS]!++
       return known
     }
-    const place = this.#newPlace(roomFor(bytes.length))
+    const place = this.#newPlace(roomFor(words))
     if (place === undefined) return undefined
-    this.#write(place, bytes)
+    this.#write(place, bytes, words)
     this.#index.add(place)
     return place
   }
@@ -77,17 +80,31 @@ export class KeyTexts {
     return place
   }
 
-  #write(place: number, bytes: Buffer): void {
+  /** Returns how many bytes the text has. */
+  #want(text: string): number {
+    if (text.length * 3 > this.#wantedBytes.length) {
+      this.#wanted = new Int32Array(text.length)
+      this.#wantedBytes = Buffer.from(this.#wanted.buffer)
+    }
+    const bytes = this.#wantedBytes.write(text)
+    for (let i = bytes; (i & 3) !== 0; i++) this.#wantedBytes[i] = 0
+    return bytes
+  }
+
+  #isWanted(place: number, bytes: number, words: number): boolean {
+    if (this.#words[place + TEXT_BYTES] !== bytes) return false
+    const start = place + TEXT_HEAD_WORDS
+    for (let i = 0; i < words; i++) if (this.#words[start + i] !== this.#wanted[i]) return false
+    return true
+  }
+
+  #write(place: number, bytes: number, count: number): void {
     const words = this.#words
     this.#lastNumber = (this.#lastNumber + 1) | 0
     Atomics.store(words, place + TEXT_USERS, 1)
     Atomics.store(words, place + TEXT_NUMBER, this.#lastNumber)
-    Atomics.store(words, place + TEXT_BYTES, bytes.length)
-    const padded = Buffer.alloc(Math.ceil(bytes.length / 4) * 4)
-    bytes.copy(padded)
-    // Words are written in the order of this machine's bytes, and workers read them in the same.
-    const source = new Int32Array(padded.buffer, padded.byteOffset, padded.length / 4)
-    for (let i = 0; i < source.length; i++) Atomics.store(words, place + TEXT_HEAD_WORDS + i, source[i]!)
+    Atomics.store(words, place + TEXT_BYTES, bytes)
+    for (let i = 0; i < count; i++) Atomics.store(words, place + TEXT_HEAD_WORDS + i, this.#wanted[i]!)
   }
 
   #bytesOf(place: number): Buffer {
@@ -96,13 +113,20 @@ export class KeyTexts {
   }
 
   /** The seed keeps those who choose labels from choosing texts that collide. */
-  #hash(bytes: Uint8Array): number {
+  #hash(words: Int32Array, start: number, count: number): number {
     let hash = this.#seed
-    for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193)
-    return hash ^ (hash >>> 15)
+    for (let i = start; i < start + count; i++) {
+      hash = Math.imul(hash ^ words[i]!, 0x85eb_ca6b)
+      hash ^= hash >>> 15
+    }
+    return hash
   }
 }
 
-function roomFor(bytes: number): number {
-  return Math.ceil((TEXT_HEAD_WORDS + Math.ceil(bytes / 4)) / ROOM_STEP_WORDS) * ROOM_STEP_WORDS
+function wordsOf(bytes: number): number {
+  return (bytes + 3) >> 2
+}
+
+function roomFor(words: number): number {
+  return Math.ceil((TEXT_HEAD_WORDS + words) / ROOM_STEP_WORDS) * ROOM_STEP_WORDS
 }

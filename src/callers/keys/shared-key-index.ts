@@ -49,7 +49,7 @@ export class SharedKeyIndex {
   }
 
   get #size(): number {
-    return 2 ** (this.#state & SIZE_MASK)
+    return 1 << (this.#state & SIZE_MASK)
   }
 
   get #base(): number {

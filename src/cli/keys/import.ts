@@ -1,13 +1,9 @@
-import { createReadStream } from 'node:fs'
-import { createInterface } from 'node:readline'
-import type { KeyJson, KeyLabelsJson } from '../../admin/api/key-types.ts'
-import { digestOf, keyIdOf, sortedLabels } from '../../callers/keys/issued-key.ts'
-import { readKeyLabels } from '../../callers/keys/key-labels.ts'
-import { dateTimeMs } from '../../text/formats.ts'
+import type { KeyJson } from '../../admin/api/key-types.ts'
+import { sortedLabels } from '../../callers/keys/issued-key.ts'
 import { printableText } from '../../text/printable.ts'
 import type { AdminClient, AdminRequest } from '../admin/admin-client.ts'
-import { readingProblem } from '../file-problem.ts'
 import { AdminProblem } from '../text/caller-values.ts'
+import { type FileKey, readKeyFile } from './key-file.ts'
 import { allKeys, labelsText } from './key-list.ts'
 
 export interface ImportOrder {
@@ -16,12 +12,6 @@ export interface ImportOrder {
   /** Whether to revoke the keys that are not in the file. */
   readonly prune: boolean
   readonly isDryRun: boolean
-}
-
-interface FileKey {
-  readonly digest: string
-  readonly labels: KeyLabelsJson
-  readonly expiresMs: number | undefined
 }
 
 /** A difference between the file and the instance, and what makes it go away. */
@@ -123,50 +113,6 @@ async function sendAll(client: AdminClient, differences: readonly Difference[]):
   throw new AdminProblem(`${problem.message}; ${done} of ${differences.length} changes were made, and another import goes on from there`, {
     cause: problem,
   })
-}
-
-/** Reads all lines before anything is changed. */
-async function readKeyFile(file: string): Promise<Map<string, FileKey>> {
-  const keys = new Map<string, FileKey>()
-  let number = 0
-  try {
-    for await (const line of createInterface({ input: file === '-' ? process.stdin : createReadStream(file) })) {
-      number++
-      if (line.trim() === '') continue
-      const { id, key } = readKeyLine(line)
-      if (keys.has(id)) throw new LineProblem(`key ${id} is there twice`)
-      keys.set(id, key)
-    }
-  } catch (error) {
-    const name = file === '-' ? 'standard input' : file
-    if (error instanceof LineProblem)
-      throw new AdminProblem(printableText(`${name}, line ${number}: ${error.message}. Nothing was changed`))
-    throw new AdminProblem(`cannot read ${name}: ${readingProblem(error)}`)
-  }
-  return keys
-}
-
-class LineProblem extends Error {}
-
-function readKeyLine(line: string): { readonly id: string; readonly key: FileKey } {
-  let json: unknown
-  try {
-    json = JSON.parse(line)
-  } catch {
-    throw new LineProblem('expected JSON')
-  }
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw new LineProblem('expected an object')
-  const { id, digest, labels, expires_at, ...others } = json as Record<string, unknown>
-  const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw new LineProblem(`unknown member ${JSON.stringify(unknown)}; expected id, digest, labels, expires_at`)
-  const bytes = typeof digest === 'string' ? digestOf(digest) : undefined
-  if (bytes === undefined) throw new LineProblem('digest: expected the SHA-256 of a key, 43 characters in base64url')
-  if (id !== undefined && id !== keyIdOf(bytes)) throw new LineProblem(`id: expected ${keyIdOf(bytes)}, which follows from the digest`)
-  const read = readKeyLabels(labels)
-  if (typeof read === 'string') throw new LineProblem(read)
-  const expiresMs = expires_at === undefined || expires_at === null ? undefined : dateTimeMs(String(expires_at))
-  if (Number.isNaN(expiresMs)) throw new LineProblem('expires_at: expected a time such as 2026-01-31T12:00:00Z')
-  return { id: keyIdOf(bytes), key: { digest: digest as string, labels: read, expiresMs } }
 }
 
 function timeText(ms: number): string {

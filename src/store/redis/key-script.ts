@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { assetText } from '../../files/package-files.ts'
 import { LinkError, type Script } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
@@ -52,7 +52,7 @@ export class KeyScript {
   constructor(link: Pick<RedisLink, 'run'>, prefix: string, keptMs: number) {
     this.#link = link
     const text = `${assetText('redis/clock.lua')}\n${assetText('redis/keys.lua')}`
-    this.#script = { text, sha: createHash('sha1').update(text).digest('hex') }
+    this.#script = { text, sha: hash('sha1', text) }
     // In a cluster, the hash tag in braces puts all keys into one slot.
     this.#keys = ['facts', 'entries', 'order', 'ends'].map((name) => `${prefix}{keys}:${name}`)
     this.#kept = String(keptMs * 1000)
@@ -123,8 +123,8 @@ export class KeyScript {
 
 /** Adds a key to the sum that two who know the same keys have in common, or with `sign` -1 takes it out. */
 export function keySum(sum: number, id: string, moment: number, sign: 1 | -1): number {
-  const hash = Number.parseInt(createHash('sha1').update(`${id} ${moment}`).digest('hex').slice(0, 12), 16)
-  return (sum + sign * hash + MODULUS) % MODULUS
+  const number = Number.parseInt(hash('sha1', `${id} ${moment}`).slice(0, 12), 16)
+  return (sum + sign * number + MODULUS) % MODULUS
 }
 
 /** Returns undefined if the entry is not one of ours. */

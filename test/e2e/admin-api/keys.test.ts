@@ -4,8 +4,10 @@ import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/adm
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { running } from '../../support/service/running.ts'
+import { stallDisk } from '../../support/stalled-disk.ts'
 import { smallDisk } from '../../support/state/faulty-disk.ts'
 import { newFolder } from '../../support/state/state.ts'
+import { until } from '../../support/until.ts'
 
 const BUNDLE = bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-k'], 10)] }))
 const TEAM = { labels: { team: 'search', user: 'ada' }, reason: 'a new team' }
@@ -117,6 +119,46 @@ describe('an issued key', () => {
     expect((await create(edge)).status).toBe(503)
     expect((await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys).toHaveLength(count)
     expect((await edge.decide({ fields: [['X-K', 'alice']] })).status).toBe(200)
+  })
+
+  test('is refused at once while the disk hangs, and nothing changes; one that the disk has not confirmed yet is done later', async () => {
+    const folder = await newFolder()
+    const edge = await service({ EDGE_KEYS_FILE: join(folder, 'keys') })
+    const { id } = (await create(edge)).json
+    const resume = stallDisk(folder)
+    const waiting = create(edge)
+    await until(() => edge.service.waitsForDisk())
+    const refused = await create(edge)
+    expect(refused).toMatchObject({ status: 503, json: { error: { code: 'store_unavailable' } } })
+    expect(refused.json.error.message).toBe(
+      'nothing was changed, because the disk with EDGE_KEYS_FILE does not respond; other changes wait for it, and may still be done',
+    )
+    const revoked = await askAdmin(edge.adminPort, 'DELETE', `keys/${id}?reason=x`)
+    expect([revoked.status, revoked.json.error.message]).toEqual([503, refused.json.error.message])
+    expect((await askAdmin(edge.adminPort, 'GET', `keys/${id}`)).json.status).toBe('active')
+    await resume()
+    // It may have been told meanwhile that nobody knows.
+    expect([201, 503]).toContain((await waiting).status)
+    await until(async () => (await create(edge)).status === 201)
+    expect((await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys).toHaveLength(3)
+  })
+
+  test('whose labels have no room left is refused, and one with labels that another key has is not', async () => {
+    const edge = await service({ EDGE_MAX_KEYS: '1000' })
+    const long = (i: number) => Object.fromEntries(Array.from({ length: 32 }, (_, j) => [`label-${j}`, `${i} ${'\u674e'.repeat(240)}`]))
+    let refused: AdminResponse | undefined
+    let count = 0
+    for (; refused === undefined; count += 20) {
+      const made = await Promise.all(Array.from({ length: 20 }, (_, i) => create(edge, { labels: long(count + i), reason: 'long' })))
+      refused = made.find(({ status }) => status !== 201)
+    }
+    expect([refused.status, refused.json.error.message]).toEqual([
+      400,
+      'there is no room for the labels and reasons of so many keys: nothing was changed. Use shorter or fewer different ones, or raise EDGE_MAX_KEYS, which makes room too',
+    ])
+    // Labels that another key has take no more room.
+    expect((await create(edge, { labels: long(0), reason: 'long' })).status).toBe(201)
+    expect((await create(edge, { labels: long(count), reason: 'long' })).status).toBe(400)
   })
 
   test('beyond EDGE_MAX_KEYS is refused', async () => {

@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { EventClient } from '../../support/admin/event-client.ts'
 import { blockRule, bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { IdentityProvider } from '../../support/callers/identity-provider.ts'
 import { providerEntry, providerHosts, teamToken } from '../../support/callers/known-callers.ts'
@@ -14,6 +15,7 @@ import { scratchDirectory } from '../../support/service/running.ts'
 import { OtlpReceiver } from '../../support/traces/otlp-receiver.ts'
 import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
 import { callerSpan } from '../../support/traces/trace-contexts.ts'
+import { until } from '../../support/until.ts'
 
 const RULES = bundle(
   1,
@@ -83,6 +85,7 @@ test('no token and no key is in the log, the metrics, events, decisions, traces,
     EDGE_DECISION_LOG: join(directory, 'decisions'),
   }
   const edge = await proxying(backend, { bundle: { ...RULES, callers }, env })
+  const stream = await EventClient.open(edge.adminPort)
   const tokens = [
     await teamToken(provider, 'ada', 'blue'),
     await teamToken(provider, 'eve', 'banned'),
@@ -108,12 +111,20 @@ test('no token and no key is in the log, the metrics, events, decisions, traces,
     pages.push((await askAdmin(edge.adminPort, 'GET', path)).json)
   const metrics = await ask(edge.adminPort, 'GET', '/metrics', [['Authorization', `Bearer ${ADMIN_TOKEN}`]])
   expect(metrics.body).toContain('edge_callers_total{outcome="signature"}')
+  // Of what became of the keys, the last is here, so all before it are.
+  await stream.untilNamed('key_revoked')
+  await stream.untilNamed('reject')
   await edge.service.stop('test')
+  await until(() => stream.isClosed)
+  const events = JSON.stringify([stream.events, stream.others])
+  expect(events).toContain('key_created')
   const files = await Promise.all((await readdir(directory)).map((name) => readFile(join(directory, name), 'latin1')))
   expect(files.length).toBeGreaterThanOrEqual(3)
   expect(receiver.exports.length).toBeGreaterThan(0)
   const traces = receiver.exports.map(({ body }) => body)
-  const said = [JSON.stringify(edge.log), metrics.body, JSON.stringify(pages), JSON.stringify(answers), ...files, ...traces].join('\n')
+  const said = [JSON.stringify(edge.log), metrics.body, JSON.stringify(pages), JSON.stringify(answers), events, ...files, ...traces].join(
+    '\n',
+  )
   for (const credential of credentials) {
     // The claims of a token are no secret; its signature is.
     expect(said).not.toContain(credential.slice(-40))

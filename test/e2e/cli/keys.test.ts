@@ -1,4 +1,5 @@
-import { writeFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
@@ -108,7 +109,64 @@ describe('edge keys', () => {
     expect((await listed(edge)).map(({ status }) => status)).toEqual(['revoked'])
   })
 
+  test('brings an export back as the same lines, whatever its labels are', async () => {
+    await service()
+    const labels = [
+      { constructor: 'x', toString: 'y', 10: 'ten', 9: 'nine' },
+      { user: 'Zoë 李 \u{1f642} "\\ =', team: 'ﬀ' },
+      Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`${'n'.repeat(62)}${i}`, '"'.repeat(256)])),
+      { a: 'x' },
+    ]
+    const file = join(await newFolder(), 'keys.jsonl')
+    const lines = labels.map((each, i) => {
+      const digest = createHash('sha256').update(String(i)).digest('base64url')
+      return JSON.stringify({ digest, labels: each, ...(i === 3 && { expires_at: '2100-01-01T01:00:00.5+01:00' }) })
+    })
+    await writeFile(file, `${lines.join('\r\n')}\r\n`)
+    expect(await keys('import', file, '--reason', 'git')).toMatchObject({ status: 0 })
+    const exported = await keys('export')
+    const read = exported.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { labels: object; expires_at?: string })
+    expect(read.map((each) => each.labels)).toEqual(expect.arrayContaining(labels))
+    expect(read.find((each) => each.expires_at)!.expires_at).toBe('2100-01-01T00:00:00.500Z')
+    await writeFile(file, exported.stdout)
+    await service()
+    await keys('import', file, '--reason', 'git')
+    expect((await keys('export')).stdout).toBe(exported.stdout)
+  })
+
+  test('reads no more than a bounded part of a line', async () => {
+    const edge = await service()
+    const folder = await newFolder()
+    const file = join(folder, 'keys.jsonl')
+    await writeFile(file, `${JSON.stringify({ digest: DIGEST, labels: { a: 'x' } })}\n`)
+    // A gigabyte of zeros, which takes no room on the disk.
+    await truncate(file, 2 ** 30)
+    for (const [name, number] of [
+      [file, 2],
+      ['/dev/zero', 1],
+    ] as const) {
+      const { status, stderr } = await keys('import', name, '--reason', 'git')
+      expect([status, stderr]).toEqual([
+        1,
+        expect.stringContaining(`${name}, line ${number}: it has more than 131072 bytes. Nothing was changed`),
+      ])
+    }
+    await writeFile(file, Buffer.from(JSON.stringify({ digest: DIGEST, labels: { a: 'caf\u00e9' } }), 'latin1'))
+    expect((await keys('import', file, '--reason', 'git')).stderr).toContain('line 1: it is not UTF-8. Nothing was changed')
+    expect(await listed(edge)).toEqual([])
+  })
+
   test.each<[string, string]>([
+    [`{"digest":"${DIGEST}","labels":{"a":"x"},"__proto__":{}}`, 'line 1: unknown member "__proto__"'],
+    [`{"digest":"${DIGEST}","labels":{"__proto__":"x"}}`, 'line 1: labels: expected a name'],
+    [`{"digest":"${DIGEST}","labels":{"a":"\\u0000"}}`, 'line 1: labels.a: expected printable characters only'],
+    [`{"digest":"edge_${'A'.repeat(43)}","labels":{"a":"x"}}`, 'line 1: digest: expected the SHA-256 of a key'],
+    [`{"digest":"${DIGEST.slice(0, -1)}l","labels":{"a":"x"}}`, 'line 1: digest: expected the SHA-256 of a key'],
+    [`{"digest":"${DIGEST}","labels":{"a":"x"},"expires_at":"2026-02-31T00:00:00Z"}`, 'line 1: expires_at: expected a time'],
+    [`{"digest":"${DIGEST}","labels":{"a":"x"},"expires_at":4e12}`, 'line 1: expires_at: expected a time'],
     ['{"digest":1}', 'line 1: digest: expected the SHA-256 of a key'],
     ['nonsense', 'line 1: expected JSON'],
     ['[]', 'line 1: expected an object'],
