@@ -108,9 +108,9 @@ function floodBesideOthers() {
   let chargedMs = 0
   const counting = {
     admits: (address, nowMs) => share.admits(address, nowMs),
-    charge(address, spentMs, nowMs) {
+    charge(address, spentMs, nowMs, isGood) {
       chargedMs += spentMs
-      share.charge(address, spentMs, nowMs)
+      share.charge(address, spentMs, nowMs, isGood)
     },
   }
   const verifier = newVerifier(counting, memory)

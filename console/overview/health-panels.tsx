@@ -1,10 +1,10 @@
-import type { Activity, Status, WorkerActivity } from '../../src/admin/api/instance-types.ts'
+import type { Activity, KeySetJson, Status, WorkerActivity } from '../../src/admin/api/instance-types.ts'
 import { formatBytes, formatCompact, formatMs, formatNumber, formatShare } from '../format.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Facts } from '../parts/facts.tsx'
 import { Panel } from '../parts/panel.tsx'
-import { Ago } from '../parts/time.tsx'
+import { Ago, Moment } from '../parts/time.tsx'
 import { presentRate } from '../timeline.ts'
 
 interface HealthProps {
@@ -19,6 +19,7 @@ export function HealthPanels(props: HealthProps) {
       <Workers {...props} />
       <Store {...props} />
       {props.status.redis !== null && <Redis {...props} />}
+      {props.status.key_sets.length > 0 && <KeySets keySets={props.status.key_sets} />}
     </div>
   )
 }
@@ -65,6 +66,48 @@ function Store({ status: { store, state_file }, activity: { samples } }: HealthP
         ]}
       />
     </Panel>
+  )
+}
+
+function KeySets({ keySets }: { readonly keySets: readonly KeySetJson[] }) {
+  const failing = keySets.filter(({ problem }) => problem !== null).length
+  return (
+    <Panel
+      title="Key sets of issuers"
+      aside={failing === 0 ? <Badge tone="good">all read</Badge> : <Badge tone="bad">{formatNumber(failing)} failing</Badge>}
+    >
+      <DataTable
+        caption="Key sets that verify tokens, by issuer"
+        columns={KEY_SET_COLUMNS}
+        rows={keySets}
+        rowKey={({ issuer }) => issuer}
+        empty="The bundle names no issuer."
+      />
+    </Panel>
+  )
+}
+
+const KEY_SET_COLUMNS: readonly Column<KeySetJson>[] = [
+  {
+    title: 'Issuer',
+    isHeading: true,
+    cell: ({ issuer, url, path }) => (
+      <>
+        {issuer} <div class="quiet mono">{url ?? path}</div>
+      </>
+    ),
+  },
+  { title: 'Keys', isNumber: true, cell: ({ keys }) => formatNumber(keys) },
+  { title: 'Read', cell: ({ read_at }) => (read_at === null ? 'never' : <Ago at={read_at} />) },
+  { title: 'Problem', cell: KeySetProblem },
+]
+
+function KeySetProblem({ problem, failing_since }: KeySetJson) {
+  if (problem === null) return <>none</>
+  return (
+    <span class="bad">
+      {problem}, since <Moment at={failing_since!} />
+    </span>
   )
 }
 

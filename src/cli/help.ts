@@ -53,7 +53,8 @@ in brackets.
 
 ${settingLines()}
 
-Signals: SIGHUP reloads the bundle; SIGTERM and SIGINT drain and stop; a second one stops at once.
+Signals: SIGHUP reloads the bundle and its issuers' key sets; SIGTERM and SIGINT drain and stop; a
+second one stops at once.
 `
 
 export const VALIDATE_HELP = `Usage: edge validate [--mode MODE] FILE...

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { policiesOf } from '../bundle/shared-bundle.ts'
 import { readSettings } from '../config/config.ts'
+import { unverifiedIdentities } from '../policy/review/caller-escapes.ts'
 import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
@@ -54,6 +55,8 @@ async function validateFile(file: string, mode: string | undefined, storeBytes: 
   if (!isProxy) for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   if (mode === 'decision_service')
     for (const note of reserveNotes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
+  const unverified = isProxy && read.bundle.callers === undefined ? unverifiedIdentities(policiesOf(read.bundle)) : undefined
+  if (unverified !== undefined) process.stderr.write(`${file}: note: ${unverified}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
   process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)

@@ -1,5 +1,5 @@
 import type { TopJson } from '../admin/api/caller-types.ts'
-import type { ProblemJson } from '../admin/api/instance-types.ts'
+import type { KeySetJson, ProblemJson } from '../admin/api/instance-types.ts'
 import type { OverrideJson } from '../admin/api/types.ts'
 import type { TopAsk } from '../admin/endpoints/activity-endpoints.ts'
 import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
@@ -17,6 +17,7 @@ export interface InstanceParts {
   readonly workers: { readonly configured: number; readonly alive: number }
   readonly bundle: AppliedBundle | undefined
   readonly stateFile: { readonly path: string; readonly savedAtMs: number | undefined } | undefined
+  readonly keySets: readonly KeySetJson[]
   /** The override that stops all enforcement, if there is one. */
   readonly shadowAll: OverrideJson | undefined
   readonly problems: Problems
@@ -28,13 +29,14 @@ const MAX_DETAILS = 10
 
 /** Describes the instance for operators, as far as the main thread knows it. */
 export function instanceStatus(parts: InstanceParts): InstanceStatus {
-  const { clock, startedMs, workers, bundle, stateFile, shadowAll, problems, refusal } = parts
+  const { clock, startedMs, workers, bundle, stateFile, keySets, shadowAll, problems, refusal } = parts
   return {
     uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
     memory_bytes: process.memoryUsage.rss(),
     workers,
     bundle: bundle === undefined ? null : appliedJson(bundle),
     state_file: stateFile === undefined ? null : { path: stateFile.path, saved_at: timeText(stateFile.savedAtMs) },
+    key_sets: keySets,
     shadow_all: shadowAll ?? null,
     problems: problems.list(clock.wallMs()).map((problem) => (problem.code === 'bundle_refused' ? detailed(problem, refusal) : problem)),
   }

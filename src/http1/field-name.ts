@@ -1,5 +1,5 @@
 import { flatText } from '../memory/latin1-text.ts'
-import { TOKEN } from '../text/formats.ts'
+import { foldedName, TOKEN } from '../text/formats.ts'
 
 /** Facts about a field that follow from its name alone. */
 export interface FieldName {
@@ -84,14 +84,6 @@ function describe(text: string): FieldName {
 /** Whether a field of the backend may be replaced by one of ours. */
 function mayGiveWay(lower: string): boolean {
   return lower.startsWith('x-edge-') || lower.startsWith('ratelimit')
-}
-
-/**
- * Returns the name of a field, given in lower case, as CGI and its descendants read it (RFC 3875 4.1.18; WSGI, Rack, PHP). They turn every
- * character except letters and digits into `_`, so that `x_api_key` and `x.api-key` are the same field to them. We write `-` instead.
- */
-export function foldedName(name: string): string {
-  return name.replace(/[^a-z0-9-]/g, '-')
 }
 
 const NAMES = new Set(['forwarded', 'x-forwarded', 'x-real-ip', 'x-asn-type', 'x-tor-exit'])

@@ -55,6 +55,7 @@ export function mayFetch(text: string, hosts: AllowedHosts): string | undefined 
   if (url === undefined || !/^https?:$/.test(url.protocol)) return 'a URL that starts with https://'
   if (`${url.username}${url.password}${url.hash}` !== '' || text.includes('#')) return 'a URL without user, password or fragment'
   const host = hostOf(url)
+  if (host === '') return 'a URL with a host name that has no empty part'
   const address = parseAddress(host)
   if (address !== undefined && isLinkLocal(address)) return 'a host other than a link-local address'
   if (url.protocol === 'http:' && !isLoopbackName(host)) return 'https://, because http:// is allowed to loopback addresses alone'

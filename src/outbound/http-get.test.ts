@@ -41,6 +41,16 @@ test.each([204, 206, 304, 401, 404, 500, 503])('%i is no document', async (statu
   await expect(get(url)).rejects.toThrow(`it returned ${status}`)
 })
 
+test.each(['Connection: Upgrade\r\nUpgrade: websocket\r\n', ''])('neither is 101, with the fields %j', async (fields) => {
+  const url = await serveRaw(`HTTP/1.1 101 Switching Protocols\r\n${fields}\r\n`)
+  await expect(get(url)).rejects.toThrow(/^(?:it returned 101|the connection was closed before the response was complete)$/)
+})
+
+test('a header without bound is not read', async () => {
+  const url = await serveRaw(`HTTP/1.1 200 OK\r\nX-Long: ${'x'.repeat(100_000)}\r\n\r\n{}`)
+  await expect(get(url)).rejects.toThrow('the header of its response is too large')
+})
+
 test('a body that is announced too large is not read', async () => {
   const url = await serve((_req, res) => {
     res.writeHead(200, { 'Content-Length': 1_000_000 })

@@ -50,6 +50,11 @@ function respondedTo({ url, accept, userAgent, lookup = systemLookup }: GetReque
     // It stays: an error may follow the response, for example when a slow body is ended.
     request.on('error', reject)
     request.on('response', resolve)
+    // Without this, a response that switches protocols would end the connection and settle nothing.
+    request.on('upgrade', ({ statusCode }, socket) => {
+      socket.destroy()
+      reject(new Error(`it returned ${statusCode}`))
+    })
     request.end()
   })
 }

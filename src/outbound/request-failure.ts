@@ -42,6 +42,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: NO_TLS,
   EPROTO: 'no TLS connection could be established: it may not use TLS',
   HPE_INVALID_CONSTANT: 'it does not use HTTP',
+  HPE_HEADER_OVERFLOW: 'the header of its response is too large',
 }
 
 // RFC 8446 5.1 and 6: the first bytes of an alert, with which a TLS server may respond to plain HTTP.

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { foldedName } from '../http1/field-name.ts'
 import { fieldValue } from '../http1/header-fields.ts'
 import { type FieldValue, REPEATED } from '../request/view.ts'
+import { foldedName } from '../text/formats.ts'
 import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
 
 const NAMES = ['x-api-key', 'X_Api_Key', 'X-API.KEY', 'x-api-key2', 'Cookie', 'cookie', 'Authorization', 'xapikey', 'Accept']

@@ -2,6 +2,7 @@ import type { FieldName } from '../http1/field-name.ts'
 import { connectionNames, hasMember } from '../http1/header-fields.ts'
 import { withoutSessionCookies } from '../sessions/session-cookies.ts'
 import type { OutgoingTrace } from '../telemetry/tracing/request-trace.ts'
+import { foldedName } from '../text/formats.ts'
 import { type Peer, SEPARATORS_LENGTH } from './downstream.ts'
 import type { ProxiedRequest } from './proxied-request.ts'
 
@@ -14,7 +15,7 @@ export interface RequestHeadOptions {
   readonly asksForIdentity: boolean
   /** Replaces the client's own trace fields; if the request is not traced, it is undefined and those are passed on. */
   readonly trace: OutgoingTrace | undefined
-  /** The fields that carried a key of ours, in lower case. They are not passed on, because the backend could use the key. */
+  /** The fields that carried a key of ours, in lower case. They are not passed on in any spelling, because the backend could use the key. */
   readonly keyFields?: readonly string[] | undefined
 }
 
@@ -33,7 +34,7 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
 /** Returns the client's lines that are passed on. Adjacent lines are copied together if the text of all lines is available. */
 function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { fields, names, lines } = request
-  const { keyFields } = options
+  const keyFields = options.keyFields?.map(foldedName)
   const named = connectionNames(request.connection)
   let kept = ''
   /** Where the current line begins, and the first line that has not been copied yet. */
@@ -43,7 +44,7 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
     const name = names[i / 2]!
     const field = fields[i]!
     const value = fields[i + 1]!
-    const isNamed = named?.has(name.lower) === true || keyFields?.includes(name.lower) === true
+    const isNamed = named?.has(name.lower) === true || keyFields?.includes(name.folded) === true
     const goesOn = (name.isPlainInRequest || passes(name, peer, options)) && !isNamed
     const own = goesOn && name.lower === 'cookie' ? withoutSessionCookies(value) : value
     const isChanged = !goesOn || own !== value

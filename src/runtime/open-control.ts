@@ -102,6 +102,7 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
         workers: { configured: workers, alive: supervisor.livingCount },
         bundle: intake.active,
         stateFile: stateKeeper,
+        keySets: sources.keySets(),
         shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
         problems,
         refusal: sources.bundle?.status.refusal,

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { KeySetJson } from '../admin/api/instance-types.ts'
 import type { BundleHistory } from '../bundle/bundle-history.ts'
 import type { Activate, BundleIntake } from '../bundle/bundle-intake.ts'
 import type { ReadBundle } from '../bundle/bundle-reader.ts'
@@ -28,6 +29,10 @@ export interface OpenSources {
   readonly example: () => ExampleRequest | undefined
   /** Resolves once the IP files were read and the bundle source was tried, or has made a bundle active: a cached one can be before its URL responds. */
   readonly firstLook: Promise<unknown>
+  /** Describes the key sets that the active bundle names. */
+  readonly keySets: () => readonly KeySetJson[]
+  /** Reads the bundle and all key sets again, whether or not they have changed. */
+  reload(): Promise<void>
   close(): Promise<void>
 }
 
@@ -80,7 +85,10 @@ export async function openSources(context: StartContext, state: OpenState, super
     keySets?.close()
     blockExpiries.stop()
   }
-  return { intake, bundle, history, example: () => example, firstLook, close }
+  const reload = async (): Promise<void> => {
+    await Promise.all([bundle?.reload(), keySets?.readAgain()])
+  }
+  return { intake, bundle, history, example: () => example, firstLook, keySets: () => keySets?.describe() ?? [], reload, close }
 }
 
 const USER_AGENT = `edge/${VERSION}`

@@ -35,7 +35,7 @@ export interface Service {
   example(): ExampleRequest | undefined
   /** Undefined if the settings name no source of bundles. */
   source(): SourceStatus | undefined
-  /** Reads the bundle again, whether or not it has changed. */
+  /** Reads the bundle and its key sets again, whether or not they have changed. */
   reload(): Promise<void>
   /** Whether a disk operation has passed its timeout and may never end; while one is pending, the process cannot exit normally. */
   waitsForDisk(): boolean
@@ -142,7 +142,7 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
     bundle: () => sources.intake.active,
     example: sources.example,
     source: () => sources.bundle?.status,
-    reload: async () => sources.bundle?.reload(),
+    reload: () => sources.reload(),
     waitsForDisk: () =>
       stateKeeper?.isSlow || reports.decisionLog?.isSlow || keys.control.isSlow() || sources.bundle?.status.isDiskSlow || false,
     stop: (reason) => shutDown(context, open, reason, context.config.drainMs),

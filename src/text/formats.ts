@@ -3,6 +3,14 @@
 /** RFC 9110 5.6.2: a token, such as a field's name or a method. */
 export const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
+/**
+ * Returns the name of a field, given in lower case, as CGI and its descendants read it (RFC 3875 4.1.18; WSGI, Rack, PHP). They turn every
+ * character except letters and digits into `_`, so that `x_api_key` and `x.api-key` are the same field to them. We write `-` instead.
+ */
+export function foldedName(name: string): string {
+  return name.replace(/[^a-z0-9-]/g, '-')
+}
+
 // RFC 3339 5.6
 const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 

@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../support/bundles/bundles.ts'
+import { KeySetServer } from '../support/callers/followed-key-sets.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
 import { fakeLlm, proxyEnv } from '../support/llm/llm-proxy.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
@@ -9,6 +10,7 @@ import { sharing } from '../support/redis/sharing-edge.ts'
 import { ask } from '../support/service/http.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 
 /** So few tokens a second that none comes back while a test runs. */
 const HARDLY_ANY = 0.0001
@@ -64,6 +66,26 @@ describeInBrowser('the overview', () => {
     await expect.poll(() => memory.textContent()).toMatch(/^\d+ MiB$/)
     await policies.getByRole('link', { name: 'search' }).click()
     await expect.poll(() => page.url()).toMatch(/#\/policies\?policy=search$/)
+  })
+
+  test('shows the key set of each issuer, with its age, or why and since when it cannot be read', async () => {
+    const [good, away] = [await KeySetServer.start('a', 'b'), await KeySetServer.start()]
+    away.fail(503)
+    const jwt = [good, away].map(({ url }, i) => ({ name: `issuer-${i}`, issuer: `https://${i}.test`, audiences: ['api'], jwks_url: url }))
+    const env = { ...ADMIN_ENV, EDGE_BACKEND_HOSTS: [good, away].map(({ url }) => new URL(url).host).join() }
+    const edge = await running({ bundle: { ...BUNDLE, callers: { jwt } }, env })
+    await untilLogged(edge, 'key_set_failed')
+    const page = await loggedIn(edge.adminPort)
+    const table = page.getByRole('table', { name: 'Key sets that verify tokens, by issuer' })
+    const row = (issuer: string): Promise<string[]> => table.getByRole('row', { name: issuer }).getByRole('cell').allTextContents()
+    await table.waitFor()
+    expect(await row('issuer-0')).toEqual(['2', expect.stringMatching(/^now$| ago$/), 'none'])
+    expect(await row('issuer-1')).toEqual(['0', 'never', expect.stringMatching(/^it returned 503, since .+/)])
+    await page.getByText('1 failing').waitFor()
+    expect(await table.textContent()).toContain(good.url)
+    away.publish('c')
+    await edge.service.reload()
+    await page.getByText('all read').waitFor()
   })
 
   test('draws lines that differ by more than colour, in the colours of the theme', async () => {

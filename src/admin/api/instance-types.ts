@@ -16,9 +16,27 @@ export interface Status {
   /** Null if this process keeps its own counters. */
   readonly redis: { readonly mode: 'exact' | 'leased'; readonly address: string; readonly connected: boolean } | null
   readonly state_file: { readonly path: string; readonly saved_at: Time | null } | null
+  /** The key set of each issuer that the active bundle names, in its order. */
+  readonly key_sets: readonly KeySetJson[]
   /** The override that suspends all enforcement; null if there is none. */
   readonly shadow_all: OverrideJson | null
   readonly problems: readonly ProblemJson[]
+}
+
+/** The key set that verifies the tokens of one issuer. Either `url` or `path` is null. */
+export interface KeySetJson {
+  /** Name of the entry of `callers.jwt`. */
+  readonly issuer: string
+  /** Without its query, which may contain a secret. */
+  readonly url: string | null
+  readonly path: string | null
+  /** Usable keys of the last good set; 0 if there is none. */
+  readonly keys: number
+  /** When the set in use was last read; null if no reading was good. */
+  readonly read_at: Time | null
+  /** Why the set cannot be read, and since when; null if the last reading was good. */
+  readonly problem: string | null
+  readonly failing_since: Time | null
 }
 
 /** A current problem. */

@@ -6,7 +6,10 @@ import type { ApiRoute } from '../api/api-route.ts'
 import type { Status } from '../api/instance-types.ts'
 
 /** The part of the status that the main thread knows about the whole instance. */
-export type InstanceStatus = Pick<Status, 'uptime_s' | 'memory_bytes' | 'workers' | 'bundle' | 'state_file' | 'shadow_all' | 'problems'>
+export type InstanceStatus = Pick<
+  Status,
+  'uptime_s' | 'memory_bytes' | 'workers' | 'bundle' | 'state_file' | 'key_sets' | 'shadow_all' | 'problems'
+>
 
 export interface StatusParts {
   readonly version: string
@@ -24,7 +27,7 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
     path: 'status',
     handle: async ({ query, http }) => {
       readQuery(query, [])
-      const { uptime_s, memory_bytes, workers, bundle, state_file, shadow_all, problems } = await instance()
+      const { uptime_s, memory_bytes, workers, bundle, state_file, key_sets, shadow_all, problems } = await instance()
       const { slots, occupiedSlots } = storeStats()
       const json: Status = {
         // The admin port tells instances on one host apart, and Prometheus names them in the same way.
@@ -38,6 +41,7 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
         store: { kind: redis === undefined ? 'embedded' : 'redis', slots, occupied: occupiedSlots },
         redis: redis === undefined ? null : { mode: redis.mode, address: redis.address, connected: redis.isConnected() },
         state_file,
+        key_sets,
         shadow_all,
         problems,
       }

@@ -237,6 +237,15 @@ describe('the share of an address', () => {
     expect(verifier.verify(expired, ADDRESS)).toEqual({ problem: 'expired' })
   })
 
+  test('is kept for addresses from which a good token came, however many others send bad ones', () => {
+    const { set } = countingSet(1)
+    sets.set('idp', set)
+    verifier.verify(token(), ADDRESS)
+    for (let i = 0; i < 1000; i++) verifier.verify(bad(i), () => `10.0.${i >> 8}.${i & 255}`)
+    expect(verifier.verify(token({ jti: 'new' }), () => '192.0.2.2')).toEqual({ problem: 'busy' })
+    expect(verifier.verify(token({ jti: 'new' }), ADDRESS)).toMatchObject({ id: 'idp:alice' })
+  })
+
   test('lets a long token be good', () => {
     expect(verifier.verify(token({ filler: 'x'.repeat(4096) }), ADDRESS)).toMatchObject({ id: 'idp:alice' })
   })

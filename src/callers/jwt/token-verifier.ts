@@ -104,12 +104,12 @@ export class TokenVerifier {
   }
 
   /** Does work within the share of an address, and charges the address for the time that it took. */
-  #charged<Verdict>(address: string | undefined, work: () => Verdict): Verdict | UnknownCaller {
+  #charged<Verdict extends CallerVerdict | MissingKey>(address: string | undefined, work: () => Verdict): Verdict | UnknownCaller {
     const startMs = this.#clock.nowMs()
     if (!this.#share.admits(address, startMs)) return unknown('busy')
     const verdict = work()
     const endMs = this.#clock.nowMs()
-    this.#share.charge(address, endMs - startMs, endMs)
+    this.#share.charge(address, endMs - startMs, endMs, 'id' in verdict)
     return verdict
   }
 }

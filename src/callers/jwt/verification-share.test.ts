@@ -7,6 +7,8 @@ interface Client {
   /** How long it waits after each question. */
   readonly everyMs: number
   readonly costMs: number
+  /** Whether its tokens are good. */
+  readonly isGood?: boolean
 }
 
 interface Outcome {
@@ -22,19 +24,25 @@ function simulate(share: VerificationShare, clients: readonly Client[], forMs: n
   const nextMs = clients.map(({ everyMs }, i) => startMs + (everyMs * i) / clients.length)
   let nowMs = startMs
   while (nowMs < startMs + forMs) {
-    const i = nextMs.indexOf(Math.min(...nextMs))
-    const { address, everyMs, costMs } = clients[i]!
+    const i = earliest(nextMs)
+    const { address, everyMs, costMs, isGood } = clients[i]!
     const outcome = outcomes[i]!
     nowMs = Math.max(nowMs, nextMs[i]!)
     if (share.admits(address, nowMs)) {
       nowMs += costMs
-      share.charge(address, costMs, nowMs)
+      share.charge(address, costMs, nowMs, isGood)
       outcome.admitted++
       outcome.spentMs += costMs
     } else outcome.refused++
     nextMs[i] = nowMs + everyMs
   }
   return outcomes
+}
+
+function earliest(timesMs: readonly number[]): number {
+  let first = 0
+  for (let i = 1; i < timesMs.length; i++) if (timesMs[i]! < timesMs[first]!) first = i
+  return first
 }
 
 /** All together want five tokens a millisecond, or the whole time. */
@@ -77,6 +85,25 @@ describe('a flood locks nobody else out', () => {
     const [first, second, third, ...flooding] = simulate(share, [...calm, ...flood(addresses)], 5000, 3000)
     expect([first!.refused, second!.refused, third!.refused]).toEqual([0, 0, 0])
     expect(flooding.reduce((total, { refused }) => total + refused, 0)).toBeGreaterThan(1000)
+  })
+
+  test.each([
+    [500, 0.1],
+    [2000, 1.5],
+    [20_000, 0.1],
+  ])('that comes from %i networks, with tokens that take %f ms, if good tokens came from there before', (networks, costMs) => {
+    const share = new VerificationShare()
+    const good = calm.map((client) => ({ ...client, isGood: true }))
+    simulate(share, good, 1000)
+    const flooding = Array.from({ length: networks }, (_, i) => ({
+      address: `2001:db8:${(i >> 8).toString(16)}:${(i & 255).toString(16)}::1`,
+      everyMs: 0.2 * networks,
+      costMs,
+    }))
+    simulate(share, flooding, 1000, 1000)
+    const [first, second, third, ...others] = simulate(share, [...good, ...flooding], 1000, 2000)
+    expect([first!.refused, second!.refused, third!.refused]).toEqual([0, 0, 0])
+    expect(sum(others)).toBeLessThan(0.3 * 1000 + 0.3 * 500 + costMs)
   })
 
   test('on a machine that pauses in the middle of each of its tokens', () => {
@@ -127,11 +154,18 @@ test.each([
 test('memory for addresses is bounded, and beyond the bound a flood does not lock out everybody', () => {
   const share = new VerificationShare()
   for (let i = 0; i < 100_000; i++) share.charge(`2001:db8:${(i >> 8).toString(16)}:${(i & 255).toString(16)}::1`, 0.0001, 1000)
-  expect(share.size).toBeLessThanOrEqual(8192 + 1024)
+  expect(share.sizes.owing).toBeLessThanOrEqual(8192 + 1024)
   share.charge('198.51.100.1', 20, 1000)
   expect(share.admits('198.51.100.1', 1000)).toBe(false)
   const others = Array.from({ length: 100 }, (_, i) => share.admits(`192.0.2.${i}`, 1000))
   expect(others.filter(Boolean).length).toBeGreaterThan(90)
   for (let nowMs = 1000; nowMs <= 3000; nowMs += 500) share.charge('10.0.0.1', 1, nowMs)
-  expect(share.size).toBe(2)
+  expect(share.sizes).toEqual({ owing: 2, proven: 0 })
+})
+
+test('so is that for addresses from which good tokens came, and the last of them are remembered', () => {
+  const share = new VerificationShare()
+  for (let i = 0; i < 100_000; i++) share.charge(`2001:db8:${(i >> 8).toString(16)}:${(i & 255).toString(16)}::1`, 0, i, true)
+  expect(share.sizes.proven).toBeLessThanOrEqual(2 * 8192)
+  expect(share.sizes.proven).toBeGreaterThanOrEqual(8192)
 })

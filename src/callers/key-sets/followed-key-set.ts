@@ -53,6 +53,9 @@ export class FollowedKeySet {
   /** The bytes that the last good set was read from. */
   #bytes: Buffer | undefined
   #problem: string | undefined
+  /** When the keys were last read, and since when that fails, on the wall clock. */
+  #goodAtMs: number | undefined
+  #failingSinceMs: number | undefined
   /** What listeners know. */
   #reported: { readonly identity: string; readonly problem: string | undefined } = { identity: '', problem: undefined }
   #readAtMs = Number.NEGATIVE_INFINITY
@@ -89,6 +92,16 @@ export class FollowedKeySet {
     return this.#problem
   }
 
+  /** When the last good set was last read, on the wall clock; undefined if there is none. */
+  get goodAtMs(): number | undefined {
+    return this.#goodAtMs
+  }
+
+  /** When the first of the readings failed that have failed since the last good one, on the wall clock. */
+  get failingSinceMs(): number | undefined {
+    return this.#failingSinceMs
+  }
+
   /** What workers must know. `withKeys`: for workers that may not have the keys. */
   news(withKeys: boolean): KeySetNews {
     const { source } = this
@@ -109,6 +122,12 @@ export class FollowedKeySet {
     this.#askableAtMs = nowMs + (this.#file === undefined ? ASK_INTERVAL_MS : FILE_ASK_INTERVAL_MS)
     void this.#read((file) => file.reload())
     return true
+  }
+
+  /** Reads again for an operator. A reading that is under way may have begun before what the operator has changed, so another one follows it. */
+  async readAgain(): Promise<void> {
+    await this.#reading
+    await this.#read((file) => file.reload())
   }
 
   /** Fetches again if it is time to. A file is watched instead. */
@@ -155,6 +174,8 @@ export class FollowedKeySet {
     this.#keys = read
     this.#bytes = bytes
     this.#problem = undefined
+    this.#goodAtMs = this.#parts.clock.wallMs()
+    this.#failingSinceMs = undefined
     this.#failures = 0
     this.#dueMs = this.#parts.clock.nowMs() + REFRESH_MS * (1 - JITTER * Math.random())
   }
@@ -168,6 +189,7 @@ export class FollowedKeySet {
 
   #noteFailure(problem: string): void {
     this.#problem = problem
+    this.#failingSinceMs ??= this.#parts.clock.wallMs()
     this.#failures++
     this.#dueMs = this.#parts.clock.nowMs() + backoffMs(FIRST_RETRY_MS, LONGEST_RETRY_MS, this.#failures)
   }

@@ -250,6 +250,20 @@ test('no set waits for the server of another', async () => {
   expect(followed.logged.map(({ event, issuer }) => [event, issuer])).toEqual([['key_set_loaded', 'okta']])
 })
 
+test('an operator who has sets read again gets what is published now, though a reading is under way', async () => {
+  const server = await KeySetServer.start()
+  const release = server.hold('a')
+  const followed = new FollowedKeySets({ pause: async () => {} })
+  await followed.use({ name: 'okta', jwks_url: server.url })
+  await until(() => server.fetches === 1)
+  const reread = Promise.all([followed.keySets.readAgain(), followed.keySets.readAgain()])
+  server.publish('a', 'b')
+  release()
+  await reread
+  expect(server.fetches).toBe(2)
+  expect(followed.keySets.describe()).toMatchObject([{ issuer: 'okta', keys: 2, problem: null }])
+})
+
 test('what is fetched when everything is closed is called off', async () => {
   const server = await KeySetServer.start()
   const closed = new Promise<void>((resolve) => {

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { KeySetJson } from '../../admin/api/instance-types.ts'
 import { shownUrl } from '../../outbound/allowed-hosts.ts'
 import { CounterFamily } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -63,6 +64,28 @@ export class KeySets {
     // The worker gets an answer in any case, because requests wait for it.
     if (set === undefined) this.#parts.announce({ changed: [], gone: [source] })
     else if (!set.ask()) this.#parts.announce({ changed: [set.news(false)], gone: [] })
+  }
+
+  /** Reads all sets again, for an operator who does not want to wait until they are due. */
+  async readAgain(): Promise<void> {
+    await Promise.all(Array.from(this.#sets.values(), (set) => set.readAgain()))
+  }
+
+  /** Describes the sets of the active bundle's entries, for operators. */
+  describe(): KeySetJson[] {
+    return this.#entries.map((entry) => {
+      const set = this.#sets.get(keySourceOf(entry))!
+      return {
+        issuer: entry.name,
+        url: null,
+        path: null,
+        ...shownSource(set.source, this.#parts.secretsDir),
+        keys: set.keys?.usable.length ?? 0,
+        read_at: timeText(set.goodAtMs),
+        problem: set.problem ?? null,
+        failing_since: timeText(set.failingSinceMs),
+      }
+    })
   }
 
   /** Fetches the sets that are due. A timer calls it. */
@@ -195,6 +218,10 @@ function namesBySource(entries: readonly KeySetEntry[]): Map<KeySource, string[]
 function shownSource(source: KeySource, secretsDir: string | undefined): { readonly path: string } | { readonly url: string } {
   const path = fileOf(source, secretsDir)
   return path === undefined ? { url: shownUrl(new URL(source)) } : { path }
+}
+
+function timeText(ms: number | undefined): string | null {
+  return ms === undefined ? null : new Date(ms).toISOString()
 }
 
 function unobtrusively(ms: number): Promise<void> {

@@ -40,8 +40,8 @@ function decidingText({ action, reason, policy, rule, policies }: ExplanationJso
   return [`Rule ${rule} of policy ${policy} would reject it, but ${but}.`, ...why]
 }
 
-/** Says who the caller is, or why nobody knows. */
-function callerText({ caller }: ExplanationJson): string[] {
+/** Says who the caller is, or why nobody knows. An older instance says nothing about callers. */
+function callerText({ caller = null }: ExplanationJson): string[] {
   if (caller === null) return []
   if (caller.problem !== null) return [unknownCallerText(caller.problem)]
   const labels = Object.entries(caller.labels).map(([name, value]) => ` ${printableText(name)}=${printableText(value)}`)

@@ -24,9 +24,10 @@ function statusText(status: Status): string {
     ['bundle', bundleText(status)],
     ['counters', `${numberText(store.occupied)} of ${numberText(store.slots)} slots in use`],
   ]
-  const { redis, state_file: file, shadow_all: shadowAll } = status
+  const { redis, state_file: file, key_sets: keySets = [], shadow_all: shadowAll } = status
   if (redis) rows.push(['redis', `${redis.mode}, ${redis.address}, ${redis.connected ? 'connected' : 'unreachable'}`])
   if (file) rows.push(['state file', `${file.path}, ${file.saved_at ? `saved ${file.saved_at}` : 'not saved yet'}`])
+  for (const keySet of keySets) rows.push([`keys of ${keySet.issuer}`, keySetText(keySet)])
   if (shadowAll) rows.push(['SHADOW', `nothing is enforced until ${shadowAll.until}: ${shadowAll.reason} (${shadowAll.actor})`])
   return `edge ${version}, ${mode}, up ${durationText(uptimeS)}\n${listText(rows)}\n${problemsText(status)}`
 }
@@ -35,6 +36,11 @@ function bundleText({ bundle }: Status): string {
   if (!bundle) return 'none: every request gets 503'
   const { version, hash, policies, applied_at: appliedAt } = bundle
   return `version ${version}, ${countText(policies, 'policy', 'policies')}, since ${appliedAt}, sha256 ${hash.slice(0, 12)}`
+}
+
+function keySetText({ keys, read_at: readAt, url, path, problem, failing_since: since }: Status['key_sets'][number]): string {
+  const state = problem === null ? '' : `, failing since ${since}: ${problem}`
+  return `${readAt === null ? 'never read' : `${countText(keys, 'key')}, read ${readAt}`}, ${url ?? path}${state}`
 }
 
 /** Each message gets a line of its own, because it may be long. */

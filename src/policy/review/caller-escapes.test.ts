@@ -3,6 +3,7 @@ import { bucketRule, bundle, llmRule, matching, policy } from '../../../test/sup
 import { CALLERS } from '../../../test/support/callers/good-callers.ts'
 import { formatProblem } from '../../text/problem.ts'
 import { parseBundle } from '../parse.ts'
+import { unverifiedIdentities } from './caller-escapes.ts'
 
 const [OKTA] = CALLERS.jwt
 const TOKENS = { mode: 'enforce', jwt: [OKTA] }
@@ -64,6 +65,25 @@ describe('a bundle with callers is warned once of rules that count by what clien
       expect.stringContaining('so let the gateway verify the token first, or add callers.jwt'),
     ])
   })
+})
+
+describe('in the proxy, a bundle without callers has a note about rules that count by what clients choose', () => {
+  const noteOf = (...rules: object[]): string | undefined => {
+    const parsed = parseBundle(JSON.stringify(bundle(1, policy('p', { rules }), policy('q', { mode: 'shadow', rules }))))
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
+    return unverifiedIdentities(parsed.bundle.policies)
+  }
+
+  test.each(['jwt:sub', 'header:x-team', 'query:team'])('by %s', (key) => {
+    expect(noteOf(bucketRule('r', ['ip:address', key], 1))).toBe(
+      `in reverse_proxy, these rules count by a value that clients choose, p/r by ${key}: unless a gateway in front verifies it, add callers and use caller:id or a label`,
+    )
+  })
+
+  test.each(['ip:address', 'path:1', 'llm:model', 'bearer', 'header:Authorization', 'header:X-Api-Key', 'query:key', 'cookie:session'])(
+    'but not by %s, which is nobody, or is checked by the backend',
+    (key) => expect(noteOf(bucketRule('r', [key], 1))).toBeUndefined(),
+  )
 })
 
 function warningsOf(callers: object | undefined, ...rules: object[]): string[] {

@@ -1,6 +1,6 @@
 import { printableText } from '../../text/printable.ts'
 import type { Problem } from '../../text/problem.ts'
-import { type DescriptorKey, KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
+import { type DescriptorKey, isCredential, KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import type { Bundle, Policy, Rule } from '../schema/bundle.ts'
 import type { Callers } from '../schema/callers.ts'
 
@@ -58,39 +58,60 @@ const CHOSEN_KINDS: ReadonlySet<DescriptorKey['kind']> = new Set(['bearer', 'hea
 
 /**
  * Warns, once for a bundle, about limits that still count by what clients choose although `callers` knows who they are. Without `callers` there is no such
- * warning: a gateway may have verified everything.
+ * warning: a gateway may have verified everything. See `unverifiedIdentities` for the proxy.
  */
 export function* chosenIdentities({ policies, callers }: Bundle): Generator<Problem> {
-  if (callers === undefined) return
-  const found = policies.flatMap((policy) => (isEnforcing(policy) ? chosenIn(policy, callers) : []))
-  if (found.length === 0) return
-  const named = found.slice(0, MAX_NAMED).join(', ')
-  const more = found.length > MAX_NAMED ? ` and ${found.length - MAX_NAMED} more` : ''
+  const named = callers && namedRules(policies, callers, () => true)
+  if (named === undefined) return
   yield {
     path: 'callers',
-    message: `these rules count by a value that clients choose, ${named}${more}: use caller:id or a label, which they cannot`,
+    message: `these rules count by a value that clients choose, ${named}: use caller:id or a label, which they cannot`,
   }
 }
 
-function chosenIn({ id, spec }: Policy, callers: Callers): string[] {
+/** Fields in which providers of LLM APIs expect their keys. */
+const PROVIDER_KEYS: ReadonlySet<string> = new Set(['header:x-api-key', 'header:api-key', 'header:x-goog-api-key', 'query:key'])
+
+/**
+ * Describes limits of a bundle without `callers` that count by what clients choose, for the proxy, in front of which nobody need have verified anything. It is
+ * a note: somebody may have. Credentials are left out, because the backend checks them: a made-up one gets a fresh limit and no service.
+ */
+export function unverifiedIdentities(policies: Iterable<Policy>): string | undefined {
+  const named = namedRules(policies, undefined, (text) => !isCredential(text) && !PROVIDER_KEYS.has(text))
+  return (
+    named &&
+    `in reverse_proxy, these rules count by a value that clients choose, ${named}: unless a gateway in front verifies it, add callers and use caller:id or a label`
+  )
+}
+
+/** Names the first rules that count by such a key. `concerns` is given the key as `DescriptorKey.text`. */
+function namedRules(policies: Iterable<Policy>, callers: Callers | undefined, concerns: (text: string) => boolean): string | undefined {
+  const found: string[] = []
+  for (const policy of policies) if (isEnforcing(policy)) found.push(...chosenIn(policy, callers, concerns))
+  if (found.length === 0) return undefined
+  return `${found.slice(0, MAX_NAMED).join(', ')}${found.length > MAX_NAMED ? ` and ${found.length - MAX_NAMED} more` : ''}`
+}
+
+function chosenIn({ id, spec }: Policy, callers: Callers | undefined, concerns: (text: string) => boolean): string[] {
   return spec.rules.flatMap((rule) => {
-    const key = isKeptByCaller(rule, callers) ? undefined : rule.limit_keys.find((text) => isChosen(text, callers))
+    const isFound = (text: string): boolean => isChosen(text, callers) && concerns(parseDescriptorKey(text)!.text)
+    const key = isKeptByCaller(rule, callers) ? undefined : rule.limit_keys.find(isFound)
     return key === undefined ? [] : [`${printableText(id)}/${printableText(rule.name)} by ${printableText(key)}`]
   })
 }
 
 /** Whether the rule also counts by, or applies only to, somebody who was verified. */
-function isKeptByCaller({ limit_keys: keys, match }: Rule, callers: Callers): boolean {
+function isKeptByCaller({ limit_keys: keys, match }: Rule, callers: Callers | undefined): boolean {
   const matched = typeof match === 'object' ? Object.keys(match) : []
   return [...keys, ...matched].some((text) => {
     const { kind } = parseDescriptorKey(text)!
-    return kind === 'caller' || (kind === 'jwt' && callers.jwt !== undefined)
+    return kind === 'caller' || (kind === 'jwt' && callers?.jwt !== undefined)
   })
 }
 
-function isChosen(text: string, callers: Callers): boolean {
+function isChosen(text: string, callers: Callers | undefined): boolean {
   const { kind } = parseDescriptorKey(text)!
-  return CHOSEN_KINDS.has(kind) || (kind === 'jwt' && callers.jwt === undefined)
+  return CHOSEN_KINDS.has(kind) || (kind === 'jwt' && callers?.jwt === undefined)
 }
 
 function isEnforcing({ spec: { mode, selector } }: Policy): boolean {

@@ -1,3 +1,4 @@
+import { foldedName } from '../../text/formats.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
 import { parseDescriptorKey } from '../descriptor-key.ts'
@@ -42,7 +43,7 @@ export class CallerKeys {
     })
     const isKnown = isObject(callers) && field(callers, 'keys') === undefined
     this.#labels = isKnown ? new Set(['id', ...labels]) : undefined
-    this.#carriers = new Set(listIn(field(callers, 'keys'), 'from').map((place) => String(place).toLowerCase()))
+    this.#carriers = new Set(listIn(field(callers, 'keys'), 'from').map((place) => spelledAlike(String(place))))
     this.#words = new KnownWords([...new Set(labels)].slice(0, MAX_SUGGESTED))
   }
 
@@ -56,7 +57,7 @@ export class CallerKeys {
 
   *#problemOf(text: unknown, path: Path): Generator<Problem> {
     const key = typeof text === 'string' ? parseDescriptorKey(text) : undefined
-    if (key?.kind === 'header' && this.#carriers.has(key.text.toLowerCase())) {
+    if (key?.kind === 'header' && this.#carriers.has(spelledAlike(key.text))) {
       const message = `${show(text)} carries issued keys (callers.keys.from), which must not be shown: use caller:id or a label`
       yield { path: formatPath(path), message }
     }
@@ -72,3 +73,11 @@ export class CallerKeys {
     }
   }
 }
+
+/** In the proxy, a key reads its field in every spelling that some backends take for the same. */
+function spelledAlike(place: string): string {
+  const lower = place.toLowerCase()
+  return lower.startsWith(HEADER) ? `${HEADER}${foldedName(lower.slice(HEADER.length))}` : lower
+}
+
+const HEADER = 'header:'

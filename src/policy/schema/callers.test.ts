@@ -136,11 +136,13 @@ describe('a caller: key', () => {
     const reading = [
       bucketRule('r', ['header:X-Api-Key'], 1),
       matching({ 'header:x-api-key': 'a' }, bucketRule('s', ['header:x-other'], 1)),
+      bucketRule('t', ['header:x_api_key'], 1),
     ]
     const why = 'carries issued keys (callers.keys.from), which must not be shown: use caller:id or a label'
     expect(problemsOf({ ...bundle(1, policy('p', { rules: reading })), callers: CALLERS })).toEqual([
       `${RULES}[0].limit_keys[0]: "header:X-Api-Key" ${why}`,
       `${RULES}[1].match["header:x-api-key"]: "header:x-api-key" ${why}`,
+      `${RULES}[2].limit_keys[0]: "header:x_api_key" ${why}`,
     ])
     expect(problemsOf({ ...bundle(1, policy('p', { rules: reading })), callers: { jwt: [OKTA], keys: {} } })).toEqual([])
   })

@@ -1,16 +1,18 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import type { Status } from '../../../src/admin/api/instance-types.ts'
 import { readHere } from '../../../src/bundle/bundle-intake.ts'
 import type { ReadBundle } from '../../../src/bundle/bundle-reader.ts'
 import type { KeySetEntry } from '../../../src/callers/key-sets/key-source.ts'
 import type { FromWorker, ToWorker } from '../../../src/control/thread-messages.ts'
 import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { KeySetServer, keySetText } from '../../support/callers/followed-key-sets.ts'
 import { Edge } from '../../support/service/edge.ts'
 import { metric } from '../../support/service/metrics.ts'
-import { scratchDirectory } from '../../support/service/running.ts'
+import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
@@ -75,6 +77,58 @@ test('a key set that fails is a problem of the instance, and does not keep its b
   expect(await status()).toMatchObject({
     problems: [{ code: 'key_set_failed', message: 'key set not loaded; no token of this issuer can be verified: it returned 500' }],
   })
+})
+
+test('operators see each key set with its age and its problem, and have all of them read again with SIGHUP', async () => {
+  const [server, other] = [await KeySetServer.start('a', 'b'), await KeySetServer.start('c')]
+  other.fail(500)
+  const directory = await scratchDirectory({ onTestFinished })
+  const hosts = [server, other].map(({ url }) => new URL(url).host).join()
+  const entries = [
+    { name: 'okta', jwks_url: `${server.url}?p=secret` },
+    { name: 'login', jwks_url: other.url },
+    { name: 'file', jwks_file: 'file.json' },
+  ]
+  const { edge } = await started(entries, { ...ADMIN_ENV, EDGE_BACKEND_HOSTS: hosts, EDGE_SECRETS_DIR: directory })
+  await untilLogged(edge, 'key_set_failed', 2)
+  const keySets = async (): Promise<Status['key_sets']> => (await askAdmin(edge.adminPort, 'GET', 'status')).json.key_sets
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  const path = join(directory, 'file.json')
+  const good = { problem: null, failing_since: null, read_at: time }
+  const never = { keys: 0, read_at: null, failing_since: time }
+  expect(await keySets()).toEqual([
+    { issuer: 'okta', url: `${server.url}?…`, path: null, keys: 2, ...good },
+    { issuer: 'login', url: other.url, path: null, problem: 'it returned 500', ...never },
+    { issuer: 'file', url: null, path, problem: expect.stringContaining('no such file'), ...never },
+  ])
+  const [, { failing_since: since }] = (await keySets()) as [unknown, Status['key_sets'][number]]
+  server.publish('a')
+  other.fail(404)
+  await edge.service.reload()
+  expect(await keySets()).toMatchObject([{ keys: 1 }, { problem: 'it returned 404', failing_since: since }, { keys: 0 }])
+  other.publish('c')
+  server.fail(503)
+  await writeFile(path, keySetText('d'))
+  await edge.service.reload()
+  expect(await keySets()).toMatchObject([
+    { keys: 1, read_at: time, problem: 'it returned 503', failing_since: time },
+    { keys: 1, ...good },
+    { keys: 1, ...good },
+  ])
+  expect([server.fetches, other.fetches]).toEqual([3, 3])
+})
+
+test('the signal does so in the program', async () => {
+  const server = await KeySetServer.start('a')
+  const entry = { name: 'login', issuer: 'https://login.example.com', audiences: ['api'], jwks_url: server.url }
+  const path = join(await scratchDirectory({ onTestFinished }), 'bundle.json')
+  await writeFile(path, JSON.stringify({ ...bundle(1), callers: { jwt: [entry] } }))
+  const cli = await serving({ EDGE_CONFIG_FILE: path, EDGE_BACKEND_HOSTS: new URL(server.url).host }, [], { onTestFinished })
+  const loaded = (): number => cli.stderr.split('"key_set_loaded"').length - 1
+  await until(() => loaded() === 1)
+  server.publish('b')
+  cli.process.kill('SIGHUP')
+  await until(() => loaded() === 2)
 })
 
 interface Started {

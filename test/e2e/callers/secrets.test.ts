@@ -54,6 +54,11 @@ describe.each(PROXY_WIRES)('with the wire %s, a backend', (wire) => {
       [['Authorization', `Bearer another ${key}`]],
       inField(`${key}, ${never}`),
       inField(`Bearer ${key}`),
+      ...[key, revoked.key].flatMap((each): Fields[] => [
+        [['X_Team_Key', each]],
+        [['x.team-KEY', each]],
+        [...inField(each), ['X_TEAM_KEY', each]],
+      ]),
     ]
     for (const fields of sent) expect((await ask(edge.port, 'GET', '/', [...fields, ['X-Other', '1']])).status).toBe(200)
     expect(backend.seen).toHaveLength(sent.length)

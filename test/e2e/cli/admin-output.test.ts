@@ -270,6 +270,7 @@ Nearest to their limit now: LEFT is what remains of LIMIT
   })
 
   test('status, in good times and in bad ones', async () => {
+    const TIME = '2026-11-16T10:00:00Z'
     const good = {
       version: '1.0.0',
       uptime_s: 7500,
@@ -297,6 +298,11 @@ No problems.
       bundle: null,
       redis: { mode: 'exact', address: '10.0.0.5:6379', connected: false },
       state_file: { path: '/s', saved_at: null },
+      key_sets: [
+        { issuer: 'a', url: 'https://a.test/k', path: null, keys: 1, read_at: TIME, problem: null, failing_since: null },
+        { issuer: 'bc', url: null, path: '/k', keys: 2, read_at: TIME, problem: 'it is gone', failing_since: TIME },
+        { issuer: 'd', url: 'https://d.test/', path: null, keys: 0, read_at: null, problem: 'it returned 500', failing_since: TIME },
+      ],
       shadow_all: { ...OVERRIDE, shadow_all: true },
       problems: [{ code: 'redis_unavailable', message: 'Redis is away', since: '2026-11-16T10:00:00Z' }],
     })
@@ -304,6 +310,9 @@ No problems.
     expect(stdout).toContain('  bundle      none: every request gets 503\n')
     expect(stdout).toContain('  redis       exact, 10.0.0.5:6379, unreachable\n')
     expect(stdout).toContain('  state file  /s, not saved yet\n')
+    expect(stdout).toContain(`  keys of a   1 key, read ${TIME}, https://a.test/k\n`)
+    expect(stdout).toContain(`  keys of bc  2 keys, read ${TIME}, /k, failing since ${TIME}: it is gone\n`)
+    expect(stdout).toContain(`  keys of d   never read, https://d.test/, failing since ${TIME}: it returned 500\n`)
     expect(stdout).toContain('  SHADOW      nothing is enforced until 2026-11-16T12:00:00Z: ticket 4711 (ada)\n')
     expect(stdout).toContain('1 problem:\n  redis_unavailable since 2026-11-16T10:00:00Z\n    Redis is away\n')
   })

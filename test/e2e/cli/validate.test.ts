@@ -16,6 +16,27 @@ test('validate warns of keys that clients make up beside budgets, in a table tha
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: ok, stderr: '' })
 })
 
+test('validate notes in reverse_proxy alone that nobody verifies what a rule counts by, and callers could', async () => {
+  const file = join(await scratchDirectory(), 'bundle.json')
+  const rules = [
+    { ...bucketRule('claim', ['jwt:sub'], 1, 1), match: { 'jwt:sub': '*' } },
+    { ...bucketRule('others', ['ip:address'], 1, 1), match: 'else' },
+  ]
+  const jwt = [{ name: 'login', issuer: 'https://login.example.com', audiences: ['api'], jwks_file: 'login.json' }]
+  const stderrOf = async (callers: object, ...flags: string[]): Promise<string> => {
+    await writeFile(file, JSON.stringify({ ...bundle(1, policy('p', { rules })), ...callers }))
+    const { status, stderr } = await command('validate', ...flags, file)
+    expect(status).toBe(0)
+    return stderr
+  }
+  expect(await stderrOf({}, '--mode', 'reverse_proxy')).toBe(
+    `${file}: note: in reverse_proxy, these rules count by a value that clients choose, p/claim by jwt:sub: unless a gateway in front verifies it, add callers and use caller:id or a label\n`,
+  )
+  expect(await stderrOf({}, '--mode', 'decision_service')).toBe('')
+  expect(await stderrOf({})).toBe('')
+  expect(await stderrOf({ callers: { mode: 'enforce', jwt } }, '--mode', 'reverse_proxy')).toBe('')
+})
+
 describe('the recipe of a warning, pasted as it stands', () => {
   const RULES = `      - name: team
         limit_keys: ["header:x-team"]
