@@ -6,7 +6,7 @@ import { check } from '../../support/grpc/ext-authz.ts'
 describe('an answer', () => {
   test('that no rule applies to has no fields', async () => {
     const [client] = await asking([])
-    expect(await check(client)).toEqual({ code: 0, status: 200, headers: {}, upstream: {}, body: '' })
+    expect(await check(client)).toEqual({ code: 0, status: 200, headers: {}, upstream: {}, removed: [], body: '' })
   })
 
   test('never shows a shadow policy', async () => {
@@ -30,7 +30,14 @@ describe('the request that is asked about', () => {
     ['a path', { path: '' }, 'missing_original_uri'],
   ])('without %s is denied with 400, and takes nothing', async (_, request, reason) => {
     const [client] = await asking([bucketRule('r', [], 1)])
-    expect(await check(client, request)).toEqual({ code: 3, status: 400, headers: { 'x-edge-reason': reason }, upstream: {}, body: '' })
+    expect(await check(client, request)).toEqual({
+      code: 3,
+      status: 400,
+      headers: { 'x-edge-reason': reason },
+      upstream: {},
+      removed: [],
+      body: '',
+    })
     expect((await check(client)).status).toBe(200)
   })
 })

@@ -13,6 +13,7 @@ describe('an answer', () => {
       status: 200,
       headers: { 'ratelimit-limit': '3', 'ratelimit-remaining': '2', 'ratelimit-reset': '1', ratelimit: '"p";r=2;t=1' },
       upstream: {},
+      removed: [],
       body: '',
     })
   })
@@ -32,6 +33,7 @@ describe('an answer', () => {
         ratelimit: '"p";r=0;t=1',
       },
       upstream: {},
+      removed: [],
       body: '',
     })
   })
@@ -39,7 +41,7 @@ describe('an answer', () => {
   test('of a blocked request is 403', async () => {
     const [client] = await asking([blockRule('b')])
     const headers = { 'x-edge-reason': 'blocked', 'x-should-retry': 'false' }
-    expect(await check(client)).toEqual({ code: 7, status: 403, headers, upstream: {}, body: '' })
+    expect(await check(client)).toEqual({ code: 7, status: 403, headers, upstream: {}, removed: [], body: '' })
   })
 })
 
@@ -90,7 +92,7 @@ describe('a caller has one counter', () => {
 })
 
 describe('a field that a rule reads', () => {
-  const REFUSED = { code: 3, status: 400, headers: { 'x-edge-reason': 'repeated_descriptor' }, upstream: {}, body: '' }
+  const REFUSED = { code: 3, status: 400, headers: { 'x-edge-reason': 'repeated_descriptor' }, upstream: {}, removed: [], body: '' }
 
   test('is refused in header_map when it comes twice, in any case, and nothing is taken', async () => {
     const [client] = await asking([bucketRule('all', [], 1), bucketRule('r', ['header:x-key'], 5)])

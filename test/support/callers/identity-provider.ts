@@ -41,7 +41,8 @@ export class IdentityProvider {
 
   private constructor(algorithm: SigningAlgorithm) {
     this.#algorithm = algorithm
-    this.#server = createServer((request, response) => {
+    // Tokens are asked for again after any time, on connections that are kept: one that is closed at that moment would lose the question.
+    this.#server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
       if (request.url === '/jwks') this.#fetches++
       this.#handle(request, response)
     })
