@@ -5,8 +5,9 @@ import type { DescriptorKey } from './descriptor-key.ts'
 import type { DomainIndex } from './index/domain-index.ts'
 import type { RouteIndex } from './index/routes.ts'
 import type { PathPrefixes, Patterns } from './patterns.ts'
-import type { Rule, Selector } from './schema/bundle.ts'
+import type { Rule } from './schema/bundle.ts'
 import type { Callers } from './schema/callers.ts'
+import type { Selector } from './schema/selector.ts'
 
 /** A bundle compiled for speed: everything that does not depend on a request is computed once. A plan is frozen. */
 export interface Plan {
