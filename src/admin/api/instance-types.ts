@@ -89,6 +89,7 @@ export interface ChangesInShortJson {
   readonly prices: ChangeCountsJson
   readonly reordered: boolean
   readonly callers: boolean
+  readonly routing: boolean
 }
 
 /** Says who is about to publish a bundle, and why. */
@@ -117,10 +118,12 @@ export interface BundleChangesJson {
   readonly reordered: boolean
   readonly prices: ChangeCountsJson
   readonly callers: boolean
+  readonly routing: boolean
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
   readonly caller_changes: readonly FieldChangeJson[]
+  readonly routing_changes: readonly FieldChangeJson[]
 }
 
 export interface ChangeCountsJson {
