@@ -12,7 +12,9 @@ const MAX_GAPS = 1000
  */
 export function hostGaps({ policies }: Bundle): Problem[] {
   const gaps: Problem[] = []
-  const open = policies.filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined).map(({ spec }) => coverageOf(spec.selector))
+  const open = policies
+    .filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined)
+    .map(({ spec }) => coverageOf(spec.selector))
   let left = MAX_COMPARISONS
   for (const { index, path, isExact, methods } of boundPaths(policies)) {
     left -= open.length * (path.split('/').length - 1)

@@ -1,5 +1,5 @@
-import { UNDECIDED } from '../../request/descriptors.ts'
 import type { DescriptorValue } from '../../request/descriptors.ts'
+import { UNDECIDED } from '../../request/descriptors.ts'
 import { REPEATED } from '../../request/view.ts'
 import type { PathPrefixes, Patterns } from '../patterns.ts'
 
@@ -58,8 +58,8 @@ export class MatchIndex {
       return
     }
     const { keyIndex, patterns } = found
-    let entries = this.#byKey.get(keyIndex)
-    if (entries === undefined) this.#byKey.set(keyIndex, (entries = new KeyEntries()))
+    const entries = this.#byKey.get(keyIndex) ?? new KeyEntries()
+    this.#byKey.set(keyIndex, entries)
     entries.add(patterns, { order, rest: conditions.filter((condition) => condition !== found) })
   }
 
@@ -99,8 +99,8 @@ class KeyEntries {
   add({ texts, prefixes }: Patterns, entry: Entry): void {
     for (const text of texts) addTo(this.#byText, text, entry)
     for (const prefix of prefixes) {
-      let sameLength = this.#byPrefix.get(prefix.length)
-      if (sameLength === undefined) this.#byPrefix.set(prefix.length, (sameLength = new Map()))
+      const sameLength = this.#byPrefix.get(prefix.length) ?? new Map<string, Entry[]>()
+      this.#byPrefix.set(prefix.length, sameLength)
       addTo(sameLength, prefix, entry)
     }
     const key = JSON.stringify(entry.rest.map(({ keyIndex, patterns }) => [keyIndex, [...patterns.texts], patterns.prefixes]))

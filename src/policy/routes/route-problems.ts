@@ -35,7 +35,10 @@ export function* routeContradictions(
   if (patterns > MAX_PATTERNS_IN_ALL)
     yield { path: 'routes', message: `expected at most ${MAX_PATTERNS_IN_ALL} patterns and excepted paths in all routes, got ${patterns}` }
   if (pairs > MAX_HOST_METHODS_IN_ALL)
-    yield { path: 'routes', message: `expected at most ${MAX_HOST_METHODS_IN_ALL} pairs of a host and a method in all routes, got ${pairs}` }
+    yield {
+      path: 'routes',
+      message: `expected at most ${MAX_HOST_METHODS_IN_ALL} pairs of a host and a method in all routes, got ${pairs}`,
+    }
 }
 
 interface KnownBackends {
@@ -58,7 +61,8 @@ function* backendProblems(backend: unknown, path: Path): Generator<Problem> {
   if (url.protocol !== 'http:' || isLoopbackName(host) || !isObject(headers)) return
   for (const [name, value] of Object.entries(headers)) {
     if (secretsIn(value).length === 0) continue
-    const message = 'expected a url with https:// for a field with a secret: over http:// it would be sent in the clear (only loopback may have it)'
+    const message =
+      'expected a url with https:// for a field with a secret: over http:// it would be sent in the clear (only loopback may have it)'
     yield { path: formatPath([...path, 'headers', name]), message }
   }
 }

@@ -1,11 +1,12 @@
-import { normalizePath, encodePathText } from '../../text/path.ts'
+import { encodePathText, normalizePath } from '../../text/path.ts'
 import { formatPath, type Path, type Problem } from '../../text/problem.ts'
+import { parseDescriptorKey } from '../descriptor-key.ts'
 import { isPrefixPattern, PathPrefixes, Patterns } from '../patterns.ts'
 import { type Coverage, coverageOf, coversHost } from '../review/coverage.ts'
 import { patternSurprises, selectorSurprises } from '../review/selector-surprises.ts'
 import { listOf } from '../rule-match.ts'
-import type { Bundle } from '../schema/bundle.ts'
 import type { RouteConfig } from '../schema/backends.ts'
+import type { Bundle } from '../schema/bundle.ts'
 import { isCredentialField } from './planned-backend.ts'
 import { secretsIn } from './route-problems.ts'
 
@@ -26,7 +27,8 @@ export function* routeSurprises({ backends = {}, routes = [] }: Bundle): Generat
   const comparison = new RouteComparison()
   for (const [r, route] of routes.entries()) {
     yield* selectorSurprises(route.selector ?? {}, 'route', ['routes', r, 'selector'])
-    for (const [key, given] of Object.entries(route.match ?? {})) yield* patternSurprises(key, given, formatPath(['routes', r, 'match', key]))
+    for (const [key, given] of Object.entries(route.match ?? {}))
+      yield* patternSurprises(key, given, formatPath(['routes', r, 'match', key]))
     yield* retrySurprises(route, ['routes', r])
     const earlier = comparison.add(route)
     if (earlier !== undefined) {
@@ -51,6 +53,7 @@ interface ComparedRoute {
   readonly route: RouteConfig
   readonly coverage: Coverage
   readonly patterns: ReadonlyMap<string, Patterns>
+  readonly texts: ReadonlyMap<string, readonly string[]>
   readonly steps: number
 }
 
@@ -73,33 +76,37 @@ class RouteComparison {
 
 function comparedRoute(route: RouteConfig): ComparedRoute {
   const { selector = {}, match = {} } = route
-  const patterns = new Map(Object.entries(match).map(([key, given]) => [key, new Patterns(listOf(given))]))
-  const values = Object.values(match).reduce((sum, given) => sum + listOf(given).length, 0)
+  // The same key may be spelled in several ways.
+  const texts = Object.entries(match).map(([key, given]): [string, readonly string[]] => [parseDescriptorKey(key)!.text, listOf(given)])
+  const patterns = new Map(texts.map(([key, given]) => [key, new Patterns(given)]))
+  const values = texts.reduce((sum, [, given]) => sum + given.length, 0)
   const steps = 1 + (selector.hosts?.length ?? 0) + (selector.methods?.length ?? 0) + (selector.exceptPaths?.length ?? 0) + values
-  return { route, coverage: coverageOf(selector), patterns, steps }
+  return { route, coverage: coverageOf(selector), patterns, texts: new Map(texts), steps }
 }
 
+/** A match is compared first: it takes no more than a lookup where the keys differ. */
 function coversRoute(other: ComparedRoute, own: ComparedRoute): boolean {
-  return coversSelector(other, own) && coversMatch(other, own)
+  return coversMatch(other, own) && coversSelector(other, own)
 }
 
 function coversSelector({ route, coverage: other }: ComparedRoute, { route: ownRoute, coverage: own }: ComparedRoute): boolean {
   if (!other.covers(own.path, own.isExact)) return false
   if (other.methods !== undefined && ![...(own.methods ?? [''])].every((method) => other.methods!.has(method))) return false
   if (![...(own.hosts ?? [undefined])].every((host) => coversHost(other, host))) return false
+  const excepted = route.selector?.exceptPaths
+  if (excepted === undefined) return true
   // What the other route excepts must be excepted here too, or lie elsewhere.
   const exceptions = new PathPrefixes(ownRoute.selector?.exceptPaths ?? [])
   const covered = new PathPrefixes([own.path])
-  return (route.selector?.exceptPaths ?? [])
+  return excepted
     .map((path) => normalizePath(encodePathText(path)))
     .every((path) => exceptions.cover(path) || (own.isExact ? path !== own.path : !covered.cover(path)))
 }
 
 /** Whether each key that the other route reads has, in this one, only values that fit there too. */
-function coversMatch({ patterns }: ComparedRoute, { route: { match = {} } }: ComparedRoute): boolean {
+function coversMatch({ patterns }: ComparedRoute, { texts }: ComparedRoute): boolean {
   for (const [key, other] of patterns) {
-    const given = Object.hasOwn(match, key) ? match[key] : undefined
-    if (given === undefined || !listOf(given).every((pattern) => coversPattern(other, pattern))) return false
+    if (texts.get(key)?.every((pattern) => coversPattern(other, pattern)) !== true) return false
   }
   return true
 }

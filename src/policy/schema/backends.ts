@@ -20,7 +20,8 @@ const NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-"'
 const URL_TEXT = 'a URL with http:// or https://, without user name, password, query and fragment'
 const URL_PATH = 'a URL whose path has no escapes, parameters, empty segments or dot segments, so that every backend reads it alike'
 const HEADER_NAME = 'the name of a header field'
-const OTHER_HEADER = 'a header field that edge does not set or remove itself, such as Host, Content-Length, Connection, X-Forwarded-For or X-Edge-*'
+const OTHER_HEADER =
+  'a header field that edge does not set or remove itself, such as Host, Content-Length, Connection, X-Forwarded-For or X-Edge-*'
 const HEADER_TEXT = `a text of 1 to ${MAX_HEADER_CHARACTERS} printable ASCII characters that begins and ends with a visible one`
 const TIMEOUT = 'a number of seconds from 0.1 to 86400'
 const WEIGHT = 'a whole number from 0 to 1000'
@@ -48,7 +49,8 @@ const backend = z.object(
       .refine(isPlainUrl, { error: URL_TEXT })
       .refine((text) => !isPlainUrl(text) || isPlainPath(pathIn(text)), { error: URL_PATH })
       .meta({
-        description: 'Where the backend is; EDGE_BACKEND_HOSTS must allow its host. A path in it is put in front of the path of each request.',
+        description:
+          'Where the backend is; EDGE_BACKEND_HOSTS must allow its host. A path in it is put in front of the path of each request.',
       }),
     headers: z
       .record(headerName, headerText, { error: 'an object of header fields and their texts' })
@@ -56,7 +58,8 @@ const backend = z.object(
       .check(checkSpellings)
       .optional()
       .meta({
-        description: "Header fields of each request to the backend, instead of the client's. {NAME} is a secret: EDGE_SECRET_NAME, or a file.",
+        description:
+          "Header fields of each request to the backend, instead of the client's. {NAME} is a secret: EDGE_SECRET_NAME, or a file.",
       }),
     headers_timeout_seconds: z.number({ error: TIMEOUT }).min(0.1, { error: TIMEOUT }).max(86_400, { error: TIMEOUT }).optional().meta({
       description: "How long the headers of the backend's response may take; default EDGE_BACKEND_HEADERS_TIMEOUT_MS.",
@@ -134,7 +137,7 @@ const route = z.object(
       .array(choice, { error: 'a list of backends' })
       .min(1, { error: 'at least one backend' })
       .max(MAX_BACKENDS, { error: `at most ${MAX_BACKENDS} backends` })
-      .refine((group) => group.some(({ weight }) => weight > 0), { error: 'at least one backend with a weight above 0' })
+      .refine((group) => group.length === 0 || group.some(({ weight }) => weight !== 0), { error: 'at least one backend with a weight above 0' })
       .meta({ description: 'Those that share the requests, by weight.' }),
     fallback: z
       .array(fallbackChoice, { error: 'a list of backends' })
