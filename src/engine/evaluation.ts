@@ -99,7 +99,7 @@ export class Evaluation {
 
   /** Rules have their own view of a body that was not read, which stays as it is. */
   #asRouted<Result>(body: BodyFacts, isBodyUnread: boolean, look: (routing: Routing, run: Run) => Result): Result | undefined {
-    const routing = this.#run?.active!.plan.routing
+    const routing = this.#run?.active?.plan.routing
     if (routing === undefined) return undefined
     const run = this.#beginStep()
     const before = run.isBodyUnread
