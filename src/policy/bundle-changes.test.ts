@@ -49,7 +49,11 @@ describe('bundleChanges', () => {
 
   test('of backends and routes are by field, with routes by index, and credentials are hidden', () => {
     const openai = { url: 'https://a.example', headers: { authorization: 'Bearer {A}', 'x-api-key': 'sk-canary-1', 'x-region': 'eu' } }
-    const before = { ...bundle(1), backends: { 'open.ai': openai }, routes: [{ match: { bearer: 'sk-canary-3' }, backends: [{ name: 'open.ai' }] }] }
+    const before = {
+      ...bundle(1),
+      backends: { 'open.ai': openai },
+      routes: [{ match: { bearer: 'sk-canary-3' }, backends: [{ name: 'open.ai' }] }],
+    }
     const headers = { authorization: 'Bearer {B}', 'x-api-key': 'sk-canary-2', 'x-region': 'us' }
     const after = {
       ...bundle(2),

@@ -3,7 +3,7 @@ import { normalizeHost, PathPrefixes } from '../patterns.ts'
 import type { Selector } from '../schema/selector.ts'
 
 /** The requests that a selector covers, to be compared with those of other selectors. */
-export interface Coverage {
+export interface SelectorCoverage {
   readonly path: string
   readonly isExact: boolean
   /** Upper case; undefined if all methods are covered. */
@@ -14,7 +14,7 @@ export interface Coverage {
   covers(path: string, isExact: boolean): boolean
 }
 
-export function coverageOf({ pathExact, pathPrefix, exceptPaths = [], methods, hosts }: Selector = {}): Coverage {
+export function coverageOf({ pathExact, pathPrefix, exceptPaths = [], methods, hosts }: Selector = {}): SelectorCoverage {
   const isExact = pathExact !== undefined
   const given = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
   // A trailing slash makes no difference to what a prefix covers.
@@ -31,7 +31,7 @@ export function coverageOf({ pathExact, pathPrefix, exceptPaths = [], methods, h
 }
 
 /** Whether a selector with `hosts` also covers this one, which is normalised. A host that is undefined is any host. */
-export function coversHost({ hosts }: Coverage, host: string | undefined): boolean {
+export function coversHost({ hosts }: SelectorCoverage, host: string | undefined): boolean {
   if (hosts === undefined) return true
   if (host === undefined) return false
   if (hosts.has(host)) return true

@@ -2,7 +2,7 @@ import { encodePathText, normalizePath } from '../../text/path.ts'
 import { formatPath, type Path, type Problem } from '../../text/problem.ts'
 import { parseDescriptorKey } from '../descriptor-key.ts'
 import { isPrefixPattern, PathPrefixes, Patterns } from '../patterns.ts'
-import { type Coverage, coverageOf, coversHost } from '../review/coverage.ts'
+import { coverageOf, coversHost, type SelectorCoverage } from '../review/coverage.ts'
 import { patternSurprises, selectorSurprises } from '../review/selector-surprises.ts'
 import { listOf } from '../rule-match.ts'
 import type { RouteConfig } from '../schema/backends.ts'
@@ -51,7 +51,7 @@ function* retrySurprises({ backends, fallback = [], stick_to, retry }: RouteConf
 
 interface ComparedRoute {
   readonly route: RouteConfig
-  readonly coverage: Coverage
+  readonly coverage: SelectorCoverage
   readonly patterns: ReadonlyMap<string, Patterns>
   readonly texts: ReadonlyMap<string, readonly string[]>
   readonly steps: number

@@ -137,7 +137,9 @@ const route = z.object(
       .array(choice, { error: 'a list of backends' })
       .min(1, { error: 'at least one backend' })
       .max(MAX_BACKENDS, { error: `at most ${MAX_BACKENDS} backends` })
-      .refine((group) => group.length === 0 || group.some(({ weight }) => weight !== 0), { error: 'at least one backend with a weight above 0' })
+      .refine((group) => group.length === 0 || group.some(({ weight }) => weight !== 0), {
+        error: 'at least one backend with a weight above 0',
+      })
       .meta({ description: 'Those that share the requests, by weight.' }),
     fallback: z
       .array(fallbackChoice, { error: 'a list of backends' })
