@@ -16,7 +16,7 @@ export interface PlannedBackend {
 }
 
 /** A header field that replaces the client's. */
-export interface PlannedHeader {
+interface PlannedHeader {
   /** In lower case. */
   readonly name: string
   readonly parts: HeaderTemplate

@@ -3,6 +3,7 @@ import { planOf } from '../../../test/support/bundles/compiled-rule.ts'
 import { requestWith, routed } from '../../../test/support/bundles/routed-bundles.ts'
 import { UNDECIDED, UNREADABLE } from '../../request/descriptors.ts'
 import { REPEATED } from '../../request/view.ts'
+import type { Choice, RetryPolicy } from './routing.ts'
 
 const TO_A = { backends: [{ name: 'a' }] }
 const MODEL = { 'llm:model': 'gpt-4o' }
@@ -109,7 +110,7 @@ describe('a planned route', () => {
       ]),
     )
     const [first, second] = routing!.routes
-    expect(first!.group.map(({ backend, weight, model }) => [backend.name, weight, model])).toEqual([
+    expect(first!.group.map(shown)).toEqual([
       ['a', 3, undefined],
       ['b', 1, 'x'],
     ])
@@ -136,8 +137,12 @@ test('a bundle without routes has no routing', () => {
   expect([planOf(withoutRoutes).routing, planOf({ bundle_version: 1, policies: [] }).routing]).toEqual([undefined, undefined])
 })
 
-function retryOf(retry: object | undefined) {
+function retryOf(retry: object | undefined): RetryPolicy {
   return planOf(routed([{ backends: [{ name: 'a' }, { name: 'b' }, { name: 'c' }], ...(retry && { retry }) }])).routing!.routes[0]!.retry
+}
+
+function shown({ backend, weight, model }: Choice): unknown[] {
+  return [backend.name, weight, model]
 }
 
 type Given = Parameters<typeof requestWith>[1]

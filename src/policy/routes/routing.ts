@@ -34,7 +34,7 @@ export interface PlannedRoute {
 }
 
 /** A key of the plan. */
-export interface RouteKey {
+interface RouteKey {
   readonly text: string
   readonly keyIndex: number
 }

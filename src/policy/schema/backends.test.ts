@@ -42,7 +42,11 @@ describe('a backend is refused with', () => {
     ...['Expect', 'X-Edge-Debug', 'x_edge_model', 'X-Forwarded-For', 'Forwarded', 'Accept-Encoding', 'Content-Encoding'].map(
       (name): [string, object, string] => [`the field ${name}`, { headers: { [name]: 'x' } }, `backends.a.headers: ${OTHER_HEADER}`],
     ),
-    ['a name with a space', { headers: { 'x y': 'z' } }, 'expected each key to be the name of a header field, got a text of 3 characters'],
+    [
+      'a name with a space',
+      { headers: { 'x y': 'z' } },
+      'expected each key to be the name of a header field, beginning with a letter or digit, got a text of 3',
+    ],
     [
       'two spellings',
       { headers: { 'X-Key': '{A}', 'x-key': '{B}' } },
@@ -92,6 +96,13 @@ describe('a backend is refused with', () => {
       expect(problems.length).toBeGreaterThan(0)
       expect(problems.join('\n')).not.toContain(secret)
     }
+  })
+
+  test.each(['__proto__', '-a', 'a b', 'a/b', ''])('the name %j', (name) => {
+    const backends = JSON.parse(`{${JSON.stringify(name)}:{"url":"https://a.example"},"a":{"url":"https://a.example"}}`) as object
+    expect(complaintsAbout(routed([TO_A], backends)).problems[0]).toMatch(
+      /^backends: (?:unknown field|expected each key to be a name of 1 to 64)/,
+    )
   })
 
   test('more than 64 backends, or none', () => {

@@ -16,10 +16,10 @@ const MAX_ROUTES = 1000
 const MAX_HEADERS = 32
 const MAX_HEADER_CHARACTERS = 4096
 
-const NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-"'
+const NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-" that begins with a letter or digit'
 const URL_TEXT = 'a URL with http:// or https://, without user name, password, query and fragment'
 const URL_PATH = 'a URL whose path has no escapes, parameters, empty segments or dot segments, so that every backend reads it alike'
-const HEADER_NAME = 'the name of a header field'
+const HEADER_NAME = 'the name of a header field, beginning with a letter or digit'
 const OTHER_HEADER =
   'a header field that edge does not set or remove itself, such as Host, Content-Length, Connection, X-Forwarded-For or X-Edge-*'
 const HEADER_TEXT = `a text of 1 to ${MAX_HEADER_CHARACTERS} printable ASCII characters that begins and ends with a visible one`
@@ -28,11 +28,11 @@ const WEIGHT = 'a whole number from 0 to 1000'
 const ATTEMPTS = 'a whole number from 0 to 10'
 const RETRY_ON = '"connect", "timeout", "5xx", or a status from 400 to 599, such as 429'
 
-const backendName = z.string({ error: NAME }).regex(/^[A-Za-z0-9._-]{1,64}$/, { error: NAME })
+const backendName = z.string({ error: NAME }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, { error: NAME })
 
 const headerName = z
   .string({ error: HEADER_NAME })
-  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/, { error: HEADER_NAME })
+  .regex(/^[A-Za-z0-9][!#$%&'*+.^_`|~0-9A-Za-z-]{0,63}$/, { error: HEADER_NAME })
   .refine(mayBeSet, { error: OTHER_HEADER })
 
 const headerText = z
@@ -49,6 +49,7 @@ const backend = z.object(
       .refine(isPlainUrl, { error: URL_TEXT })
       .refine((text) => !isPlainUrl(text) || isPlainPath(pathIn(text)), { error: URL_PATH })
       .meta({
+        pattern: '^https?://[^/?#@]+(/[^?#]*)?$',
         description:
           'Where the backend is; EDGE_BACKEND_HOSTS must allow its host. A path in it is put in front of the path of each request.',
       }),
