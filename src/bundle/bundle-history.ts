@@ -16,7 +16,7 @@ export interface PastBundle extends AppliedBundle {
   readonly warningCount: number
   /** The same for all bundles that decide alike. */
   readonly policiesHash: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly hasCredentials: boolean
   /** Whether its text can still be had. */
   readonly hasText: boolean

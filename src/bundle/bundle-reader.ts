@@ -34,7 +34,7 @@ export interface GoodBundle {
   readonly changes: BundleChanges | undefined
   /** Tells bundles apart that decide differently, whatever their versions are. */
   readonly policiesHash: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly hasCredentials: boolean
   /** Where its text has these credentials; undefined unless that was asked for. */
   readonly credentials: readonly CredentialSpan[] | undefined

@@ -128,7 +128,7 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
   const value = valueAt(data, issue.path)
   const problem = {
     path: formatPath(issue.path),
-    message: `expected ${issue.message}, ${foundValue(value, issue.message, isSecret(issue.path))}`,
+    message: `expected ${issue.message}, ${foundValue(value, issue.message, isSecret(issue.path) || isSecretUrl(issue.path, value))}`,
   }
   if (issue.code !== 'invalid_union') return [problem]
   if (issue.discriminator === undefined) return problemsInside(issue, data) ?? [problem]
@@ -149,6 +149,11 @@ function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: un
 function isSecret(path: Path): boolean {
   const at = indexOfPatterns(path)
   return isInHeaders(path) || (at >= 0 && !isQuotable(String(path[at + 1])))
+}
+
+/** Whether the value is the URL of a backend in which somebody wrote a password or a key. */
+function isSecretUrl(path: Path, value: unknown): boolean {
+  return path[0] === 'backends' && path[2] === 'url' && typeof value === 'string' && /[@?#]/.test(value)
 }
 
 /** Whether the path leads to a member of a backend's `headers`. */

@@ -77,7 +77,7 @@ export interface PastBundleJson extends BundleJson {
   readonly warnings: number
   /** sha256 of what the bundle decides: the same for bundles that differ only in version, notes, comments, format or the order of fields. */
   readonly policies_hash: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly has_credentials: boolean
   readonly has_text: boolean
   /** Null for the first bundle since the start. */

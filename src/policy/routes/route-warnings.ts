@@ -11,7 +11,7 @@ import { isCredentialField } from './planned-backend.ts'
 import { secretsIn } from './route-problems.ts'
 
 /** Bounds the steps of all comparisons between routes. A route that would take more than is left goes unchecked. */
-const MAX_STEPS = 1_000_000
+const MAX_STEPS = 300_000
 
 /** Finds valid backends and routes with surprising effects: those that get no request, retries without another backend, credentials in the bundle. */
 export function* routeSurprises({ backends = {}, routes = [] }: Bundle): Generator<Problem> {

@@ -81,7 +81,7 @@ describe('a backend is refused with', () => {
     },
   )
 
-  test('a problem of a header never quotes its text, nor what stands for its name', () => {
+  test('a problem never quotes the text of a header, what stands for its name, or a URL with a password or a key', () => {
     const secret = 'sk-canary'
     const wrong = [
       { 'x-a': `${secret}\n` },
@@ -95,6 +95,10 @@ describe('a backend is refused with', () => {
       const { problems } = complaintsAbout(routed([TO_A], { a: { url: 'https://a.example', headers } }))
       expect(problems.length).toBeGreaterThan(0)
       expect(problems.join('\n')).not.toContain(secret)
+    }
+    for (const url of [`https://u:${secret}@a.example`, `https://a.example/?key=${secret}`, `https://a.example/#${secret}`]) {
+      const { problems } = complaintsAbout(routed([TO_A], { a: { url } }))
+      expect(problems).toEqual([expect.stringMatching(/^backends\.a\.url: expected a URL with .*, got a text of \d+ characters$/)])
     }
   })
 

@@ -58,6 +58,20 @@ test('validate needs no secret, checks hosts where it knows them, and says what 
   ])
 })
 
+test('edge test and edge replay need neither secrets nor allowed hosts', async () => {
+  const directory = await scratchDirectory()
+  const [file, cases, log] = ['bundle.json', 'cases.yaml', 'requests.jsonl'].map((name) => join(directory, name)) as [
+    string,
+    string,
+    string,
+  ]
+  await writeFile(file, JSON.stringify(routedTo('https://a.example', 1, { authorization: 'Bearer {NOWHERE}' })))
+  await writeFile(cases, '- name: passes\n  steps:\n    - request: { method: GET, uri: / }\n      expect: { status: 200 }\n')
+  await writeFile(log, '{"time":"2026-01-01T00:00:00Z","method":"GET","uri":"/"}\n')
+  expect(await command('test', file, cases)).toMatchObject({ status: 0 })
+  expect(await command('replay', '--bundle', file, log)).toMatchObject({ status: 0 })
+})
+
 test('a credential in a backend is shown as a digest, and its changes are hidden', async () => {
   const env = { ...ADMIN_ENV, EDGE_BACKEND_HOSTS: 'a.example' }
   const edge = await running({ bundle: routedTo('https://a.example', 1, { 'x-api-key': `${SECRET}1`, 'x-region': 'eu' }), env })
