@@ -18,8 +18,8 @@ const selector = fc.record(
   {
     pathPrefix: path,
     exceptPaths: fc.array(fc.constantFrom('/v1/x', '/v2'), { minLength: 1, maxLength: 1 }),
-    methods: fc.constantFrom(['GET'], ['post', 'GET']),
-    hosts: fc.constantFrom(['a.example'], ['*.example']),
+    methods: fc.constantFrom<string[]>(['GET'], ['post', 'GET']),
+    hosts: fc.constantFrom<string[]>(['a.example'], ['*.example']),
   },
   { requiredKeys: [] },
 )

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
+import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { command } from '../../support/service/command.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
@@ -16,7 +17,7 @@ function routedTo(url: string, version = 1, headers: object = {}): object {
 test('a bundle with a backend outside of EDGE_BACKEND_HOSTS is refused, and the one before stays', async () => {
   const edge = await running({ bundle: routedTo('https://api.openai.test/v1'), env: { EDGE_BACKEND_HOSTS: '*.openai.test' } })
   expect(edge.logged('bundle_applied')).toMatchObject([{ version: '1' }])
-  await writeFile(edge.bundlePath, JSON.stringify(routedTo('https://openai.test:8443', 2)))
+  await replaceFile(edge.bundlePath, JSON.stringify(routedTo('https://openai.test:8443', 2)))
   expect((await untilLogged(edge, 'bundle_refused'))[0]).toMatchObject({
     problems: ['backends.a.url: expected a host that EDGE_BACKEND_HOSTS allows; add openai.test:8443 to it'],
     active_version: '1',
@@ -28,7 +29,7 @@ test('by default backends may be at the origin of EDGE_BACKEND_URL alone', async
   const edge = await running({ bundle: routedTo('http://127.0.0.1:9/base'), env })
   expect(edge.logged('bundle_applied')).toHaveLength(1)
   expect(edge.logged('routes_unused')).toEqual([])
-  await writeFile(edge.bundlePath, JSON.stringify(routedTo('http://127.0.0.1:10', 2)))
+  await replaceFile(edge.bundlePath, JSON.stringify(routedTo('http://127.0.0.1:10', 2)))
   expect((await untilLogged(edge, 'bundle_refused'))[0]).toMatchObject({
     problems: ['backends.a.url: expected a host that EDGE_BACKEND_HOSTS allows; add 127.0.0.1:10 to it'],
   })
