@@ -77,14 +77,15 @@ function Publication({ publication }: Pick<KnownBundle, 'publication'>) {
 }
 
 /** Describes changes in numbers, such as `1 policy added, 2 changed; another order`. */
-function changesWords({ policies, prices, reordered, callers }: ChangesInShortJson): string {
+function changesWords({ policies, prices, reordered, callers, routing }: ChangesInShortJson): string {
   const words = [
     countedWords(policies, 'policy', 'policies'),
     countedWords(prices, 'price', 'prices'),
     reordered ? 'another order' : '',
     callers ? 'callers changed' : '',
+    routing ? 'backends or routes changed' : '',
   ]
-  return words.filter((text) => text !== '').join('; ') || 'Nothing: policies, prices and callers are the same'
+  return words.filter((text) => text !== '').join('; ') || 'Nothing: policies, prices, callers, backends and routes are the same'
 }
 
 function countedWords({ added, removed, changed }: ChangesInShortJson['policies'], one: string, many: string): string {

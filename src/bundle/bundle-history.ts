@@ -16,7 +16,7 @@ export interface PastBundle extends AppliedBundle {
   readonly warningCount: number
   /** The same for all bundles that decide alike. */
   readonly policiesHash: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly hasCredentials: boolean
   /** Whether its text can still be had. */
   readonly hasText: boolean
@@ -24,7 +24,7 @@ export interface PastBundle extends AppliedBundle {
   readonly changes: ChangesInShort | undefined
 }
 
-type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered' | 'callers'>
+type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered' | 'callers' | 'routing'>
 
 /** The text of a bundle as it came. */
 export interface BundleText {
@@ -174,7 +174,7 @@ class KeptBundle {
       warningCount: warnings.length,
       policiesHash,
       hasCredentials,
-      changes: changes && { policies: changes.policies, prices: changes.prices, reordered: changes.reordered, callers: changes.callers },
+      changes: changes && inShort(changes),
     }
   }
 
@@ -221,4 +221,8 @@ class KeptBundle {
 function good(reading: BundleReading): Extract<BundleReading, { ok: true }> {
   if (!reading.ok) throw new Error('a bundle that was active cannot be read any more')
   return reading
+}
+
+function inShort({ policies, prices, reordered, callers, routing }: BundleChanges): ChangesInShort {
+  return { policies, prices, reordered, callers, routing }
 }

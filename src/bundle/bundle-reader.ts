@@ -1,16 +1,17 @@
-import { type BundleChanges, bundleChanges } from '../policy/bundle-changes.ts'
+import { type BundleChanges, bundleChanges, type ComparedBundle } from '../policy/bundle-changes.ts'
 import { type NamedLimit, namedLimitsOf } from '../policy/compile.ts'
 import { type ExampleRequest, exampleRequest } from '../policy/example-request.ts'
 import { locateProblems } from '../policy/locate-problems.ts'
 import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
+import { type BackendEntry, backendEntries } from '../policy/routes/planned-backend.ts'
 import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
 import type { Callers, JwtEntry } from '../policy/schema/callers.ts'
 import type { Problem } from '../text/problem.ts'
 import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
 import { policiesHash } from './policies-hash.ts'
-import { policiesOf, pricesOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
+import { policiesOf, pricesOf, routingOf, type SharedBundle, shareBundle } from './shared-bundle.ts'
 
 /** A valid bundle, as it is sent between threads. */
 export interface GoodBundle {
@@ -22,6 +23,9 @@ export interface GoodBundle {
   readonly domainPolicies: readonly string[]
   /** Where the key sets of its issuers are. */
   readonly keySetEntries: readonly Pick<JwtEntry, 'name' | 'jwks_url' | 'jwks_file'>[]
+  readonly backends: readonly BackendEntry[]
+  /** How many routes it has. */
+  readonly routeCount: number
   /** A request to try it with; undefined if it covers none. */
   readonly example: ExampleRequest | undefined
   /** Warnings that apply only to `reverse_proxy`. */
@@ -30,7 +34,7 @@ export interface GoodBundle {
   readonly changes: BundleChanges | undefined
   /** Tells bundles apart that decide differently, whatever their versions are. */
   readonly policiesHash: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly hasCredentials: boolean
   /** Where its text has these credentials; undefined unless that was asked for. */
   readonly credentials: readonly CredentialSpan[] | undefined
@@ -77,13 +81,19 @@ export function readBundle(
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
     keySetEntries: keySetEntriesOf(bundle),
+    backends: backendEntries(bundle.backends),
+    routeCount: bundle.routes?.length ?? 0,
     example: exampleRequest(bundle.policies, bundle.callers),
-    changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active), callers: active.callers }, bundle),
+    changes: active && bundleChanges(comparable(active), bundle),
     policiesHash: policiesHash(bundle),
     hasCredentials: hasCredentials(bundle),
     credentials: wanted === 'credentials' ? credentialsIn(text, format) : undefined,
     ...warningsOf(parsed, wanted === 'places' ? (problems) => locateProblems(problems, text, format) : undefined, active),
   }
+}
+
+function comparable(active: SharedBundle): ComparedBundle {
+  return { policies: policiesOf(active), prices: pricesOf(active), callers: active.callers, ...routingOf(active) }
 }
 
 function keySetEntriesOf({ callers }: Bundle & { readonly callers?: Callers | undefined }): GoodBundle['keySetEntries'] {

@@ -1,4 +1,5 @@
 import { isCredential, parseDescriptorKey } from '../policy/descriptor-key.ts'
+import { isShownHeader } from '../policy/routes/planned-backend.ts'
 import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
 import { DocumentNodes } from '../text/document-nodes.ts'
 
@@ -10,15 +11,21 @@ export interface CredentialSpan {
   readonly pattern: string
 }
 
-/** Whether a rule matches credentials, such as `match: { bearer: … }`. */
-export function hasCredentials({ policies }: Pick<Bundle, 'policies'>): boolean {
-  return policies.some(({ spec: { rules } }) =>
-    rules.some(({ match }) => typeof match === 'object' && Object.keys(match).some(isCredentialKey)),
+/** Whether a rule or a route matches credentials, such as `match: { bearer: … }`, or a backend gets one that is in the bundle. */
+export function hasCredentials({ policies, backends = {}, routes = [] }: Pick<Bundle, 'policies' | 'backends' | 'routes'>): boolean {
+  return (
+    policies.some(({ spec: { rules } }) => rules.some(hasCredentialKey)) ||
+    routes.some(hasCredentialKey) ||
+    Object.values(backends).some(({ headers = {} }) => Object.entries(headers).some(([name, text]) => !isShownHeader(name, text)))
   )
 }
 
+function hasCredentialKey({ match }: { readonly match?: object | string | undefined }): boolean {
+  return typeof match === 'object' && Object.keys(match).some(isCredentialKey)
+}
+
 /**
- * Where the text of a valid bundle, without a byte order mark, has the credentials that its rules match, in the order of the text. One that is written once and used through
+ * Where the text of a valid bundle, without a byte order mark, has the credentials that its rules and routes match, and those of its backends, in the order of the text. One that is written once and used through
  * aliases is found where it is written. What people have put into comments or `metadata` is not known.
  */
 export function credentialsIn(text: string, format: BundleFormat): CredentialSpan[] {
@@ -31,6 +38,13 @@ export function credentialsIn(text: string, format: BundleFormat): CredentialSpa
     seen.add(match)
     for (const { name, value } of document.members(match)) if (isCredentialKey(name)) notePatterns(document, value, found)
   }
+  for (const headers of headersIn(document)) {
+    if (seen.has(headers)) continue
+    seen.add(headers)
+    for (const { name, value } of document.members(headers)) {
+      if (!isShownHeader(name, document.scalarText(document.resolved(value)))) notePatterns(document, value, found)
+    }
+  }
   return [...found.values()].sort((a, b) => a.start - b.start)
 }
 
@@ -39,8 +53,22 @@ function isCredentialKey(key: string): boolean {
   return parsed !== undefined && isCredential(parsed.text)
 }
 
-/** The objects in `policies[].spec.rules[].match`. */
+/** The objects in `backends.*.headers`. */
+function* headersIn(document: DocumentNodes): Generator<number> {
+  const backends = memberOf(document, 0, 'backends')
+  if (backends === undefined) return
+  for (const { value } of document.members(backends)) {
+    const headers = memberOf(document, document.resolved(value), 'headers')
+    if (headers !== undefined) yield headers
+  }
+}
+
+/** The objects in `policies[].spec.rules[].match` and `routes[].match`. */
 function* matchesIn(document: DocumentNodes): Generator<number> {
+  for (const route of itemsOf(document, memberOf(document, 0, 'routes'))) {
+    const match = memberOf(document, route, 'match')
+    if (match !== undefined) yield match
+  }
   for (const policy of itemsOf(document, memberOf(document, 0, 'policies')))
     for (const rule of itemsOf(document, memberOf(document, memberOf(document, policy, 'spec'), 'rules'))) {
       const match = memberOf(document, rule, 'match')

@@ -53,4 +53,7 @@ test('what would not be the same policies under that version is never returned',
   // The id of a policy is written where the version is.
   const shared = 'bundle_version: &v "41"\npolicies: [{ id: *v, spec: { rules: [] } }]\n'
   await expect(rolledBack(shared)).rejects.toThrow('publish it by hand')
+  const weight =
+    'bundle_version: &v 41\nbackends: { a: { url: https://a.example } }\nroutes: [{ backends: [{ name: a, weight: *v }] }]\npolicies: []\n'
+  await expect(rolledBack(weight)).rejects.toThrow('publish it by hand')
 })

@@ -2,10 +2,11 @@ import { deserialize } from 'node:v8'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { bucketRule, bundle, policy } from '../../test/support/bundles/bundles.ts'
+import { routed } from '../../test/support/bundles/routed-bundles.ts'
 import { runs } from '../../test/support/run/property-runs.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { Bundle } from '../policy/schema/bundle.ts'
-import { policiesOf, shareBundle } from './shared-bundle.ts'
+import { byteLengthOf, policiesOf, routingOf, shareBundle } from './shared-bundle.ts'
 
 test('a bundle comes out as it went in, and no piece of it has much more than one policy or two hundred items', () => {
   const size = fc.oneof(fc.nat(3), fc.nat(500))
@@ -22,6 +23,15 @@ test('a bundle comes out as it went in, and no piece of it has much more than on
     }),
     { numRuns: runs(2) },
   )
+})
+
+test('backends and routes come out as they went in', () => {
+  const parsed = parseBundle(JSON.stringify(routed([{ backends: [{ name: 'a' }] }])))
+  if (!parsed.ok) throw new Error(parsed.problems[0]!.message)
+  const shared = shareBundle(parsed.bundle)
+  expect(routingOf(shared)).toEqual({ backends: parsed.bundle.backends, routes: parsed.bundle.routes })
+  expect(byteLengthOf(shared)).toBe(shared.routing!.byteLength)
+  expect([routingOf(shareBundle(bundleOf([]))), shareBundle(bundleOf([])).routing]).toEqual([{}, undefined])
 })
 
 function bundleOf(sizes: readonly (readonly [hosts: number, rules: number])[]): Bundle {

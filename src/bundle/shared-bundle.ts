@@ -12,10 +12,12 @@ export interface SharedBundle {
   readonly prices: SharedArrayBuffer | undefined
   /** Undefined if the bundle does not say who is known. It is small, and cloned for each thread. */
   readonly callers: Bundle['callers']
+  /** Undefined if the bundle has neither backends nor routes. */
+  readonly routing: SharedArrayBuffer | undefined
   readonly pieces: readonly SharedArrayBuffer[]
 }
 
-export function shareBundle({ bundle_version, policies, prices, callers }: Bundle): SharedBundle {
+export function shareBundle({ bundle_version, policies, prices, callers, backends, routes }: Bundle): SharedBundle {
   const pieces: SharedArrayBuffer[] = []
   let [from, items] = [0, 0]
   for (const [index, policy] of policies.entries()) {
@@ -25,7 +27,8 @@ export function shareBundle({ bundle_version, policies, prices, callers }: Bundl
     from = index + 1
     items = 0
   }
-  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), callers, pieces }
+  const routing = (backends ?? routes) && share({ backends, routes })
+  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), callers, routing, pieces }
 }
 
 function itemsOf({ spec: { rules, selector } }: Policy): number {
@@ -39,8 +42,9 @@ function share(value: object): SharedArrayBuffer {
   return piece
 }
 
-export function byteLengthOf({ prices, pieces }: SharedBundle): number {
-  return pieces.reduce((sum, { byteLength }) => sum + byteLength, prices?.byteLength ?? 0)
+export function byteLengthOf({ prices, routing, pieces }: SharedBundle): number {
+  const others = (prices?.byteLength ?? 0) + (routing?.byteLength ?? 0)
+  return pieces.reduce((sum, { byteLength }) => sum + byteLength, others)
 }
 
 export function* policiesOf({ pieces }: SharedBundle): Generator<Policy> {
@@ -49,4 +53,8 @@ export function* policiesOf({ pieces }: SharedBundle): Generator<Policy> {
 
 export function pricesOf({ prices }: SharedBundle): Bundle['prices'] {
   return prices && (deserialize(Buffer.from(prices)) as Bundle['prices'])
+}
+
+export function routingOf({ routing }: SharedBundle): Pick<Bundle, 'backends' | 'routes'> {
+  return routing === undefined ? {} : (deserialize(Buffer.from(routing)) as Pick<Bundle, 'backends' | 'routes'>)
 }

@@ -2,6 +2,7 @@ import { MAX_BUNDLE_BYTES } from '../bundle/bundle-source.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import type { SharedBundle } from '../bundle/shared-bundle.ts'
 import { readFileBounded } from '../files/whole-file.ts'
+import { type AllowedHosts, backendHostProblems } from '../outbound/allowed-hosts.ts'
 import type { NamedLimit } from '../policy/compile.ts'
 import { locateProblems } from '../policy/locate-problems.ts'
 import { expiredBlocks } from '../policy/review/warnings.ts'
@@ -13,13 +14,14 @@ export interface BundleOfFile {
   readonly bytes: Buffer
   readonly bundle: SharedBundle
   readonly limits: readonly NamedLimit[]
+  readonly routeCount: number
 }
 
 /**
  * Reads a bundle as the service does, and prints every problem and warning, in the order of the file. Returns undefined if it cannot be loaded.
- * `isProxy`: with warnings that apply only in `reverse_proxy`.
+ * `isProxy`: with warnings that apply only in `reverse_proxy`. `hosts`: where backends may be, if that is known.
  */
-export async function readBundleFile(file: string, isProxy = false): Promise<BundleOfFile | undefined> {
+export async function readBundleFile(file: string, isProxy = false, hosts?: AllowedHosts): Promise<BundleOfFile | undefined> {
   if (file === '-') {
     process.stderr.write('-: standard input is not supported; for a file of this name write ./-\n')
     return undefined
@@ -37,10 +39,15 @@ export async function readBundleFile(file: string, isProxy = false): Promise<Bun
     printInOrder(file, read.problems, read.warnings)
     return undefined
   }
-  const { bundle, limits, hostGaps } = read
+  const { bundle, limits, hostGaps, backends, routeCount } = read
+  const forbidden = hosts === undefined ? [] : backendHostProblems(backends, hosts)
+  if (forbidden.length > 0) {
+    printInOrder(file, locateProblems(forbidden, bytes.toString(), format), read.warnings)
+    return undefined
+  }
   const expired = locateProblems(expiredBlocks(read.blockExpiries, Date.now()), bytes.toString(), format)
   printInOrder(file, [], [...read.warnings, ...expired, ...(isProxy ? hostGaps : [])])
-  return { bytes, bundle, limits }
+  return { bytes, bundle, limits, routeCount }
 }
 
 /** By line and column. What is said of the whole bundle comes last. */

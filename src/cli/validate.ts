@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { policiesOf } from '../bundle/shared-bundle.ts'
-import { readSettings } from '../config/config.ts'
+import { backendHostsOf, readSettings, type ServerConfig } from '../config/config.ts'
 import { unverifiedIdentities } from '../policy/review/caller-escapes.ts'
 import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
@@ -11,15 +11,17 @@ import { printArgumentProblem } from './usage-problem.ts'
 export async function validate(args: string[]): Promise<number> {
   const given = readArguments(args)
   if (typeof given === 'number') return given
-  const { config, problems } = readSettings(['storeBytes'], process.env)
+  const { config, problems } = readSettings(['storeBytes', 'backendHosts', 'backendUrl'], process.env)
   for (const problem of problems) process.stderr.write(`edge validate: ${problem}\n`)
   let status = problems.length > 0 ? 1 : 0
-  for (const file of given.files) if (!(await validateFile(file, given.mode, config.storeBytes))) status = 1
+  for (const file of given.files) if (!(await validateFile(file, given.mode, config))) status = 1
   return status
 }
 
 const OPTIONS = { mode: { type: 'string' }, help: { type: 'boolean', short: 'h' } } as const
 const MODES: readonly (string | undefined)[] = ['decision_service', 'reverse_proxy', undefined]
+
+type ValidateSettings = Partial<Pick<ServerConfig, 'storeBytes' | 'backendHosts' | 'backendUrl'>>
 
 interface ValidateArguments {
   readonly files: readonly string[]
@@ -45,14 +47,18 @@ function readArguments(args: string[]): ValidateArguments | number {
   return 1
 }
 
-/** `storeBytes` is undefined if the setting is invalid. */
-async function validateFile(file: string, mode: string | undefined, storeBytes: number | undefined): Promise<boolean> {
+/** A setting with a bad value is undefined. Without settings that say where backends may be, nobody knows where the bundle will be used. */
+async function validateFile(file: string, mode: string | undefined, settings: ValidateSettings): Promise<boolean> {
+  const { storeBytes, backendHosts, backendUrl } = settings
   const isProxy = mode === 'reverse_proxy'
-  const read = await readBundleFile(file, isProxy)
+  const hosts = backendHosts === undefined && backendUrl === undefined ? undefined : backendHostsOf(settings)
+  const read = await readBundleFile(file, isProxy, hosts)
   if (read === undefined) return false
   const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
   if (!isProxy) for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
+  if (mode === 'decision_service' && read.routeCount > 0)
+    process.stderr.write(`${file}: note: in decision_service routes have no effect, because it forwards nothing\n`)
   if (mode === 'decision_service')
     for (const note of reserveNotes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
   const unverified = isProxy && read.bundle.callers === undefined ? unverifiedIdentities(policiesOf(read.bundle)) : undefined

@@ -59,7 +59,7 @@ export function hasEvents({ adminToken, eventsUrl }: ServerConfig): boolean {
 }
 
 /** Where the process may connect to on behalf of a bundle. */
-export function backendHostsOf({ backendHosts, backendUrl }: ServerConfig): AllowedHosts {
+export function backendHostsOf({ backendHosts, backendUrl }: Partial<Pick<ServerConfig, 'backendHosts' | 'backendUrl'>>): AllowedHosts {
   if (backendHosts !== undefined) return backendHosts
   return backendUrl === undefined ? new AllowedHosts([]) : AllowedHosts.ofOrigin(backendUrl)
 }

@@ -159,8 +159,7 @@ export const CALLERS_SETTINGS = {
   backendHosts: {
     env: 'EDGE_BACKEND_HOSTS',
     flag: 'backend-hosts',
-    about:
-      'hosts from which a bundle may have key sets fetched, such as *.okta.com or idp.internal:8443; unset: the origin of EDGE_BACKEND_URL',
+    about: 'where backends and key sets of a bundle may be, such as *.okta.com or idp.internal:8443; unset: the origin of EDGE_BACKEND_URL',
     read: readBackendHosts,
   },
   secretsDir: {

@@ -1,9 +1,17 @@
+import type { PlannedRoute, Routing } from '../policy/routes/routing.ts'
 import type { CallerVerdict } from '../request/caller.ts'
-import { type BodyNeed, type DecideOptions, NO_OPTIONS } from './decide-options.ts'
+import { type BodyFacts, type BodyNeed, type DecideOptions, NO_OPTIONS } from './decide-options.ts'
 import type { Decision, Refused, Rejected } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'
 import type { ExplainedPolicy } from './explain/explanation.ts'
 import type { Run } from './run.ts'
+
+/** The route of a request. */
+export interface ChosenRoute {
+  readonly route: PlannedRoute
+  /** The values by which the request sticks to a backend; undefined if the route has no `stick_to`, or the request lacks one of its keys. */
+  readonly stickyValues: readonly string[] | undefined
+}
 
 /**
  * A decision in several consecutive steps. All steps use the plan that was active when the request arrived; the request is routed once, and each descriptor
@@ -37,6 +45,22 @@ export class Evaluation {
     const need = this.#evaluator.needsBody(run, nowMs)
     this.#run = run
     return need
+  }
+
+  /** Whether the body must be read before `route`, or for the route itself. False if the bundle has no routes. */
+  routeNeedsBody(): boolean {
+    return this.#asRouted(undefined, true, (routing, run) => routing.needsBody(run)) ?? false
+  }
+
+  /**
+   * Returns the route of the request, by the facts from its body if it was read; undefined if no route covers it, or the bundle has none. It takes nothing,
+   * and comes before `decide`. `repeated_descriptor`: a value that decides can be read in more than one way.
+   */
+  route(body?: BodyFacts): ChosenRoute | 'repeated_descriptor' | undefined {
+    return this.#asRouted(body, false, (routing, run) => {
+      const route = routing.routeOf(run)
+      return typeof route === 'object' ? { route, stickyValues: stickyValues(route, run) } : route
+    })
   }
 
   /** Identifies the sender of the body by the limit keys of the rules that need it. Call it after `needsBody`. Empty if these keys have no values. */
@@ -73,6 +97,20 @@ export class Evaluation {
     return this.#evaluator.describe(this.#beginStep(), options)
   }
 
+  /** Rules have their own view of a body that was not read, which stays as it is. */
+  #asRouted<Result>(body: BodyFacts, isBodyUnread: boolean, look: (routing: Routing, run: Run) => Result): Result | undefined {
+    const routing = this.#run?.active?.plan.routing
+    if (routing === undefined) return undefined
+    const run = this.#beginStep()
+    const before = run.isBodyUnread
+    run.setBody(body)
+    run.isBodyUnread = isBodyUnread
+    const result = look(routing, run)
+    run.isBodyUnread = before
+    this.#run = run
+    return result
+  }
+
   #beginStep(): Run {
     const run = this.#run
     if (run === undefined) throw new Error('this evaluation is over, or a step of it is still pending')
@@ -90,4 +128,9 @@ export class Evaluation {
     if (rejection === undefined || run.seen !== undefined) this.#run = run
     return rejection
   }
+}
+
+function stickyValues({ stickTo }: PlannedRoute, run: Run): readonly string[] | undefined {
+  const values = stickTo.map(({ keyIndex }) => run.valueOf(keyIndex)).filter((value) => typeof value === 'string')
+  return values.length === 0 || values.length < stickTo.length ? undefined : values
 }

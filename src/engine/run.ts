@@ -3,6 +3,7 @@ import { checkedGiven } from '../costs/request-costs.ts'
 import { Matches } from '../policy/index/routes.ts'
 import { normalizeHost } from '../policy/patterns.ts'
 import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
+import type { RoutedRequest } from '../policy/routes/routing.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
@@ -21,7 +22,7 @@ const NONE: never[] = []
 Object.freeze(NONE)
 
 /** The state of one decision. It is reused, so whatever it returns must be a copy, and at its end it keeps nothing of the request. */
-export class Run implements RequestFacts, RequestParts {
+export class Run implements RequestFacts, RequestParts, RoutedRequest {
   /** The policies that cover the request, in bundle order. */
   readonly matches = new Matches<PlanPolicy>()
   /** The current group. While the store works on a group, the run does not reuse it. */
@@ -112,6 +113,15 @@ export class Run implements RequestFacts, RequestParts {
   get isExcepted(): boolean {
     const { exceptPaths } = this.active!.plan.callers!
     return exceptPaths !== undefined && isPlainPath(this.#descriptors.view!.uri) && exceptPaths.cover(this.path)
+  }
+
+  /** The host that routes are bound to. */
+  get host(): string {
+    return normalizeHost(this.#descriptors.view!.host)
+  }
+
+  get method(): string {
+    return upperCase(this.#descriptors.view!.method)
   }
 
   /** Clears the results of an earlier step and keeps what was read from the request. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { parseAddress } from '../text/address.ts'
-import { AllowedHosts, isLinkLocal, isLoopbackName, mayFetch, readAllowedHosts } from './allowed-hosts.ts'
+import { isLinkLocal, isLoopbackName, parseAddress } from '../text/address.ts'
+import { AllowedHosts, mayFetch, readAllowedHosts } from './allowed-hosts.ts'
 
 const HOSTS = hosts('login.example.com, *.okta.com, idp.test:8443, *.corp.test:9443, localhost:9000, 127.0.0.1:9000, [::1]:9000, 10.0.0.7')
 

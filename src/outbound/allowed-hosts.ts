@@ -1,5 +1,6 @@
 import { isHostPattern, normalizeHost } from '../policy/patterns.ts'
-import { type Address, parseAddress } from '../text/address.ts'
+import { isLinkLocal, isLoopbackName, parseAddress } from '../text/address.ts'
+import { formatPath, type Problem } from '../text/problem.ts'
 
 /** Where the process may connect to on behalf of a bundle: EDGE_BACKEND_HOSTS. */
 export class AllowedHosts {
@@ -59,41 +60,28 @@ export function mayFetch(text: string, hosts: AllowedHosts): string | undefined 
   const address = parseAddress(host)
   if (address !== undefined && isLinkLocal(address)) return 'a host other than a link-local address'
   if (url.protocol === 'http:' && !isLoopbackName(host)) return 'https://, because http:// is allowed to loopback addresses alone'
-  if (!hosts.cover(url))
-    return `a host that EDGE_BACKEND_HOSTS allows; add ${shownHost(host)}${url.port === '' ? '' : `:${url.port}`} to it`
-  return undefined
+  return hostProblem(url, hosts)
+}
+
+/**
+ * Finds backends to which the settings do not allow to connect. What else is wrong with their URLs is a problem of the bundle, whatever the settings. A
+ * bundle with such a backend is refused: whoever writes bundles must not be able to send requests, or the secrets of another backend, anywhere.
+ */
+export function backendHostProblems(backends: readonly { readonly name: string; readonly url: string }[], hosts: AllowedHosts): Problem[] {
+  return backends.flatMap(({ name, url }) => {
+    const expected = hostProblem(new URL(url), hosts)
+    return expected === undefined ? [] : [{ path: formatPath(['backends', name, 'url']), message: `expected ${expected}` }]
+  })
+}
+
+function hostProblem(url: URL, hosts: AllowedHosts): string | undefined {
+  if (hosts.cover(url)) return undefined
+  return `a host that EDGE_BACKEND_HOSTS allows; add ${shownHost(hostOf(url))}${url.port === '' ? '' : `:${url.port}`} to it`
 }
 
 /** Returns the URL in a form that people may see; its query may contain a secret. */
 export function shownUrl({ origin, pathname, search }: URL): string {
   return `${origin}${pathname}${search === '' ? '' : '?…'}`
-}
-
-/** `localhost`, or a loopback address. What the name resolves to is checked too. */
-export function isLoopbackName(host: string): boolean {
-  const address = parseAddress(host)
-  return address === undefined ? host === 'localhost' : isLoopback(address)
-}
-
-/** 127.0.0.0/8 and ::1. */
-export function isLoopback({ isV6, words: [first, second, third, last] }: Address): boolean {
-  return isV6 ? first === 0 && second === 0 && third === 0 && last === 1 : first >>> 24 === 127
-}
-
-/** Whether packets go to the machine's own link, where clouds serve credentials of the machine: 169.254.0.0/16 or fe80::/10. */
-export function isLinkLocal({ isV6, words: [first, second, third, last] }: Address): boolean {
-  if (!isV6) return isLinkLocalV4(first)
-  if (first >>> 22 === 0xfe80 >>> 6) return true
-  // RFC 3056: 6to4 has the IPv4 address in bits 16 to 47.
-  if (first >>> 16 === 0x2002) return isLinkLocalV4(((first << 16) | (second >>> 16)) >>> 0)
-  // RFC 6052 and RFC 4291 2.5.5.1: these end in an IPv4 address.
-  const isNat64 = first === 0x0064ff9b
-  const isCompatible = first === 0 && second === 0 && third === 0
-  return (isNat64 || isCompatible) && isLinkLocalV4(last)
-}
-
-function isLinkLocalV4(word: number): boolean {
-  return word >>> 16 === 0xa9fe
 }
 
 /** In the form that is compared: URL has written addresses and names in one way already, except for the dot of the root. */

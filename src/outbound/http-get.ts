@@ -3,8 +3,7 @@ import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { GrowingBuffer } from '../memory/growing-buffer.ts'
-import { type Address, parseAddress } from '../text/address.ts'
-import { isLinkLocal, isLoopback } from './allowed-hosts.ts'
+import { type Address, isLinkLocal, isLoopback, parseAddress } from '../text/address.ts'
 import { describeFailure, withinTime } from './request-failure.ts'
 
 export interface GetRequest {

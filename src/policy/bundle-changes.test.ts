@@ -47,6 +47,37 @@ describe('bundleChanges', () => {
     ])
   })
 
+  test('of backends and routes are by field, with routes by index, and credentials are hidden', () => {
+    const openai = { url: 'https://a.example', headers: { authorization: 'Bearer {A}', 'x-api-key': 'sk-canary-1', 'x-region': 'eu' } }
+    const before = {
+      ...bundle(1),
+      backends: { 'open.ai': openai },
+      routes: [{ match: { bearer: 'sk-canary-3' }, backends: [{ name: 'open.ai' }] }],
+    }
+    const headers = { authorization: 'Bearer {B}', 'x-api-key': 'sk-canary-2', 'x-region': 'us' }
+    const after = {
+      ...bundle(2),
+      backends: { 'open.ai': { ...openai, headers }, b: { url: 'https://b.example', headers: { 'api-key': 'sk-canary-5' } } },
+      routes: [{ match: { bearer: ['sk-canary-4', 'x'] }, backends: [{ name: 'b' }] }, { backends: [{ name: 'open.ai' }] }],
+    }
+    const changes = changesOf(before, after)
+    expect(changes).toMatchObject({ routing: true, complete: true, callers: false })
+    expect(changes.routing_changes).toEqual([
+      { field: 'backends.open.ai.headers.authorization', before: 'Bearer {A}', after: 'Bearer {B}' },
+      { field: 'backends.open.ai.headers.x-api-key', before: 'a hidden text', after: 'a hidden text' },
+      { field: 'backends.open.ai.headers.x-region', before: 'eu', after: 'us' },
+      { field: 'routes.0.match.bearer', before: '1 hidden pattern', after: '2 hidden patterns' },
+      { field: 'routes.0.backends', before: '[{"name":"open.ai","weight":1}]', after: '[{"name":"b","weight":1}]' },
+      { field: 'backends.b.url', before: null, after: 'https://b.example' },
+      { field: 'backends.b.headers.api-key', before: null, after: 'a hidden text' },
+      { field: 'routes.1.backends', before: null, after: '[{"name":"open.ai","weight":1}]' },
+      { field: 'routes.1.retry.on', before: null, after: '["connect"]' },
+      { field: 'routes.1.retry.attempts', before: null, after: '1' },
+    ])
+    expect(JSON.stringify(changes)).not.toContain('canary')
+    expect(changesOf(before, { ...before, bundle_version: 2 })).toMatchObject({ routing: false, routing_changes: [] })
+  })
+
   test('has the order of rules that both have', () => {
     const { policy_changes } = changesOf(
       bundle(1, policy('p', { rules: [...RULES, bucketRule('gone', [], 3)] })),

@@ -1,4 +1,5 @@
 import { isCredential, parseDescriptorKey } from './descriptor-key.ts'
+import { isShownHeader } from './routes/planned-backend.ts'
 import type { Bundle, Policy, Rule } from './schema/bundle.ts'
 import type { PricesConfig } from './schema/prices.ts'
 
@@ -11,13 +12,20 @@ export interface BundleChanges {
   readonly prices: ChangeCounts
   /** Whether `callers` has changed. */
   readonly callers: boolean
+  /** Whether `backends` or `routes` has changed. */
+  readonly routing: boolean
   /** Whether every change is listed below. */
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
   /** Fields of `callers`, with entries of `jwt` by their names: `jwt.okta.audiences`. */
   readonly caller_changes: readonly FieldChange[]
+  /** Fields of `backends` and `routes`, with routes by their index: `backends.openai.url`, `routes.0.backends`. */
+  readonly routing_changes: readonly FieldChange[]
 }
+
+/** What is compared of the bundle that was active. */
+export type ComparedBundle = Pick<Bundle, 'prices' | 'callers' | 'backends' | 'routes'> & { readonly policies: Iterable<Policy> }
 
 interface PolicyChange {
   readonly kind: ChangeKind
@@ -45,25 +53,26 @@ interface PriceChange {
 const MAX_LINES_OF_CHANGE = 100
 
 /** Compares two bundles. The policies of `before` are iterated once, and none of them is kept in memory. */
-export function bundleChanges(
-  before: { readonly policies: Iterable<Policy>; readonly prices: Bundle['prices']; readonly callers: Bundle['callers'] },
-  after: Bundle,
-): BundleChanges {
+export function bundleChanges(before: ComparedBundle, after: Bundle): BundleChanges {
   const policies = new ChangeList<Omit<PolicyChange, 'kind'>>()
   const reordered = comparePolicies(before.policies, after.policies, policies)
   const prices = new ChangeList<Omit<PriceChange, 'kind'>>()
   comparePrices(before.prices, after.prices, prices)
   const callerLines = new Lines(MAX_LINES_OF_CHANGE)
   const callerChanges = fieldChanges(callerFields(before.callers), callerFields(after.callers), callerLines)
+  const routingLines = new Lines(MAX_LINES_OF_CHANGE)
+  const routingChanges = fieldChanges(routingFields(before), routingFields(after), routingLines)
   return {
     policies: policies.counts,
     reordered,
     prices: prices.counts,
     callers: callerLines.count > 0,
-    complete: policies.isComplete && prices.isComplete && callerLines.leftOut === 0,
+    routing: routingLines.count > 0,
+    complete: policies.isComplete && prices.isComplete && callerLines.leftOut + routingLines.leftOut === 0,
     policy_changes: policies.listed,
     price_changes: prices.listed,
     caller_changes: callerChanges,
+    routing_changes: routingChanges,
   }
 }
 
@@ -145,6 +154,11 @@ function callerFields(callers: Bundle['callers']): object | undefined {
   return callers && { ...callers, jwt: callers.jwt && Object.fromEntries(callers.jwt.map(({ name, ...entry }) => [name, entry])) }
 }
 
+/** Routes are compared by index, because their order decides. */
+function routingFields({ backends, routes }: Pick<Bundle, 'backends' | 'routes'>): object {
+  return { backends, routes: routes && { ...routes } }
+}
+
 /** Ignores inherited properties, because a table may be called `constructor`. */
 function own<Value>(record: Readonly<Record<string, Value>>, name: string): Value | undefined {
   return Object.hasOwn(record, name) ? record[name] : undefined
@@ -159,7 +173,7 @@ function kindOf(before: object | undefined, after: object | undefined): ChangeKi
   return after === undefined ? 'removed' : 'changed'
 }
 
-/** A field such as `algorithm_config.burst`, before and after; null if it is absent. Patterns for credentials are shown only as their number. */
+/** A field such as `algorithm_config.burst`, before and after; null if it is absent. Credentials are shown only as their number. */
 interface FieldChange {
   readonly field: string
   readonly before: string | null
@@ -169,7 +183,9 @@ interface FieldChange {
 const MAX_CHARACTERS = 200
 /** How much of two long texts is shown before their first difference. */
 const CONTEXT_CHARACTERS = 40
-const MATCH = 'match.'
+/** Patterns of a rule or a route, behind their key. */
+const MATCH = /^(?:routes\.\d+\.)?match\.(.+)$/s
+const HEADER = /^backends\..+\.headers\.(.+)$/s
 
 /** Returns the fields that differ, or that only one of the objects has. Fields for which `lines` has no room are only counted. */
 function fieldChanges(before: object | undefined, after: object | undefined, lines: Lines): FieldChange[] {
@@ -179,6 +195,7 @@ function fieldChanges(before: object | undefined, after: object | undefined, lin
     if (before === after || !lines.take()) return
     const from = before === null || after === null ? 0 : firstDifference(before, after)
     if (holdsCredentials(field)) changes.push({ field, before: countText(one), after: countText(other) })
+    else if (isHidden(field, before) || isHidden(field, after)) changes.push({ field, before: before && HIDDEN, after: after && HIDDEN })
     else changes.push({ field, before: excerpt(before, from), after: excerpt(after, from) })
   }
   const missing = new Map(fieldsOf(after ?? {}))
@@ -207,9 +224,16 @@ function textOf(value: unknown): string | null {
 
 /** True for fields such as `match.cookie:sid`. */
 function holdsCredentials(field: string): boolean {
-  if (!field.startsWith(MATCH)) return false
-  const key = parseDescriptorKey(field.slice(MATCH.length))
+  const key = parseDescriptorKey(MATCH.exec(field)?.[1] ?? '')
   return key !== undefined && isCredential(key.text)
+}
+
+const HIDDEN = 'a hidden text'
+
+/** True for texts of fields such as `backends.openai.headers.authorization` that may be credentials themselves. */
+function isHidden(field: string, text: string | null): boolean {
+  const name = HEADER.exec(field)?.[1]
+  return name !== undefined && text !== null && !isShownHeader(name, text)
 }
 
 function countText(patterns: unknown): string | null {

@@ -13,6 +13,7 @@ import { DomainIndex } from './index/domain-index.ts'
 import { RouteIndex } from './index/routes.ts'
 import { PathPrefixes } from './patterns.ts'
 import type { Plan, PlanCallers, PlanPolicy, PlanRule } from './plan.ts'
+import { Routing } from './routes/routing.ts'
 import { ruleLimits } from './rule-limits.ts'
 import { compileMatch } from './rule-match.ts'
 import type { Bundle, Policy, Rule } from './schema/bundle.ts'
@@ -20,7 +21,7 @@ import type { Callers } from './schema/callers.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices, bundle.callers)
+  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices, bundle.callers, bundle)
   for (const policy of bundle.policies) builder.add(policy)
   return builder.build()
 }
@@ -33,10 +34,17 @@ export class PlanBuilder {
   readonly #parts: PlanParts
   readonly #policies: PlanPolicy[] = []
   readonly #callers: PlanCallers | undefined
+  readonly #routing: Pick<Bundle, 'backends' | 'routes'>
 
-  constructor(version: Bundle['bundle_version'], prices: Bundle['prices'], callers?: Bundle['callers']) {
+  constructor(
+    version: Bundle['bundle_version'],
+    prices: Bundle['prices'],
+    callers: Bundle['callers'],
+    routing: Pick<Bundle, 'backends' | 'routes'>,
+  ) {
     this.#version = BigInt(version)
     this.#callers = callers && compileCallers(callers)
+    this.#routing = routing
     this.#parts = new PlanParts(new PriceTables(prices))
   }
 
@@ -52,6 +60,7 @@ export class PlanBuilder {
     const blocks = this.#policies
       .flatMap(({ isShadow, hasBlocks, selector, rules }) => (hasBlocks && !isShadow && selector.domain === undefined ? rules : []))
       .map(({ block }) => block)
+    const routing = this.#routing.routes && new Routing(this.#routing, (key) => this.#parts.keyIndex(key))
     return Object.freeze({
       version: this.#version,
       policies: this.#policies,
@@ -60,6 +69,7 @@ export class PlanBuilder {
       domains: this.#domains,
       keys,
       callers: this.#callers,
+      routing,
       counters,
       needsBody: this.#policies.some((policy) => policy.needsBody),
       hasSettledCosts: this.#policies.some(({ rules }) => rules.some(({ cost }) => cost.settling !== undefined)),

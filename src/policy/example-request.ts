@@ -1,7 +1,8 @@
 import { encodePathText } from '../text/path.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
-import type { Policy, Selector } from './schema/bundle.ts'
+import type { Policy } from './schema/bundle.ts'
 import type { Callers } from './schema/callers.ts'
+import type { Selector } from './schema/selector.ts'
 
 /** A request that somebody can send to see a policy at work. */
 export interface ExampleRequest {

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
+import { TOKEN } from '../text/formats.ts'
 import { type Read, readJson } from '../text/json-document.ts'
-import { formatPath, type Path, type Problem } from '../text/problem.ts'
+import { formatPath, isObject, type Path, type Problem } from '../text/problem.ts'
 import { type Excess, readYaml, ValueCounter } from '../text/yaml-document.ts'
 import { isQuotable, mayHoldValue } from './descriptor-key.ts'
 import { foundValue } from './limit-fields.ts'
@@ -76,7 +77,7 @@ function checkBundle(data: unknown): ParsedBundle {
     addFew(problems, unknown.errors)
     addFew(warnings, unknown.warnings)
   }
-  addFew(problems, findContradictions(looked, (data as { prices?: unknown; callers?: unknown } | null | undefined) ?? {}))
+  addFew(problems, findContradictions(looked, isObject(data) ? data : {}))
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: `there may be more; these are the first ${MAX_PROBLEMS}` })
   if (!envelope.success) return { ok: false, problems, warnings }
   if (problems.length > 0) return { ok: false, problems, warnings, version: BigInt(envelope.data.bundle_version).toString() }
@@ -115,10 +116,11 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
   if (joined !== undefined) return [joined]
   if (issue.code === 'invalid_key') {
     const expected = issue.issues.map(({ message }) => message).join(', ')
+    const key = String(issue.path.at(-1))
     return [
       {
         path: formatPath(issue.path.slice(0, -1)),
-        message: `expected each key to be ${expected}, ${foundValue(issue.path.at(-1), expected)}`,
+        message: `expected each key to be ${expected}, ${foundValue(key, expected, isInHeaders(issue.path) && !TOKEN.test(key))}`,
         at: formatPath(issue.path),
       },
     ]
@@ -126,7 +128,7 @@ export function describeIssue(issue: z.core.$ZodIssue, data: unknown): Problem[]
   const value = valueAt(data, issue.path)
   const problem = {
     path: formatPath(issue.path),
-    message: `expected ${issue.message}, ${foundValue(value, issue.message, isSecret(issue.path))}`,
+    message: `expected ${issue.message}, ${foundValue(value, issue.message, isSecret(issue.path) || isSecretUrl(issue.path, value))}`,
   }
   if (issue.code !== 'invalid_union') return [problem]
   if (issue.discriminator === undefined) return problemsInside(issue, data) ?? [problem]
@@ -143,10 +145,20 @@ function problemsInside({ errors, path }: z.core.$ZodIssueInvalidUnion, data: un
   return meant?.flatMap((issue) => describeIssue({ ...issue, path: [...path, ...issue.path] }, data))
 }
 
-/** Whether the path leads to patterns of a key whose values may be secrets. Problems are logged and shown. */
+/** Whether the path leads to a header text, or to patterns of a key whose values may be secrets. Problems are logged and shown. */
 function isSecret(path: Path): boolean {
   const at = indexOfPatterns(path)
-  return at >= 0 && !isQuotable(String(path[at + 1]))
+  return isInHeaders(path) || (at >= 0 && !isQuotable(String(path[at + 1])))
+}
+
+/** Whether the value is the URL of a backend in which somebody wrote a password or a key. */
+function isSecretUrl(path: Path, value: unknown): boolean {
+  return path[0] === 'backends' && path[2] === 'url' && typeof value === 'string' && /[@?#]/.test(value)
+}
+
+/** Whether the path leads to a member of a backend's `headers`. */
+function isInHeaders(path: Path): boolean {
+  return path[0] === 'backends' && path[2] === 'headers' && path.length > 3
 }
 
 /** Where the path enters an object of keys and patterns; -1 if it does not. */
@@ -158,6 +170,10 @@ function indexOfPatterns(path: Path): number {
 
 /** The problem of a key that has its value in it, as in `{ bearer:secret }`: for YAML that is a key without a value. It is not quoted, neither in the path. */
 function joinedKey(path: Path, data: unknown): Problem | undefined {
+  if (isInHeaders(path) && String(path[3]).includes(':')) {
+    const message = 'expected the name of a header field, got one with a colon — is the space after it missing?'
+    return { path: formatPath(path.slice(0, 3)), message, at: formatPath(path.slice(0, 4)) }
+  }
   const at = indexOfPatterns(path)
   const keyPath = path.slice(0, at + 2)
   if (at < 0 || keyPath.length < at + 2 || valueAt(data, keyPath) !== null || !mayHoldValue(String(keyPath[at + 1]))) return undefined

@@ -21,10 +21,20 @@ export class Patterns {
     return this.#texts
   }
 
+  /** The prefixes, without their `*`. */
+  get prefixes(): readonly string[] {
+    return this.#prefixes
+  }
+
   cover(value: string): boolean {
     if (this.#texts.has(value)) return true
     for (let i = 0; i < this.#prefixes.length; i++) if (value.startsWith(this.#prefixes[i]!)) return true
     return false
+  }
+
+  /** Whether every value that begins with `prefix` is covered, because a prefix of it is. */
+  coverPrefix(prefix: string): boolean {
+    return this.#prefixes.some((own) => prefix.startsWith(own))
   }
 }
 

@@ -5,8 +5,10 @@ import type { DescriptorKey } from './descriptor-key.ts'
 import type { DomainIndex } from './index/domain-index.ts'
 import type { RouteIndex } from './index/routes.ts'
 import type { PathPrefixes, Patterns } from './patterns.ts'
-import type { Rule, Selector } from './schema/bundle.ts'
+import type { Routing } from './routes/routing.ts'
+import type { Rule } from './schema/bundle.ts'
 import type { Callers } from './schema/callers.ts'
+import type { Selector } from './schema/selector.ts'
 
 /** A bundle compiled for speed: everything that does not depend on a request is computed once. A plan is frozen. */
 export interface Plan {
@@ -18,10 +20,12 @@ export interface Plan {
   readonly routes: RouteIndex<PlanPolicy>
   /** The rules that cover calls of the rate limit service. */
   readonly domains: DomainIndex<PlanRule>
-  /** Every descriptor key of the bundle, once; rules refer to them by index. */
+  /** Every descriptor key of the bundle, once; rules and routes refer to them by index. */
   readonly keys: readonly DescriptorKey[]
   /** Who is known; undefined if the bundle does not say. */
   readonly callers: PlanCallers | undefined
+  /** Which requests go to which backends, in reverse_proxy; undefined if the bundle has no routes. */
+  readonly routing: Routing | undefined
   /** Every counter of the bundle. */
   readonly counters: readonly PlanCounter[]
   /** Whether any rule needs the body. */

@@ -10,6 +10,7 @@ import { keySourceProblems } from '../callers/key-sets/key-source.ts'
 import { backendHostsOf, type ServerConfig } from '../config/config.ts'
 import { VERSION } from '../files/package-files.ts'
 import type { IpFileListener } from '../ip-data/ip-files.ts'
+import { backendHostProblems } from '../outbound/allowed-hosts.ts'
 import type { NamedLimit } from '../policy/compile.ts'
 import type { ExampleRequest } from '../policy/example-request.ts'
 import { type BlockExpiry, heldRuleNote, heldRules } from '../policy/review/warnings.ts'
@@ -57,12 +58,15 @@ export async function openSources(context: StartContext, state: OpenState, super
     else await keySets.switchTo(keySetEntries, () => supervisor.activate(bundle, info))
     example = bundle.example
     blockExpiries.watch(bundle.blockExpiries)
-    if (config.mode === 'decision_service') logHeldRules(bundle.limits, logger)
+    if (config.mode === 'decision_service') {
+      logHeldRules(bundle.limits, logger)
+      logUnusedRoutes(bundle.routeCount, logger)
+    }
     if (config.grpcPort === undefined && config.grpcSocket === undefined) logUnservedDomains(bundle.domainPolicies, logger)
     firstActive.give()
   }
   const readPlain = context.readBundle ?? readHere
-  const read = withKeySources(config.mode === 'reverse_proxy' ? withHostGaps(readPlain) : readPlain, config)
+  const read = withAllowedPlaces(config.mode === 'reverse_proxy' ? withHostGaps(readPlain) : readPlain, config)
   // Only operators with a token can ask for it.
   const history = config.adminToken === undefined ? undefined : new BundleHistory(readPlain)
   const intake = new BundleIntake(activate, wallMs, config.configPublicKeys, read, history)
@@ -106,13 +110,17 @@ async function openKeySets(context: StartContext, { metrics }: OpenState, superv
   return keySets
 }
 
-/** Refuses bundles that would have key sets read where the settings do not allow it. */
-function withKeySources(read: ReadBundle, config: ServerConfig): ReadBundle {
+/** Refuses bundles that would have the process read key sets, or send requests, where the settings do not allow it. */
+function withAllowedPlaces(read: ReadBundle, config: ServerConfig): ReadBundle {
   const settings = { backendHosts: backendHostsOf(config), secretsDir: config.secretsDir }
   return async (...given) => {
     const reading = await read(...given)
-    const problems = reading.ok ? keySourceProblems(reading.keySetEntries, settings) : []
-    if (!reading.ok || problems.length === 0) return reading
+    if (!reading.ok) return reading
+    const problems = [
+      ...keySourceProblems(reading.keySetEntries, settings),
+      ...backendHostProblems(reading.backends, settings.backendHosts),
+    ]
+    if (problems.length === 0) return reading
     return { ok: false, version: String(reading.bundle.version), problems, warnings: reading.warnings }
   }
 }
@@ -187,6 +195,11 @@ function logHeldRules(limits: readonly NamedLimit[], logger: Logger): void {
   const rules = heldRules(limits).slice(0, LOGGED_RULES).map(heldRuleNote)
   if (rules.length === 0) return
   logger.warn({ event: 'holds_expire', rules }, 'concurrency rules count each request for hold_seconds, unless the gateway reports its end')
+}
+
+/** One bundle may serve gateways and the proxy, so routes are no reason to refuse it. */
+function logUnusedRoutes(routes: number, logger: Logger): void {
+  if (routes > 0) logger.warn({ event: 'routes_unused', routes }, 'routes have no effect in decision_service, which forwards nothing')
 }
 
 /** Enough to show the problem. */

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { policiesOf, pricesOf } from '../bundle/shared-bundle.ts'
+import { policiesOf, pricesOf, routingOf } from '../bundle/shared-bundle.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { ControlLink } from '../control/control-link.ts'
 import type { FromWorker, ToWorker } from '../control/thread-messages.ts'
@@ -175,7 +175,7 @@ export class WorkerPlans {
   }
 
   *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
-    const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers)
+    const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle))
     for (const policy of policiesOf(bundle)) {
       builder.add(policy)
       yield

@@ -24,6 +24,33 @@ export function formatAddress(address: Address): string {
   return address.words.map((word) => `${(word >>> 16).toString(16)}:${(word & 0xffff).toString(16)}`).join(':')
 }
 
+/** `localhost`, or a loopback address. What the name resolves to is checked too. */
+export function isLoopbackName(host: string): boolean {
+  const address = parseAddress(host)
+  return address === undefined ? host === 'localhost' : isLoopback(address)
+}
+
+/** 127.0.0.0/8 and ::1. */
+export function isLoopback({ isV6, words: [first, second, third, last] }: Address): boolean {
+  return isV6 ? first === 0 && second === 0 && third === 0 && last === 1 : first >>> 24 === 127
+}
+
+/** Whether packets go to the machine's own link, where clouds serve credentials of the machine: 169.254.0.0/16 or fe80::/10. */
+export function isLinkLocal({ isV6, words: [first, second, third, last] }: Address): boolean {
+  if (!isV6) return isLinkLocalV4(first)
+  if (first >>> 22 === 0xfe80 >>> 6) return true
+  // RFC 3056: 6to4 has the IPv4 address in bits 16 to 47.
+  if (first >>> 16 === 0x2002) return isLinkLocalV4(((first << 16) | (second >>> 16)) >>> 0)
+  // RFC 6052 and RFC 4291 2.5.5.1: these end in an IPv4 address.
+  const isNat64 = first === 0x0064ff9b
+  const isCompatible = first === 0 && second === 0 && third === 0
+  return (isNat64 || isCompatible) && isLinkLocalV4(last)
+}
+
+function isLinkLocalV4(word: number): boolean {
+  return word >>> 16 === 0xa9fe
+}
+
 function formatV4(word: number): string {
   return `${word >>> 24}.${(word >>> 16) & 0xff}.${(word >>> 8) & 0xff}.${word & 0xff}`
 }

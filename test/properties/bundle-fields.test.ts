@@ -22,6 +22,17 @@ const block = blockRule('b', { bearer: 'x*' }, { expires_at: '2999-01-01T00:00:0
 const FULL = JSON.stringify({
   $schema: 's',
   metadata: {},
+  backends: { a: { url: 'https://a.example', headers: { 'x-key': '{KEY}' }, headers_timeout_seconds: 5 }, b: { url: 'https://b.example' } },
+  routes: [
+    {
+      selector,
+      match: { 'llm:model': 'gpt-*' },
+      backends: [{ name: 'a', weight: 2 }],
+      fallback: [{ name: 'b', model: 'm' }],
+      stick_to: ['ip:address'],
+      retry: { on: ['timeout', 429], attempts: 1 },
+    },
+  ],
   ...bundle(1, {
     ...policy('p', {
       mode: 'shadow',

@@ -95,7 +95,7 @@ export interface PastBundleJson extends BundleJson {
   readonly warnings: number
   /** sha256 of what the bundle decides: the same for bundles that differ only in version, notes, comments, format or the order of fields. */
   readonly policies_hash: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly has_credentials: boolean
   readonly has_text: boolean
   /** Null for the first bundle since the start. */
@@ -107,6 +107,7 @@ export interface ChangesInShortJson {
   readonly prices: ChangeCountsJson
   readonly reordered: boolean
   readonly callers: boolean
+  readonly routing: boolean
 }
 
 /** Says who is about to publish a bundle, and why. */
@@ -135,10 +136,12 @@ export interface BundleChangesJson {
   readonly reordered: boolean
   readonly prices: ChangeCountsJson
   readonly callers: boolean
+  readonly routing: boolean
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
   readonly caller_changes: readonly FieldChangeJson[]
+  readonly routing_changes: readonly FieldChangeJson[]
 }
 
 export interface ChangeCountsJson {

@@ -46,7 +46,7 @@ export interface PastBundleText {
   /** All members of the response but `hidden` and `text`, as a JSON object. */
   readonly members: string
   readonly text: string
-  /** Whether its rules match credentials. */
+  /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
   readonly hasCredentials: boolean
   /** Where the text has those that are to be hidden, in its order. */
   readonly credentials: readonly { readonly start: number; readonly end: number; readonly pattern: string }[]

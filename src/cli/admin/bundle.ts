@@ -166,6 +166,8 @@ function changesText(changes: BundleChangesJson): string {
   }
   if (changes.caller_changes.length > 0)
     lines.push('  changed callers\n', ...changes.caller_changes.map((field) => `    ${fieldText(field)}\n`))
+  if (changes.routing_changes.length > 0)
+    lines.push('  changed backends and routes\n', ...changes.routing_changes.map((field) => `    ${fieldText(field)}\n`))
   if (!changes.complete) lines.push('  and more: edge bundle --diff compares the texts\n')
   return lines.join('')
 }
@@ -175,10 +177,11 @@ function fieldText({ field, before, after }: FieldChangeJson): string {
 }
 
 /** `1 policy added, 2 changed`. */
-function inShort({ policies, prices, reordered, callers }: ChangesInShortJson): string {
+function inShort({ policies, prices, reordered, callers, routing }: ChangesInShortJson): string {
   const parts = [...countedChanges(policies, 'policy', 'policies'), ...countedChanges(prices, 'price', 'prices')]
   if (reordered) parts.push('another order')
   if (callers) parts.push('callers changed')
+  if (routing) parts.push('backends or routes changed')
   return parts.length === 0 ? 'nothing' : parts.join(', ')
 }
 

@@ -1,5 +1,5 @@
 import { normalizeHost, PathPrefixes } from '../../policy/patterns.ts'
-import type { Selector } from '../../policy/schema/bundle.ts'
+import type { Selector } from '../../policy/schema/selector.ts'
 import { encodePathText, normalizePath } from '../../text/path.ts'
 
 export type Mismatch = 'domain' | 'path' | 'except_path' | 'method' | 'host'

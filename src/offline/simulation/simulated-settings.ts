@@ -1,4 +1,4 @@
-import { policiesOf, pricesOf, type SharedBundle } from '../../bundle/shared-bundle.ts'
+import { policiesOf, pricesOf, routingOf, type SharedBundle } from '../../bundle/shared-bundle.ts'
 import { readSettings } from '../../config/config.ts'
 import { IpDatabases } from '../../ip-data/ip-databases.ts'
 import { followIpFiles } from '../../ip-data/ip-files.ts'
@@ -45,7 +45,7 @@ async function openIdentification(
 
 /** Compiles a bundle as workers do. */
 export function planOf(bundle: SharedBundle): Plan {
-  const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers)
+  const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle))
   for (const policy of policiesOf(bundle)) builder.add(policy)
   return builder.build()
 }

@@ -1,6 +1,6 @@
 import { encodePathText, normalizePath } from '../../text/path.ts'
 import { normalizeHost, type PathPrefixes } from '../patterns.ts'
-import type { Selector } from '../schema/bundle.ts'
+import type { Selector } from '../schema/selector.ts'
 
 /** The part of a policy that the index uses. */
 interface Routed {

@@ -47,10 +47,10 @@ export class CallerKeys {
     this.#words = new KnownWords([...new Set(labels)].slice(0, MAX_SUGGESTED))
   }
 
-  /** `rule` may be invalid. */
-  *problemsOf(rule: unknown, path: Path): Generator<Problem> {
-    for (const [k, text] of listIn(rule, 'limit_keys').entries()) yield* this.#problemOf(text, [...path, 'limit_keys', k])
-    const match = field(rule, 'match')
+  /** `item`, which may be invalid, is a rule or a route; `keys` is its list of keys, beside `match`. */
+  *problemsOf(item: unknown, path: Path, keys: 'limit_keys' | 'stick_to' = 'limit_keys'): Generator<Problem> {
+    for (const [k, text] of listIn(item, keys).entries()) yield* this.#problemOf(text, [...path, keys, k])
+    const match = field(item, 'match')
     if (!isObject(match)) return
     for (const text of Object.keys(match)) yield* this.#problemOf(text, [...path, 'match', text])
   }

@@ -1,21 +1,20 @@
 import { encodePathText, normalizePath } from '../../text/path.ts'
 import { normalizeHost, PathPrefixes } from '../patterns.ts'
-import type { Policy } from '../schema/bundle.ts'
+import type { Selector } from '../schema/selector.ts'
 
-/** The requests that a policy covers, to be compared with those of other policies. */
-export interface PolicyCoverage {
+/** The requests that a selector covers, to be compared with those of other selectors. */
+export interface SelectorCoverage {
   readonly path: string
   readonly isExact: boolean
   /** Upper case; undefined if all methods are covered. */
   readonly methods: ReadonlySet<string> | undefined
   /** Normalised, with or without `*.` in front; undefined if all hosts are covered. */
   readonly hosts: ReadonlySet<string> | undefined
-  /** Whether the policy covers a path and, unless the path is exact, what is below it. Exceptions further below are not considered. */
+  /** Whether it covers a path and, unless the path is exact, what is below it. Exceptions further below are not considered. */
   covers(path: string, isExact: boolean): boolean
 }
 
-export function coverageOf({ spec: { selector = {} } }: Policy): PolicyCoverage {
-  const { pathExact, pathPrefix, exceptPaths = [], methods, hosts } = selector
+export function coverageOf({ pathExact, pathPrefix, exceptPaths = [], methods, hosts }: Selector = {}): SelectorCoverage {
   const isExact = pathExact !== undefined
   const given = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
   // A trailing slash makes no difference to what a prefix covers.
@@ -31,8 +30,8 @@ export function coverageOf({ spec: { selector = {} } }: Policy): PolicyCoverage 
   }
 }
 
-/** Whether a policy that covers `hosts` also covers this one, which is normalised. A host that is undefined is any host. */
-export function coversHost({ hosts }: PolicyCoverage, host: string | undefined): boolean {
+/** Whether a selector with `hosts` also covers this one, which is normalised. A host that is undefined is any host. */
+export function coversHost({ hosts }: SelectorCoverage, host: string | undefined): boolean {
   if (hosts === undefined) return true
   if (host === undefined) return false
   if (hosts.has(host)) return true

@@ -4,7 +4,7 @@ import { listOf } from '../rule-match.ts'
 import type { Policy, Rule } from '../schema/bundle.ts'
 import type { Callers } from '../schema/callers.ts'
 import { OmittableKeys } from './caller-escapes.ts'
-import { coverageOf, coversHost, type PolicyCoverage } from './coverage.ts'
+import { coverageOf, coversHost, type SelectorCoverage } from './coverage.ts'
 
 /** Bounds the steps of all comparisons between policies. Only a bundle with thousands of policies needs more; a policy that would take more than is left goes unchecked. */
 const MAX_STEPS = 3_000_000
@@ -30,10 +30,10 @@ export function* findEscapes(policies: readonly Policy[], callers?: Callers): Ge
   }
 }
 
-function limitingPolicies(policies: readonly Policy[], isForBudgets: boolean, omittable: OmittableKeys): PolicyCoverage[] {
+function limitingPolicies(policies: readonly Policy[], isForBudgets: boolean, omittable: OmittableKeys): SelectorCoverage[] {
   return policies
     .filter((policy) => isEnforcing(policy) && policy.spec.rules.some((rule) => limitsBareRequests(rule, isForBudgets, omittable)))
-    .map(coverageOf)
+    .map(({ spec }) => coverageOf(spec.selector))
 }
 
 /**
@@ -43,14 +43,14 @@ function limitingPolicies(policies: readonly Policy[], isForBudgets: boolean, om
 function escapedRule(
   policy: Policy,
   isForBudgets: boolean,
-  limiting: readonly PolicyCoverage[],
+  limiting: readonly SelectorCoverage[],
   omittable: OmittableKeys,
   steps: { left: number },
 ): number | undefined {
   const { rules } = policy.spec
   if (rules.some((rule) => limitsBareRequests(rule, isForBudgets, omittable))) return undefined
   const escaped = rules.flatMap((rule, r) => (isBudget(rule) === isForBudgets && isEscaped(rule, omittable) ? [r] : []))
-  if (escaped.length === 0 || isCoveredBy(coverageOf(policy), limiting, steps)) return undefined
+  if (escaped.length === 0 || isCoveredBy(coverageOf(policy.spec.selector), limiting, steps)) return undefined
   return escaped.find((r) => rules[r]!.match === 'else') ?? escaped[0]
 }
 
@@ -59,7 +59,7 @@ function isBudget({ algorithm }: Rule): boolean {
 }
 
 /** Whether the other policies together cover all paths, hosts and methods of this one, or it would take too many steps to tell. */
-function isCoveredBy(own: PolicyCoverage, limiting: readonly PolicyCoverage[], steps: { left: number }): boolean {
+function isCoveredBy(own: SelectorCoverage, limiting: readonly SelectorCoverage[], steps: { left: number }): boolean {
   const pathSteps = limiting.length * stepsFor(own.path)
   if (pathSteps > steps.left) return true
   steps.left -= pathSteps
@@ -79,7 +79,7 @@ function stepsFor(text: string): number {
   return 1 + Math.floor(text.length / 8)
 }
 
-function hostSteps({ hosts = new Set() }: PolicyCoverage): number {
+function hostSteps({ hosts = new Set() }: SelectorCoverage): number {
   let steps = 1
   for (const host of hosts) steps += stepsFor(host) * host.split('.').length
   return steps

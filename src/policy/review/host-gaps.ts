@@ -12,7 +12,9 @@ const MAX_GAPS = 1000
  */
 export function hostGaps({ policies }: Bundle): Problem[] {
   const gaps: Problem[] = []
-  const open = policies.filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined).map(coverageOf)
+  const open = policies
+    .filter((policy) => isLimit(policy) && policy.spec.selector?.hosts === undefined)
+    .map(({ spec }) => coverageOf(spec.selector))
   let left = MAX_COMPARISONS
   for (const { index, path, isExact, methods } of boundPaths(policies)) {
     left -= open.length * (path.split('/').length - 1)
@@ -49,7 +51,7 @@ function boundPaths(policies: readonly Policy[]): BoundPath[] {
   const found = new Map<string, BoundPath>()
   for (const [index, policy] of policies.entries()) {
     if (!isLimit(policy) || policy.spec.selector?.hosts === undefined) continue
-    const { path, isExact, methods } = coverageOf(policy)
+    const { path, isExact, methods } = coverageOf(policy.spec.selector)
     const key = `${isExact} ${path}`
     const known = found.get(key)
     if (known === undefined) found.set(key, { index, path, isExact, methods: methods && new Set(methods) })

@@ -1,19 +1,19 @@
-import { encodePathText, normalizePath } from '../../text/path.ts'
-import { quoted } from '../../text/printable.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
 import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.ts'
 import { fixedWindowSurprises } from '../algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from '../algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from '../algorithms/token-bucket-llm.ts'
-import { type DescriptorKey, isQuotable, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
-import { PathPrefixes } from '../patterns.ts'
-import type { Bundle, Policy, Rule, Selector } from '../schema/bundle.ts'
+import { type DescriptorKey, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
+import { routeContradictions } from '../routes/route-problems.ts'
+import { routeSurprises } from '../routes/route-warnings.ts'
+import type { Bundle, Policy, Rule } from '../schema/bundle.ts'
 import { MAX_TABLES, type PricesConfig } from '../schema/prices.ts'
 import { chosenIdentities } from './caller-escapes.ts'
 import { CallerKeys, callersContradictions } from './caller-problems.ts'
 import { findEscapes } from './escapes.ts'
 import { reserveProblems } from './reserve-problems.ts'
+import { patternSurprises, selectorSurprises } from './selector-surprises.ts'
 
 /** Each pair of a host and a method is an entry of the route index, and takes memory. */
 const MAX_HOST_METHODS = 10_000
@@ -22,23 +22,27 @@ const MAX_HOST_METHODS_IN_ALL = 1_000_000
 /** So many segments take some 250 MB in each worker. */
 const MAX_PATH_SEGMENTS_IN_ALL = 1_000_000
 
-/** The parts of a bundle that its policies refer to. They may be invalid. */
+/** The parts of a bundle beside its policies. They may be invalid. */
 interface Envelope {
   readonly prices?: unknown
   readonly callers?: unknown
+  readonly backends?: unknown
+  readonly routes?: unknown
 }
 
 /**
  * Finds errors that no single field shows: repeated ids, selectors that are too large, price tables that do not exist. Checks whatever is
  * readable, even if the rest is invalid.
  */
-export function* findContradictions(policies: readonly unknown[], { prices, callers }: Envelope = {}): Generator<Problem> {
+export function* findContradictions(policies: readonly unknown[], envelope: Envelope = {}): Generator<Problem> {
+  const { prices, callers } = envelope
   const policyIds = new Map<string, string>()
   const tables = new Set(typeof prices === 'object' && prices !== null ? Object.keys(prices) : [])
   const fewTables = new KnownWords([...tables].slice(0, MAX_TABLES))
   const callerKeys = new CallerKeys(callers)
   let [pairsInAll, segmentsInAll] = [0, 0]
   yield* callersContradictions(callers)
+  yield* routeContradictions(envelope, callerKeys)
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
@@ -76,7 +80,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
   for (const { table, message } of priceSurprises(bundle.prices ?? {})) yield { path: formatPath(['prices', table]), message }
   for (const [p, policy] of bundle.policies.entries()) {
     const { selector = {}, rules } = policy.spec
-    yield* selectorSurprises(selector, ['policies', p, 'spec', 'selector'])
+    yield* selectorSurprises(selector, 'policy', ['policies', p, 'spec', 'selector'])
     yield* matchSurprises(policy.spec, bundle.callers?.jwt !== undefined, ['policies', p, 'spec', 'rules'])
     // These warnings are about what a request takes, and calls of the rate limit service set that themselves.
     if (selector.domain !== undefined) continue
@@ -85,6 +89,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
     }
   }
+  yield* routeSurprises(bundle)
   yield* findEscapes(bundle.policies, bundle.callers)
   yield* chosenIdentities(bundle)
 }
@@ -103,29 +108,6 @@ function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
     case 'unlimited':
     case 'block':
       return []
-  }
-}
-
-function* selectorSurprises({ pathPrefix, pathExact, exceptPaths = [], descriptors = {} }: Selector, path: Path): Generator<Problem> {
-  for (const [key, given] of Object.entries(descriptors)) yield* patternSurprises(key, given, formatPath([...path, 'descriptors', key]))
-  const paths: [Path, string | undefined][] = [
-    [['pathPrefix'], pathPrefix],
-    [['pathExact'], pathExact],
-    ...exceptPaths.map((except, i): [Path, string] => [['exceptPaths', i], except]),
-  ]
-  for (const [at, text] of paths) {
-    if (!text?.includes('*')) continue
-    const message = 'a * in a path is a literal *; a pathPrefix covers everything below it without one'
-    yield { path: formatPath([...path, ...at]), message }
-  }
-  const own = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
-  const covered = new PathPrefixes([own])
-  for (const [i, except] of exceptPaths.entries()) {
-    const at = formatPath([...path, 'exceptPaths', i])
-    if (new PathPrefixes([except]).cover(own)) yield { path: at, message: `the policy covers nothing: ${show(except)} excepts all of it` }
-    else if (pathExact !== undefined || !covered.cover(normalizePath(encodePathText(except)))) {
-      yield { path: at, message: 'it has no effect: the policy does not cover this path anyway' }
-    }
   }
 }
 
@@ -259,14 +241,6 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], verifie
       const key = parseDescriptorKey(text)!
       if (key.kind !== 'jwt' || !verifiesTokens) yield* forgeryOf(rule, key, given, formatPath([...at, 'match', text]))
     }
-  }
-}
-
-/** Warns about patterns that do not mean what they seem to. Warnings are logged, so they do not quote what may be a secret. */
-function* patternSurprises(key: string, given: string | readonly string[], path: string): Generator<Problem> {
-  for (const pattern of typeof given === 'string' ? [given] : given) {
-    const shown = isQuotable(key) ? `: ${quoted(pattern)}` : ''
-    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text${shown}` }
   }
 }
 

@@ -1,13 +1,14 @@
 import { z } from 'zod'
-import { isHostPattern } from '../patterns.ts'
+import { backendsSchema, routesSchema } from './backends.ts'
 import { blockConfig } from './block.ts'
 import { callersSchema } from './callers.ts'
 import { concurrencyConfig } from './concurrency.ts'
 import { costBudgetConfig } from './cost-budget.ts'
 import { fixedWindowConfig } from './fixed-window.ts'
-import { keyPatterns, ruleMatch } from './match.ts'
+import { ruleMatch } from './match.ts'
 import { descriptorKey, label, unlimitedConfig } from './parts.ts'
 import { pricesSchema } from './prices.ts'
+import { routeSelector, selectorSchema } from './selector.ts'
 import { tokenBucketConfig } from './token-bucket.ts'
 import { tokenBucketLlmConfig } from './token-bucket-llm.ts'
 
@@ -23,62 +24,6 @@ const metadata = metadataSchema.optional().meta({ description: 'Your own notes; 
 
 /** Fields that bundles carry for other programs. They are ignored, with a warning. */
 export const NOTE_NAMES = /^(?:issued_at|expires_at|name|description|labels)$|^[xX]-/
-
-const PATH = 'a path that starts with /, without ? or #'
-/** Each segment takes memory in each worker, and no request has a longer path. */
-const MAX_PATH_CHARACTERS = 8192
-const path = z
-  .string({ error: PATH })
-  .regex(/^\/[^?#]*$/, { error: PATH })
-  .max(MAX_PATH_CHARACTERS, { error: `at most ${MAX_PATH_CHARACTERS} characters` })
-
-const selectorSchema = z
-  .object(
-    {
-      pathPrefix: path.optional().meta({ description: 'Whole segments: /api covers /api and /api/x, not /apix.' }),
-      pathExact: path.optional().meta({ description: 'Only this path.' }),
-      exceptPaths: z
-        .array(path, { error: 'a list of paths' })
-        .min(1, { error: 'at least one path (leave `exceptPaths` out to except none)' })
-        .optional()
-        .meta({ description: 'Paths that the policy does not cover, each with everything below it.' }),
-      methods: z
-        .array(z.string({ error: 'an HTTP method' }).regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/, { error: 'an HTTP method' }), {
-          error: 'a list of HTTP methods',
-        })
-        .min(1, { error: 'at least one method (leave `methods` out to cover all)' })
-        .optional()
-        .meta({ description: 'HTTP methods, in any case.' }),
-      hosts: z
-        .array(
-          z
-            .string({ error: 'a host name or *.name, without scheme or path' })
-            .refine(isHostPattern, { error: 'a host name or *.name, without scheme or path' }),
-          { error: 'a list of hosts' },
-        )
-        .min(1, { error: 'at least one host (leave `hosts` out to cover all)' })
-        .optional()
-        .meta({ description: 'Host names, in any case; *.example.com covers every subdomain. Ports are ignored.' }),
-      domain: label.optional().meta({
-        description: 'The domain of calls of the rate limit service (gRPC). Such a policy covers their descriptors, and no other request.',
-      }),
-      descriptors: keyPatterns('descriptors', 'an object of descriptor keys and patterns').optional().meta({
-        description: 'With domain: the policy covers only descriptors with these keys, each with a value that one of its patterns covers.',
-      }),
-    },
-    { error: 'an object' },
-  )
-  .refine((value) => value.pathPrefix === undefined || value.pathExact === undefined, {
-    error: 'either pathPrefix or pathExact, not both',
-  })
-  .refine(({ domain, descriptors, ...others }) => domain === undefined || Object.values(others).every((member) => member === undefined), {
-    error: 'domain without pathPrefix, pathExact, exceptPaths, methods and hosts: calls of the rate limit service have none of them',
-  })
-  .refine(({ domain, descriptors }) => domain !== undefined || descriptors === undefined, {
-    path: ['descriptors'],
-    error: 'a domain beside it: only calls of the rate limit service have descriptors',
-  })
-  .meta({ description: 'Which requests the policy covers; all of them when it is empty or absent.' })
 
 const ruleFields = {
   name: label.meta({ description: 'Unique in its policy. Shown in logs, metrics and debug headers.' }),
@@ -155,6 +100,8 @@ export const envelopeSchema = z.object(
       .meta({ description: 'Must increase with each published bundle.' }),
     prices: pricesSchema.optional(),
     callers: callersSchema.optional(),
+    backends: backendsSchema.optional(),
+    routes: routesSchema.optional(),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
     metadata,
   },
@@ -167,7 +114,6 @@ export const bundleSchema = envelopeSchema.extend({
 
 export type Bundle = z.output<typeof bundleSchema>
 export type Policy = z.output<typeof policySchema>
-export type Selector = z.output<typeof selectorSchema>
 export type Rule = Policy['spec']['rules'][number]
 
 export type BundleFormat = 'json' | 'yaml'
@@ -186,7 +132,7 @@ export function bundleJsonSchema(): Record<string, unknown> {
       const schema = zodSchema instanceof z.ZodOptional ? zodSchema.unwrap() : zodSchema
       if (jsonSchema.type !== 'object' || schema === metadataSchema || schema instanceof z.ZodRecord) return
       jsonSchema.additionalProperties = false
-      if (schema !== selectorSchema) jsonSchema.patternProperties = { [NOTE_NAMES.source]: {} }
+      if (schema !== selectorSchema && schema !== routeSelector) jsonSchema.patternProperties = { [NOTE_NAMES.source]: {} }
     },
   })
   return { ...schema, title: 'edge policy bundle' }

@@ -1,0 +1,94 @@
+import { describe, expect, test } from 'vitest'
+import { bundle } from '../../../test/support/bundles/bundles.ts'
+import { BACKENDS, complaintsAbout, routed } from '../../../test/support/bundles/routed-bundles.ts'
+
+const ALL = { backends: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] }
+
+describe('a route never matches behind one that covers all of its requests', () => {
+  test.each<[string, object, object]>([
+    ['everything', {}, { selector: { pathPrefix: '/v1' }, match: { 'llm:model': 'x' } }],
+    ['the same', { selector: { pathPrefix: '/v1' } }, { selector: { pathPrefix: '/v1/' } }],
+    ['a path above', { selector: { pathPrefix: '/v1' } }, { selector: { pathExact: '/v1/x', methods: ['GET'], hosts: ['a.example'] } }],
+    ['more hosts', { selector: { hosts: ['*.example'] } }, { selector: { hosts: ['a.example', '*.b.example'] } }],
+    ['more methods', { selector: { methods: ['get', 'POST'] } }, { selector: { methods: ['GET'] } }],
+    ['more values', { match: { 'llm:model': ['x', 'gpt-*'] } }, { match: { 'llm:model': ['gpt-4*', 'gpt-3', 'x'], 'header:a': 'b' } }],
+    ['another spelling', { match: { 'header:X-A': 'b' } }, { match: { 'header:x-a': 'b' } }],
+    ['the same exceptions', { selector: { exceptPaths: ['/x'] } }, { selector: { exceptPaths: ['/x', '/y'] } }],
+    ['exceptions elsewhere', { selector: { exceptPaths: ['/x'] } }, { selector: { pathPrefix: '/y' } }],
+  ])('%s', (_what, first, second) => {
+    expect(
+      warningsOf([
+        { ...first, ...ALL },
+        { ...second, ...ALL },
+      ]),
+    ).toEqual(['routes[1]: it never matches: routes[0] covers all of its requests, and the first route decides; move it up'])
+  })
+
+  test.each<[string, object, object]>([
+    ['a path below', { selector: { pathPrefix: '/v1/x' } }, { selector: { pathPrefix: '/v1' } }],
+    ['an exact path', { selector: { pathExact: '/v1' } }, { selector: { pathPrefix: '/v1' } }],
+    ['fewer hosts', { selector: { hosts: ['a.example'] } }, { selector: { hosts: ['*.example'] } }],
+    ['fewer methods', { selector: { methods: ['GET'] } }, {}],
+    ['fewer values', { match: { 'llm:model': 'gpt-4*' } }, { match: { 'llm:model': 'gpt-*' } }],
+    ['a value for a prefix', { match: { 'llm:model': 'gpt-4' } }, { match: { 'llm:model': 'gpt-4*' } }],
+    ['another key', { match: { 'header:a': 'b' } }, { match: { 'llm:model': 'x' } }],
+    ['exceptions inside', { selector: { exceptPaths: ['/y/x'] } }, { selector: { pathPrefix: '/y' } }],
+  ])('but not behind %s', (_what, first, second) => {
+    expect(
+      warningsOf([
+        { ...first, ...ALL },
+        { ...second, ...ALL },
+      ]),
+    ).toEqual([])
+  })
+})
+
+test('a backend that no route names is reported', () => {
+  expect(warningsOf([{ backends: [{ name: 'a' }], fallback: [{ name: 'c' }] }])).toEqual([
+    'backends.b: no route names this backend, so it gets no requests',
+  ])
+  expect(complaintsAbout({ ...bundle(1), backends: { a: BACKENDS.a } }).warnings).toEqual([
+    'backends.a: no route names this backend, so it gets no requests',
+  ])
+})
+
+test('a credential in the bundle is reported, and not quoted', () => {
+  const headers = { Authorization: 'Bearer sk-canary', 'x-api-key': '{KEY}', 'anthropic-version': '1' }
+  expect(complaintsAbout(routed([{ backends: [{ name: 'a' }] }], { a: { url: 'https://a.example', headers } })).warnings).toEqual([
+    'backends.a.headers.Authorization: everybody who can read the bundle can read this credential: put it into a secret, and write {NAME} here',
+  ])
+})
+
+test('settings without effect are reported', () => {
+  const one = { backends: [{ name: 'a' }] }
+  const others = { backends: [{ name: 'b' }, { name: 'c', weight: 0 }] }
+  expect(warningsOf([{ ...one, selector: { pathPrefix: '/1' }, retry: { on: [429] }, stick_to: ['ip:address'] }, others])).toEqual([
+    'routes[0].retry.attempts: there are 0 other backends to try: attempts above that have no effect',
+    'routes[0].stick_to: it has no effect: the route has one backend',
+  ])
+  expect(warningsOf([{ ...ALL, retry: { attempts: 2 } }])).toEqual([])
+  expect(warningsOf([{ ...ALL, retry: { attempts: 3 } }])).toEqual([
+    'routes[0].retry.attempts: there are 2 other backends to try: attempts above that have no effect',
+  ])
+  const selector = { pathPrefix: '/v1/*', exceptPaths: ['/x'] }
+  expect(warningsOf([{ ...ALL, selector, match: { 'llm:model': 'a*b' } }])).toEqual([
+    'routes[0].selector.pathPrefix: a * in a path is a literal *; a pathPrefix covers everything below it without one',
+    'routes[0].selector.exceptPaths[0]: it has no effect: the route does not cover this path anyway',
+    'routes[0].match["llm:model"]: only a * at the end stands for any text: "a*b"',
+  ])
+})
+
+test('a thousand routes are compared in bounded steps', () => {
+  const routes = Array.from({ length: 1000 }, (_, i) => ({
+    ...ALL,
+    selector: { pathPrefix: `/${i}` },
+    match: { 'llm:model': [`${i}`, 'x'] },
+  }))
+  expect(warningsOf(routes)).toEqual([])
+})
+
+function warningsOf(routes: readonly object[]): readonly string[] {
+  const { problems, warnings } = complaintsAbout(routed(routes))
+  expect(problems).toEqual([])
+  return warnings
+}

@@ -1,0 +1,116 @@
+import { encodePathText, normalizePath } from '../../text/path.ts'
+import { formatPath, type Path, type Problem } from '../../text/problem.ts'
+import { parseDescriptorKey } from '../descriptor-key.ts'
+import { isPrefixPattern, PathPrefixes, Patterns } from '../patterns.ts'
+import { coverageOf, coversHost, type SelectorCoverage } from '../review/coverage.ts'
+import { patternSurprises, selectorSurprises } from '../review/selector-surprises.ts'
+import { listOf } from '../rule-match.ts'
+import type { RouteConfig } from '../schema/backends.ts'
+import type { Bundle } from '../schema/bundle.ts'
+import { isCredentialField } from './planned-backend.ts'
+import { secretsIn } from './route-problems.ts'
+
+/** Bounds the steps of all comparisons between routes. A route that would take more than is left goes unchecked. */
+const MAX_STEPS = 300_000
+
+/** Finds valid backends and routes with surprising effects: those that get no request, retries without another backend, credentials in the bundle. */
+export function* routeSurprises({ backends = {}, routes = [] }: Bundle): Generator<Problem> {
+  const used = new Set(routes.flatMap(({ backends: group, fallback = [] }) => [...group, ...fallback].map(({ name }) => name)))
+  for (const [name, { headers = {} }] of Object.entries(backends)) {
+    if (!used.has(name)) yield { path: formatPath(['backends', name]), message: 'no route names this backend, so it gets no requests' }
+    for (const [field, text] of Object.entries(headers)) {
+      if (!isCredentialField(field) || secretsIn(text).length > 0) continue
+      const message = 'everybody who can read the bundle can read this credential: put it into a secret, and write {NAME} here'
+      yield { path: formatPath(['backends', name, 'headers', field]), message }
+    }
+  }
+  const comparison = new RouteComparison()
+  for (const [r, route] of routes.entries()) {
+    yield* selectorSurprises(route.selector ?? {}, 'route', ['routes', r, 'selector'])
+    for (const [key, given] of Object.entries(route.match ?? {}))
+      yield* patternSurprises(key, given, formatPath(['routes', r, 'match', key]))
+    yield* retrySurprises(route, ['routes', r])
+    const earlier = comparison.add(route)
+    if (earlier !== undefined) {
+      const message = `it never matches: ${formatPath(['routes', earlier])} covers all of its requests, and the first route decides; move it up`
+      yield { path: formatPath(['routes', r]), message }
+    }
+  }
+}
+
+function* retrySurprises({ backends, fallback = [], stick_to, retry }: RouteConfig, path: Path): Generator<Problem> {
+  const others = backends.filter(({ weight }) => weight > 0).length + fallback.length - 1
+  const isDefault = retry.attempts <= 1 && retry.on.length === 1 && retry.on[0] === 'connect'
+  if (!isDefault && retry.attempts > others) {
+    const message = `there ${others === 1 ? 'is 1 other backend' : `are ${others} other backends`} to try: attempts above that have no effect`
+    yield { path: formatPath([...path, 'retry', 'attempts']), message }
+  }
+  if (stick_to !== undefined && backends.length === 1)
+    yield { path: formatPath([...path, 'stick_to']), message: 'it has no effect: the route has one backend' }
+}
+
+interface ComparedRoute {
+  readonly route: RouteConfig
+  readonly coverage: SelectorCoverage
+  readonly patterns: ReadonlyMap<string, Patterns>
+  readonly texts: ReadonlyMap<string, readonly string[]>
+  readonly steps: number
+}
+
+/** Finds routes that an earlier one leaves nothing to. */
+class RouteComparison {
+  readonly #earlier: ComparedRoute[] = []
+  #steps = MAX_STEPS
+
+  /** Returns the index of the first earlier route that covers everything that this one covers. */
+  add(route: RouteConfig): number | undefined {
+    const own = comparedRoute(route)
+    const found = this.#earlier.findIndex((other) => {
+      this.#steps -= own.steps
+      return this.#steps > 0 && coversRoute(other, own)
+    })
+    this.#earlier.push(own)
+    return found < 0 ? undefined : found
+  }
+}
+
+function comparedRoute(route: RouteConfig): ComparedRoute {
+  const { selector = {}, match = {} } = route
+  // The same key may be spelled in several ways.
+  const texts = Object.entries(match).map(([key, given]): [string, readonly string[]] => [parseDescriptorKey(key)!.text, listOf(given)])
+  const patterns = new Map(texts.map(([key, given]) => [key, new Patterns(given)]))
+  const values = texts.reduce((sum, [, given]) => sum + given.length, 0)
+  const steps = 1 + (selector.hosts?.length ?? 0) + (selector.methods?.length ?? 0) + (selector.exceptPaths?.length ?? 0) + values
+  return { route, coverage: coverageOf(selector), patterns, texts: new Map(texts), steps }
+}
+
+/** A match is compared first: it takes no more than a lookup where the keys differ. */
+function coversRoute(other: ComparedRoute, own: ComparedRoute): boolean {
+  return coversMatch(other, own) && coversSelector(other, own)
+}
+
+function coversSelector({ route, coverage: other }: ComparedRoute, { route: ownRoute, coverage: own }: ComparedRoute): boolean {
+  if (!other.covers(own.path, own.isExact)) return false
+  if (other.methods !== undefined && ![...(own.methods ?? [''])].every((method) => other.methods!.has(method))) return false
+  if (![...(own.hosts ?? [undefined])].every((host) => coversHost(other, host))) return false
+  const excepted = route.selector?.exceptPaths
+  if (excepted === undefined) return true
+  // What the other route excepts must be excepted here too, or lie elsewhere.
+  const exceptions = new PathPrefixes(ownRoute.selector?.exceptPaths ?? [])
+  const covered = new PathPrefixes([own.path])
+  return excepted
+    .map((path) => normalizePath(encodePathText(path)))
+    .every((path) => exceptions.cover(path) || (own.isExact ? path !== own.path : !covered.cover(path)))
+}
+
+/** Whether each key that the other route reads has, in this one, only values that fit there too. */
+function coversMatch({ patterns }: ComparedRoute, { texts }: ComparedRoute): boolean {
+  for (const [key, other] of patterns) {
+    if (texts.get(key)?.every((pattern) => coversPattern(other, pattern)) !== true) return false
+  }
+  return true
+}
+
+function coversPattern(patterns: Patterns, pattern: string): boolean {
+  return isPrefixPattern(pattern) ? patterns.coverPrefix(pattern.slice(0, -1)) : patterns.cover(pattern)
+}
