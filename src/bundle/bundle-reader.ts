@@ -7,6 +7,7 @@ import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
 import type { Callers, JwtEntry } from '../policy/schema/callers.ts'
+import { type SecretUse, secretUsesOf } from '../secrets/secret-uses.ts'
 import type { Problem } from '../text/problem.ts'
 import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
 import { policiesHash } from './policies-hash.ts'
@@ -22,6 +23,8 @@ export interface GoodBundle {
   readonly domainPolicies: readonly string[]
   /** Where the key sets of its issuers are. */
   readonly keySetEntries: readonly Pick<JwtEntry, 'name' | 'jwks_url' | 'jwks_file'>[]
+  /** The secrets that it names. */
+  readonly secretUses: readonly SecretUse[]
   /** A request to try it with; undefined if it covers none. */
   readonly example: ExampleRequest | undefined
   /** Warnings that apply only to `reverse_proxy`. */
@@ -77,6 +80,7 @@ export function readBundle(
     blockExpiries: blockExpiriesOf(bundle),
     domainPolicies,
     keySetEntries: keySetEntriesOf(bundle),
+    secretUses: secretUsesOf(bundle),
     example: exampleRequest(bundle.policies, bundle.callers),
     changes: active && bundleChanges({ policies: policiesOf(active), prices: pricesOf(active), callers: active.callers }, bundle),
     policiesHash: policiesHash(bundle),
