@@ -275,7 +275,7 @@ class Store {
     return problems
   }
 
-  events(): unknown[] {
+  events(): unknown[][] {
     return this.logged.map(({ event, secret, variable, path }) => [event, secret, variable ?? path])
   }
 

@@ -4,7 +4,7 @@ import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Problem } from '../text/problem.ts'
 import type { Clock } from '../time/clock.ts'
-import { FollowedSecret, type SecretPlaces, type SecretChange } from './followed-secret.ts'
+import { FollowedSecret, type SecretChange, type SecretPlaces } from './followed-secret.ts'
 import type { SecretUse } from './secret-uses.ts'
 
 /** Secrets by name, as they are sent to workers. */

@@ -35,6 +35,8 @@ import { CidrMap } from '../../../dist/request/cidr-map.js'
 import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
 import { cookieValue, pathSegment, queryValue } from '../../../dist/request/encoded-values.js'
 import { openToken } from '../../../dist/reservations/reservations.js'
+import { parseHeaderTemplate } from '../../../dist/secrets/header-template.js'
+import { readSecretText } from '../../../dist/secrets/secret-value.js'
 import { DebugSessions } from '../../../dist/sessions/debug-sessions.js'
 import { withoutSessionCookies } from '../../../dist/sessions/session-cookies.js'
 import { isPlainPath, normalizePath } from '../../../dist/text/path.js'
@@ -212,6 +214,10 @@ const limited = (bytes) => {
 }
 
 export const readers = {
+  'a header template of braces': (length) => () => parseHeaderTemplate(fill('{{', length)),
+  'a header template of an open name': (length) => () => parseHeaderTemplate(`{${fill('A', length)}`),
+  'a secret of spaces': (length) => () => readSecretText(Buffer.from(fill(' ', length))),
+  'a secret of line ends': (length) => () => readSecretText(Buffer.from(fill('\r\n', length))),
   'a log of one line': logged('', 'a'),
   'a log of many lines': logged('', '\n'),
   'a line of backslashes': logged(LINE, '\\', '" 200 5 "-" "-"\n'),
