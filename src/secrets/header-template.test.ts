@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseHeaderTemplate, renderHeader } from './header-template.ts'
+import { HEADER_TEMPLATE, parseHeaderTemplate, renderHeader } from './header-template.ts'
 
 const SECRETS = { valueOf: (name: string) => `<${name}>` }
 
@@ -45,6 +45,12 @@ test.each([
 
 test('a template names each of its secrets once, in their order', () => {
   expect(parseHeaderTemplate('{B}{A}{B}')!.names).toEqual(['B', 'A'])
+})
+
+test('a template has as many secrets as the sentence about templates says, and no more', () => {
+  const most = Number(/at most (\d+) secrets/.exec(HEADER_TEMPLATE)![1])
+  expect(rendered('{A}'.repeat(most))).toBe('<A>'.repeat(most))
+  expect(rendered('{A}'.repeat(most + 1))).toBeUndefined()
 })
 
 test('whatever texts and secrets are put together come out as they went in', () => {
