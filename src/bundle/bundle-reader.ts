@@ -8,6 +8,7 @@ import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
 import { type BackendEntry, backendEntries } from '../policy/routes/planned-backend.ts'
 import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
 import type { Callers, JwtEntry } from '../policy/schema/callers.ts'
+import { type SecretUse, secretUsesOf } from '../secrets/secret-uses.ts'
 import type { Problem } from '../text/problem.ts'
 import { type CredentialSpan, credentialsIn, hasCredentials } from './credentials-in-text.ts'
 import { policiesHash } from './policies-hash.ts'
@@ -26,6 +27,8 @@ export interface GoodBundle {
   readonly backends: readonly BackendEntry[]
   /** How many routes it has. */
   readonly routeCount: number
+  /** The secrets that it names. */
+  readonly secretUses: readonly SecretUse[]
   /** A request to try it with; undefined if it covers none. */
   readonly example: ExampleRequest | undefined
   /** Warnings that apply only to `reverse_proxy`. */
@@ -83,6 +86,7 @@ export function readBundle(
     keySetEntries: keySetEntriesOf(bundle),
     backends: backendEntries(bundle.backends),
     routeCount: bundle.routes?.length ?? 0,
+    secretUses: secretUsesOf(bundle),
     example: exampleRequest(bundle.policies, bundle.callers),
     changes: active && bundleChanges(comparable(active), bundle),
     policiesHash: policiesHash(bundle),

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { flagTypes, readFlags } from '../fake-llm/flags.ts'
+import { flagTypes, type GivenFlags, readFlags } from '../fake-llm/flags.ts'
 import { startFakeLlm } from '../fake-llm/server.ts'
 import { printStartProblems } from './file-problem.ts'
 import { FAKE_LLM_HELP } from './help.ts'
@@ -30,10 +30,10 @@ export async function fakeLlm(args: string[]): Promise<number> {
   }
 }
 
-function readArguments(args: string[]): Record<string, string | boolean | undefined> | number {
+function readArguments(args: string[]): GivenFlags | number {
   try {
     const { help, ...given } = parseArgs({ args, options: { ...flagTypes(), help: { type: 'boolean', short: 'h' } } }).values
-    if (!help) return given as Record<string, string | boolean>
+    if (!help) return given
     process.stdout.write(FAKE_LLM_HELP)
     return 0
   } catch (error) {
@@ -48,5 +48,6 @@ function greeting(host: string, port: number): string {
   return `edge fake-llm: a fake LLM backend with made-up responses
   listens ${base}
   try     curl -N ${base}/v1/chat/completions -d '{"stream":true,"messages":[{"role":"user","content":"hello"}]}'
+  served  curl ${base}/fake/usage
 `
 }

@@ -111,9 +111,15 @@ characters are a token.
 
 ${flagLines()}
 
-Failures: status returns 500 at once; reset closes the connection; stall leaves it silent; garbage
-sends bytes that are not an HTTP chunk; error-event ends a stream with the provider's error event
-(without a stream: status). A response with fewer tokens than --fail-after does not fail.
+Failures: a status such as 429 is returned at once, and so is 500 for status; hang never responds;
+reset closes the connection; stall leaves it silent; garbage sends bytes that are not an HTTP chunk;
+error-event ends a stream with the provider's error event (without a stream: status). A response
+with fewer tokens than --fail-after does not fail in the last four ways.
+
+A failure can meet a share of all requests: --fail 429:0.2 --fail reset:0.1 --retry-after 3 rejects
+a fifth of them and resets a tenth. With --seed, the same requests in the same order fail each time.
+
+GET /fake/usage returns what was served since the start: requests, failures, and tokens by model.
 `
 
 function flagLines(): string {

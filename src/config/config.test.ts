@@ -57,6 +57,13 @@ describe('what may be secret in a bad value is not repeated', () => {
     expect(problem).not.toContain('s3cret')
   })
 
+  test('a secret of a backend that no header can carry', () => {
+    const [problem, ...others] = problems({ EDGE_SECRET_OPENAI_A: 's3cret\r\nx-admin: 1' })
+    expect(others).toEqual([])
+    expect(problem).toContain('EDGE_SECRET_OPENAI_A: expected a secret that fits into a header field, but it contains a line break')
+    expect(problem).not.toContain('s3cret')
+  })
+
   test('a Redis URL: it may hold a password', () => {
     const [problem, ...others] = problems({ EDGE_REDIS_URL: 'redis://user:s3c/ret@host' })
     expect(others).toEqual([])
@@ -189,6 +196,7 @@ describe('a variable that is not a setting', () => {
     ['EDGE_ADMIN_ULR', 'EDGE_ADMIN_URL'],
     ['edge_redis_url', 'EDGE_REDIS_URL'],
     ['Edge_Port', 'EDGE_PORT'],
+    ['EDGE_SECRET_DIR', 'EDGE_SECRETS_DIR'],
   ])('%s may have been meant as %s', (name, suggestion) => {
     expect(unknownVariables({ [name]: 'hunter2' })).toEqual([{ name, suggestion }])
   })
@@ -211,6 +219,7 @@ describe('a variable that is not a setting', () => {
     'EDGE_REDIS_SERVICE_PORT_TCP_REDIS',
     'EDGE_REDIS_PORT_6379_TCP_ADDR',
     'EDGE_PORT_8080_UDP',
+    'EDGE_SECRET_OPENAI_A',
     'EDGEPORT',
     'MY_EDGE_PORT',
   ])('%s is none to warn of', (name) => {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { AllowedHosts } from '../outbound/allowed-hosts.ts'
+import { readSecretVariables } from '../secrets/secret-value.ts'
 import { BadValue, type Setting } from './config-values.ts'
 import { SETTINGS, type UnknownVariable, unknownVariables } from './settings.ts'
 
@@ -7,6 +8,8 @@ import { SETTINGS, type UnknownVariable, unknownVariables } from './settings.ts'
 export type ServerConfig = Settings & {
   /** A switch for tests and benchmarks, not a setting: with `EDGE_PROXY_WIRE=node` in the environment, `node:http` reads all requests of the proxy. */
   readonly isProxyOnNodeHttp: boolean
+  /** The values of `EDGE_SECRET_NAME`, by NAME. */
+  readonly secretVariables: ReadonlyMap<string, string>
   /** Variables that look like settings and are none. They have no effect, and operators are warned of them. */
   readonly unknownVariables: readonly UnknownVariable[]
 }
@@ -24,8 +27,9 @@ export function readConfig(
 ): ConfigResult {
   const { config: settings, problems } = readSettings(Object.keys(SETTINGS) as SettingName[], env, flags)
   const isProxyOnNodeHttp = env['EDGE_PROXY_WIRE'] === 'node'
-  const config = Object.freeze({ ...settings, isProxyOnNodeHttp, unknownVariables: unknownVariables(env) })
-  problems.push(...contradictions(config))
+  const { secrets: secretVariables, problems: secretProblems } = readSecretVariables(env)
+  const config = Object.freeze({ ...settings, isProxyOnNodeHttp, secretVariables, unknownVariables: unknownVariables(env) })
+  problems.push(...secretProblems, ...contradictions(config))
   return problems.length > 0 ? { ok: false, problems } : { ok: true, config }
 }
 

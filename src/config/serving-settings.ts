@@ -165,7 +165,7 @@ export const CALLERS_SETTINGS = {
   secretsDir: {
     env: 'EDGE_SECRETS_DIR',
     flag: 'secrets-dir',
-    about: 'directory of the files that a bundle names in jwks_file',
+    about: 'directory of the files that a bundle names in jwks_file or as {NAME} in a header field',
     read: readAny,
   },
   keysFile: {

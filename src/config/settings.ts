@@ -1,3 +1,4 @@
+import { secretNameOf } from '../secrets/secret-value.ts'
 import { show } from '../text/problem.ts'
 import { KnownWords } from '../text/suggest.ts'
 import { isServiceAddress, type Setting } from './config-values.ts'
@@ -56,7 +57,8 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
   const words = new KnownWords(Array.from(known, withoutPrefix))
   const unknown: UnknownVariable[] = []
   for (const [name, value] of Object.entries(env)) {
-    if (!value || !name.toUpperCase().startsWith(PREFIX) || known.has(name) || INTERNAL.test(name) || isServiceLink(name, value)) continue
+    if (!value || !name.toUpperCase().startsWith(PREFIX) || known.has(name) || secretNameOf(name) !== undefined) continue
+    if (INTERNAL.test(name) || isServiceLink(name, value)) continue
     const closest = words.closest(withoutPrefix(name))
     unknown.push({ name: shown(name), suggestion: closest === undefined ? undefined : `${PREFIX}${closest}` })
   }

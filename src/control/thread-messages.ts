@@ -5,6 +5,7 @@ import type { IpFile } from '../ip-data/ip-databases.ts'
 import type { ListenAddress, ListenerName, ListenTarget } from '../listen/listeners.ts'
 import type { OverridesChange } from '../overrides/override.ts'
 import type { BundleInfo } from '../policy/plan.ts'
+import type { NamedSecrets } from '../secrets/secrets.ts'
 import type { PublishedEvent } from '../telemetry/events/published-events.ts'
 import type { CallResult, ControlCallName, FleetNews, WorkerCallName } from './control-calls.ts'
 
@@ -30,6 +31,8 @@ export type ToWorker =
   | { readonly type: 'fleet'; readonly news: FleetNews }
   /** Key sets that were read again, or that the active bundle no longer names. */
   | { readonly type: 'key_sets'; readonly change: KeySetsChange }
+  /** Secrets that are new or have changed. */
+  | { readonly type: 'secrets'; readonly secrets: NamedSecrets }
   | { readonly type: 'control_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
   /** Events for those who watch at this worker. The worker replies 'events_taken'. */

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FakeLlmOptions } from './flags.ts'
+import type { ServedUsage } from './served-usage.ts'
 
 /** A received request, and how it ended. */
 export interface ReceivedRequest {
@@ -23,9 +24,14 @@ export class FakeCall {
   readonly options: Readonly<FakeLlmOptions>
   /** Whether this side breaks the connection, so that its end does not count as an abort by the client. */
   isBreaking = false
+  /** What is asked for, once that is known. */
+  asked: { readonly model: string; readonly promptTokens: number } | undefined
+  readonly #usage: ServedUsage | undefined
+  #count: ((tokens: number) => void) | undefined
   readonly #closed = new AbortController()
 
-  constructor(req: IncomingMessage, res: ServerResponse, options: FakeLlmOptions) {
+  constructor(req: IncomingMessage, res: ServerResponse, options: FakeLlmOptions, usage?: ServedUsage) {
+    this.#usage = usage
     this.request = {
       method: req.method!,
       url: req.url!,
@@ -47,6 +53,17 @@ export class FakeCall {
   /** Aborted when the response is closed; every wait for this call uses it. */
   get signal(): AbortSignal {
     return this.#closed.signal
+  }
+
+  /** Counts so many tokens that were sent, and with the first of them, or with 0, the prompt. */
+  noteSent(tokens: number): void {
+    if (this.asked === undefined) return
+    this.#count ??= this.#usage?.begin(this.asked.model, this.asked.promptTokens)
+    this.#count?.(tokens)
+  }
+
+  noteFailure(): void {
+    this.#usage?.noteFailure(this.options.fail)
   }
 }
 

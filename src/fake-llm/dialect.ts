@@ -7,6 +7,8 @@ export interface FakeDialect {
   whole(asked: Asked, options: FakeLlmOptions): FakeResponse
   /** Undefined for an endpoint without streams. */
   readonly stream?: StreamDialect
+  /** Tokens of the prompt, as its usage counts them; 0 for an endpoint that charges nothing. */
+  promptTokens(asked: Asked): number
   errorBody(kind: ErrorKind, message: string): object
 }
 
@@ -16,7 +18,7 @@ export interface StreamDialect {
   errorEvent(sequence: number, message: string): StreamEvent
 }
 
-export type ErrorKind = 'bad-request' | 'broken'
+export type ErrorKind = 'bad-request' | 'rate-limited' | 'broken'
 
 export interface FakeResponse {
   readonly body: object

@@ -1,14 +1,18 @@
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Asked, FakeCall } from './call.ts'
-import { CREATED_SECONDS } from './dialect.ts'
+import { modelOf } from './completion.ts'
+import { CREATED_SECONDS, type ErrorKind } from './dialect.ts'
 import { openAiError } from './dialects/openai.ts'
 import { findEndpoint } from './endpoints.ts'
+import type { Failure } from './faults.ts'
 import { FAILURE_MESSAGE, sendStream, sendWhole } from './send.ts'
 
 /** Responds to a call whose body is complete. Throws an AbortError if the client disconnects. */
 export async function respondTo(call: FakeCall): Promise<void> {
   const { request, res, options, signal } = call
+  if (options.fail === 'hang') return neverRespond(call)
   const [path, query] = request.url.split(/\?(.*)/s, 2) as [string, string?]
   if (request.method === 'GET' && path === '/v1/models') return sendWhole(call, { body: MODELS, tokens: 0 })
   const endpoint = request.method === 'POST' ? findEndpoint(path, query ?? '') : undefined
@@ -20,12 +24,32 @@ export async function respondTo(call: FakeCall): Promise<void> {
   const asked = model === undefined ? body : { ...body, model }
   const isStream = endpoint.isStream ?? asked['stream'] === true
   const stream = isStream ? dialect.stream : undefined
-  // A response without events cannot carry an error event, so it fails with a status instead.
-  const failsAtOnce = options.fail === 'status' || (options.fail === 'error-event' && stream === undefined)
-  if (failsAtOnce) return respond(res, 500, dialect.errorBody('broken', FAILURE_MESSAGE))
+  const status = failingStatus(options.fail, stream !== undefined)
+  if (status !== undefined) {
+    call.noteFailure()
+    const { retryAfterS } = options
+    if (retryAfterS !== undefined && (status === 429 || status === 503)) res.setHeader('Retry-After', retryAfterS)
+    return respond(res, status, dialect.errorBody(errorKind(status), FAILURE_MESSAGE))
+  }
+  call.asked = { model: modelOf(asked), promptTokens: dialect.promptTokens(asked) }
   if (options.delayMs > 0) await sleep(options.delayMs, undefined, { signal })
   if (stream === undefined) await sendWhole(call, dialect.whole(asked, options))
   else await sendStream(call, stream, asked, framing)
+}
+
+async function neverRespond(call: FakeCall): Promise<void> {
+  call.noteFailure()
+  if (!call.signal.aborted) await once(call.signal, 'abort')
+}
+
+/** A response without events cannot carry an error event, so it fails with a status instead. */
+function failingStatus(failure: Failure, isStream: boolean): number | undefined {
+  if (typeof failure === 'number') return failure
+  return failure === 'status' || (failure === 'error-event' && !isStream) ? 500 : undefined
+}
+
+function errorKind(status: number): ErrorKind {
+  return status === 429 ? 'rate-limited' : status < 500 ? 'bad-request' : 'broken'
 }
 
 export function respond(res: ServerResponse, status: number, body: object): void {

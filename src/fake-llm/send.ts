@@ -24,11 +24,12 @@ export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: 
   }
   let isFirst = true
   try {
-    for (const event of untilFailure(dialect, asked, options)) {
+    for (const event of untilFailure(dialect, asked, call)) {
       if (event === BREAK) return await breakDown(call, breakdownOf(options)!)
       if (res.headersSent && options.tokenMs > 0) await sleep(options.tokenMs, undefined, { signal })
       await write(framing === 'sse' ? sseEventText(event, options.lineEnd) : memberText(event, isFirst))
       isFirst = false
+      call.noteSent(event.tokens)
     }
     if (framing === 'list') await write(isFirst ? '[]' : ']')
     if (gzip !== undefined) await writer.write(await gzip.end())
@@ -41,11 +42,13 @@ export async function sendStream(call: FakeCall, dialect: StreamDialect, asked: 
 /** Marks the point where the connection breaks. */
 const BREAK = Symbol('break')
 
-function* untilFailure(dialect: StreamDialect, asked: Asked, options: FakeLlmOptions): Generator<StreamEvent | typeof BREAK> {
+function* untilFailure(dialect: StreamDialect, asked: Asked, call: FakeCall): Generator<StreamEvent | typeof BREAK> {
+  const { options } = call
   let tokens = 0
   let count = 0
   for (const event of dialect.events(asked, options)) {
     if (options.fail !== 'none' && tokens >= options.failAfterTokens) {
+      call.noteFailure()
       yield options.fail === 'error-event' ? dialect.errorEvent(count, FAILURE_MESSAGE) : BREAK
       return
     }
@@ -64,12 +67,15 @@ export async function sendWhole(call: FakeCall, response: FakeResponse): Promise
   const writer = new ResponseWriter(call)
   res.setHeader('Content-Type', 'application/json')
   if (options.isGzip) res.setHeader('Content-Encoding', 'gzip')
+  // The whole completion is generated before its first byte is sent.
+  if (breakdown === undefined || options.failAfterTokens > 0) call.noteSent(response.tokens)
   if (breakdown === undefined) {
     res.setHeader('Content-Length', bytes.length)
     await writer.write(bytes)
     writer.end()
   } else {
     // Without a Content-Length the response is chunked, so that the client can recognise garbage.
+    call.noteFailure()
     if (options.failAfterTokens > 0) await writer.write(bytes.subarray(0, bytes.length / 2))
     await breakDown(call, breakdown)
   }

@@ -3,8 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { FakeCall, type ReceivedRequest } from './call.ts'
 import { openAiError } from './dialects/openai.ts'
+import { FaultDice } from './faults.ts'
 import { DEFAULT_OPTIONS, type FakeLlmOptions } from './flags.ts'
 import { respond, respondTo } from './respond.ts'
+import { ServedUsage } from './served-usage.ts'
 
 export interface FakeLlmStart extends Partial<FakeLlmOptions> {
   /** Any free port if this is 0 or missing. */
@@ -24,13 +26,17 @@ export async function startFakeLlm(options: FakeLlmStart = {}): Promise<FakeLlm>
 
 // A gateway keeps idle connections, and must not find one closed at the moment it reuses it.
 const KEEP_ALIVE_MS = 75_000
+const USAGE_PATH = '/fake/usage'
 
 export class FakeLlm {
   /** May be changed at any time; requests that arrived earlier keep their options. */
   options: FakeLlmOptions
   /** All received requests, oldest first; empty unless requests are kept. */
   readonly requests: ReceivedRequest[] = []
+  /** What was served since the start. */
+  readonly usage = new ServedUsage()
   readonly #keepsRequests: boolean
+  readonly #dice: FaultDice
   readonly #server: Server
   #port = 0
   readonly #open = new Set<Promise<void>>()
@@ -38,6 +44,7 @@ export class FakeLlm {
   constructor(options: FakeLlmOptions, keepsRequests: boolean) {
     this.options = options
     this.#keepsRequests = keepsRequests
+    this.#dice = new FaultDice(options.seed)
     this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (req, res) => {
       const handling = this.#handle(req, res).finally(() => this.#open.delete(handling))
       this.#open.add(handling)
@@ -70,7 +77,10 @@ export class FakeLlm {
   }
 
   async #handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const call = new FakeCall(req, res, this.options)
+    if (req.method === 'GET' && req.url === USAGE_PATH) return respond(res, 200, this.usage)
+    this.usage.noteRequest()
+    const fail = this.#dice.draw(this.options.faults) ?? this.options.fail
+    const call = new FakeCall(req, res, { ...this.options, fail }, this.usage)
     if (this.#keepsRequests) this.requests.push(call.request)
     try {
       call.request.body = await buffer(req)

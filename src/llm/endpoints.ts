@@ -70,6 +70,7 @@ const COUNTING: LlmEndpoint = { dialect: 'anthropic', isCounting: true, ignoresB
 const DEPLOYMENTS = '/openai/deployments/'
 /** Vertex's chat completions of a model that a customer has deployed. */
 const HOSTED_CHAT = /\/locations\/[^/]+\/endpoints\/([^/]+)\/chat\/completions$/
+const CHAT_END = '/chat/completions'
 /** The one such endpoint that is shared by models, and believes the body. */
 const SHARED_ENDPOINT = 'openapi'
 /** What follows the name of a deployment. Gateways that imitate Azure also take names with slashes. */
@@ -109,6 +110,22 @@ function readModelPath(path: string): LlmEndpoint {
   return endpoint.isCounting === true && endpoint.dialect === 'anthropic' ? COUNTING : { ...endpoint, model }
 }
 
+/** Returns where a path names the model that `endpointOf` finds in it; undefined if it names none. */
+export function modelSpanIn(path: string): readonly [from: number, to: number] | undefined {
+  if (endpointOf(path).model === undefined) return undefined
+  const deployment = path.toLowerCase().indexOf(DEPLOYMENTS)
+  if (deployment >= 0) {
+    const from = deployment + DEPLOYMENTS.length
+    return [from, from + deploymentEnd(path.slice(from))]
+  }
+  const trimmed = path.endsWith('/') ? path.slice(0, -1) : path
+  const hosted = HOSTED_CHAT.exec(trimmed)?.[1]
+  const chat = trimmed.length - CHAT_END.length
+  if (hosted !== undefined) return [chat - hosted.length, chat]
+  const from = trimmed.lastIndexOf('/') + 1
+  return [from, from + lastColon(trimmed.slice(from))[0]]
+}
+
 /** Whether a request at this path only counts tokens. */
 export function isCountingPath(path: string): boolean {
   return COUNTING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isCounting === true
@@ -124,12 +141,16 @@ const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents', 'predict']
 
 /** `rest`: what follows DEPLOYMENTS. */
 function azureEndpoint(rest: string): LlmEndpoint {
-  const operation = rest.search(OPERATIONS)
-  const end = operation > 0 ? operation : rest.indexOf('/')
+  const end = deploymentEnd(rest)
   if (end < 0) return ANYWHERE
   const segments = rest.slice(0, end).split('/').map(modelIn)
   const model = segments.includes(AMBIGUOUS_MODEL) ? AMBIGUOUS_MODEL : segments.join('/').toLowerCase()
   return { model: model.length > MAX_MODEL_CHARACTERS ? AMBIGUOUS_MODEL : model, ignoresBodyModel: true }
+}
+
+function deploymentEnd(rest: string): number {
+  const operation = rest.search(OPERATIONS)
+  return operation > 0 ? operation : rest.indexOf('/')
 }
 
 /** Returns where the last colon of a segment is, and its length: a normalised path keeps `%3A`, which Google reads as a colon. */

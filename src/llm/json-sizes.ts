@@ -52,6 +52,8 @@ const OTHER = -3
 // These exceed the number of fields, and the depth, of any object that is read.
 const MAX_FIELDS = 32
 const MAX_FRAMES = 12
+/** More than the requests of any batch; a body could have millions of such names. */
+export const MAX_KEPT_NAMES = 1000
 
 /** Builds the table of an object's fields, which get the indexes 0, 1, … in this order. Without `size`, the size of an object is the sum of its fields. */
 export function fieldsOf(
@@ -82,6 +84,8 @@ export class JsonSizes implements JsonEvents {
   keptText: string | undefined
   /** Whether different texts are kept. */
   hasKeptTexts = false
+  /** For each text that may be kept, in its order: the number of bytes up to the end of its name. At most MAX_KEPT_NAMES and one more. */
+  keptNameEnds: number[] | undefined
   otherSize = 0
   marked = 0
   /** For each field of the outermost object: the number of bytes up to the end of its name. */
@@ -139,11 +143,17 @@ export class JsonSizes implements JsonEvents {
     if (field === undefined) return this.#nameOther(fields, name, top)
     this.#next = field.reading
     this.#field[top] = field.index
+    if (field.reading.text === 'kept') this.#noteKept(end)
     if (fields.isStrict) this.#noteInStrict(field.index)
     if (top > 0) return
     this.nameEnds[field.index] = end
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
+  }
+
+  #noteKept(end: number): void {
+    this.keptNameEnds ??= []
+    if (this.keptNameEnds.length <= MAX_KEPT_NAMES) this.keptNameEnds.push(end)
   }
 
   #noteInStrict(index: number): void {

@@ -2,7 +2,7 @@ import type { DialectName } from './dialects/dialect.ts'
 import { GEMINI_FORMAT } from './dialects/gemini-request.ts'
 import { AMBIGUOUS_MODEL, type LlmEndpoint, plainModel } from './endpoints.ts'
 import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
-import { JsonSizes, TRUE } from './json-sizes.ts'
+import { JsonSizes, MAX_KEPT_NAMES, TRUE } from './json-sizes.ts'
 import type { Charset } from './json-string.ts'
 import { PREDICTION_FORMAT } from './predictions.ts'
 import { isNoCount, OPEN_FORMAT, type RequestFormat } from './request-format.ts'
@@ -26,6 +26,8 @@ export interface LlmRequest {
   readonly isUnreadable?: boolean
   /** Position in the body's bytes where the name `stream_options` ends; 0 if there is no such name, undefined if the bytes are not UTF-8. */
   readonly streamOptionsAt?: number | undefined
+  /** Positions in the body's bytes where the names of its models end; undefined if the bytes are not UTF-8 or have too many of them. */
+  readonly modelsAt?: readonly number[] | undefined
   /** Whether the requested work continues after the response has ended. */
   readonly isBackground?: boolean
   /** Whether the body has a field for a prompt, even if we find no text there. */
@@ -111,6 +113,7 @@ export class LlmRequestReader {
       hasPrompt: format.prompts.some((index) => sizes.has(index)),
       isForText,
       streamOptionsAt: this.#streamOptionsAt(),
+      modelsAt: this.#modelsAt(),
       dialect,
       isEmbedding: isForText ? undefined : isEmbedding,
       isPrediction,
@@ -144,6 +147,13 @@ export class LlmRequestReader {
     if (skipped === undefined) return undefined
     if (index === undefined || !this.#sizes.has(index)) return 0
     return skipped + this.#sizes.nameEnds[index]!
+  }
+
+  #modelsAt(): readonly number[] | undefined {
+    const { skipped } = this.#encoding
+    const { keptNameEnds = [] } = this.#sizes
+    if (skipped === undefined || keptNameEnds.length > MAX_KEPT_NAMES) return undefined
+    return skipped === 0 ? keptNameEnds : keptNameEnds.map((end) => skipped + end)
   }
 
   /** Counts the known fields and the text in unknown ones. A body without any known prompt field counts as a whole. */

@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { KeySetJson } from '../admin/api/instance-types.ts'
 import type { BundleHistory } from '../bundle/bundle-history.ts'
 import type { Activate, BundleIntake } from '../bundle/bundle-intake.ts'
-import type { ReadBundle } from '../bundle/bundle-reader.ts'
+import type { GoodBundle, ReadBundle } from '../bundle/bundle-reader.ts'
 import type { BundleSource } from '../bundle/bundle-source.ts'
 import type { KeySetsChange } from '../callers/key-sets/key-set-news.ts'
 import type { KeySets } from '../callers/key-sets/key-sets.ts'
@@ -14,6 +14,7 @@ import { backendHostProblems } from '../outbound/allowed-hosts.ts'
 import type { NamedLimit } from '../policy/compile.ts'
 import type { ExampleRequest } from '../policy/example-request.ts'
 import { type BlockExpiry, heldRuleNote, heldRules } from '../policy/review/warnings.ts'
+import type { NamedSecrets, Secrets } from '../secrets/secrets.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { OpenState } from './open-state.ts'
 import type { StartContext } from './start-context.ts'
@@ -50,12 +51,14 @@ export async function openSources(context: StartContext, state: OpenState, super
   const blockExpiries = new BlockExpiryWatch(logger, wallMs)
   const firstActive = newSignal()
   let keySets: KeySets | undefined
+  const secrets = new BundleSecrets(context, state, supervisor, () => void bundle?.reload())
   let example: ExampleRequest | undefined
   const activate: Activate = async (bundle, info) => {
     const { keySetEntries } = bundle
     if (keySetEntries.length > 0) keySets ??= await openKeySets(context, state, supervisor)
-    if (keySets === undefined) await supervisor.activate(bundle, info)
-    else await keySets.switchTo(keySetEntries, () => supervisor.activate(bundle, info))
+    const switchPlan = (): Promise<void> => supervisor.activate(bundle, info)
+    const switchSecrets = (): Promise<void> => secrets.switchTo(bundle, switchPlan)
+    await (keySets === undefined ? switchSecrets() : keySets.switchTo(keySetEntries, switchSecrets))
     example = bundle.example
     blockExpiries.watch(bundle.blockExpiries)
     if (config.mode === 'decision_service') {
@@ -66,7 +69,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     firstActive.give()
   }
   const readPlain = context.readBundle ?? readHere
-  const read = withAllowedPlaces(config.mode === 'reverse_proxy' ? withHostGaps(readPlain) : readPlain, config)
+  const read = secrets.checked(withAllowedPlaces(config.mode === 'reverse_proxy' ? withHostGaps(readPlain) : readPlain, config))
   // Only operators with a token can ask for it.
   const history = config.adminToken === undefined ? undefined : new BundleHistory(readPlain)
   const intake = new BundleIntake(activate, wallMs, config.configPublicKeys, read, history)
@@ -87,6 +90,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     await bundle?.stop()
     ipFiles.stop()
     keySets?.close()
+    secrets.close()
     blockExpiries.stop()
   }
   const reload = async (): Promise<void> => {
@@ -122,6 +126,56 @@ function withAllowedPlaces(read: ReadBundle, config: ServerConfig): ReadBundle {
     ]
     if (problems.length === 0) return reading
     return { ok: false, version: String(reading.bundle.version), problems, warnings: reading.warnings }
+  }
+}
+
+/** Lets bundles become active only together with the secrets that they name. Secrets are used by `reverse_proxy` alone. */
+class BundleSecrets {
+  readonly #context: StartContext
+  readonly #state: OpenState
+  readonly #supervisor: Supervisor
+  readonly #onComplete: () => void
+  #secrets: Secrets | undefined
+
+  /** `onComplete` is called when the last refused bundle can be offered again, because the secrets that it lacked are there. */
+  constructor(context: StartContext, state: OpenState, supervisor: Supervisor, onComplete: () => void) {
+    this.#context = context
+    this.#state = state
+    this.#supervisor = supervisor
+    this.#onComplete = onComplete
+  }
+
+  /** Refuses bundles whose secrets are missing or cannot be used. */
+  checked(read: ReadBundle): ReadBundle {
+    if (this.#context.config.mode !== 'reverse_proxy') return read
+    return async (...given) => {
+      const reading = await read(...given)
+      if (!reading.ok) return reading
+      if (reading.secretUses.length > 0) this.#secrets ??= await this.#open()
+      const problems = (await this.#secrets?.problemsOf(reading.secretUses)) ?? []
+      if (problems.length === 0) return reading
+      return { ok: false, version: String(reading.bundle.version), problems, warnings: reading.warnings }
+    }
+  }
+
+  /** Must be called with bundles that were `checked`. */
+  async switchTo({ secretUses }: GoodBundle, activate: () => Promise<void>): Promise<void> {
+    await (this.#secrets === undefined ? activate() : this.#secrets.switchTo(secretUses, activate))
+  }
+
+  close(): void {
+    this.#secrets?.close()
+  }
+
+  /** Its code is loaded only for bundles that need it. */
+  async #open(): Promise<Secrets> {
+    const { Secrets } = await import('../secrets/secrets.ts')
+    const { config: places, logger, clock } = this.#context
+    const { metrics } = this.#state
+    const announce = (changed: NamedSecrets): void => this.#supervisor.announceSecrets(changed)
+    const secrets = new Secrets({ places, logger, clock, metrics, announce, onComplete: this.#onComplete })
+    this.#supervisor.followSecrets(secrets)
+    return secrets
   }
 }
 

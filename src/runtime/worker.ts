@@ -12,6 +12,7 @@ import { WorkerEvents } from '../control/events/worker-events.ts'
 import type { ToWorker } from '../control/thread-messages.ts'
 import { DecisionLines } from '../decision-log/decision-lines.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
+import { WorkerSecrets } from '../secrets/worker-secrets.ts'
 import { CounterFamily, type Series } from '../telemetry/metrics/metric-families.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
@@ -46,6 +47,8 @@ interface OpenWorker {
   readonly plans: WorkerPlans
   /** The key sets that verify tokens. */
   readonly keySets: WorkerKeySets<KeySet>
+  /** The secrets that are inserted into header fields of backends. */
+  readonly secrets: WorkerSecrets
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: WorkerDecisionLog | undefined
   readonly servers: ListenerServers
@@ -68,6 +71,7 @@ export class Worker {
     const counters = await openWorkerStore(context)
     const events = newEvents(context)
     const keySets = newKeySets(context)
+    const secrets = new WorkerSecrets()
     const issuedKeys = new IssuedKeys(context.memory.keys)
     const callerReaderOf = context.callerReaderOf ?? credentialReaders({ ...context, keySets, issuedKeys })
     const decider = newWorkerEngine(context, counters.store, callerReaderOf)
@@ -75,11 +79,11 @@ export class Worker {
     const decisionLog = newDecisionLog(context, decider)
     const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys })
     const vitals = new Vitals(context.metricMemory, context.worker)
-    return new Worker({ context, tracing, counters, events, decider, plans, keySets, decisionLog, servers, vitals })
+    return new Worker({ context, tracing, counters, events, decider, plans, keySets, secrets, decisionLog, servers, vitals })
   }
 
   async onMessage(message: ToWorker): Promise<void> {
-    const { context, counters, events, plans, keySets, decisionLog, servers } = this.#open
+    const { context, counters, events, plans, keySets, secrets, decisionLog, servers } = this.#open
     switch (message.type) {
       case 'ip_file':
         return plans.useIpFile(message.file)
@@ -99,6 +103,8 @@ export class Worker {
         return plans.changeOverrides(message.change)
       case 'key_sets':
         return keySets.note(message.change)
+      case 'secrets':
+        return secrets.note(message.secrets)
       case 'control_answer':
         return context.control.note(message.call, message.result)
       case 'worker_call':

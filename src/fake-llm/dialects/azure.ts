@@ -13,7 +13,7 @@ const FILTER_RESULTS = [{ prompt_index: 0, content_filter_results: { hate: SAFE,
 const FIRST_CHUNK = { choices: [], created: 0, id: '', model: '', object: '', prompt_filter_results: FILTER_RESULTS }
 
 /** Adds what Azure's content filter says about the prompt. */
-function withFilterResults({ whole, stream, errorBody }: FakeDialect): FakeDialect {
+function withFilterResults({ whole, stream, promptTokens, errorBody }: FakeDialect): FakeDialect {
   return {
     whole(asked, options) {
       const { body, tokens } = whole(asked, options)
@@ -28,6 +28,7 @@ function withFilterResults({ whole, stream, errorBody }: FakeDialect): FakeDiale
         errorEvent: stream.errorEvent,
       },
     }),
+    promptTokens,
     errorBody,
   }
 }

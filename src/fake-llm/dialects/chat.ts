@@ -1,3 +1,4 @@
+import { promptTokens } from '../call.ts'
 import { choiceText, complete } from '../completion.ts'
 import { CREATED_SECONDS, type FakeDialect } from '../dialect.ts'
 import { choicesOf, chunkEvents, errorChunk, finishReason, openAiError, openAiUsage } from './openai.ts'
@@ -31,6 +32,7 @@ export const chat: FakeDialect = {
     errorEvent: errorChunk,
   },
 
+  promptTokens,
   errorBody: openAiError,
 }
 

@@ -1,4 +1,4 @@
-import type { Asked } from '../call.ts'
+import { type Asked, promptTokens } from '../call.ts'
 import { choiceText, complete } from '../completion.ts'
 import { CREATED_SECONDS, type FakeDialect } from '../dialect.ts'
 import { choicesOf, chunkEvents, errorChunk, finishReason, openAiError, openAiUsage } from './openai.ts'
@@ -25,6 +25,7 @@ export const completions: FakeDialect = {
     errorEvent: errorChunk,
   },
 
+  promptTokens,
   errorBody: openAiError,
 }
 

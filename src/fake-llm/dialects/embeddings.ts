@@ -21,6 +21,7 @@ export const embeddings: FakeDialect = {
     return { body: { object: 'list', data, model: modelOf(asked), ...usage }, tokens: 0 }
   },
 
+  promptTokens: ({ input }) => promptTokens({ input }),
   errorBody: openAiError,
 }
 

@@ -29,6 +29,7 @@ export const generateContent: FakeDialect = {
     errorEvent: (_sequence, message) => ({ data: errorBody('broken', message), tokens: 0 }),
   },
 
+  promptTokens: promptTokensOf,
   errorBody,
 }
 
@@ -38,12 +39,14 @@ export const contentCount: FakeDialect = {
     const tokens = promptTokensOf(field(asked, 'generateContentRequest', objectIn) ?? asked)
     return { body: { totalTokens: tokens, ...promptDetails(tokens) }, tokens: 0 }
   },
+  promptTokens: () => 0,
   errorBody,
 }
 
 /** Gemini's `embedContent`. */
 export const embedContent: FakeDialect = {
   whole: (asked) => ({ body: { embedding: embedding(asked) }, tokens: 0 }),
+  promptTokens: ({ content }) => textTokens(content),
   errorBody,
 }
 
@@ -53,6 +56,8 @@ export const batchEmbedContents: FakeDialect = {
     const list = Array.isArray(requests) ? requests : []
     return { body: { embeddings: list.map((request) => embedding(objectIn(request) ?? {})) }, tokens: 0 }
   },
+  promptTokens: ({ requests }) =>
+    (Array.isArray(requests) ? requests : []).reduce<number>((sum, request) => sum + textTokens(objectIn(request)?.['content']), 0),
   errorBody,
 }
 
@@ -98,7 +103,11 @@ function finishReason({ isCut }: Completion): string {
   return isCut ? 'MAX_TOKENS' : 'STOP'
 }
 
-const ERRORS = { 'bad-request': { code: 400, status: 'INVALID_ARGUMENT' }, broken: { code: 500, status: 'INTERNAL' } } as const
+const ERRORS = {
+  'bad-request': { code: 400, status: 'INVALID_ARGUMENT' },
+  'rate-limited': { code: 429, status: 'RESOURCE_EXHAUSTED' },
+  broken: { code: 500, status: 'INTERNAL' },
+} as const
 
 function errorBody(kind: ErrorKind, message: string): object {
   const { code, status } = ERRORS[kind]

@@ -28,18 +28,20 @@ export const messages: FakeDialect = {
     errorEvent: (_sequence, text) => event(errorBody('broken', text)),
   },
 
+  promptTokens,
   errorBody,
 }
 
 /** Anthropic's POST /v1/messages/count_tokens. */
 export const messageCount: FakeDialect = {
   whole: (asked) => ({ body: { input_tokens: promptTokens(asked) }, tokens: 0 }),
+  promptTokens: () => 0,
   errorBody,
 }
 
 type EventData = { readonly type: string } & Readonly<Record<string, unknown>>
 
-const ERROR_TYPES = { 'bad-request': 'invalid_request_error', broken: 'api_error' } as const
+const ERROR_TYPES = { 'bad-request': 'invalid_request_error', 'rate-limited': 'rate_limit_error', broken: 'api_error' } as const
 
 function errorBody(kind: ErrorKind, text: string): EventData {
   return { type: 'error', error: { type: ERROR_TYPES[kind], message: text }, request_id: 'req_fake' }

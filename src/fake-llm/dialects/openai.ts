@@ -37,7 +37,7 @@ function asksForUsage({ stream_options }: Asked): boolean {
   return typeof stream_options === 'object' && stream_options !== null && (stream_options as Asked)['include_usage'] === true
 }
 
-const TYPES = { 'bad-request': 'invalid_request_error', broken: 'server_error' } as const
+const TYPES = { 'bad-request': 'invalid_request_error', 'rate-limited': 'rate_limit_error', broken: 'server_error' } as const
 
 export function openAiError(kind: ErrorKind, message: string, code: string | null = null): object {
   return { error: { message, type: TYPES[kind], param: null, code } }

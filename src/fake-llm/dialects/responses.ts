@@ -1,4 +1,4 @@
-import type { Asked } from '../call.ts'
+import { type Asked, promptTokens } from '../call.ts'
 import { type Completion, choiceText, complete, piecesOf, wholeNumberIn } from '../completion.ts'
 import { CREATED_SECONDS, type FakeDialect, type StreamEvent } from '../dialect.ts'
 import { openAiError } from './openai.ts'
@@ -24,6 +24,7 @@ export const responses: FakeDialect = {
     }),
   },
 
+  promptTokens,
   errorBody: openAiError,
 }
 

@@ -26,8 +26,6 @@ interface PlannedHeader {
 export interface BackendEntry {
   readonly name: string
   readonly url: string
-  /** The names of the secrets in its header fields, each once. */
-  readonly secrets: readonly string[]
 }
 
 export function planBackends(backends: BackendsConfig = {}): ReadonlyMap<string, PlannedBackend> {
@@ -35,10 +33,7 @@ export function planBackends(backends: BackendsConfig = {}): ReadonlyMap<string,
 }
 
 export function backendEntries(backends: BackendsConfig = {}): BackendEntry[] {
-  return Object.entries(backends).map(([name, { url, headers = {} }]) => {
-    const secrets = new Set(Object.values(headers).flatMap((text) => parseHeaderTemplate(text)!.names))
-    return { name, url, secrets: [...secrets] }
-  })
+  return Object.entries(backends).map(([name, { url }]) => ({ name, url }))
 }
 
 function planBackend(name: string, { url: text, headers = {}, headers_timeout_seconds: timeoutS }: BackendConfig): PlannedBackend {

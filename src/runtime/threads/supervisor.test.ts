@@ -62,6 +62,18 @@ test('a worker that takes the place of another is sent the key sets before the b
   expect(asked).toEqual(['https://a.test/'])
 })
 
+test('a worker that takes the place of another is sent the secrets before the bundle that needs them', async () => {
+  const { supervisor, host } = await supervising()
+  const all = new Map([['OPENAI_A', 'a']])
+  supervisor.followSecrets({ all })
+  await supervisor.activate(limited(1, 10), INFO)
+  host.listener.onExit(undefined)
+  await until(() => host.received.some(({ type }) => type === 'listen'))
+  expect(host.received.slice(0, 2)).toMatchObject([{ type: 'secrets', secrets: all }, { type: 'prepare' }])
+  supervisor.announceSecrets(new Map([['OPENAI_A', 'b']]))
+  expect(host.received.at(-1)).toEqual({ type: 'secrets', secrets: new Map([['OPENAI_A', 'b']]) })
+})
+
 test('an address that no worker can listen on ends the start, and the error names the listener', async () => {
   const { supervisor, host } = supervised()
   host.listenError = { message: 'listen EADDRINUSE', code: 'EADDRINUSE', syscall: 'listen' }

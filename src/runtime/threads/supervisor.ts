@@ -11,6 +11,7 @@ import type { IpFile } from '../../ip-data/ip-databases.ts'
 import type { ListenAddress, ListenerName, OpeningPhase } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import type { BundleInfo } from '../../policy/plan.ts'
+import type { NamedSecrets } from '../../secrets/secrets.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
@@ -47,6 +48,12 @@ export interface KeySetsOwner {
   ask(source: KeySource): void
 }
 
+/** Has the secrets of the active bundle. */
+export interface SecretsOwner {
+  /** What a worker must know that starts now. */
+  readonly all: NamedSecrets
+}
+
 /** Starts the workers, sends them what they need to know, and replaces those that die. It serves nothing itself. */
 export class Supervisor {
   readonly #parts: SupervisorParts
@@ -61,6 +68,7 @@ export class Supervisor {
   #ages: LimitAges | undefined
   readonly #start = new FirstStart()
   #keySets: KeySetsOwner | undefined
+  #secrets: SecretsOwner | undefined
   #handlers: ControlHandlers | undefined
   #fleet: FleetNews | undefined
   #lastDeathMs = Number.NEGATIVE_INFINITY
@@ -91,6 +99,15 @@ export class Supervisor {
 
   announceKeySets(change: KeySetsChange): void {
     this.#slots.sendAll({ type: 'key_sets', change })
+  }
+
+  /** Workers that start later get the secrets of this owner. Must be called before there are any. */
+  followSecrets(owner: SecretsOwner): void {
+    this.#secrets = owner
+  }
+
+  announceSecrets(secrets: NamedSecrets): void {
+    this.#slots.sendAll({ type: 'secrets', secrets })
   }
 
   /** Resolves when the bundle is active in all workers. Throws if it cannot be; the previous one then stays active in all of them. */
@@ -177,6 +194,8 @@ export class Supervisor {
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
     const keySets = this.#keySets?.all
     if (keySets !== undefined && keySets.changed.length > 0) slot.link.send({ type: 'key_sets', change: keySets })
+    const secrets = this.#secrets?.all
+    if (secrets !== undefined && secrets.size > 0) slot.link.send({ type: 'secrets', secrets })
     const put = overrides()
     if (put.length > 0) slot.link.send({ type: 'overrides', change: { put, gone: [] } })
     if (this.#fleet !== undefined) slot.link.send({ type: 'fleet', news: this.#fleet })

@@ -84,6 +84,16 @@ export const CATALOGUE = {
     labels: ['issuer'],
     help: "When an issuer's key set was last read without a problem, in unix seconds; 0 once the bundle no longer names the issuer.",
   },
+  edge_secret_failing: {
+    type: 'gauge',
+    labels: ['secret'],
+    help: '1 while a secret that the active bundle names cannot be read; its last good value stays in use. 0 is good.',
+  },
+  edge_secret_loaded_timestamp_seconds: {
+    type: 'gauge',
+    labels: ['secret'],
+    help: 'When the value of a secret that is in use was read, in unix seconds; 0 once the bundle no longer names the secret.',
+  },
   edge_store_slots: { type: 'gauge', labels: [], help: 'Counters that the store has room for.' },
   edge_store_occupied_slots: { type: 'gauge', labels: [], help: 'Slots in use, including those of refilled buckets.' },
   edge_store_forced_evictions_total: {

@@ -5,12 +5,12 @@ import type { Status } from '../../../src/admin/api/instance-types.ts'
 import { readHere } from '../../../src/bundle/bundle-intake.ts'
 import type { ReadBundle } from '../../../src/bundle/bundle-reader.ts'
 import type { KeySetEntry } from '../../../src/callers/key-sets/key-source.ts'
-import type { FromWorker, ToWorker } from '../../../src/control/thread-messages.ts'
 import type { WorkerHost } from '../../../src/runtime/threads/worker-host.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { KeySetServer, keySetText } from '../../support/callers/followed-key-sets.ts'
 import { Edge } from '../../support/service/edge.ts'
+import { ListeningHost } from '../../support/service/listening-host.ts'
 import { metric } from '../../support/service/metrics.ts'
 import { scratchDirectory, serving } from '../../support/service/running.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
@@ -155,31 +155,4 @@ function kidsSent(host: ListeningHost): (readonly string[])[] {
   return host.sent
     .flatMap((message) => (message.type === 'key_sets' ? message.change.changed : []))
     .flatMap(({ keys }) => (keys ? [keys.kids] : []))
-}
-
-/** Hears what is said to the worker, and speaks for it. */
-class ListeningHost implements WorkerHost {
-  readonly sent: ToWorker[] = []
-  readonly bind: WorkerHost['bind']
-  readonly #inner: WorkerHost
-  #hear: (message: FromWorker) => void = () => {}
-
-  constructor(inner: WorkerHost) {
-    this.#inner = inner
-    this.bind = inner.bind.bind(inner)
-  }
-
-  startWorker: WorkerHost['startWorker'] = (worker, memory, listener) => {
-    this.#hear = (message) => listener.onMessage(message)
-    const link = this.#inner.startWorker(worker, memory, listener)
-    const send = (message: ToWorker): void => {
-      this.sent.push(message)
-      link.send(message)
-    }
-    return { send, terminate: () => link.terminate() }
-  }
-
-  say(message: FromWorker): void {
-    this.#hear(message)
-  }
 }

@@ -226,7 +226,20 @@ describe('edge fake-llm', () => {
   test('--help names every option and starts nothing', async () => {
     const { status, stdout, stderr } = await command('fake-llm', '--help')
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-    const names = ['port', 'host', 'tokens', 'delay-ms', 'token-ms', 'tokens-per-event', 'chunk-bytes', 'line-end', 'fail', 'fail-after']
+    const names = [
+      'port',
+      'host',
+      'tokens',
+      'delay-ms',
+      'token-ms',
+      'tokens-per-event',
+      'chunk-bytes',
+      'line-end',
+      'fail',
+      'fail-after',
+      'retry-after',
+      'seed',
+    ]
     for (const name of [...names, 'no-usage', 'gzip']) expect(stdout).toMatch(new RegExp(`^  --${name} `, 'm'))
   })
 })

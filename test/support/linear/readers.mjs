@@ -20,6 +20,7 @@ import { endpointOf, plainModel } from '../../../dist/llm/endpoints.js'
 import { FormRequestReader } from '../../../dist/llm/form-request.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { LlmResponseReader } from '../../../dist/llm/llm-response.js'
+import { withModel } from '../../../dist/llm/replace-model.js'
 import { SseFraming } from '../../../dist/llm/sse-framing.js'
 import { StreamFilter } from '../../../dist/llm/stream-filter.js'
 import { readCases } from '../../../dist/offline/cases/read-cases.js'
@@ -35,6 +36,8 @@ import { CidrMap } from '../../../dist/request/cidr-map.js'
 import { clientAddress, TrustedProxies } from '../../../dist/request/client-address.js'
 import { cookieValue, pathSegment, queryValue } from '../../../dist/request/encoded-values.js'
 import { openToken } from '../../../dist/reservations/reservations.js'
+import { parseHeaderTemplate } from '../../../dist/secrets/header-template.js'
+import { readSecretText } from '../../../dist/secrets/secret-value.js'
 import { DebugSessions } from '../../../dist/sessions/debug-sessions.js'
 import { withoutSessionCookies } from '../../../dist/sessions/session-cookies.js'
 import { isPlainPath, normalizePath } from '../../../dist/text/path.js'
@@ -180,6 +183,12 @@ const geminiRequest = (start, unit) => (length) => () => {
   for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) reader.push(Buffer.from([byte]), 0, 1)
   reader.end()
 }
+const remodelled = (target, start, unit, end) => (length) => () => {
+  const body = Buffer.from(`${start}${fill(unit, length)}${end}`)
+  const reader = new LlmRequestReader('utf8', endpointOf(target))
+  reader.push(body, 0, body.length)
+  withModel({ target, body, isPlain: true, llm: reader.end() }, 'm')
+}
 const upload = (boundary, start, unit) => scanned(FormRequestReader, start, unit, boundary)
 
 /** A field of a Protocol Buffers message that has these bytes. */
@@ -212,6 +221,14 @@ const limited = (bytes) => {
 }
 
 export const readers = {
+  'a model behind spaces': remodelled('/v1/completions', '{"model":', ' ', '"a"}'),
+  'a model before much else': remodelled('/v1/completions', '{"model":"a","prompt":"', '\\"', '"}'),
+  'many models': remodelled('/models/a:batchEmbedContents', '{"requests":[', '{"model":"a"},', '{}]}'),
+  'a long path with a model': (length) => remodelled(`/${fill('openai/deployments/', length)}a/completions`, '{}', '', '')(0),
+  'a header template of braces': (length) => () => parseHeaderTemplate(fill('{{', length)),
+  'a header template of an open name': (length) => () => parseHeaderTemplate(`{${fill('A', length)}`),
+  'a secret of spaces': (length) => () => readSecretText(Buffer.from(fill(' ', length))),
+  'a secret of line ends': (length) => () => readSecretText(Buffer.from(fill('\r\n', length))),
   'a log of one line': logged('', 'a'),
   'a log of many lines': logged('', '\n'),
   'a line of backslashes': logged(LINE, '\\', '" 200 5 "-" "-"\n'),

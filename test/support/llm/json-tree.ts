@@ -23,7 +23,7 @@ const MAX_DEPTH = 8
 
 /** What a reader and the tree agree on: places in the bytes are the reader's alone. */
 export function comparable<Read>(read: Read): Read {
-  return typeof read === 'object' ? { ...read, streamOptionsAt: undefined } : read
+  return typeof read === 'object' ? { ...read, streamOptionsAt: undefined, modelsAt: undefined } : read
 }
 
 export function requestByTree(body: string): LlmRequest {
