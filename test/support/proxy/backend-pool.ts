@@ -16,12 +16,12 @@ export interface PoolRoute {
 }
 
 /** Backends whose calls have a credential of our own, unless their name says `open`. */
-export function poolBackend(name: string): PoolChoice['backend'] {
+function poolBackend(name: string): PoolChoice['backend'] {
   return { name, url: new URL(`https://${name}.example`), hasCredential: !name.startsWith('open') }
 }
 
 /** `a`, `a*3` for a weight, `a:model` for a model that replaces the client's. */
-export function poolChoice(text: string): PoolChoice {
+function poolChoice(text: string): PoolChoice {
   const [, name, weight = '1', model] = /^([\w-]+)(?:\*(\d+))?(?::(.+))?$/.exec(text)!
   return { backend: poolBackend(name!), weight: Number(weight), model }
 }
