@@ -6,25 +6,34 @@ export type ConnectionKind = ListenerName | 'backend'
 const KINDS: readonly ConnectionKind[] = [...LISTENER_NAMES, 'backend']
 
 /** Words for each worker and kind: how many connections it has, and how many requests wait for one. */
-const WORDS = 2
-const LANE_WORDS = KINDS.length * WORDS
+export const PLACE_WORDS = 2
+const LANE_WORDS = KINDS.length * PLACE_WORDS
 
-/** Bounds the connections of one kind for the whole process, in shared memory. Each worker writes only its own counts. */
-export class ConnectionSlots {
-  readonly max: number
+/** Where the counts of one kind of connections are: each worker has a lane, and every lane has them at the same index. */
+interface PlaceLanes {
+  readonly words: Int32Array
+  readonly laneWords: number
+  readonly first: number
+}
+
+/** Bounds connections for the whole process, in shared memory. Each worker writes only its own counts. */
+export class ConnectionPlaces {
+  max: number
   readonly #words: Int32Array
+  readonly #laneWords: number
   readonly #first: number
   readonly #own: number
 
   /** Workers are numbered from 1. */
-  constructor(buffer: SharedArrayBuffer, worker: number, kind: ConnectionKind, max: number) {
+  constructor({ words, laneWords, first }: PlaceLanes, worker: number, max: number) {
     this.max = max
-    this.#words = new Int32Array(buffer)
-    this.#first = KINDS.indexOf(kind) * WORDS
-    this.#own = worker * LANE_WORDS + this.#first
+    this.#words = words
+    this.#laneWords = laneWords
+    this.#first = first
+    this.#own = worker * laneWords + first
   }
 
-  /** Returns false, and changes nothing, if all slots are taken. */
+  /** Returns false, and changes nothing, if all places are taken. */
   take(): boolean {
     Atomics.add(this.#words, this.#own, 1)
     if (this.#sum(0) <= this.max) return true
@@ -36,12 +45,17 @@ export class ConnectionSlots {
     Atomics.sub(this.#words, this.#own, 1)
   }
 
-  /** Sets how many requests of this worker wait for a slot. */
+  /** Number of connections of all workers. */
+  get taken(): number {
+    return this.#sum(0)
+  }
+
+  /** Sets how many requests of this worker wait for a place. */
   set waiting(count: number) {
     Atomics.store(this.#words, this.#own + 1, count)
   }
 
-  /** Whether another worker waits for a slot. */
+  /** Whether another worker waits for a place. */
   get isWantedElsewhere(): boolean {
     return this.#sum(1) > Atomics.load(this.#words, this.#own + 1)
   }
@@ -49,7 +63,7 @@ export class ConnectionSlots {
   /** Whether another worker that waits has at least two connections fewer than this one, or has none while this one has some. */
   get isOwedElsewhere(): boolean {
     const own = Atomics.load(this.#words, this.#own)
-    for (let at = this.#first; at < this.#words.length; at += LANE_WORDS) {
+    for (let at = this.#first; at < this.#words.length; at += this.#laneWords) {
       if (at === this.#own || Atomics.load(this.#words, at + 1) === 0) continue
       const others = Atomics.load(this.#words, at)
       if (others + 2 <= own || (others === 0 && own > 0)) return true
@@ -59,8 +73,15 @@ export class ConnectionSlots {
 
   #sum(word: number): number {
     let sum = 0
-    for (let at = this.#first + word; at < this.#words.length; at += LANE_WORDS) sum += Atomics.load(this.#words, at)
+    for (let at = this.#first + word; at < this.#words.length; at += this.#laneWords) sum += Atomics.load(this.#words, at)
     return sum
+  }
+}
+
+/** The connections of one kind. */
+export class ConnectionSlots extends ConnectionPlaces {
+  constructor(buffer: SharedArrayBuffer, worker: number, kind: ConnectionKind, max: number) {
+    super({ words: new Int32Array(buffer), laneWords: LANE_WORDS, first: KINDS.indexOf(kind) * PLACE_WORDS }, worker, max)
   }
 }
 

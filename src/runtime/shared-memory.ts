@@ -1,6 +1,7 @@
 import type { KeyMemory } from '../callers/keys/key-memory.ts'
 import { forgetOpenReservations, newOpenReservationsBuffer } from '../engine/open-reservations.ts'
 import { ConnectionShares, forgetSlots, newSharesBuffer, newSlotsBuffer } from '../listen/connection-slots.ts'
+import { forgetBackends, newBackendsBuffer } from '../proxy/backends/backend-slots.ts'
 import { forgetBodies, newBodyMemoryBuffer } from '../proxy/body/body-memory.ts'
 import type { ReservationMemory } from '../reservations/reservation-numbers.ts'
 import { newRevokedBuffer, RevokedSessions } from '../sessions/revoked-sessions.ts'
@@ -23,6 +24,8 @@ export interface SharedMemory {
   /** Amounts that requests in flight have reserved, by worker. */
   readonly openReservations: SharedArrayBuffer
   readonly connectionSlots: SharedArrayBuffer
+  /** Connections and health of each backend of the bundle. */
+  readonly backends: SharedArrayBuffer
   readonly revokedSessions: SharedArrayBuffer
   /** Operators' sessions, kept apart from debug sessions, which end much sooner. */
   readonly revokedAdminSessions: SharedArrayBuffer
@@ -50,6 +53,7 @@ export function newSharedMemory(
     bodies: newBodyMemoryBuffer(workers),
     openReservations: newOpenReservationsBuffer(workers),
     connectionSlots: newSlotsBuffer(workers),
+    backends: newBackendsBuffer(workers),
     revokedSessions: newRevokedBuffer(),
     revokedAdminSessions: newRevokedBuffer(),
     wrongSecrets: newWrongSecretsBuffer(),
@@ -95,6 +99,7 @@ export class WorkerCleanup {
     forgetBodies(this.#memory.bodies, worker)
     forgetOpenReservations(this.#memory.openReservations, worker)
     forgetSlots(this.#memory.connectionSlots, worker)
+    forgetBackends(this.#memory.backends, worker)
     return this.#table.freeLocksOf(ownerNumber(worker))
   }
 }

@@ -1,6 +1,7 @@
 import { createServer, Socket } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ConnectionSlots, newSlotsBuffer } from '../../listen/connection-slots.ts'
+import { type ConnectionPlaces, ConnectionSlots, newSlotsBuffer } from '../../listen/connection-slots.ts'
+import { BackendSlots, newBackendsBuffer } from '../backends/backend-slots.ts'
 import { Backend } from './backend.ts'
 import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
 
@@ -44,20 +45,47 @@ test('a large body is written as it is, behind its head: while a slow backend ta
   expect(sent.mock.calls.some(([bytes]) => bytes === body)).toBe(true)
 })
 
+test('a backend that hangs has its own places: its next call finds none, and another backend answers', async () => {
+  const slots = new BackendSlots(newBackendsBuffer(1), 1)
+  const url = new URL('http://backend.example')
+  const numbers = slots.claim(
+    [
+      { name: 'hung', url },
+      { name: 'well', url },
+    ],
+    0,
+  )
+  const [hung, well] = await Promise.all([
+    backendBefore(nothing, slots.placesOf(numbers.get('hung')!, 1), 1),
+    backendBefore((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'), slots.placesOf(numbers.get('well')!, 1)),
+  ])
+  const call = ({ backend }: { backend: Backend }): Promise<unknown> =>
+    new Promise((resolve) => {
+      const handler = handlerWith({ onHead: ({ status }) => resolve(status), onFailure: ({ code }) => resolve(code), onBroken: resolve })
+      new BackendCall(backend, handler).send({ method: 'GET', head: 'GET / HTTP/1.1\r\n\r\n', body: undefined, isUpgrade: false })
+    })
+  void call(hung)
+  expect(await Promise.all([call(hung), call(well)])).toEqual(['backend_busy', 200])
+})
+
 /** A backend that does this with each connection, for as long as the test runs. */
-async function backendBefore(onConnection: (socket: Socket) => void): Promise<{ backend: Backend; open: { connections: number } }> {
+async function backendBefore(
+  onConnection: (socket: Socket) => void,
+  places: ConnectionPlaces = new ConnectionSlots(newSlotsBuffer(1), 1, 'backend', 9),
+  queueMs = 1000,
+): Promise<{ backend: Backend; open: { connections: number } }> {
   const server = createServer((socket) => onConnection(socket.on('error', nothing)))
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   const { port } = server.address() as { port: number }
   const url = new URL(`http://127.0.0.1:${port}`)
   const open = { connections: -1 }
-  const options = { url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000, queueMs: 1000 }
+  const options = { url, connectTimeoutMs: 1000, headersTimeoutMs: 1000, idleTimeoutMs: 1000, queueMs }
   const onOpenConnections = (count: number): void => {
     open.connections = count
   }
   const listener = { onOpenConnections, onQueueLength: nothing, onQueueWait: nothing }
-  const backend = new Backend(options, new ConnectionSlots(newSlotsBuffer(1), 1, 'backend', 9), listener)
+  const backend = new Backend(options, places, listener)
   onTestFinished(() => backend.close())
   return { backend, open }
 }

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { ConnectionSlots } from '../../listen/connection-slots.ts'
+import type { ConnectionPlaces } from '../../listen/connection-slots.ts'
 import { BackendConnection, type BackendConnectionParts, type ConnectionUser } from './backend-connection.ts'
 import { SilenceSweep } from './silence-sweep.ts'
 
@@ -44,7 +44,7 @@ export interface ConnectionSeeker extends ConnectionUser {
  */
 export class Backend {
   readonly options: BackendOptions
-  readonly #slots: ConnectionSlots
+  readonly #slots: ConnectionPlaces
   readonly #listener: BackendListener
   readonly #idle: BackendConnection[] = []
   readonly #open = new Set<BackendConnection>()
@@ -59,7 +59,7 @@ export class Backend {
   #isServingQueue = false
   #isClosed = false
 
-  constructor(options: BackendOptions, slots: ConnectionSlots, listener: BackendListener) {
+  constructor(options: BackendOptions, slots: ConnectionPlaces, listener: BackendListener) {
     this.options = options
     this.#slots = slots
     this.#listener = listener

@@ -1,0 +1,245 @@
+import type { Clock } from '../../time/clock.ts'
+import { type BackendSlots, MODEL, MODEL_SLOTS, type NamedBackend, SLOT } from './backend-slots.ts'
+import { CoolingModels, modelAt } from './cooling-models.ts'
+import { type CoolingReason, CoolingRecords, LONGEST_WISH_MS, nextProbe } from './cooling-record.ts'
+
+/** After so many calls in a row without a proper answer, a backend cools. */
+const FAILURES = 3
+/** Beyond this, the count stays. */
+const MAX_FAILURES = 1_000_000
+
+/** One call to a backend, as far as its health is concerned. */
+export interface BackendAttempt {
+  readonly slot: number
+  /** The model that the backend was asked for. */
+  readonly model: string | undefined
+  /** Whether the backend is called with a credential of our own. A refusal of the client's credential says nothing to other clients. */
+  readonly hasCredential: boolean
+  /** False if the request has no other backend to go to: a backend that is alone never cools. */
+  readonly canCool: boolean
+  readonly startedAtMs: number
+  /** The number of the probe that this call is, if it is one. */
+  probe: number
+}
+
+/**
+ * - `open`: takes requests.
+ * - `recovering`: past its deadline, but nothing has succeeded since. It takes one request at a time, while there are others to go to.
+ * - `model_recovering`: the same, but only the model was refused. A refusal comes at once, so with nowhere else to go nothing is held back.
+ * - `cooling`: before its deadline.
+ */
+export type Standing = 'open' | 'model_recovering' | 'recovering' | 'cooling'
+
+/** What people are shown about a backend. */
+export interface BackendState extends CoolingState {
+  readonly name: string
+  readonly failuresInARow: number
+  readonly connections: number
+  /** Models that cool, or that have not succeeded since. */
+  readonly models: readonly ModelState[]
+}
+
+interface CoolingState {
+  readonly state: 'healthy' | 'cooling' | 'recovering'
+  readonly reason: CoolingReason | undefined
+  /** On the clock of the process. */
+  readonly coolingUntilMs: number | undefined
+  readonly isProbed: boolean
+}
+
+interface ModelState extends CoolingState {
+  /** The beginning of its name. */
+  readonly model: string
+}
+
+interface BackendHealthParts {
+  readonly slots: BackendSlots
+  readonly clock: Pick<Clock, 'nowMs'>
+  /** The supervising thread is 0. */
+  readonly worker: number
+  readonly hashKey: readonly [number, number]
+}
+
+/**
+ * Which backends and models cool, the same for all workers. Calls without a proper answer cool the backend after three in a row. A refusal (429, 401, 402,
+ * 403) shows that the backend is up; it cools one model, at once, and only if the credential is ours.
+ */
+export class BackendHealth {
+  readonly #slots: BackendSlots
+  readonly #records: CoolingRecords
+  readonly #clock: Pick<Clock, 'nowMs'>
+  readonly #models: CoolingModels
+  readonly #owner: number
+  #lastProbe = 0
+
+  constructor({ slots, clock, worker, hashKey }: BackendHealthParts) {
+    this.#slots = slots
+    this.#records = new CoolingRecords(slots.words, slots.floats)
+    this.#clock = clock
+    this.#models = new CoolingModels(slots, this.#records, hashKey)
+    this.#owner = worker + 1
+  }
+
+  standing(slot: number, model: string | undefined): Standing {
+    if (!this.#slots.isTroubled(slot)) return 'open'
+    this.#models.identify(model)
+    const nowMs = this.#clock.nowMs()
+    const at = this.#slots.lock(slot)
+    if (at === undefined) return 'open'
+    const backend = at + SLOT.cooling
+    const ofModel = this.#models.find(at)
+    const hasCooled = this.#records.hasCooled(backend)
+    const isCooling =
+      (hasCooled && this.#records.deadlineMs(backend) > nowMs) ||
+      (ofModel >= 0 && this.#records.deadlineMs(ofModel + MODEL.cooling) > nowMs)
+    this.#slots.unlock(at)
+    if (isCooling) return 'cooling'
+    if (hasCooled) return 'recovering'
+    return ofModel < 0 ? 'open' : 'model_recovering'
+  }
+
+  /** Returns the later deadline of the backend and the model, or 0 if neither cools. It may have passed. */
+  coolingUntil(slot: number, model: string | undefined): number {
+    if (!this.#slots.isTroubled(slot)) return 0
+    this.#models.identify(model)
+    const at = this.#slots.lock(slot)
+    if (at === undefined) return 0
+    const ofModel = this.#models.find(at)
+    const ofModelMs = ofModel < 0 ? 0 : this.#records.deadlineMs(ofModel + MODEL.cooling)
+    const untilMs = Math.max(this.#records.deadlineMs(at + SLOT.cooling), ofModelMs)
+    this.#slots.unlock(at)
+    return untilMs
+  }
+
+  /** The backend has begun to answer. What it sends says nothing against it. */
+  noteSuccess(attempt: BackendAttempt): void {
+    this.#models.noteAnswered(attempt.slot, attempt.model)
+    if (!this.#slots.isTroubled(attempt.slot)) return
+    this.#models.identify(attempt.model)
+    const at = this.#slots.lock(attempt.slot)
+    if (at === undefined) return
+    this.#noteAnswer(at, attempt)
+    const model = this.#models.find(at)
+    if (model >= 0 && this.#records.isLater(model + MODEL.cooling, attempt.startedAtMs)) this.#records.clear(model + MODEL.cooling)
+    this.#leave(at)
+  }
+
+  /** `retryAfterMs` is how long the backend asks to be left alone, if it does. */
+  noteFailure(attempt: BackendAttempt, reason: CoolingReason, retryAfterMs: number | undefined): void {
+    const isRefusal = typeof reason === 'number'
+    if (isRefusal && !attempt.hasCredential && !this.#slots.isTroubled(attempt.slot)) return
+    this.#models.identifyWithText(attempt.model)
+    const wasAnswered = this.#models.wasAnswered(attempt.slot, attempt.model)
+    const nowMs = this.#clock.nowMs()
+    const at = this.#slots.lock(attempt.slot)
+    if (at === undefined) return
+    if (isRefusal) {
+      this.#noteAnswer(at, attempt)
+      const model = attempt.hasCredential && attempt.canCool ? this.#models.findOrAdd(at, wasAnswered, nowMs) : -1
+      if (model >= 0) this.#records.cool(model + MODEL.cooling, reason, retryAfterMs, attempt.startedAtMs, nowMs)
+    } else this.#noteOutage(at, attempt, reason, retryAfterMs, nowMs)
+    this.#leave(at)
+  }
+
+  /** Makes the call the probe of a backend or model that has cooled. Returns false if another one is. */
+  tryProbe(attempt: BackendAttempt): boolean {
+    this.#models.identify(attempt.model)
+    const nowMs = this.#clock.nowMs()
+    const at = this.#slots.lock(attempt.slot)
+    if (at === undefined) return true
+    const backend = this.#records.hasCooled(at + SLOT.cooling) ? at + SLOT.cooling : -1
+    const found = this.#models.find(at)
+    const model = found < 0 ? -1 : found + MODEL.cooling
+    const isFree = (backend < 0 || this.#records.canProbe(backend, nowMs)) && (model < 0 || this.#records.canProbe(model, nowMs))
+    if (isFree && (backend >= 0 || model >= 0)) {
+      attempt.probe = this.#lastProbe = nextProbe(this.#owner, this.#lastProbe)
+      if (backend >= 0) this.#records.beginProbe(backend, attempt.probe, nowMs)
+      if (model >= 0) this.#records.beginProbe(model, attempt.probe, nowMs)
+    }
+    this.#slots.unlock(at)
+    return isFree
+  }
+
+  /** To be called when the call has ended, whatever its result. */
+  endProbe(attempt: BackendAttempt): void {
+    if (attempt.probe === 0) return
+    this.#models.identify(attempt.model)
+    const at = this.#slots.lock(attempt.slot)
+    if (at !== undefined) {
+      this.#records.endProbe(at + SLOT.cooling, attempt.probe)
+      const model = this.#models.find(at)
+      if (model >= 0) this.#records.endProbe(model + MODEL.cooling, attempt.probe)
+      this.#slots.unlock(at)
+    }
+    attempt.probe = 0
+  }
+
+  /** For metrics, status and pages. A backend that no worker has claimed yet is healthy. */
+  statesOf(backends: readonly NamedBackend[]): BackendState[] {
+    return backends.map((backend) => {
+      const slot = this.#slots.slotOf(backend)
+      const words = slot === undefined ? undefined : this.#slots.copyOf(slot)
+      if (slot === undefined || words === undefined)
+        return { name: backend.name, ...HEALTHY, failuresInARow: 0, connections: 0, models: [] }
+      return { name: backend.name, ...this.#stateIn(words), connections: this.#slots.placesOf(slot, 0).taken }
+    })
+  }
+
+  #stateIn(words: Int32Array): Omit<BackendState, 'name' | 'connections'> {
+    const records = new CoolingRecords(words, new Float64Array(words.buffer))
+    const nowMs = this.#clock.nowMs()
+    const models = Array.from({ length: MODEL_SLOTS }, (_, i) => modelAt(0, i))
+    return {
+      ...coolingStateOf(records, SLOT.cooling, nowMs),
+      failuresInARow: words[SLOT.failures]!,
+      models: models
+        .filter((model) => records.hasCooled(model + MODEL.cooling))
+        .map((model) => ({ model: textIn(words, model), ...coolingStateOf(records, model + MODEL.cooling, nowMs) })),
+    }
+  }
+
+  /** An answer below 500, even a refusal, ends the row of failures. Once the backend has cooled, the answer must be to a later call. */
+  #noteAnswer(at: number, { startedAtMs }: BackendAttempt): void {
+    if (this.#records.hasCooled(at + SLOT.cooling) && !this.#records.isLater(at + SLOT.cooling, startedAtMs)) return
+    this.#records.clear(at + SLOT.cooling)
+    this.#slots.words[at + SLOT.failures] = 0
+    this.#slots.floats[(at + SLOT.wishedUntilMs) / 2] = 0
+  }
+
+  #noteOutage(at: number, attempt: BackendAttempt, reason: CoolingReason, wishMs: number | undefined, nowMs: number): void {
+    const { words, floats } = this.#slots
+    const failures = Math.min(words[at + SLOT.failures]! + 1, MAX_FAILURES)
+    words[at + SLOT.failures] = failures
+    const wish = (at + SLOT.wishedUntilMs) / 2
+    if (wishMs !== undefined) floats[wish] = Math.max(floats[wish]!, nowMs + Math.min(wishMs, LONGEST_WISH_MS))
+    if (failures < FAILURES || !attempt.canCool) return
+    this.#records.cool(at + SLOT.cooling, reason, wishMs, attempt.startedAtMs, nowMs)
+    this.#records.extend(at + SLOT.cooling, floats[wish]!)
+  }
+
+  #leave(at: number): void {
+    const { words } = this.#slots
+    let isTroubled = words[at + SLOT.failures]! > 0 || this.#records.hasCooled(at + SLOT.cooling)
+    for (let i = 0; i < MODEL_SLOTS && !isTroubled; i++) isTroubled = this.#records.hasCooled(modelAt(at, i) + MODEL.cooling)
+    Atomics.store(words, at + SLOT.isTroubled, isTroubled ? 1 : 0)
+    this.#slots.unlock(at)
+  }
+}
+
+const HEALTHY: CoolingState = { state: 'healthy', reason: undefined, coolingUntilMs: undefined, isProbed: false }
+
+function coolingStateOf(records: CoolingRecords, at: number, nowMs: number): CoolingState {
+  if (!records.hasCooled(at)) return HEALTHY
+  const deadlineMs = records.deadlineMs(at)
+  const isCooling = deadlineMs > nowMs
+  return {
+    state: isCooling ? 'cooling' : 'recovering',
+    reason: records.reason(at),
+    coolingUntilMs: isCooling ? deadlineMs : undefined,
+    isProbed: records.isProbed(at),
+  }
+}
+
+function textIn(words: Int32Array, model: number): string {
+  return Buffer.from(words.buffer, (model + MODEL.text) * 4, words[model + MODEL.textLength]).toString('utf8')
+}
