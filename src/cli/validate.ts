@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { policiesOf } from '../bundle/shared-bundle.ts'
 import { readSettings } from '../config/config.ts'
-import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes } from '../policy/review/warnings.ts'
+import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes, waitNotes } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { readBundleFile } from './read-bundle.ts'
@@ -53,7 +53,8 @@ async function validateFile(file: string, mode: string | undefined, storeBytes: 
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)
   if (!isProxy) for (const rule of heldRules(read.limits)) process.stderr.write(`${file}: note: ${heldRuleNote(rule)}\n`)
   if (mode === 'decision_service')
-    for (const note of reserveNotes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
+    for (const notes of [reserveNotes, waitNotes])
+      for (const note of notes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
   const { version, policyCount } = read.bundle
   const count = policyCount === 1 ? '1 policy' : `${policyCount} policies`
   process.stdout.write(`${file}: ok, version ${version}, ${count}\n`)
