@@ -7,7 +7,7 @@ import type { Allowed, CallerReason, Descriptor, Group, RateLimit, Refused, Reje
 import { isAwaited, type OpenReservations } from './open-reservations.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
-import type { Wait } from './waiting.ts'
+import type { Wait } from './waiting-lines.ts'
 
 export const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 export const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }

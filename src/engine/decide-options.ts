@@ -1,6 +1,6 @@
 import type { RequestFacts } from '../costs/cost.ts'
 import type { CallerVerdict } from '../request/caller.ts'
-import type { WaitingLines } from './waiting.ts'
+import type { WaitingLines } from './waiting-lines.ts'
 
 /** Options of a decision. They are not kept after the call, so one object can be used for many decisions. */
 export interface OpenOptions {

@@ -3,7 +3,7 @@ import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { CallerVerdict, UnknownCaller } from '../request/caller.ts'
 import { ChargeResults, Charges } from '../store/charges.ts'
 import type { Reservation } from './reservation.ts'
-import type { Wait } from './waiting.ts'
+import type { Wait } from './waiting-lines.ts'
 
 /** The result of the engine. A reject is a value, not an error. */
 export type Decision = Allowed | Rejected | Refused

@@ -25,7 +25,8 @@ import { describePolicies, type ExplainedPolicy } from './explain/explanation.ts
 import type { OpenReservations } from './open-reservations.ts'
 import { type Run, RunPool } from './run.ts'
 import type { SeenCounters } from './seen-counters.ts'
-import { isBehind, lengthenWaits, type WaitingLines, waitOf } from './waiting.ts'
+import { isBehind, lengthenWaits, waitOf } from './waiting.ts'
+import type { WaitingLines } from './waiting-lines.ts'
 import { type CallerWatch, type OnBudgetWarning, warningsOf } from './watchers.ts'
 
 /**

@@ -16,7 +16,7 @@ import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
 import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
 import { SeenCounters } from './seen-counters.ts'
-import type { WaitingLines } from './waiting.ts'
+import type { WaitingLines } from './waiting-lines.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)

@@ -4,7 +4,7 @@ import type { ExplainRequest, RequestExplanation } from '../decide/request-expla
 import type { Engine } from '../engine/engine.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { ExplainedPolicy } from '../engine/explain/explanation.ts'
-import { NO_LINES } from '../engine/waiting.ts'
+import { NO_LINES } from '../engine/waiting-lines.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import { errorFields } from './error-response.ts'

@@ -7,7 +7,7 @@ import { askedQuestion, questionExplainer } from '../../doors/http1/http-questio
 import type { BodyFacts } from '../../engine/decide-options.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { NO_LINES } from '../../engine/waiting.ts'
+import { NO_LINES } from '../../engine/waiting-lines.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { peerAt } from '../../proxy/downstream.ts'
 import { type AskedOptions, FORWARDER, readAsked } from '../../proxy/incoming-request.ts'

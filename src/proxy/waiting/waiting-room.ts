@@ -1,4 +1,4 @@
-import type { Wait, WaitingLines } from '../../engine/waiting.ts'
+import type { Wait, WaitingLines } from '../../engine/waiting-lines.ts'
 import type { WaitMetrics, WaitOutcome } from '../../telemetry/metrics/wait-metrics.ts'
 import type { BodyMemory, Sender } from '../body/body-memory.ts'
 import { Line } from './line.ts'
