@@ -81,6 +81,8 @@ export interface RuleJson {
   /** Credentials are digests. */
   readonly match?: 'else' | PatternsJson
   readonly algorithm: string
+  /** How long a request may wait in reverse_proxy before the rule rejects it; missing if it does not wait. */
+  readonly wait_seconds?: number
   /** Its members depend on the algorithm. */
   readonly algorithm_config: Readonly<Record<string, unknown>>
   readonly last_minute: { readonly rejected: number; readonly would_reject: number }
