@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
-import { bucketRule, bundle, concurrencyRule, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, concurrencyRule, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying, proxyOptions, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
 import { Edge, type EdgeOptions } from '../../support/service/edge.ts'
@@ -190,6 +190,58 @@ describe('while a request waits', () => {
     const bob = asks(get('/bob', 'bob'))
     await release('/bob')
     expect((await bob.next()).status).toBe(200)
+  })
+})
+
+describe('a request whose body a rule needs', () => {
+  const RULES = [ONE_IN_FLIGHT, { ...llmRule('tokens', [KEY], { tokens_per_day: 1_000_000 }) }]
+  const BODY = JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'hello' }], max_tokens: 5 })
+
+  test('waits before its body is read, lets others pass while it comes slowly, and then waits with it', async () => {
+    const { release, asks, areWaiting, backend, paths, value } = await heldProxy({ bundle: bundle(1, policy('p', { rules: RULES })) })
+    const slow = asks(post('/v1/chat/completions', '', BODY.length))
+    await areWaiting(1)
+    await release('/first')
+    // Memory for its body is claimed when the body is read, which is after its first wait.
+    await until(async () => (await value('edge_proxy_body_memory_bytes')) > 0)
+    const third = asks(get('/third'))
+    await until(() => backend.seen.length === 2)
+    slow.send(BODY)
+    const last = asks(get('/last'))
+    await areWaiting(2)
+    await release('/third')
+    expect((await third.next()).status).toBe(200)
+    await release('/v1/chat/completions')
+    expect((await slow.next()).body).toBe(`/v1/chat/completions ${BODY}`)
+    await release('/last')
+    expect((await last.next()).status).toBe(200)
+    expect(paths()).toEqual(['/first', '/third', '/v1/chat/completions', '/last'])
+    expect([await value('edge_proxy_body_memory_bytes'), await value(WAITS('allowed'))]).toEqual([0, 2])
+  })
+
+  test('gives its memory back when its client leaves', async () => {
+    const byModel = policy('p', { rules: [waiting(concurrencyRule('r', ['llm:model'], 1))] })
+    const { asks, areWaiting, backend, value } = await heldProxy({ bundle: bundle(1, byModel) })
+    const chat = post('/v1/chat/completions', BODY)
+    asks(chat)
+    await until(() => backend.seen.length === 2)
+    const leaver = asks(chat)
+    await areWaiting(1)
+    await until(async () => (await value('edge_proxy_body_memory_bytes')) > 0)
+    leaver.socket.resetAndDestroy()
+    await areWaiting(0)
+    // The body of the one that is in flight has been sent on.
+    expect([await value('edge_proxy_body_memory_bytes'), await value(WAITS('client_gone'))]).toEqual([0, 1])
+  })
+
+  test('that is not what it says is refused as usual after the wait', async () => {
+    const { asks, areWaiting, release, value } = await heldProxy({ bundle: bundle(1, policy('p', { rules: RULES })) })
+    const twice = '{"model":"a","model":"b","messages":[]}'
+    const client = asks(post('/v1/chat/completions', twice))
+    await areWaiting(1)
+    await release('/first')
+    const { status } = await client.next()
+    expect([status, await value(WAITS(status === 200 ? 'allowed' : 'refused'))]).toEqual([400, 1])
   })
 })
 
