@@ -91,7 +91,9 @@ export class WaitingWorld {
           this.bodyBytes += bytes
           return true
         },
-        endWait: (bytes) => void (this.bodyBytes -= bytes),
+        endWait: (bytes) => {
+          this.bodyBytes -= bytes
+        },
       },
       metrics: new WaitMetrics(this.memory),
     })
