@@ -17,7 +17,8 @@ export function selectorWords({ pathPrefix, pathExact, exceptPaths, methods, hos
 export function ruleWords(rule: Omit<RuleJson, 'name' | 'last_minute'>): string {
   const limit = limitWords(rule)
   const keys = rule.algorithm === 'block' || rule.algorithm === 'unlimited' ? [] : [keysWords(rule.limit_keys)]
-  return [...limit, ...keys, ...matchWords(rule.match)].join(', ')
+  const waits = given(rule.wait_seconds, (seconds) => `requests wait up to ${number(seconds)} s`)
+  return [...limit, ...keys, ...matchWords(rule.match), ...waits].join(', ')
 }
 
 function keysWords(keys: readonly string[]): string {

@@ -15,7 +15,7 @@ interface VerdictProps {
 }
 
 /** Shows what the request would get now. */
-export function Verdict({ explanation: { action, status, reason, policy, rule, headers, caller }, link }: VerdictProps) {
+export function Verdict({ explanation: { action, status, reason, policy, rule, wait, headers, caller }, link }: VerdictProps) {
   const fields = Object.entries(headers)
   return (
     <Panel title="Verdict" aside={<RequestLink {...link} />} isWide>
@@ -33,6 +33,12 @@ export function Verdict({ explanation: { action, status, reason, policy, rule, h
         )}
         . Nothing was taken.
       </p>
+      {wait !== undefined && (
+        <p>
+          Before that, it waits for up to {wait.up_to_seconds} s (<code>wait_seconds</code>)
+          {wait.seconds !== null && `, and would pass in ${wait.seconds} s if nobody waits ahead of it`}.
+        </p>
+      )}
       {caller !== null && <Caller caller={caller} />}
       {fields.length > 0 && <Facts facts={fields} />}
     </Panel>

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { policiesOf } from '../bundle/shared-bundle.ts'
 import { backendHostsOf, readSettings, type ServerConfig } from '../config/config.ts'
 import { unverifiedIdentities } from '../policy/review/caller-escapes.ts'
-import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes } from '../policy/review/warnings.ts'
+import { heldRuleNote, heldRules, madeUpKeyWarnings, reserveNotes, waitNotes } from '../policy/review/warnings.ts'
 import { slotCountIn } from '../store/table/table-layout.ts'
 import { VALIDATE_HELP } from './help.ts'
 import { readBundleFile } from './read-bundle.ts'
@@ -60,7 +60,8 @@ async function validateFile(file: string, mode: string | undefined, settings: Va
   if (mode === 'decision_service' && read.routeCount > 0)
     process.stderr.write(`${file}: note: in decision_service routes have no effect, because it forwards nothing\n`)
   if (mode === 'decision_service')
-    for (const note of reserveNotes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
+    for (const notes of [reserveNotes, waitNotes])
+      for (const note of notes(policiesOf(read.bundle))) process.stderr.write(`${file}: note: ${note}\n`)
   const unverified = isProxy && read.bundle.callers === undefined ? unverifiedIdentities(policiesOf(read.bundle)) : undefined
   if (unverified !== undefined) process.stderr.write(`${file}: note: ${unverified}\n`)
   const { version, policyCount } = read.bundle

@@ -238,6 +238,14 @@ export function readKeyCount(text: string): number {
 
 const MAX_KEYS = 10_000_000
 
+export function readWaiting(text: string): number {
+  if (!/^\d{1,6}$/.test(text) || Number(text) > MAX_WAITING) throw bad(`a number of requests from 0 to ${MAX_WAITING}`, text)
+  return Number(text)
+}
+
+/** Each of them holds a connection, and a decision looks at all that stand in its lines. */
+const MAX_WAITING = 100_000
+
 export function readConnections(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,7}$/.test(text) || Number(text) < 1) throw bad('a number of connections, at least 1', text)

@@ -16,6 +16,7 @@ import {
   readSocketPath,
   readSwitch,
   readTrustedProxies,
+  readWaiting,
   type Setting,
 } from './config-values.ts'
 
@@ -131,6 +132,13 @@ export const BACKEND_SETTINGS = {
     fallback: '256m',
     about: 'memory for all request bodies that are read at the same time',
     read: (text) => readSize(text!, 1, MAX_BODY_MEMORY_BYTES),
+  },
+  maxWaiting: {
+    env: 'EDGE_MAX_WAITING',
+    flag: 'max-waiting',
+    fallback: '1000',
+    about: 'how many requests may wait in each worker for rules with wait_seconds; 0: none',
+    read: (text) => readWaiting(text!),
   },
 } satisfies Record<string, Setting<unknown>>
 

@@ -3,6 +3,7 @@ import type { Allowed, Decision } from '../engine/decision.ts'
 import type { DescriptorStatus, LimitCall, LimitResult } from '../engine/descriptors/descriptor-call.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Reason } from '../engine/reasons.ts'
+import type { WaitingLines } from '../engine/waiting-lines.ts'
 import type { Plan } from '../policy/plan.ts'
 import type { RequestView } from '../request/view.ts'
 import type { Reservations } from '../reservations/reservations.ts'
@@ -53,6 +54,7 @@ export class DecisionPipeline {
     isSettledLater: false,
     looks: false,
     caller: undefined,
+    lines: undefined,
     body: undefined,
     nowMs: 0,
   }
@@ -121,13 +123,20 @@ export class DecisionPipeline {
 
   /**
    * Opens a decision in several steps, for doors that may have to read a body in between. `cookie` may contain a debug session. `trace` belongs to the
-   * request, if it is traced.
+   * request, if it is traced. `lines` are the requests that wait, if this one may wait too.
    */
-  open(door: Door, view: RequestView, cookie: string | undefined, trace?: RequestTrace): PendingDecision | RefusedAnswer {
+  open(
+    door: Door,
+    view: RequestView,
+    cookie: string | undefined,
+    trace?: RequestTrace,
+    lines?: WaitingLines,
+  ): PendingDecision | RefusedAnswer {
     const { engine, debugSessions } = this.#parts
     try {
       const isDebug = debugSessions?.isActive(cookie) ?? false
-      const evaluation = engine.open(view, isDebug ? WITH_DESCRIPTORS : NO_OPTIONS)
+      const options = isDebug ? WITH_DESCRIPTORS : NO_OPTIONS
+      const evaluation = engine.open(view, lines === undefined ? options : { ...options, lines })
       if (evaluation === undefined) return this.refuse(door, 'no_bundle_loaded')
       return new PendingDecision(this.#pendingParts, door, evaluation, isDebug, view, trace)
     } catch (error) {

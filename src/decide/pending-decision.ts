@@ -6,7 +6,7 @@ import type { RequestView } from '../request/view.ts'
 import type { DecisionSpan, RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../time/clock.ts'
 import type { DecisionSteps } from './decide-in-steps.ts'
-import type { DecisionAnswer, RefusedAnswer } from './decision-answer.ts'
+import { type DecisionAnswer, decidedAnswer, type RefusedAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 import type { Door, NoteDecided } from './question.ts'
 
@@ -122,6 +122,8 @@ export class PendingDecision implements DecisionSteps {
 
   #conclude(decision: Decision, body: BodyFacts): DecisionAnswer {
     const { recorder, noteDecided } = this.#parts
+    // A request that waits is counted and logged when its wait is over, and only then has its decision a span.
+    if (decision.action === 'reject' && decision.isWaiting) return decidedAnswer(decision, this.#isDebug, 0)
     const answer = recorder.conclude(this.#door, decision, this.#startMs, this.#isDebug)
     if (decision.action !== 'refuse') noteDecided?.(this.#view, body, decision.caller)
     return this.#ended(answer)

@@ -7,6 +7,7 @@ import type { Allowed, CallerReason, Descriptor, Group, RateLimit, Refused, Reje
 import { isAwaited, type OpenReservations } from './open-reservations.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
+import type { Wait } from './waiting-lines.ts'
 
 export const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 export const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }
@@ -48,10 +49,10 @@ export function allowed(run: Concluding): Allowed {
 }
 
 /** Returns the decision for a run whose current group does not fit. */
-export function rejected(run: Concluding, rejection = longestRejection(run.group)): Rejected {
+export function rejected(run: Concluding, rejection = longestRejection(run.group), wait?: Wait, isWaiting = false): Rejected {
   const { rule, reason, limitText, retryAfterMs } = rejection
   const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
-  return conclude(run, 'reject', reason, limit, rule, rejection) as Rejected
+  return conclude(run, 'reject', reason, limit, rule, rejection, wait, isWaiting) as Rejected
 }
 
 /** Returns the decision for a run that a block covers. Nothing else about the request matters, and no wait would help. */
@@ -69,6 +70,8 @@ function conclude(
   limit: RateLimit | undefined,
   rule: PlanRule | undefined,
   rejection: Pick<Rejection, 'canRetry' | 'requested' | 'available' | 'awaitsSettlement'> | undefined,
+  wait?: Wait,
+  isWaiting = false,
 ): Allowed | Rejected {
   const decision = {
     action,
@@ -78,6 +81,8 @@ function conclude(
     requested: rejection === undefined ? 0 : rejection.requested,
     available: rejection === undefined ? 0 : rejection.available,
     awaitsSettlement: rejection?.awaitsSettlement === true,
+    wait,
+    isWaiting,
     reservation: run.reserved.length + run.holds.length === 0 ? undefined : { charges: run.reserved, holds: run.holds },
     policy: rule?.policy,
     rule,

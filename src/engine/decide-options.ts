@@ -1,5 +1,6 @@
 import type { RequestFacts } from '../costs/cost.ts'
 import type { CallerVerdict } from '../request/caller.ts'
+import type { WaitingLines } from './waiting-lines.ts'
 
 /** Options of a decision. They are not kept after the call, so one object can be used for many decisions. */
 export interface OpenOptions {
@@ -13,6 +14,8 @@ export interface OpenOptions {
   readonly looks?: boolean | undefined
   /** Who sends the request, if the one who asks knows it: then no credential is read. */
   readonly caller?: CallerVerdict | undefined
+  /** The requests that wait; undefined if none can. */
+  readonly lines?: WaitingLines | undefined
 }
 
 /** 'must' if an enforcing rule needs the body; 'may' if only shadow rules do, which must not change a response. */
@@ -38,6 +41,7 @@ export const NO_OPTIONS: OpenOptions & DecideOptions = {
   isSettledLater: false,
   looks: false,
   caller: undefined,
+  lines: undefined,
   body: undefined,
   nowMs: undefined,
 }

@@ -3,6 +3,7 @@ import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { CallerVerdict, UnknownCaller } from '../request/caller.ts'
 import { ChargeResults, Charges } from '../store/charges.ts'
 import type { Reservation } from './reservation.ts'
+import type { Wait } from './waiting-lines.ts'
 
 /** The result of the engine. A reject is a value, not an error. */
 export type Decision = Allowed | Rejected | Refused
@@ -27,6 +28,10 @@ export interface Rejected extends Evaluated {
   readonly available: number
   /** Whether only reservations of requests in flight are in the way, so that the wait is for them and not for the end of the window. */
   readonly awaitsSettlement: boolean
+  /** How the request could wait instead of being rejected; undefined if it could not, or if nobody waits here. */
+  readonly wait: Wait | undefined
+  /** The request waits and will be decided again. The rejection is not reported. */
+  readonly isWaiting: boolean
 }
 
 export type RejectReason = LimitReason | 'blocked'

@@ -25,6 +25,8 @@ import { describePolicies, type ExplainedPolicy } from './explain/explanation.ts
 import type { OpenReservations } from './open-reservations.ts'
 import { type Run, RunPool } from './run.ts'
 import type { SeenCounters } from './seen-counters.ts'
+import { isBehind, lengthenWaits, waitOf } from './waiting.ts'
+import type { WaitingLines } from './waiting-lines.ts'
 import { type CallerWatch, type OnBudgetWarning, warningsOf } from './watchers.ts'
 
 /**
@@ -102,7 +104,7 @@ export class Evaluator {
     if (run.isShadowed) return this.#simulateAll(run)
     const objection = this.#findObjection(run, false)
     if (objection !== undefined) return objection
-    const taken = this.#take(run)
+    const taken = run.lines === undefined || run.lines.isEmpty ? this.#take(run) : this.#takeInTurn(run, run.lines)
     return taken instanceof Promise ? taken.then((later) => this.#afterEnforcing(run, later)) : this.#afterEnforcing(run, taken)
   }
 
@@ -233,9 +235,23 @@ export class Evaluator {
     )
   }
 
+  /** Takes what is left after those ahead of this request, if any. */
+  #takeInTurn(run: Run, lines: WaitingLines): Outcome | Promise<Outcome> {
+    if (!isBehind(run.group, lines)) return this.#take(run)
+    const fits = this.#check(run)
+    return fits instanceof Promise ? fits.then((later) => this.#afterTurn(run, lines, later)) : this.#afterTurn(run, lines, fits)
+  }
+
+  #afterTurn(run: Run, lines: WaitingLines, fits: Outcome): Outcome | Promise<Outcome> {
+    if (fits === 'unavailable') return fits
+    return lengthenWaits(run.group, lines) ? false : this.#take(run)
+  }
+
   /** An unavailable store rejects nothing here, because the decision will ask it again. */
   #afterCheck(run: Run, fits: Outcome): Rejected | undefined {
-    return fits === false ? this.#reject(run) : undefined
+    const { lines } = run
+    const isRejected = lines === undefined || lines.isEmpty ? fits === false : fits !== 'unavailable' && lengthenWaits(run.group, lines)
+    return isRejected ? this.#reject(run) : undefined
   }
 
   #afterEnforcing(run: Run, taken: Outcome): Decision | Promise<Decision> {
@@ -313,10 +329,12 @@ export class Evaluator {
     if (this.#open !== undefined) awaitSettlements(run.group, this.#open)
     if (run.seen !== undefined) run.seen.note(run.group, this.#open)
     const rejection = longestRejection(run.group)
+    const wait = run.lines === undefined ? undefined : waitOf(run.group)
+    if (wait !== undefined && run.lines!.admit(wait)) return this.#conclude(run, rejected(run, rejection, wait, true))
     const { rule, firstRow } = rejection
     const { values, valuesFrom } = run.group.charges
     this.#watchOf(run)?.onReject(rule, values, valuesFrom[firstRow]!, run.nowMs)
-    return this.#conclude(run, rejected(run, rejection))
+    return this.#conclude(run, rejected(run, rejection, wait))
   }
 
   #conclude<D extends Decision>(run: Run, decision: D): D {

@@ -17,6 +17,7 @@ import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
 import type { ReservedCharge } from './reservation.ts'
 import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
 import { SeenCounters } from './seen-counters.ts'
+import type { WaitingLines } from './waiting-lines.ts'
 
 const NONE: never[] = []
 Object.freeze(NONE)
@@ -45,6 +46,8 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   withDescriptors = false
   /** The caller, if the one who asks knows it. */
   givenCaller: CallerVerdict | undefined
+  /** The requests that wait; undefined if none can. */
+  lines: WaitingLines | undefined
   /** With `callers` in shadow mode: the reason with which they would refuse the request. */
   wouldRefuse: CallerReason | undefined
   /** Set for a run that only looks: it takes nothing, is not reported to watchers, and never returns to the pool. */
@@ -84,6 +87,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     this.isGiven = options.given !== undefined
     this.given = options.given === undefined ? 1 : checkedGiven(options.given)
     this.isSettledLater = options.isSettledLater === true
+    this.lines = options.lines
     if (options.looks === true) this.seen = new SeenCounters()
     this.path = normalizePath(view.uri)
     this.#descriptors.begin(view, plan.keys)
@@ -150,6 +154,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     if (this.holds.length > 0) this.holds = NONE
     this.hasRepeated = false
     if (this.givenCaller !== undefined) this.givenCaller = undefined
+    if (this.lines !== undefined) this.lines = undefined
     if (this.wouldRefuse !== undefined) this.wouldRefuse = undefined
     this.path = ''
     this.group.clear()

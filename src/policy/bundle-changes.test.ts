@@ -129,3 +129,11 @@ describe('bundleChanges', () => {
     expect(before!.length).toBeLessThan(210)
   })
 })
+
+test('a change of wait_seconds is a change of the rule', () => {
+  const before = bundle(1, policy('p', { rules: [RULES[0]!] }))
+  const after = bundle(2, policy('p', { rules: [{ ...RULES[0], wait_seconds: 5 }] }))
+  expect(changesOf(before, after)).toMatchObject({
+    policy_changes: [{ rules: [{ rule: 'a', fields: [{ field: 'wait_seconds', before: null, after: '5' }] }] }],
+  })
+})

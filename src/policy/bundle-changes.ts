@@ -132,8 +132,8 @@ function ruleChanges(before: readonly Rule[], after: readonly Rule[], lines: Lin
   return changes
 }
 
-function ruleFields({ limit_keys, match, algorithm, algorithm_config }: Rule): object {
-  return { limit_keys, match, algorithm, algorithm_config }
+function ruleFields({ limit_keys, match, algorithm, wait_seconds, algorithm_config }: Rule): object {
+  return { limit_keys, match, algorithm, wait_seconds, algorithm_config }
 }
 
 function comparePrices(before: PricesConfig = {}, after: PricesConfig = {}, list: ChangeList<Omit<PriceChange, 'kind'>>): void {

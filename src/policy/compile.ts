@@ -73,6 +73,7 @@ export class PlanBuilder {
       counters,
       needsBody: this.#policies.some((policy) => policy.needsBody),
       hasSettledCosts: this.#policies.some(({ rules }) => rules.some(({ cost }) => cost.settling !== undefined)),
+      hasWaits: this.#policies.some(({ isShadow, rules }) => !isShadow && rules.some(({ maxWaitMs }) => maxWaitMs > 0)),
       hasBlocks: blocks.length > 0,
       cutsStreams: blocks.some((block) => block?.cutsStreams),
     })
@@ -199,6 +200,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,
     asksUsage,
+    maxWaitMs: (rule.wait_seconds ?? 0) * 1000,
     variantOf: undefined,
   })
 }

@@ -219,3 +219,39 @@ test('any number of warnings refuses nothing', () => {
   const parsed = parseBundle(JSON.stringify({ bundle_version: 1, policies }))
   expect(parsed).toMatchObject({ ok: true, bundle: { policies: { length: 1200 } }, warnings: { length: 1000 } })
 })
+
+describe('wait_seconds', () => {
+  const rules = (wait: unknown, rule = bucketRule('r', [], 5)) => bundle(1, policy('p', { rules: [{ ...rule, wait_seconds: wait }] }))
+  const problems = (content: object): string[] => {
+    const parsed = parseBundle(JSON.stringify(content))
+    return parsed.ok ? [] : parsed.problems.map(formatProblem)
+  }
+
+  test.each([0.1, 5, 60])('may be %d', (seconds) => {
+    expect(parseBundle(JSON.stringify(rules(seconds)))).toMatchObject({ ok: true, warnings: [] })
+  })
+
+  test.each([0, -1, 60.1, '5', true, null, [5], Number.MAX_VALUE])('is not %j', (seconds) => {
+    expect(problems(rules(seconds))).toEqual([
+      expect.stringMatching(/^policies\[0\]\.spec\.rules\[0\]\.wait_seconds: expected a number of seconds, from 0\.1 to 60, got /),
+    ])
+  })
+
+  test.each(['block', 'unlimited'])('is not for %s, which nobody passes later', (algorithm) => {
+    const [problem] = problems(rules(5, { name: 'r', match: { 'ip:address': '192.0.2.1' }, algorithm }))
+    expect(problem).toMatch(/wait_seconds: expected nothing here: no request would pass such a rule later, got 5$/)
+  })
+
+  test('in a policy in shadow mode has no effect, with a warning', () => {
+    const text = JSON.stringify(bundle(1, policy('p', { mode: 'shadow', rules: [{ ...bucketRule('r', [], 5), wait_seconds: 1 }] })))
+    expect(parseBundle(text)).toMatchObject({
+      ok: true,
+      warnings: [{ path: 'policies[0].spec.rules[0].wait_seconds', message: expect.stringContaining('no request waits for it') }],
+    })
+  })
+
+  test('that is misplaced or misspelled is pointed to its place', () => {
+    expect(problems(bundle(1, policy('p', { rules: [bucketRule('r', [], 5)], wait_seconds: 5 } as never)))[0]).toContain('a rule')
+    expect(problems(bundle(1, policy('p', { rules: [{ ...bucketRule('r', [], 5), wait_second: 5 }] })))[0]).toContain('"wait_seconds"')
+  })
+})

@@ -32,6 +32,8 @@ export interface Plan {
   readonly needsBody: boolean
   /** Whether the cost of any rule is settled. */
   readonly hasSettledCosts: boolean
+  /** Whether a request may wait for any rule. */
+  readonly hasWaits: boolean
   /** Whether any enforcing policy that covers requests has a block. */
   readonly hasBlocks: boolean
   /** Whether any of these blocks ends streams that are already open. */
@@ -92,6 +94,8 @@ export interface PlanRule {
   readonly llm: LlmSettings | undefined
   /** Whether the proxy asks the provider to report the usage of the streams that this rule counts. */
   readonly asksUsage: boolean
+  /** How long a request that the rule rejects may wait in `reverse_proxy`; 0 if it is rejected at once. */
+  readonly maxWaitMs: number
   /** The rule of the bundle that this one is a variant of; undefined if this is the rule of the bundle itself. */
   readonly variantOf: PlanRule | undefined
 }

@@ -7,6 +7,7 @@ import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { CostMetrics, HoldMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { WaitMetrics } from '../telemetry/metrics/wait-metrics.ts'
 import { Backend } from './backend/backend.ts'
 import { BodyClaims } from './body/body-claims.ts'
 import type { BodyMemory } from './body/body-memory.ts'
@@ -27,6 +28,7 @@ export type ProxyOptions = Pick<
   | 'backendIdleTimeoutMs'
   | 'backendQueueMs'
   | 'maxBodyBytes'
+  | 'maxWaiting'
   | 'isProxyOnNodeHttp'
 >
 
@@ -72,6 +74,8 @@ export class ProxyListeners {
       backendHost: options.backendHost,
       maxBodyBytes: options.maxBodyBytes,
       trustedProxies: options.trustedProxies,
+      maxWaiting: options.maxWaiting,
+      waitMetrics: new WaitMetrics(memory),
       bodyClaims: new BodyClaims({
         memory: parts.bodyMemory,
         nowMs: () => parts.clock.nowMs(),
@@ -112,9 +116,10 @@ export class ProxyListeners {
     this.#proxy.cutBlockedStreamsAt(atMs)
   }
 
-  /** Makes every response that begins from now on the last on its connection. */
+  /** Makes every response that begins from now on the last on its connection, and ends the waits for rules. */
   drain(): void {
     for (const server of this.#servers) server.drain()
+    this.#proxy.endWaits()
   }
 
   /** Closes the WebSockets that are still open. */

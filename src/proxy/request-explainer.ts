@@ -4,6 +4,7 @@ import type { ExplainRequest, RequestExplanation } from '../decide/request-expla
 import type { Engine } from '../engine/engine.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { ExplainedPolicy } from '../engine/explain/explanation.ts'
+import { NO_LINES } from '../engine/waiting-lines.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import { errorFields } from './error-response.ts'
@@ -15,7 +16,7 @@ export function requestExplainer(engine: Engine, options: AskedOptions): Explain
     const incoming = readAsked(asked, options)
     if (typeof incoming === 'string') return explanationOf(refusedAnswer('bad_request'), undefined, [])
     const { view, body } = incoming
-    const evaluation = engine.open(view, { looks: true, caller: asked.caller })
+    const evaluation = engine.open(view, { looks: true, caller: asked.caller, lines: NO_LINES })
     if (evaluation === undefined) return explanationOf(refusedAnswer('no_bundle_loaded'), undefined, [])
     const answer = await decideInSteps(new DescribedSteps(evaluation, body), body, options.maxBodyBytes)
     const { caller } = evaluation

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { decideInSteps, type ReadCost, type UnreadBody } from '../decide/decide-in-steps.ts'
+import { decideInSteps, type ReadCost } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { PendingDecision } from '../decide/pending-decision.ts'
@@ -12,33 +12,33 @@ import { cookieHeader, type HeaderList } from '../http1/header-fields.ts'
 import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-usage.ts'
 import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
 import { tokenCounts } from '../llm/usage.ts'
-import type { Plan } from '../policy/plan.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
-import type { RequestView } from '../request/view.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import type { CostMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
+import type { WaitMetrics, WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { normalizePath } from '../text/path.ts'
 import type { Clock } from '../time/clock.ts'
 import { WorkSlices } from '../time/slices.ts'
-import type { AllowedRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import type { BodyClaims } from './body/body-claims.ts'
 import { type BodyMemory, bodyHolders } from './body/body-memory.ts'
 import { codingOf } from './body/body-scan.ts'
-import { inviteBody, type ReadBody, readBody } from './body/request-body.ts'
+import { inviteBody, readBody } from './body/request-body.ts'
 import { type Downstream, headerLines, linesOf } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
-import { Exchange, type ExchangeParts } from './exchange.ts'
+import { Exchanges } from './exchange.ts'
+import { Incoming, type IncomingHandler } from './incoming.ts'
 import { basePathOf, refusalOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm/llm-response.ts'
 import type { HeldRequest, OpenHolds } from './llm/open-holds.ts'
 import { OpenStreams } from './llm/open-streams.ts'
 import { Settlement } from './llm/settlement.ts'
 import { type ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
+import { WaitingRoom } from './waiting/waiting-room.ts'
 
 const MINUTE_MS = 60_000
 
@@ -55,6 +55,8 @@ export interface ProxyParts {
   readonly backendMetrics: BackendMetrics
   readonly backendHost: 'backend' | 'client'
   readonly maxBodyBytes: number
+  readonly maxWaiting: number
+  readonly waitMetrics: WaitMetrics
   readonly bodyMemory: BodyMemory
   readonly bodyClaims: BodyClaims
   readonly trustedProxies: TrustedProxies
@@ -73,7 +75,8 @@ export class ReverseProxy {
   readonly #openStreams: OpenStreams
   readonly #basePath: string
   readonly #exchanges: Exchanges
-  readonly #read: ReadIncoming = (incoming, isEnforced) => this.#readBody(incoming, isEnforced)
+  readonly #room: WaitingRoom
+  readonly #handler: IncomingHandler
 
   constructor(parts: ProxyParts) {
     this.#parts = parts
@@ -92,6 +95,23 @@ export class ReverseProxy {
       onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
     })
     this.#basePath = basePathOf(parts.backend.options.url)
+    this.#room = new WaitingRoom({
+      maxWaiting: parts.maxWaiting,
+      nowMs: () => parts.clock.nowMs(),
+      after: (ms, callback) => {
+        const timer = setTimeout(callback, ms)
+        return () => clearTimeout(timer)
+      },
+      bodyMemory: parts.bodyMemory,
+      metrics: parts.waitMetrics,
+    })
+    this.#handler = {
+      trustedProxies: parts.trustedProxies,
+      readBody: (incoming, isEnforced) => this.#readBody(incoming, isEnforced),
+      decideAgain: (incoming) => this.#decideSafely(incoming),
+      onGone: ({ downstream }) => this.#endGone(downstream),
+      onBroken: (incoming, error) => this.#failIncoming(incoming, error),
+    }
   }
 
   /** Never throws: an error becomes a response too. */
@@ -104,19 +124,41 @@ export class ReverseProxy {
   }
 
   #decide(request: ProxiedRequest, downstream: Downstream): void {
-    const { pipeline, engine, tracing, backend, maxBodyBytes } = this.#parts
+    const { tracing, backend } = this.#parts
     const view = new ProxiedRequestView(request, downstream.peer)
     if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
     const refusal = refusalOf(request, this.#basePath)
     if (refusal !== undefined) return this.refuse(downstream, 'bad_request', refusal)
+    this.#decideIncoming(new Incoming(request, view, downstream, this.#handler))
+  }
+
+  /** Decides a request, for the first time or after it has waited. */
+  #decideIncoming(incoming: Incoming): void {
+    const { pipeline, engine, maxBodyBytes } = this.#parts
+    const { request, view, downstream } = incoming
     // The plan is read first, because another thread may activate the next one at any moment.
     const { plan } = engine
-    const pending = pipeline.open('proxy', view, request.hasCookie ? cookieHeader(request.fields) : undefined, downstream.trace)
-    if (!(pending instanceof PendingDecision)) return this.#respondRefused(downstream, pending.refusal)
-    const incoming = new Incoming(request, view, plan, downstream, pending, this.#read)
+    if (plan?.hasWaits === true) incoming.waiter ??= this.#room.open(incoming)
+    const cookie = request.hasCookie ? cookieHeader(request.fields) : undefined
+    const pending = pipeline.open('proxy', view, cookie, downstream.trace, incoming.waiter)
+    if (!(pending instanceof PendingDecision)) {
+      incoming.endWait('refused')
+      incoming.releaseBody()
+      return this.#respondRefused(downstream, pending.refusal)
+    }
+    incoming.plan = plan
+    incoming.pending = pending
     const answer = decideInSteps(pending, incoming, maxBodyBytes)
     if (answer instanceof Promise) void this.#respondLater(incoming, answer)
     else this.#respond(incoming, answer)
+  }
+
+  #decideSafely(incoming: Incoming): void {
+    try {
+      this.#decideIncoming(incoming)
+    } catch (error) {
+      this.#failIncoming(incoming, error)
+    }
   }
 
   /** Never rejects. */
@@ -124,11 +166,14 @@ export class ReverseProxy {
     try {
       this.#respond(incoming, await answer)
     } catch (error) {
-      this.#fail(incoming.downstream, error)
-    } finally {
-      // The exchange releases the body of a request that was forwarded.
-      incoming.body?.release()
+      this.#failIncoming(incoming, error)
     }
+  }
+
+  #failIncoming(incoming: Incoming, error: unknown): void {
+    incoming.endWait('refused')
+    incoming.releaseBody()
+    this.#fail(incoming.downstream, error)
   }
 
   /** Handles an error of our own code. The client learns that there was one, the log says which. */
@@ -154,6 +199,11 @@ export class ReverseProxy {
     this.#openStreams.cutBlockedAt(atMs)
   }
 
+  /** Ends the waits of all requests that wait for a rule: each is decided for the last time. */
+  endWaits(): void {
+    this.#room.close()
+  }
+
   /** Records a request that could not even be read. */
   noteMalformed(detail: string): void {
     this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
@@ -177,8 +227,16 @@ export class ReverseProxy {
 
   /** An undefined answer means that the client is gone and nothing was taken. */
   #respond(incoming: Incoming, answer: DecisionAnswer | undefined): void {
+    if (answer?.decision?.action === 'reject' && answer.decision.isWaiting) return incoming.wait()
+    if (incoming.waiter !== undefined) incoming.endWait(waitOutcome(answer))
+    if (answer === undefined) this.#endGone(incoming.downstream)
+    else this.#respondDecided(incoming, answer)
+    // The exchange releases the body of a request that was forwarded.
+    incoming.releaseBody()
+  }
+
+  #respondDecided(incoming: Incoming, answer: DecisionAnswer): void {
     const { downstream } = incoming
-    if (answer === undefined) return this.#endGone(downstream)
     const { decision } = answer
     downstream.trace?.noteDecision(answer)
     try {
@@ -309,65 +367,8 @@ export class ReverseProxy {
   }
 }
 
-type ReadIncoming = (incoming: Incoming, isEnforced: boolean) => Promise<ReadCost>
-
-/** A request that is being decided. */
-class Incoming implements UnreadBody {
-  readonly request: ProxiedRequest
-  readonly view: RequestView
-  /** The plan that decides, or an earlier one. */
-  readonly plan: Plan | undefined
-  readonly downstream: Downstream
-  readonly pending: PendingDecision
-  /** The facts of the body, once it was read. */
-  llm: LlmRequest | undefined
-  /** The body, if it was read, until it is forwarded. */
-  body: ReadBody | undefined
-  readonly #read: ReadIncoming
-
-  constructor(
-    request: ProxiedRequest,
-    view: RequestView,
-    plan: Plan | undefined,
-    downstream: Downstream,
-    pending: PendingDecision,
-    read: ReadIncoming,
-  ) {
-    this.request = request
-    this.view = view
-    this.plan = plan
-    this.downstream = downstream
-    this.pending = pending
-    this.#read = read
-  }
-
-  get contentLength(): number | undefined {
-    return this.request.contentLength
-  }
-
-  read(isEnforced: boolean): Promise<ReadCost> {
-    return this.#read(this, isEnforced)
-  }
-}
-
-/** More are rarely in progress at a time, and each free exchange keeps its last request in memory. */
-const MAX_FREE = 64
-
-/** The exchanges of a worker. One that has ended in order is reused for another request. */
-class Exchanges {
-  readonly #parts: ExchangeParts
-  readonly #free: Exchange[] = []
-
-  constructor(parts: ExchangeParts) {
-    this.#parts = parts
-  }
-
-  begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
-    const exchange = this.#free.pop() ?? new Exchange(this.#parts, this.#release)
-    exchange.begin(allowed, body)
-  }
-
-  readonly #release = (exchange: Exchange): void => {
-    if (this.#free.length < MAX_FREE) this.#free.push(exchange)
-  }
+function waitOutcome(answer: DecisionAnswer | undefined): WaitOutcome {
+  if (answer === undefined) return 'client_gone'
+  if (answer.decision === undefined) return 'refused'
+  return answer.decision.action === 'allow' ? 'allowed' : 'rejected'
 }

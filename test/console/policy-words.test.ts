@@ -91,3 +91,9 @@ test.for([
 ] as const)('a selector in words: %o', ([selector, expected]) => {
   expect(selectorWords(selector)).toBe(expected)
 })
+
+test('a rule for which requests wait says for how long', () => {
+  expect(words('token_bucket', { rate: '10/minute' }, { wait_seconds: 2.5 })).toBe(
+    '10 requests per minute, per header:x-key, requests wait up to 2.5 s',
+  )
+})

@@ -81,6 +81,8 @@ export interface RuleJson {
   /** Credentials are digests. */
   readonly match?: 'else' | PatternsJson
   readonly algorithm: string
+  /** How long a request may wait in reverse_proxy before the rule rejects it; missing if it does not wait. */
+  readonly wait_seconds?: number
   /** Its members depend on the algorithm. */
   readonly algorithm_config: Readonly<Record<string, unknown>>
   readonly last_minute: { readonly rejected: number; readonly would_reject: number }
@@ -101,11 +103,19 @@ export interface ExplanationJson {
   readonly reason: string
   readonly policy: string | null
   readonly rule: string | null
+  /** Present if the request would wait before it is rejected (`wait_seconds`, in `reverse_proxy`). */
+  readonly wait?: ExplainedWaitJson
   readonly headers: Readonly<Record<string, string>>
   /** Who sends the request; null if the bundle has no `callers`, or nobody looked. */
   readonly caller: ExplainedCallerJson | null
   /** All policies of the bundle; empty if the request was refused before any policy was checked. */
   readonly policies: readonly ExplainedPolicyJson[]
+}
+
+export interface ExplainedWaitJson {
+  /** In how many seconds the request would pass; null if it waits for requests in flight, whose end nobody knows. Those who wait already are not counted. */
+  readonly seconds: number | null
+  readonly up_to_seconds: number
 }
 
 export interface ExplainedCallerJson {

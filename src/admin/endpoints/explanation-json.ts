@@ -2,6 +2,7 @@ import type { RequestExplanation } from '../../decide/request-explanation.ts'
 import type { CallerDigest } from '../../engine/decide-options.ts'
 import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../engine/explain/explanation.ts'
 import type { ExplainedCounter } from '../../engine/seen-counters.ts'
+import type { Wait } from '../../engine/waiting-lines.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { isCredential } from '../../policy/descriptor-key.ts'
 import { type CallerVerdict, isVerified } from '../../request/caller.ts'
@@ -26,10 +27,15 @@ export function* explanationSteps(
     reason: decision?.reason ?? refusal!,
     policy: decision?.policy?.id ?? null,
     rule: decision?.rule?.name ?? null,
+    ...(decision?.action === 'reject' && decision.wait !== undefined && { wait: waitJson(decision.wait) }),
     headers: headersJson(headers),
     caller: caller === undefined ? null : callerJson(caller),
   }
   return jsonWithList(verdict, 'policies', texts)
+}
+
+function waitJson({ lookMs, maxMs, isOpenEnded }: Wait): json.ExplainedWaitJson {
+  return { seconds: isOpenEnded ? null : wholeSeconds(lookMs), up_to_seconds: maxMs / 1000 }
 }
 
 function callerJson(caller: CallerVerdict): json.ExplainedCallerJson {

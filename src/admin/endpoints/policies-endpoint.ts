@@ -104,9 +104,17 @@ function* ruleSteps(
   { rejected, would_reject }: RuleActivity,
   callerDigest: CallerDigest,
 ): Generator<void, RuleJson> {
-  const { limit_keys, algorithm, algorithm_config } = source
+  const { limit_keys, algorithm, wait_seconds, algorithm_config } = source
   const match = yield* matchSteps(source.match, callerDigest)
-  return { name, limit_keys, ...(match !== undefined && { match }), algorithm, algorithm_config, last_minute: { rejected, would_reject } }
+  return {
+    name,
+    limit_keys,
+    ...(match !== undefined && { match }),
+    algorithm,
+    ...(wait_seconds !== undefined && { wait_seconds }),
+    algorithm_config,
+    last_minute: { rejected, would_reject },
+  }
 }
 
 /** Digests are computed in steps, because a rule may match a hundred thousand tokens. */

@@ -200,3 +200,18 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
 function withRule(rule: ExplainedRuleJson): ExplanationJson {
   return { ...REJECTED, policies: [{ id: 'api', mode: 'enforce', matched: true, why: null, rules: [rule] }] }
 }
+
+describe('a request that would wait', () => {
+  test('is said to, with the time after which it would pass', () => {
+    const text = explainText('GET /', { ...REJECTED, wait: { seconds: 1, up_to_seconds: 5 } })
+    expect(text.split('\n').slice(0, 2)).toEqual([
+      'GET /: rejected with 429 token_bucket_exceeded',
+      'Before that, it waits for up to 5 s (wait_seconds), and would pass in 1 s if nobody waits ahead of it.',
+    ])
+  })
+
+  test('for requests in flight is not told when', () => {
+    const text = explainText('GET /', { ...REJECTED, wait: { seconds: null, up_to_seconds: 0.5 } })
+    expect(text).toContain('Before that, it waits for up to 0.5 s (wait_seconds).\n')
+  })
+})

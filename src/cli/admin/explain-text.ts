@@ -13,6 +13,7 @@ export function explainText(request: string, explained: ExplanationJson): string
   const covering = policies.filter(({ matched }) => matched)
   return [
     `${request}: ${verdictText(explained)}\n`,
+    ...waitingText(explained).map((line) => `${line}\n`),
     ...decidingText(explained).map((line) => `${line}\n`),
     ...callerText(explained).map((line) => `${line}\n`),
     ...(fields.length === 0 ? [] : ['\nResponse headers:\n', ...fields]),
@@ -25,6 +26,13 @@ export function explainText(request: string, explained: ExplanationJson): string
 function verdictText({ action, status, reason }: ExplanationJson): string {
   if (action === 'allow') return 'allowed'
   return `${action === 'reject' ? 'rejected' : 'refused'} with ${status} ${reason}`
+}
+
+/** Says that the request would wait first. */
+function waitingText({ wait }: ExplanationJson): string[] {
+  if (wait === undefined) return []
+  const passes = wait.seconds === null ? '' : `, and would pass in ${durationText(wait.seconds)} if nobody waits ahead of it`
+  return [`Before that, it waits for up to ${wait.up_to_seconds} s (wait_seconds)${passes}.`]
 }
 
 /** Says what decides and why, in sentences for somebody who has not read the bundle. */

@@ -137,13 +137,15 @@ export function unreadableNotes({ count, shown }: UnreadableLines): string[] {
 }
 
 function bundleNotes(bundle: ReplayedBundleReport, { plan }: ReplayedBundle, requests: number, isOneOfTwo: boolean): string[] {
-  const { missing, refused = {}, max_error: maxError = 0, forced_evictions: evictions = 0 } = bundle
+  const { missing, refused = {}, would_wait: waits = 0, max_error: maxError = 0, forced_evictions: evictions = 0 } = bundle
   const rules = plan.policies.flatMap((policy) => policy.rules)
   const domains = plan.policies.filter(({ selector }) => selector.domain !== undefined).length
   const settled = rules.filter(({ source }) => SETTLED.has(source.algorithm))
   const notes = [
     ...Object.entries(missing).map(([key, count]) => missingNote(key, count, requests, rules)),
     ...Object.entries(refused).map(([reason, count]) => refusedNote(reason, count)),
+    waits > 0 &&
+      `${countText(waits, 'rejected request')} would wait first (wait_seconds); a replay does not wait, so some may be allowed in fact`,
     maxError > 0 && `counts of callers may be up to ${numberText(maxError)} too high: there are too many callers to count each`,
     evictions > 0 && `the counters of ${countText(evictions, 'caller')} were dropped, because the store was full: raise EDGE_STORE_SIZE`,
     domains > 0 &&

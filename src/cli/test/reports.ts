@@ -1,6 +1,6 @@
 import type { ExplainedPolicyJson, ExplainedRuleJson } from '../../admin/api/types.ts'
 import { policyJson } from '../../admin/endpoints/explanation-json.ts'
-import type { Allowed } from '../../engine/decision.ts'
+import type { Allowed, Rejected } from '../../engine/decision.ts'
 import { REASONS } from '../../engine/reasons.ts'
 import type { FoundCase } from '../../offline/cases/read-cases.ts'
 import type { CaseFailure } from '../../offline/cases/run-case.ts'
@@ -140,7 +140,7 @@ function explainFailure(failure: CaseFailure): string[] {
   if (decision === undefined) return [REASONS[response.reason].meaning, ...whyUnknown(answer.caller)]
   const ruled = policies.find(({ id }) => id === response.policy)?.rules.find(({ name }) => name === response.rule)
   const name = `Rule ${response.rule} of policy ${response.policy}`
-  if (decision.action === 'reject') return [`${name} rejects it.`, ...whyRejected(response.reason, ruled)]
+  if (decision.action === 'reject') return [`${name} rejects it.`, ...whyRejected(response.reason, ruled), ...waitText(decision)]
   if (response.reason !== 'all_rules_passed') {
     return [`${name} would reject it, but its policy is in shadow mode.`, ...whyRejected(response.reason, ruled)]
   }
@@ -153,6 +153,11 @@ function whyUnknown(caller: UnknownCaller | undefined): string[] {
   return [
     caller.problem === 'no_credential' ? 'The case gives the request neither claims nor a caller.' : unknownCallerText(caller.problem),
   ]
+}
+
+function waitText({ wait }: Rejected): string[] {
+  if (wait === undefined) return []
+  return [`In reverse_proxy it waits for up to ${wait.maxMs / 1000} s before that; requests of a case do not wait.`]
 }
 
 function whyRejected(reason: string, rule: ExplainedRuleJson | undefined): string[] {

@@ -189,6 +189,10 @@ const expectSchema = z.strictObject(
       }),
     policy: label.optional().meta({ description: 'Id of the policy that decided the last response.' }),
     rule: label.optional().meta({ description: 'Name of the rule that decided the last response.' }),
+    waits: z.boolean({ error: 'true or false' }).optional().meta({
+      description:
+        'Whether the last request would wait (wait_seconds, in reverse_proxy) before it is rejected. Requests of a case do not wait.',
+    }),
     headers: z
       .record(fieldName, z.union([fieldScalar, z.null()], { error: `${VALUE}, or null for a field that must be absent` }), {
         error: 'an object of names and values',
@@ -196,7 +200,7 @@ const expectSchema = z.strictObject(
       .optional()
       .meta({ description: 'Header fields of the last response; others are not compared. null: the field must be absent.' }),
   },
-  { error: 'an object with status, reason, policy, rule or headers' },
+  { error: 'an object with status, reason, policy, rule, waits or headers' },
 )
 
 const stepSchema = z

@@ -103,7 +103,7 @@ function usageOf({ cost, ...usage }: NonNullable<Step['usage']>): Usage {
 
 /** A difference between a response and what was expected. */
 interface CaseMismatch {
-  /** `status`, `reason`, `policy`, `rule`, or the name of a header field. */
+  /** `status`, `reason`, `policy`, `rule`, `waits`, or the name of a header field. */
   readonly what: string
   readonly expected: string
   readonly got: string
@@ -117,7 +117,11 @@ function statusMismatch(expected: number | readonly number[], got: readonly numb
 }
 
 /** Compares the last response with what was expected, apart from its status. */
-function lastMismatches({ reason, policy, rule, headers = {} }: Expectation, response: SimulatedResponse, plan: Plan): CaseMismatch[] {
+function lastMismatches(
+  { reason, policy, rule, waits, headers = {} }: Expectation,
+  response: SimulatedResponse,
+  plan: Plan,
+): CaseMismatch[] {
   const found: CaseMismatch[] = []
   const compare = (what: string, expected: string | undefined, got: string | undefined, note = ''): void => {
     if (expected !== undefined && expected !== got) found.push({ what, expected: `${expected}${note}`, got: got ?? NONE })
@@ -131,6 +135,8 @@ function lastMismatches({ reason, policy, rule, headers = {} }: Expectation, res
     response.rule,
     named?.rules.some(({ name }) => name === rule) === false ? ` (policy ${policy} has no such rule)` : '',
   )
+  const { decision } = response.answer
+  compare('waits', waits === undefined ? undefined : String(waits), String(decision?.action === 'reject' && decision.wait !== undefined))
   for (const [name, value] of Object.entries(headers)) {
     const got = headerValue(response.headers, name.toLowerCase())
     if (value === null) compare(name, NONE, got ?? NONE)

@@ -17,6 +17,8 @@ export interface RuleCounts {
 export class BundleCounts {
   allowed = 0
   rejected = 0
+  /** Rejected requests that would wait first, and might be allowed then. */
+  wouldWait = 0
   /** Requests that a shadow policy would reject; they also count as allowed. */
   wouldReject = 0
   /** Requests that cannot be decided, by reason; the service answers most of them with 400. */
@@ -45,6 +47,7 @@ export class BundleCounts {
     for (let i = 0; i < missingKeys.length; i++) increment(this.missing, missingKeys[i]!)
     if (decision.action === 'reject') {
       this.rejected++
+      if (decision.wait !== undefined) this.wouldWait++
       const rule = decision.rule!
       this.#ruleAt(rule, timeMs).rejected++
       this.callers.add(rule, rejectedValues)

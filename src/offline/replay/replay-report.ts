@@ -23,6 +23,8 @@ export interface ReplayedBundleReport {
   readonly allowed: number
   readonly rejected: number
   readonly would_reject: number
+  /** Rejected requests that would wait first (`wait_seconds`), and might be allowed then; absent if 0. */
+  readonly would_wait?: number
   /** Counts by reason; absent if there are none. */
   readonly refused?: Readonly<Record<string, number>>
   /** Requests that lack a value which a rule needs, by key. */
@@ -83,7 +85,7 @@ export function replayReport(replay: Replay, unreadable: number): ReplayReport {
 }
 
 function bundleReport({ bundle, counts, forcedEvictions }: BundleReplay): ReplayedBundleReport {
-  const { allowed, rejected, wouldReject, refused, missing } = counts
+  const { allowed, rejected, wouldReject, wouldWait, refused, missing } = counts
   const maxError = Math.max(counts.callers.maxError, counts.wouldBeCallers.maxError)
   const callers = callersByRule(counts)
   const rules = [...counts.rules].map(([rule, own]) => ruleReport(rule, own, callers.get(ruleId(rule.policy.id, rule.name)) ?? []))
@@ -93,6 +95,7 @@ function bundleReport({ bundle, counts, forcedEvictions }: BundleReplay): Replay
     allowed,
     rejected,
     would_reject: wouldReject,
+    ...(wouldWait > 0 && { would_wait: wouldWait }),
     ...(refused.size > 0 && { refused: Object.fromEntries(refused) }),
     missing: Object.fromEntries(missing),
     ...(maxError > 0 && { max_error: maxError }),

@@ -7,6 +7,7 @@ import { askedQuestion, questionExplainer } from '../../doors/http1/http-questio
 import type { BodyFacts } from '../../engine/decide-options.ts'
 import type { Decision } from '../../engine/decision.ts'
 import type { Engine } from '../../engine/engine.ts'
+import { NO_LINES } from '../../engine/waiting-lines.ts'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { peerAt } from '../../proxy/downstream.ts'
 import { type AskedOptions, FORWARDER, readAsked } from '../../proxy/incoming-request.ts'
@@ -101,12 +102,12 @@ export class ProxyDoor implements SimulatedDoor {
   async decide(asked: SimulatedRequest): Promise<DecisionAnswer> {
     const incoming = readAsked(asked, this.#optionsFor(asked))
     if (typeof incoming === 'string') return refusedAnswer('bad_request')
-    const steps = new UnrecordedSteps(this.#engine.open(incoming.view, { caller: asked.caller })!)
+    const steps = new UnrecordedSteps(this.#engine.open(incoming.view, { caller: asked.caller, lines: NO_LINES })!)
     return (await decideInSteps(steps, incoming.body, this.#maxBodyBytes))!
   }
 
   decideView(view: RequestView, caller: CallerVerdict | undefined): Decision {
-    return (caller === undefined ? this.#engine.decide(view) : this.#engine.decide(view, { caller })) as Decision
+    return this.#engine.decide(view, { caller, lines: NO_LINES }) as Decision
   }
 
   headersOf(answer: DecisionAnswer): HeaderList {

@@ -103,3 +103,9 @@ test('a rule without keys is refused: it covers no descriptor', () => {
 test('a misspelled key is suggested', () => {
   expect(problems(DOMAIN, { limit_keys: ['descriptors:user'] })[0]).toContain('did you mean "descriptor:user"?')
 })
+
+test('wait_seconds is refused in a policy with a domain', () => {
+  expect(problems(DOMAIN, { ...KEYED, wait_seconds: 5 })).toEqual([
+    `${SPEC}.rules[0].wait_seconds: expected none in a policy with a domain: its calls are answered at once`,
+  ])
+})

@@ -176,6 +176,11 @@ function* ruleProblems(rule: unknown, path: Path): Generator<Problem> {
   const algorithm = field(rule, 'algorithm')
   const refused = typeof algorithm === 'string' ? REFUSED_ALGORITHMS[algorithm] : undefined
   if (refused !== undefined) yield { path: formatPath([...path, 'algorithm']), message: `${show(algorithm)} has no domain: ${refused}` }
+  if (field(rule, 'wait_seconds') !== undefined)
+    yield {
+      path: formatPath([...path, 'wait_seconds']),
+      message: 'expected none in a policy with a domain: its calls are answered at once',
+    }
   const config = field(rule, 'algorithm_config')
   for (const [name, why] of Object.entries(REFUSED_FIELDS)) {
     const value = field(config, name)
@@ -234,6 +239,9 @@ function* matchSurprises({ mode, selector = {}, rules }: Policy['spec'], verifie
     if (rule.algorithm === 'block' && rule.algorithm_config.cut_streams && mode === 'shadow') {
       const config = formatPath([...at, 'algorithm_config', 'cut_streams'])
       yield { path: config, message: 'a policy in shadow mode cuts no stream' }
+    }
+    if (rule.wait_seconds !== undefined && mode === 'shadow') {
+      yield { path: formatPath([...at, 'wait_seconds']), message: 'a policy in shadow mode rejects nothing, so no request waits for it' }
     }
     if (typeof rule.match !== 'object') continue
     for (const [text, given] of Object.entries(rule.match)) {

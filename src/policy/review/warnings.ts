@@ -108,6 +108,16 @@ export function* reserveNotes(policies: Iterable<Bundle['policies'][number]>): G
   }
 }
 
+/** Says of each rule with `wait_seconds` that it has no effect where gateways ask. */
+export function* waitNotes(policies: Iterable<Bundle['policies'][number]>): Generator<string> {
+  for (const { id, spec } of policies) {
+    for (const { name, wait_seconds: seconds } of spec.rules) {
+      if (seconds === undefined) continue
+      yield `policy ${JSON.stringify(id)}, rule ${JSON.stringify(name)}: in decision_service wait_seconds has no effect, because gateways are answered at once`
+    }
+  }
+}
+
 /** A block that expires. */
 export interface BlockExpiry {
   readonly policy: string

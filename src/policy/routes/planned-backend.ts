@@ -1,4 +1,4 @@
-import { foldedName } from '../../http1/field-name.ts'
+import { foldedName } from '../../text/formats.ts'
 import { type HeaderTemplate, parseHeaderTemplate } from '../../secrets/header-template.ts'
 import type { BackendConfig, BackendsConfig } from '../schema/backends.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { fieldName, foldedName } from '../../http1/field-name.ts'
+import { fieldName } from '../../http1/field-name.ts'
 import { HEADER_TEMPLATE, parseHeaderTemplate } from '../../secrets/header-template.ts'
 import { isPlainPath } from '../../text/path.ts'
 import { keyPatterns } from './match.ts'

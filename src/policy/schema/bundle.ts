@@ -34,22 +34,36 @@ const ruleFields = {
   metadata,
 }
 
+/** Clients and load balancers give up on a request that waits much longer. */
+const MAX_WAIT_SECONDS = 60
+const MIN_WAIT_SECONDS = 0.1
+const WAIT = `a number of seconds, from ${MIN_WAIT_SECONDS} to ${MAX_WAIT_SECONDS}`
+
+const countedFields = {
+  ...ruleFields,
+  wait_seconds: z.number({ error: WAIT }).min(MIN_WAIT_SECONDS, { error: WAIT }).max(MAX_WAIT_SECONDS, { error: WAIT }).optional().meta({
+    description:
+      'In reverse_proxy: a request that only rules with wait_seconds reject, and that would pass within this time, waits instead of getting 429.',
+  }),
+}
+
 /** Rules without counters have no callers to tell apart. */
 const NO_KEYS = 'an empty list: a request that lacks the key would escape the rule; name the key in `match`'
 
 const counterlessFields = {
   ...ruleFields,
   limit_keys: z.array(descriptorKey, { error: NO_KEYS }).max(0, { error: NO_KEYS }).default([]).meta({ description: 'Always empty.' }),
+  wait_seconds: z.never({ error: 'nothing here: no request would pass such a rule later' }).optional(),
 }
 
 /** The fields that every rule has, whatever its algorithm. */
-export const ruleFieldsSchema = z.object(ruleFields)
+export const ruleFieldsSchema = z.object(countedFields)
 
 const ALGORITHMS = [
-  z.object({ ...ruleFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
-  z.object({ ...ruleFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
-  z.object({ ...ruleFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
-  z.object({ ...ruleFields, algorithm: z.literal('cost_budget'), algorithm_config: costBudgetConfig }),
+  z.object({ ...countedFields, algorithm: z.literal('token_bucket'), algorithm_config: tokenBucketConfig }),
+  z.object({ ...countedFields, algorithm: z.literal('fixed_window'), algorithm_config: fixedWindowConfig }),
+  z.object({ ...countedFields, algorithm: z.literal('token_bucket_llm'), algorithm_config: tokenBucketLlmConfig }),
+  z.object({ ...countedFields, algorithm: z.literal('cost_budget'), algorithm_config: costBudgetConfig }),
   z.object({ ...counterlessFields, algorithm: z.literal('unlimited'), algorithm_config: unlimitedConfig.prefault({}) }),
   z.object({
     ...counterlessFields,
@@ -58,7 +72,7 @@ const ALGORITHMS = [
     // Elsewhere this field is an ignored note; here, a block whose end is ignored would never end.
     expires_at: z.never({ error: 'nothing here: a block ends at algorithm_config.expires_at' }).optional(),
   }),
-  z.object({ ...ruleFields, algorithm: z.literal('concurrency'), algorithm_config: concurrencyConfig }),
+  z.object({ ...countedFields, algorithm: z.literal('concurrency'), algorithm_config: concurrencyConfig }),
 ] as const
 
 const NAMES = ALGORITHMS.map(({ shape }) => JSON.stringify(shape.algorithm.value))

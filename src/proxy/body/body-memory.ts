@@ -9,6 +9,8 @@ import { cellsOf, forgetWorker, type MemoryHolder, type MemoryHolders, MemoryPar
 const SMALL_BODY_BYTES = 64 * 1024
 /** Fraction of the memory that is reserved for small bodies. */
 const SMALL_PART = 1 / 8
+/** Fraction of the memory that the bodies of requests may hold that wait for a rule. */
+const WAITING_PART = 1 / 4
 /** Fraction of a part that one caller may hold. A caller may always hold one body, even if that is larger. */
 const SHARE = 1 / 4
 
@@ -26,6 +28,7 @@ export class BodyMemory {
   readonly rest: MemoryPart
   readonly #smallFirst: readonly MemoryPart[]
   readonly #restOnly: readonly MemoryPart[]
+  readonly #waitingBytes: number
   readonly #hash: HalfSipHash
   readonly #subject = new SubjectWords()
 
@@ -37,6 +40,7 @@ export class BodyMemory {
     const [small, rest] = partsOf(buffer)
     this.small = new MemoryPart(small, worker, smallBytes, Math.max(smallBytes * SHARE, SMALL_BODY_BYTES))
     this.rest = new MemoryPart(rest, worker, restBytes, Math.max(restBytes * SHARE, maxBodyBytes))
+    this.#waitingBytes = bodyMemoryBytes * WAITING_PART
     this.#restOnly = [this.rest]
     this.#smallFirst = smallBytes === 0 ? this.#restOnly : [this.small, this.rest]
     this.#hash = new HalfSipHash(hashKey)
@@ -45,6 +49,15 @@ export class BodyMemory {
   /** Number of bytes that this worker holds. */
   get ownBytes(): number {
     return this.small.ownBytes + this.rest.ownBytes
+  }
+
+  /** Notes that a request with a body of this size, which has its memory, begins to wait for a rule. Returns false if it must not. */
+  beginWait(bytes: number): boolean {
+    return bytes === 0 || this.rest.beginWait(bytes, this.#waitingBytes)
+  }
+
+  endWait(bytes: number): void {
+    if (bytes > 0) this.rest.endWait(bytes)
   }
 
   /** Returns the parts that a body of this size may be in, the best one first. */
@@ -98,11 +111,22 @@ export function bodyHolders(
   view: RequestView,
   peer: Peer,
 ): MemoryHolders {
+  const { address, isClient } = senderOf(view, trustedProxies, peer)
+  const holder = memory.holder(caller.length > 0 ? ['caller', ...caller] : ['peer', address], 1)
+  return isClient ? [holder, memory.holder(['address', address], ADDRESS_SHARES)] : [holder]
+}
+
+/** The address that a request comes from, as far as it is known. */
+export interface Sender {
+  readonly address: string
+  /** False if it is that of a proxy, behind which there may be many clients. */
+  readonly isClient: boolean
+}
+
+export function senderOf(view: RequestView, trustedProxies: TrustedProxies, peer: Peer): Sender {
   const address = addressOf(view, trustedProxies)
-  const addressText = address === undefined ? peer.address : subjectText(address)
-  const holder = memory.holder(caller.length > 0 ? ['caller', ...caller] : ['peer', addressText], 1)
-  if (address === undefined || trustedProxies.includes(address)) return [holder]
-  return [holder, memory.holder(['address', addressText], ADDRESS_SHARES)]
+  if (address === undefined) return { address: peer.address, isClient: false }
+  return { address: subjectText(address), isClient: !trustedProxies.includes(address) }
 }
 
 function addressOf(view: RequestView, trustedProxies: TrustedProxies): Address | undefined {

@@ -9,6 +9,8 @@ const HELD = 0
 const WANTED = 1
 /** Bytes that the worker's slowest upload brought lately, plus 1; 0 if it has no upload that may be ended. */
 const SLOWEST = 2
+/** What the bodies of requests hold that wait for a rule. */
+const WAITING = 3
 const MAX_WORD = 2 ** 31 - 1
 /**
  * Two rows of cells count what holders have, and two more what they wait for (a count-min sketch). A holder's keyed hash selects its cell in each
@@ -92,6 +94,18 @@ export class MemoryPart {
   /** Announces to the other workers how much the uploads of this one wait for, as far as their holders' shares allow. */
   want(bytes: number): void {
     Atomics.store(this.#words, this.#own + WANTED, Math.min(unitsOf(bytes), MAX_WORD))
+  }
+
+  /** Notes that a request with this body begins to wait, unless the bodies of all that wait would then exceed `maxBytes`. */
+  beginWait(bytes: number, maxBytes: number): boolean {
+    Atomics.add(this.#words, this.#own + WAITING, unitsOf(bytes))
+    if (this.#sum(WAITING) <= unitsOf(maxBytes)) return true
+    this.endWait(bytes)
+    return false
+  }
+
+  endWait(bytes: number): void {
+    Atomics.sub(this.#words, this.#own + WAITING, unitsOf(bytes))
   }
 
   /** Number of bytes that all workers wait for beyond what is free. */

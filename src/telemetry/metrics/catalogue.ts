@@ -251,6 +251,18 @@ export const CATALOGUE = {
     bounds: [1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     help: 'How long requests waited for a connection to the backend; only requests that waited and got one.',
   },
+  edge_waits_total: {
+    type: 'counter',
+    labels: ['policy', 'rule', 'outcome'],
+    help: 'Requests that a rule with wait_seconds made wait, by outcome: allowed, rejected, refused, client_gone, or full (no place to wait).',
+  },
+  edge_wait_seconds: {
+    type: 'histogram',
+    labels: [],
+    bounds: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60],
+    help: 'How long requests waited for rules with wait_seconds, whatever the outcome.',
+  },
+  edge_waiting_requests: { type: 'gauge', labels: [], help: 'Requests that wait for a rule with wait_seconds.' },
   edge_proxy_open_requests: { type: 'gauge', labels: [], help: 'Requests in flight to the backend, until the response is complete.' },
   edge_proxy_open_tunnels: { type: 'gauge', labels: [], help: 'Open WebSocket connections.' },
   edge_proxy_open_streams: { type: 'gauge', labels: [], help: 'Open event streams and WebSocket connections, which a block can end.' },

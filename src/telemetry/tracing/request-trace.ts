@@ -55,6 +55,11 @@ export class RequestTrace {
     this.#span.setAttributes(decisionAttributes(answer))
   }
 
+  /** Notes how long the request waited for rules before it was decided. */
+  noteWait(ms: number): void {
+    if (!this.#isOver) this.#span.setAttribute('edge.wait_ms', Math.round(ms))
+  }
+
   /** Notes what was read from the body. */
   noteBody({ model }: LlmRequest): void {
     this.#span.setAttributes({ 'gen_ai.request.model': model })

@@ -14,6 +14,7 @@ import {
   unlimitedRule,
   windowRule,
 } from '../../support/bundles/bundles.ts'
+import { RawBackend } from '../../support/proxy/backend.ts'
 import { proxyEnv } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
@@ -21,6 +22,7 @@ import { ManualClock } from '../../support/service/manual-clock.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
+import { until } from '../../support/until.ts'
 
 const HARDLY_ANY = 0.001
 
@@ -282,6 +284,31 @@ describe('explain in reverse_proxy', () => {
   beforeAll(async () => {
     const env = { ...ADMIN_ENV, ...proxyEnv('http://127.0.0.1:9/base'), EDGE_MAX_BODY_BYTES: '2000' }
     edge = await running({ bundle: bundle(1, ...PROXY_POLICIES), env, clock: new ManualClock() }, owner)
+  })
+
+  test('says of a request that only rules with wait_seconds reject that it would wait, and in decision_service that it would not', async () => {
+    const rules = [
+      { ...matching({ 'header:x-rule': 'bucket' }, bucketRule('bucket', [], 1, 0.5)), wait_seconds: 5 },
+      { ...matching({ 'header:x-rule': 'window' }, windowRule('window', [], { limit: 1, period: '1mo' })), wait_seconds: 5 },
+      { ...matching({ 'header:x-rule': 'flight' }, concurrencyRule('flight', [], 1)), wait_seconds: 0.5 },
+    ]
+    const waits = async (env: Record<string, string>): Promise<unknown[]> => {
+      const service = await running({ bundle: bundle(1, policy('p', { rules })), env: { ...ADMIN_ENV, ...env }, clock: new ManualClock() })
+      const told: unknown[] = []
+      for (const rule of ['bucket', 'window', 'flight']) {
+        const fields: [string, string][] = [['X-Rule', rule]]
+        // In the proxy, nothing answers the requests that are sent on, so the one in flight stays in flight.
+        if (env['EDGE_MODE'] === undefined) await service.decide({ fields })
+        else void ask(service.port, 'GET', '/', fields).catch(() => {})
+        const question = { uri: '/', host: 'a', headers: { 'x-rule': rule } }
+        await until(async () => (await explained(service.adminPort, question)).action === 'reject')
+        told.push((await explained(service.adminPort, question)).wait)
+      }
+      return told
+    }
+    const silent = await RawBackend.start(() => {})
+    expect(await waits(proxyEnv(silent.url))).toEqual([{ seconds: 2, up_to_seconds: 5 }, undefined, { seconds: null, up_to_seconds: 0.5 }])
+    expect(await waits({})).toEqual([undefined, undefined, undefined])
   })
 
   test('says what a stream would reserve, and how its reservation grows', async () => {

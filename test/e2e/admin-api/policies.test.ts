@@ -10,7 +10,7 @@ const NOTHING = { rejected: 0, would_reject: 0 }
 describe('GET policies', () => {
   test('lists the policies of the active bundle as it has them, and what each decided lately', async () => {
     const selector = { pathPrefix: '/api', methods: ['GET'] }
-    const vip = matching({ 'header:x-plan': ['gold', 'silver*'] }, bucketRule('vip', ['header:x-k'], 100))
+    const vip = matching({ 'header:x-plan': ['gold', 'silver*'] }, { ...bucketRule('vip', ['header:x-k'], 100), wait_seconds: 5 })
     const edge = await running({
       bundle: bundle(
         '12',

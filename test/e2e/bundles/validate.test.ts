@@ -101,6 +101,15 @@ describe('edge validate', () => {
       expect((await command('validate', '--mode', 'reverse_proxy', file)).stderr).toBe('')
     })
 
+    test('decision_service says of wait_seconds that it has no effect, and reverse_proxy does not', async (t) => {
+      const rules = [{ ...bucketRule('r', [], 10), wait_seconds: 5 }, bucketRule('other', [], 10)]
+      const file = await fileWith(t, 'waiting.json', JSON.stringify(bundle(1, policy('p', { rules }))))
+      expect((await command('validate', '--mode', 'decision_service', file)).stderr).toBe(
+        `${file}: note: policy "p", rule "r": in decision_service wait_seconds has no effect, because gateways are answered at once\n`,
+      )
+      expect((await command('validate', '--mode', 'reverse_proxy', file)).stderr).toBe('')
+    })
+
     test('another one: 1, and says which there are', async (t) => {
       const file = await fileWith(t, 'good.json', GOOD)
       const stderr = 'edge validate: --mode: expected decision_service or reverse_proxy, got "proxy"\n'

@@ -37,6 +37,17 @@ describe('the report as JSON', () => {
     })
   })
 
+  test('how many of the rejected requests would wait in reverse_proxy', async () => {
+    const rules = [bucket('header:x-k', 5, { match: { 'header:x-k': '*' }, wait_seconds: 10 }), REST]
+    const files = { 'w.json': [policy('api', rules)], log: LOG_WRITERS.json(LOG) }
+    const proxied = ['--bundle', 'w.json', '--mode', 'reverse_proxy', 'log']
+    expect((await replayed(files, proxied)).bundles[0]).toMatchObject({ rejected: 3, would_wait: 3 })
+    expect((await replayed(files, ['--bundle', 'w.json', 'log'])).bundles[0]).not.toHaveProperty('would_wait')
+    expect((await replaying(files, proxied)).stdout).toContain(
+      '3 rejected requests would wait first (wait_seconds); a replay does not wait, so some may be allowed in fact',
+    )
+  })
+
   test('with two bundles, what differs for whom', async () => {
     const report = await replayed({ 'a.json': A, 'b.json': B, log: LOG_WRITERS.json(LOG) }, [
       '--bundle',

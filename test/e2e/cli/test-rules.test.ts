@@ -44,6 +44,34 @@ function setting(name: string, value: string): void {
 
 const PROXY = { flags: ['--mode', 'reverse_proxy'] }
 
+describe('requests of a case do not wait', () => {
+  const waiting = policy('p', { rules: [{ ...bucketRule('r', [], 1, 0.5), wait_seconds: 2 }] })
+
+  test('but waits says whether they would in reverse_proxy', () =>
+    expectHolds(
+      waiting,
+      [
+        { expect: { status: 200, waits: false } },
+        { expect: { status: 429, waits: true } },
+        { after: '2s', expect: { status: 200 } },
+        { expect: { status: 429, waits: true } },
+      ],
+      PROXY,
+    ))
+
+  test('and would not in decision_service', () => expectHolds(waiting, [{ times: 2, expect: { status: [200, 429], waits: false } }]))
+
+  test('and a failure says so', async () => {
+    const steps = [{ request: { uri: '/' }, times: 2, expect: { status: 200 } }]
+    const { stdout } = await tested(bundle(1, waiting), [{ name: 'it', steps }], ...PROXY.flags)
+    expect(stdout).toContain('In reverse_proxy it waits for up to 2 s before that; requests of a case do not wait.')
+    const wrong = [{ request: { uri: '/' }, expect: { waits: true } }]
+    expect((await tested(bundle(1, waiting), [{ name: 'it', steps: wrong }], ...PROXY.flags)).stdout).toMatch(
+      /waits +expected true, got false/,
+    )
+  })
+})
+
 describe('calendars follow the clock of the case', () => {
   const daily = policy('p', { rules: [windowRule('r', [], { limit: 1, period: '1d', timezone: 'Europe/Berlin' })] })
 

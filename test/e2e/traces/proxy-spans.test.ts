@@ -42,6 +42,27 @@ function traceFieldsSeenBy(backend: HttpBackend): string[] {
 }
 
 describe('a proxied request that its caller traces', () => {
+  test('and that waits has one decision, the last one, and says how long it waited', async () => {
+    const backend = await HttpBackend.start()
+    const rule = { ...bucketRule('r', ['header:x-key'], 1, 20), wait_seconds: 60 }
+    const [edge, receiver] = await traced(backend, { bundle: bundle(1, policy('p', { rules: [rule] })) })
+    const first = ask(edge.port, 'GET', '/', [['X-Key', 'a']])
+    await Promise.all([
+      first,
+      ask(edge.port, 'GET', '/', [
+        ['X-Key', 'a'],
+        ['traceparent', callerSpan().traceparent],
+      ]),
+    ])
+    await edge.stop()
+    const waited = receiver.spans.filter(({ attributes }) => 'edge.wait_ms' in attributes)
+    for (const span of waited)
+      expect(span).toMatchObject({ kind: SERVER, attributes: { 'edge.action': 'allow', 'edge.wait_ms': expect.any(Number) } })
+    expect(receiver.spans.filter(({ name }) => name === 'decision')).toHaveLength(
+      receiver.spans.filter(({ kind }) => kind === SERVER).length,
+    )
+  })
+
   test('has a span below that of the caller, and below it those of the decision and of the call to the backend', async () => {
     const backend = await HttpBackend.start()
     const [edge, receiver] = await traced(backend, { bundle: bundle(1, policy('p', { rules: [bucketRule('r', ['header:x-key'], 9)] })) })

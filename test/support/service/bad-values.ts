@@ -16,6 +16,7 @@ export const BAD_VALUES: readonly (readonly [variable: string, values: readonly 
   ['EDGE_BACKEND_URL', ['backend:80', 'ftp://backend', '//backend', 'http://']],
   ['EDGE_BACKEND_MAX_CONNECTIONS', ['0', '-1', '1.5', 'many', '99999999']],
   ['EDGE_BACKEND_QUEUE_MS', ['-1', '1s', '99999999999']],
+  ['EDGE_MAX_WAITING', ['-1', '1.5', 'many', '100001', '1e3', ' 5']],
   ['EDGE_TRUSTED_PROXIES', ['10.0.0.0/33', 'everybody', '10.0.0.1:80', 'loopback,10.0.0.0/8,x']],
   [
     'EDGE_BACKEND_HOSTS',

@@ -1,0 +1,122 @@
+import type { ReadCost, UnreadBody } from '../decide/decide-in-steps.ts'
+import type { PendingDecision } from '../decide/pending-decision.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
+import type { Plan } from '../policy/plan.ts'
+import type { TrustedProxies } from '../request/client-address.ts'
+import type { RequestView } from '../request/view.ts'
+import type { WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
+import { type Sender, senderOf } from './body/body-memory.ts'
+import type { ReadBody } from './body/request-body.ts'
+import { DepartureWatch } from './departure-watch.ts'
+import type { Downstream, DownstreamListener } from './downstream.ts'
+import type { ProxiedRequest } from './proxied-request.ts'
+import type { Waiter, WaitingRequest } from './waiting/waiting-room.ts'
+
+/** What the proxy does for a request that is being decided. */
+export interface IncomingHandler {
+  readonly trustedProxies: TrustedProxies
+  /** Reads the body and notes it in `incoming`. */
+  readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost>
+  /** Decides a request that has waited once more. Must not throw. */
+  decideAgain(incoming: Incoming): void
+  /** The client of a request that was waiting is gone. */
+  onGone(incoming: Incoming): void
+  /** Our own code threw an error while the request was waiting. */
+  onBroken(incoming: Incoming, error: unknown): void
+}
+
+/** A request that is being decided, perhaps more than once because it waits for a rule in between. */
+export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener {
+  readonly request: ProxiedRequest
+  readonly view: RequestView
+  readonly downstream: Downstream
+  /** The plan that decides, or an earlier one. */
+  plan: Plan | undefined
+  pending!: PendingDecision
+  /** The facts of the body, once it was read. */
+  llm: LlmRequest | undefined
+  /** The body, if it was read, until it is forwarded. */
+  body: ReadBody | undefined
+  /** Set if the request may wait for a rule. */
+  waiter: Waiter | undefined
+  readonly #handler: IncomingHandler
+  #departure: DepartureWatch | undefined
+  #isWaiting = false
+
+  constructor(request: ProxiedRequest, view: RequestView, downstream: Downstream, handler: IncomingHandler) {
+    this.request = request
+    this.view = view
+    this.downstream = downstream
+    this.#handler = handler
+  }
+
+  get contentLength(): number | undefined {
+    return this.request.contentLength
+  }
+
+  /** A body is read once, however often the request is decided. */
+  async read(isEnforced: boolean): Promise<ReadCost> {
+    if (this.body !== undefined) return this.body.llm
+    this.waiter?.stepAside()
+    return this.#handler.readBody(this, isEnforced)
+  }
+
+  get sender(): Sender {
+    return senderOf(this.view, this.#handler.trustedProxies, this.downstream.peer)
+  }
+
+  get bodyBytes(): number {
+    return this.body?.bytes.length ?? 0
+  }
+
+  /** Waits until the room decides the request again, or its client leaves. */
+  wait(): void {
+    this.#isWaiting = true
+    if (this.downstream.isGone) return this.onClientGone()
+    this.downstream.listener = this
+    if (this.downstream.hasEnded) this.onClientEnded()
+  }
+
+  decideAgain(): void {
+    this.#stopWaiting()
+    this.#handler.decideAgain(this)
+  }
+
+  /** To be called when the request is decided for good, or its client is gone. */
+  endWait(outcome: WaitOutcome): void {
+    const waitedMs = this.waiter?.end(outcome)
+    if (waitedMs !== undefined) this.downstream.trace?.noteWait(waitedMs)
+  }
+
+  /** Releases the body of a request that is neither forwarded nor waiting. */
+  releaseBody(): void {
+    if (!this.#isWaiting) this.body?.release()
+  }
+
+  onClientDrained(): void {
+    // Nothing has been written that could have been too much.
+  }
+
+  onClientEnded(): void {
+    this.#departure ??= new DepartureWatch(this.downstream, () => false)
+  }
+
+  onClientGone(): void {
+    this.#stopWaiting()
+    this.endWait('client_gone')
+    this.releaseBody()
+    this.#handler.onGone(this)
+  }
+
+  abandon(error: unknown): void {
+    this.#stopWaiting()
+    this.#handler.onBroken(this, error)
+  }
+
+  #stopWaiting(): void {
+    this.#isWaiting = false
+    this.#departure?.end()
+    this.#departure = undefined
+    this.downstream.listener = undefined
+  }
+}
