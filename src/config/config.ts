@@ -70,8 +70,10 @@ export function backendHostsOf({ backendHosts, backendUrl }: Partial<Pick<Server
 
 function* contradictions(config: ServerConfig): Generator<string> {
   // A bad value is missing from `config`, and has been reported already.
-  if (config.mode === 'reverse_proxy' && 'backendUrl' in config && config.backendUrl === undefined)
-    yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy'
+  const hasNoBackend =
+    'backendUrl' in config && config.backendUrl === undefined && 'backendHosts' in config && config.backendHosts === undefined
+  if (config.mode === 'reverse_proxy' && hasNoBackend)
+    yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy; for backends that the bundle names, EDGE_BACKEND_HOSTS is enough'
   yield* portContradictions(config)
   yield* listenerContradictions(config)
   if (config.bodyMemoryBytes < config.maxBodyBytes) {

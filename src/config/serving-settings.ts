@@ -75,7 +75,7 @@ export const BACKEND_SETTINGS = {
   backendUrl: {
     env: 'EDGE_BACKEND_URL',
     flag: 'backend-url',
-    about: 'backend of reverse_proxy, http or https; required in that mode, ignored in the other',
+    about: 'backend of reverse_proxy, http or https: of all requests, or of those that no route of the bundle covers',
     read: readBackendUrl,
   },
   backendHost: {

@@ -7,6 +7,8 @@ export interface RequestFacts {
   readonly path: string
   /** What was read from the body; undefined if no body was read. */
   readonly body: LlmRequest | undefined
+  /** The models that the request may be sent as, undefined standing for its own; undefined if that is the only one. */
+  readonly sendableModels?: readonly (string | undefined)[] | undefined
   /** The number given with the question; 1 if there is none. */
   readonly given: number
   /** Whether a number was given. */
@@ -73,6 +75,8 @@ interface KnownUsage {
   readonly tokens: TokenCounts | undefined
   /** The cost that the caller reports, in units of the currency, for money budgets. */
   readonly cost?: number | undefined
+  /** The model that the backend was asked for, if it replaced the request's own. */
+  readonly sentModel?: string | undefined
   /** Whether the response was a stream of events. */
   readonly isStreamed: boolean
   /**

@@ -70,7 +70,13 @@ export class BudgetCost implements Cost, Settling {
     const { body } = facts
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
     if (isCountingPath(facts.path)) return 0
-    return prices.priceOf(body?.model).reserved(body?.promptTokens ?? 0, reservedCompletion(facts, undefined, this.#reserve))
+    const prompt = body?.promptTokens ?? 0
+    const completion = reservedCompletion(facts, undefined, this.#reserve)
+    const { sendableModels } = facts
+    if (sendableModels === undefined) return prices.priceOf(body?.model).reserved(prompt, completion)
+    let most = 0
+    for (const model of sendableModels) most = Math.max(most, prices.priceOf(model ?? body?.model).reserved(prompt, completion))
+    return most
   }
 
   growsBy(facts: RequestFacts): number | undefined {
@@ -91,7 +97,7 @@ export class BudgetCost implements Cost, Settling {
   }
 }
 
-/** Settles by the requested model, or by the model that responded if that is more expensive: a client may name any model. */
+/** Settles by the model that was sent, or by the model that responded if that is more expensive: a client may name any model. */
 class RequestedPrice implements Settler {
   readonly #prices: PriceTable
   readonly #model: string | undefined
@@ -108,10 +114,11 @@ class RequestedPrice implements Settler {
   }
 
   settled(amount: number, usage: Usage): number | undefined {
-    const settled = this.#prices.priceOf(this.#model).settled(amount, usage)
+    const sent = (typeof usage === 'string' ? undefined : usage.sentModel) ?? this.#model
+    const settled = this.#prices.priceOf(sent).settled(amount, usage)
     if (settled === undefined || typeof usage === 'string') return settled
     const served = usage.tokens?.model
-    const dearer = served === undefined ? 0 : this.#prices.priceOfServed(served, this.#model).settled(amount, usage)!
+    const dearer = served === undefined ? 0 : this.#prices.priceOfServed(served, sent).settled(amount, usage)!
     return amountWithoutUsage(Math.max(settled, dearer), amount, usage, this.#withoutUsage)
   }
 }

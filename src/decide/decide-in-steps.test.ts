@@ -79,6 +79,8 @@ function scene({ known, need, rejection, cost = FACTS }: SceneOptions) {
   }
   const steps: DecisionSteps = {
     identify: () => note('identify', known),
+    routeNeedsBody: () => false,
+    route: () => undefined,
     needsBody: () => note('needsBody', need),
     precheck: () => note('precheck', rejection),
     decide: () => note('decide', DECIDED),

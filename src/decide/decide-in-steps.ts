@@ -1,13 +1,19 @@
 import type { RequestFacts } from '../costs/cost.ts'
 import type { BodyFacts, BodyNeed } from '../engine/decide-options.ts'
-import type { Evaluation } from '../engine/evaluation.ts'
+import type { Decision, RouteProblem } from '../engine/decision.ts'
+import type { ChosenRoute, Evaluation } from '../engine/evaluation.ts'
 import type { Reason } from '../engine/reasons.ts'
+import type { PlannedRoute } from '../policy/routes/routing.ts'
 import { answerOf, type DecisionAnswer, refusedAnswer } from './decision-answer.ts'
 
 /** The steps of one decision. Implementations choose whether they take, and whether they count and log. */
 export interface DecisionSteps {
   /** Finds out who sends the request. Returns the answer if nothing else matters, otherwise undefined. Takes nothing. */
   identify(): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined>
+  /** Whether the body must be read before `route`; an answer if that failed. */
+  routeNeedsBody(): boolean | DecisionAnswer
+  /** Finds where the request goes. Returns the answer if it can go nowhere, otherwise undefined. Takes nothing. */
+  route(body: UnreadBody, facts: BodyFacts): DecisionAnswer | undefined
   /** Whether the body must be read before the request can be decided; an answer if that failed. */
   needsBody(): BodyNeed | DecisionAnswer
   /** Returns the answer if the head alone decides it, otherwise undefined. Takes nothing. */
@@ -26,6 +32,8 @@ export interface UnreadBody {
   readonly contentLength: number | undefined
   /** Reads the body. `isEnforced` means that the request is refused if this fails. */
   read(isEnforced: boolean): Promise<ReadCost>
+  /** Returns why the request cannot be sent as this route says; undefined if it can. The body has been read if the route needs it. */
+  problemWith?(route: PlannedRoute): RouteProblem | undefined
 }
 
 /** The facts from a body that determine its cost, or why they cannot be known, or that its sender is gone. */
@@ -51,20 +59,32 @@ function decideIdentified(
   body: UnreadBody,
   maxBodyBytes: number,
 ): DecisionAnswer | undefined | Promise<DecisionAnswer | undefined> {
+  const isRoutedByBody = steps.routeNeedsBody()
+  if (typeof isRoutedByBody === 'object') return isRoutedByBody
+  const unrouted = isRoutedByBody ? undefined : steps.route(body, undefined)
+  if (unrouted !== undefined) return unrouted
   const need = steps.needsBody()
   if (typeof need !== 'string') return need
-  if (need === 'no') return steps.decide()
-  const isEnforced = need === 'must'
+  if (need === 'no' && !isRoutedByBody) return steps.decide()
+  const isEnforced = need === 'must' || isRoutedByBody
   if (isEnforced && (body.contentLength ?? 0) > maxBodyBytes) return steps.refuse('body_too_large')
   const rejection = steps.precheck()
-  if (rejection instanceof Promise) return rejection.then((later) => later ?? decideByBody(steps, body, isEnforced))
-  return rejection ?? decideByBody(steps, body, isEnforced)
+  if (rejection instanceof Promise) return rejection.then((later) => later ?? decideByBody(steps, body, isEnforced, isRoutedByBody))
+  return rejection ?? decideByBody(steps, body, isEnforced, isRoutedByBody)
 }
 
-async function decideByBody(steps: DecisionSteps, body: UnreadBody, isEnforced: boolean): Promise<DecisionAnswer | undefined> {
+async function decideByBody(
+  steps: DecisionSteps,
+  body: UnreadBody,
+  isEnforced: boolean,
+  isRoutedByBody: boolean,
+): Promise<DecisionAnswer | undefined> {
   const cost = await body.read(isEnforced)
   if (cost === 'gone') return undefined
-  return isEnforced && typeof cost === 'string' ? steps.refuse(cost) : steps.decideWithBody(factsOf(cost))
+  if (isEnforced && typeof cost === 'string') return steps.refuse(cost)
+  const facts = factsOf(cost)
+  const unrouted = isRoutedByBody ? steps.route(body, facts) : undefined
+  return unrouted ?? steps.decideWithBody(facts)
 }
 
 /** Returns the facts from a body. If it cannot be read, rules in shadow mode go without an estimate, as if there were no body. */
@@ -72,12 +92,37 @@ export function factsOf(cost: ReadCost | undefined): BodyFacts {
   return typeof cost !== 'string' || cost === 'repeated_descriptor' ? cost : undefined
 }
 
+/** Returns what ends a request that cannot be routed, or where it goes: undefined if that is `EDGE_BACKEND_URL`. */
+export function routeOf(
+  evaluation: Evaluation,
+  hasLastResort: boolean,
+  body: UnreadBody,
+  facts: BodyFacts,
+): ChosenRoute | Decision | undefined {
+  if (hasLastResort && !evaluation.hasRoutes) return undefined
+  const chosen = evaluation.route(facts)
+  if (chosen === undefined && hasLastResort) return undefined
+  const problem = typeof chosen === 'object' ? body.problemWith?.(chosen.route) : (chosen ?? 'no_route')
+  return problem === undefined ? (chosen as ChosenRoute) : evaluation.refuseUnrouted(problem, facts)
+}
+
 /** The steps of an evaluation of the proxy that is neither counted nor logged. */
 export class UnrecordedSteps implements DecisionSteps {
   readonly #evaluation: Evaluation
+  readonly #hasLastResort: boolean
 
-  constructor(evaluation: Evaluation) {
+  constructor(evaluation: Evaluation, hasLastResort: boolean) {
     this.#evaluation = evaluation
+    this.#hasLastResort = hasLastResort
+  }
+
+  routeNeedsBody(): boolean {
+    return this.#evaluation.routeNeedsBody()
+  }
+
+  route(body: UnreadBody, facts: BodyFacts): DecisionAnswer | undefined {
+    const found = routeOf(this.#evaluation, this.#hasLastResort, body, facts)
+    return found !== undefined && 'action' in found ? answerOf(found, true) : undefined
   }
 
   async identify(): Promise<DecisionAnswer | undefined> {

@@ -22,6 +22,8 @@ export interface PipelineParts extends RecorderParts {
   readonly gateway: GatewayParts | undefined
   /** Undefined if decided requests are not logged. */
   readonly noteDecided?: NoteDecided | undefined
+  /** Whether the proxy has a backend for requests without a route: true by default. */
+  readonly hasLastResort?: boolean | undefined
   /** Undefined if tracing is off. */
   readonly tracing?: Tracing | undefined
 }
@@ -62,7 +64,8 @@ export class DecisionPipeline {
   constructor(parts: PipelineParts) {
     this.#parts = parts
     this.#recorder = new DecisionRecorder(parts)
-    this.#pendingParts = { recorder: this.#recorder, clock: parts.clock, noteDecided: parts.noteDecided }
+    const { clock, noteDecided, hasLastResort = true } = parts
+    this.#pendingParts = { recorder: this.#recorder, clock, noteDecided, hasLastResort }
   }
 
   /** Decides in one step. Returns a promise only if the engine does; until that resolves, the question must not change. */

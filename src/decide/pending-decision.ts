@@ -1,11 +1,11 @@
 import type { BodyFacts, BodyNeed } from '../engine/decide-options.ts'
 import type { Decision } from '../engine/decision.ts'
-import type { Evaluation } from '../engine/evaluation.ts'
+import type { ChosenRoute, Evaluation } from '../engine/evaluation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import type { RequestView } from '../request/view.ts'
 import type { DecisionSpan, RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../time/clock.ts'
-import type { DecisionSteps } from './decide-in-steps.ts'
+import { type DecisionSteps, routeOf, type UnreadBody } from './decide-in-steps.ts'
 import { type DecisionAnswer, decidedAnswer, type RefusedAnswer } from './decision-answer.ts'
 import type { DecisionRecorder } from './decision-recorder.ts'
 import type { Door, NoteDecided } from './question.ts'
@@ -14,6 +14,8 @@ export interface PendingDecisionParts {
   readonly recorder: DecisionRecorder
   readonly clock: Clock
   readonly noteDecided: NoteDecided | undefined
+  /** Whether requests without a route have somewhere to go. */
+  readonly hasLastResort: boolean
 }
 
 /** A request that is being decided in several steps. Like the pipeline, it never throws and never rejects. */
@@ -26,6 +28,8 @@ export class PendingDecision implements DecisionSteps {
   readonly #view: RequestView
   /** Trace of the request, if it is traced. */
   readonly #trace: RequestTrace | undefined
+  /** Where the request goes; undefined if the bundle has no routes, or none covers it. */
+  chosen: ChosenRoute | undefined
   #startMs: number
   /** Span of the step in progress. */
   #span: DecisionSpan | undefined
@@ -52,6 +56,25 @@ export class PendingDecision implements DecisionSteps {
       const ended = this.#evaluation.identify(this.#startMs)
       if (!(ended instanceof Promise)) return ended && this.#concludeEarly(ended)
       return ended.then((later) => this.#afterWait(later)).catch((error: unknown) => this.#fail(error))
+    } catch (error) {
+      return this.#fail(error)
+    }
+  }
+
+  routeNeedsBody(): boolean | DecisionAnswer {
+    try {
+      return this.#evaluation.routeNeedsBody()
+    } catch (error) {
+      return this.#fail(error)
+    }
+  }
+
+  route(body: UnreadBody, facts: BodyFacts): DecisionAnswer | undefined {
+    try {
+      const found = routeOf(this.#evaluation, this.#parts.hasLastResort, body, facts)
+      if (found !== undefined && 'action' in found) return this.#concludeEarly(found)
+      this.chosen = found
+      return undefined
     } catch (error) {
       return this.#fail(error)
     }

@@ -39,10 +39,13 @@ export type RejectReason = LimitReason | 'blocked'
 /** The request was not decided, and nothing was taken. */
 export interface Refused {
   readonly action: 'refuse'
-  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'repeated_descriptor' | 'store_unavailable' | CallerReason
+  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'store_unavailable' | CallerReason | RouteProblem
   /** Why nobody knows who sent the request; undefined if it was refused for another reason. */
   readonly caller?: UnknownCaller
 }
+
+/** Why a request cannot be routed, or not be sent as its route says. */
+export type RouteProblem = 'no_route' | 'repeated_descriptor' | 'model_not_replaceable' | 'bad_request'
 
 /** Why a request without a verified caller is refused. */
 export type CallerReason = 'unknown_caller' | 'caller_keys_unavailable' | 'caller_check_busy'

@@ -1,13 +1,14 @@
 import type { PlannedRoute, Routing } from '../policy/routes/routing.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import { type BodyFacts, type BodyNeed, type DecideOptions, NO_OPTIONS } from './decide-options.ts'
-import type { Decision, Refused, Rejected } from './decision.ts'
+import type { Decision, Refused, Rejected, RouteProblem } from './decision.ts'
 import type { Evaluator } from './evaluator.ts'
 import type { ExplainedPolicy } from './explain/explanation.ts'
 import type { Run } from './run.ts'
 
 /** The route of a request. */
 export interface ChosenRoute {
+  readonly routing: Routing
   readonly route: PlannedRoute
   /** The values by which the request sticks to a backend; undefined if the route has no `stick_to`, or the request lacks one of its keys. */
   readonly stickyValues: readonly string[] | undefined
@@ -54,13 +55,30 @@ export class Evaluation {
 
   /**
    * Returns the route of the request, by the facts from its body if it was read; undefined if no route covers it, or the bundle has none. It takes nothing,
-   * and comes before `decide`. `repeated_descriptor`: a value that decides can be read in more than one way.
+   * and comes before `decide`, which then charges money for the dearest model of the route. `repeated_descriptor`: a value that decides can be read in
+   * more than one way.
    */
   route(body?: BodyFacts): ChosenRoute | 'repeated_descriptor' | undefined {
     return this.#asRouted(body, false, (routing, run) => {
       const route = routing.routeOf(run)
-      return typeof route === 'object' ? { route, stickyValues: stickyValues(route, run) } : route
+      if (typeof route !== 'object') return route
+      const { models, keepsModel } = route
+      if (models.length > 0) run.sendableModels = keepsModel ? [undefined, ...models] : models
+      return { routing, route, stickyValues: stickyValues(route, run) }
     })
+  }
+
+  /** Whether the bundle has routes. */
+  get hasRoutes(): boolean {
+    return this.#run?.active?.plan.routing !== undefined
+  }
+
+  /** Ends a request that cannot be routed, or not as its route says: a block that covers it comes first. Takes nothing. */
+  refuseUnrouted(reason: RouteProblem, body?: BodyFacts): Rejected | Refused {
+    const run = this.#beginStep()
+    const ended = this.#evaluator.refuseUnrouted(run, reason, body)
+    if (run.seen !== undefined) this.#run = run
+    return ended
   }
 
   /** Identifies the sender of the body by the limit keys of the rules that need it. Call it after `needsBody`. Empty if these keys have no values. */

@@ -19,8 +19,8 @@ import {
   rejected,
   unknownCaller,
 } from './conclusion.ts'
-import type { BodyNeed, DecideOptions, OpenOptions, StreamBody } from './decide-options.ts'
-import { type Allowed, type Decision, Group, type Refused, type Rejected } from './decision.ts'
+import type { BodyFacts, BodyNeed, DecideOptions, OpenOptions, StreamBody } from './decide-options.ts'
+import { type Allowed, type Decision, Group, type Refused, type Rejected, type RouteProblem } from './decision.ts'
 import { describePolicies, type ExplainedPolicy } from './explain/explanation.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import { type Run, RunPool } from './run.ts'
@@ -157,6 +157,14 @@ export class Evaluator {
     const rule = run.isShadowed ? undefined : findStreamCut(run)
     this.#runs.giveBack(run)
     return rule
+  }
+
+  /** Returns the run to the pool. */
+  refuseUnrouted(run: Run, reason: RouteProblem, body: BodyFacts): Rejected | Refused {
+    run.setBody(body)
+    this.#setTime(run, undefined)
+    const objection = run.isShadowed ? undefined : firstObjection(run)
+    return this.#concludeObjection(run, objection ?? { action: 'refuse', reason })
   }
 
   #decideRestarted(run: Run, options: DecideOptions): Decision | Promise<Decision> {

@@ -61,6 +61,13 @@ export const REASONS = {
     status: 503,
     meaning: "No decision: no memory for the body was freed in time, in total or within the caller's share (EDGE_BODY_MEMORY).",
   },
+  no_route: { status: 404, meaning: 'Refused: no route of the bundle covers the request, and there is no EDGE_BACKEND_URL.' },
+  model_not_replaceable: {
+    status: 400,
+    meaning:
+      'Bad request: its route replaces the model, and the request names none that could be replaced, or its body is compressed or no JSON.',
+  },
+  backends_cooling: { status: 503, meaning: 'All backends of the route have failed, and one request at a time tries them again.' },
   backend_refused: { status: 502, meaning: 'Could not connect to the backend.' },
   backend_timeout: { status: 504, meaning: 'The backend did not accept the connection, respond or continue in time.' },
   backend_reset: { status: 502, meaning: 'The backend closed the connection before its response was complete.' },

@@ -58,6 +58,8 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   hasRepeated = false
   path = ''
   body: RequestFacts['body']
+  /** The models that the request's route may send it as. */
+  sendableModels: RequestFacts['sendableModels']
   /** Whether the body can be understood in more than one way. */
   isBodyAmbiguous = false
   /** Whether there may be a body that has not been read. */
@@ -87,6 +89,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     this.isGiven = options.given !== undefined
     this.given = options.given === undefined ? 1 : checkedGiven(options.given)
     this.isSettledLater = options.isSettledLater === true
+    this.sendableModels = undefined
     this.lines = options.lines
     if (options.looks === true) this.seen = new SeenCounters()
     this.path = normalizePath(view.uri)

@@ -3,6 +3,8 @@ import type { Plan } from '../policy/plan.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendRequest } from './backend/backend-call.ts'
+import type { RoutedAttempts } from './backends/routed-attempts.ts'
+import { type Insertion, routedParts } from './backends/routed-request.ts'
 import type { ReadBody } from './body/request-body.ts'
 import type { Downstream } from './downstream.ts'
 import type { LlmResponseParts } from './llm/llm-response.ts'
@@ -29,20 +31,28 @@ export interface AllowedRequest {
   readonly held: HeldRequest | undefined
   readonly host: string
   readonly target: string
+  /** The calls to the backends of its route; undefined if `EDGE_BACKEND_URL` gets it. */
+  readonly attempts: RoutedAttempts | undefined
+  /** How its body differs from the one that was read; undefined if it does not. */
+  readonly inserted: Insertion | undefined
 }
 
 /** Stands for the caller of a request for which nobody looked for one. */
 const NOBODY = { keyFields: undefined }
 
 /** Returns the request as the backend gets it. If only part of the body was read, the body is streamed. */
-export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined): BackendRequest {
-  const { request, downstream, llm, caller, host, target } = allowed
+export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefined, url: URL): BackendRequest {
+  const { request, downstream, llm, caller, attempts, inserted } = allowed
+  const routed = attempts && routedParts(request, attempts.choice, body, inserted, attempts.secrets)
+  const { host, target } = routed ?? allowed
   const { method, isUpgrade, isChunked, hasBody } = request
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
-  const whole = body?.isPartial === false ? body.bytes : undefined
-  const trace = downstream.trace?.startCall(allowed.body)
+  const whole = body?.isPartial === false ? (routed?.bytes ?? body.bytes) : undefined
+  const trace = downstream.trace?.startCall(allowed.body, url)
   const { keyFields } = caller ?? NOBODY
-  const head = requestHead(request, downstream.peer, { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyFields })
+  const ownFields = routed?.fields
+  const options = { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyFields, ownFields }
+  const head = requestHead(request, downstream.peer, options)
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }
 }

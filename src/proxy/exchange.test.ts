@@ -337,6 +337,7 @@ async function exchanging(
   const broken: unknown[] = []
   const parts = {
     backend,
+    idleTimeoutMs: backend.options.idleTimeoutMs,
     metrics,
     openStreams: new OpenStreams({
       engine: { plan: undefined, cutsStreams: false, cutsStreamsByOverride: false, findStreamCut: () => undefined },
@@ -361,6 +362,8 @@ async function exchanging(
     caller: undefined,
     host: 'a',
     target: '/',
+    attempts: undefined,
+    inserted: undefined,
   }
   const freed: Exchange[] = []
   const exchange = new Exchange(parts, (free) => void freed.push(free))

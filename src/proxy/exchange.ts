@@ -3,9 +3,10 @@ import { tokenCounts } from '../llm/usage.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
-import { BackendCall, type BackendHandler } from './backend/backend-call.ts'
+import { BackendCall, type BackendHandler, type BackendRequest } from './backend/backend-call.ts'
 import { BackendFailure } from './backend/backend-failure.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
+import type { AttemptOutcome } from './backends/attempt-plan.ts'
 import type { ReadBody } from './body/request-body.ts'
 import { Upload } from './body/upload.ts'
 import { ClientResponse, responseFields, WITHOUT_BODY } from './client-response.ts'
@@ -16,7 +17,9 @@ import type { OpenStream, OpenStreams } from './llm/open-streams.ts'
 import { StreamedResponse } from './llm/streamed-response.ts'
 
 export interface ExchangeParts {
-  readonly backend: Backend
+  /** `EDGE_BACKEND_URL`; undefined if there is none. */
+  readonly backend: Backend | undefined
+  readonly idleTimeoutMs: number
   readonly metrics: BackendMetrics
   readonly openStreams: OpenStreams
   readonly nowMs: () => number
@@ -33,7 +36,7 @@ export interface ExchangeParts {
 export class Exchange implements BackendHandler, ResponseFlow, DownstreamListener {
   readonly #parts: ExchangeParts
   readonly #onFree: (exchange: Exchange) => void
-  readonly #call: BackendCall
+  #call: BackendCall
   readonly #response = new ClientResponse()
   #allowed!: AllowedRequest
   #startMs = 0
@@ -50,34 +53,75 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   #isOver = true
   /** The whole response has been handed to the client. */
   #hasResponded = false
+  /** Something of a response has been sent to the client, so the request stays with its backend. */
+  #hasAnswered = false
+  /** The call no longer needs the body; another attempt might. */
+  #isBodyWritten = false
 
   /** `onFree` is called when nobody refers to the exchange any more, so that it may be reused. */
   constructor(parts: ExchangeParts, onFree: (exchange: Exchange) => void) {
     this.#parts = parts
     this.#onFree = onFree
-    this.#call = new BackendCall(parts.backend, this)
+    this.#call = new BackendCall(this)
   }
 
   /** `body` is what was read of the body for an estimate. The exchange releases it. */
   begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
     const { request, downstream, fields } = allowed
-    const { backend, metrics, nowMs } = this.#parts
-    const outgoing = backendRequest(allowed, body)
+    const { idleTimeoutMs, metrics, nowMs } = this.#parts
     this.#allowed = allowed
     this.#readBody = body
     this.#startMs = nowMs()
     this.#isOver = false
     this.#hasResponded = false
+    this.#hasAnswered = false
     this.#response.open(downstream, request, fields)
     metrics.openRequests.count++
     downstream.listener = this
-    downstream.limitStall(backend.options.idleTimeoutMs)
+    downstream.limitStall(idleTimeoutMs)
     if (downstream.hasEnded) this.onClientEnded()
-    this.#call.send(outgoing)
+    if (allowed.attempts === undefined || allowed.attempts.begin() === 'begun') this.#send()
+    else this.#failCooling(allowed.attempts.retryAfterMs)
+  }
+
+  #send(): void {
+    const { attempts, llm } = this.#allowed
+    const backend = attempts === undefined ? this.#parts.backend! : attempts.backend
+    this.#isBodyWritten = false
+    if (attempts !== undefined && llm !== undefined) llm.settlement.sentModel = attempts.choice.model
+    let outgoing: BackendRequest
+    try {
+      outgoing = backendRequest(this.#allowed, this.#readBody, backend.options.url)
+    } catch (error) {
+      return this.onBroken(error)
+    }
+    this.#call.send(backend, outgoing)
+  }
+
+  #failCooling(retryAfterMs: number): void {
+    const failure = new BackendFailure('backends_cooling', 'all backends of the route have failed')
+    failure.retryAfterMs = retryAfterMs
+    this.#giveBack()
+    this.#parts.onFailure(this.#allowed.downstream, failure, this.#allowed.fields)
+  }
+
+  /** Sends the request to the next backend of its route, if there is one and the request may still go there. */
+  #retryElsewhere(outcome: AttemptOutcome, reason: string): boolean {
+    const { attempts, request, downstream } = this.#allowed
+    const hasWholeBody = !request.hasBody || this.#readBody?.isPartial === false
+    const progress = { isUpgrade: request.isUpgrade, hasAnswered: this.#hasAnswered, hasWholeBody }
+    if (attempts?.mayRetry(outcome, progress) !== true || attempts.begin() !== 'begun') return false
+    this.#parts.metrics.countRetry(reason)
+    downstream.trace?.noteRetry(reason)
+    // What is left of the earlier response must reach nobody.
+    this.#call.discard()
+    this.#call = new BackendCall(this)
+    this.#send()
+    return true
   }
 
   onReady(): void {
-    const { idleTimeoutMs } = this.#parts.backend.options
+    const { idleTimeoutMs } = this.#parts
     const source = this.#allowed.downstream.body
     if (!source.comesNext) this.#call.sendHeadSoon()
     this.#upload = new Upload(source, this.#call, idleTimeoutMs, this)
@@ -93,7 +137,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   onBodyWritten(): void {
-    this.#releaseBody()
+    this.#isBodyWritten = true
+    if (this.#allowed.attempts === undefined || this.#hasAnswered) this.#releaseBody()
   }
 
   onRetry({ code }: BackendFailure): void {
@@ -105,14 +150,21 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { downstream, fields: ours } = this.#allowed
     // We send 100 Continue ourselves.
     if (head.status === 100) return
+    this.#hasAnswered = true
     downstream.interim(head.status, head.reason, responseFields(head, { ...WITHOUT_BODY, ours, isInterim: true }))
   }
 
   onHead(head: ResponseHead): void {
     const { metrics, nowMs } = this.#parts
-    const { llm, request, downstream } = this.#allowed
+    const { llm, request, downstream, attempts } = this.#allowed
     downstream.trace?.noteResponse(head.status)
     metrics.countResponse(head.status, nowMs() - this.#startMs)
+    if (attempts !== undefined) {
+      attempts.answered(head)
+      if (this.#retryElsewhere(head.status, 'status')) return
+      this.#hasAnswered = true
+      if (this.#isBodyWritten) this.#releaseBody()
+    }
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
     this.#response.begin(head, this.#llmResponse)
     if (head.isEventStream && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())
@@ -171,7 +223,8 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onFailure(failure: BackendFailure): void {
     if (this.#isOver) return
-    const { downstream, fields } = this.#allowed
+    const { downstream, fields, attempts } = this.#allowed
+    if (attempts !== undefined && this.#retryElsewhere(attempts.failed(failure, this.#call.hasConnected), failure.code)) return
     if (this.#response.isBlocked && failure.code === 'backend_timeout') {
       // The client was the one that took nothing for so long.
       this.onClientGone()
@@ -287,7 +340,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { downstream, request, llm } = this.#allowed
     this.#response.sendHead()
     this.#end()
-    if (request.hasBody) downstream.dropBody(this.#parts.backend.options.idleTimeoutMs)
+    if (request.hasBody) downstream.dropBody(this.#parts.idleTimeoutMs)
     this.#response.end(trailers)
     this.#hasResponded = true
     if (llm?.settlement.isSettled === false) downstream.trace?.endWhenSettled()
@@ -317,6 +370,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#releaseBody()
     this.#departure?.end()
     this.#upload?.drop()
+    this.#allowed.attempts?.end()
     this.#allowed.downstream.listener = undefined
     this.#parts.metrics.openRequests.count--
   }

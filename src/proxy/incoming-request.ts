@@ -15,9 +15,9 @@ const CLIMBS = 'the path has a segment that begins with "..", which some backend
 /** A trusted peer that forwards a request for its client. Without X-Forwarded-For, the client's address is unknown. */
 export const FORWARDER: Peer = { address: '', isTrusted: true }
 
-/** Returns the path that all targets are appended to; it is empty if the backend's URL has no path. */
-export function basePathOf({ pathname }: URL): string {
-  return pathname.replace(/\/+$/, '')
+/** Returns the path that all targets are appended to; it is empty if the backend's URL has no path, or there is none. */
+export function basePathOf(url: URL | undefined): string {
+  return url === undefined ? '' : url.pathname.replace(/\/+$/, '')
 }
 
 /** Returns why a request is refused before anything is decided, although its head can be read. */
@@ -28,6 +28,8 @@ export function refusalOf({ target }: ProxiedRequest, basePath: string): string 
 export interface AskedOptions {
   readonly peer: Peer
   readonly basePath: string
+  /** Whether there is a backend for requests without a route. */
+  readonly hasLastResort: boolean
   readonly maxBodyBytes: number
   readonly slices: WorkSlices
 }

@@ -1,10 +1,13 @@
 import type { ReadCost, UnreadBody } from '../decide/decide-in-steps.ts'
 import type { PendingDecision } from '../decide/pending-decision.ts'
+import type { RouteProblem } from '../engine/decision.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
 import type { Plan } from '../policy/plan.ts'
+import type { PlannedRoute } from '../policy/routes/routing.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
+import { routeProblem } from './backends/routed-request.ts'
 import { type Sender, senderOf } from './body/body-memory.ts'
 import type { ReadBody } from './body/request-body.ts'
 import { DepartureWatch } from './departure-watch.ts'
@@ -59,6 +62,10 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
     if (this.body !== undefined) return this.body.llm
     this.waiter?.stepAside()
     return this.#handler.readBody(this, isEnforced)
+  }
+
+  problemWith(route: PlannedRoute): RouteProblem | undefined {
+    return routeProblem(this.request, route, this.body)
   }
 
   get sender(): Sender {

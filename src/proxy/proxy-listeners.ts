@@ -3,12 +3,16 @@ import type { ServerConfig } from '../config/config.ts'
 import type { ConnectionSlots } from '../listen/connection-slots.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
+import type { SecretValues } from '../secrets/header-template.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { CostMetrics, HoldMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { WaitMetrics } from '../telemetry/metrics/wait-metrics.ts'
 import { Backend } from './backend/backend.ts'
+import type { BackendHealth } from './backends/backend-health.ts'
+import type { BackendSlots } from './backends/backend-slots.ts'
+import { RoutedBackends, summedListener } from './backends/routed-backends.ts'
 import { BodyClaims } from './body/body-claims.ts'
 import type { BodyMemory } from './body/body-memory.ts'
 import { type Downstream, localPeerOf, remotePeerOf } from './downstream.ts'
@@ -32,40 +36,53 @@ export type ProxyOptions = Pick<
   | 'isProxyOnNodeHttp'
 >
 
-type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & { readonly bodyMemory: BodyMemory }
+type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & {
+  readonly bodyMemory: BodyMemory
+  readonly metricMemory: MetricMemory
+  readonly backendSlots: BackendSlots
+  readonly backendHealth: BackendHealth
+  readonly secrets: SecretValues
+}
 
 /** The listeners of reverse_proxy mode, and everything behind them. */
 export class ProxyListeners {
   readonly #proxy: ReverseProxy
-  readonly #backend: Backend
+  readonly #backend: Backend | undefined
+  readonly #routed: RoutedBackends
+  readonly #stallMs: number
   readonly #trustedProxies: TrustedProxies
   readonly #hasOwnWire: boolean
   readonly #servers: NodeServer[] = []
   #openListeners = 0
 
-  constructor(options: ProxyOptions, memory: MetricMemory, slots: ConnectionSlots, parts: SharedParts) {
+  constructor(options: ProxyOptions, slots: ConnectionSlots, parts: SharedParts) {
+    const { metricMemory: memory, clock, secrets } = parts
     const backendMetrics = new BackendMetrics(memory)
-    const backendOptions = {
-      url: options.backendUrl!,
+    const timeouts = {
       connectTimeoutMs: options.backendConnectTimeoutMs,
       headersTimeoutMs: options.backendHeadersTimeoutMs,
       idleTimeoutMs: options.backendIdleTimeoutMs,
       queueMs: options.backendQueueMs,
     }
-    this.#backend = new Backend(backendOptions, slots, {
-      onOpenConnections: (count) => {
-        backendMetrics.connections.count = count
-      },
-      onQueueLength: (count) => {
-        backendMetrics.queue.count = count
-      },
-      onQueueWait: (seconds) => backendMetrics.queueSeconds.observe(seconds),
+    const { backendUrl: url } = options
+    this.#stallMs = timeouts.idleTimeoutMs
+    this.#backend = url && new Backend({ ...timeouts, url }, slots, summedListener(backendMetrics))
+    this.#routed = new RoutedBackends({
+      slots: parts.backendSlots,
+      health: parts.backendHealth,
+      clock,
+      secrets,
+      metrics: backendMetrics,
+      timeouts,
+      maxConnections: () => slots.max,
     })
     this.#trustedProxies = options.trustedProxies
     this.#hasOwnWire = !options.isProxyOnNodeHttp
     this.#proxy = new ReverseProxy({
       ...parts,
       backend: this.#backend,
+      routed: this.#routed,
+      idleTimeoutMs: timeouts.idleTimeoutMs,
       holds: new OpenHolds({ ...parts, metrics: new HoldMetrics(memory) }),
       llmMetrics: new LlmMetrics(memory),
       costMetrics: new CostMetrics(memory),
@@ -93,7 +110,7 @@ export class ProxyListeners {
       handle: (request: ProxiedRequest, downstream: Downstream) => this.#proxy.handle(request, downstream),
       noteMalformed: (detail: string) => this.#proxy.noteMalformed(detail),
     }
-    const { idleTimeoutMs: stallMs } = this.#backend.options
+    const stallMs = this.#stallMs
     const newWire = (handOver: (socket: Socket) => void): ProxyWire => newProxyWire(options.timeouts, stallMs, { ...handlers, handOver })
     const server = new NodeServer({
       ...handlers,
@@ -129,6 +146,8 @@ export class ProxyListeners {
 
   /** To be called for each listener when no request is open on it any more. The last one closes the connections to the backend. */
   close(): void {
-    if (--this.#openListeners === 0) this.#backend.close()
+    if (--this.#openListeners > 0) return
+    this.#backend?.close()
+    this.#routed.close()
   }
 }

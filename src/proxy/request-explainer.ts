@@ -18,7 +18,7 @@ export function requestExplainer(engine: Engine, options: AskedOptions): Explain
     const { view, body } = incoming
     const evaluation = engine.open(view, { looks: true, caller: asked.caller, lines: NO_LINES })
     if (evaluation === undefined) return explanationOf(refusedAnswer('no_bundle_loaded'), undefined, [])
-    const answer = await decideInSteps(new DescribedSteps(evaluation, body), body, options.maxBodyBytes)
+    const answer = await decideInSteps(new DescribedSteps(evaluation, body, options.hasLastResort), body, options.maxBodyBytes)
     const { caller } = evaluation
     return explanationOf(answer!, caller, await evaluation.describe({ body: factsOf(body.cost) }))
   }
@@ -35,8 +35,8 @@ export function responseFieldsOf(answer: DecisionAnswer): HeaderList {
 class DescribedSteps extends UnrecordedSteps {
   readonly #body: AskedBody
 
-  constructor(evaluation: Evaluation, body: AskedBody) {
-    super(evaluation)
+  constructor(evaluation: Evaluation, body: AskedBody, hasLastResort: boolean) {
+    super(evaluation, hasLastResort)
     this.#body = body
   }
 

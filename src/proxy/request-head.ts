@@ -17,12 +17,17 @@ export interface RequestHeadOptions {
   readonly trace: OutgoingTrace | undefined
   /** The fields that carried a key of ours, in lower case. They are not passed on in any spelling, because the backend could use the key. */
   readonly keyFields?: readonly string[] | undefined
+  /** The backend's own fields, names in lower case and values, which replace the client's. */
+  readonly ownFields?: readonly (readonly [name: string, value: string])[] | undefined
 }
 
 /** Returns the head of the backend's request. Order, spelling and bytes of the client's fields are kept. */
 export function requestHead(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { trace } = options
   let head = `${request.method} ${options.target} HTTP/1.1\r\nHost: ${options.host}\r\n${keptLines(request, peer, options)}`
+  if (options.ownFields !== undefined) {
+    for (const [name, value] of options.ownFields) if (!isWrittenAnyway(name, options)) head += `${name}: ${value}\r\n`
+  }
   if (options.asksForIdentity) head += 'Accept-Encoding: identity\r\n'
   if (trace !== undefined) head += `traceparent: ${trace.traceparent}\r\n`
   if (request.isUpgrade) head += 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
@@ -34,7 +39,7 @@ export function requestHead(request: ProxiedRequest, peer: Peer, options: Reques
 /** Returns the client's lines that are passed on. Adjacent lines are copied together if the text of all lines is available. */
 function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOptions): string {
   const { fields, names, lines } = request
-  const keyFields = options.keyFields?.map(foldedName)
+  const keyFields = foldedFields(options)
   const named = connectionNames(request.connection)
   let kept = ''
   /** Where the current line begins, and the first line that has not been copied yet. */
@@ -57,6 +62,17 @@ function keptLines(request: ProxiedRequest, peer: Peer, options: RequestHeadOpti
     at = end
   }
   return lines === undefined || from === at ? kept : kept + lines.slice(from, at)
+}
+
+/** Returns the fields of the client that are not passed on because of what they are to us or to the backend. */
+function foldedFields({ keyFields, ownFields }: RequestHeadOptions): readonly string[] | undefined {
+  if (ownFields === undefined) return keyFields?.map(foldedName)
+  return [...(keyFields ?? []), ...ownFields.map(([name]) => name)].map(foldedName)
+}
+
+/** Whether a field of the backend's is one that we write ourselves for this request. */
+function isWrittenAnyway(name: string, { asksForIdentity, trace }: RequestHeadOptions): boolean {
+  return (asksForIdentity && name === 'accept-encoding') || (trace !== undefined && name === 'traceparent')
 }
 
 /** Whether a field that is not plain is passed on. */

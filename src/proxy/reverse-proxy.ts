@@ -24,6 +24,8 @@ import type { Clock } from '../time/clock.ts'
 import { WorkSlices } from '../time/slices.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
+import type { RoutedBackends } from './backends/routed-backends.ts'
+import type { Insertion } from './backends/routed-request.ts'
 import type { BodyClaims } from './body/body-claims.ts'
 import { type BodyMemory, bodyHolders } from './body/body-memory.ts'
 import { codingOf } from './body/body-scan.ts'
@@ -47,7 +49,10 @@ export interface ProxyParts {
   readonly engine: Engine
   readonly clock: Clock
   readonly logger: Logger
-  readonly backend: Backend
+  /** `EDGE_BACKEND_URL`; undefined if there is none. */
+  readonly backend: Backend | undefined
+  readonly routed: RoutedBackends
+  readonly idleTimeoutMs: number
   readonly holds: OpenHolds
   readonly llmMetrics: LlmMetrics
   readonly costMetrics: CostMetrics
@@ -89,12 +94,13 @@ export class ReverseProxy {
     this.#exchanges = new Exchanges({
       openStreams: this.#openStreams,
       backend: parts.backend,
+      idleTimeoutMs: parts.idleTimeoutMs,
       metrics: parts.backendMetrics,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
       onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
     })
-    this.#basePath = basePathOf(parts.backend.options.url)
+    this.#basePath = basePathOf(parts.backend?.options.url)
     this.#room = new WaitingRoom({
       maxWaiting: parts.maxWaiting,
       nowMs: () => parts.clock.nowMs(),
@@ -124,9 +130,9 @@ export class ReverseProxy {
   }
 
   #decide(request: ProxiedRequest, downstream: Downstream): void {
-    const { tracing, backend } = this.#parts
+    const { tracing } = this.#parts
     const view = new ProxiedRequestView(request, downstream.peer)
-    if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'), backend.options.url)
+    if (tracing !== undefined) downstream.trace = tracing.startRequest(view, view.header('traceparent'))
     const refusal = refusalOf(request, this.#basePath)
     if (refusal !== undefined) return this.refuse(downstream, 'bad_request', refusal)
     this.#decideIncoming(new Incoming(request, view, downstream, this.#handler))
@@ -210,10 +216,9 @@ export class ReverseProxy {
   }
 
   async #readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost> {
-    const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, backend } = this.#parts
+    const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, idleTimeoutMs } = this.#parts
     const { request, downstream, pending } = incoming
     const holders = request.hasBody ? bodyHolders(bodyMemory, trustedProxies, pending.bodyCaller(), incoming.view, downstream.peer) : []
-    const { idleTimeoutMs } = backend.options
     const options = { maxBytes: maxBodyBytes, idleTimeoutMs, isEnforced, slices: this.#slices, basePath: this.#basePath, holders }
     const body = await readBody(request, downstream, bodyClaims, options)
     if (body === undefined) return 'gone'
@@ -274,8 +279,8 @@ export class ReverseProxy {
     held: HeldRequest | undefined,
     fields: string,
   ): void {
-    const { backend, backendHost } = this.#parts
-    const { request, view, plan, downstream } = incoming
+    const { backend, backendHost, routed } = this.#parts
+    const { request, view, plan, downstream, pending } = incoming
     const isCounted = reservation !== undefined && reservation.charges.length > 0
     const asked = isCounted ? this.#askForUsage(incoming, reservation) : undefined
     const body = typeof asked === 'object' ? { ...incoming.body!, bytes: asked.bytes } : incoming.body
@@ -287,9 +292,12 @@ export class ReverseProxy {
       return this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)
-    const host = backendHost === 'client' && request.host !== '' ? request.host : backend.options.url.host
+    const attempts = pending.chosen && routed.attempts(pending.chosen, incoming.llm?.model)
+    const inserted = attempts && typeof asked === 'object' ? insertionOf(incoming, asked.bytes) : undefined
+    const host = backendHost === 'client' && request.host !== '' ? request.host : (backend?.options.url.host ?? '')
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
-    this.#exchanges.begin({ request, downstream, fields, llm, held, view, body: incoming.llm, plan, caller, host, target }, body)
+    const allowed = { request, downstream, fields, llm, held, view, body: incoming.llm, plan, caller, host, target, attempts, inserted }
+    this.#exchanges.begin(allowed, body)
     incoming.body = undefined
   }
 
@@ -341,7 +349,8 @@ export class ReverseProxy {
       downstream.reset()
     } else {
       const fields = headerLines(lines)
-      if (code === 'backend_busy') fields.push('Retry-After', '1')
+      const retryAfterMs = failure.retryAfterMs ?? (code === 'backend_busy' ? 1000 : undefined)
+      if (retryAfterMs !== undefined) fields.push('Retry-After', String(Math.ceil(retryAfterMs / 1000)))
       respondError(downstream, code, REASONS[code].meaning, fields)
     }
   }
@@ -365,6 +374,11 @@ export class ReverseProxy {
     const own = reason === 'body_memory_exhausted' ? [...fields, 'Retry-After', '1'] : fields
     respondError(downstream, reason, detail ?? REASONS[reason].meaning, own)
   }
+}
+
+/** `stream_options` are inserted at the beginning of the body, or change where they are. */
+function insertionOf({ body, llm }: Incoming, bytes: Buffer): Insertion {
+  return { at: llm!.streamOptionsAt ?? 0, length: bytes.length - body!.bytes.length }
 }
 
 function waitOutcome(answer: DecisionAnswer | undefined): WaitOutcome {

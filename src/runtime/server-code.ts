@@ -53,7 +53,13 @@ async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
     ])
     return (config, parts) => {
       const { backendUrl, maxBodyBytes } = config
-      const options = { peer: FORWARDER, basePath: basePathOf(backendUrl!), maxBodyBytes, slices: new WorkSlices() }
+      const options = {
+        peer: FORWARDER,
+        basePath: basePathOf(backendUrl),
+        hasLastResort: backendUrl !== undefined,
+        maxBodyBytes,
+        slices: new WorkSlices(),
+      }
       return newAdminApi(config, parts, requestExplainer(parts.engine, options))
     }
   }
@@ -75,8 +81,8 @@ async function loadDecisionServer(): Promise<MainServers> {
 
 async function loadProxy(): Promise<MainServers> {
   const [{ ProxyListeners }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-listeners.ts'), import('./proxy-server.ts')])
-  return ({ config, metricMemory, slots, admin, pipeline, engine, clock, logger, bodyMemory, tracing, onPlanActive, onStreamCut }) => {
-    const listeners = new ProxyListeners(config, metricMemory, slots.backend, { pipeline, engine, clock, logger, bodyMemory, tracing })
+  return ({ config, slots, admin, onPlanActive, onStreamCut, ...parts }) => {
+    const listeners = new ProxyListeners(config, slots.backend, parts)
     onPlanActive(() => void listeners.cutBlockedStreams())
     onStreamCut(listeners)
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false

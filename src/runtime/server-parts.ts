@@ -5,8 +5,11 @@ import type { ControlLink } from '../control/control-link.ts'
 import type { NoteDecided } from '../decide/question.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
+import type { BackendHealth } from '../proxy/backends/backend-health.ts'
+import type { BackendSlots } from '../proxy/backends/backend-slots.ts'
 import type { BodyMemory } from '../proxy/body/body-memory.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
+import type { SecretValues } from '../secrets/header-template.ts'
 import type { Logouts } from '../sessions/session-cookies.ts'
 import type { WrongSecrets } from '../sessions/wrong-secrets.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
@@ -24,6 +27,9 @@ export interface ServerParts
   /** Logouts from operators' sessions; `logouts` has those from debug sessions. */
   readonly adminLogouts: Logouts
   readonly bodyMemory: BodyMemory
+  readonly backendSlots: BackendSlots
+  readonly backendHealth: BackendHealth
+  readonly secrets: SecretValues
   readonly reservations: Pick<ReservationsParts, 'memory' | 'worker' | 'callerDigest' | 'sharedMarks'>
   readonly control: ControlLink
   /** Undefined if EDGE_DECISION_LOG is not set. */

@@ -10,8 +10,11 @@ import type { PortOptions } from '../listen/http-listener.ts'
 import { type ListenerServer, ListenerServers } from '../listen/listener-servers.ts'
 import { type ListenerName, openListeners } from '../listen/listeners.ts'
 import { portOptionsOf } from '../listen/port-options.ts'
+import { BackendHealth } from '../proxy/backends/backend-health.ts'
+import { BackendSlots } from '../proxy/backends/backend-slots.ts'
 import { BodyMemory } from '../proxy/body/body-memory.ts'
 import { Reservations } from '../reservations/reservations.ts'
+import type { SecretValues } from '../secrets/header-template.ts'
 import { DebugSessions } from '../sessions/debug-sessions.ts'
 import { RevokedSessions } from '../sessions/revoked-sessions.ts'
 import { WrongSecrets } from '../sessions/wrong-secrets.ts'
@@ -26,6 +29,7 @@ import type { WorkerContext, WorkerEngine, WorkerPlans, WorkerStore } from './wo
 
 export interface WorkerServersParts {
   readonly code: ServerCode
+  readonly secrets: SecretValues
   readonly counters: WorkerStore
   readonly decider: WorkerEngine
   readonly plans: WorkerPlans
@@ -38,7 +42,8 @@ export interface WorkerServersParts {
 /** Creates a worker's servers on the memory that it shares with the other threads. They do not listen yet. */
 export function newWorkerServers(context: WorkerContext, parts: WorkerServersParts): ListenerServers {
   const { config, memory, worker, clock, logger, metricMemory, control } = context
-  const { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys } = parts
+  const { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets } = parts
+  const backendSlots = new BackendSlots(memory.backends, worker)
   const { store, fleet } = counters
   return newServers(config, code, {
     engine: decider.engine,
@@ -53,6 +58,9 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     wrongSecrets: new WrongSecrets(memory.wrongSecrets),
     wrongTokens: new WrongSecrets(memory.wrongTokens),
     shares: new ConnectionShares(memory.connections, worker),
+    backendSlots,
+    backendHealth: new BackendHealth({ slots: backendSlots, clock, worker, hashKey: memory.hashKey }),
+    secrets,
     bodyMemory: new BodyMemory(memory.bodies, worker, { ...config, hashKey: memory.hashKey }),
     reservations: { memory: memory.reservations, worker, callerDigest: decider.callerDigest, sharedMarks: fleet?.marks },
     control,
@@ -94,6 +102,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     gateway,
     noteDecided: parts.noteDecided,
     tracing: parts.tracing,
+    hasLastResort: config.mode !== 'reverse_proxy' || config.backendUrl !== undefined,
   })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
   const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined && !parts.lacksIssuedKeys()

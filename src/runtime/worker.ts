@@ -77,7 +77,7 @@ export class Worker {
     const decider = newWorkerEngine(context, counters.store, callerReaderOf)
     const plans = new WorkerPlans(decider, context.send)
     const decisionLog = newDecisionLog(context, decider)
-    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys })
+    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets })
     const vitals = new Vitals(context.metricMemory, context.worker)
     return new Worker({ context, tracing, counters, events, decider, plans, keySets, secrets, decisionLog, servers, vitals })
   }

@@ -102,7 +102,7 @@ export class ProxyDoor implements SimulatedDoor {
   async decide(asked: SimulatedRequest): Promise<DecisionAnswer> {
     const incoming = readAsked(asked, this.#optionsFor(asked))
     if (typeof incoming === 'string') return refusedAnswer('bad_request')
-    const steps = new UnrecordedSteps(this.#engine.open(incoming.view, { caller: asked.caller, lines: NO_LINES })!)
+    const steps = new UnrecordedSteps(this.#engine.open(incoming.view, { caller: asked.caller, lines: NO_LINES })!, true)
     return (await decideInSteps(steps, incoming.body, this.#maxBodyBytes))!
   }
 
@@ -120,6 +120,6 @@ export class ProxyDoor implements SimulatedDoor {
 
   #optionsFor({ client }: SimulatedRequest): AskedOptions {
     const peer = client === undefined ? FORWARDER : peerAt(client, this.#trustedProxies)
-    return { peer, basePath: '', maxBodyBytes: this.#maxBodyBytes, slices: this.#slices }
+    return { peer, basePath: '', hasLastResort: true, maxBodyBytes: this.#maxBodyBytes, slices: this.#slices }
   }
 }

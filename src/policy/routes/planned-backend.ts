@@ -1,5 +1,5 @@
-import { foldedName } from '../../text/formats.ts'
 import { type HeaderTemplate, parseHeaderTemplate } from '../../secrets/header-template.ts'
+import { foldedName } from '../../text/formats.ts'
 import type { BackendConfig, BackendsConfig } from '../schema/backends.ts'
 
 /** A backend that routes may name. */

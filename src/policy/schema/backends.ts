@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { fieldName } from '../../http1/field-name.ts'
 import { HEADER_TEMPLATE, parseHeaderTemplate } from '../../secrets/header-template.ts'
+import { foldedName } from '../../text/formats.ts'
 import { isPlainPath } from '../../text/path.ts'
 import { keyPatterns } from './match.ts'
 import { descriptorKey, label } from './parts.ts'

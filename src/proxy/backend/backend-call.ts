@@ -32,12 +32,34 @@ export interface BackendHandler extends ResponseSink {
   onRetry(failure: BackendFailure): void
 }
 
+/** Takes the rest of a response that nobody wants. */
+const NOBODY: BackendHandler = {
+  onReady: ignore,
+  onDrain: ignore,
+  onBodyWritten: ignore,
+  onInterim: ignore,
+  onHead: ignore,
+  relaysChunks: () => false,
+  onData: ignore,
+  onEnd: ignore,
+  onQuiet: ignore,
+  onUpgraded: ignore,
+  onDone: ignore,
+  onFailure: ignore,
+  onBroken: ignore,
+  onRetry: ignore,
+}
+
+function ignore(): void {
+  // The call was given up.
+}
+
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /** Sends a request to the backend, and retries it once if that is safe. A call carries one request at a time and can be reused. */
 export class BackendCall implements ConnectionSeeker {
-  readonly #backend: Backend
-  readonly #handler: BackendHandler
+  #backend!: Backend
+  #handler: BackendHandler
   #request!: BackendRequest
   #connection: BackendConnection | undefined
   #isRetry = false
@@ -45,17 +67,20 @@ export class BackendCall implements ConnectionSeeker {
   isSent = false
   /** The socket no longer needs the bytes of a body that was passed with the request. */
   #isWritten = false
+  /** False once a call has failed before any byte of it was sent. */
+  hasConnected = true
   #isHeld = false
   #head: ResponseHead | undefined
 
-  constructor(backend: Backend, handler: BackendHandler) {
-    this.#backend = backend
+  constructor(handler: BackendHandler) {
     this.#handler = handler
   }
 
-  /** Waits for a connection and writes the request to it. Callbacks may come before this returns. */
-  send(request: BackendRequest): void {
+  /** Waits for a connection to this backend and writes the request to it. Callbacks may come before this returns. */
+  send(backend: Backend, request: BackendRequest): void {
+    this.#backend = backend
     this.#request = request
+    this.hasConnected = true
     this.#isRetry = false
     this.isSent = false
     this.#isWritten = false
@@ -89,6 +114,7 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   onNoRoom(detail: string): void {
+    this.hasConnected = false
     try {
       this.#handler.onFailure(new BackendFailure('backend_busy', detail))
     } catch (error) {
@@ -146,6 +172,12 @@ export class BackendCall implements ConnectionSeeker {
     this.#connection = undefined
   }
 
+  /** Ends the call like `abort`, even in the middle of a response that is being read. The call cannot be used again. */
+  discard(): void {
+    this.abort()
+    this.#handler = NOBODY
+  }
+
   onDrain(): void {
     if (this.isSent) this.#noteWritten()
     else this.#connection?.limitSilence(0)
@@ -200,9 +232,11 @@ export class BackendCall implements ConnectionSeeker {
 
   onFailure(failure: BackendFailure): void {
     const canRetry = this.#canRetry(failure)
+    this.hasConnected = this.#connection?.isConnecting === false
     this.abort()
     if (!canRetry) return this.#handler.onFailure(failure)
     this.#isRetry = true
+    this.hasConnected = true
     this.isSent = false
     this.#isWritten = false
     this.#handler.onRetry(failure)

@@ -18,7 +18,7 @@ test.each([
     const onEnd = (): void => {
       throw mistake
     }
-    new BackendCall(backend, handlerWith({ onEnd, onFailure: resolve, onBroken: resolve })).send(GET)
+    new BackendCall(handlerWith({ onEnd, onFailure: resolve, onBroken: resolve })).send(backend, GET)
   })
   expect(told).toBe(mistake)
   expect(open.connections).toBe(0)
@@ -39,7 +39,7 @@ test('a large body is written as it is, behind its head: while a slow backend ta
   })
   const status = await new Promise((resolve) => {
     const handler = handlerWith({ onHead: (response) => resolve(response.status), onFailure: resolve, onBroken: resolve })
-    new BackendCall(backend, handler).send({ method: 'POST', head, body, isUpgrade: false })
+    new BackendCall(handler).send(backend, { method: 'POST', head, body, isUpgrade: false })
   })
   expect(status).toBe(200)
   expect(sent.mock.calls.some(([bytes]) => bytes === body)).toBe(true)
@@ -62,7 +62,7 @@ test('a backend that hangs has its own places: its next call finds none, and ano
   const call = ({ backend }: { backend: Backend }): Promise<unknown> =>
     new Promise((resolve) => {
       const handler = handlerWith({ onHead: ({ status }) => resolve(status), onFailure: ({ code }) => resolve(code), onBroken: resolve })
-      new BackendCall(backend, handler).send({ method: 'GET', head: 'GET / HTTP/1.1\r\n\r\n', body: undefined, isUpgrade: false })
+      new BackendCall(handler).send(backend, { method: 'GET', head: 'GET / HTTP/1.1\r\n\r\n', body: undefined, isUpgrade: false })
     })
   void call(hung)
   expect(await Promise.all([call(hung), call(well)])).toEqual(['backend_busy', 200])

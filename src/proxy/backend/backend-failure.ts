@@ -1,11 +1,19 @@
 import type { Socket } from 'node:net'
 import { InvalidResponse } from './response-head.ts'
 
-export type FailureReason = 'backend_refused' | 'backend_timeout' | 'backend_reset' | 'backend_invalid' | 'backend_busy'
+export type FailureReason =
+  | 'backend_refused'
+  | 'backend_timeout'
+  | 'backend_reset'
+  | 'backend_invalid'
+  | 'backend_busy'
+  | 'backends_cooling'
 
 /** The reason why the backend sent no response, or not a complete one. */
 export class BackendFailure extends Error {
   readonly code: FailureReason
+  /** When the client may try again, if we know. */
+  retryAfterMs: number | undefined
 
   constructor(code: FailureReason, message: string, cause?: unknown) {
     super(message, { cause })

@@ -17,6 +17,8 @@ export interface GrowthParts {
   readonly logger: Logger
   /** Whether the reservation is settled, so that it must not grow any more. */
   readonly isSettled: () => boolean
+  /** The model that the backend was asked for, if it replaced the request's own. */
+  readonly sentModel: () => string | undefined
   /** Called when a reservation has become larger. */
   readonly onReserved: (charge: ReservedCharge, amount: number) => void
 }
@@ -195,7 +197,8 @@ export class GrowingCharge {
   }
 
   #chargeFor(tokens: TokenCounts): number {
-    return this.charge.settler.settled(reservedAmount(this.charge), { tokens, isStreamed: true }) ?? 0
+    const sentModel = this.#parts.sentModel()
+    return this.charge.settler.settled(reservedAmount(this.charge), { tokens, sentModel, isStreamed: true }) ?? 0
   }
 
   #logFailure(error: unknown): void {

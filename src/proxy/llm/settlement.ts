@@ -33,6 +33,8 @@ export class Settlement {
   readonly reservation: Reservation
   /** The charges that grow while the stream passes. */
   readonly growing: readonly GrowingCharge[]
+  /** The model that the backend was asked for, if it replaced the request's own. */
+  sentModel: string | undefined
   readonly #parts: SettlementParts
   /** One for each charge, in the same order. */
   readonly #inFlight: readonly ReservedRequest[]
@@ -47,7 +49,14 @@ export class Settlement {
       this.#metricsOf(charge.rule).countReserved(charge.rule, amount)
       this.#inFlightOf(charge).add(amount)
     }
-    this.growing = growingCharges(reservation, request, { engine, metrics, logger, onReserved, isSettled: () => this.#isSettled })
+    this.growing = growingCharges(reservation, request, {
+      engine,
+      metrics,
+      logger,
+      onReserved,
+      sentModel: () => this.sentModel,
+      isSettled: () => this.#isSettled,
+    })
     this.#inFlight = reservation.charges.map((charge) =>
       parts.inFlightMetrics.open(
         charge.rule,
@@ -76,12 +85,12 @@ export class Settlement {
 
   /** Settles what each rule reserved to what was used, as the rule's cost sees it. `estimate` says how good our count is if the provider's is missing. */
   settle(end: SettlementEnd, used: TokenCounts, estimate?: Estimate): void {
-    this.#settle(end, { tokens: used, isStreamed: false, estimate })
+    this.#settle(end, { tokens: used, sentModel: this.sentModel, isStreamed: false, estimate })
   }
 
   /** Settles after a stream. Rules that do not watch streams keep what they took. */
   settleStream(end: SettlementEnd, used: TokenCounts, estimate: Estimate): void {
-    this.#settle(end, { tokens: used, isStreamed: true, estimate })
+    this.#settle(end, { tokens: used, sentModel: this.sentModel, isStreamed: true, estimate })
   }
 
   /** Gives everything back, because nothing was used. */

@@ -10,7 +10,6 @@ export interface RequestTraceParts {
   readonly tracer: Tracer
   readonly clock: SpanClock
   /** Where requests are forwarded to. */
-  readonly backend: URL
 }
 
 /** How a trace continues in the backend. */
@@ -65,8 +64,10 @@ export class RequestTrace {
     this.#span.setAttributes({ 'gen_ai.request.model': model })
   }
 
-  startCall(llm: LlmRequest | undefined): OutgoingTrace {
-    const { tracer, clock, backend } = this.#parts
+  /** Begins the span of a call to this backend; that of an earlier call ends. */
+  startCall(llm: LlmRequest | undefined, backend: URL): OutgoingTrace {
+    const { tracer, clock } = this.#parts
+    this.#call?.end(clock.nowMs())
     const { method } = this.#request
     const attributes = {
       ...requestAttributes(this.#request),

@@ -48,9 +48,9 @@ export class Tracing {
   }
 
   /** Starts the spans of a proxied request, or returns undefined if it is not traced. */
-  startRequest(request: TracedRequest, traceparent: unknown, backend: URL): RequestTrace | undefined {
+  startRequest(request: TracedRequest, traceparent: unknown): RequestTrace | undefined {
     const parent = sampledParent(traceparent, this.#share)
-    return parent && new RequestTrace({ tracer: this.#tracer, clock: this.#clock, backend }, request, parent)
+    return parent && new RequestTrace({ tracer: this.#tracer, clock: this.#clock }, request, parent)
   }
 
   /** Sends the remaining spans, as far as time allows. */

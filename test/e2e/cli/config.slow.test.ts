@@ -47,7 +47,7 @@ describe.concurrent('variables that are not settings', () => {
     expect(status).toBe(1)
     expect(stderr).toBe(
       'edge cannot start:\n' +
-        '  EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy\n' +
+        '  EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy; for backends that the bundle names, EDGE_BACKEND_HOSTS is enough\n' +
         '  EDGE_BACKEND_URI is not a setting and has no effect: did you mean EDGE_BACKEND_URL?\n',
     )
   })
