@@ -12,9 +12,10 @@ import { Upload } from './body/upload.ts'
 import { ClientResponse, responseFields, WITHOUT_BODY } from './client-response.ts'
 import { DepartureWatch } from './departure-watch.ts'
 import type { Downstream, DownstreamListener } from './downstream.ts'
-import { type LlmResponse, type LlmResponseParts, type ResponseFlow, WholeResponse } from './llm/llm-response.ts'
+import type { LlmResponse, ResponseFlow } from './llm/llm-response.ts'
 import type { OpenStream, OpenStreams } from './llm/open-streams.ts'
-import { StreamedResponse } from './llm/streamed-response.ts'
+import { newLlmResponse, StreamedResponse } from './llm/streamed-response.ts'
+import { tunnel } from './tunnel.ts'
 
 export interface ExchangeParts {
   /** `EDGE_BACKEND_URL`; undefined if there is none. */
@@ -396,23 +397,4 @@ export class Exchanges {
   readonly #release = (exchange: Exchange): void => {
     if (this.#free.length < MAX_FREE) this.#free.push(exchange)
   }
-}
-
-/** Chooses how a response that costs tokens is read: event by event, or as a whole. */
-function newLlmResponse(head: ResponseHead, hasBody: boolean, parts: LlmResponseParts, flow: ResponseFlow): LlmResponse {
-  return hasBody && head.isEventStream ? new StreamedResponse(head, parts, flow) : new WholeResponse(head, parts, flow)
-}
-
-/** Joins two sockets until one of them is closed. The end of each side is passed on to the other, and an error closes both. */
-function tunnel(client: Socket, backend: Socket, onClosed: () => void): void {
-  let open = 2
-  const closed = (other: Socket): void => {
-    other.destroy()
-    if (--open === 0) onClosed()
-  }
-  // The 'close' that follows an error does everything that is needed.
-  client.on('error', () => {}).on('close', () => closed(backend))
-  backend.on('error', () => {}).on('close', () => closed(client))
-  client.pipe(backend)
-  backend.pipe(client)
 }

@@ -24,6 +24,7 @@ import type { Clock } from '../time/clock.ts'
 import { WorkSlices } from '../time/slices.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
+import { RoutedAttempts } from './backends/routed-attempts.ts'
 import type { RoutedBackends } from './backends/routed-backends.ts'
 import type { Insertion } from './backends/routed-request.ts'
 import type { BodyClaims } from './body/body-claims.ts'
@@ -292,7 +293,7 @@ export class ReverseProxy {
       return this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)
-    const attempts = pending.chosen && routed.attempts(pending.chosen, incoming.llm?.model)
+    const attempts = pending.chosen && new RoutedAttempts(routed, pending.chosen, incoming.llm?.model)
     const inserted = attempts && typeof asked === 'object' ? insertionOf(incoming, asked.bytes) : undefined
     const host = backendHost === 'client' && request.host !== '' ? request.host : (backend?.options.url.host ?? '')
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`

@@ -1,5 +1,6 @@
+import type { ChosenRoute } from '../../engine/evaluation.ts'
 import { headerValue } from '../../http1/header-fields.ts'
-import type { Choice, PlannedRoute, Routing } from '../../policy/routes/routing.ts'
+import type { Choice, Routing } from '../../policy/routes/routing.ts'
 import type { Backend } from '../backend/backend.ts'
 import type { BackendFailure } from '../backend/backend-failure.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
@@ -17,7 +18,9 @@ export class RoutedAttempts {
   #choice: Choice | undefined
   #used: UsedBackend | undefined
 
-  constructor(backends: RoutedBackends, routing: Routing, route: PlannedRoute, model: string | undefined, stickTo: string | undefined) {
+  /** `model` is what the client asks for. */
+  constructor(backends: RoutedBackends, { routing, route, stickyValues }: ChosenRoute, model: string | undefined) {
+    const stickTo = stickyValues && JSON.stringify(stickyValues)
     const { health, clock } = backends.parts
     this.#backends = backends
     this.#routing = routing

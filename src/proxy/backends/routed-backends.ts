@@ -1,4 +1,3 @@
-import type { ChosenRoute } from '../../engine/evaluation.ts'
 import type { PlannedBackend } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import type { SecretValues } from '../../secrets/header-template.ts'
@@ -7,7 +6,6 @@ import type { Clock } from '../../time/clock.ts'
 import { Backend, type BackendListener, type BackendOptions } from '../backend/backend.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { type BackendSlots, placesEach } from './backend-slots.ts'
-import { RoutedAttempts } from './routed-attempts.ts'
 
 export interface RoutedBackendsParts {
   readonly slots: BackendSlots
@@ -41,11 +39,6 @@ export class RoutedBackends {
 
   constructor(parts: RoutedBackendsParts) {
     this.parts = parts
-  }
-
-  /** `model` is what the client asks for. */
-  attempts({ routing, route, stickyValues }: ChosenRoute, model: string | undefined): RoutedAttempts {
-    return new RoutedAttempts(this, routing, route, model, stickyValues && JSON.stringify(stickyValues))
   }
 
   /** Returns the slots of a plan's backends by name. */

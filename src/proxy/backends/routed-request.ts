@@ -3,9 +3,9 @@ import type { LlmRequest } from '../../llm/llm-request.ts'
 import { withModel } from '../../llm/replace-model.ts'
 import type { Choice, PlannedRoute } from '../../policy/routes/routing.ts'
 import { renderHeader, type SecretValues } from '../../secrets/header-template.ts'
-import { mayClimb } from '../../text/path.ts'
 import { codingOf } from '../body/body-scan.ts'
 import type { ReadBody } from '../body/request-body.ts'
+import { refusalOf } from '../incoming-request.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
 
 /** What a backend of a route gets instead of what the client sent. */
@@ -25,7 +25,7 @@ export function routeProblem(
   body: ReadBody | undefined,
 ): RouteProblem | undefined {
   const { target } = request
-  if (mayClimb(target) && [...group, ...fallback].some(({ backend }) => backend.basePath !== '')) return 'bad_request'
+  if ([...group, ...fallback].some(({ backend }) => refusalOf(request, backend.basePath) !== undefined)) return 'bad_request'
   if (models.length === 0) return undefined
   const llm = body?.llm
   if (body === undefined || body.isPartial || typeof llm !== 'object') return 'model_not_replaceable'

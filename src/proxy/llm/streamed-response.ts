@@ -6,7 +6,7 @@ import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
 import { StreamGrowth } from './growth.ts'
-import type { LlmResponse, LlmResponseParts, ResponseFlow } from './llm-response.ts'
+import { type LlmResponse, type LlmResponseParts, type ResponseFlow, WholeResponse } from './llm-response.ts'
 
 /**
  * An SSE response. Its bytes go through the filter if an enforcing rule watches a stream that the client asked for, or if usage must be hidden;
@@ -307,4 +307,9 @@ export class StreamedResponse implements LlmResponse {
     const bound = { completion_tokens: completionTokens, max_completion_tokens: llm!.maxCompletionTokens }
     this.#parts.logger.info({ event, policy: policy.id, rule: name, cause, ...bound }, message)
   }
+}
+
+/** Chooses how a response that costs tokens is read: event by event, or as a whole. */
+export function newLlmResponse(head: ResponseHead, hasBody: boolean, parts: LlmResponseParts, flow: ResponseFlow): LlmResponse {
+  return hasBody && head.isEventStream ? new StreamedResponse(head, parts, flow) : new WholeResponse(head, parts, flow)
 }

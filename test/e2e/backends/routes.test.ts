@@ -59,7 +59,9 @@ describe.each(WIRES)('routes, on %s', (_, env) => {
       env: { ...env, EDGE_SECRET_KEY_A: 'canary-1' },
       more: { a: { headers: { Authorization: 'Bearer {KEY_A}', 'X-Team': 'edge' } } },
     })
-    await fetch(`http://127.0.0.1:${edge.port}/v1?x=1`, { headers: { Authorization: 'Bearer client', 'X-Team': 'mine', x_team: 'mine', 'X-Other': '1' } })
+    await fetch(`http://127.0.0.1:${edge.port}/v1?x=1`, {
+      headers: { Authorization: 'Bearer client', 'X-Team': 'mine', x_team: 'mine', 'X-Other': '1' },
+    })
     const { url, headers, rawHeaders } = a.seen[0]!
     expect(url).toBe('/base/v1?x=1')
     expect(headers).toMatchObject({ host: new URL(a.url).host, authorization: 'Bearer canary-1', 'x-team': 'edge', 'x-other': '1' })

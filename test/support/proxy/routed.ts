@@ -16,16 +16,17 @@ interface RoutedOptions extends EdgeOptions {
   readonly more?: Readonly<Record<string, object>>
   /** Beside the routes. */
   readonly policies?: readonly object[]
+  readonly prices?: object
 }
 
 /** A proxy without EDGE_BACKEND_URL whose bundle has these backends and routes. */
 export function routing(
   backends: Readonly<Record<string, { readonly url: string }>>,
   routes: readonly RouteJson[],
-  { more = {}, policies = [], env, ...options }: RoutedOptions = {},
+  { more = {}, policies = [], prices, env, ...options }: RoutedOptions = {},
 ): Promise<Edge> {
   return running({
-    bundle: routedBundle(1, backends, routes, more, policies),
+    bundle: { ...routedBundle(1, backends, routes, more, policies), ...(prices && { prices }) },
     ...options,
     env: { ...ROUTED_ENV, EDGE_BACKEND_HOSTS: hostsOf(backends), ...env },
   })
