@@ -50,7 +50,7 @@ export class Evaluation {
 
   /** Whether the body must be read before `route`, or for the route itself. False if the bundle has no routes. */
   routeNeedsBody(): boolean {
-    return this.#asRouted(undefined, true, (routing, run) => routing.needsBody(run)) ?? false
+    return this.hasRoutes && (this.#asRouted(undefined, true, (routing, run) => routing.needsBody(run)) ?? false)
   }
 
   /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { blockRule, bucketRule, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { hostsOf, named, routedBundle, routing, saying, WIRES } from '../../support/proxy/routed.ts'
 import { running } from '../../support/service/running.ts'
@@ -88,6 +88,33 @@ describe.each(WIRES)('routes, on %s', (_, env) => {
     const inPath = await fetch(`http://127.0.0.1:${edge.port}/v1beta/models/big:generateContent`, post('{"contents":[]}'))
     expect(await inPath.text()).toBe('/v1beta/models/small:generateContent')
     expect((await fetch(url, post(model('big')))).status).toBe(429)
+  })
+
+  test('a body that is made to ask for usage has its model replaced all the same', async () => {
+    const seen: string[] = []
+    const a = await HttpBackend.start(async (_req, res, { body }) => {
+      seen.push(String(await body()))
+      res.end()
+    })
+    const rule = llmRule('r', [], { tokens_per_minute: 1_000_000, streaming: { enabled: true, ask_usage: true } })
+    const edge = await routing({ a }, [{ backends: [{ name: 'a', model: 'small' }] }], { env, policies: [policy('p', { rules: [rule] })] })
+    const ask = (body: string) => fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, post(body))
+    await ask('{"model":"big","stream":true,"messages":[]}')
+    await ask('{"model":"big","stream":true,"stream_options":{"x":1},"messages":[]}')
+    await ask('{"stream_options":{"x":1},"stream":true,"messages":[],"model":"big"}')
+    const asked = { stream: true, messages: [], model: 'small' }
+    expect(seen.map((body) => JSON.parse(body))).toEqual([
+      { ...asked, stream_options: { include_usage: true } },
+      { ...asked, stream_options: { x: 1, include_usage: true } },
+      { ...asked, stream_options: { x: 1, include_usage: true } },
+    ])
+  })
+
+  test('a body that is too large to find its route is 413', async () => {
+    const a = await named('a')
+    const edge = await routing({ a }, [{ match: { 'llm:model': 'm' }, ...to('a') }], { env: { ...env, EDGE_MAX_BODY_BYTES: '1000' } })
+    const response = await fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, post(model('m', { x: 'x'.repeat(2000) })))
+    expect([response.status, a.seen.length]).toEqual([413, 0])
   })
 
   test('a bundle change keeps the connections of a backend that stays the same, and closes those of one that is gone', async () => {
