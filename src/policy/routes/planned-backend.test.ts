@@ -30,10 +30,10 @@ test.each([
   expect(plan.routing!.backends.get('a')).toMatchObject({ hasCredential })
 })
 
-test('the server learns where backends are, and which secrets they need', () => {
+test('the server learns where backends are', () => {
   expect(backendEntries({ a: OPENAI, b: { url: 'https://b.example' } })).toEqual([
-    { name: 'a', url: OPENAI.url, secrets: ['OPENAI_A', 'ORG'] },
-    { name: 'b', url: 'https://b.example', secrets: [] },
+    { name: 'a', url: OPENAI.url },
+    { name: 'b', url: 'https://b.example' },
   ])
 })
 
