@@ -8,7 +8,7 @@ export const JWT_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS5
 export type JwtAlgorithm = (typeof JWT_ALGORITHMS)[number]
 
 const MODE = '"enforce" or "shadow" (leave `mode` out to refuse nobody)'
-const ENTRY_NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-", other than "key"'
+const ENTRY_NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-", other than "key" in any case'
 const LABEL_NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-", other than "id", "after" and "limit"'
 const KEY_SET = 'exactly one of jwks_url and jwks_file'
 const URL_TEXT = 'a URL with http:// or https://, without user name, password and fragment'
@@ -21,8 +21,8 @@ const NAME = /^[A-Za-z0-9._-]{1,64}$/
 const entryName = z
   .string({ error: ENTRY_NAME })
   .regex(NAME, { error: ENTRY_NAME })
-  .refine((name) => name !== 'key', { error: ENTRY_NAME })
-  .meta({ not: { const: 'key' } })
+  .refine((name) => name.toLowerCase() !== 'key', { error: ENTRY_NAME })
+  .meta({ not: { pattern: '^[Kk][Ee][Yy]$' } })
 
 /** `caller:id` is the identity, and `GET keys` has parameters named `after` and `limit`. */
 const OTHER_NAMES = ['id', 'after', 'limit']
