@@ -63,7 +63,9 @@ const STANDARD_INPUT = 0
 /** Returns the lines of a file, or with `-` of the standard input: command lines are seen by everybody on the machine, and a credential must not be in one. */
 function linesOf(path: string): string[] {
   try {
-    return readFileSync(path === '-' ? STANDARD_INPUT : path, 'utf8').split(/\r?\n/).filter((line) => line.trim() !== '')
+    return readFileSync(path === '-' ? STANDARD_INPUT : path, 'utf8')
+      .split(/\r?\n/)
+      .filter((line) => line.trim() !== '')
   } catch (error) {
     throw new UsageProblem(`-H: cannot read ${JSON.stringify(path)}: ${(error as Error).message}`)
   }

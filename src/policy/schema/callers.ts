@@ -128,6 +128,10 @@ export const callersSchema = z
         .max(100, { error: 'at most 100 paths' })
         .optional()
         .meta({ description: 'Paths that need no verified caller, each with everything below it.' }),
+      except_preflights: z.boolean({ error: 'true or false' }).optional().meta({
+        description:
+          'Whether CORS preflights (OPTIONS with Origin and Access-Control-Request-Method), which browsers send without credentials, need no verified caller.',
+      }),
       jwt: z
         .array(jwtEntry, { error: 'a list of issuers' })
         .min(1, { error: 'at least one issuer (leave `jwt` out to verify no tokens)' })
