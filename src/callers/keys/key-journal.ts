@@ -13,6 +13,10 @@ const HEADER = { edge_keys: 1 }
 const NEWLINE = 0x0a
 /** A line has a checksum of eight digits, a space, and JSON. The longest one, with 32 long labels, has less than a tenth of this. */
 const MAX_LINE_BYTES = 1024 * 1024
+/** Bytes that are read at once: few enough for other work to have its turn. */
+const READ_BYTES = 64 * 1024
+/** A line of a key has at least about as many. */
+const MIN_KEY_BYTES = 180
 /** Lines that no longer count are removed once they are more than those that do, and more than this. */
 const MIN_DEAD_LINES = 1000
 /** Lines that are written at once when the file is replaced. */
@@ -20,6 +24,8 @@ const LINES_PER_WRITE = 1000
 
 /** What a journal is read into. */
 export interface JournalReader {
+  /** There will be at most about this many keys. */
+  expect(keys: number): void
   note(key: IssuedKey): void
   /** All instances of the fleet knew the same at this time. */
   noteSynced(wallMs: number): void
@@ -93,7 +99,6 @@ export class KeyJournal {
   }
 
   /** The file must have all keys that were known at this time. */
-
   async appendSynced(wallMs: number): Promise<void> {
     await this.#add([JSON.stringify({ synced: wallMs })])
   }
@@ -180,7 +185,9 @@ async function readJournal(path: string, reader: JournalReader): Promise<{ lengt
   })
   if (handle === undefined) return { length: 0, lines: 0 }
   try {
-    if (!(await handle.stat()).isFile()) throw new KeyFileFault(`${path} is not a file`)
+    const stat = await handle.stat()
+    if (!stat.isFile()) throw new KeyFileFault(`${path} is not a file`)
+    reader.expect(Math.ceil(stat.size / MIN_KEY_BYTES))
     return await readLines(handle, path, reader)
   } finally {
     await handle.close()
@@ -192,7 +199,7 @@ async function readLines(handle: FileHandle, path: string, reader: JournalReader
   const buffer = Buffer.allocUnsafe(MAX_LINE_BYTES)
   let [length, lines, filled] = [0, 0, 0]
   for (;;) {
-    const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, length + filled)
+    const { bytesRead } = await handle.read(buffer, filled, Math.min(READ_BYTES, buffer.length - filled), length + filled)
     if (bytesRead === 0) break
     filled += bytesRead
     const bytes = buffer.subarray(0, filled)
