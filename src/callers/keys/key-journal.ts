@@ -169,7 +169,11 @@ function* pieces(live: LiveKeys): Generator<string[]> {
 }
 
 function lineOf(text: string): string {
-  return `${crc32(text).toString(16).padStart(8, '0')} ${text}\n`
+  return `${checksumOf(text)}${text}\n`
+}
+
+function checksumOf(text: string | Buffer): string {
+  return `${crc32(text).toString(16).padStart(8, '0')} `
 }
 
 /** A disk that is nearly full may write a part, and report the error with the next write. */
@@ -222,12 +226,10 @@ const WAY_OUT = 'Restore the file from a backup, or move it away and import the 
 
 /** Returns what is wrong with the line. */
 function readLine(line: Buffer, number: number, reader: JournalReader): string | undefined {
+  if (line.toString('latin1', 0, 9) !== checksumOf(line.subarray(9))) return number === 1 ? 'this is not a file of keys' : 'it is damaged'
   const text = line.toString('utf8', 9)
-  if (line.toString('latin1', 0, 9) !== `${crc32(text).toString(16).padStart(8, '0')} `) {
-    return number === 1 ? 'this is not a file of keys' : 'it is damaged'
-  }
   if (number === 1) return text === JSON.stringify(HEADER) ? undefined : 'a newer version of edge wrote it'
-  const [, synced] = /^\{"synced":([\d.]{1,24})\}$/.exec(text) ?? []
+  const [, synced] = (text.startsWith('{"synced"') && /^\{"synced":([\d.]{1,24})\}$/.exec(text)) || []
   if (synced !== undefined) {
     reader.noteSynced(Number(synced))
     return undefined

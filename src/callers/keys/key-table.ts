@@ -51,6 +51,8 @@ export class KeyTable {
   readonly #free: number[] = []
   #end = 0
   #size = 0
+  /** Keys that were imported together have the same, and a start reads them one after the other. */
+  #lastAuthor = { actor: '', reason: '', text: '["",""]' }
   #watch: ((id: string, momentMs: number, sign: 1 | -1) => void) | undefined
 
   constructor(memory: KeyMemory) {
@@ -112,7 +114,7 @@ export class KeyTable {
     if (record === undefined) return undefined
     const at = record * RECORD_WORDS
     // Labels are not checked here, so that keys of a newer version with other bounds can be read.
-    const texts = [JSON.stringify(key.labels), authorText(key), key.edit && authorText(key.edit)]
+    const texts = [JSON.stringify(key.labels), this.#authorText(key), key.edit && this.#authorText(key.edit)]
     const places: number[] = []
     for (const text of texts) {
       const place = text === undefined ? 0 : this.#texts.use(text)
@@ -135,6 +137,12 @@ export class KeyTable {
     Atomics.store(words, at + CREATED_S, Math.floor(key.createdMs / 1000))
     for (let i = 0; i < DIGEST_WORDS; i++) Atomics.store(words, at + DIGEST + i, key.digest.readInt32LE(i * 4))
     return { record, id: key.id }
+  }
+
+  #authorText({ actor, reason }: KeyEdit): string {
+    const last = this.#lastAuthor
+    if (actor !== last.actor || reason !== last.reason) this.#lastAuthor = { actor, reason, text: JSON.stringify([actor, reason]) }
+    return this.#lastAuthor.text
   }
 
   /** Lets workers see the key, with the moment that its storage gave it. Its former state is no longer there. */
@@ -299,10 +307,6 @@ export function recordId(high: number, low: number): string {
 /** The upper 32 bits of an id. */
 function idHash(high: number, low: number): number {
   return (high << 16) | (low >>> 16)
-}
-
-function authorText({ actor, reason }: KeyEdit): string {
-  return JSON.stringify([actor, reason])
 }
 
 function authorOf(text: string): KeyEdit {
