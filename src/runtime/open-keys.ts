@@ -54,7 +54,9 @@ async function openJournal(path: string, table: KeyTable, { config, logger }: St
     expect: (keys) => table.reserve(keys),
     note: (key) => {
       if (isLaterKey(key, table.get(key.id)) && !table.put(key))
-        throw new KeyFileFault(`${path} has more keys than EDGE_MAX_KEYS (${config.maxKeys}) allows: raise EDGE_MAX_KEYS`)
+        throw new KeyFileFault(
+          `${path} has more keys, or longer labels and reasons, than EDGE_MAX_KEYS (${config.maxKeys}) allows: raise EDGE_MAX_KEYS`,
+        )
     },
     noteSynced: (wallMs) => {
       syncedMs = wallMs

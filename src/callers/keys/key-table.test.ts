@@ -123,6 +123,20 @@ test('texts that are gone make room for others, however often labels change', ()
   expect(table.get(key.id)!.labels['note']).toContain('2999')
 })
 
+test('a key can be revoked when there is no room for any other text', () => {
+  const { table } = keyTable(10_000)
+  const { key } = sampleKey()
+  table.put(key)
+  for (const length of [16_000, 1000, 100, 1]) {
+    for (let i = 0; table.put(sampleKey({ labels: { note: `${i}`.padEnd(length, '-') } }).key); i++);
+  }
+  expect(table.size).toBeLessThan(10_000)
+  const edit = { actor: 'eve', reason: 'a reason that nobody else gave' }
+  expect(table.put({ ...key, edit, momentMs: NOON_MS + 1 })).toBe(false)
+  expect(table.put({ ...key, edit, momentMs: NOON_MS + 1, isRevoked: true })).toBe(true)
+  expect(table.get(key.id)).toEqual({ ...key, edit: undefined, momentMs: NOON_MS + 1, isRevoked: true })
+})
+
 describe('while the main thread changes, forgets and issues keys', () => {
   test('a worker always finds a whole one', async () => {
     const { memory, table } = keyTable(2000)

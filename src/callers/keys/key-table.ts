@@ -116,8 +116,10 @@ export class KeyTable {
     // Labels are not checked here, so that keys of a newer version with other bounds can be read.
     const texts = [JSON.stringify(key.labels), this.#authorText(key), key.edit && this.#authorText(key.edit)]
     const places: number[] = []
-    for (const text of texts) {
-      const place = text === undefined ? 0 : this.#texts.use(text)
+    for (const [i, text] of texts.entries()) {
+      // A key can be revoked even if there is no room for who did it and why: the log and the storage have that, too.
+      const noRoom = key.isRevoked && i === 2 ? 0 : undefined
+      const place = text === undefined ? 0 : (this.#texts.use(text) ?? noRoom)
       if (place === undefined) {
         for (const used of places) this.#texts.release(used)
         this.#free.push(record)
