@@ -117,7 +117,7 @@ export class KeyTable {
     const texts = [JSON.stringify(key.labels), this.#authorText(key), key.edit && this.#authorText(key.edit)]
     const places: number[] = []
     for (const [i, text] of texts.entries()) {
-      // A key can be revoked even if there is no room for who did it and why: the log and the storage have that, too.
+      // A key can be revoked even if there is no room for who did it and why: the log has that.
       const noRoom = key.isRevoked && i === 2 ? 0 : undefined
       const place = text === undefined ? 0 : (this.#texts.use(text) ?? noRoom)
       if (place === undefined) {
