@@ -10,6 +10,7 @@ import { IssuedKeys } from '../dist/callers/keys/issued-keys.js'
 import { KeyJournal } from '../dist/callers/keys/key-journal.js'
 import { newKeyMemory } from '../dist/callers/keys/key-memory.js'
 import { KeyTable } from '../dist/callers/keys/key-table.js'
+import { inSlices } from '../dist/time/slices.js'
 
 const COUNT = Number(process.argv[2] ?? 1_000_000)
 const BATCH = 500
@@ -21,6 +22,24 @@ const folder = process.argv[4] ?? mkdtempSync(join(tmpdir(), 'edge-keys-'))
 const path = join(folder, 'keys')
 const mib = (bytes) => `${(bytes / 1024 / 1024).toFixed(0)} MiB`
 
+/** Measures how long other work has to wait for its turn. */
+function newTurns() {
+  let [lastMs, longestMs] = [performance.now(), 0]
+  const note = () => {
+    const nowMs = performance.now()
+    longestMs = Math.max(longestMs, nowMs - lastMs)
+    lastMs = nowMs
+    next = setImmediate(note)
+  }
+  let next = setImmediate(note)
+  return {
+    longestMs() {
+      clearImmediate(next)
+      return longestMs
+    },
+  }
+}
+
 function newTable() {
   const memory = newKeyMemory(COUNT)
   return { memory, table: new KeyTable(memory) }
@@ -28,7 +47,7 @@ function newTable() {
 
 if (PARTS === 'write') {
   const { table } = newTable()
-  const journal = await KeyJournal.open(path, { note() {}, noteSynced() {} })
+  const journal = await KeyJournal.open(path, { expect() {}, note() {}, noteSynced() {} })
   const at = performance.now()
   for (let i = 0; i < COUNT; i += BATCH) {
     const keys = Array.from({ length: Math.min(BATCH, COUNT - i) }, (_, j) => {
@@ -53,9 +72,20 @@ if (PARTS === 'write') {
   const emptyBytes = process.memoryUsage.rss()
   const { memory, table } = newTable()
   const at = performance.now()
-  const journal = await KeyJournal.open(path, { note: (key) => void table.put(key), noteSynced() {} })
+  const usage = process.cpuUsage()
+  const turns = newTurns()
+  const journal = await KeyJournal.open(path, {
+    expect: (keys) => table.reserve(keys),
+    note: (key) => void table.put(key),
+    noteSynced() {},
+  })
+  await inSlices(table.forgetOver(NOW_MS))
   table.noteLoaded()
-  console.log(`start from the journal: ${((performance.now() - at) / 1000).toFixed(1)} s`)
+  const { user, system } = process.cpuUsage(usage)
+  const cpuS = (user + system) / 1e6
+  console.log(
+    `start from the journal: ${((performance.now() - at) / 1000).toFixed(1)} s, ${cpuS.toFixed(1)} s of CPU time, longest turn ${turns.longestMs().toFixed(0)} ms`,
+  )
   const pageAt = performance.now()
   table.page({ team: 'team-7' }, undefined, 100, 50_000)
   const firstMs = performance.now() - pageAt

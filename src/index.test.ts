@@ -147,3 +147,33 @@ describe('a budget of money', () => {
     expect(warned).toEqual([['r', ['ann'], 80]])
   })
 })
+
+describe('a caller', () => {
+  const CALLERS = JSON.stringify({
+    ...bundle(1, policy('p', { rules: [bucketRule('r', ['caller:team'], 1)] })),
+    callers: { mode: 'enforce', keys: {} },
+  })
+
+  test.each([
+    [{}, 'caller.id: expected a text'],
+    [{ id: '' }, 'caller.id: expected a text'],
+    [{ id: 7, labels: { team: 'blue' } }, 'caller.id: expected a text'],
+    ['ada', 'caller.id: expected a text'],
+    [{ id: 'ada', labels: { team: 7 } }, 'caller.labels.team: expected a text'],
+    [{ id: 'ada', labels: { team: '' } }, 'caller.labels.team: expected a text'],
+    [{ id: 'ada', labels: { team: undefined } }, 'caller.labels.team: expected a text'],
+    [{ id: 'ada', labels: new Map([['team', 'blue']]) }, 'caller.labels: expected an object of texts, not a Map'],
+  ])('that is %j is refused: without a value for its keys, a rule would limit nobody', (caller, message) => {
+    const engine = createEngine({ storeBytes: 1 << 20 })
+    engine.load(CALLERS)
+    const options = { caller: caller as never }
+    expect(() => engine.decide(REQUEST, options)).toThrow(new TypeError(message))
+    expect(() => engine.explain(REQUEST, options)).toThrow(new TypeError(message))
+  })
+
+  test('that is null is nobody', () => {
+    const engine = createEngine({ storeBytes: 1 << 20 })
+    engine.load(CALLERS)
+    expect(engine.decide(REQUEST, { caller: null as never })).toMatchObject({ action: 'refuse', reason: 'unknown_caller' })
+  })
+})

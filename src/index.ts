@@ -51,7 +51,7 @@ export interface EmbeddedEngine {
   /**
    * Decides and takes. With `explain`, the decision carries the descriptor values. `cost` is what rules that count requests take in place
    * of one; 0 takes nothing. Throws a RangeError if it is not a finite number of at least 0. `caller` is who sends the request, for a bundle
-   * with `callers`: the library verifies no credentials, so without it the caller is unknown.
+   * with `callers`: the library verifies no credentials, so without it the caller is unknown. Throws a TypeError if its id or a label is not a text, or empty.
    */
   decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number; readonly caller?: PlainCaller }): Decision
   /**
@@ -103,8 +103,18 @@ export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngin
   }
 }
 
+/** A number or an empty text would be no value, and rules skip requests without one, so nobody would be limited. */
 function verified(caller: PlainCaller | undefined): VerifiedCaller | undefined {
-  return caller && { id: caller.id, labels: new Map(Object.entries(caller.labels ?? {})), claims: caller.claims }
+  if (caller === undefined || caller === null) return undefined
+  if (!isText(caller.id)) throw new TypeError('caller.id: expected a text')
+  const { id, labels = {}, claims } = caller
+  if (labels instanceof Map) throw new TypeError('caller.labels: expected an object of texts, not a Map')
+  for (const [name, value] of Object.entries(labels)) if (!isText(value)) throw new TypeError(`caller.labels.${name}: expected a text`)
+  return { id, labels: new Map(Object.entries(labels)), claims }
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value !== ''
 }
 
 const DEFAULT_STORE_BYTES = 64 * 1024 * 1024

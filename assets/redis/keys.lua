@@ -10,8 +10,7 @@
 --         order, a sorted set: ids by the number of their last change
 --         ends, a sorted set: ids by `forget`
 -- ARGV    poll, epoch, last known change, count, kept
---           Returns the epoch, size, sum, the number of the last change that is returned, whether the changes follow the last known one, and id and entry of up
---           to `count` changes. Starts from the first one if the epoch differs, or if this Redis does not know that change.
+--           Returns the epoch, size, sum, the number of the last change that is returned, and id and entry of up to `count` changes. Starts from the first one if the epoch differs, or if this Redis does not know that change.
 --         put, epoch, capacity, kept, then for each: id, expected moment or '-', end or '-', '1' if it is revoked or '0', text
 --           Replaces entries. `kept` is how long an entry is remembered after its end. Returns for each its moment; 'changed' if there is a later state than
 --           the expected one; 'full' if there are too many.
@@ -92,7 +91,7 @@ if action == 'poll' then
   -- After a failover, the new master may lack the last changes and, if its clock is behind, reuse their numbers.
   local follows = epoch == ARGV[2] and fact('changes') >= tonumber(ARGV[3])
   local after = follows and ARGV[3] or '0'
-  local reply = { epoch, exact(fact('size')), exact(fact('sum')), after, follows and '1' or '0' }
+  local reply = { epoch, exact(fact('size')), exact(fact('sum')), after }
   local found = redis.call('ZRANGEBYSCORE', order, '(' .. after, '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
   for i = 1, #found, 2 do
     local entry = redis.call('HGET', entries, found[i])

@@ -121,6 +121,35 @@ describe('callers in enforce mode', () => {
     expect(decide({}, uri).reason).toBe('unknown_caller')
   })
 
+  const PREFLIGHT = { origin: 'https://app.test', 'access-control-request-method': 'POST' }
+
+  test('let a preflight pass if the bundle excepts them, and limit it', () => {
+    const { decide } = setUp({ mode: 'enforce', except_preflights: true }, policy('p', { rules: [bucketRule('all', [], 1)] }))
+    const ask = (headers: object): unknown => decide(headers, '/v1/chat', 'a.test', 'OPTIONS').reason
+    expect([ask(PREFLIGHT), ask({ ...PREFLIGHT, 'content-length': '0' })]).toEqual(['all_rules_passed', 'token_bucket_exceeded'])
+  })
+
+  test.each<[string, object, string?]>([
+    ['with another method', PREFLIGHT, 'POST'],
+    ['whose method is in lower case', PREFLIGHT, 'options'],
+    ['without an origin', { ...PREFLIGHT, origin: '' }],
+    ['without a method to ask for', { ...PREFLIGHT, 'access-control-request-method': undefined }],
+    ['with two origins', { ...PREFLIGHT, origin: ['https://a.test', 'https://b.test'] }],
+    ['with a body', { ...PREFLIGHT, 'content-length': '2' }],
+    ['with two lengths', { ...PREFLIGHT, 'content-length': ['0', '0'] }],
+    ['with a body in chunks', { ...PREFLIGHT, 'transfer-encoding': 'chunked' }],
+    ['with a method for the backend', { ...PREFLIGHT, 'x-http-method-override': 'POST' }],
+    ['with a bad credential', { ...PREFLIGHT, authorization: 'Bearer expired' }],
+  ])('do not take a request %s for a preflight', (_, headers, method = 'OPTIONS') => {
+    const { decide } = setUp({ mode: 'enforce', except_preflights: true })
+    expect(decide(JSON.parse(JSON.stringify(headers)), '/', 'a.test', method).reason).toBe('unknown_caller')
+  })
+
+  test('refuse preflights unless the bundle excepts them', () => {
+    const { decide } = setUp({ mode: 'enforce', except_preflights: false })
+    expect(decide(PREFLIGHT, '/', 'a.test', 'OPTIONS').reason).toBe('unknown_caller')
+  })
+
   test('end before a body is asked for, and let the body of a verified caller be read', () => {
     const { engine } = setUp({ mode: 'enforce' }, policy('p', { rules: [llmRule('t', ['caller:team'], { tokens_per_minute: 1000 })] }))
     expect(engine.open(viewOf({}))!.identify()).toMatchObject({ reason: 'unknown_caller' })
@@ -227,11 +256,11 @@ function setUp(callers: object, ...policies: readonly PolicyText[]) {
   const reader = new GoodCallers()
   const engine = new Engine({ store: newEmbeddedStore(1 << 20), clock, callerReaderOf: () => reader })
   engine.activate(planOf({ ...bundle(1, ...policies), callers: { ...CALLERS, ...callers } }))
-  const decide = (headers: object, uri = '/', host = 'a.test'): Decision =>
-    engine.decide(viewOf(headers, uri, host), { withDescriptors: true }) as Decision
+  const decide = (headers: object, uri = '/', host = 'a.test', method = 'GET'): Decision =>
+    engine.decide(viewOf(headers, uri, host, method), { withDescriptors: true }) as Decision
   return { engine, clock, reader, decide }
 }
 
-function viewOf(headers: object, uri = '/', host = 'a.test'): PlainRequestView {
-  return new PlainRequestView({ method: 'GET', uri, host, headers: { 'x-forwarded-for': '192.0.2.7', ...headers } })
+function viewOf(headers: object, uri = '/', host = 'a.test', method = 'GET'): PlainRequestView {
+  return new PlainRequestView({ method, uri, host, headers: { 'x-forwarded-for': '192.0.2.7', ...headers } })
 }

@@ -6,6 +6,7 @@ import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { RoutedRequest } from '../policy/routes/routing.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
+import { isPreflight } from '../request/preflight.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
 import { isAmbiguousPath, isPlainPath, normalizePath } from '../text/path.ts'
 import type { ActivePlan } from './active-plan.ts'
@@ -116,10 +117,13 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     return this.givenCaller ?? this.active!.callers!.read(this.#descriptors.view!, this.#addressOf)
   }
 
-  /** Whether the request needs no verified caller. */
+  /** Whether the request needs no verified caller. A preflight has no credential, so one that has a bad one is none. */
   get isExcepted(): boolean {
-    const { exceptPaths } = this.active!.plan.callers!
-    return exceptPaths !== undefined && isPlainPath(this.#descriptors.view!.uri) && exceptPaths.cover(this.path)
+    const { exceptPaths, exceptsPreflights } = this.active!.plan.callers!
+    const view = this.#descriptors.view!
+    if (exceptPaths !== undefined && isPlainPath(view.uri) && exceptPaths.cover(this.path)) return true
+    const { caller } = this
+    return exceptsPreflights && caller !== undefined && 'problem' in caller && caller.problem === 'no_credential' && isPreflight(view)
   }
 
   /** The host that routes are bound to. */

@@ -206,8 +206,14 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
 }
 
 function compileCallers(source: Callers): PlanCallers {
-  const { mode, except_paths: paths, jwt } = source
-  return Object.freeze({ source, mode, exceptPaths: paths && new PathPrefixes(paths), verifiesTokens: jwt !== undefined })
+  const { mode, except_paths: paths, except_preflights: exceptsPreflights = false, jwt } = source
+  return Object.freeze({
+    source,
+    mode,
+    exceptPaths: paths && new PathPrefixes(paths),
+    exceptsPreflights,
+    verifiesTokens: jwt !== undefined,
+  })
 }
 
 function isPlain({ match, isElse, counters }: PlanRule): boolean {

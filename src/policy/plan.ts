@@ -46,6 +46,8 @@ export interface PlanCallers {
   readonly mode: Callers['mode']
   /** Paths that need no verified caller. */
   readonly exceptPaths: PathPrefixes | undefined
+  /** Whether CORS preflights need no verified caller. */
+  readonly exceptsPreflights: boolean
   /** Whether `jwt:` keys read the claims of verified tokens only. */
   readonly verifiesTokens: boolean
 }

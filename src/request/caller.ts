@@ -31,7 +31,7 @@ export type CallerProblem =
   | 'expired'
   | 'not_yet_valid'
   | 'audience'
-  /** A claim that is needed is missing or has the wrong type, such as `sub` or `exp`. */
+  /** A claim that is needed is missing or has the wrong type, such as `sub` or `exp`, or a subject or label is too long or has characters that nobody sees. */
   | 'claims'
   /** The key was issued, and revoked. */
   | 'revoked'

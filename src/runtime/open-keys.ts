@@ -51,9 +51,12 @@ async function openJournal(path: string, table: KeyTable, { config, logger }: St
   const { KeyFileFault, KeyJournal } = await import('../callers/keys/key-journal.ts')
   let syncedMs: number | undefined
   const journal = await KeyJournal.open(path, {
+    expect: (keys) => table.reserve(keys),
     note: (key) => {
       if (isLaterKey(key, table.get(key.id)) && !table.put(key))
-        throw new KeyFileFault(`${path} has more keys than EDGE_MAX_KEYS (${config.maxKeys}) allows: raise EDGE_MAX_KEYS`)
+        throw new KeyFileFault(
+          `${path} has more keys, or longer labels and reasons, than EDGE_MAX_KEYS (${config.maxKeys}) allows: raise EDGE_MAX_KEYS`,
+        )
     },
     noteSynced: (wallMs) => {
       syncedMs = wallMs

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { printableJson, printableText, quoted } from './printable.ts'
+import { isAllSeen, printableJson, printableText, quoted } from './printable.ts'
 
 test.each([
   ['plain text stays', 'alice, Zoë, 日本, 👍', 'alice, Zoë, 日本, 👍'],
@@ -23,4 +23,31 @@ test('JSON keeps its meaning', () => {
 
 test('a text in quotes has no character that a terminal obeys', () => {
   expect(quoted('"\u009b2J\u202e\n')).toBe('"\\"\\u009b2J\\u202e\\n"')
+})
+
+test.each(['alice', 'a b', 'Zoë', '日本', '\u2764\ufe0f', '\u{1f44d}\u{1f3fd}', 'e\u0301'])('all of %j is seen', (text) => {
+  expect(isAllSeen(text)).toBe(true)
+})
+
+test.each([
+  '\n',
+  '\x1b',
+  '\u0085',
+  '\u00ad',
+  '\u034f',
+  '\u061c',
+  '\u115f',
+  '\u180e',
+  '\u200d',
+  '\u2028',
+  '\u202e',
+  '\u2063',
+  '\u3164',
+  '\ufeff',
+  '\uffa0',
+  '\u{e0061}',
+  '\u{e0100}',
+  '\ud800',
+])('something in a text with %j is not seen', (character) => {
+  expect([isAllSeen(`a${character}b`), isAllSeen(character)]).toEqual([false, false])
 })

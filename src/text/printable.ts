@@ -18,6 +18,14 @@ export function printableJson(json: string): string {
   })
 }
 
+/** What has no look of its own, such as a tag, a soft hyphen or a filler, and what a terminal would obey. Selectors that choose the look of an emoji may be seen. */
+const UNSEEN = /(?![\ufe00-\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
+
+/** Whether people see all of a text, so that two texts of which they see the same are not told apart by something hidden. */
+export function isAllSeen(text: string): boolean {
+  return !UNSEEN.test(text)
+}
+
 /** Returns an untrusted text in quotation marks, safe to print in a message. */
 export function quoted(text: string): string {
   return printableJson(JSON.stringify(text))

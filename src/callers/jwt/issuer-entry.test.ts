@@ -128,4 +128,20 @@ describe('a label', () => {
     expect(callerOf({ team: 'a'.repeat(1025) }, { team: { claim: 'team' } })).toBeUndefined()
     expect(labelOf({ team: ['b'.repeat(1025), 'a'] }, { claim: 'team' })).toBe('a')
   })
+
+  test.each(['blue\n', '\u202eeulb', 'bl\u00adue', 'blue\u{e0041}', '\u3164', '\ud800'])(
+    'of %j has something that nobody sees, so the token is refused, and not taken for one without the label; one that was not chosen does not matter',
+    (team) => {
+      expect(callerOf({ team }, { team: { claim: 'team', default: 'none' } })).toBeUndefined()
+      expect(callerOf({ team: [team] }, { team: { claim: 'team', default: 'none' } })).toBeUndefined()
+      expect(labelOf({ team: [team, '\tx', 'a'] }, { claim: 'team', first: 'a' })).toBe('a')
+    },
+  )
+
+  test.each(['Blue', ' blue', 'blue ', '\ufb01sh', 'e\u0301', '\u00e9', '\u2764\ufe0f'])(
+    'of %j is that text, character for character',
+    (team) => {
+      expect(labelOf({ team }, { claim: 'team' })).toBe(team)
+    },
+  )
 })

@@ -2,7 +2,7 @@ import { Patterns } from '../../policy/patterns.ts'
 import type { JwtAlgorithm, JwtEntry, LabelSource } from '../../policy/schema/callers.ts'
 import { type Claims, claimValue, keepLongNumbers, scalarText } from '../../request/bearer.ts'
 import type { CallerProblem, VerifiedCaller } from '../../request/caller.ts'
-import { printableText } from '../../text/printable.ts'
+import { isAllSeen } from '../../text/printable.ts'
 import type { CompactJws } from './compact-jws.ts'
 
 /** What is accepted of an issuer that does not say it: RSA signs with RS256 alone, and of the others each key has one algorithm. */
@@ -59,15 +59,17 @@ export class IssuerEntry {
     return isSubject(sub)
   }
 
-  /** Returns the caller that a verified token names, or undefined if a label would be too long. */
+  /** Returns the caller that a verified token names, or undefined if a label would be too long, or people would not see all of it. */
   callerOf({ payload, payloadText }: Pick<CompactJws, 'payload' | 'payloadText'>): VerifiedCaller | undefined {
     const exact = keepLongNumbers(payloadText)
     const claims: Claims = exact === payloadText ? payload : (JSON.parse(exact) as Claims)
     const labels = new Map<string, string>()
     for (const reader of this.#labels) {
       const label = reader.read(claims)
-      if (label !== undefined && label.length > MAX_LABEL_CHARACTERS) return undefined
-      if (label !== undefined) labels.set(reader.name, label)
+      if (label === undefined) continue
+      // Without the label, whoever chose its text would be in the default group, or have no limit.
+      if (label.length > MAX_LABEL_CHARACTERS || !isAllSeen(label)) return undefined
+      labels.set(reader.name, label)
     }
     return { id: `${this.name}:${payload['sub'] as string}`, labels, claims }
   }
@@ -84,9 +86,9 @@ function isDate(value: unknown): value is number {
   return Number.isFinite(value)
 }
 
-/** What a terminal would obey or hide is refused: two callers must not look like one to the people who set limits for them. */
+/** What people do not see is refused: two callers must not look like one to those who set limits for them. */
 function isSubject(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= MAX_SUBJECT_CHARACTERS && printableText(value) === value
+  return typeof value === 'string' && value !== '' && value.length <= MAX_SUBJECT_CHARACTERS && isAllSeen(value)
 }
 
 class LabelReader {

@@ -250,3 +250,26 @@ describe('the share of an address', () => {
     expect(verifier.verify(token({ filler: 'x'.repeat(4096) }), ADDRESS)).toMatchObject({ id: 'idp:alice' })
   })
 })
+
+test('two issuers with the same key, key name and audience never speak for each other, whatever their subjects are', () => {
+  const other = jwtEntry({ name: 'idp2', issuer: 'https://idp2.example' })
+  sets.set('idp2', setOf(key))
+  verifier = new TokenVerifier([ENTRY, other], { of: (name) => sets.get(name) }, clock)
+  const idOf = (claims: object): unknown => (verifier.verify(token(claims), ADDRESS) as { id?: string }).id
+  for (let i = 0; i < 2; i++) {
+    expect([idOf({ sub: 'ada' }), idOf({ iss: other.issuer, sub: 'ada' })]).toEqual(['idp:ada', 'idp2:ada'])
+    expect([idOf({ sub: '2:ada' }), idOf({ iss: other.issuer, sub: ':ada' })]).toEqual(['idp:2:ada', 'idp2::ada'])
+  }
+  expect(idOf({ iss: [other.issuer], sub: 'ada' })).toBeUndefined()
+})
+
+test('a step of the clock, forward or back, leaves a remembered token no longer valid than a new one', () => {
+  const sent = token({ nbf: TOKEN_TIME_S, exp: TOKEN_TIME_S + 600 })
+  const known = (atS: number): unknown => {
+    wallMs = atS * 1000
+    const verdict = verifier.verify(sent, ADDRESS)
+    return 'id' in verdict ? verdict.id : verdict
+  }
+  const outcomes = [0, 3600, 0, -3600, 0].map((stepS) => known(TOKEN_TIME_S + stepS))
+  expect(outcomes).toEqual(['idp:alice', { problem: 'expired' }, 'idp:alice', { problem: 'not_yet_valid' }, 'idp:alice'])
+})

@@ -4,6 +4,7 @@ import { newEpoch } from '../../store/redis/control-script.ts'
 import { KEYS_PER_CALL, type KeyNews, KeyScript, type KeyStorePut, keySum, type StoredKey } from '../../store/redis/key-script.ts'
 import { LinkError } from '../../store/redis/link/call.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
+import { inSlices } from '../../time/slices.ts'
 import { decodeKey, encodeKey, type IssuedKey, isLaterKey, KEPT_MS, keyForgetMs } from './issued-key.ts'
 import { KeyCopy } from './key-copy.ts'
 import type { KeyJournal, LiveKeys } from './key-journal.ts'
@@ -74,9 +75,11 @@ export class FleetKeys implements KeyStorage {
 
   async start(): Promise<void> {
     const { table, link } = this.#parts
-    table.watch((id, momentMs, sign) => {
-      this.#sum = keySum(this.#sum, id, micros(momentMs), sign)
-    })
+    await inSlices(
+      table.watch((id, momentMs, sign) => {
+        this.#sum = keySum(this.#sum, id, micros(momentMs), sign)
+      }),
+    )
     // A copy in the file is good enough to begin with. Without one, nothing is known until Redis has told all.
     if (this.#syncedMs !== undefined || table.size > 0) table.noteLoaded()
     await link.firstUse(FIRST_USE_MS)
@@ -146,6 +149,7 @@ export class FleetKeys implements KeyStorage {
       const news = await this.#script.poll(this.#epoch, this.#lastChange)
       this.#epoch = news.epoch
       this.#lastChange = news.lastChange
+      this.#parts.table.reserve(news.size)
       const fresh = this.#merge(news)
       // What this instance changes meanwhile is in no reply yet, so nothing may be waited for before this comparison.
       const isSame = news.size === this.#parts.table.size && news.sum === this.#sum

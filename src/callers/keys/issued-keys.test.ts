@@ -123,6 +123,8 @@ describe('labels', () => {
     ['labels.a: expected printable characters only', { a: 'x\ny' }],
     ['labels.a: expected printable characters only', { a: '\u202e' }],
     ['labels.a: expected printable characters only', { a: '\ud800' }],
+    ['labels.a: expected printable characters only', { a: 'x\u3164' }],
+    ['labels.a: expected printable characters only', { a: '\ue000' }],
   ])('that cannot be used are refused with a sentence: %s', (sentence, labels) => {
     expect(readKeyLabels(labels)).toContain(sentence)
   })

@@ -130,7 +130,7 @@ async function openAt(path: string) {
   const note = (key: IssuedKey) => {
     if (isLaterKey(key, keys.get(key.id))) keys.set(key.id, key)
   }
-  const journal = await KeyJournal.open(path, { note, noteSynced() {} })
+  const journal = await KeyJournal.open(path, { expect() {}, note, noteSynced() {} })
   onTestFinished(() => journal.close().catch(() => {}))
   return { journal, keys }
 }

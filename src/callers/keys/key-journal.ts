@@ -13,6 +13,10 @@ const HEADER = { edge_keys: 1 }
 const NEWLINE = 0x0a
 /** A line has a checksum of eight digits, a space, and JSON. The longest one, with 32 long labels, has less than a tenth of this. */
 const MAX_LINE_BYTES = 1024 * 1024
+/** Bytes that are read at once: few enough for other work to have its turn. */
+const READ_BYTES = 64 * 1024
+/** A line of a key has at least about as many. */
+const MIN_KEY_BYTES = 180
 /** Lines that no longer count are removed once they are more than those that do, and more than this. */
 const MIN_DEAD_LINES = 1000
 /** Lines that are written at once when the file is replaced. */
@@ -20,6 +24,8 @@ const LINES_PER_WRITE = 1000
 
 /** What a journal is read into. */
 export interface JournalReader {
+  /** There will be at most about this many keys. */
+  expect(keys: number): void
   note(key: IssuedKey): void
   /** All instances of the fleet knew the same at this time. */
   noteSynced(wallMs: number): void
@@ -93,7 +99,6 @@ export class KeyJournal {
   }
 
   /** The file must have all keys that were known at this time. */
-
   async appendSynced(wallMs: number): Promise<void> {
     await this.#add([JSON.stringify({ synced: wallMs })])
   }
@@ -164,7 +169,11 @@ function* pieces(live: LiveKeys): Generator<string[]> {
 }
 
 function lineOf(text: string): string {
-  return `${crc32(text).toString(16).padStart(8, '0')} ${text}\n`
+  return `${checksumOf(text)}${text}\n`
+}
+
+function checksumOf(text: string | Buffer): string {
+  return `${crc32(text).toString(16).padStart(8, '0')} `
 }
 
 /** A disk that is nearly full may write a part, and report the error with the next write. */
@@ -180,7 +189,9 @@ async function readJournal(path: string, reader: JournalReader): Promise<{ lengt
   })
   if (handle === undefined) return { length: 0, lines: 0 }
   try {
-    if (!(await handle.stat()).isFile()) throw new KeyFileFault(`${path} is not a file`)
+    const stat = await handle.stat()
+    if (!stat.isFile()) throw new KeyFileFault(`${path} is not a file`)
+    reader.expect(Math.ceil(stat.size / MIN_KEY_BYTES))
     return await readLines(handle, path, reader)
   } finally {
     await handle.close()
@@ -192,7 +203,7 @@ async function readLines(handle: FileHandle, path: string, reader: JournalReader
   const buffer = Buffer.allocUnsafe(MAX_LINE_BYTES)
   let [length, lines, filled] = [0, 0, 0]
   for (;;) {
-    const { bytesRead } = await handle.read(buffer, filled, buffer.length - filled, length + filled)
+    const { bytesRead } = await handle.read(buffer, filled, Math.min(READ_BYTES, buffer.length - filled), length + filled)
     if (bytesRead === 0) break
     filled += bytesRead
     const bytes = buffer.subarray(0, filled)
@@ -215,12 +226,10 @@ const WAY_OUT = 'Restore the file from a backup, or move it away and import the 
 
 /** Returns what is wrong with the line. */
 function readLine(line: Buffer, number: number, reader: JournalReader): string | undefined {
+  if (line.toString('latin1', 0, 9) !== checksumOf(line.subarray(9))) return number === 1 ? 'this is not a file of keys' : 'it is damaged'
   const text = line.toString('utf8', 9)
-  if (line.toString('latin1', 0, 9) !== `${crc32(text).toString(16).padStart(8, '0')} `) {
-    return number === 1 ? 'this is not a file of keys' : 'it is damaged'
-  }
   if (number === 1) return text === JSON.stringify(HEADER) ? undefined : 'a newer version of edge wrote it'
-  const [, synced] = /^\{"synced":([\d.]{1,24})\}$/.exec(text) ?? []
+  const [, synced] = (text.startsWith('{"synced"') && /^\{"synced":([\d.]{1,24})\}$/.exec(text)) || []
   if (synced !== undefined) {
     reader.noteSynced(Number(synced))
     return undefined

@@ -1,3 +1,4 @@
+import { inSlices } from '../../time/slices.ts'
 import type { IssuedKey } from './issued-key.ts'
 import type { KeyJournal } from './key-journal.ts'
 import type { KeyTable } from './key-table.ts'
@@ -47,9 +48,9 @@ export class FileKeyStorage implements KeyStorage {
   }
 
   async start(): Promise<void> {
-    this.#table.forgetOver(this.#wallMs())
+    await this.#forgetOver()
     this.#table.noteLoaded()
-    this.#timer = setInterval(() => this.#table.forgetOver(this.#wallMs()), FORGET_INTERVAL_MS).unref()
+    this.#timer = setInterval(() => void this.#forgetOver(), FORGET_INTERVAL_MS).unref()
   }
 
   async store(puts: readonly KeyPut[]): Promise<readonly PutOutcome[]> {
@@ -58,6 +59,10 @@ export class FileKeyStorage implements KeyStorage {
       this.#table,
     )
     return puts.map(({ key }) => key.momentMs)
+  }
+
+  #forgetOver(): Promise<void> {
+    return inSlices(this.#table.forgetOver(this.#wallMs()))
   }
 
   isSlow(): boolean {

@@ -22,7 +22,11 @@ import {
 import { KeyTexts } from './key-texts.ts'
 import { NumberIndex } from './number-index.ts'
 import { SharedKeyIndex } from './shared-key-index.ts'
-import { SortedIds } from './sorted-ids.ts'
+
+/** Records that are looked at between two chances for other work. */
+const RECORDS_PER_STEP = 100
+/** Keys that are read at once for a copy of all. */
+const KEYS_AT_ONCE = 500
 
 /** A key that has room in the table, and is not in it yet. */
 export interface PreparedKey {
@@ -38,13 +42,17 @@ export class KeyTable {
   readonly #bytes: Buffer
   readonly #texts: KeyTexts
   readonly #index: SharedKeyIndex
-  /** Records by id, each as its number plus one. */
-  readonly #ids = new NumberIndex((number) => this.#words[(number - 1) * RECORD_WORDS + ID_LOW]!)
-  readonly #sorted = new SortedIds()
+  /** Records by id, each as its number plus one. Ids are evenly spread, so their upper bits are their hashes, and the index knows their order. */
+  readonly #ids = new NumberIndex((number) => {
+    const at = (number - 1) * RECORD_WORDS
+    return idHash(this.#words[at + ID_HIGH]!, this.#words[at + ID_LOW]!)
+  })
   /** Records that were used and are free again. */
   readonly #free: number[] = []
   #end = 0
   #size = 0
+  /** Keys that were imported together have the same, and a start reads them one after the other. */
+  #lastAuthor = { actor: '', reason: '', text: '["",""]' }
   #watch: ((id: string, momentMs: number, sign: 1 | -1) => void) | undefined
 
   constructor(memory: KeyMemory) {
@@ -70,10 +78,21 @@ export class KeyTable {
     Atomics.store(this.#header, IS_LOADED, 1)
   }
 
-  /** Calls back for each state of a key that there is now, and from then on for each that comes (1) or goes (-1). */
-  watch(watch: (id: string, momentMs: number, sign: 1 | -1) => void): void {
+  /** Makes room for this many keys in the indexes. If they grew with the keys, some puts would take hundreds of milliseconds. */
+  reserve(keys: number): void {
+    const count = Math.min(keys, this.maxKeys)
+    this.#index.reserve(count)
+    this.#ids.reserve(count)
+    this.#texts.reserve(count)
+  }
+
+  /** Calls back for each state of a key that there is now, in steps, during which nothing may change; from then on for each that comes (1) or goes (-1). */
+  *watch(watch: (id: string, momentMs: number, sign: 1 | -1) => void): Generator<void> {
     this.#watch = watch
-    for (const number of this.#ids) this.#tell(number - 1, 1)
+    for (const number of this.#ids) {
+      this.#tell(number - 1, 1)
+      yield
+    }
   }
 
   #tell(record: number, sign: 1 | -1): void {
@@ -95,10 +114,12 @@ export class KeyTable {
     if (record === undefined) return undefined
     const at = record * RECORD_WORDS
     // Labels are not checked here, so that keys of a newer version with other bounds can be read.
-    const texts = [JSON.stringify(key.labels), authorText(key), key.edit && authorText(key.edit)]
+    const texts = [JSON.stringify(key.labels), this.#authorText(key), key.edit && this.#authorText(key.edit)]
     const places: number[] = []
-    for (const text of texts) {
-      const place = text === undefined ? 0 : this.#texts.use(text)
+    for (const [i, text] of texts.entries()) {
+      // A key can be revoked even if there is no room for who did it and why: the log has that.
+      const noRoom = key.isRevoked && i === 2 ? 0 : undefined
+      const place = text === undefined ? 0 : (this.#texts.use(text) ?? noRoom)
       if (place === undefined) {
         for (const used of places) this.#texts.release(used)
         this.#free.push(record)
@@ -120,18 +141,23 @@ export class KeyTable {
     return { record, id: key.id }
   }
 
+  #authorText({ actor, reason }: KeyEdit): string {
+    const last = this.#lastAuthor
+    if (actor !== last.actor || reason !== last.reason) this.#lastAuthor = { actor, reason, text: JSON.stringify([actor, reason]) }
+    return this.#lastAuthor.text
+  }
+
   /** Lets workers see the key, with the moment that its storage gave it. Its former state is no longer there. */
   publish({ record, id }: PreparedKey, momentMs: number): void {
     storeFloat(this.#words, record * RECORD_WORDS + MOMENT, momentMs)
-    this.#show(record, id, this.#recordOf(id))
+    this.#show(record, this.#recordOf(id))
   }
 
-  #show(record: number, id: string, former: number | undefined): void {
+  #show(record: number, former: number | undefined): void {
     this.#tell(record, 1)
     if (former === undefined) {
       this.#index.add(record)
       this.#ids.add(record + 1)
-      this.#sorted.add(Number.parseInt(id, 16))
       this.#size++
       return
     }
@@ -150,25 +176,24 @@ export class KeyTable {
     const former = this.#recordOf(key.id)
     if (this.#size >= this.maxKeys && former === undefined) return false
     const prepared = this.prepare(key)
-    if (prepared !== undefined) this.#show(prepared.record, key.id, former)
+    if (prepared !== undefined) this.#show(prepared.record, former)
     return prepared !== undefined
   }
 
-  /** Forgets the keys that nobody needs to remember any longer. Returns their ids. */
-  forgetOver(wallMs: number): string[] {
-    const over: number[] = []
-    for (const number of this.#ids) {
-      const at = (number - 1) * RECORD_WORDS
-      const isRevoked = (this.#words[at + ID_HIGH]! & REVOKED_BIT) !== 0
-      const expiresMs = loadFloat(this.#words, at + EXPIRES)
-      if (!isRevoked && expiresMs === Number.POSITIVE_INFINITY) continue
-      if (keyForgetMs({ isRevoked, expiresMs, momentMs: loadFloat(this.#words, at + MOMENT) })! <= wallMs) over.push(number - 1)
+  /** Forgets, in steps, the keys that nobody needs to remember any longer. The records are visited in their order in memory, which is much faster than any other. */
+  *forgetOver(wallMs: number): Generator<void> {
+    for (let record = 0; record < this.#end; record++) {
+      if (this.#isOver(record, wallMs) && this.#recordOf(this.#idOf(record)) === record) this.#forget(record)
+      if (record % RECORDS_PER_STEP === 0) yield
     }
-    return over.map((record) => {
-      const id = this.#idOf(record)
-      this.#forget(record)
-      return id
-    })
+  }
+
+  #isOver(record: number, wallMs: number): boolean {
+    const at = record * RECORD_WORDS
+    const isRevoked = (this.#words[at + ID_HIGH]! & REVOKED_BIT) !== 0
+    const expiresMs = loadFloat(this.#words, at + EXPIRES)
+    if (!isRevoked && expiresMs === Number.POSITIVE_INFINITY) return false
+    return keyForgetMs({ isRevoked, expiresMs, momentMs: loadFloat(this.#words, at + MOMENT) })! <= wallMs
   }
 
   forget(id: string): void {
@@ -180,17 +205,18 @@ export class KeyTable {
     this.#tell(record, -1)
     this.#index.remove(record)
     this.#ids.remove(record + 1)
-    this.#sorted.noteRemoved()
     this.#size--
     this.#release(record)
   }
 
-  /** Yields the keys that there are now, in no order. If a key changes meanwhile, this yields either state; if one is forgotten, perhaps none. */
+  /** Yields the keys by rising ids. Of a key that changes meanwhile it yields either state, and of one that comes or is forgotten perhaps none. */
   *keys(): Generator<IssuedKey> {
-    for (const id of this.#allIds()) {
-      const key = this.get(idText(id))
-      if (key !== undefined) yield key
-    }
+    let after: string | undefined
+    do {
+      const page = this.page({}, after, KEYS_AT_ONCE, KEYS_AT_ONCE)
+      yield* page.keys
+      after = page.next
+    } while (after !== undefined)
   }
 
   /**
@@ -202,26 +228,23 @@ export class KeyTable {
     const wanted = Object.entries(labels).map(([name, value]) => Buffer.from(JSON.stringify({ [name]: value }).slice(1, -1)))
     const keys: IssuedKey[] = []
     let looked = 0
-    for (const id of this.#sorted.after(after === undefined ? -1 : Number.parseInt(after, 16), () => this.#allIds())) {
-      const text = idText(id)
-      const record = this.#recordOf(text)
-      if (record === undefined) continue
+    for (const record of this.#recordsAfter(after === undefined ? -1 : Number.parseInt(after, 16))) {
       looked++
       const bytes = this.#texts.bytesOf(this.#words[record * RECORD_WORDS + LABELS]!)
       if (wanted.every((label) => bytes.includes(label))) keys.push(this.#read(record))
-      if (keys.length >= limit || looked >= atMost) return { keys, next: text }
+      if (keys.length >= limit || looked >= atMost) return { keys, next: this.#idOf(record) }
     }
     return { keys, next: undefined }
   }
 
-  #allIds(): Float64Array {
-    const ids = new Float64Array(this.#size)
-    let count = 0
-    for (const number of this.#ids) {
-      const at = (number - 1) * RECORD_WORDS
-      ids[count++] = (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) * 2 ** 32 + (this.#words[at + ID_LOW]! >>> 0)
+  /** Yields records by rising ids above this one. */
+  *#recordsAfter(id: number): Generator<number> {
+    const first = Math.max(0, id)
+    for (const run of this.#ids.runsFrom(idHash(highWord(first), first | 0))) {
+      const records = run.map((number) => number - 1)
+      if (records.length > 1) records.sort((a, b) => this.#idNumber(a) - this.#idNumber(b))
+      for (const record of records) if (this.#idNumber(record) > id) yield record
     }
-    return ids
   }
 
   /** Workers that read the record see by its generation that they have to search again. Only then may its texts be overwritten. */
@@ -237,7 +260,7 @@ export class KeyTable {
   #recordOf(id: string): number | undefined {
     const both = Number.parseInt(id, 16)
     const [high, low] = [highWord(both), both | 0]
-    const number = this.#ids.find(low, (each) => {
+    const number = this.#ids.find(idHash(high, low), (each) => {
       const at = (each - 1) * RECORD_WORDS
       return this.#words[at + ID_LOW] === low && (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) === high
     })
@@ -247,6 +270,11 @@ export class KeyTable {
   #idOf(record: number): string {
     const at = record * RECORD_WORDS
     return recordId(this.#words[at + ID_HIGH]!, this.#words[at + ID_LOW]!)
+  }
+
+  #idNumber(record: number): number {
+    const at = record * RECORD_WORDS
+    return (this.#words[at + ID_HIGH]! & (REVOKED_BIT - 1)) * 2 ** 32 + (this.#words[at + ID_LOW]! >>> 0)
   }
 
   #read(record: number): IssuedKey {
@@ -278,12 +306,9 @@ export function recordId(high: number, low: number): string {
   return (high & (REVOKED_BIT - 1)).toString(16).padStart(4, '0') + (low >>> 0).toString(16).padStart(8, '0')
 }
 
-function idText(id: number): string {
-  return id.toString(16).padStart(12, '0')
-}
-
-function authorText({ actor, reason }: KeyEdit): string {
-  return JSON.stringify([actor, reason])
+/** The upper 32 bits of an id. */
+function idHash(high: number, low: number): number {
+  return (high << 16) | (low >>> 16)
 }
 
 function authorOf(text: string): KeyEdit {

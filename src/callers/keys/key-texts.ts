@@ -25,6 +25,11 @@ export class KeyTexts {
     this.#index = new NumberIndex((place) => this.#hash(this.#words, place + TEXT_HEAD_WORDS, wordsOf(this.#words[place + TEXT_BYTES]!)))
   }
 
+  /** Makes room in the index for this many different texts. */
+  reserve(count: number): void {
+    this.#index.reserve(count)
+  }
+
   /** Returns the place of the text and counts one more user; undefined if there is no room left. */
   use(text: string): number | undefined {
     const bytes = this.#want(text)
@@ -119,7 +124,7 @@ export class KeyTexts {
       hash = Math.imul(hash ^ words[i]!, 0x85eb_ca6b)
       hash ^= hash >>> 15
     }
-    return hash
+    return Math.imul(hash, 0x9e37_79b1)
   }
 }
 

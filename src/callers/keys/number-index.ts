@@ -1,17 +1,24 @@
 const MIN_BITS = 4
 
 /**
- * A hash table of numbers above 0, in four to eight bytes for each: open addressing with linear probing, at most half full. What the numbers stand for is
- * elsewhere; `hashOf` reads it.
+ * A hash table of numbers above 0, in eight to sixteen bytes for each: open addressing with linear probing, at most half full. What the numbers stand for is
+ * elsewhere; `hashOf` reads it. The upper bits of a hash say where a search begins, so hashes must differ in these, and numbers lie nearly in the order of
+ * their hashes.
  */
 export class NumberIndex {
   readonly #hashOf: (number: number) => number
-  #places = new Uint32Array(2 ** MIN_BITS)
   #bits = MIN_BITS
+  #places = new Uint32Array(2 ** MIN_BITS)
   #size = 0
 
   constructor(hashOf: (number: number) => number) {
     this.#hashOf = hashOf
+  }
+
+  /** Makes room for this many numbers at once, which saves growing step by step. */
+  reserve(count: number): void {
+    const bits = Math.ceil(Math.log2(count * 2))
+    if (bits > this.#bits) this.#grow(bits)
   }
 
   find(hash: number, isWanted: (number: number) => boolean): number | undefined {
@@ -25,7 +32,7 @@ export class NumberIndex {
 
   /** The number must not be there yet. */
   add(number: number): void {
-    if ((this.#size + 1) * 2 > this.#places.length) this.#grow()
+    if ((this.#size + 1) * 2 > this.#places.length) this.#grow(this.#bits + 1)
     this.#insert(number)
     this.#size++
   }
@@ -55,6 +62,27 @@ export class NumberIndex {
     for (const number of this.#places) if (number !== 0) yield number
   }
 
+  /**
+   * Yields the numbers from this hash on, in runs: the hashes in a run are in no order, but none is as large as one in the next run. The first run may have
+   * smaller ones too. Nothing may be added or removed meanwhile.
+   */
+  *runsFrom(hash: number): Generator<number[]> {
+    const [size, mask] = [this.#places.length, this.#places.length - 1]
+    let run: number[] = []
+    for (let at = this.#home(hash); ; at++) {
+      const number = this.#places[at & mask]!
+      if (number === 0) {
+        if (run.length > 0) yield run
+        if (at >= size) return
+        run = []
+        continue
+      }
+      // A run that reaches the end of the places continues in the first ones, whose numbers then belong to the last run and not to the first.
+      const home = this.#home(this.#hashOf(number))
+      if (home + ((at - home) & mask) === at) run.push(number)
+    }
+  }
+
   #placeOf(number: number): number {
     const mask = this.#places.length - 1
     let at = this.#home(this.#hashOf(number))
@@ -63,8 +91,7 @@ export class NumberIndex {
   }
 
   #home(hash: number): number {
-    // The multiplication spreads hashes whose upper bits are alike.
-    return Math.imul(hash, 0x9e37_79b1) >>> (32 - this.#bits)
+    return hash >>> (32 - this.#bits)
   }
 
   #insert(number: number): void {
@@ -74,10 +101,10 @@ export class NumberIndex {
     this.#places[at] = number
   }
 
-  #grow(): void {
+  #grow(bits: number): void {
     const old = this.#places
-    this.#bits++
-    this.#places = new Uint32Array(2 ** this.#bits)
+    this.#bits = bits
+    this.#places = new Uint32Array(2 ** bits)
     for (const number of old) if (number !== 0) this.#insert(number)
   }
 }

@@ -32,10 +32,15 @@ export class SharedKeyIndex {
     this.#state = Atomics.load(this.#header, INDEX_STATE)
   }
 
+  /** Makes room for this many keys at once. */
+  reserve(keys: number): void {
+    if (indexBits(keys) > (this.#state & SIZE_MASK)) this.#rebuild(keys)
+  }
+
   add(record: number): void {
     this.#keys++
     // The second bound leaves room for many removals before the next rebuild, however full the index is.
-    if (this.#keys * 2 > this.#size || (this.#used + 1) * 4 > this.#size * 3) this.#rebuild()
+    if (this.#keys * 2 > this.#size || (this.#used + 1) * 4 > this.#size * 3) this.#rebuild(this.#keys)
     this.#insert(record)
   }
 
@@ -71,10 +76,10 @@ export class SharedKeyIndex {
     return this.#base + at
   }
 
-  /** Fills the other half with the keys that there are, and switches to it. */
-  #rebuild(): void {
+  /** Fills the other half with the keys that there are, with room for this many, and switches to it. */
+  #rebuild(keys: number): void {
     const [from, to] = [this.#base, this.#base + this.#size]
-    const bits = Math.max(indexBits(1), Math.min(indexBits(this.#keys), Math.log2(this.#places.length / 2)))
+    const bits = Math.max(indexBits(1), Math.min(indexBits(keys), Math.log2(this.#places.length / 2)))
     const number = ((this.#state >>> (SIZE_BITS + 1)) + 1) * SWITCH
     this.#state = number | ((this.#state & HALF_BIT) ^ HALF_BIT) | bits | 0
     this.#places.fill(FREE, this.#base, this.#base + this.#size)

@@ -72,7 +72,7 @@ const CALLER_PROBLEMS: Readonly<Record<string, string>> = {
   expired: 'its credential has expired (expired)',
   not_yet_valid: 'its token is not valid yet (not_yet_valid)',
   audience: 'its token is for another audience (audience)',
-  claims: 'its token lacks a claim that is needed, or one has the wrong type (claims)',
+  claims: 'its token lacks a claim that is needed, or one cannot be used: wrong type, too long, or hidden characters (claims)',
   revoked: 'its key was revoked (revoked)',
   keys_unavailable: 'the keys that could verify its token are not available (keys_unavailable)',
   busy: 'too many credentials of its address had to be checked (busy)',

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import type { ExplainRequestJson, ExplanationJson } from '../../admin/api/types.ts'
 import { printableText } from '../../text/printable.ts'
@@ -45,13 +46,27 @@ function splitTarget(target: string): { uri: string; host: string | undefined } 
 }
 
 /** A name that is given several times gets a list of its values, in order. */
-function readHeaders(lines: readonly string[]): Record<string, string | string[]> {
+function readHeaders(args: readonly string[]): Record<string, string | string[]> {
   const headers = new Map<string, string[]>()
-  for (const line of lines) {
+  for (const line of args.flatMap((arg) => (arg.startsWith('@') ? linesOf(arg.slice(1)) : [arg]))) {
     const end = line.indexOf(':')
-    if (end < 1) throw new UsageProblem(`-H: expected 'Name: value', got ${JSON.stringify(line)}`)
+    // The line is not repeated: what lacks a name is often a token.
+    if (end < 1) throw new UsageProblem("-H: expected 'Name: value', or @FILE with such lines")
     const name = line.slice(0, end).trim().toLowerCase()
     headers.set(name, [...(headers.get(name) ?? []), fieldBytes(line.slice(end + 1).trim())])
   }
   return Object.fromEntries([...headers].map(([name, values]) => [name, values.length === 1 ? values[0]! : values]))
+}
+
+const STANDARD_INPUT = 0
+
+/** Returns the lines of a file, or with `-` of the standard input: command lines are seen by everybody on the machine, and a credential must not be in one. */
+function linesOf(path: string): string[] {
+  try {
+    return readFileSync(path === '-' ? STANDARD_INPUT : path, 'utf8')
+      .split(/\r?\n/)
+      .filter((line) => line.trim() !== '')
+  } catch (error) {
+    throw new UsageProblem(`-H: cannot read ${JSON.stringify(path)}: ${(error as Error).message}`)
+  }
 }

@@ -41,6 +41,8 @@ in place of the path, its host counts as --host.
   -X METHOD           the method [GET; with -d POST]
   --host HOST         the host that the client asks for
   -H 'Name: value'    a header field; may be repeated
+  -H @FILE            the header fields in the lines of a file, - for the standard input: so that a
+                      token is not on the command line
   -d BODY             the request's body
   ${JSON_LINE}
 

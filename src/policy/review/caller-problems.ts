@@ -11,17 +11,25 @@ export function* callersContradictions(callers: unknown): Generator<Problem> {
   const names = new Map<string, string>()
   const issuers = new Map<string, string>()
   for (const [i, entry] of listIn(callers, 'jwt').entries()) {
-    yield* repeated(names, entry, 'name', i, 'names of entries are part of caller:id')
-    yield* repeated(issuers, entry, 'issuer', i, 'the issuer of a token chooses its entry')
+    yield* repeated(names, entry, 'name', i, 'names of entries are part of caller:id', (name) => name.toLowerCase())
+    yield* repeated(issuers, entry, 'issuer', i, 'the issuer of a token chooses its entry', (issuer) => issuer)
   }
 }
 
-function* repeated(seen: Map<string, string>, entry: unknown, name: string, i: number, why: string): Generator<Problem> {
+/** Two texts with the same `identity` are one. Names that differ in case alone are, because people who read `caller:id` take them for one. */
+function* repeated(
+  seen: Map<string, string>,
+  entry: unknown,
+  name: string,
+  i: number,
+  why: string,
+  identity: (text: string) => string,
+): Generator<Problem> {
   const text = field(entry, name)
   if (typeof text !== 'string') return
   const path = formatPath(['callers', 'jwt', i, name])
-  const first = seen.get(text)
-  if (first === undefined) seen.set(text, path)
+  const first = seen.get(identity(text))
+  if (first === undefined) seen.set(identity(text), path)
   else yield { path, message: `${show(text)} is already used by ${first}: ${why}` }
 }
 

@@ -30,8 +30,9 @@ describe('a section of callers', () => {
     [
       'an entry named key',
       jwt({ name: 'key' }),
-      `${ISSUER}.name: expected a name of 1 to 64 letters, digits, ".", "_" or "-", other than "key"`,
+      `${ISSUER}.name: expected a name of 1 to 64 letters, digits, ".", "_" or "-", other than "key" in any case`,
     ],
+    ['an entry named Key', jwt({ name: 'Key' }), `${ISSUER}.name: expected a name of 1 to 64`],
     ['a colon in a name', jwt({ name: 'a:b' }), `${ISSUER}.name: expected a name of 1 to 64`],
     ['no audiences', jwt({ audiences: [] }), `${ISSUER}.audiences: expected at least one audience (["*"] accepts any), got an empty list`],
     ['* beside others', jwt({ audiences: ['a', '*'] }), `${ISSUER}.audiences: expected "*" alone, because it accepts any audience`],
@@ -92,6 +93,11 @@ describe('a section of callers', () => {
       'a name twice',
       { jwt: [OKTA, { ...OKTA, issuer: 'b' }] },
       'callers.jwt[1].name: "okta" is already used by callers.jwt[0].name: names of entries are part of caller:id',
+    ],
+    [
+      'a name in another case',
+      { jwt: [OKTA, { ...OKTA, name: 'OKTA', issuer: 'b' }] },
+      'callers.jwt[1].name: "OKTA" is already used by callers.jwt[0].name: names of entries are part of caller:id',
     ],
     [
       'an issuer twice',

@@ -8,7 +8,7 @@ export const JWT_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS5
 export type JwtAlgorithm = (typeof JWT_ALGORITHMS)[number]
 
 const MODE = '"enforce" or "shadow" (leave `mode` out to refuse nobody)'
-const ENTRY_NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-", other than "key"'
+const ENTRY_NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-", other than "key" in any case'
 const LABEL_NAME = 'a name of 1 to 64 letters, digits, ".", "_" or "-", other than "id", "after" and "limit"'
 const KEY_SET = 'exactly one of jwks_url and jwks_file'
 const URL_TEXT = 'a URL with http:// or https://, without user name, password and fragment'
@@ -21,8 +21,8 @@ const NAME = /^[A-Za-z0-9._-]{1,64}$/
 const entryName = z
   .string({ error: ENTRY_NAME })
   .regex(NAME, { error: ENTRY_NAME })
-  .refine((name) => name !== 'key', { error: ENTRY_NAME })
-  .meta({ not: { const: 'key' } })
+  .refine((name) => name.toLowerCase() !== 'key', { error: ENTRY_NAME })
+  .meta({ not: { pattern: '^[Kk][Ee][Yy]$' } })
 
 /** `caller:id` is the identity, and `GET keys` has parameters named `after` and `limit`. */
 const OTHER_NAMES = ['id', 'after', 'limit']
@@ -128,6 +128,10 @@ export const callersSchema = z
         .max(100, { error: 'at most 100 paths' })
         .optional()
         .meta({ description: 'Paths that need no verified caller, each with everything below it.' }),
+      except_preflights: z.boolean({ error: 'true or false' }).optional().meta({
+        description:
+          'Whether CORS preflights (OPTIONS with Origin and Access-Control-Request-Method), which browsers send without credentials, need no verified caller.',
+      }),
       jwt: z
         .array(jwtEntry, { error: 'a list of issuers' })
         .min(1, { error: 'at least one issuer (leave `jwt` out to verify no tokens)' })

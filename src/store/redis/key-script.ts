@@ -20,8 +20,6 @@ export interface KeyNews {
   readonly size: number
   readonly sum: number
   readonly lastChange: string
-  /** Whether the keys are those that changed after the last known change, and not the first ones of all. */
-  readonly isContinued: boolean
   readonly keys: readonly StoredKey[]
   /** Number of entries that are not in our format. */
   readonly unreadable: number
@@ -59,13 +57,7 @@ export class KeyScript {
   }
 
   async poll(epoch: string, lastChange: string): Promise<KeyNews> {
-    const [newEpoch, size, sum, newChange, isContinued, ...rest] = await this.#run([
-      'poll',
-      epoch,
-      lastChange,
-      String(KEYS_PER_CALL),
-      this.#kept,
-    ])
+    const [newEpoch, size, sum, newChange, ...rest] = await this.#run(['poll', epoch, lastChange, String(KEYS_PER_CALL), this.#kept])
     const keys: StoredKey[] = []
     let unreadable = 0
     for (let i = 0; i + 1 < rest.length; i += 2) {
@@ -78,7 +70,6 @@ export class KeyScript {
       size: Number(size),
       sum: Number(sum),
       lastChange: newChange!,
-      isContinued: isContinued === '1',
       keys,
       unreadable,
     }

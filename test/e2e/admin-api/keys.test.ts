@@ -2,6 +2,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { writeKeyFile } from '../../support/keys/key-file.ts'
+import { sampleKey } from '../../support/keys/sample-keys.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { running } from '../../support/service/running.ts'
 import { stallDisk } from '../../support/stalled-disk.ts'
@@ -103,6 +105,22 @@ describe('an issued key', () => {
     await first.stop()
     const second = await service({ EDGE_KEYS_FILE })
     expect((await askAdmin(second.adminPort, 'GET', `keys/${json.id}`)).json).toMatchObject({ id: json.id, labels: TEAM.labels })
+  })
+
+  test.for([
+    ['keys', '10', 'short'],
+    ['text', '1000', '\u674e'.repeat(7000)],
+  ] as const)('in a file with more %s than there is room for keeps the service from starting, with a way out', async ([, max, note]) => {
+    const EDGE_KEYS_FILE = join(await newFolder(), 'keys')
+    await writeKeyFile(
+      EDGE_KEYS_FILE,
+      Array.from({ length: 300 }, (_, i) => sampleKey({ labels: { note: `${i} ${note}` } }).key),
+    )
+    await expect(service({ EDGE_KEYS_FILE, EDGE_MAX_KEYS: max })).rejects.toThrow(
+      `has more keys, or longer labels and reasons, than EDGE_MAX_KEYS (${max}) allows: raise EDGE_MAX_KEYS`,
+    )
+    const edge = await service({ EDGE_KEYS_FILE, EDGE_MAX_KEYS: '100000' })
+    expect((await askAdmin(edge.adminPort, 'GET', 'keys?limit=1')).json.keys).toHaveLength(1)
   })
 
   test('is refused on a full disk, and nothing has changed', async (t) => {

@@ -56,6 +56,7 @@ describe('GET status', () => {
       redis: null,
       state_file: { path: stateFile, saved_at: expect.stringMatching(TIME) },
       shadow_all: null,
+      key_sets: [],
       problems: [],
     })
     expect(json.store.slots).toBeGreaterThan(1000)

@@ -9,10 +9,14 @@ import { running } from '../../support/service/running.ts'
 import { startServer } from '../../support/service/two-wires.ts'
 
 const RULES = bundle(1, policy('p', { rules: [bucketRule('team', ['caller:team'], 1, 1e-6), blockRule('block', { 'header:x-bad': '1' })] }))
-const ENFORCING = { ...RULES, callers: { ...CALLERS, mode: 'enforce', except_paths: ['/health'] } }
+const ENFORCING = { ...RULES, callers: { ...CALLERS, mode: 'enforce', except_paths: ['/health'], except_preflights: true } }
 const OPEN = { ...RULES, callers: CALLERS }
 const key = (text: string): Fields => [['X-Api-Key', text]]
 const bearer = (token: string): Fields => [['Authorization', `Bearer ${token}`]]
+const PREFLIGHT: Fields = [
+  ['Origin', 'https://app.test'],
+  ['Access-Control-Request-Method', 'POST'],
+]
 
 /** What a request with these fields is answered with, and with which words to the client. */
 const REFUSED: readonly [string, Fields, string, string][] = [
@@ -56,6 +60,13 @@ describe.each(HTTP_DOORS)('at the door $name', (door) => {
       expect(told).toEqual([isEnvoy ? 'x-api-key' : undefined, undefined, isEnvoy ? 'x-api-key' : undefined, undefined])
     })
 
+    test('a preflight needs nobody if the bundle excepts them', async () => {
+      const port = await listening(hasFastWire)
+      const ask = async (method: string, more: Fields = []): Promise<number> =>
+        (await askThrough(door, port, { host: 'a.test', method, fields: [...PREFLIGHT, ...more] })).status
+      expect([await ask('OPTIONS'), await ask('POST'), await ask('OPTIONS', bearer('expired'))]).toEqual([200, 401, 401])
+    })
+
     test('a block comes first, and an excepted path needs nobody', async () => {
       const port = await listening(hasFastWire)
       const ask = async (uri: string, fields: Fields): Promise<number> =>
@@ -73,6 +84,27 @@ describe('over gRPC', () => {
     const edge = await started({ EDGE_GRPC_PORT: '0' })
     const { code, status, headers } = await check(authorization(edge.grpcPort), { fields })
     expect([code, status, headers['www-authenticate'], headers['x-edge-reason']]).toEqual([16, 401, challenge, reason])
+  })
+
+  test.each<[string, Fields, number]>([
+    ['in any case', [['AUTHORIZATION', 'bEARER good:ada:blue']], 200],
+    ['between white space', [['Authorization', ' \tBearer  good:ada:blue\t']], 200],
+    [
+      'twice, in two cases',
+      [
+        ['authorization', 'Bearer good:ada:blue'],
+        ['Authorization', 'Bearer good:ada:blue'],
+      ],
+      401,
+    ],
+    ['twice in one line', [['Authorization', 'Bearer good:ada:blue, Bearer good:eve:blue']], 401],
+    ['twice in one value', [['Authorization', 'Bearer good:ada:blue good:eve:blue']], 401],
+    ['in bytes that are not ASCII', [['Authorization', 'Bearer good:ada:blue\u00a0good:eve:blue']], 401],
+    ['of another scheme', [['Authorization', 'Basic good:ada:blue']], 401],
+  ])('a credential %s is read as over HTTP', async (_, fields, expected) => {
+    const edge = await started({ EDGE_GRPC_PORT: '0' })
+    expect((await check(authorization(edge.grpcPort), { fields })).status).toBe(expected)
+    expect((await edge.decide({ fields })).status).toBe(expected === 200 ? 429 : 401)
   })
 
   test('a verified caller is limited by its labels', async () => {

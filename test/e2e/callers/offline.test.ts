@@ -40,7 +40,10 @@ test('edge test makes callers of claims as callers.jwt does, and takes them as t
 })
 
 test.each([
-  [{ claims: { team: 'blue' } }, 'Its caller is not known: its token lacks a claim that is needed, or one has the wrong type (claims).'],
+  [
+    { claims: { team: 'blue' } },
+    'Its caller is not known: its token lacks a claim that is needed, or one cannot be used: wrong type, too long, or hidden characters (claims).',
+  ],
   [
     { claims: { iss: 'https://evil.test', sub: 'a' } },
     'Its caller is not known: no entry of callers.jwt has the issuer of its token (issuer).',

@@ -105,6 +105,27 @@ describe.each(PROXY_WIRES)('in the proxy, with the wire %s,', (wire) => {
     expect(backend.seen.length).toBe(1)
   })
 
+  test('a preflight reaches the backend if the bundle excepts them, and nothing that could be taken for another request does', async () => {
+    const { edge, backend } = await started({ mode: 'enforce', except_preflights: true })
+    const preflight: Fields = [
+      ['Origin', 'https://app.test'],
+      ['Access-Control-Request-Method', 'POST'],
+      ['Access-Control-Request-Headers', 'authorization'],
+    ]
+    const statuses = [(await ask(edge.port, 'OPTIONS', '/v1/chat/completions', preflight)).status]
+    for (const more of [
+      [['X-HTTP-Method-Override', 'POST']],
+      [['X_Http_Method_Override', 'POST']],
+      bearer('expired'),
+      [['Origin', 'https://b.test']],
+    ] as Fields[])
+      statuses.push((await ask(edge.port, 'OPTIONS', '/v1/chat/completions', [...preflight, ...more])).status)
+    statuses.push((await ask(edge.port, 'OPTIONS', '/v1/chat/completions', preflight, '{}')).status)
+    statuses.push((await ask(edge.port, 'OPTIONS', '/v1/chat/completions', [])).status)
+    expect(statuses).toEqual([200, 401, 401, 401, 401, 401, 401])
+    expect(backend.seen.length).toBe(1)
+  })
+
   test('a block comes before 401, and 401 before the limit', async () => {
     const { edge } = await started()
     const reasons: unknown[] = []

@@ -6,6 +6,7 @@ import { providerEntry, providerHosts, teamToken } from '../../support/callers/k
 import { ask, type Fields } from '../../support/service/http.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
+import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const RULES = bundle(1, policy('p', { rules: [bucketRule('team', ['caller:team'], 1_000_000, 1)] }))
@@ -52,6 +53,24 @@ test('keys rotate under load without one false 401: old tokens stay known, and n
   await Promise.all(lanes)
   expect([...counts.keys()]).toEqual([200])
   expect(provider.keySetFetches).toBe(2)
+})
+
+test('a worker that takes the place of a dead one knows the tokens and keys that the dead one knew, without asking the issuer again', async () => {
+  const provider = await IdentityProvider.start({ onTestFinished })
+  const callers = { mode: 'enforce', jwt: [await providerEntry(provider)], keys: {} }
+  const mortal = await mortalEdge(1, { bundle: { ...RULES, callers }, env: { ...ADMIN_ENV, ...providerHosts(provider) } })
+  const { json } = await askAdmin(mortal.edge.adminPort, 'POST', 'keys', { body: { labels: { team: 'blue' }, reason: 'a test' } })
+  const token = await teamToken(provider, 'ada', 'blue')
+  const statuses = async (): Promise<number[]> => {
+    const found: number[] = []
+    for (const credential of [token, json.key, `${token}x`]) found.push(await statusOf(mortal.port, bearer(credential)))
+    return found
+  }
+  expect(await statuses()).toEqual([200, 200, 401])
+  await mortal.host.terminate(1)
+  await mortal.untilReplaced(1)
+  expect(await statuses()).toEqual([200, 200, 401])
+  expect(provider.keySetFetches).toBe(1)
 })
 
 test('a key that operators issue is known on every worker, and unknown once they revoke it', async () => {

@@ -1,7 +1,10 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { ADMIN_TOKEN } from '../../support/admin/admin-client.ts'
 import { useStubApi } from '../../support/admin/stub-api.ts'
 import { command } from '../../support/service/command.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
 
 const { api, environment } = useStubApi()
 
@@ -176,6 +179,20 @@ describe('what a command asks', () => {
       ['/admin/v1/status', 'ZoÃ«?'],
     ])
   })
+})
+
+test('edge explain reads header fields from a file, so that a token is not on the command line', async () => {
+  const file = join(await scratchDirectory(), 'fields')
+  await writeFile(file, 'Authorization: Bearer a.b.c\r\n\nX-K: 1\n')
+  expect((await command('explain', '--json', '-H', `@${file}`, '-H', 'x-k: 2', '/x')).status).toBe(0)
+  expect(api().requests.at(-1)!.body).toMatchObject({ headers: { authorization: 'Bearer a.b.c', 'x-k': ['1', '2'] } })
+  await writeFile(file, 'a.secret.token\n')
+  for (const field of [`@${file}`, 'a.secret.token']) {
+    const { status, stdout, stderr } = await command('explain', '-H', field, '/x')
+    expect([status, stderr]).toEqual([1, expect.stringContaining("-H: expected 'Name: value', or @FILE with such lines")])
+    expect(stdout + stderr).not.toContain('secret')
+  }
+  expect((await command('explain', '-H', '@/nowhere/at-all', '/x')).stderr).toContain('-H: cannot read "/nowhere/at-all": ENOENT')
 })
 
 test.each<[string, Readonly<Record<string, string>>, boolean]>([

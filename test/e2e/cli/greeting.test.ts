@@ -58,9 +58,11 @@ test.each<[string, object, string, string]>([
   const said = textOf(edge)
   expect(said).toContain(` -H '${field}'\n          with ${kinds}; otherwise it gets 401\n`)
   await edge.publish({ ...BUNDLE, bundle_version: 4, callers: { ...callers, mode: 'enforce', except_paths: ['/orders'] } })
-  expect(textOf(edge)).not.toContain('401')
-  await edge.publish({ ...BUNDLE, bundle_version: 5, callers })
-  expect(textOf(edge)).not.toContain('401')
+  await expect.poll(() => textOf(edge)).not.toContain('401')
+  await edge.publish({ ...BUNDLE, bundle_version: 5, callers: { ...callers, mode: 'enforce' } })
+  await expect.poll(() => textOf(edge)).toContain('401')
+  await edge.publish({ ...BUNDLE, bundle_version: 6, callers })
+  await expect.poll(() => textOf(edge)).not.toContain('401')
 })
 
 /** The command of the greeting's last line; undefined if it has none. */

@@ -48,7 +48,7 @@ export async function newPage(options: BrowserContextOptions = {}): Promise<Page
   })
   onTestFinished(async () => {
     // A request may be on its way through a handler of the test: that it comes to nothing is no failure.
-    for (const routed of [page, context]) await routed.unrouteAll({ behavior: 'ignoreErrors' })
+    for (const routed of page.isClosed() ? [context] : [page, context]) await routed.unrouteAll({ behavior: 'ignoreErrors' })
     await context.close()
     expect(problems).toEqual([])
   })

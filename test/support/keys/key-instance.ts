@@ -43,6 +43,7 @@ export class KeyInstance {
       path === undefined
         ? undefined
         : await KeyJournal.open(path, {
+            expect: (keys) => table.reserve(keys),
             note: (key) => void (isLaterKey(key, table.get(key.id)) && table.put(key)),
             noteSynced: (ms) => {
               syncedMs = ms

@@ -50,11 +50,14 @@ export class OtlpReceiver {
   static async start(owner: Owner = thisTest): Promise<OtlpReceiver> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const receiver = new OtlpReceiver(server)
     owner.onTestFinished(() => {
-      server.close()
+      // An exporter may try again after its test. If the port were free, another test's server could get that.
+      server.unref()
+      receiver.respond = (res) => void res.end('{}')
       server.closeAllConnections()
     })
-    return new OtlpReceiver(server)
+    return receiver
   }
 
   get url(): string {
