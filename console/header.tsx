@@ -6,7 +6,7 @@ import { Badge } from './parts/badge.tsx'
 import { Ago } from './parts/time.tsx'
 import { printable } from './printable.ts'
 import { isRetrying, retryNow } from './reconnecting.ts'
-import { actor, endSession } from './session.ts'
+import { actor, endSession, isReadOnly } from './session.ts'
 import { status, statusPoll } from './status.ts'
 
 /** Shows which instance this is, what it runs, its state, and who is logged in. */
@@ -33,6 +33,7 @@ export function Header() {
         </span>
       )}
       <span class="who">
+        {isReadOnly.value && <Badge tone="accent">Read only</Badge>}
         {actor.value !== '' && <span class="fact minor">{printable(actor.value ?? '')}</span>}
         <button type="button" onClick={() => void logOut()}>
           Log out

@@ -1,14 +1,15 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
-import type { NewSession } from '../src/admin/api/types.ts'
+import type { NewSession, SessionJson } from '../src/admin/api/types.ts'
 import { ask } from './api.ts'
 import { Field } from './parts/field.tsx'
 import { Form } from './parts/form.tsx'
-import { actor, beginSession, csrfToken, endSession, isToEnd, keptToken, onLoginElsewhere, resumeKept } from './session.ts'
+import { actor, beginSession, csrfToken, endSession, isToEnd, keptToken, noteReadOnly, onLoginElsewhere, resumeKept } from './session.ts'
 
 /** Resumes the session of an earlier visit if its cookie is still valid. */
 export async function resumeSession(): Promise<void> {
   try {
-    await ask('GET', 'session')
+    const session = await ask<SessionJson>('GET', 'session')
+    noteReadOnly(session.read_only)
     if (isToEnd()) await endNow()
     else resumeKept()
   } catch {
@@ -66,12 +67,12 @@ function giveFocusBack(before: HTMLElement): void {
 function LoginForm() {
   const logIn = async (values: FormData): Promise<void> => {
     const name = String(values.get('actor')).trim()
-    const { csrf_token } = await ask<NewSession>('POST', 'session', { token: values.get('token'), actor: name })
-    beginSession(csrf_token, name)
+    const { csrf_token, read_only } = await ask<NewSession>('POST', 'session', { token: values.get('token'), actor: name })
+    beginSession(csrf_token, name, read_only)
   }
   return (
     <Form action="Log in" onSubmit={logIn}>
-      <Field label="Admin token" hint="The value of EDGE_ADMIN_TOKEN.">
+      <Field label="Admin token" hint="The value of EDGE_ADMIN_TOKEN, or of EDGE_ADMIN_READ_TOKEN to look only.">
         {(control) => <input {...control} type="password" name="token" autocomplete="current-password" required />}
       </Field>
       <Field label="Your name" hint="The log names it with every change.">

@@ -5,6 +5,7 @@ import { addressOf } from '../navigation.ts'
 import { draftOverride } from '../overrides/draft.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { openCaller } from './asked-caller.ts'
 
 type Mode = 'enforce' | 'shadow'
@@ -67,17 +68,17 @@ export function CallerActions({ caller: { policy, rule, values }, selector, cred
           Explain<span class="unseen"> {name}</span>
         </button>
       )}
-      <button type="button" onClick={() => draftOverride({ policy, rule, values })}>
+      <ChangeButton onClick={() => draftOverride({ policy, rule, values })}>
         Override…<span class="unseen"> for {name}</span>
-      </button>
+      </ChangeButton>
       {onReset !== undefined && (
-        <button type="button" onClick={onReset}>
+        <ChangeButton onClick={onReset}>
           Reset…
           <span class="unseen">
             {' '}
             {policy} {rule}
           </span>
-        </button>
+        </ChangeButton>
       )}
     </div>
   )

@@ -8,6 +8,7 @@ import { formatCount } from '../format.ts'
 import { draftOverride } from '../overrides/draft.ts'
 import { Badge } from '../parts/badge.tsx'
 import { Caller } from '../parts/caller.tsx'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { Level } from '../parts/level.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { ResetDialog } from './reset-dialog.tsx'
@@ -56,15 +57,9 @@ export function CountersDialog({ caller, onClose }: CountersDialogProps) {
         <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
         <div class="actions">
           {found !== undefined && found.counters.length > 0 && (
-            <button type="button" onClick={() => (isResetting.value = true)}>
-              Reset…
-            </button>
+            <ChangeButton onClick={() => (isResetting.value = true)}>Reset…</ChangeButton>
           )}
-          {found !== undefined && (
-            <button type="button" onClick={() => draftOverride({ ...caller, values: found.values })}>
-              Override…
-            </button>
-          )}
+          {found !== undefined && <ChangeButton onClick={() => draftOverride({ ...caller, values: found.values })}>Override…</ChangeButton>}
           <button type="button" onClick={() => dialog.current!.close()}>
             Close
           </button>

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { OverrideJson, OverrideRequestJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { formatCount } from '../format.ts'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
 import { Notice } from '../parts/notice.tsx'
 import { Until } from '../parts/time.tsx'
@@ -28,17 +29,15 @@ export function Enforcement({ shadowAll, onStopped, onAct }: EnforcementProps) {
           <strong>Nothing is enforced.</strong> Policies only record what they would reject, until <Until until={shadowAll.until} />.{' '}
           {printable(shadowAll.actor)}: {printable(shadowAll.reason)}
         </p>
-        <button type="button" onClick={() => onAct('end', shadowAll)}>
-          Enforce again…
-        </button>
+        <ChangeButton onClick={() => onAct('end', shadowAll)}>Enforce again…</ChangeButton>
       </Notice>
     )
   }
   return (
     <>
-      <button type="button" class="danger" onClick={() => (isAsking.value = true)}>
+      <ChangeButton class="danger" onClick={() => (isAsking.value = true)}>
         Stop enforcing…
-      </button>
+      </ChangeButton>
       {isAsking.value && <StopDialog onStopped={onStopped} onClose={() => (isAsking.value = false)} />}
     </>
   )

@@ -1,6 +1,7 @@
 import type { OverrideJson } from '../../src/admin/api/types.ts'
 import { callerName } from '../caller-values.ts'
 import { Badge } from '../parts/badge.tsx'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { Copyable } from '../parts/copyable.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Until } from '../parts/time.tsx'
@@ -77,10 +78,10 @@ function Actions({ override, onAct }: { readonly override: OverrideJson; readonl
   return (
     <div class="actions">
       {ACTIONS.map(([action, text]) => (
-        <button key={action} type="button" onClick={() => onAct(action, override)}>
+        <ChangeButton key={action} onClick={() => onAct(action, override)}>
           {text}
           <span class="unseen"> {nameOf(override)}</span>…
-        </button>
+        </ChangeButton>
       ))}
     </div>
   )

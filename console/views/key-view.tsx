@@ -7,6 +7,7 @@ import { CallerOfKey, KeyHistory, KeyLimits } from '../keys/key-limits.tsx'
 import { UnreadKeys, useKnownCallers } from '../keys/known-callers.tsx'
 import { usePoll } from '../live.ts'
 import { address, addressOf } from '../navigation.ts'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { Copyable } from '../parts/copyable.tsx'
 import { EmptyState } from '../parts/empty-state.tsx'
 import { Facts } from '../parts/facts.tsx'
@@ -75,17 +76,13 @@ function OneKey({ id }: { readonly id: string }) {
             <div class="actions below">
               {found.status !== 'revoked' && (
                 <>
-                  <button type="button" onClick={() => act('change')}>
-                    Change…
-                  </button>
-                  <button type="button" class="danger" onClick={() => act('revoke')}>
+                  <ChangeButton onClick={() => act('change')}>Change…</ChangeButton>
+                  <ChangeButton class="danger" onClick={() => act('revoke')}>
                     Revoke…
-                  </button>
+                  </ChangeButton>
                 </>
               )}
-              <button type="button" onClick={() => draftKey(found.labels)}>
-                New key with these labels
-              </button>
+              <ChangeButton onClick={() => draftKey(found.labels)}>New key with these labels</ChangeButton>
             </div>
           </Panel>
           {known !== undefined && found.status === 'active' && <KeyLimits keyJson={found} read={known.labels} onReset={tell} />}

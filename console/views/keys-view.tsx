@@ -7,6 +7,7 @@ import { IssuedDialog, KeyForm } from '../keys/key-form.tsx'
 import { KeyList } from '../keys/key-list.tsx'
 import { KeySearch } from '../keys/key-search.tsx'
 import { UnreadKeys, useKnownCallers } from '../keys/known-callers.tsx'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { useFocusAfter } from '../parts/focus-after.ts'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
@@ -42,8 +43,7 @@ export function KeysView() {
       <UnreadKeys known={known} />
       {begun.value === undefined ? (
         <div class="bar">
-          <button
-            type="button"
+          <ChangeButton
             class="primary"
             onClick={() => {
               issuedId.value = undefined
@@ -51,7 +51,7 @@ export function KeysView() {
             }}
           >
             New key
-          </button>
+          </ChangeButton>
         </div>
       ) : (
         <Panel title="New key">

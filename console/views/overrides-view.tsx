@@ -11,6 +11,7 @@ import { ExtendOverride } from '../overrides/extend-override.tsx'
 import { OverrideForm } from '../overrides/override-form.tsx'
 import { OverrideHistory } from '../overrides/override-history.tsx'
 import { type OverrideAction, OverrideList } from '../overrides/override-list.tsx'
+import { ChangeButton } from '../parts/change-button.tsx'
 import { useFocusAfter } from '../parts/focus-after.ts'
 import { Notice } from '../parts/notice.tsx'
 import { Panel } from '../parts/panel.tsx'
@@ -46,8 +47,7 @@ export function OverridesView() {
       <div role="status">{outcome.value !== '' && <Notice tone="good">{outcome}</Notice>}</div>
       <div class="bar">
         {begun.value === undefined && (
-          <button
-            type="button"
+          <ChangeButton
             class="primary"
             onClick={() => {
               outcome.value = ''
@@ -55,7 +55,7 @@ export function OverridesView() {
             }}
           >
             New override
-          </button>
+          </ChangeButton>
         )}
         {overrides !== undefined && <Enforcement shadowAll={overrides.find(({ shadow_all }) => shadow_all)} onStopped={tell} onAct={act} />}
       </div>

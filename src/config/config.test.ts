@@ -117,6 +117,18 @@ describe('values that contradict one another', () => {
     ])
   })
 
+  test('a token for reading needs the other one, and is not the same', () => {
+    const token = 'x'.repeat(32)
+    expect(problems({ EDGE_ADMIN_READ_TOKEN: token })).toEqual([expect.stringMatching(/^EDGE_ADMIN_READ_TOKEN: expected EDGE_ADMIN_TOKEN/)])
+    const both = { EDGE_ADMIN_PORT: '9090', EDGE_ADMIN_TOKEN: token }
+    expect(problems({ ...both, EDGE_ADMIN_READ_TOKEN: token })).toEqual([
+      expect.stringMatching(/^EDGE_ADMIN_READ_TOKEN: expected another token/),
+    ])
+    expect(problems({ ...both, EDGE_ADMIN_READ_TOKEN: 'short' })).toEqual([
+      expect.stringMatching(/^EDGE_ADMIN_READ_TOKEN: expected a token of at least 32/),
+    ])
+  })
+
   test('an address for an admin port that is not open, in each mode and on a unix socket alone', () => {
     for (const env of [{}, { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://b' }, { EDGE_PORT: 'off', EDGE_SOCKET: 's' }]) {
       expect(problems({ ...env, EDGE_ADMIN_HOST: '127.0.0.1' })).toEqual([

@@ -87,10 +87,14 @@ function* contradictions(config: ServerConfig): Generator<string> {
 }
 
 function* adminContradictions(config: ServerConfig): Generator<string> {
-  const { adminPort, adminHost, adminToken, eventsUrl, eventsSecret } = config
+  const { adminPort, adminHost, adminToken, adminReadToken, eventsUrl, eventsSecret } = config
   const hasNoPort = 'adminPort' in config && adminPort === undefined
   if (adminToken !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
+  if (adminReadToken !== undefined && 'adminToken' in config && adminToken === undefined)
+    yield 'EDGE_ADMIN_READ_TOKEN: expected EDGE_ADMIN_TOKEN to be set too, because without it there is no admin API to read'
+  if (adminReadToken !== undefined && adminReadToken === adminToken)
+    yield 'EDGE_ADMIN_READ_TOKEN: expected another token than that of EDGE_ADMIN_TOKEN, with which everything can be changed'
   if (adminHost !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because it is the address of that port only'
   if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined)

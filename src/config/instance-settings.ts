@@ -158,6 +158,11 @@ export const OPERATORS_SETTINGS = {
     about: 'bearer token of the admin API on EDGE_ADMIN_PORT, at least 32 characters; without it the API and the page return 404',
     read: readAdminToken,
   },
+  adminReadToken: {
+    env: 'EDGE_ADMIN_READ_TOKEN',
+    about: 'bearer token with which the admin API and the page can be read and nothing changed; it needs EDGE_ADMIN_TOKEN',
+    read: readAdminToken,
+  },
   top: {
     env: 'EDGE_TOP',
     flag: 'top',

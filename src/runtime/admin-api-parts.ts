@@ -1,4 +1,4 @@
-import { Access, AdminToken } from '../admin/api/access.ts'
+import { Access, type AdminGrant, AdminToken } from '../admin/api/access.ts'
 import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
@@ -29,10 +29,12 @@ import type { ServerOptions, ServerParts } from './server-parts.ts'
 /** Creates the admin API of a worker. `config` must have an admin token; `explain` must answer as the current mode does. */
 export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): AdminApi {
   const { wrongTokens, adminLogouts, logger, clock } = parts
-  const { adminToken, trustedProxies } = config
-  const token = new AdminToken(adminToken!)
-  const sessions = new AdminSessions(adminToken!, () => clock.wallMs(), adminLogouts)
-  const access = new Access({ token, sessions, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
+  const { adminToken, adminReadToken, trustedProxies } = config
+  const grant = (token: string, isReadOnly: boolean): AdminGrant => {
+    return { token: new AdminToken(token), sessions: new AdminSessions(token, () => clock.wallMs(), adminLogouts), isReadOnly }
+  }
+  const grants = [grant(adminToken!, false), ...(adminReadToken === undefined ? [] : [grant(adminReadToken, true)])]
+  const access = new Access({ grants, trustedProxies, wrongTokens, logger, nowMs: () => clock.nowMs() })
   return new AdminApi(access, [
     ...apiRoutes(config, parts, explain),
     ...eventEndpoints({
@@ -42,7 +44,7 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
       changes: (ask) => parts.control.ask('changes', ask),
       wallMs: () => clock.wallMs(),
     }),
-    ...sessionEndpoints({ access, sessions, trustedProxies, logger }),
+    ...sessionEndpoints({ access, trustedProxies, logger }),
   ])
 }
 

@@ -5,7 +5,7 @@ import { ADMIN_COOKIE, type Logouts, type Session, SessionCookies } from './sess
 export const ADMIN_SESSION_S = 8 * 3600
 const ATTRIBUTES = 'Path=/admin/v1/; HttpOnly; SameSite=Strict'
 
-/** Sessions of browsers, opened with the admin token so that the page need not keep it. A session's content is the name of its actor. */
+/** Sessions of browsers, opened with a token so that the page need not keep it. A session's content is the name of its actor. */
 export class AdminSessions {
   readonly #cookies: SessionCookies
   readonly #csrfKey: Buffer

@@ -12,7 +12,7 @@ test('a request that goes on lasts as long as its session; one with the token, f
   const logouts = { add: (id: Buffer) => void ended.add(id.toString('hex')), has: (id: Buffer) => ended.has(id.toString('hex')) }
   let wallMs = 0
   const sessions = new AdminSessions(TOKEN, () => wallMs, logouts)
-  const parts = { token: new AdminToken(TOKEN), sessions, trustedProxies: { includes: () => false } }
+  const parts = { grants: [{ token: new AdminToken(TOKEN), sessions, isReadOnly: false }], trustedProxies: { includes: () => false } }
   const wrongTokens = new WrongSecrets(newWrongSecretsBuffer())
   const access = new Access({ ...parts, wrongTokens, logger: {} as Logger, nowMs: () => 0 } as unknown as AccessParts)
   const withCookie = () => {

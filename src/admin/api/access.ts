@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { cookieHeader, fieldValue } from '../../http1/header-fields.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
 import type { AdminSessions } from '../../sessions/admin-sessions.ts'
+import type { Session } from '../../sessions/session-cookies.ts'
 import type { WrongSecrets } from '../../sessions/wrong-secrets.ts'
 import { parseAddress } from '../../text/address.ts'
 import { ApiError } from './api-error.ts'
@@ -11,16 +12,30 @@ import { ApiError } from './api-error.ts'
 /** Number of wrong tokens from one peer within a minute beyond which nothing is logged. */
 const MAX_WRONG_TOKENS = 10
 
-export interface AccessParts {
+/** A token, the sessions that were opened with it, and what both are good for. */
+export interface AdminGrant {
   readonly token: AdminToken
   readonly sessions: AdminSessions
+  /** Whether it only allows to look. */
+  readonly isReadOnly: boolean
+}
+
+/** Who asks, and by which grant. */
+export interface Asker {
+  readonly actor: string
+  readonly isReadOnly: boolean
+}
+
+export interface AccessParts {
+  /** One for `EDGE_ADMIN_TOKEN`, and one for `EDGE_ADMIN_READ_TOKEN` if it is set. */
+  readonly grants: readonly AdminGrant[]
   readonly trustedProxies: TrustedProxies
   readonly wrongTokens: WrongSecrets
   readonly logger: Logger
   readonly nowMs: () => number
 }
 
-/** Decides who may use the admin API: whoever sends the token in the header field, or the cookie of a session. A token in a URL is never accepted. */
+/** Decides who may use the admin API: whoever sends a token in the header field, or the cookie of a session. A token in a URL is never accepted. */
 export class Access {
   readonly #parts: AccessParts
 
@@ -29,34 +44,53 @@ export class Access {
   }
 
   /** Returns who asks, and throws if they have no access. A request without a token is not a guess, so it is neither counted nor logged. */
-  check(req: IncomingMessage): string {
+  check(req: IncomingMessage): Asker {
     const authorization = fieldValue(req.rawHeaders, 'authorization')
     if (authorization === undefined) return this.#checkSession(req)
-    if (typeof authorization !== 'string' || !this.#parts.token.isIn(authorization)) throw this.#wrong(req)
-    return actorOf(req)
+    const token = typeof authorization === 'string' ? bearerTokenOf(authorization) : undefined
+    const { isReadOnly } = this.grantOf(req, token)
+    return { actor: actorOf(req), isReadOnly }
   }
 
   /** Returns whether a request that was allowed would still be allowed, because its session may have ended. */
   isLasting({ rawHeaders }: IncomingMessage): boolean {
-    return fieldValue(rawHeaders, 'authorization') !== undefined || this.#parts.sessions.find(cookieHeader(rawHeaders)) !== undefined
+    return fieldValue(rawHeaders, 'authorization') !== undefined || this.findSession(cookieHeader(rawHeaders)) !== undefined
   }
 
-  /** Checks a token from a body. The right one always passes, however many wrong ones came before. */
-  checkToken(req: IncomingMessage, token: string): void {
-    if (!this.#parts.token.is(token)) throw this.#wrong(req)
+  /** Returns what a token is good for, and throws if it is wrong. A right one always passes, however many wrong ones came before. */
+  grantOf(req: IncomingMessage, token: string | undefined): AdminGrant {
+    const grant = token === undefined ? undefined : this.#parts.grants.find((one) => one.token.is(token))
+    if (grant === undefined) throw this.#wrong(req)
+    return grant
   }
 
-  #checkSession(req: IncomingMessage): string {
-    const { sessions, trustedProxies } = this.#parts
-    const session = sessions.find(cookieHeader(req.rawHeaders))
-    if (session === undefined) throw new ApiError('unauthorized', 'send the admin token as Authorization: Bearer TOKEN')
-    if (req.method === 'GET') return session.content
+  /** Returns the session of a cookie, with the grant that it was opened by. */
+  findSession(cookies: string | undefined): { readonly session: Session; readonly grant: AdminGrant } | undefined {
+    for (const grant of this.#parts.grants) {
+      const session = grant.sessions.find(cookies)
+      if (session !== undefined) return { session, grant }
+    }
+    return undefined
+  }
+
+  /** Ends all sessions of a cookie header. Returns the Set-Cookie value that clears the cookie. */
+  closeSessions(cookies: string | undefined): string {
+    return this.#parts.grants.map(({ sessions }) => sessions.close(cookies))[0]!
+  }
+
+  #checkSession(req: IncomingMessage): Asker {
+    const { trustedProxies } = this.#parts
+    const found = this.findSession(cookieHeader(req.rawHeaders))
+    if (found === undefined) throw new ApiError('unauthorized', 'send the admin token as Authorization: Bearer TOKEN')
+    const { session, grant } = found
+    const asker = { actor: session.content, isReadOnly: grant.isReadOnly }
+    if (req.method === 'GET') return asker
     const csrfToken = fieldValue(req.rawHeaders, 'x-edge-csrf')
-    if (typeof csrfToken !== 'string' || !sessions.isCsrfToken(session, csrfToken))
+    if (typeof csrfToken !== 'string' || !grant.sessions.isCsrfToken(session, csrfToken))
       throw new ApiError('csrf', 'send the csrf_token of the session as X-Edge-CSRF')
     if (!isSameOrigin(req, trustedProxies))
       throw new ApiError('csrf', 'the request comes from a page on another host; open the page at the address of the admin port')
-    return session.content
+    return asker
   }
 
   #wrong(req: IncomingMessage): ApiError {
@@ -98,18 +132,16 @@ function decoded(value: string): string {
   }
 }
 
-/** The operators' bearer token, compared in constant time. */
+function bearerTokenOf(authorization: string): string | undefined {
+  return /^bearer +(\S+)$/i.exec(authorization)?.[1]
+}
+
+/** A bearer token of operators, compared in constant time. */
 export class AdminToken {
   readonly #digest: Buffer
 
   constructor(token: string) {
     this.#digest = digestOf(token)
-  }
-
-  /** Returns whether the token is in the value of the Authorization field. */
-  isIn(authorization: string): boolean {
-    const token = /^bearer +(\S+)$/i.exec(authorization)?.[1]
-    return token !== undefined && this.is(token)
   }
 
   is(token: string): boolean {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { originForm, pathOf } from '../../listen/node-http/routes.ts'
-import type { Access } from './access.ts'
+import type { Access, Asker } from './access.ts'
 import { ApiError, ClientGone, errorBody } from './api-error.ts'
 import { parseQuery, readJsonBody } from './api-request.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
@@ -9,6 +9,9 @@ import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 export const API_PATH = '/admin/v1/'
 /** On every response, with or without the token: a client can tell the admin API from anything else before it sends the token. */
 const IDENTITY = ['X-Edge-Admin', 'v1'] as const
+
+/** Who asks where anybody may. */
+const UNKNOWN: Asker = { actor: 'unknown', isReadOnly: false }
 
 /** Largest body of a request that needs no token. */
 const MAX_OPEN_BYTES = 4 * 1024
@@ -29,8 +32,10 @@ export class AdminApi {
     try {
       const path = pathOf(req.url!).slice(API_PATH.length)
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
-      const actor = open === undefined ? this.#access.check(req) : 'unknown'
+      const { actor, isReadOnly } = open === undefined ? this.#access.check(req) : UNKNOWN
       const route = open ?? this.#find(req, path)
+      if (isReadOnly && !isForReaders(route))
+        throw new ApiError('read_only', 'this token is for reading alone; a change needs the token of EDGE_ADMIN_TOKEN')
       const body = route.method === 'POST' || route.method === 'PATCH' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
       respond(res, await route.handle(requestOf(req, path.slice(route.path.length, path.length - (route.tail?.length ?? 0)), body, actor)))
     } catch (error) {
@@ -59,6 +64,10 @@ class MethodNotAllowed extends ApiError {
     super('method_not_allowed', `expected ${allow}`)
     this.allow = allow
   }
+}
+
+function isForReaders({ method, isForReaders }: ApiRoute): boolean {
+  return method === 'GET' || isForReaders === true
 }
 
 function covers({ path, tail = '' }: ApiRoute, asked: string): boolean {

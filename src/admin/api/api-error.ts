@@ -8,6 +8,7 @@ export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {
   wrong_values: 400,
   unauthorized: 401,
   csrf: 403,
+  read_only: 403,
   too_many_attempts: 429,
   not_found: 404,
   unknown_policy: 404,

@@ -54,6 +54,8 @@ export interface ApiRoute {
   readonly tail?: string
   /** Whether the route is open to requests without a token, so that it must check access itself. */
   readonly isOpen?: true
+  /** Whether the route changes nothing although its method is not GET, so that a token for reading is enough. */
+  readonly isForReaders?: true
   /** Throws or rejects with an ApiError if the request cannot be fulfilled. */
   handle(request: ApiRequest): ApiResponse | Promise<ApiResponse>
 }

@@ -30,6 +30,7 @@ export type ErrorCode =
   | 'wrong_values'
   | 'unauthorized'
   | 'csrf'
+  | 'read_only'
   | 'too_many_attempts'
   | 'not_found'
   | 'unknown_policy'
@@ -347,6 +348,8 @@ export interface SessionRequest {
 
 export interface SessionJson {
   readonly expires_at: Time
+  /** Whether it was opened with the token for reading alone. */
+  readonly read_only: boolean
 }
 
 export interface NewSession extends SessionJson {

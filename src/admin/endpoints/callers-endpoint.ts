@@ -92,6 +92,7 @@ export function callersEndpoint({ plan, wallMs, inspect, overrides, top, callerD
   return {
     method: 'POST',
     path: 'callers',
+    isForReaders: true,
     handle: ({ body, http }) => {
       const question = readCallerQuestion(body, callerDigest)
       const active = plan()

@@ -43,6 +43,7 @@ export function* countersEndpoints({ plan, inspect, callerDigest }: CountersPart
   yield {
     method: 'POST',
     path: 'counters',
+    isForReaders: true,
     handle: async ({ body }) => {
       refuseUnknown<CountersRequest>(body, ['policy', 'rule', 'values'])
       return respond(askedByBody(body))

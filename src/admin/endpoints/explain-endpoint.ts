@@ -16,6 +16,7 @@ export function explainEndpoint(explain: ExplainRequest, callerDigest: CallerDig
   return {
     method: 'POST',
     path: 'explain',
+    isForReaders: true,
     handle: ({ body, http }) => {
       const asked = readAskedRequest(body)
       return long.serve(http, async ({ make }) => ({ status: 200, text: await make(explanationSteps(await explain(asked), callerDigest)) }))

@@ -1,9 +1,8 @@
 import type { Logger } from 'pino'
 import { cookieHeader } from '../../http1/header-fields.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
-import type { AdminSessions } from '../../sessions/admin-sessions.ts'
 import type { Session } from '../../sessions/session-cookies.ts'
-import { type Access, actorName, isHttps } from '../api/access.ts'
+import { type Access, type AdminGrant, actorName, isHttps } from '../api/access.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readQuery, refuseUnknown } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'
@@ -11,13 +10,12 @@ import type * as json from '../api/types.ts'
 
 export interface SessionParts {
   readonly access: Access
-  readonly sessions: AdminSessions
   readonly trustedProxies: TrustedProxies
   readonly logger: Logger
 }
 
 /** POST, GET and DELETE session: for browsers, which keep a cookie instead of the token. */
-export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: SessionParts): Generator<ApiRoute> {
+export function* sessionEndpoints({ access, trustedProxies, logger }: SessionParts): Generator<ApiRoute> {
   yield {
     method: 'POST',
     path: 'session',
@@ -25,10 +23,10 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
     handle: ({ http, query, body }) => {
       readQuery(query, [])
       const { token, actor } = readLogin(body)
-      access.checkToken(http, token)
-      const { session, cookie } = sessions.open(actor, isHttps(http, trustedProxies))
-      logger.info({ event: 'admin_session_opened', actor }, 'a session of the admin API was opened')
-      const opened: json.NewSession = { csrf_token: sessions.csrfToken(session), ...shown(session) }
+      const grant = access.grantOf(http, token)
+      const { session, cookie } = grant.sessions.open(actor, isHttps(http, trustedProxies))
+      logger.info({ event: 'admin_session_opened', actor, read_only: grant.isReadOnly }, 'a session of the admin API was opened')
+      const opened: json.NewSession = { csrf_token: grant.sessions.csrfToken(session), ...shown(session, grant) }
       return { status: 200, json: opened, headers: ['Set-Cookie', cookie] }
     },
   }
@@ -37,23 +35,24 @@ export function* sessionEndpoints({ access, sessions, trustedProxies, logger }: 
     path: 'session',
     handle: ({ http, query }) => {
       readQuery(query, [])
-      const session = sessions.find(cookieHeader(http.rawHeaders))
-      if (session === undefined) throw new ApiError('unauthorized', 'there is no session')
-      return { status: 200, json: shown(session) }
+      const found = access.findSession(cookieHeader(http.rawHeaders))
+      if (found === undefined) throw new ApiError('unauthorized', 'there is no session')
+      return { status: 200, json: shown(found.session, found.grant) }
     },
   }
   yield {
     method: 'DELETE',
     path: 'session',
+    isForReaders: true,
     handle: ({ http, query }) => {
       readQuery(query, [])
-      return { status: 204, headers: ['Set-Cookie', sessions.close(cookieHeader(http.rawHeaders))] }
+      return { status: 204, headers: ['Set-Cookie', access.closeSessions(cookieHeader(http.rawHeaders))] }
     },
   }
 }
 
-function shown({ expiresAtS }: Session): json.SessionJson {
-  return { expires_at: new Date(expiresAtS * 1000).toISOString() }
+function shown({ expiresAtS }: Session, { isReadOnly }: AdminGrant): json.SessionJson {
+  return { expires_at: new Date(expiresAtS * 1000).toISOString(), read_only: isReadOnly }
 }
 
 function readLogin(body: Readonly<Record<string, unknown>>): { token: string; actor: string } {

@@ -221,9 +221,10 @@ const ALL_INTERFACES = ['0.0.0.0', '::']
 
 export function readAdminAddress(env: Environment, actor?: string): AdminAddress {
   const base = readBase(env)
-  const token = env['EDGE_ADMIN_TOKEN'] ?? ''
+  const name = env['EDGE_ADMIN_TOKEN'] || !env['EDGE_ADMIN_READ_TOKEN'] ? 'EDGE_ADMIN_TOKEN' : 'EDGE_ADMIN_READ_TOKEN'
+  const token = env[name] ?? ''
   if (token === '') throw new AdminProblem('EDGE_ADMIN_TOKEN: expected the token that edge serve was started with')
-  if (!/^[!-~]+$/.test(token)) throw new AdminProblem('EDGE_ADMIN_TOKEN: expected visible ASCII characters only')
+  if (!/^[!-~]+$/.test(token)) throw new AdminProblem(`${name}: expected visible ASCII characters only`)
   return { base, token, actor: actorOf(actor ?? (env['EDGE_ACTOR'] || env['USER'])) }
 }
 

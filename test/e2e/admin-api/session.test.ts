@@ -39,7 +39,7 @@ describe('a session', () => {
   test('does not tell the cookie alone what changes need', async () => {
     const { response, cookie, csrf } = await login(edge.adminPort)
     const again = await askWith(cookie, edge.adminPort, 'GET', 'session')
-    expect([csrf, again.json]).toEqual([expect.stringMatching(/^[\w-]{43}$/), { expires_at: response.json.expires_at }])
+    expect([csrf, again.json]).toEqual([expect.stringMatching(/^[\w-]{43}$/), { expires_at: response.json.expires_at, read_only: false }])
   })
 
   test('needs X-Edge-CSRF for everything but GET', async () => {
