@@ -1,11 +1,18 @@
+import type { Network } from '../request/cidr-map.ts'
 import { encodePathText, normalizePath } from '../text/path.ts'
+import { NetworkIndex, subjectAddress } from './networks.ts'
 
-/** Patterns that a descriptor's value is compared with: each is the whole value, or a prefix if it ends in `*`. */
+/** Patterns that a descriptor's value is compared with: each is the whole value, a prefix if it ends in `*`, or a network of addresses. */
 export class Patterns {
   readonly #texts = new Set<string>()
   readonly #prefixes: string[] = []
+  readonly #networks: NetworkIndex<true> | undefined
+  readonly networks: readonly Network[]
 
-  constructor(patterns: Iterable<string>) {
+  constructor(patterns: Iterable<string>, networks: readonly Network[] = []) {
+    this.networks = networks
+    this.#networks = networks.length === 0 ? undefined : new NetworkIndex()
+    for (const network of networks) this.#networks!.set(network, true)
     for (const pattern of patterns) {
       if (isPrefixPattern(pattern)) this.#prefixes.push(pattern.slice(0, -1))
       else this.#texts.add(pattern)
@@ -29,14 +36,23 @@ export class Patterns {
   cover(value: string): boolean {
     if (this.#texts.has(value)) return true
     for (let i = 0; i < this.#prefixes.length; i++) if (value.startsWith(this.#prefixes[i]!)) return true
-    return false
+    return this.#networks !== undefined && this.#coverAddress(value, this.#networks)
   }
 
-  /** Whether every value that begins with `prefix` is covered, because a prefix of it is. */
-  coverPrefix(prefix: string): boolean {
-    return this.#prefixes.some((own) => prefix.startsWith(own))
+  /** Whether every value that the others cover is known to be covered too. */
+  coverAll({ texts, prefixes, networks }: Patterns): boolean {
+    for (const text of texts) if (!this.cover(text)) return false
+    if (!prefixes.every((prefix) => this.#prefixes.some((own) => prefix.startsWith(own)))) return false
+    return networks.every(({ address, prefixBits }) => this.#networks?.some(address, IS_TRUE, prefixBits) === true)
+  }
+
+  #coverAddress(value: string, networks: NetworkIndex<true>): boolean {
+    const address = subjectAddress(value)
+    return address !== undefined && networks.some(address, IS_TRUE)
   }
 }
+
+const IS_TRUE = (value: boolean): boolean => value
 
 export function isPrefixPattern(pattern: string): boolean {
   return pattern.endsWith('*')

@@ -1,5 +1,6 @@
 import { parseAddress, subjectText } from '../text/address.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
+import { parseNetwork } from './networks.ts'
 import { isPrefixPattern, Patterns } from './patterns.ts'
 
 /** A condition on the value of one key. */
@@ -11,13 +12,19 @@ export interface KeyMatch {
 export function compileMatch(match: Readonly<Record<string, string | readonly string[]>>): KeyMatch[] {
   return Object.entries(match).map(([text, given]) => {
     const key = parseDescriptorKey(text)!
-    return { key, patterns: new Patterns(listOf(given).map((one) => valueForm(key, one))) }
+    return { key, patterns: patternsOf(key, listOf(given)) }
   })
 }
 
-/** Returns a pattern in the form in which the key's values are written. */
-function valueForm(key: DescriptorKey, text: string): string {
-  return key.kind === 'ip' && key.fact === 'address' && !isPrefixPattern(text) ? addressForm(text)! : text
+/** Compiles the patterns of a key, in the form in which its values are written. */
+function patternsOf(key: DescriptorKey, given: readonly string[]): Patterns {
+  if (key.kind !== 'ip' || key.fact !== 'address') return new Patterns(given)
+  const networks = given.flatMap((one) => parseNetwork(one) ?? [])
+  const others = given.filter((one) => parseNetwork(one) === undefined)
+  return new Patterns(
+    others.map((one) => (isPrefixPattern(one) ? one : addressForm(one)!)),
+    networks,
+  )
 }
 
 /** Returns an address as `ip:address` writes it, with IPv6 grouped to /64; undefined if the text is not an address. */

@@ -83,7 +83,7 @@ function findPosition(nodes: Int32Array, address: Address): number {
   return position
 }
 
-interface Network {
+export interface Network {
   readonly address: Address
   readonly prefixBits: number
 }
@@ -91,7 +91,7 @@ interface Network {
 /** The longest valid CIDR has about 50 characters; splitting a line of a hundred million would exhaust memory. */
 const MAX_CIDR_CHARACTERS = 64
 
-function parseCidr(text: string): Network | undefined {
+export function parseCidr(text: string): Network | undefined {
   const cidr = text.trim()
   if (cidr.length > MAX_CIDR_CHARACTERS) return undefined
   const [host, bits, ...rest] = cidr.split('/')

@@ -1,6 +1,7 @@
 import type { DescriptorValue } from '../../request/descriptors.ts'
 import { UNDECIDED } from '../../request/descriptors.ts'
 import { REPEATED } from '../../request/view.ts'
+import { NetworkIndex, subjectAddress } from '../networks.ts'
 import type { PathPrefixes, Patterns } from '../patterns.ts'
 
 /** A condition on the value of one key of the plan. */
@@ -93,23 +94,34 @@ class KeyEntries {
   readonly #byText = new Map<string, Entry[]>()
   /** Prefixes by their length, so that a value is looked up once for each length. */
   readonly #byPrefix = new Map<number, Map<string, Entry[]>>()
+  readonly #byNetwork = new NetworkIndex<Entry[]>()
+  #hasNetworks = false
   /** The first entry of each combination of other conditions, for a value that is not known. */
   readonly #distinct = new Map<string, Entry>()
 
-  add({ texts, prefixes }: Patterns, entry: Entry): void {
+  add({ texts, prefixes, networks }: Patterns, entry: Entry): void {
+    this.#hasNetworks ||= networks.length > 0
+    for (const network of networks) {
+      const list = this.#byNetwork.get(network)
+      if (list === undefined) this.#byNetwork.set(network, [entry])
+      else if (list.at(-1) !== entry) list.push(entry)
+    }
     for (const text of texts) addTo(this.#byText, text, entry)
     for (const prefix of prefixes) {
       const sameLength = this.#byPrefix.get(prefix.length) ?? new Map<string, Entry[]>()
       this.#byPrefix.set(prefix.length, sameLength)
       addTo(sameLength, prefix, entry)
     }
-    const key = JSON.stringify(entry.rest.map(({ keyIndex, patterns }) => [keyIndex, [...patterns.texts], patterns.prefixes]))
+    const key = JSON.stringify(
+      entry.rest.map(({ keyIndex, patterns }) => [keyIndex, [...patterns.texts], patterns.prefixes, patterns.networks]),
+    )
     if (!this.#distinct.has(key)) this.#distinct.set(key, entry)
   }
 
   /** How many routes share the most used one of these patterns. */
-  sharedBy({ texts, prefixes }: Patterns): number {
+  sharedBy({ texts, prefixes, networks }: Patterns): number {
     let shared = 0
+    for (const network of networks) shared = Math.max(shared, this.#byNetwork.get(network)?.length ?? 0)
     for (const text of texts) shared = Math.max(shared, this.#byText.get(text)?.length ?? 0)
     for (const prefix of prefixes) shared = Math.max(shared, this.#byPrefix.get(prefix.length)?.get(prefix)?.length ?? 0)
     return shared
@@ -120,6 +132,12 @@ class KeyEntries {
     for (const [length, entries] of this.#byPrefix) {
       if (length <= value.length) findIn(entries.get(value.slice(0, length)), values, first)
     }
+    const address = this.#hasNetworks ? subjectAddress(value) : undefined
+    if (address !== undefined)
+      this.#byNetwork.some(address, (entries) => {
+        findIn(entries, values, first)
+        return false
+      })
   }
 
   /** `verdict` is what is known of the value itself. */

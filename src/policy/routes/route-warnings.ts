@@ -1,10 +1,9 @@
 import { encodePathText, normalizePath } from '../../text/path.ts'
 import { formatPath, type Path, type Problem } from '../../text/problem.ts'
-import { parseDescriptorKey } from '../descriptor-key.ts'
-import { isPrefixPattern, PathPrefixes, Patterns } from '../patterns.ts'
+import { PathPrefixes, type Patterns } from '../patterns.ts'
 import { coverageOf, coversHost, type SelectorCoverage } from '../review/coverage.ts'
 import { patternSurprises, selectorSurprises } from '../review/selector-surprises.ts'
-import { listOf } from '../rule-match.ts'
+import { compileMatch, listOf } from '../rule-match.ts'
 import type { RouteConfig } from '../schema/backends.ts'
 import type { Bundle } from '../schema/bundle.ts'
 import { isCredentialField } from './planned-backend.ts'
@@ -53,7 +52,6 @@ interface ComparedRoute {
   readonly route: RouteConfig
   readonly coverage: SelectorCoverage
   readonly patterns: ReadonlyMap<string, Patterns>
-  readonly texts: ReadonlyMap<string, readonly string[]>
   readonly steps: number
 }
 
@@ -77,11 +75,10 @@ class RouteComparison {
 function comparedRoute(route: RouteConfig): ComparedRoute {
   const { selector = {}, match = {} } = route
   // The same key may be spelled in several ways.
-  const texts = Object.entries(match).map(([key, given]): [string, readonly string[]] => [parseDescriptorKey(key)!.text, listOf(given)])
-  const patterns = new Map(texts.map(([key, given]) => [key, new Patterns(given)]))
-  const values = texts.reduce((sum, [, given]) => sum + given.length, 0)
+  const patterns = new Map(compileMatch(match).map(({ key, patterns: own }) => [key.text, own]))
+  const values = Object.values(match).reduce((sum, given) => sum + listOf(given).length, 0)
   const steps = 1 + (selector.hosts?.length ?? 0) + (selector.methods?.length ?? 0) + (selector.exceptPaths?.length ?? 0) + values
-  return { route, coverage: coverageOf(selector), patterns, texts: new Map(texts), steps }
+  return { route, coverage: coverageOf(selector), patterns, steps }
 }
 
 /** A match is compared first: it takes no more than a lookup where the keys differ. */
@@ -104,13 +101,10 @@ function coversSelector({ route, coverage: other }: ComparedRoute, { route: ownR
 }
 
 /** Whether each key that the other route reads has, in this one, only values that fit there too. */
-function coversMatch({ patterns }: ComparedRoute, { texts }: ComparedRoute): boolean {
+function coversMatch({ patterns }: ComparedRoute, own: ComparedRoute): boolean {
   for (const [key, other] of patterns) {
-    if (texts.get(key)?.every((pattern) => coversPattern(other, pattern)) !== true) return false
+    const covered = own.patterns.get(key)
+    if (covered === undefined || !other.coverAll(covered)) return false
   }
   return true
-}
-
-function coversPattern(patterns: Patterns, pattern: string): boolean {
-  return isPrefixPattern(pattern) ? patterns.coverPrefix(pattern.slice(0, -1)) : patterns.cover(pattern)
 }

@@ -43,6 +43,24 @@ describe('the route of a request', () => {
     expect(chosen({ values: { 'llm:model': UNREADABLE } })).toBe(500)
   })
 
+  test('is found among many by the network of an address, in bundle order', () => {
+    const many = Array.from({ length: 200 }, (_, i) => ({
+      match: { 'ip:address': [`10.${i}.0.0/16`, `2001:db8:${i.toString(16)}::/48`] },
+      ...TO_A,
+    }))
+    const chosen = chooser([
+      { match: { 'ip:address': '10.7.9.0/24', 'ip:country': 'DE' }, ...TO_A },
+      ...many,
+      { match: { 'ip:address': '10.0.0.0/8' }, ...TO_A },
+      TO_A,
+    ])
+    const from = (address: string, country = 'FR') => chosen({ values: { 'ip:address': address, 'ip:country': country } })
+    expect([from('10.7.9.1', 'DE'), from('10.7.9.1'), from('10.199.0.1'), from('10.200.0.1'), from('11.0.0.1')]).toEqual([
+      0, 8, 200, 201, 202,
+    ])
+    expect([from('2001:db8:7:1::/64'), from('2001:db8:ff:1::/64'), from('not an address')]).toEqual([8, 202, 202])
+  })
+
   test('is not guessed where a value that decides can be read in more than one way', () => {
     const chosen = chooser([
       { match: { 'header:x-tier': 'gold', 'ip:country': 'DE' }, ...TO_A },

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type DescriptorKey, parseDescriptorKey } from '../descriptor-key.ts'
+import { networkProblem, parseNetwork } from '../networks.ts'
 import { isPrefixPattern } from '../patterns.ts'
 import { addressForm, listOf } from '../rule-match.ts'
 import { descriptorKey } from './parts.ts'
@@ -65,8 +66,14 @@ function checkAgainstKeys({ value: match, issues }: z.core.ParsePayload<Record<s
   }
 }
 
+function addressProblem(text: string): string | undefined {
+  const network = parseNetwork(text)
+  if (network !== undefined) return networkProblem(network)
+  return addressForm(text) === undefined ? 'an IP address, a network such as 192.0.2.0/24, or a prefix such as 192.0.2.*' : undefined
+}
+
 function ipProblem(fact: (DescriptorKey & { kind: 'ip' })['fact'], text: string): string | undefined {
-  if (fact === 'address' && addressForm(text) === undefined) return 'an IP address, an IPv6 network of /64, or a prefix such as 192.0.2.*'
+  if (fact === 'address') return addressProblem(text)
   if (fact === 'country' && !/^[A-Z]{2}$/.test(text)) return 'two upper-case letters, such as DE'
   if (fact === 'tor' && text !== 'true' && text !== 'false') return '"true" or "false"'
   return undefined

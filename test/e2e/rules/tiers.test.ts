@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, jwt, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, bundle, jwt, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
@@ -22,8 +22,11 @@ const TIERS = bundle(
 )
 
 const ASKS = [
-  ['decision_service', async () => asksOf(await running({ bundle: TIERS, clock: new ManualClock() }))],
-  ['reverse_proxy', async () => proxiedBy(await proxying(await HttpBackend.start(), { bundle: TIERS, clock: new ManualClock() }))],
+  ['decision_service', async (tiers = TIERS) => asksOf(await running({ bundle: tiers, clock: new ManualClock() }))],
+  [
+    'reverse_proxy',
+    async (tiers = TIERS) => proxiedBy(await proxying(await HttpBackend.start(), { bundle: tiers, clock: new ManualClock() })),
+  ],
 ] as const
 
 describe.each(ASKS)('in %s', (_, start) => {
@@ -45,6 +48,24 @@ describe.each(ASKS)('in %s', (_, start) => {
     expect(await times(1, '/v1/x', [...client, ...token({ plan: 'pro' })])).toEqual([429])
     expect(await times(1, '/v1/x', client)).toEqual([429])
     expect(await times(2, '/v1/x', [['X-Forwarded-For', '192.0.2.2']])).toEqual([200, 429])
+  })
+
+  test('networks of addresses are tiers too', async () => {
+    const rules = [
+      unlimitedRule('office', { 'ip:address': ['10.0.0.0/9', '2001:db8::/33'] }),
+      blockRule('banned', { 'ip:address': '198.51.100.64/26' }),
+      matching('else', bucketRule('others', ['ip:address'], 1)),
+    ]
+    const { ask } = await start(bundle(1, policy('api', { rules })))
+    const twice = async (address: string) => {
+      const fields: Fields = [['X-Forwarded-For', address]]
+      return [(await ask('/v1/x', fields)).status, (await ask('/v1/x', fields)).status]
+    }
+    for (const address of ['10.0.0.1', '10.127.255.255', '::ffff:10.1.2.3', '2001:db8:7fff::1'])
+      expect(await twice(address)).toEqual([200, 200])
+    for (const address of ['10.128.0.0', '9.255.255.255', '2001:db8:8000::1', '198.51.100.63', '198.51.100.128'])
+      expect(await twice(address)).toEqual([200, 429])
+    expect(await twice('198.51.100.64')).toEqual([403, 403])
   })
 
   test('an exemption has no RateLimit fields, and a tier has its own', async () => {

@@ -311,15 +311,23 @@ function badMatches(): BadBundle[] {
     ],
     [
       'values that an address, a country or tor can never have',
-      { 'ip:address': ['10.0.0.0/8', 'nonsense', '10.0.0.1/64', '::1'], 'ip:country': 'de', 'ip:tor': ['yes'] },
-      ...['10.0.0.0/8', 'nonsense', '10.0.0.1/64'].map(
-        (bad, i) =>
-          `${match}["ip:address"][${i}]: expected an IP address, an IPv6 network of /64, or a prefix such as 192.0.2.*, got "${bad}"`,
+      { 'ip:address': ['10.0.0.0/33', 'nonsense', '10.0.0.1/64', '::1', '1.2.3.4/8/8'], 'ip:country': 'de', 'ip:tor': ['yes'] },
+      ...['10.0.0.0/33', 'nonsense', '10.0.0.1/64', undefined, '1.2.3.4/8/8'].flatMap((bad, i) =>
+        bad === undefined
+          ? []
+          : `${match}["ip:address"][${i}]: expected an IP address, a network such as 192.0.2.0/24, or a prefix such as 192.0.2.*, got "${bad}"`,
       ),
       `${match}["ip:country"]: expected two upper-case letters, such as DE, got "de"`,
       `${match}["ip:tor"][0]: expected "true" or "false", got "yes"`,
     ],
   ]
+  cases.push([
+    'networks that are longer than the value, or begin elsewhere',
+    { 'ip:address': ['2001:db8::/65', '10.1.2.3/8', '2001:db8:1::/32', '10.0.0.0/8'] },
+    `${match}["ip:address"][0]: expected an IPv6 network of at most /64, because ip:address has no more of an address, got "2001:db8::/65"`,
+    `${match}["ip:address"][1]: expected the first address of a network, such as 10.0.0.0/8, got "10.1.2.3/8"`,
+    `${match}["ip:address"][2]: expected the first address of a network, such as 2001:db8:0:0:0:0:0:0/32, got "2001:db8:1::/32"`,
+  ])
   return [
     ...cases.map(([what, match, ...problems]) => bad(what, inPolicy({ rules: [{ ...bucketRule('r', [], 10), match }] }), ...problems)),
     bad(
