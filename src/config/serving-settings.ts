@@ -68,6 +68,13 @@ export const LISTENING_SETTINGS = {
     about: 'path of a unix socket for gRPC, beside its port or instead of it; decision_service only',
     read: readSocketPath,
   },
+  ratelimitPolicy: {
+    env: 'EDGE_RATELIMIT_POLICY',
+    flag: 'ratelimit-policy',
+    fallback: 'off',
+    about: 'whether responses tell clients the whole limit and its window in RateLimit-Policy: on or off',
+    read: (text) => readSwitch(text!),
+  },
 } satisfies Record<string, Setting<unknown>>
 
 /** What `reverse_proxy` forwards to, and what it reads of bodies. */

@@ -7,9 +7,10 @@ import type { PlanRule } from '../policy/plan.ts'
 const MAX_INTEGER = 999_999_999_999_999
 
 export function pushRateLimit(headers: HeaderList, limit: RateLimit, resetS: number): void {
-  const { limitText, remaining, rule } = limit
+  const { limitText, quotaText, remaining, rule } = limit
   headers.push('RateLimit-Limit', limitText, 'RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${resetS}`)
   headers.push('RateLimit', `${rule.policy.quotedId};r=${remaining};t=${resetS}`)
+  if (quotaText !== undefined) headers.push('RateLimit-Policy', `${rule.policy.quotedId}${quotaText}`)
 }
 
 /** Rounds `resetMs` up to whole seconds. */
@@ -48,10 +49,11 @@ export class RateLimitText {
     return `${constant.untilRemaining}${remaining}${`\r\nRateLimit-Reset: ${resetS}`}${constant.untilShort}${remaining}${`;t=${resetS}\r\n`}`
   }
 
-  #newConstant({ rule, limitText }: RateLimit): Constant {
+  #newConstant({ rule, limitText, quotaText }: RateLimit): Constant {
+    const policy = quotaText === undefined ? '' : `RateLimit-Policy: ${rule.policy.quotedId}${quotaText}\r\n`
     return {
       limitText,
-      untilRemaining: flatText(`${this.#before}RateLimit-Limit: ${limitText}\r\nRateLimit-Remaining: `),
+      untilRemaining: flatText(`${this.#before}${policy}RateLimit-Limit: ${limitText}\r\nRateLimit-Remaining: `),
       untilShort: flatText(`\r\nRateLimit: ${rule.policy.quotedId};r=`),
     }
   }

@@ -50,8 +50,8 @@ export function allowed(run: Concluding): Allowed {
 
 /** Returns the decision for a run whose current group does not fit. */
 export function rejected(run: Concluding, rejection = longestRejection(run.group), wait?: Wait, isWaiting = false): Rejected {
-  const { rule, reason, limitText, retryAfterMs } = rejection
-  const limit = { rule, limitText, remaining: 0, resetMs: retryAfterMs }
+  const { rule, reason, limitText, quotaText, retryAfterMs } = rejection
+  const limit = { rule, limitText, quotaText, remaining: 0, resetMs: retryAfterMs }
   return conclude(run, 'reject', reason, limit, rule, rejection, wait, isWaiting) as Rejected
 }
 
@@ -103,6 +103,7 @@ export interface Rejection {
   readonly firstRow: number
   readonly reason: LimitReason
   readonly limitText: string
+  readonly quotaText: string | undefined
   readonly retryAfterMs: number
   readonly canRetry: boolean
   readonly requested: number
@@ -163,6 +164,7 @@ export function rejectionBy(group: Group, index: number): Rejection {
     firstRow,
     reason: rejecting.reason,
     limitText: rejecting.limitText,
+    quotaText: rejecting.quotaText,
     retryAfterMs,
     canRetry: ruleWaitMs(group, index) < NEVER,
     requested: group.charges.costs[row]! / rejecting.unit,
@@ -193,6 +195,7 @@ export function mostConstrained(group: Group): RateLimit | undefined {
   return {
     rule: bundleRule(scarcest),
     limitText: counter.limitText,
+    quotaText: counter.quotaText,
     remaining: shownLevel(level, counter),
     resetMs: algorithmOf(counter.limit).resetMs(counter.limit, level, wallMs),
   }

@@ -75,6 +75,8 @@ export interface RateLimit {
   readonly rule: PlanRule
   /** Value of the RateLimit-Limit header field. */
   readonly limitText: string
+  /** Parameters of the RateLimit-Policy header field; undefined if it is not sent. */
+  readonly quotaText?: string | undefined
   /** Whole tokens, or hundredths of a currency unit; 0 on a reject. */
   readonly remaining: number
   /** On an allow, the time until the limit is full again; on a reject, until this request would pass. */

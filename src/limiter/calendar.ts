@@ -76,6 +76,13 @@ const LENGTHS: Readonly<Record<Period, Length>> = {
   '1y': { months: 12 },
 }
 
+/** Returns how long a period usually is; undefined if it has no usual length, because months differ. A change of the clock makes a day longer or shorter. */
+export function periodSeconds(period: Period): number | undefined {
+  const length = LENGTHS[period]
+  if ('minutes' in length) return length.minutes * 60
+  return 'days' in length ? length.days * 86_400 : undefined
+}
+
 function finder(period: Period, zone: TimeZone): (wallMs: number) => Window {
   const length = LENGTHS[period]
   if ('minutes' in length) {

@@ -13,6 +13,7 @@ import { DomainIndex } from './index/domain-index.ts'
 import { RouteIndex } from './index/routes.ts'
 import { PathPrefixes } from './patterns.ts'
 import type { Plan, PlanCallers, PlanPolicy, PlanRule } from './plan.ts'
+import { quotaText } from './quota-text.ts'
 import { Routing } from './routes/routing.ts'
 import { ruleLimits } from './rule-limits.ts'
 import { compileMatch } from './rule-match.ts'
@@ -36,16 +37,18 @@ export class PlanBuilder {
   readonly #callers: PlanCallers | undefined
   readonly #routing: Pick<Bundle, 'backends' | 'routes'>
 
+  /** `statesQuotas` says whether clients are told of whole limits in RateLimit-Policy. */
   constructor(
     version: Bundle['bundle_version'],
     prices: Bundle['prices'],
     callers: Bundle['callers'],
     routing: Pick<Bundle, 'backends' | 'routes'>,
+    statesQuotas = false,
   ) {
     this.#version = BigInt(version)
     this.#callers = callers && compileCallers(callers)
     this.#routing = routing
-    this.#parts = new PlanParts(new PriceTables(prices))
+    this.#parts = new PlanParts(new PriceTables(prices), statesQuotas)
   }
 
   add(policy: Policy): void {
@@ -90,7 +93,7 @@ export interface NamedLimit {
 export function namedLimitsOf({ policies, prices }: Bundle): NamedLimit[] {
   const tables = new PriceTables(prices)
   return policies.flatMap((policy) => {
-    const parts = new PlanParts(tables)
+    const parts = new PlanParts(tables, false)
     compilePolicy(policy, 0, parts)
     return namedLimits(parts.counters)
   })
@@ -109,10 +112,12 @@ class PlanParts {
   readonly keys: DescriptorKey[] = []
   readonly counters: PlanCounter[] = []
   readonly prices: PriceTables
+  readonly #statesQuotas: boolean
   readonly #keyIndexes = new Map<string, number>()
 
-  constructor(prices: PriceTables) {
+  constructor(prices: PriceTables, statesQuotas: boolean) {
     this.prices = prices
+    this.#statesQuotas = statesQuotas
   }
 
   keyIndex(key: DescriptorKey): number {
@@ -132,6 +137,7 @@ class PlanParts {
     isCorrected = false,
   ): PlanCounter {
     const size = algorithmOf(limit).size(limit)
+    const limitText = String(Math.floor(size / unit))
     const counter = Object.freeze({
       index: this.counters.length,
       identity: [...identity, ...own, part],
@@ -142,7 +148,8 @@ class PlanParts {
       isSettled: cost.settling !== undefined || isCorrected,
       unit,
       reason,
-      limitText: String(Math.floor(size / unit)),
+      limitText,
+      quotaText: this.#statesQuotas ? quotaText(limit, limitText) : undefined,
     })
     this.counters.push(counter)
     return counter

@@ -6,6 +6,7 @@ import type { Block, PlanCounter } from './algorithms/compiled-rule.ts'
 import { changedLimits, type LimitsChange } from './change-check.ts'
 import { isInBody, parseDescriptorKey } from './descriptor-key.ts'
 import type { Plan, PlanRule } from './plan.ts'
+import { quotaText } from './quota-text.ts'
 import { ruleLimits } from './rule-limits.ts'
 
 /**
@@ -48,7 +49,14 @@ function withLimits(rule: PlanRule, change: LimitsChange): PlanRule | string {
     const base = rule.counters[i]!
     const size = algorithmOf(limit).size(limit)
     const own = limit.kind === BUCKET ? { ...limit, raisedFrom: base.size } : limit
-    return Object.freeze({ ...base, limit: Object.freeze(own), size, limitText: String(Math.floor(size / base.unit)) })
+    const limitText = String(Math.floor(size / base.unit))
+    return Object.freeze({
+      ...base,
+      limit: Object.freeze(own),
+      size,
+      limitText,
+      quotaText: base.quotaText && quotaText(limit, limitText),
+    })
   })
   return Object.freeze({ ...rule, source, counters, variantOf: rule })
 }

@@ -57,6 +57,8 @@ export interface WorkerEngine {
   readonly callerDigest: CallerDigest
   /** Undefined if operators cannot ask who is rejected most. */
   readonly top: TopCallers | undefined
+  /** Whether clients are told of whole limits in RateLimit-Policy. */
+  readonly statesQuotas: boolean
   stop(): void
 }
 
@@ -88,7 +90,7 @@ export function newWorkerEngine(context: WorkerContext, store: CounterStore, cal
     callerReaderOf,
     openReservations,
   })
-  return { engine, plans, ipDatabases, digest, callerDigest, top, stop: () => clearInterval(sweep) }
+  return { engine, plans, ipDatabases, digest, callerDigest, top, statesQuotas: config.ratelimitPolicy, stop: () => clearInterval(sweep) }
 }
 
 /** Open reservations are tracked only in reverse_proxy. In decision_service, gateways settle them, or nobody does. */
@@ -175,7 +177,7 @@ export class WorkerPlans {
   }
 
   *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
-    const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle))
+    const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle), this.#decider.statesQuotas)
     for (const policy of policiesOf(bundle)) {
       builder.add(policy)
       yield

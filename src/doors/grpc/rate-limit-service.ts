@@ -87,6 +87,7 @@ class RateLimitResponseWriter {
     this.#header('RateLimit-Limit', limit.limitText)
     this.#header('RateLimit-Remaining', remaining)
     this.#header('RateLimit-Reset', resetS)
+    if (limit.quotaText !== undefined) this.#header('RateLimit-Policy', `${limit.rule.policy.quotedId}${limit.quotaText}`)
     const header = writer.open(HEADER)
     writer.text(HEADER_KEY, 'RateLimit')
     const value = writer.open(HEADER_VALUE)

@@ -50,6 +50,8 @@ export interface PlanCounter {
   readonly reason: LimitReason
   /** The RateLimit-Limit header's value. */
   readonly limitText: string
+  /** The parameters of the RateLimit-Policy header's value; undefined if it is not sent. */
+  readonly quotaText: string | undefined
 }
 
 export type LimitReason =
