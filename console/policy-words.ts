@@ -133,11 +133,20 @@ const PERIODS: Readonly<Record<string, string>> = {
   '1y': 'year',
 }
 
-/** Names the length of windows, such as `month` or `15 minutes (Europe/Berlin)`. */
-export function periodWords({ period, timezone }: RuleJson['algorithm_config']): string {
+/** Names the length of windows, such as `month`, `15 minutes (Europe/Berlin)` or `week (from Sunday)`. */
+export function periodWords({ period, timezone, anchor }: RuleJson['algorithm_config']): string {
   const text = String(period)
   const words = PERIODS[text] ?? text.replace(/m$/, ' minutes').replace(/h$/, ' hours')
-  return `${words}${timezone === 'UTC' || timezone === undefined ? '' : ` (${String(timezone)})`}`
+  const zone = timezone === 'UTC' || timezone === undefined ? [] : [String(timezone)]
+  const details = [...anchorWords(anchor), ...zone]
+  return details.length === 0 ? words : `${words} (${details.join(', ')})`
+}
+
+/** Weeks begin on Monday and months on their first day, which need not be said. */
+function anchorWords(anchor: unknown): string[] {
+  if (anchor === undefined || anchor === 'monday' || anchor === 1) return []
+  const text = String(anchor)
+  return [typeof anchor === 'number' ? `from day ${text}` : `from ${text[0]?.toUpperCase()}${text.slice(1)}`]
 }
 
 function costWords({ cost, when_over }: RuleJson['algorithm_config']): string[] {

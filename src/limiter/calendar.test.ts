@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Calendar, calendarOf, PERIODS, type Period, type Window } from './calendar.ts'
+import { anchoredPeriod, Calendar, calendarOf, PERIODS, type Period, readAnchoredPeriod, type Window } from './calendar.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -221,5 +221,39 @@ describe('a calendar', () => {
     expect(calendarOf('1h', 'Europe/Berlin')).not.toBe(calendarOf('2h', 'Europe/Berlin'))
     expect(calendarOf('1h', 'Europe/Berlin')).not.toBe(calendarOf('1h', 'Europe/Paris'))
     expect(calendarOf('1h', 'Europe/Berlin')).toMatchObject({ period: '1h', zone: 'Europe/Berlin' })
+  })
+})
+
+describe('an anchor', () => {
+  test.each(['UTC', 'Europe/Berlin', 'America/St_Johns'])(
+    'moves the first day of weeks and months, and every instant is in one window, in %s',
+    (zone) => {
+      for (const period of ['1w', '1mo'] as const) {
+        for (let anchor = 1; anchor <= (period === '1w' ? 7 : 28); anchor++) {
+          const calendar = calendarOf(period, zone, anchor)
+          const days = calendarOf('1d', zone)
+          let ms = calendar.windowAt(Date.parse('2023-12-15T12:00Z')).startMs
+          let before: Window | undefined
+          while (ms < Date.parse('2025-03-01T00:00Z')) {
+            const window = calendar.windowAt(ms)
+            const first = new Date(days.windowAt(window.startMs).number * DAY_MS)
+            expect(period === '1w' ? ((first.getUTCDay() + 6) % 7) + 1 : first.getUTCDate()).toBe(anchor)
+            expect(days.windowAt(window.startMs).startMs).toBe(window.startMs)
+            expect(calendar.windowAt(window.endMs - 1)).toEqual(window)
+            if (before !== undefined) expect([window.startMs, window.number]).toEqual([before.endMs, before.number + 1])
+            before = window
+            ms = window.endMs
+          }
+        }
+      }
+    },
+  )
+
+  test('of a calendar is written with its period, and read again', () => {
+    expect(anchoredPeriod(calendarOf('1mo', 'UTC', 15))).toBe('1mo@15')
+    expect(anchoredPeriod(calendarOf('1w', 'UTC', 1))).toBe('1w')
+    for (const text of ['1d', '1w', '1w@7', '1mo@28', '1mo@2']) expect(anchoredPeriod(readAnchoredPeriod(text)!)).toBe(text)
+    for (const text of ['', '2d', '1w@8', '1w@0', '1w@1', '1mo@29', '1mo@015', '1d@2', '1w@', '1w@2@3', '@2', '1w@-1', '1w@1e0'])
+      expect([text, readAnchoredPeriod(text)]).toEqual([text, undefined])
   })
 })

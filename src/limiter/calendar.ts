@@ -11,12 +11,12 @@ export interface Window {
 
 const CALENDARS = new Map<string, Calendar>()
 
-/** Returns the same calendar for the same period and zone. The number of calendars is bounded by periods and zones. */
-export function calendarOf(period: Period, zone: string): Calendar {
-  const key = `${period} ${timeZoneOf(zone).name}`
+/** Returns the same calendar for the same period, zone and anchor. The number of calendars is bounded by those. */
+export function calendarOf(period: Period, zone: string, anchor = 1): Calendar {
+  const key = `${anchoredPeriod({ period, anchor })} ${timeZoneOf(zone).name}`
   const known = CALENDARS.get(key)
   if (known !== undefined) return known
-  const calendar = new Calendar(period, zone)
+  const calendar = new Calendar(period, zone, anchor)
   CALENDARS.set(key, calendar)
   return calendar
 }
@@ -25,20 +25,23 @@ export function calendarOf(period: Period, zone: string): Calendar {
  * Divides time into windows by the local time of a zone. Every instant is in exactly one window.
  *
  * Minutes and hours are counted from the first instant of the day. The last window of a day of 25 hours is longer; a day of 23 hours ends
- * with a shorter window, or has fewer windows. Weeks begin on Monday.
+ * with a shorter window, or has fewer windows. Weeks begin on Monday and months on their first day, unless the anchor says otherwise.
  */
 export class Calendar {
   readonly period: Period
   readonly zone: string
+  /** The day on which a week (1 is Monday) or a month begins; 1 for all other periods. */
+  readonly anchor: number
   readonly #find: (wallMs: number) => Window
   #last: Window = Object.freeze({ number: 0, startMs: 0, endMs: 0 })
 
   /** Throws a RangeError if the zone is unknown. */
-  constructor(period: Period, zone: string) {
+  constructor(period: Period, zone: string, anchor = 1) {
     const timeZone = timeZoneOf(zone)
     this.period = period
     this.zone = timeZone.name
-    this.#find = finder(period, timeZone)
+    this.anchor = anchor
+    this.#find = finder(period, timeZone, anchor)
   }
 
   /**
@@ -76,6 +79,29 @@ const LENGTHS: Readonly<Record<Period, Length>> = {
   '1y': { months: 12 },
 }
 
+/**
+ * Returns a calendar's period and anchor as one text, such as `1mo@15`. It is part of a counter's identity, and of records that other programs read: those
+ * that do not know anchors do not know this period either, rather than take the calendar for another.
+ */
+export function anchoredPeriod({ period, anchor }: Pick<Calendar, 'period' | 'anchor'>): string {
+  return anchor === 1 ? period : `${period}@${anchor}`
+}
+
+/** Reads what `anchoredPeriod` returned; undefined if it is not one. */
+export function readAnchoredPeriod(text: string): { readonly period: Period; readonly anchor: number } | undefined {
+  const [name, day, ...rest] = text.split('@')
+  const period = PERIODS.find((each) => each === name)
+  if (period === undefined || rest.length > 0) return undefined
+  if (day === undefined) return { period, anchor: 1 }
+  const anchor = /^[1-9]\d?$/.test(day) ? Number(day) : 0
+  return anchor > 1 && anchor <= maxAnchor(period) ? { period, anchor } : undefined
+}
+
+/** The last day on which a period can be made to begin: every month has a day 28. */
+function maxAnchor(period: Period): number {
+  return period === '1w' ? 7 : period === '1mo' ? 28 : 1
+}
+
 /** Returns how long a period usually is; undefined if it has no usual length, because months differ. A change of the clock makes a day longer or shorter. */
 export function periodSeconds(period: Period): number | undefined {
   const length = LENGTHS[period]
@@ -83,18 +109,20 @@ export function periodSeconds(period: Period): number | undefined {
   return 'days' in length ? length.days * 86_400 : undefined
 }
 
-function finder(period: Period, zone: TimeZone): (wallMs: number) => Window {
+function finder(period: Period, zone: TimeZone, anchor: number): (wallMs: number) => Window {
+  const daysLater = anchor - 1
   const length = LENGTHS[period]
   if ('minutes' in length) {
     const days = calendarOf('1d', zone.name)
     return (wallMs) => partOfDay(days.windowAt(wallMs), length.minutes * 60_000, wallMs)
   }
   if ('days' in length) {
-    const firstDayOf = (number: number) => number * length.days + length.firstDay
-    return (wallMs) => wholeDays(zone, Math.floor((zone.dayAt(wallMs) - length.firstDay) / length.days), firstDayOf)
+    const firstDay = length.firstDay + daysLater
+    const firstDayOf = (number: number) => number * length.days + firstDay
+    return (wallMs) => wholeDays(zone, Math.floor((zone.dayAt(wallMs) - firstDay) / length.days), firstDayOf)
   }
-  const firstDayOf = (number: number) => dayOfMonthStart(number * length.months)
-  return (wallMs) => wholeDays(zone, Math.floor(monthOf(zone.dayAt(wallMs)) / length.months), firstDayOf)
+  const firstDayOf = (number: number) => dayOfMonthStart(number * length.months) + daysLater
+  return (wallMs) => wholeDays(zone, Math.floor(monthOf(zone.dayAt(wallMs) - daysLater) / length.months), firstDayOf)
 }
 
 function partOfDay(day: Window, lengthMs: number, wallMs: number): Window {

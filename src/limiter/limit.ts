@@ -1,4 +1,4 @@
-import { type Calendar, calendarOf, PERIODS, type Period } from './calendar.ts'
+import { anchoredPeriod, type Calendar, calendarOf, readAnchoredPeriod } from './calendar.ts'
 
 /*
  * The kinds of limits. The numbers are written to state files and sent to Redis, so a number must never be reused for another
@@ -86,11 +86,12 @@ const FORMS: { readonly [Kind in Limit['kind']]: Form<Extract<Limit, { kind: Kin
     read: ([tokensPerMs, burst]) => (burst === undefined ? undefined : { kind: BUCKET, tokensPerMs: tokensPerMs!, burst }),
   },
   [WINDOW]: {
-    write: ({ tokens, calendar }: WindowLimit) => ({ numbers: [tokens], texts: [calendar.period, calendar.zone] }),
-    read: ([tokens], [period, zone]) => {
-      if (tokens === undefined || zone === undefined || !PERIODS.includes(period as Period)) return undefined
+    write: ({ tokens, calendar }: WindowLimit) => ({ numbers: [tokens], texts: [anchoredPeriod(calendar), calendar.zone] }),
+    read: ([tokens], [text = '', zone]) => {
+      const read = readAnchoredPeriod(text)
+      if (tokens === undefined || zone === undefined || read === undefined) return undefined
       try {
-        return { kind: WINDOW, tokens, calendar: calendarOf(period as Period, zone) }
+        return { kind: WINDOW, tokens, calendar: calendarOf(read.period, zone, read.anchor) }
       } catch {
         return undefined
       }

@@ -1,6 +1,7 @@
 import { RATE } from './algorithms/rate.ts'
 import { type CountedUnit, countedUnit } from './counted-unit.ts'
 import type { Rule } from './schema/bundle.ts'
+import { statedAnchor, type WindowConfig } from './schema/window.ts'
 
 /** Describes each limit of a rule in the order of its counters, such as `60 requests per minute, burst 100`. */
 export function limitTexts(rule: Rule): readonly string[] {
@@ -9,8 +10,8 @@ export function limitTexts(rule: Rule): readonly string[] {
     case 'token_bucket':
       return [bucketText(rule.algorithm_config, unit)]
     case 'fixed_window': {
-      const { limit, period, timezone } = rule.algorithm_config
-      return [`${amountText(limit, unit)} per ${periodText(period, timezone)}`]
+      const { limit } = rule.algorithm_config
+      return [`${amountText(limit, unit)} per ${periodText(rule.algorithm_config)}`]
     }
     case 'token_bucket_llm': {
       const { tokens_per_minute: perMinute, tokens_per_day: perDay, burst_tokens: burst } = rule.algorithm_config
@@ -18,8 +19,8 @@ export function limitTexts(rule: Rule): readonly string[] {
       return perDay === undefined ? minute : [...minute, `${amountText(perDay, unit)} per day`]
     }
     case 'cost_budget': {
-      const { budget, period, timezone } = rule.algorithm_config
-      return [`${amountText(budget, unit)} per ${periodText(period, timezone)}`]
+      const { budget } = rule.algorithm_config
+      return [`${amountText(budget, unit)} per ${periodText(rule.algorithm_config)}`]
     }
     case 'concurrency': {
       const { max_in_flight: count } = rule.algorithm_config
@@ -62,9 +63,14 @@ const PERIOD_NAMES: Readonly<Record<string, string>> = {
   '1y': 'year',
 }
 
-function periodText(period: string, zone: string): string {
+function periodText(config: WindowConfig): string {
+  const { period, timezone } = config
   const name = PERIOD_NAMES[period] ?? period.replace(/m$/, ' minutes').replace(/h$/, ' hours')
-  return zone === 'UTC' ? name : `${name} (${zone})`
+  const anchor = statedAnchor(config)
+  const from =
+    anchor === undefined ? [] : [typeof anchor === 'number' ? `from day ${anchor}` : `from ${anchor[0]!.toUpperCase()}${anchor.slice(1)}`]
+  const details = [...from, ...(timezone === 'UTC' ? [] : [timezone])]
+  return details.length === 0 ? name : `${name} (${details.join(', ')})`
 }
 
 /** One and several of each unit. Bundles do not name their currency. */

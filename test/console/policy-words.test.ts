@@ -21,6 +21,13 @@ describe('a rule in words', () => {
     ],
     ['token_bucket', { rate: '5/second', cost: { header: 'X-Cost', default: 1 } }, '5 units per second, cost in X-Cost, per header:x-key'],
     ['fixed_window', { limit: 1000, period: '1d', timezone: 'UTC' }, '1,000 requests per day, per header:x-key'],
+    ['fixed_window', { limit: 5, period: '1w', anchor: 'sunday' }, '5 requests per week (from Sunday), per header:x-key'],
+    ['fixed_window', { limit: 5, period: '1w', anchor: 'monday' }, '5 requests per week, per header:x-key'],
+    [
+      'fixed_window',
+      { limit: 5, period: '1mo', anchor: 15, timezone: 'Europe/Berlin' },
+      '5 requests per month (from day 15, Europe/Berlin), per header:x-key',
+    ],
     ['fixed_window', { limit: 5, period: '15m', timezone: 'Europe/Berlin' }, '5 requests per 15 minutes (Europe/Berlin), per header:x-key'],
     [
       'token_bucket_llm',

@@ -72,7 +72,7 @@ export function newWarning({ warnings }: WindowLimit, record: CounterRecord): nu
 
 /** Compares by value, because the limits of a large bundle are copied from the thread that reads it. */
 function isSameCalendar(a: Calendar, b: Calendar): boolean {
-  return a.period === b.period && a.zone === b.zone
+  return a.period === b.period && a.zone === b.zone && a.anchor === b.anchor
 }
 
 function untilEndMs({ calendar }: WindowLimit, wallMs: number): number {

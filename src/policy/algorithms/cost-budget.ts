@@ -38,7 +38,7 @@ function growingSettings(reserve: ReserveSettings, { without_usage, streaming }:
 }
 
 export function costBudgetLimits(config: CostBudgetConfig): PartLimit[] {
-  const limit = { ...windowLimit(nano(config.budget), config.period, config.timezone), warnings: warningsOf(config) }
+  const limit = { ...windowLimit(nano(config.budget), config), warnings: warningsOf(config) }
   return [{ part: 'budget', limit, reason: 'budget_exceeded', identity: windowIdentity(limit), unit: HUNDREDTH }]
 }
 

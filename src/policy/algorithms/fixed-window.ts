@@ -6,8 +6,8 @@ export function compileFixedWindow(config: FixedWindowConfig): CompiledRule {
   return { cost: compileRequestCost(config) }
 }
 
-export function fixedWindowLimits({ limit: tokens, period, timezone, when_over }: FixedWindowConfig): PartLimit[] {
-  const limit = windowLimit(tokens, period, timezone, when_over === 'charge')
+export function fixedWindowLimits(config: FixedWindowConfig): PartLimit[] {
+  const limit = windowLimit(config.limit, config, config.when_over === 'charge')
   return [{ part: 'window', limit, reason: 'quota_exceeded', identity: windowIdentity(limit) }]
 }
 

@@ -1,8 +1,9 @@
 import type { Cost } from '../../costs/cost.ts'
 import { FixedCost, GIVEN, HeaderCost } from '../../costs/request-costs.ts'
-import { calendarOf, type Period } from '../../limiter/calendar.ts'
+import { anchoredPeriod, calendarOf } from '../../limiter/calendar.ts'
 import { WINDOW, type WindowLimit } from '../../limiter/limit.ts'
 import type { RequestCostConfig } from '../schema/request-cost.ts'
+import { anchorDay, type WindowConfig } from '../schema/window.ts'
 import { MAX_AMOUNT } from './rate.ts'
 
 export function compileRequestCost({ cost = 1 }: RequestCostConfig): Cost {
@@ -23,11 +24,11 @@ export function* requestCostSurprises({ cost = 1, when_over }: RequestCostConfig
   }
 }
 
-export function windowLimit(tokens: number, period: Period, timezone: string, canOverdraw = false): WindowLimit {
-  return { kind: WINDOW, tokens, calendar: calendarOf(period, timezone), canOverdraw }
+export function windowLimit(tokens: number, { period, timezone, anchor }: WindowConfig, canOverdraw = false): WindowLimit {
+  return { kind: WINDOW, tokens, calendar: calendarOf(period, timezone, anchorDay(anchor)), canOverdraw }
 }
 
-/** Tells the counters of one calendar from those of another, by its period and the canonical name of its zone. */
+/** Tells the counters of one calendar from those of another, by its period, its anchor and the canonical name of its zone. */
 export function windowIdentity({ calendar }: WindowLimit): readonly string[] {
-  return [calendar.period, calendar.zone]
+  return [anchoredPeriod(calendar), calendar.zone]
 }

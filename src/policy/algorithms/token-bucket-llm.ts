@@ -48,7 +48,7 @@ export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_
     limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
   }
   if (tokens_per_day !== undefined) {
-    limits.push({ part: 'day', limit: windowLimit(tokens_per_day, '1d', 'UTC'), reason: 'tpd_exceeded' })
+    limits.push({ part: 'day', limit: windowLimit(tokens_per_day, { period: '1d', timezone: 'UTC' }), reason: 'tpd_exceeded' })
   }
   return limits
 }

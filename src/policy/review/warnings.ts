@@ -63,8 +63,8 @@ function lastsMs(limit: Limit, algorithm?: string): number {
   if (limit.kind === BUCKET) return (algorithm === 'token_bucket' ? 1 : limit.burst) / limit.tokensPerMs
   if (limit.kind === IN_FLIGHT) return limit.sliceMs * SLICES
   // A large bundle is read on another thread, from which a calendar comes without its methods.
-  const { period, zone } = limit.calendar
-  const { startMs, endMs } = calendarOf(period, zone).windowAt(SOME_MS)
+  const { period, zone, anchor } = limit.calendar
+  const { startMs, endMs } = calendarOf(period, zone, anchor).windowAt(SOME_MS)
   return endMs - startMs
 }
 

@@ -3,7 +3,7 @@ import { TOKEN } from '../../text/formats.ts'
 import { MONEY } from '../limit-fields.ts'
 import { askUsage, label, withoutUsage } from './parts.ts'
 import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
-import { windowFields } from './window.ts'
+import { checkAnchor, windowFields } from './window.ts'
 
 const PERCENT = 'a whole number from 1 to 100'
 const MAX_WARNINGS = 10
@@ -53,6 +53,7 @@ export const costBudgetConfig = z
     },
     { error: 'an object with budget, period and prices' },
   )
+  .check(checkAnchor)
   .refine((value) => value.prices !== undefined || value.cost !== undefined, {
     path: ['prices'],
     error: "the name of a table in the bundle's prices, or cost with header and default beside it",

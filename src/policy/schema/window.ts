@@ -6,15 +6,59 @@ import { KnownWords } from '../../text/suggest.ts'
  * Fields for calendar windows, which several algorithms share. Each `error` completes the sentence "expected …".
  */
 
+const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const
+const ANCHOR = `a weekday such as sunday (with period 1w), or a day of the month from 1 to 28 (with 1mo)`
+
 export const windowFields = {
-  period: z
-    .enum(PERIODS, { error: ({ input }) => `a period such as ${meantPeriod(input) ?? '1d'}, one of ${PERIODS.join(', ')}` })
-    .meta({ description: 'How long a window is. Windows follow the calendar: days begin at midnight, weeks on Monday.' }),
+  period: z.enum(PERIODS, { error: ({ input }) => `a period such as ${meantPeriod(input) ?? '1d'}, one of ${PERIODS.join(', ')}` }).meta({
+    description:
+      'How long a window is. Windows follow the calendar: days begin at midnight, weeks on Monday, unless `anchor` names another day.',
+  }),
   timezone: z
     .string({ error: zoneError })
     .refine(isTimeZone, { error: zoneError })
     .default('UTC')
     .meta({ description: 'The IANA time zone of the calendar, such as Europe/Berlin.' }),
+  anchor: z
+    .union([z.enum(WEEKDAYS), z.int().min(1).max(28)], { error: ANCHOR })
+    .optional()
+    .meta({
+      description:
+        'The day on which windows begin: a weekday with 1w (default monday), a day of the month from 1 to 28 with 1mo (default 1).',
+    }),
+}
+
+/** The values of those fields. */
+export interface WindowConfig {
+  readonly period: Period
+  readonly timezone: string
+  readonly anchor?: Anchor | undefined
+}
+
+type Anchor = (typeof WEEKDAYS)[number] | number
+
+/** Returns the number of the day: that of the weekday, where Monday is 1, or of the day of the month. */
+export function anchorDay(anchor: Anchor | undefined): number {
+  if (anchor === undefined) return 1
+  return typeof anchor === 'number' ? anchor : WEEKDAYS.indexOf(anchor) + 1
+}
+
+/** Returns the anchor that means something else than its absence; undefined if there is none. */
+export function statedAnchor({ anchor }: WindowConfig): Anchor | undefined {
+  return anchorDay(anchor) === 1 ? undefined : anchor
+}
+
+/** Refuses an anchor that its period cannot have. */
+export function checkAnchor({ value: { period, anchor }, issues }: z.core.ParsePayload<WindowConfig>): void {
+  if (anchor === undefined) return
+  const message = anchorProblem(period, anchor)
+  if (message !== undefined) issues.push({ code: 'custom', message, input: anchor, path: ['anchor'] })
+}
+
+function anchorProblem(period: Period, anchor: Anchor): string | undefined {
+  if (period === '1w') return typeof anchor === 'string' ? undefined : `a weekday with 1w, one of ${WEEKDAYS.join(', ')}`
+  if (period === '1mo') return typeof anchor === 'number' ? undefined : 'a day of the month from 1 to 28 with 1mo'
+  return `no anchor with ${period}: only windows of 1w and 1mo can begin on another day`
 }
 
 const MAX_ZONE_CHARACTERS = 64

@@ -24,10 +24,19 @@ const CALENDAR = [
   // from Thursday at noon to Monday
   ['1w', 'UTC', 3.5 * DAY_S],
   ['1mo', 'UTC', 16.5 * DAY_S],
+  // from Thursday at noon to Sunday, to the next Thursday, and to Monday
+  ['1w', 'UTC', 2.5 * DAY_S, 'sunday'],
+  ['1w', 'UTC', 6.5 * DAY_S, 'thursday'],
+  ['1w', 'UTC', 3.5 * DAY_S, 'monday'],
+  // the 15th is today, the 16th tomorrow, and the 1st in two weeks
+  ['1mo', 'UTC', 30.5 * DAY_S, 15],
+  ['1mo', 'Europe/Berlin', 0.5 * DAY_S - HOUR_S, 16],
+  ['1mo', 'UTC', 12.5 * DAY_S, 28],
+  ['1mo', 'UTC', 16.5 * DAY_S, 1],
   // with an hour less: clocks go forward in March
   ['3mo', 'Europe/Berlin', (16.5 + 28 + 31) * DAY_S - 2 * HOUR_S],
   ['1y', 'UTC', (365 - 14.5) * DAY_S],
-] as const
+] as const satisfies [period: string, timezone: string, untilEndS: number, anchor?: string | number][]
 
 describe.concurrent('a quota', () => {
   test('admits its limit in each window, and says why, how much and until when', async (t) => {
@@ -62,18 +71,19 @@ describe.concurrent('a quota', () => {
 
   test('of any period and time zone ends with the calendar’s window', async (t) => {
     const clock = new ManualClock()
-    const policies = CALENDAR.map(([period, timezone], i) =>
-      policy(`p${i}`, { selector: { pathPrefix: `/${i}` }, rules: [windowRule('r', [], { limit: 1, period, timezone })] }),
-    )
+    const policies = CALENDAR.map(([period, timezone, _, anchor], i) => {
+      const config = { limit: 1, period, timezone, ...(anchor !== undefined && { anchor }) }
+      return policy(`p${i}`, { selector: { pathPrefix: `/${i}` }, rules: [windowRule('r', [], config)] })
+    })
     const edge = await start(t, clock, ...policies)
     const ask = (i: number): ReturnType<Edge['decide']> => edge.decide({ uri: `/${i}` })
     const waits: unknown[] = []
-    for (const [i, [period, timezone]] of CALENDAR.entries()) {
+    for (const i of CALENDAR.keys()) {
       await ask(i)
       const { headers } = await ask(i)
-      waits.push([period, timezone, Number(headers['retry-after']), headers['x-edge-reason']])
+      waits.push([i, Number(headers['retry-after']), headers['x-edge-reason']])
     }
-    expect(waits).toEqual(CALENDAR.map((row) => [...row, 'quota_exceeded']))
+    expect(waits).toEqual(CALENDAR.map(([, , untilEndS], i) => [i, untilEndS, 'quota_exceeded']))
     let passedS = 0
     for (const endS of [...new Set(CALENDAR.map(([, , untilEndS]) => untilEndS))].sort((a, b) => a - b)) {
       const ending = CALENDAR.flatMap(([, , untilEndS], i) => (untilEndS === endS ? [i] : []))
@@ -167,12 +177,24 @@ describe.concurrent('after a reload a quota', () => {
   test.for([
     ['period', { limit: 10, period: '1w' }],
     ['time zone', { limit: 10, period: '1d', timezone: 'Europe/Berlin' }],
-  ] as const)('with another %s begins anew, and is there again when it comes back', async ([_, config], t) => {
-    const edge = await start(t, new ManualClock(), quota({ limit: 10, period: '1d' }))
+    ['anchor', { limit: 10, period: '1w', anchor: 'sunday' }, { limit: 10, period: '1w' }],
+    ['day of the month', { limit: 10, period: '1mo', anchor: 15 }, { limit: 10, period: '1mo', anchor: 5 }],
+  ] as const)(
+    'with another %s begins anew, and is there again when it comes back',
+    async ([_, config, first = { limit: 10, period: '1d' }], t) => {
+      const edge = await start(t, new ManualClock(), quota(first))
+      await statuses(edge, 4)
+      await publish(edge, 2, quota(config))
+      expect((await call(edge)).headers['ratelimit-remaining']).toBe('9')
+      await publish(edge, 3, quota(first))
+      expect((await call(edge)).headers['ratelimit-remaining']).toBe('5')
+    },
+  )
+
+  test('with the anchor that it has anyway keeps what is used', async (t) => {
+    const edge = await start(t, new ManualClock(), quota({ limit: 10, period: '1w' }))
     await statuses(edge, 4)
-    await publish(edge, 2, quota(config))
-    expect((await call(edge)).headers['ratelimit-remaining']).toBe('9')
-    await publish(edge, 3, quota({ limit: 10, period: '1d' }))
+    await publish(edge, 2, quota({ limit: 10, period: '1w', anchor: 'monday' }))
     expect((await call(edge)).headers['ratelimit-remaining']).toBe('5')
   })
 

@@ -35,8 +35,12 @@ async function leftCents(edge: Edge): Promise<number> {
 }
 
 describe('a budget by prices', () => {
-  test('is reserved by the hints, and settled by usage at the prices of the model that was hinted', async () => {
-    const edge = await withHints(budget({ prices: 'list' }))
+  test.each<[string, object]>([
+    ['a day', {}],
+    ['a month from day 15', { period: '1mo', anchor: 15 }],
+    ['a week from Sunday', { period: '1w', anchor: 'sunday' }],
+  ])('for %s is reserved by the hints, and settled by usage at the prices of the model that was hinted', async (_, window) => {
+    const edge = await withHints(budget({ prices: 'list', ...window }))
     const token = await reserved(edge, 'a', SMALL)
     // 100,000 × 2 + 50,000 × 10, per million
     expect(await leftCents(edge)).toBe(1000 - 70)

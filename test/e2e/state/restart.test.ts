@@ -18,17 +18,20 @@ test.concurrent('quotas and debts go on after a restart', async (t) => {
   const rules = [
     windowRule('quota', ['header:x-quota'], year),
     windowRule('window', ['header:x-window'], { ...year, cost: 25, when_over: 'charge' }),
+    windowRule('week', ['header:x-week'], { limit: 10, period: '1w', anchor: 'sunday' }),
     rateRule('rate', ['header:x-rate'], { rate: '10/day', cost: 25, when_over: 'charge' }),
   ]
   const kept = await KeptCounters.of(t, bundle(1, policy('p', { rules })))
   const first = await kept.run()
   expect(await take(first, 4, 'a', 'X-Quota')).toBe(6)
+  expect(await take(first, 3, 'a', 'X-Week')).toBe(7)
   expect([await take(first, 1, 'a', 'X-Window'), await take(first, 1, 'a', 'X-Rate')]).toEqual([0, 0])
   await first.stop()
 
   const second = await kept.run()
-  expect(await untilLogged(second, 'state_loaded')).toMatchObject([{ counters: 3 }])
+  expect(await untilLogged(second, 'state_loaded')).toMatchObject([{ counters: 4 }])
   expect(await take(second, 1, 'a', 'X-Quota')).toBe(5)
+  expect(await take(second, 1, 'a', 'X-Week')).toBe(6)
   for (const [name, reason] of [
     ['X-Window', 'quota_exceeded'],
     ['X-Rate', 'token_bucket_exceeded'],

@@ -95,6 +95,20 @@ export const BAD_JSON: readonly BadBundle[] = [
     `${CONFIG}.period: expected a period such as 1mo, one of 1m, `,
     `${CONFIG}.timezone: expected an IANA time zone as Area/City, such as Europe/Berlin, got "Europe/Berln"`,
   ),
+  ...[
+    ['1d', 'sunday', 'no anchor with 1d: only windows of 1w and 1mo can begin on another day, got "sunday"'],
+    ['3mo', 2, 'no anchor with 3mo: only windows of 1w and 1mo can begin on another day, got 2'],
+    ['1w', 2, 'a weekday with 1w, one of monday, tuesday, wednesday, thursday, friday, saturday, sunday, got 2'],
+    ['1mo', 'sunday', 'a day of the month from 1 to 28 with 1mo, got "sunday"'],
+    ['1mo', 29, 'a weekday such as sunday (with period 1w), or a day of the month from 1 to 28 (with 1mo), got 29'],
+    ['1w', 'Sun', 'a weekday such as sunday (with period 1w), or a day of the month from 1 to 28 (with 1mo), got "Sun"'],
+  ].flatMap(([period, anchor, expected]) => [
+    bad(
+      `windows of ${period} that begin on ${anchor}`,
+      inPolicy({ rules: [windowRule('r', [], { limit: 1, period, anchor })] }),
+      `${CONFIG}.anchor: expected ${expected}`,
+    ),
+  ]),
   bad(
     'a cost of nothing, from no header',
     inPolicy({ rules: [windowRule('r', [], { limit: 5, period: '1d', cost: { header: '', default: 0, max: 1e300 } })] }),
