@@ -54,7 +54,7 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const options = { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyFields, ownFields }
   const head = requestHead(request, downstream.peer, options)
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
-  return { method, head, body: whole ?? streamed, isUpgrade }
+  return { method, head, body: whole ?? streamed, isUpgrade, isRouted: routed !== undefined }
 }
 
 /** Shadow policies never change a response. */

@@ -12,6 +12,8 @@ export interface BackendRequest {
   /** The whole body, undefined if there is none, or how a body that is still to come through `write` is framed. */
   readonly body: Buffer | undefined | 'by_length' | 'chunked'
   readonly isUpgrade: boolean
+  /** Whether another backend is tried if this one cannot be connected to, instead of the same one again. */
+  readonly isRouted: boolean
 }
 
 export interface BackendHandler extends ResponseSink {
@@ -288,7 +290,7 @@ export class BackendCall implements ConnectionSeeker {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
     // After a connect timeout, no time is left for a retry.
-    if (connection.isConnecting) return code !== 'backend_timeout'
+    if (connection.isConnecting) return code !== 'backend_timeout' && !this.#request.isRouted
     return code === 'backend_reset' && !connection.hasResponseBegun && this.#isRepeatable(connection)
   }
 

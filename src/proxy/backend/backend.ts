@@ -57,6 +57,8 @@ export class Backend {
   /** Until this time, the worker keeps its slots even if it owes some to another worker. */
   #turnEndsMs = 0
   #isServingQueue = false
+  /** There may be more connections than the limit, which was lowered. */
+  #hasSurplus = false
   #isClosed = false
 
   constructor(options: BackendOptions, slots: ConnectionPlaces, listener: BackendListener) {
@@ -85,6 +87,14 @@ export class Backend {
     for (const connection of [...this.#open]) this.drop(connection)
   }
 
+  /** Changes how many connections all workers may have. Surplus ones are closed, those in use after their call. */
+  limitConnections(max: number): void {
+    this.#slots.max = max
+    this.#hasSurplus = this.#isOverfull
+    while (this.#isOverfull && this.#idle.length > 0) this.drop(this.#idle[0]!)
+    this.#serveQueueSoon()
+  }
+
   /** Gives the call a connection, now or as soon as one is free. A reused connection may be written to at once. */
   connect(call: ConnectionSeeker): void {
     // Calls that already wait are served first.
@@ -101,7 +111,8 @@ export class Backend {
   /** Keeps a connection for the next request, unless another worker is owed its slot or the backend will soon close it. */
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
-    if (this.#isClosed || restMs <= 0) return this.drop(connection)
+    if (this.#hasSurplus) this.#hasSurplus = this.#isOverfull
+    if (this.#isClosed || restMs <= 0 || this.#hasSurplus) return this.drop(connection)
     if (this.#queue.first !== undefined && this.#slots.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
@@ -160,6 +171,10 @@ export class Backend {
 
   #beginTurn(nowMs: number): void {
     this.#turnEndsMs = nowMs + Math.max(this.options.queueMs / TURNS, HAND_OVER_MS)
+  }
+
+  get #isOverfull(): boolean {
+    return this.#slots.taken > this.#slots.max
   }
 
   #takeSlot(): boolean {

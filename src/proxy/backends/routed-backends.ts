@@ -15,8 +15,10 @@ export interface RoutedBackendsParts {
   readonly metrics: BackendMetrics
   /** What applies to every backend that does not say otherwise. */
   readonly timeouts: Omit<BackendOptions, 'url'>
-  /** How many connections all backends of a plan may have. */
-  readonly maxConnections: () => number
+  /** `EDGE_BACKEND_URL`, which shares the connections; undefined if there is none. */
+  readonly lastResort: Backend | undefined
+  /** How many connections all backends may have together. */
+  readonly maxConnections: number
 }
 
 /** The connections to one backend, and how many calls use them. */
@@ -34,11 +36,22 @@ export class RoutedBackends {
   readonly parts: RoutedBackendsParts
   readonly #open = new Map<string, UsedBackend>()
   readonly #slots = new WeakMap<Routing, ReadonlyMap<string, number>>()
-  #newest: Routing | undefined
   #wanted: ReadonlySet<string> = new Set()
 
   constructor(parts: RoutedBackendsParts) {
     this.parts = parts
+  }
+
+  /** To be called when a plan becomes active, with its routes if it has some. Requests of the plan before it may still be under way. */
+  turnTo(routing: Routing | undefined): void {
+    const { lastResort, maxConnections } = this.parts
+    const share = routing === undefined ? maxConnections : this.#placesEach(routing)
+    this.#wanted = new Set(routing && [...routing.backends.values()].map((planned) => this.#identityOf(routing, planned)))
+    lastResort?.limitConnections(share)
+    for (const used of [...this.#open.values()]) {
+      if (this.#wanted.has(used.identity)) used.backend.limitConnections(share)
+      else this.#closeUnused(used)
+    }
   }
 
   /** Returns the slots of a plan's backends by name. */
@@ -47,20 +60,18 @@ export class RoutedBackends {
     if (slots === undefined) {
       slots = this.parts.slots.claim([...routing.backends.values()], this.parts.clock.nowMs())
       this.#slots.set(routing, slots)
-      this.#turnTo(routing)
     }
     return slots
   }
 
   /** To be called once for each call, which ends with `giveUp`. */
   use(routing: Routing, planned: PlannedBackend): UsedBackend {
-    const identity = identityOf(planned)
+    const identity = this.#identityOf(routing, planned)
     let used = this.#open.get(identity)
     if (used === undefined) {
-      const { slots, timeouts, maxConnections, metrics } = this.parts
-      const slot = this.slotsOf(routing).get(planned.name)!
+      const { slots, timeouts, metrics } = this.parts
       const headersTimeoutMs = planned.headersTimeoutMs ?? timeouts.headersTimeoutMs
-      const places = slots.placesOf(slot, placesEach(maxConnections(), routing.backends.size))
+      const places = slots.placesOf(this.slotsOf(routing).get(planned.name)!, this.#placesEach(routing))
       const backend = new Backend({ ...timeouts, headersTimeoutMs, url: planned.url }, places, summedListener(metrics))
       used = { backend, identity, users: 0 }
       this.#open.set(identity, used)
@@ -79,11 +90,9 @@ export class RoutedBackends {
     this.#open.clear()
   }
 
-  #turnTo(routing: Routing): void {
-    if (routing === this.#newest) return
-    this.#newest = routing
-    this.#wanted = new Set([...routing.backends.values()].map(identityOf))
-    for (const used of [...this.#open.values()]) if (!this.#wanted.has(used.identity)) this.#closeUnused(used)
+  #placesEach({ backends }: Routing): number {
+    const { lastResort, maxConnections } = this.parts
+    return placesEach(maxConnections, backends.size + (lastResort === undefined ? 0 : 1))
   }
 
   #closeUnused(used: UsedBackend): void {
@@ -91,10 +100,11 @@ export class RoutedBackends {
     used.backend.close()
     this.#open.delete(used.identity)
   }
-}
 
-function identityOf({ name, url, headersTimeoutMs }: PlannedBackend): string {
-  return `${name} ${url.href} ${headersTimeoutMs}`
+  /** The number of a slot stands for a name and a URL, and its connections are counted there. */
+  #identityOf(routing: Routing, { name, headersTimeoutMs }: PlannedBackend): string {
+    return `${this.slotsOf(routing).get(name)} ${headersTimeoutMs}`
+  }
 }
 
 /** Adds up what the backends of a worker report, because they share one series. */
