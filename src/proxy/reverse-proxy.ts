@@ -246,7 +246,7 @@ export class ReverseProxy {
     const { decision } = answer
     downstream.trace?.noteDecision(answer)
     try {
-      if (decision === undefined) this.#respondRefused(downstream, answer.refusal, undefined, answerHeaders(answer))
+      if (decision === undefined) this.#respondRefused(downstream, answer.refusal, incoming.refusalDetail, answerHeaders(answer))
       else if (decision.action === 'reject')
         respondError(downstream, decision.reason, rejectMessage(decision, this.#parts.clock.wallMs()), answerHeaders(answer))
       else this.#admit(incoming, decision, answer)

@@ -9,8 +9,8 @@ export interface BackendRequest {
   readonly method: string
   /** The whole head, including its blank line. */
   readonly head: string
-  /** The whole body, undefined if there is none, or how a body that is still to come through `write` is framed. */
-  readonly body: Buffer | undefined | 'by_length' | 'chunked'
+  /** The pieces of the whole body, undefined if there is none, or how a body that is still to come through `write` is framed. */
+  readonly body: readonly Buffer[] | undefined | 'by_length' | 'chunked'
   readonly isUpgrade: boolean
   /** Whether another backend is tried if this one cannot be connected to, instead of the same one again. */
   readonly isRouted: boolean

@@ -101,16 +101,16 @@ export class BackendConnection {
     this.#silence.limit(0)
   }
 
-  /** Writes the head and body of a request. Returns false if the body's buffer must not change before onDrain. */
-  begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): boolean {
+  /** Writes the head and the pieces of a body. Returns false if the body's bytes must not change before onDrain. */
+  begin(method: string, isUpgradeAsked: boolean, head: string, body: readonly Buffer[] | undefined): boolean {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
     this.#silence.heard()
-    if (body !== undefined && body.length > MAX_COPIED_BYTES) {
+    if (body !== undefined && lengthOf(body) > MAX_COPIED_BYTES) {
       this.#writeLarge(head, body)
       return false
     }
     if (body === undefined) this.#socket.write(head, 'latin1')
-    else this.#writeBehind(head, body, '')
+    else this.#writeBehind(head, body.length === 1 ? body[0]! : Buffer.concat(body), '')
     return true
   }
 
@@ -203,10 +203,10 @@ export class BackendConnection {
   }
 
   /** A large body lies in memory that was claimed for it. It is not copied, because a slow backend would keep that second copy alive for long. */
-  #writeLarge(head: string, body: Buffer): void {
+  #writeLarge(head: string, body: readonly Buffer[]): void {
     this.#socket.cork()
     this.#socket.write(head, 'latin1')
-    this.#socket.write(body)
+    for (const piece of body) this.#socket.write(piece)
     this.#socket.uncork()
     this.#silence.onUnsent()
   }
@@ -334,6 +334,13 @@ export class BackendConnection {
 
 function sendWaitingHead(connection: BackendConnection): void {
   connection.sendWaitingHead()
+}
+
+/** Returns how many bytes the pieces of a body have together. */
+export function lengthOf(pieces: readonly Buffer[]): number {
+  let length = 0
+  for (const piece of pieces) length += piece.length
+  return length
 }
 
 const NO_BYTES = Buffer.alloc(0)
