@@ -19,7 +19,7 @@ import type { Waiter, WaitingRequest } from './waiting/waiting-room.ts'
 export interface IncomingHandler {
   readonly trustedProxies: TrustedProxies
   /** Reads the body and notes it in `incoming`. */
-  readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost>
+  readBody(incoming: Incoming, isEnforced: boolean, isRouted: boolean): Promise<ReadCost>
   /** Decides a request that has waited once more. Must not throw. */
   decideAgain(incoming: Incoming): void
   /** The client of a request that was waiting is gone. */
@@ -59,11 +59,10 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
     return this.request.contentLength
   }
 
-  /** A body is read once, however often the request is decided. */
-  async read(isEnforced: boolean): Promise<ReadCost> {
-    if (this.body !== undefined) return this.body.llm
-    this.waiter?.stepAside()
-    return this.#handler.readBody(this, isEnforced)
+  /** A body is received once, however often the request is decided. */
+  async read(isEnforced: boolean, isRouted: boolean): Promise<ReadCost> {
+    if (this.body === undefined) this.waiter?.stepAside()
+    return this.#handler.readBody(this, isEnforced, isRouted)
   }
 
   problemWith(route: PlannedRoute): RouteProblem | undefined {

@@ -97,6 +97,7 @@ export class ReverseProxy {
       backend: parts.backend,
       idleTimeoutMs: parts.idleTimeoutMs,
       metrics: parts.backendMetrics,
+      bodyMemory: parts.bodyMemory,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
       onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
@@ -114,7 +115,7 @@ export class ReverseProxy {
     })
     this.#handler = {
       trustedProxies: parts.trustedProxies,
-      readBody: (incoming, isEnforced) => this.#readBody(incoming, isEnforced),
+      readBody: (incoming, isEnforced, isRouted) => this.#readBody(incoming, isEnforced, isRouted ? '' : this.#basePath),
       decideAgain: (incoming) => this.#decideSafely(incoming),
       onGone: ({ downstream }) => this.#endGone(downstream),
       onBroken: (incoming, error) => this.#failIncoming(incoming, error),
@@ -216,12 +217,12 @@ export class ReverseProxy {
     this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
   }
 
-  async #readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost> {
+  async #readBody(incoming: Incoming, isEnforced: boolean, basePath: string): Promise<ReadCost> {
     const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, idleTimeoutMs } = this.#parts
     const { request, downstream, pending } = incoming
     const holders = request.hasBody ? bodyHolders(bodyMemory, trustedProxies, pending.bodyCaller(), incoming.view, downstream.peer) : []
-    const options = { maxBytes: maxBodyBytes, idleTimeoutMs, isEnforced, slices: this.#slices, basePath: this.#basePath, holders }
-    const body = await readBody(request, downstream, bodyClaims, options)
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs, isEnforced, slices: this.#slices, basePath, holders }
+    const body = await readBody(request, downstream, bodyClaims, options, incoming.body)
     if (body === undefined) return 'gone'
     incoming.body = body
     const { llm } = body

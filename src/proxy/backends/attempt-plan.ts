@@ -18,6 +18,7 @@ interface RoutePlan<Choice extends RouteChoice> {
     readonly connect: boolean
     readonly timeout: boolean
     handles(status: number): boolean
+    readonly repeatsSent: boolean
   }
 }
 
@@ -111,6 +112,12 @@ export class AttemptPlan<Choice extends RouteChoice> {
     if (isUpgrade || hasAnswered) return false
     if (outcome === 'connect') return retry.connect
     return hasWholeBody && (outcome === 'timeout' ? retry.timeout : retry.handles(outcome))
+  }
+
+  /** Whether the request may have to be sent again although it was sent. */
+  get mayRepeat(): boolean {
+    const { attempts, repeatsSent } = this.#route.retry
+    return this.#canCool && repeatsSent && this.#tried.length <= attempts
   }
 
   /** Draws until a backend takes the request: one that recovers may have a probe already. */

@@ -102,7 +102,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     sendTo(edge, '/other', 4)
     await until(() => open().join() === '1,0,1')
     await edge.publish(routedBundle(2, { a }, [all('a')]))
-    await until(() => open().join() === '2,0,2')
+    await until(() => open().join() === '2,0,2' && a.backend.seen.length === 2 && last.backend.seen.length === 2)
     a.answerAll()
     await until(() => a.backend.seen.length === 4)
     a.answerAll()
@@ -136,5 +136,49 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     client.socket.destroy()
     await until(() => a.openConnections === 0)
     expect(await edge.metric('edge_backend_connections')).toBe(1)
+  })
+
+  test('a backend that hangs holds no more body memory than is left: further requests with a body go to the next one', async () => {
+    const a = await HttpBackend.start(() => {})
+    const b = await named('b')
+    const route = { match: { 'llm:model': 'm' }, backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry: { on: ['connect', '5xx'] } }
+    const memory = { EDGE_MAX_BODY_BYTES: '1m', EDGE_BODY_MEMORY: '4m', EDGE_TRUSTED_PROXIES: '127.0.0.1' }
+    const edge = await routing({ a, b }, [route, { backends: [{ name: 'a' }] }], { env: { ...env, ...memory } })
+    const body = JSON.stringify({ model: 'm', x: 'x'.repeat(900_000) })
+    const ask = (client: number, sent: string): void => {
+      const raw = RawClient.connect(edge.port)
+      raw.send(`POST /x HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 9.9.9.${client}\r\nContent-Length: ${sent.length}\r\n\r\n${sent}`)
+    }
+    ask(1, body)
+    ask(2, body)
+    await until(() => a.seen.length === 2)
+    for (let i = 3; i < 9; i++) {
+      const headers = { 'X-Forwarded-For': `9.9.9.${i}` }
+      expect(await (await fetch(`http://127.0.0.1:${edge.port}/x`, { method: 'POST', body, headers })).text()).toBe('b')
+    }
+    expect(a.seen.length).toBe(2)
+    // What needs no such memory still goes to it.
+    ask(9, '')
+    await until(() => a.seen.length === 3)
+  })
+
+  test('a body that no retry can need is released as soon as the backend has it', async () => {
+    const a = await HttpBackend.start(() => {})
+    const b = await named('b')
+    const route = { match: { 'llm:model': 'm' }, backends: [{ name: 'a' }], fallback: [{ name: 'b' }] }
+    const again = { ...route, match: { 'llm:model': 'again' }, retry: { on: ['connect', 'timeout'] } }
+    const edge = await routing({ a, b }, [route, again], { env })
+    const ask = (model: string): void => {
+      const body = JSON.stringify({ model, x: 'x'.repeat(200_000) })
+      RawClient.connect(edge.port).send(`POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+    }
+    ask('m')
+    await until(() => a.seen.length === 1)
+    await a.seen[0]!.body()
+    await until(async () => (await edge.metric('edge_proxy_body_memory_bytes')) === 0)
+    ask('again')
+    await until(() => a.seen.length === 2)
+    await a.seen[1]!.body()
+    expect(await edge.metric('edge_proxy_body_memory_bytes')).toBeGreaterThan(200_000)
   })
 })

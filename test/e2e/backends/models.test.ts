@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, policy } from '../../support/bundles/bundles.ts'
+import { blockRule, bucketRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { named, routing, WIRES } from '../../support/proxy/routed.ts'
 
@@ -100,4 +100,31 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
     const asked = await fetch(`http://127.0.0.1:${edge.port}/v1beta/models/big:generateContent`, { method: 'POST', body: '{}' })
     expect([asked.status, asked.headers.get('x-edge-reason'), a.seen.length]).toEqual([400, 'model_not_replaceable', 0])
   })
+})
+
+test.each([
+  ['fields', { match: { 'header:x-to': 'a' } }],
+  ['its body', { match: { 'header:x-to': 'a', 'llm:model': '*' } }],
+])('the path of EDGE_BACKEND_URL names the model only of requests that go there, if a route is found by %s', async (_, route) => {
+  const [a, last] = [await named('a'), await named('last')]
+  const rules = [blockRule('no-cheap', { 'llm:model': 'cheap' })]
+  const edge = await routing(
+    { a },
+    [
+      { ...route, backends: [{ name: 'a' }] },
+      { selector: { pathPrefix: '/never' }, backends: [{ name: 'a' }] },
+    ],
+    {
+      env: { EDGE_BACKEND_URL: `${last.url}/openai/deployments/cheap` },
+      policies: [policy('p', { rules })],
+    },
+  )
+  const asked = async (to: string, model: string) => {
+    const init = { method: 'POST', body: JSON.stringify({ model, messages: [] }), headers: { ...JSON_TYPE, 'X-To': to } }
+    const response = await fetch(`http://127.0.0.1:${edge.port}/chat/completions`, init)
+    return [response.status, response.status === 200 && (await response.text())]
+  }
+  expect(await asked('a', 'dear')).toEqual([200, 'a'])
+  expect(await asked('a', 'cheap')).toEqual([403, false])
+  expect(await asked('last', 'dear')).toEqual([403, false])
 })

@@ -12,7 +12,7 @@ export interface PoolChoice {
 export interface PoolRoute {
   readonly group: readonly PoolChoice[]
   readonly fallback: readonly PoolChoice[]
-  readonly retry: { attempts: number; connect: boolean; timeout: boolean; handles(status: number): boolean }
+  readonly retry: { attempts: number; connect: boolean; timeout: boolean; handles(status: number): boolean; repeatsSent: boolean }
 }
 
 /** Backends whose calls have a credential of our own, unless their name says `open`. */
@@ -31,7 +31,7 @@ export function poolRoute(group: string, fallback = '', retry: Partial<PoolRoute
   return {
     group: choices(group),
     fallback: choices(fallback),
-    retry: { attempts: 1, connect: true, timeout: true, handles: (status) => status === 429 || status >= 500, ...retry },
+    retry: { attempts: 1, connect: true, timeout: true, handles: (status) => status === 429 || status >= 500, repeatsSent: true, ...retry },
   }
 }
 
