@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import type { ConnectionPlaces } from '../../listen/connection-slots.ts'
 import { BackendConnection, type BackendConnectionParts, type ConnectionUser } from './backend-connection.ts'
 import { SilenceSweep } from './silence-sweep.ts'
@@ -10,6 +10,8 @@ export interface BackendOptions {
   readonly idleTimeoutMs: number
   /** How long a request waits for a connection when all are in use. */
   readonly queueMs: number
+  /** Resolves the name of the backend's host; the system's resolver if undefined. */
+  readonly lookup?: LookupFunction | undefined
 }
 
 export interface BackendListener extends QueueListener {
@@ -65,10 +67,10 @@ export class Backend {
     this.options = options
     this.#slots = slots
     this.#listener = listener
-    const { url, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
+    const { url, lookup, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
     const limits = [connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, IDLE_MS].filter((ms) => ms > 0)
     this.#sweep = new SilenceSweep(Math.min(...limits), () => this.#checkSilence())
-    this.#connectionParts = { url, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
+    this.#connectionParts = { url, lookup, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
     this.#queue = new ConnectionQueue(options.queueMs, {
       onQueueLength: (count) => {
         slots.waiting = count

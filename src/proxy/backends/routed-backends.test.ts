@@ -1,11 +1,13 @@
-import { createServer } from 'node:net'
+import { createServer, type LookupFunction } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { planBackends } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../../telemetry/metrics/metric-memory.ts'
+import type { ConnectionSeeker } from '../backend/backend.ts'
 import type { BackendConnection } from '../backend/backend-connection.ts'
+import type { BackendFailure } from '../backend/backend-failure.ts'
 import { BackendHealth } from './backend-health.ts'
 import { BackendSlots, newBackendsBuffer } from './backend-slots.ts'
 import { RoutedBackends, type UsedBackend } from './routed-backends.ts'
@@ -54,8 +56,25 @@ test('a backend that has lost its slot to others and comes back is counted in it
   expect(slots.placesOf(backends.slotsOf(first).get('a')!, 9).taken).toBe(0)
 })
 
+test.each([
+  ['https://api.test', {}, '169.254.169.254', 'link-local'],
+  ['https://api.test', {}, '::ffff:169.254.169.254', 'link-local'],
+  ['http://api.test', {}, 'fe80::1', 'link-local'],
+  ['http://localhost', { authorization: 'Bearer {KEY}' }, '10.0.0.1', 'not a loopback address'],
+])('%s with %j is not connected to if it resolves to %s', async (url, headers, address, problem) => {
+  const lookup: LookupFunction = (_name, { all }, callback) =>
+    process.nextTick(() => (all === true ? callback(null, [{ address, family: 4 }]) : callback(null, address, 4)))
+  const { backends } = await newBackends({ lookup })
+  const routing = { backends: planBackends({ a: { url, headers } }) } as unknown as Routing
+  const { backend } = backends.use(routing, routing.backends.get('a')!)
+  const failure = await new Promise<BackendFailure>((resolve) => {
+    backend.connect({ needsFresh: true, isUpgrade: false, onGiven: () => {}, onFailure: resolve } as unknown as ConnectionSeeker)
+  })
+  expect([failure.code, failure.message.includes(problem)]).toEqual(['backend_refused', true])
+})
+
 /** A worker's backends before a server that accepts everything and says nothing. */
-async function newBackends() {
+async function newBackends(more: { readonly lookup?: LookupFunction } = {}) {
   const server = createServer((socket) => void socket.on('error', () => {}))
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
@@ -74,7 +93,7 @@ async function newBackends() {
     lastResort: undefined,
     maxConnections: 128,
   }
-  const backends = new RoutedBackends(parts)
+  const backends = new RoutedBackends({ ...parts, ...more })
   onTestFinished(() => backends.close())
   return { backends, metrics, slots, clock, url: `http://127.0.0.1:${port}` }
 }
@@ -87,6 +106,6 @@ function routingTo(url: string, names: readonly string[]): Routing {
 function openOne(backends: RoutedBackends, routing: Routing, name: string): UsedBackend {
   const used = backends.use(routing, routing.backends.get(name)!)
   const call = { needsFresh: true, isUpgrade: false, isSent: false, onGiven: (_: BackendConnection) => {} }
-  used.backend.connect(call as unknown as Parameters<typeof used.backend.connect>[0])
+  used.backend.connect(call as unknown as ConnectionSeeker)
   return used
 }

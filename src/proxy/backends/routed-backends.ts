@@ -1,3 +1,6 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import { guardedLookup } from '../../outbound/guarded-lookup.ts'
 import type { PlannedBackend } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import type { SecretValues } from '../../secrets/header-template.ts'
@@ -14,11 +17,13 @@ export interface RoutedBackendsParts {
   readonly secrets: SecretValues
   readonly metrics: BackendMetrics
   /** What applies to every backend that does not say otherwise. */
-  readonly timeouts: Omit<BackendOptions, 'url'>
+  readonly timeouts: Omit<BackendOptions, 'url' | 'lookup'>
   /** `EDGE_BACKEND_URL`, which shares the connections; undefined if there is none. */
   readonly lastResort: Backend | undefined
   /** How many connections all backends may have together. */
   readonly maxConnections: number
+  /** Resolves names; the system's resolver unless a test has its own. */
+  readonly lookup?: LookupFunction
 }
 
 /** The connections to one backend, and how many calls use them. */
@@ -69,10 +74,11 @@ export class RoutedBackends {
     const identity = this.#identityOf(routing, planned)
     let used = this.#open.get(identity)
     if (used === undefined) {
-      const { slots, timeouts, metrics } = this.parts
+      const { slots, timeouts, metrics, lookup = systemLookup } = this.parts
       const headersTimeoutMs = planned.headersTimeoutMs ?? timeouts.headersTimeoutMs
       const places = slots.placesOf(this.slotsOf(routing).get(planned.name)!, this.#placesEach(routing))
-      const backend = new Backend({ ...timeouts, headersTimeoutMs, url: planned.url }, places, summedListener(metrics))
+      const options = { ...timeouts, headersTimeoutMs, url: planned.url, lookup: guardedLookup(lookup, isLoopbackOnly(planned)) }
+      const backend = new Backend(options, places, summedListener(metrics))
       used = { backend, identity, users: 0 }
       this.#open.set(identity, used)
     }
@@ -102,9 +108,14 @@ export class RoutedBackends {
   }
 
   /** The number of a slot stands for a name and a URL, and its connections are counted there. */
-  #identityOf(routing: Routing, { name, headersTimeoutMs }: PlannedBackend): string {
-    return `${this.slotsOf(routing).get(name)} ${headersTimeoutMs}`
+  #identityOf(routing: Routing, planned: PlannedBackend): string {
+    return `${this.slotsOf(routing).get(planned.name)} ${planned.headersTimeoutMs} ${isLoopbackOnly(planned)}`
   }
+}
+
+/** Secrets are not sent in the clear to another machine, whatever a name such as `localhost` resolves to. */
+function isLoopbackOnly({ url, headers }: PlannedBackend): boolean {
+  return url.protocol === 'http:' && headers.some(({ parts }) => parts.names.length > 0)
 }
 
 /** Adds up what the backends of a worker report, because they share one series. */
