@@ -77,7 +77,7 @@ export class BackendPool {
   /** A call that begins now, without a plan. */
   attempt(name: string, change: Partial<BackendAttempt> = {}): BackendAttempt {
     const { hasCredential } = poolBackend(name)
-    return { slot: this.slot(name), model: 'm', hasCredential, canCool: true, startedAtMs: this.nowMs, probe: 0, ...change }
+    return { slot: this.slot(name), model: 'm', hasCredential, canCool: true, isAlone: false, startedAtMs: this.nowMs, probe: 0, ...change }
   }
 
   /** How long the backend still cools for this model. */
