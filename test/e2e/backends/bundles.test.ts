@@ -35,7 +35,7 @@ test.each([
   const edge = await running({ bundle: routedTo('http://127.0.0.1:9'), env: { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts } })
   await replaceFile(edge.bundlePath, JSON.stringify(routedTo(url, 2)))
   expect((await untilLogged(edge, 'bundle_refused'))[0]).toMatchObject({
-    problems: ['backends.a.url: expected a host other than a link-local address, where clouds serve credentials of the machine'],
+    problems: [expect.stringContaining('backends.a.url: expected a host other than a link-local address')],
     active_version: '1',
   })
 })
