@@ -91,10 +91,12 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   #send(): void {
     const { attempts, llm, plan } = this.#allowed
-    const backend = attempts === undefined ? this.#parts.backend! : attempts.backend
+    const { backend: lastResort } = this.#parts
+    const backend = attempts === undefined ? lastResort! : attempts.backend
     const { url } = backend.options
     this.#isBodyWritten = false
-    if (plan?.routing !== undefined && !this.#body.moveTo(url)) return this.onFailure(noBodyMemory())
+    const isOneOfSeveral = (plan?.routing?.backends.size ?? 0) + (lastResort === undefined ? 0 : 1) > 1
+    if (isOneOfSeveral && !this.#body.moveTo(url)) return this.onFailure(noBodyMemory())
     if (attempts !== undefined && llm !== undefined) llm.settlement.sentModel = attempts.choice.model
     let outgoing: BackendRequest
     try {
@@ -373,27 +375,5 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#allowed.attempts?.end()
     this.#allowed.downstream.listener = undefined
     this.#parts.metrics.openRequests.count--
-  }
-}
-
-/** More are rarely in progress at a time, and each free exchange keeps its last request in memory. */
-const MAX_FREE = 64
-
-/** The exchanges of a worker. One that has ended in order is reused for another request. */
-export class Exchanges {
-  readonly #parts: ExchangeParts
-  readonly #free: Exchange[] = []
-
-  constructor(parts: ExchangeParts) {
-    this.#parts = parts
-  }
-
-  begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
-    const exchange = this.#free.pop() ?? new Exchange(this.#parts, this.#release)
-    exchange.begin(allowed, body)
-  }
-
-  readonly #release = (exchange: Exchange): void => {
-    if (this.#free.length < MAX_FREE) this.#free.push(exchange)
   }
 }

@@ -162,6 +162,19 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     await until(() => a.seen.length === 3)
   })
 
+  test('a backend that is alone may hold all body memory', async () => {
+    const a = await HttpBackend.start(() => {})
+    const route = { backends: [{ name: 'a', model: 'm' }] }
+    const memory = { EDGE_MAX_BODY_BYTES: '1m', EDGE_BODY_MEMORY: '4m', EDGE_TRUSTED_PROXIES: '127.0.0.1' }
+    const edge = await routing({ a }, [route], { env: { ...env, ...memory } })
+    const body = JSON.stringify({ model: 'x', x: 'x'.repeat(900_000) })
+    for (let i = 1; i <= 3; i++) {
+      const fields = `Host: a\r\nX-Forwarded-For: 9.9.9.${i}\r\nContent-Length: ${body.length}`
+      RawClient.connect(edge.port).send(`POST /v1/responses HTTP/1.1\r\n${fields}\r\n\r\n${body}`)
+    }
+    await until(() => a.seen.length === 3)
+  })
+
   test('a body that no retry can need is released as soon as the backend has it', async () => {
     const a = await HttpBackend.start(() => {})
     const b = await named('b')

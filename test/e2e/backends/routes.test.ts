@@ -51,6 +51,10 @@ describe.each(WIRES)('routes, on %s', (_, env) => {
     const edge = await routing({ a }, [{ selector: { pathPrefix: '/v1' }, ...to('a') }], { env: { ...env, EDGE_BACKEND_URL: last.url } })
     expect(await (await fetch(`http://127.0.0.1:${edge.port}/v1`)).text()).toBe('a')
     expect(await (await fetch(`http://127.0.0.1:${edge.port}/other`)).text()).toBe('last')
+    // It is not where a request goes whose route has failed.
+    await a.close()
+    expect((await fetch(`http://127.0.0.1:${edge.port}/v1`)).status).toBe(502)
+    expect(last.seen.length).toBe(1)
   })
 
   test('the backend gets its own Host, its base path and its fields with secrets, instead of those of the client', async () => {
