@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { HttpBackend } from '../../support/proxy/backend.ts'
+import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { named, routing, saying, WIRES } from '../../support/proxy/routed.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
@@ -107,6 +107,20 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
       for (const model of ['bad', 'bad', 'bad', 'good']) answers.push(await asked(edge, '/v1/chat/completions', forModel(model)))
       expect(answers).toEqual(seen)
     }
+  })
+
+  test('three failed connections in a row cool a backend, and so do three timeouts', async () => {
+    const broken = await RawBackend.start(
+      () => {},
+      (socket) => socket.destroy(),
+    )
+    const silent = await HttpBackend.start(() => {})
+    const backends = { broken: { url: broken.url.replace('http:', 'https:') }, silent, b: await named('b') }
+    const routes = [{ selector: { pathPrefix: '/broken' }, ...to('broken', ['b']) }, to('silent', ['b'], { on: ['timeout'] })]
+    const more = { silent: { headers_timeout_seconds: 0.1 } }
+    const edge = await routing(backends, routes, { env, more, clock: new ManualClock() })
+    for (let i = 0; i < 5; i++) expect([await asked(edge, '/broken'), await asked(edge, '/silent')]).toEqual(['b', 'b'])
+    expect([broken.connections.length, silent.seen.length]).toEqual([3, 3])
   })
 
   test('fewer than three failures in a row cool nothing, nor do three with an answer between them', async () => {
