@@ -116,7 +116,7 @@ export const BACKEND_SETTINGS = {
   backendMaxConnections: {
     env: 'EDGE_BACKEND_MAX_CONNECTIONS',
     flag: 'backend-max-connections',
-    about: 'maximum number of connections to the backend, over all workers; unset: half of what the limit on open files leaves',
+    about: 'maximum number of connections to all backends, over all workers; unset: half of what the limit on open files leaves',
     read: readConnections,
   },
   backendQueueMs: {

@@ -81,6 +81,7 @@ function scene({ known, need, rejection, cost = FACTS }: SceneOptions) {
     identify: () => note('identify', known),
     routeNeedsBody: () => false,
     route: () => undefined,
+    isRouted: false,
     needsBody: () => note('needsBody', need),
     precheck: () => note('precheck', rejection),
     decide: () => note('decide', DECIDED),

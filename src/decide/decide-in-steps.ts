@@ -14,6 +14,8 @@ export interface DecisionSteps {
   routeNeedsBody(): boolean | DecisionAnswer
   /** Finds where the request goes. Returns the answer if it can go nowhere, otherwise undefined. Takes nothing. */
   route(body: UnreadBody, facts: BodyFacts): DecisionAnswer | undefined
+  /** Whether `route` has found a route, so that the request does not go to `EDGE_BACKEND_URL`. */
+  readonly isRouted: boolean
   /** Whether the body must be read before the request can be decided; an answer if that failed. */
   needsBody(): BodyNeed | DecisionAnswer
   /** Returns the answer if the head alone decides it, otherwise undefined. Takes nothing. */
@@ -30,8 +32,11 @@ export interface DecisionSteps {
 export interface UnreadBody {
   /** Length stated in the head. */
   readonly contentLength: number | undefined
-  /** Reads the body. `isEnforced` means that the request is refused if this fails. */
-  read(isEnforced: boolean): Promise<ReadCost>
+  /**
+   * Reads the body. `isEnforced` means that the request is refused if this fails. Unless `isRouted`, the request goes to `EDGE_BACKEND_URL`, whose path may
+   * name a model and the API. May be called again if that has turned out to be otherwise.
+   */
+  read(isEnforced: boolean, isRouted: boolean): Promise<ReadCost>
   /** Returns why the request cannot be sent as this route says; undefined if it can. The body has been read if the route needs it. */
   problemWith?(route: PlannedRoute): RouteProblem | undefined
 }
@@ -79,12 +84,14 @@ async function decideByBody(
   isEnforced: boolean,
   isRoutedByBody: boolean,
 ): Promise<DecisionAnswer | undefined> {
-  const cost = await body.read(isEnforced)
+  const cost = await body.read(isEnforced, isRoutedByBody || steps.isRouted)
   if (cost === 'gone') return undefined
   if (isEnforced && typeof cost === 'string') return steps.refuse(cost)
   const facts = factsOf(cost)
-  const unrouted = isRoutedByBody ? steps.route(body, facts) : undefined
-  return unrouted ?? steps.decideWithBody(facts)
+  if (!isRoutedByBody) return steps.decideWithBody(facts)
+  const unrouted = steps.route(body, facts)
+  if (unrouted !== undefined || steps.isRouted) return unrouted ?? steps.decideWithBody(facts)
+  return decideByBody(steps, body, isEnforced, false)
 }
 
 /** Returns the facts from a body. If it cannot be read, rules in shadow mode go without an estimate, as if there were no body. */
@@ -110,6 +117,7 @@ export function routeOf(
 export class UnrecordedSteps implements DecisionSteps {
   readonly #evaluation: Evaluation
   readonly #hasLastResort: boolean
+  isRouted = false
 
   constructor(evaluation: Evaluation, hasLastResort: boolean) {
     this.#evaluation = evaluation
@@ -122,7 +130,9 @@ export class UnrecordedSteps implements DecisionSteps {
 
   route(body: UnreadBody, facts: BodyFacts): DecisionAnswer | undefined {
     const found = routeOf(this.#evaluation, this.#hasLastResort, body, facts)
-    return found !== undefined && 'action' in found ? answerOf(found, true) : undefined
+    if (found !== undefined && 'action' in found) return answerOf(found, true)
+    this.isRouted = found !== undefined
+    return undefined
   }
 
   async identify(): Promise<DecisionAnswer | undefined> {

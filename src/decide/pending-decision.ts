@@ -80,6 +80,10 @@ export class PendingDecision implements DecisionSteps {
     }
   }
 
+  get isRouted(): boolean {
+    return this.chosen !== undefined
+  }
+
   /** Whether the body must be read before `decide`. */
   needsBody(): BodyNeed | DecisionAnswer {
     try {

@@ -15,7 +15,7 @@ function replaced(target: string, body: string | Buffer, model = 'new', isPlain 
   const llm = reader.end()
   if (typeof llm === 'string') return llm
   const result = withModel({ target, body: bytes, isPlain, llm }, model)
-  return typeof result === 'string' ? result : [result.target, result.body.toString()]
+  return typeof result === 'string' ? result : [result.target, Buffer.concat(result.pieces).toString()]
 }
 
 describe('in a body', () => {
@@ -61,6 +61,15 @@ describe('in a body', () => {
     expect(replaced(CHAT, body)).toBe(reason)
   })
 
+  test('a large body is not copied: its pieces are parts of it, but for the name', () => {
+    const body = Buffer.from(`{"x":"${'x'.repeat(1_000_000)}","model":"old","y":"${'y'.repeat(1_000_000)}"}`)
+    const reader = new LlmRequestReader()
+    reader.push(body, 0, body.length)
+    const result = withModel({ target: CHAT, body, isPlain: true, llm: reader.end() as LlmRequest }, 'new')
+    const { pieces } = result as { readonly pieces: readonly Buffer[] }
+    expect(pieces.map((piece) => (piece.buffer === body.buffer ? piece.length : piece.toString()))).toEqual([1_000_016, '"new"', 1_000_008])
+  })
+
   test('a model of any characters is one JSON text', () => {
     const model = 'a"b\\c\u2028é😀\ud800'
     const [, body] = replaced(CHAT, '{"model":"old"}', model) as [string, string]
@@ -104,7 +113,7 @@ describe('in a body', () => {
         // A name may be one that rules read, which may not be repeated or be in another case.
         fc.pre(typeof llm === 'object' && llm.model !== undefined)
         const result = withModel({ target: CHAT, body: bytes, isPlain: true, llm: llm as LlmRequest }, model)
-        const changed = (result as { readonly body: Buffer }).body.toString()
+        const changed = Buffer.concat((result as { readonly pieces: readonly Buffer[] }).pieces).toString()
         expect(changed).toBe(`${before}${JSON.stringify(model)}${after}`)
         expect(JSON.parse(changed)).toEqual({ ...(JSON.parse(source) as object), model })
       }),

@@ -13,8 +13,8 @@ export interface ModelRequest {
   readonly llm: LlmRequest
 }
 
-/** The same request for another model. */
-export type ReplacedModel = Pick<ModelRequest, 'target' | 'body'> | 'model_not_replaceable'
+/** The same request for another model. Its body is in pieces, so that no second copy of a large one is made. */
+export type ReplacedModel = { readonly target: string; readonly pieces: readonly Buffer[] } | 'model_not_replaceable'
 
 /**
  * Replaces the model where the provider looks for it: in the path if that names one, else in the body. Every other byte stays as it came. If the
@@ -25,13 +25,13 @@ export function withModel(request: ModelRequest, model: string): ReplacedModel {
   const { model: inPath, ignoresBodyModel } = endpointOf(normalizePath(target))
   if (inPath === undefined) {
     const replaced = isPlain && llm.model !== undefined ? inBody(body, llm.modelsAt, () => model) : undefined
-    return replaced === undefined || replaced === body ? 'model_not_replaceable' : { target, body: replaced }
+    return replaced === undefined || replaced.length === 1 ? 'model_not_replaceable' : { target, pieces: replaced }
   }
   const replacedTarget = inTarget(target, model)
   if (replacedTarget === undefined) return 'model_not_replaceable'
-  if (ignoresBodyModel === true || body.length === 0 || hasNoModel(llm)) return { target: replacedTarget, body }
+  if (ignoresBodyModel === true || body.length === 0 || hasNoModel(llm)) return { target: replacedTarget, pieces: [body] }
   const replaced = isPlain ? inBody(body, llm.modelsAt, (before) => withResource(before, model)) : undefined
-  return replaced === undefined ? 'model_not_replaceable' : { target: replacedTarget, body: replaced }
+  return replaced === undefined ? 'model_not_replaceable' : { target: replacedTarget, pieces: replaced }
 }
 
 function hasNoModel({ modelsAt, isUnreadable }: LlmRequest): boolean {
@@ -67,9 +67,13 @@ const COLON = 0x3a
 
 /**
  * Replaces the texts that follow these names. A null stays, because it means that there is no model; undefined is returned for any other value. The body must be
- * JSON that was read, so every text has an end.
+ * JSON that was read, so every text has an end. Returns the body alone if nothing was replaced.
  */
-function inBody(body: Buffer, namesAt: readonly number[] | undefined, replacement: (before: string) => string): Buffer | undefined {
+function inBody(
+  body: Buffer,
+  namesAt: readonly number[] | undefined,
+  replacement: (before: string) => string,
+): readonly Buffer[] | undefined {
   if (namesAt === undefined) return undefined
   const pieces: Buffer[] = []
   let taken = 0
@@ -82,7 +86,7 @@ function inBody(body: Buffer, namesAt: readonly number[] | undefined, replacemen
     pieces.push(body.subarray(taken, from), Buffer.from(JSON.stringify(replacement(before))))
     taken = to
   }
-  return pieces.length === 0 ? body : Buffer.concat([...pieces, body.subarray(taken)])
+  return [...pieces, body.subarray(taken)]
 }
 
 /** Returns the position after white space and this sign, if it is there. */

@@ -3,7 +3,8 @@ import { type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { GrowingBuffer } from '../memory/growing-buffer.ts'
-import { type Address, isLinkLocal, isLoopback, parseAddress } from '../text/address.ts'
+import { parseAddress } from '../text/address.ts'
+import { addressProblem, guardedLookup } from './guarded-lookup.ts'
 import { describeFailure, withinTime } from './request-failure.ts'
 
 export interface GetRequest {
@@ -56,29 +57,6 @@ function respondedTo({ url, accept, userAgent, lookup = systemLookup }: GetReque
     })
     request.end()
   })
-}
-
-/** A name may resolve to anything, and to something else each time it is asked for: so the addresses that will be connected to are checked. */
-function guardedLookup(lookup: LookupFunction, isLoopbackOnly: boolean): LookupFunction {
-  return (hostname, options, callback) =>
-    lookup(hostname, options, (error, found, family) => {
-      const addresses = typeof found === 'string' ? [found] : (found ?? []).map(({ address }) => address)
-      const problem = error === null ? addresses.map((text) => textProblem(text, isLoopbackOnly)).find(Boolean) : undefined
-      if (problem === undefined) callback(error, found, family)
-      else callback(new Error(problem), found, family)
-    })
-}
-
-function textProblem(text: string, isLoopbackOnly: boolean): string | undefined {
-  const address = parseAddress(text)
-  return address === undefined ? 'its host name resolves to something that is no address' : addressProblem(address, isLoopbackOnly)
-}
-
-function addressProblem(address: Address, isLoopbackOnly: boolean): string | undefined {
-  if (isLinkLocal(address)) return 'its host is a link-local address, to which edge does not connect'
-  if (isLoopbackOnly && !isLoopback(address))
-    return 'its host is not a loopback address, and http:// is allowed to loopback addresses alone'
-  return undefined
 }
 
 async function readDocument(response: IncomingMessage, maxBytes: number): Promise<Buffer> {

@@ -3,6 +3,7 @@ import type { Plan } from '../policy/plan.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import type { RequestView } from '../request/view.ts'
 import type { BackendRequest } from './backend/backend-call.ts'
+import { lengthOf } from './backend/backend-connection.ts'
 import type { RoutedAttempts } from './backends/routed-attempts.ts'
 import { type Insertion, routedParts } from './backends/routed-request.ts'
 import type { ReadBody } from './body/request-body.ts'
@@ -47,14 +48,14 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const { host, target } = routed ?? allowed
   const { method, isUpgrade, isChunked, hasBody } = request
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
-  const whole = body?.isPartial === false ? (routed?.bytes ?? body.bytes) : undefined
+  const whole = body?.isPartial === false ? (routed?.pieces ?? [body.bytes]) : undefined
   const trace = downstream.trace?.startCall(allowed.body, url)
   const { keyFields } = caller ?? NOBODY
   const ownFields = routed?.fields
-  const options = { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyFields, ownFields }
+  const options = { host, target, bodyLength: whole && lengthOf(whole), asksForIdentity, trace, keyFields, ownFields }
   const head = requestHead(request, downstream.peer, options)
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
-  return { method, head, body: whole ?? streamed, isUpgrade }
+  return { method, head, body: whole ?? streamed, isUpgrade, isRouted: routed !== undefined }
 }
 
 /** Shadow policies never change a response. */

@@ -10,6 +10,7 @@ import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../telemetry/metrics/metric-memory.ts'
 import type { AllowedRequest } from './allowed-request.ts'
 import { Backend } from './backend/backend.ts'
+import { BodyMemory, newBodyMemoryBuffer } from './body/body-memory.ts'
 import type { ReceivedHead } from './downstream.ts'
 import { Exchange } from './exchange.ts'
 import { OpenStreams } from './llm/open-streams.ts'
@@ -339,6 +340,7 @@ async function exchanging(
     backend,
     idleTimeoutMs: backend.options.idleTimeoutMs,
     metrics,
+    bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, { bodyMemoryBytes: 1 << 20, maxBodyBytes: 1 << 20, hashKey: [1, 2] }),
     openStreams: new OpenStreams({
       engine: { plan: undefined, cutsStreams: false, cutsStreamsByOverride: false, findStreamCut: () => undefined },
       metrics,

@@ -4,9 +4,11 @@ import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
 import { BackendCall, type BackendHandler, type BackendRequest } from './backend/backend-call.ts'
-import { BackendFailure } from './backend/backend-failure.ts'
+import { BackendFailure, coolingFailure, noBodyMemory } from './backend/backend-failure.ts'
 import { hasBody, type ResponseHead } from './backend/response-head.ts'
 import type { AttemptOutcome } from './backends/attempt-plan.ts'
+import type { BodyMemory } from './body/body-memory.ts'
+import { HeldBody } from './body/held-body.ts'
 import type { ReadBody } from './body/request-body.ts'
 import { Upload } from './body/upload.ts'
 import { ClientResponse, responseFields, WITHOUT_BODY } from './client-response.ts'
@@ -22,6 +24,7 @@ export interface ExchangeParts {
   readonly backend: Backend | undefined
   readonly idleTimeoutMs: number
   readonly metrics: BackendMetrics
+  readonly bodyMemory: BodyMemory
   readonly openStreams: OpenStreams
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
@@ -44,7 +47,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   /** Set when the backend's head has arrived, if the response costs tokens. */
   #llmResponse: LlmResponse | undefined
   /** What was read of the body for an estimate, until no retry can need it. */
-  #readBody: ReadBody | undefined
+  readonly #body: HeldBody
   /** Set once the rest of the body is passed on. */
   #upload: Upload | undefined
   /** Set once the client has ended its side. */
@@ -64,6 +67,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#parts = parts
     this.#onFree = onFree
     this.#call = new BackendCall(this)
+    this.#body = new HeldBody(parts.bodyMemory)
   }
 
   /** `body` is what was read of the body for an estimate. The exchange releases it. */
@@ -71,7 +75,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { request, downstream, fields } = allowed
     const { idleTimeoutMs, metrics, nowMs } = this.#parts
     this.#allowed = allowed
-    this.#readBody = body
+    this.#body.keep(body)
     this.#startMs = nowMs()
     this.#isOver = false
     this.#hasResponded = false
@@ -86,13 +90,17 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   #send(): void {
-    const { attempts, llm } = this.#allowed
-    const backend = attempts === undefined ? this.#parts.backend! : attempts.backend
+    const { attempts, llm, plan } = this.#allowed
+    const { backend: lastResort } = this.#parts
+    const backend = attempts === undefined ? lastResort! : attempts.backend
+    const { url } = backend.options
     this.#isBodyWritten = false
+    const isOneOfSeveral = (plan?.routing?.backends.size ?? 0) + (lastResort === undefined ? 0 : 1) > 1
+    if (isOneOfSeveral && !this.#body.moveTo(url)) return this.onFailure(noBodyMemory())
     if (attempts !== undefined && llm !== undefined) llm.settlement.sentModel = attempts.choice.model
     let outgoing: BackendRequest
     try {
-      outgoing = backendRequest(this.#allowed, this.#readBody, backend.options.url)
+      outgoing = backendRequest(this.#allowed, this.#body.read, url)
     } catch (error) {
       return this.onBroken(error)
     }
@@ -100,16 +108,14 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   #failCooling(retryAfterMs: number): void {
-    const failure = new BackendFailure('backends_cooling', 'all backends of the route have failed')
-    failure.retryAfterMs = retryAfterMs
     this.#giveBack()
-    this.#parts.onFailure(this.#allowed.downstream, failure, this.#allowed.fields)
+    this.#parts.onFailure(this.#allowed.downstream, coolingFailure(retryAfterMs), this.#allowed.fields)
   }
 
   /** Sends the request to the next backend of its route, if there is one and the request may still go there. */
   #retryElsewhere(outcome: AttemptOutcome, reason: string): boolean {
     const { attempts, request, downstream } = this.#allowed
-    const hasWholeBody = !request.hasBody || this.#readBody?.isPartial === false
+    const hasWholeBody = !request.hasBody || this.#body.read?.isPartial === false
     const progress = { isUpgrade: request.isUpgrade, hasAnswered: this.#hasAnswered, hasWholeBody }
     if (attempts?.mayRetry(outcome, progress) !== true || attempts.begin() !== 'begun') return false
     this.#parts.metrics.countRetry(reason)
@@ -126,20 +132,20 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const source = this.#allowed.downstream.body
     if (!source.comesNext) this.#call.sendHeadSoon()
     this.#upload = new Upload(source, this.#call, idleTimeoutMs, this)
-    const body = this.#readBody
-    if (body === undefined || body.bytes.length === 0 || this.#upload.write(body.bytes)) this.#releaseBody()
+    const { read } = this.#body
+    if (read === undefined || read.bytes.length === 0 || this.#upload.write(read.bytes)) this.#body.release()
   }
 
   onDrain(): void {
     if (this.#isOver || this.#upload === undefined) return
     // The part of the body that was read has been sent, and cannot be sent again.
-    this.#releaseBody()
+    this.#body.release()
     this.#upload.goOn()
   }
 
   onBodyWritten(): void {
     this.#isBodyWritten = true
-    if (this.#allowed.attempts === undefined || this.#hasAnswered) this.#releaseBody()
+    if (this.#allowed.attempts?.mayRepeat !== true || this.#hasAnswered) this.#body.release()
   }
 
   onRetry({ code }: BackendFailure): void {
@@ -164,7 +170,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
       attempts.answered(head)
       if (this.#retryElsewhere(head.status, 'status')) return
       this.#hasAnswered = true
-      if (this.#isBodyWritten) this.#releaseBody()
+      if (this.#isBodyWritten) this.#body.release()
     }
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
     this.#response.begin(head, this.#llmResponse)
@@ -354,11 +360,6 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     else this.#allowed.llm?.settlement.giveBack('backend_failed')
   }
 
-  #releaseBody(): void {
-    this.#readBody?.release()
-    this.#readBody = undefined
-  }
-
   #end(): void {
     this.#leave()
     this.#allowed.held?.release()
@@ -368,33 +369,11 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   #leave(): void {
     this.#isOver = true
     this.#forgetStream()
-    this.#releaseBody()
+    this.#body.release()
     this.#departure?.end()
     this.#upload?.drop()
     this.#allowed.attempts?.end()
     this.#allowed.downstream.listener = undefined
     this.#parts.metrics.openRequests.count--
-  }
-}
-
-/** More are rarely in progress at a time, and each free exchange keeps its last request in memory. */
-const MAX_FREE = 64
-
-/** The exchanges of a worker. One that has ended in order is reused for another request. */
-export class Exchanges {
-  readonly #parts: ExchangeParts
-  readonly #free: Exchange[] = []
-
-  constructor(parts: ExchangeParts) {
-    this.#parts = parts
-  }
-
-  begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
-    const exchange = this.#free.pop() ?? new Exchange(this.#parts, this.#release)
-    exchange.begin(allowed, body)
-  }
-
-  readonly #release = (exchange: Exchange): void => {
-    if (this.#free.length < MAX_FREE) this.#free.push(exchange)
   }
 }

@@ -61,9 +61,10 @@ export class AskedBody implements UnreadBody {
     return this.#request.contentLength
   }
 
-  async read(): Promise<ReadCost> {
-    const { maxBodyBytes: maxBytes, ...options } = this.#options
-    this.cost = await readCost(this.#bytes, this.#request, { ...options, maxBytes })
+  async read(_isEnforced = true, isRouted = false): Promise<ReadCost> {
+    const { maxBodyBytes: maxBytes, slices } = this.#options
+    const basePath = isRouted ? '' : this.#options.basePath
+    this.cost = await readCost(this.#bytes, this.#request, { slices, maxBytes, basePath })
     return this.cost
   }
 }

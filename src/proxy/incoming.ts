@@ -7,7 +7,7 @@ import type { PlannedRoute } from '../policy/routes/routing.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
-import { routeProblem } from './backends/routed-request.ts'
+import { baseRefusal, routeProblem } from './backends/routed-request.ts'
 import { type Sender, senderOf } from './body/body-memory.ts'
 import type { ReadBody } from './body/request-body.ts'
 import { DepartureWatch } from './departure-watch.ts'
@@ -19,7 +19,7 @@ import type { Waiter, WaitingRequest } from './waiting/waiting-room.ts'
 export interface IncomingHandler {
   readonly trustedProxies: TrustedProxies
   /** Reads the body and notes it in `incoming`. */
-  readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost>
+  readBody(incoming: Incoming, isEnforced: boolean, isRouted: boolean): Promise<ReadCost>
   /** Decides a request that has waited once more. Must not throw. */
   decideAgain(incoming: Incoming): void
   /** The client of a request that was waiting is gone. */
@@ -40,6 +40,8 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
   llm: LlmRequest | undefined
   /** The body, if it was read, until it is forwarded. */
   body: ReadBody | undefined
+  /** What is wrong with the request, in words, if its route has found something. */
+  refusalDetail: string | undefined
   /** Set if the request may wait for a rule. */
   waiter: Waiter | undefined
   readonly #handler: IncomingHandler
@@ -57,15 +59,16 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
     return this.request.contentLength
   }
 
-  /** A body is read once, however often the request is decided. */
-  async read(isEnforced: boolean): Promise<ReadCost> {
-    if (this.body !== undefined) return this.body.llm
-    this.waiter?.stepAside()
-    return this.#handler.readBody(this, isEnforced)
+  /** A body is received once, however often the request is decided. */
+  async read(isEnforced: boolean, isRouted: boolean): Promise<ReadCost> {
+    if (this.body === undefined) this.waiter?.stepAside()
+    return this.#handler.readBody(this, isEnforced, isRouted)
   }
 
   problemWith(route: PlannedRoute): RouteProblem | undefined {
-    return routeProblem(this.request, route, this.body)
+    const problem = routeProblem(this.request, route, this.body)
+    if (problem === 'bad_request') this.refusalDetail = baseRefusal(this.request, route)
+    return problem
   }
 
   get sender(): Sender {

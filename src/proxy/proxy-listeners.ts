@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { ServerConfig } from '../config/config.ts'
 import type { ConnectionSlots } from '../listen/connection-slots.ts'
 import type { HttpListener, ListenerOptions, PortOptions } from '../listen/http-listener.ts'
+import type { Plan } from '../policy/plan.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { SecretValues } from '../secrets/header-template.ts'
 import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
@@ -74,7 +75,8 @@ export class ProxyListeners {
       secrets,
       metrics: backendMetrics,
       timeouts,
-      maxConnections: () => slots.max,
+      lastResort: this.#backend,
+      maxConnections: slots.max,
     })
     this.#trustedProxies = options.trustedProxies
     this.#hasOwnWire = !options.isProxyOnNodeHttp
@@ -122,6 +124,12 @@ export class ProxyListeners {
     this.#servers.push(server)
     this.#openListeners++
     return server.newListener(options)
+  }
+
+  /** To be called when this plan becomes active: its backends get their connections, and its blocks end streams. */
+  turnTo(plan: Plan | undefined): void {
+    this.#routed.turnTo(plan?.routing)
+    void this.cutBlockedStreams()
   }
 
   /** Ends the streams that blocks in force cover. Resolves when all have been looked at. */

@@ -33,7 +33,7 @@ import { codingOf } from './body/body-scan.ts'
 import { inviteBody, readBody } from './body/request-body.ts'
 import { type Downstream, headerLines, linesOf } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
-import { Exchanges } from './exchange.ts'
+import { Exchanges } from './exchanges.ts'
 import { Incoming, type IncomingHandler } from './incoming.ts'
 import { basePathOf, refusalOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm/llm-response.ts'
@@ -97,6 +97,7 @@ export class ReverseProxy {
       backend: parts.backend,
       idleTimeoutMs: parts.idleTimeoutMs,
       metrics: parts.backendMetrics,
+      bodyMemory: parts.bodyMemory,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
       onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
@@ -114,7 +115,7 @@ export class ReverseProxy {
     })
     this.#handler = {
       trustedProxies: parts.trustedProxies,
-      readBody: (incoming, isEnforced) => this.#readBody(incoming, isEnforced),
+      readBody: (incoming, isEnforced, isRouted) => this.#readBody(incoming, isEnforced, isRouted ? '' : this.#basePath),
       decideAgain: (incoming) => this.#decideSafely(incoming),
       onGone: ({ downstream }) => this.#endGone(downstream),
       onBroken: (incoming, error) => this.#failIncoming(incoming, error),
@@ -216,12 +217,12 @@ export class ReverseProxy {
     this.#parts.pipeline.refuse('proxy', 'bad_request', detail)
   }
 
-  async #readBody(incoming: Incoming, isEnforced: boolean): Promise<ReadCost> {
+  async #readBody(incoming: Incoming, isEnforced: boolean, basePath: string): Promise<ReadCost> {
     const { maxBodyBytes, bodyClaims, bodyMemory, trustedProxies, idleTimeoutMs } = this.#parts
     const { request, downstream, pending } = incoming
     const holders = request.hasBody ? bodyHolders(bodyMemory, trustedProxies, pending.bodyCaller(), incoming.view, downstream.peer) : []
-    const options = { maxBytes: maxBodyBytes, idleTimeoutMs, isEnforced, slices: this.#slices, basePath: this.#basePath, holders }
-    const body = await readBody(request, downstream, bodyClaims, options)
+    const options = { maxBytes: maxBodyBytes, idleTimeoutMs, isEnforced, slices: this.#slices, basePath, holders }
+    const body = await readBody(request, downstream, bodyClaims, options, incoming.body)
     if (body === undefined) return 'gone'
     incoming.body = body
     const { llm } = body
@@ -246,7 +247,7 @@ export class ReverseProxy {
     const { decision } = answer
     downstream.trace?.noteDecision(answer)
     try {
-      if (decision === undefined) this.#respondRefused(downstream, answer.refusal, undefined, answerHeaders(answer))
+      if (decision === undefined) this.#respondRefused(downstream, answer.refusal, incoming.refusalDetail, answerHeaders(answer))
       else if (decision.action === 'reject')
         respondError(downstream, decision.reason, rejectMessage(decision, this.#parts.clock.wallMs()), answerHeaders(answer))
       else this.#admit(incoming, decision, answer)

@@ -83,7 +83,7 @@ async function loadProxy(): Promise<MainServers> {
   const [{ ProxyListeners }, { ProxyServer }] = await Promise.all([import('../proxy/proxy-listeners.ts'), import('./proxy-server.ts')])
   return ({ config, slots, admin, onPlanActive, onStreamCut, ...parts }) => {
     const listeners = new ProxyListeners(config, slots.backend, parts)
-    onPlanActive(() => void listeners.cutBlockedStreams())
+    onPlanActive(() => listeners.turnTo(parts.engine.plan))
     onStreamCut(listeners)
     const isOwn = (path: string): boolean => admin?.covers(path) ?? false
     return (options) =>

@@ -94,6 +94,8 @@ export class Worker {
       case 'get_ready':
         context.send({ type: 'up' })
         await Promise.all([plans.prepared, counters.fleet?.firstUse()])
+        // Whoever starts later was not told of the plan that is active already.
+        plans.noteActive()
         return context.send({ type: 'ready' })
       case 'listen':
         return this.#listen(message)

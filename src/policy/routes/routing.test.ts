@@ -144,7 +144,8 @@ describe('a planned route', () => {
   test('is tried again after a failed connection, once, unless it says more', () => {
     expect(retryOf(undefined)).toMatchObject({ attempts: 1, connect: true, timeout: false })
     const { handles, ...more } = retryOf({ on: ['timeout', 429, '503'], attempts: 2 })
-    expect(more).toEqual({ attempts: 2, connect: false, timeout: true })
+    expect(more).toEqual({ attempts: 2, connect: false, timeout: true, repeatsSent: true })
+    expect([retryOf(undefined), retryOf({ on: ['5xx'], attempts: 0 })]).toMatchObject([{ repeatsSent: false }, { repeatsSent: false }])
     expect([429, 503, 500, 200].map(handles)).toEqual([true, true, false, false])
     expect([499, 500, 599, 600].map(retryOf({ on: ['5xx'] }).handles)).toEqual([false, true, true, false])
   })

@@ -46,6 +46,8 @@ export interface RetryPolicy {
   readonly timeout: boolean
   /** Whether a response with this status is tried again elsewhere. */
   handles(status: number): boolean
+  /** Whether a request that was sent may be sent again: after some status, or a timeout. */
+  readonly repeatsSent: boolean
 }
 
 /** What is known of a request when its route is chosen. */
@@ -139,5 +141,6 @@ function retryPolicy({ on, attempts }: RetryConfig): RetryPolicy {
     connect: failures.has('connect'),
     timeout: failures.has('timeout'),
     handles: (status) => failures.has(String(status)) || (status >= 500 && status <= 599 && failures.has('5xx')),
+    repeatsSent: attempts > 0 && (failures.size > 1 || !failures.has('connect')),
   }
 }

@@ -9,9 +9,11 @@ export interface BackendRequest {
   readonly method: string
   /** The whole head, including its blank line. */
   readonly head: string
-  /** The whole body, undefined if there is none, or how a body that is still to come through `write` is framed. */
-  readonly body: Buffer | undefined | 'by_length' | 'chunked'
+  /** The pieces of the whole body, undefined if there is none, or how a body that is still to come through `write` is framed. */
+  readonly body: readonly Buffer[] | undefined | 'by_length' | 'chunked'
   readonly isUpgrade: boolean
+  /** Whether another backend is tried if this one cannot be connected to, instead of the same one again. */
+  readonly isRouted: boolean
 }
 
 export interface BackendHandler extends ResponseSink {
@@ -58,7 +60,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'PUT', 'DELETE'])
 
 /** Sends a request to the backend, and retries it once if that is safe. A call carries one request at a time and can be reused. */
 export class BackendCall implements ConnectionSeeker {
-  #backend!: Backend
+  #backend: Backend | undefined
   #handler: BackendHandler
   #request!: BackendRequest
   #connection: BackendConnection | undefined
@@ -86,7 +88,7 @@ export class BackendCall implements ConnectionSeeker {
     this.#isWritten = false
     this.#isHeld = false
     this.#head = undefined
-    this.#backend.connect(this)
+    backend.connect(this)
   }
 
   /** An upgrade needs a new connection, and so does a retry, because other idle connections may be stale as well. */
@@ -132,7 +134,7 @@ export class BackendCall implements ConnectionSeeker {
     if (connection === undefined) return true
     const hasRoom = this.#request.body === 'chunked' ? connection.writeChunk(chunk) : connection.write(chunk)
     // While the socket's queue is full, we wait for the backend, so its silence is limited; otherwise we wait for the client.
-    connection.limitSilence(hasRoom ? 0 : this.#backend.options.idleTimeoutMs)
+    connection.limitSilence(hasRoom ? 0 : this.#backend!.options.idleTimeoutMs)
     return hasRoom
   }
 
@@ -167,8 +169,8 @@ export class BackendCall implements ConnectionSeeker {
 
   /** Ends the call at once and closes its connection. No callback follows. */
   abort(): void {
-    if (this.#connection === undefined) this.#backend.cancel(this)
-    else this.#backend.drop(this.#connection)
+    if (this.#connection === undefined) this.#backend?.cancel(this)
+    else this.#backend?.drop(this.#connection)
     this.#connection = undefined
   }
 
@@ -213,7 +215,7 @@ export class BackendCall implements ConnectionSeeker {
   }
 
   onUpgraded(socket: Socket, rest: Buffer): void {
-    this.#backend.becomeTunnel(this.#connection!, socket)
+    this.#backend!.becomeTunnel(this.#connection!, socket)
     this.#connection = undefined
     this.#handler.onUpgraded(this.#head!, socket, rest)
   }
@@ -225,8 +227,8 @@ export class BackendCall implements ConnectionSeeker {
     connection.keepAliveMs = this.#head!.keepAliveMs
     // If the response came before the whole request was sent, the connection cannot be reused.
     const isTaken = this.isSent && !connection.hasUnsent
-    if (canBeUsedAgain && this.#head!.keepsAlive && isTaken) this.#backend.giveBack(connection)
-    else this.#backend.drop(connection)
+    if (canBeUsedAgain && this.#head!.keepsAlive && isTaken) this.#backend!.giveBack(connection)
+    else this.#backend!.drop(connection)
     this.#handler.onDone()
   }
 
@@ -240,7 +242,7 @@ export class BackendCall implements ConnectionSeeker {
     this.isSent = false
     this.#isWritten = false
     this.#handler.onRetry(failure)
-    this.#backend.connect(this)
+    this.#backend!.connect(this)
   }
 
   onBroken(error: unknown): void {
@@ -267,7 +269,7 @@ export class BackendCall implements ConnectionSeeker {
 
   #limitSilence(): void {
     if (!this.isSent || this.#isHeld) return
-    const { headersTimeoutMs, idleTimeoutMs } = this.#backend.options
+    const { headersTimeoutMs, idleTimeoutMs } = this.#backend!.options
     this.#connection?.limitSilence(this.#head === undefined ? headersTimeoutMs : idleTimeoutMs)
   }
 
@@ -288,7 +290,7 @@ export class BackendCall implements ConnectionSeeker {
     const connection = this.#connection
     if (connection === undefined || this.#isRetry) return false
     // After a connect timeout, no time is left for a retry.
-    if (connection.isConnecting) return code !== 'backend_timeout'
+    if (connection.isConnecting) return code !== 'backend_timeout' && !this.#request.isRouted
     return code === 'backend_reset' && !connection.hasResponseBegun && this.#isRepeatable(connection)
   }
 

@@ -1,4 +1,4 @@
-import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { writeAll } from '../../memory/latin1-text.ts'
 import { newReadBuffer, releaseRead } from '../../memory/read-buffers.ts'
@@ -29,6 +29,7 @@ export interface ConnectionUser extends ResponseSink {
 /** Settings and helpers that all connections to a backend share. */
 export interface BackendConnectionParts {
   readonly url: URL
+  readonly lookup: LookupFunction | undefined
   readonly connectTimeoutMs: number
   readonly sweep: SilenceSweep
   /** An idle connection has been closed, by us or by the backend. */
@@ -63,10 +64,10 @@ export class BackendConnection {
 
   /** `isForUpgrade`: the socket may become a tunnel, which cannot use the shared read buffer. */
   constructor(parts: BackendConnectionParts, user: ConnectionUser, isForUpgrade: boolean) {
-    const { url, connectTimeoutMs, sweep } = parts
+    const { url, lookup, connectTimeoutMs, sweep } = parts
     this.#parts = parts
     this.#user = user
-    this.#socket = openSocket(url, isForUpgrade ? undefined : (bytes, length) => this.#read(bytes, length))
+    this.#socket = openSocket(url, lookup, isForUpgrade ? undefined : (bytes, length) => this.#read(bytes, length))
     this.#socket.setNoDelay(true)
     this.#silence = new SilenceWatch(sweep, this.#socket, connectTimeoutMs)
     this.#refusedWrites = new RefusedWrites(this.#socket)
@@ -101,16 +102,16 @@ export class BackendConnection {
     this.#silence.limit(0)
   }
 
-  /** Writes the head and body of a request. Returns false if the body's buffer must not change before onDrain. */
-  begin(method: string, isUpgradeAsked: boolean, head: string, body: Buffer | undefined): boolean {
+  /** Writes the head and the pieces of a body. Returns false if the body's bytes must not change before onDrain. */
+  begin(method: string, isUpgradeAsked: boolean, head: string, body: readonly Buffer[] | undefined): boolean {
     this.#reader.begin(method, isUpgradeAsked, this.#user!)
     this.#silence.heard()
-    if (body !== undefined && body.length > MAX_COPIED_BYTES) {
+    if (body !== undefined && lengthOf(body) > MAX_COPIED_BYTES) {
       this.#writeLarge(head, body)
       return false
     }
     if (body === undefined) this.#socket.write(head, 'latin1')
-    else this.#writeBehind(head, body, '')
+    else this.#writeBehind(head, body.length === 1 ? body[0]! : Buffer.concat(body), '')
     return true
   }
 
@@ -203,10 +204,10 @@ export class BackendConnection {
   }
 
   /** A large body lies in memory that was claimed for it. It is not copied, because a slow backend would keep that second copy alive for long. */
-  #writeLarge(head: string, body: Buffer): void {
+  #writeLarge(head: string, body: readonly Buffer[]): void {
     this.#socket.cork()
     this.#socket.write(head, 'latin1')
-    this.#socket.write(body)
+    for (const piece of body) this.#socket.write(piece)
     this.#socket.uncork()
     this.#silence.onUnsent()
   }
@@ -336,6 +337,13 @@ function sendWaitingHead(connection: BackendConnection): void {
   connection.sendWaitingHead()
 }
 
+/** Returns how many bytes the pieces of a body have together. */
+export function lengthOf(pieces: readonly Buffer[]): number {
+  let length = 0
+  for (const piece of pieces) length += piece.length
+  return length
+}
+
 const NO_BYTES = Buffer.alloc(0)
 /** A larger body is written separately instead of being copied into one write with its head. */
 const MAX_COPIED_BYTES = 64 * 1024
@@ -347,18 +355,19 @@ const READ_BUFFER = newReadBuffer(64 * 1024)
  * Connects to the backend. `onRead` gets each read in a buffer that all connections share, which saves a buffer, a stream event and a copy per
  * read. With TLS, or without `onRead`, reads arrive as 'data' events.
  */
-function openSocket(url: URL, onRead: ((bytes: Buffer, length: number) => void) | undefined): Socket {
+function openSocket(url: URL, lookup: LookupFunction | undefined, onRead: ((bytes: Buffer, length: number) => void) | undefined): Socket {
   const host = url.hostname.replace(/^\[|\]$/g, '')
+  const guard = lookup && { lookup }
   if (url.protocol === 'http:') {
     const port = Number(url.port || 80)
-    if (onRead === undefined) return connectTcp({ host, port })
+    if (onRead === undefined) return connectTcp({ host, port, ...guard })
     const callback = (length: number): boolean => {
       onRead(READ_BUFFER, length)
       releaseRead(READ_BUFFER, length)
       return true
     }
-    return connectTcp({ host, port, onread: { buffer: READ_BUFFER, callback } })
+    return connectTcp({ host, port, ...guard, onread: { buffer: READ_BUFFER, callback } })
   }
   const servername = isIP(host) === 0 ? { servername: host } : {}
-  return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...servername })
+  return connectTls({ host, port: Number(url.port || 443), ALPNProtocols: ['http/1.1'], ...guard, ...servername })
 }

@@ -21,6 +21,18 @@ export class BackendFailure extends Error {
   }
 }
 
+/** No backend of the route was asked. */
+export function coolingFailure(retryAfterMs: number): BackendFailure {
+  const failure = new BackendFailure('backends_cooling', 'all backends of the route have failed')
+  failure.retryAfterMs = retryAfterMs
+  return failure
+}
+
+/** The request was not sent, because the backend holds too many bodies already. */
+export function noBodyMemory(): BackendFailure {
+  return new BackendFailure('backend_busy', 'the bodies of its requests hold more memory (EDGE_BODY_MEMORY) than is left for all others')
+}
+
 /** Describes an error that occurred before the connection was established. */
 export function connectFailure(error: NodeJS.ErrnoException): BackendFailure {
   const isTimeout = error.code === 'ETIMEDOUT' || error.code === 'ERR_SOCKET_CONNECTION_TIMEOUT'

@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import type { LookupFunction, Socket } from 'node:net'
 import type { ConnectionPlaces } from '../../listen/connection-slots.ts'
 import { BackendConnection, type BackendConnectionParts, type ConnectionUser } from './backend-connection.ts'
 import { SilenceSweep } from './silence-sweep.ts'
@@ -10,6 +10,8 @@ export interface BackendOptions {
   readonly idleTimeoutMs: number
   /** How long a request waits for a connection when all are in use. */
   readonly queueMs: number
+  /** Resolves the name of the backend's host; the system's resolver if undefined. */
+  readonly lookup?: LookupFunction | undefined
 }
 
 export interface BackendListener extends QueueListener {
@@ -57,16 +59,18 @@ export class Backend {
   /** Until this time, the worker keeps its slots even if it owes some to another worker. */
   #turnEndsMs = 0
   #isServingQueue = false
+  /** There may be more connections than the limit, which was lowered. */
+  #hasSurplus = false
   #isClosed = false
 
   constructor(options: BackendOptions, slots: ConnectionPlaces, listener: BackendListener) {
     this.options = options
     this.#slots = slots
     this.#listener = listener
-    const { url, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
+    const { url, lookup, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
     const limits = [connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, IDLE_MS].filter((ms) => ms > 0)
     this.#sweep = new SilenceSweep(Math.min(...limits), () => this.#checkSilence())
-    this.#connectionParts = { url, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
+    this.#connectionParts = { url, lookup, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
     this.#queue = new ConnectionQueue(options.queueMs, {
       onQueueLength: (count) => {
         slots.waiting = count
@@ -85,6 +89,14 @@ export class Backend {
     for (const connection of [...this.#open]) this.drop(connection)
   }
 
+  /** Changes how many connections all workers may have. Surplus ones are closed, those in use after their call. */
+  limitConnections(max: number): void {
+    this.#slots.max = max
+    this.#hasSurplus = this.#isOverfull
+    while (this.#isOverfull && this.#idle.length > 0) this.drop(this.#idle[0]!)
+    this.#serveQueueSoon()
+  }
+
   /** Gives the call a connection, now or as soon as one is free. A reused connection may be written to at once. */
   connect(call: ConnectionSeeker): void {
     // Calls that already wait are served first.
@@ -101,7 +113,8 @@ export class Backend {
   /** Keeps a connection for the next request, unless another worker is owed its slot or the backend will soon close it. */
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
-    if (this.#isClosed || restMs <= 0) return this.drop(connection)
+    if (this.#hasSurplus) this.#hasSurplus = this.#isOverfull
+    if (this.#isClosed || restMs <= 0 || this.#hasSurplus) return this.drop(connection)
     if (this.#queue.first !== undefined && this.#slots.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
@@ -160,6 +173,10 @@ export class Backend {
 
   #beginTurn(nowMs: number): void {
     this.#turnEndsMs = nowMs + Math.max(this.options.queueMs / TURNS, HAND_OVER_MS)
+  }
+
+  get #isOverfull(): boolean {
+    return this.#slots.taken > this.#slots.max
   }
 
   #takeSlot(): boolean {

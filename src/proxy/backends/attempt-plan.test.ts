@@ -89,6 +89,25 @@ describe('the first call', () => {
     expect([pool.coolsForMs('a'), pool.state('a').models]).toEqual([0, []])
   })
 
+  test('takes no notice of an outage of the only backend, even if that has two models, one of which cools alone', () => {
+    const pool = new BackendPool('a b')
+    const route = poolRoute('a:x', 'a:y')
+    cool(pool, 'a')
+    expect([next(pool.plan(route)), next(pool.plan(route))]).toEqual(['a:x', 'a:x'])
+    for (let i = 0; i < 5; i++) {
+      const plan = pool.plan(route)
+      next(plan)
+      plan.answered(503, 60_000)
+      pool.nowMs++
+    }
+    expect(next(pool.plan(route))).toBe('a:x')
+    const refused = pool.plan(route)
+    next(refused)
+    refused.answered(429, 60_000)
+    pool.nowMs++
+    expect(next(pool.plan(route))).toBe('a:y')
+  })
+
   test('leaves an only backend for its fallback', () => {
     const pool = new BackendPool('a f')
     for (let i = 0; i < 3; i++) {

@@ -18,6 +18,7 @@ interface RoutePlan<Choice extends RouteChoice> {
     readonly connect: boolean
     readonly timeout: boolean
     handles(status: number): boolean
+    readonly repeatsSent: boolean
   }
 }
 
@@ -58,6 +59,7 @@ export class AttemptPlan<Choice extends RouteChoice> {
   readonly #model: string | undefined
   readonly #stickTo: string | undefined
   readonly #canCool: boolean
+  readonly #isAlone: boolean
   readonly #tried: Choice[] = []
   #attempt: BackendAttempt | undefined
 
@@ -68,7 +70,10 @@ export class AttemptPlan<Choice extends RouteChoice> {
     this.#model = model
     this.#stickTo = stickTo
     // A backend without an alternative takes every request: no answer of ours would be better than its own.
-    this.#canCool = route.group.reduce((count, { weight }) => (weight > 0 ? count + 1 : count), route.fallback.length) > 1
+    const first = route.group.find(({ weight }) => weight > 0)!
+    this.#canCool = route.fallback.length > 0 || route.group.some((other) => other !== first && other.weight > 0)
+    const isElsewhere = ({ backend }: Choice): boolean => backend.name !== first.backend.name
+    this.#isAlone = !route.fallback.some(isElsewhere) && !route.group.some((other) => other.weight > 0 && isElsewhere(other))
   }
 
   /** Returns undefined if there is nothing more to try: the client gets the last answer. */
@@ -111,6 +116,12 @@ export class AttemptPlan<Choice extends RouteChoice> {
     if (isUpgrade || hasAnswered) return false
     if (outcome === 'connect') return retry.connect
     return hasWholeBody && (outcome === 'timeout' ? retry.timeout : retry.handles(outcome))
+  }
+
+  /** Whether the request may have to be sent again although it was sent. */
+  get mayRepeat(): boolean {
+    const { attempts, repeatsSent } = this.#route.retry
+    return this.#canCool && repeatsSent && this.#tried.length <= attempts
   }
 
   /** Draws until a backend takes the request: one that recovers may have a probe already. */
@@ -156,7 +167,7 @@ export class AttemptPlan<Choice extends RouteChoice> {
     const usable = [...this.#route.group.filter(({ weight }) => weight > 0), ...this.#route.fallback]
     const past = usable.find((choice) => this.#standing(choice) === 'model_recovering')
     if (past !== undefined) return this.#begin(past)
-    const deadlinesMs = usable.map((choice) => health.coolingUntil(this.#slotOf(choice), this.#modelOf(choice)))
+    const deadlinesMs = usable.map((choice) => health.coolingUntil(this.#slotOf(choice), this.#modelOf(choice), this.#isAlone))
     const nearestMs = Math.min(...deadlinesMs)
     const nearest = usable[deadlinesMs.indexOf(nearestMs)]!
     const attempt = this.#attemptOf(nearest)
@@ -177,6 +188,7 @@ export class AttemptPlan<Choice extends RouteChoice> {
       model: this.#modelOf(choice),
       hasCredential: choice.backend.hasCredential,
       canCool: this.#canCool,
+      isAlone: this.#isAlone,
       startedAtMs: this.#parts.clock.nowMs(),
       probe: 0,
     }
@@ -188,7 +200,7 @@ export class AttemptPlan<Choice extends RouteChoice> {
   }
 
   #standing(choice: Choice): ReturnType<BackendHealth['standing']> {
-    return this.#parts.health.standing(this.#slotOf(choice), this.#modelOf(choice))
+    return this.#parts.health.standing(this.#slotOf(choice), this.#modelOf(choice), this.#isAlone)
   }
 
   #slotOf({ backend }: Choice): number {

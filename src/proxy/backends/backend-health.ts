@@ -15,8 +15,10 @@ export interface BackendAttempt {
   readonly model: string | undefined
   /** Whether the backend is called with a credential of our own. A refusal of the client's credential says nothing to other clients. */
   readonly hasCredential: boolean
-  /** False if the request has no other backend to go to: a backend that is alone never cools. */
+  /** False if the request has nothing else to go to, neither another backend nor another model of this one: then nothing cools. */
   readonly canCool: boolean
+  /** Whether the request has no other backend to go to. A backend that is alone never cools, but a model of it may if there is another one. */
+  readonly isAlone: boolean
   readonly startedAtMs: number
   /** The number of the probe that this call is, if it is one. */
   probe: number
@@ -80,7 +82,8 @@ export class BackendHealth {
     this.#owner = worker + 1
   }
 
-  standing(slot: number, model: string | undefined): Standing {
+  /** For a request that has no other backend, only the model counts. */
+  standing(slot: number, model: string | undefined, isAlone = false): Standing {
     if (!this.#slots.isTroubled(slot)) return 'open'
     this.#models.identify(model)
     const nowMs = this.#clock.nowMs()
@@ -88,7 +91,7 @@ export class BackendHealth {
     if (at === undefined) return 'open'
     const backend = at + SLOT.cooling
     const ofModel = this.#models.find(at)
-    const hasCooled = this.#records.hasCooled(backend)
+    const hasCooled = !isAlone && this.#records.hasCooled(backend)
     const isCooling =
       (hasCooled && this.#records.deadlineMs(backend) > nowMs) ||
       (ofModel >= 0 && this.#records.deadlineMs(ofModel + MODEL.cooling) > nowMs)
@@ -98,15 +101,15 @@ export class BackendHealth {
     return ofModel < 0 ? 'open' : 'model_recovering'
   }
 
-  /** Returns the later deadline of the backend and the model, or 0 if neither cools. It may have passed. */
-  coolingUntil(slot: number, model: string | undefined): number {
+  /** Returns the later deadline of the backend and the model, or 0 if neither cools. It may have passed. `isAlone`: as in `standing`. */
+  coolingUntil(slot: number, model: string | undefined, isAlone = false): number {
     if (!this.#slots.isTroubled(slot)) return 0
     this.#models.identify(model)
     const at = this.#slots.lock(slot)
     if (at === undefined) return 0
     const ofModel = this.#models.find(at)
     const ofModelMs = ofModel < 0 ? 0 : this.#records.deadlineMs(ofModel + MODEL.cooling)
-    const untilMs = Math.max(this.#records.deadlineMs(at + SLOT.cooling), ofModelMs)
+    const untilMs = Math.max(isAlone ? 0 : this.#records.deadlineMs(at + SLOT.cooling), ofModelMs)
     this.#slots.unlock(at)
     return untilMs
   }
@@ -147,7 +150,7 @@ export class BackendHealth {
     const nowMs = this.#clock.nowMs()
     const at = this.#slots.lock(attempt.slot)
     if (at === undefined) return true
-    const backend = this.#records.hasCooled(at + SLOT.cooling) ? at + SLOT.cooling : -1
+    const backend = !attempt.isAlone && this.#records.hasCooled(at + SLOT.cooling) ? at + SLOT.cooling : -1
     const found = this.#models.find(at)
     const model = found < 0 ? -1 : found + MODEL.cooling
     const isFree = (backend < 0 || this.#records.canProbe(backend, nowMs)) && (model < 0 || this.#records.canProbe(model, nowMs))
@@ -212,7 +215,7 @@ export class BackendHealth {
     words[at + SLOT.failures] = failures
     const wish = (at + SLOT.wishedUntilMs) / 2
     if (wishMs !== undefined) floats[wish] = Math.max(floats[wish]!, nowMs + Math.min(wishMs, LONGEST_WISH_MS))
-    if (failures < FAILURES || !attempt.canCool) return
+    if (failures < FAILURES || !attempt.canCool || attempt.isAlone) return
     this.#records.cool(at + SLOT.cooling, reason, wishMs, attempt.startedAtMs, nowMs)
     this.#records.extend(at + SLOT.cooling, floats[wish]!)
   }

@@ -59,6 +59,11 @@ export class RoutedAttempts {
     return this.#plan.mayRetry(outcome, progress)
   }
 
+  /** Whether the request may have to be sent again although it was sent, so that its body is still needed. */
+  get mayRepeat(): boolean {
+    return this.#plan.mayRepeat
+  }
+
   /** The head of an answer has arrived. */
   answered({ status, fields }: ResponseHead): void {
     const wallMs = this.#backends.parts.clock.wallMs()

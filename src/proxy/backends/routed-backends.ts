@@ -1,3 +1,6 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import { guardedLookup } from '../../outbound/guarded-lookup.ts'
 import type { PlannedBackend } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import type { SecretValues } from '../../secrets/header-template.ts'
@@ -14,9 +17,13 @@ export interface RoutedBackendsParts {
   readonly secrets: SecretValues
   readonly metrics: BackendMetrics
   /** What applies to every backend that does not say otherwise. */
-  readonly timeouts: Omit<BackendOptions, 'url'>
-  /** How many connections all backends of a plan may have. */
-  readonly maxConnections: () => number
+  readonly timeouts: Omit<BackendOptions, 'url' | 'lookup'>
+  /** `EDGE_BACKEND_URL`, which shares the connections; undefined if there is none. */
+  readonly lastResort: Backend | undefined
+  /** How many connections all backends may have together. */
+  readonly maxConnections: number
+  /** Resolves names; the system's resolver unless a test has its own. */
+  readonly lookup?: LookupFunction
 }
 
 /** The connections to one backend, and how many calls use them. */
@@ -34,11 +41,22 @@ export class RoutedBackends {
   readonly parts: RoutedBackendsParts
   readonly #open = new Map<string, UsedBackend>()
   readonly #slots = new WeakMap<Routing, ReadonlyMap<string, number>>()
-  #newest: Routing | undefined
   #wanted: ReadonlySet<string> = new Set()
 
   constructor(parts: RoutedBackendsParts) {
     this.parts = parts
+  }
+
+  /** To be called when a plan becomes active, with its routes if it has some. Requests of the plan before it may still be under way. */
+  turnTo(routing: Routing | undefined): void {
+    const { lastResort, maxConnections } = this.parts
+    const share = routing === undefined ? maxConnections : this.#placesEach(routing)
+    this.#wanted = new Set(routing && [...routing.backends.values()].map((planned) => this.#identityOf(routing, planned)))
+    lastResort?.limitConnections(share)
+    for (const used of [...this.#open.values()]) {
+      if (this.#wanted.has(used.identity)) used.backend.limitConnections(share)
+      else this.#closeUnused(used)
+    }
   }
 
   /** Returns the slots of a plan's backends by name. */
@@ -47,21 +65,20 @@ export class RoutedBackends {
     if (slots === undefined) {
       slots = this.parts.slots.claim([...routing.backends.values()], this.parts.clock.nowMs())
       this.#slots.set(routing, slots)
-      this.#turnTo(routing)
     }
     return slots
   }
 
   /** To be called once for each call, which ends with `giveUp`. */
   use(routing: Routing, planned: PlannedBackend): UsedBackend {
-    const identity = identityOf(planned)
+    const identity = this.#identityOf(routing, planned)
     let used = this.#open.get(identity)
     if (used === undefined) {
-      const { slots, timeouts, maxConnections, metrics } = this.parts
-      const slot = this.slotsOf(routing).get(planned.name)!
+      const { slots, timeouts, metrics, lookup = systemLookup } = this.parts
       const headersTimeoutMs = planned.headersTimeoutMs ?? timeouts.headersTimeoutMs
-      const places = slots.placesOf(slot, placesEach(maxConnections(), routing.backends.size))
-      const backend = new Backend({ ...timeouts, headersTimeoutMs, url: planned.url }, places, summedListener(metrics))
+      const places = slots.placesOf(this.slotsOf(routing).get(planned.name)!, this.#placesEach(routing))
+      const options = { ...timeouts, headersTimeoutMs, url: planned.url, lookup: guardedLookup(lookup, isLoopbackOnly(planned)) }
+      const backend = new Backend(options, places, summedListener(metrics))
       used = { backend, identity, users: 0 }
       this.#open.set(identity, used)
     }
@@ -79,11 +96,9 @@ export class RoutedBackends {
     this.#open.clear()
   }
 
-  #turnTo(routing: Routing): void {
-    if (routing === this.#newest) return
-    this.#newest = routing
-    this.#wanted = new Set([...routing.backends.values()].map(identityOf))
-    for (const used of [...this.#open.values()]) if (!this.#wanted.has(used.identity)) this.#closeUnused(used)
+  #placesEach({ backends }: Routing): number {
+    const { lastResort, maxConnections } = this.parts
+    return placesEach(maxConnections, backends.size + (lastResort === undefined ? 0 : 1))
   }
 
   #closeUnused(used: UsedBackend): void {
@@ -91,10 +106,16 @@ export class RoutedBackends {
     used.backend.close()
     this.#open.delete(used.identity)
   }
+
+  /** The number of a slot stands for a name and a URL, and its connections are counted there. */
+  #identityOf(routing: Routing, planned: PlannedBackend): string {
+    return `${this.slotsOf(routing).get(planned.name)} ${planned.headersTimeoutMs} ${isLoopbackOnly(planned)}`
+  }
 }
 
-function identityOf({ name, url, headersTimeoutMs }: PlannedBackend): string {
-  return `${name} ${url.href} ${headersTimeoutMs}`
+/** Secrets are not sent in the clear to another machine, whatever a name such as `localhost` resolves to. */
+function isLoopbackOnly({ url, headers }: PlannedBackend): boolean {
+  return url.protocol === 'http:' && headers.some(({ parts }) => parts.names.length > 0)
 }
 
 /** Adds up what the backends of a worker report, because they share one series. */

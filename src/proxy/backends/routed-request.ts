@@ -1,8 +1,10 @@
 import type { RouteProblem } from '../../engine/decision.ts'
+import { endpointOf } from '../../llm/endpoints.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import { withModel } from '../../llm/replace-model.ts'
 import type { Choice, PlannedRoute } from '../../policy/routes/routing.ts'
 import { renderHeader, type SecretValues } from '../../secrets/header-template.ts'
+import { normalizePath } from '../../text/path.ts'
 import { codingOf } from '../body/body-scan.ts'
 import type { ReadBody } from '../body/request-body.ts'
 import { refusalOf } from '../incoming-request.ts'
@@ -13,34 +15,33 @@ export interface RoutedParts {
   readonly host: string
   readonly target: string
   /** The body, if it was read. */
-  readonly bytes: Buffer | undefined
+  readonly pieces: readonly Buffer[] | undefined
   /** The backend's own header fields: names in lower case, and values. */
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
 
 /** Returns why a request cannot be sent as its route says; undefined if it can. The body has been read if the route needs it. */
-export function routeProblem(
-  request: ProxiedRequest,
-  { group, fallback, models }: PlannedRoute,
-  body: ReadBody | undefined,
-): RouteProblem | undefined {
+export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: ReadBody | undefined): RouteProblem | undefined {
+  if (baseRefusal(request, route) !== undefined) return 'bad_request'
+  if (route.models.length === 0 || !asksForModel(request, body)) return undefined
+  if (body === undefined || body.isPartial || typeof body.llm !== 'object') return 'model_not_replaceable'
   const { target } = request
-  if ([...group, ...fallback].some(({ backend }) => refusalOf(request, backend.basePath) !== undefined)) return 'bad_request'
-  if (models.length === 0) return undefined
-  const llm = body?.llm
-  if (body === undefined || body.isPartial || typeof llm !== 'object') return 'model_not_replaceable'
-  const given = { target, body: body.bytes, isPlain: isPlain(request), llm }
-  // Whether a body can be changed does not depend on the new model; a path may not be able to name it.
-  const canReplace = models.every(
-    (model, i) => typeof withModel(i === 0 || body.bytes.length === 0 ? given : pathOf(given), model) === 'object',
-  )
-  return canReplace ? undefined : 'model_not_replaceable'
+  const given = { target, body: body.bytes, isPlain: isPlain(request), llm: body.llm }
+  return route.models.every((model) => withModel(given, model) !== 'model_not_replaceable') ? undefined : 'model_not_replaceable'
 }
 
-/** A body of one model is as good as a large one to find out whether the path can name another. */
-function pathOf<Given extends { readonly body: Buffer; readonly llm: LlmRequest }>(given: Given): Given {
-  const name = Buffer.from('{"model":"x"}')
-  return { ...given, isPlain: true, body: name, llm: { ...given.llm, modelsAt: given.llm.modelsAt?.length === 0 ? [] : [8] } }
+/** Returns why backends might read the target in two ways, in words, if one of the route's has a base path. */
+export function baseRefusal(request: ProxiedRequest, { group, fallback }: PlannedRoute): string | undefined {
+  for (const { backend } of [...group, ...fallback]) {
+    const refusal = refusalOf(request, backend.basePath)
+    if (refusal !== undefined) return refusal
+  }
+  return undefined
+}
+
+/** Whether there is a model that must be replaced. A request without a body whose path names none, such as `GET /v1/models`, passes as it came. */
+function asksForModel({ target }: ProxiedRequest, body: ReadBody | undefined): boolean {
+  return body === undefined || body.isPartial || body.bytes.length > 0 || endpointOf(normalizePath(target)).model !== undefined
 }
 
 /** Returns what the backend of this choice gets. `inserted` tells how the body differs from the one that was read. */
@@ -53,9 +54,10 @@ export function routedParts(
 ): RoutedParts {
   const fields = backend.headers.map(({ name, parts }) => [name, renderHeader(parts, secrets)] as const)
   const { host } = backend.url
-  const sent = model === undefined ? undefined : replaced(request, body!, model, inserted)
+  const sent = model !== undefined && asksForModel(request, body) ? replaced(request, body!, model, inserted) : undefined
   const target = sent?.target ?? request.target
-  return { host, target: target === '*' ? '*' : `${backend.basePath}${target}`, bytes: sent?.body ?? body?.bytes, fields }
+  const pieces = sent?.pieces ?? (body && [body.bytes])
+  return { host, target: target === '*' ? '*' : `${backend.basePath}${target}`, pieces, fields }
 }
 
 /** Bytes that were added to a body after it was read. */

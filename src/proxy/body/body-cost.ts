@@ -23,7 +23,7 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, { maxBytes, sli
   const coding = codingOf(request.header('content-encoding'))
   const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
   // A body that cannot be decoded is counted as it is.
-  const endpoint = endpointOf(normalizePath(`${basePath}${normalizePath(request.target)}`))
+  const endpoint = endpointBehind(basePath, request)
   const charset = coding === undefined ? 'latin1' : 'utf8'
   const reader = boundary === undefined ? new LlmRequestReader(charset, endpoint) : new FormRequestReader(boundary, endpoint)
   return new Promise((resolve, reject) => {
@@ -34,6 +34,16 @@ export function readCost(bytes: Buffer, request: ProxiedRequest, { maxBytes, sli
       else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
     })
   })
+}
+
+/** Whether a request says the same about its body behind both of these paths. */
+export function isSameEndpoint(request: ProxiedRequest, basePath: string, other: string): boolean {
+  const said = (path: string): string => JSON.stringify(endpointBehind(path, request))
+  return basePath === other || said(basePath) === said(other)
+}
+
+function endpointBehind(basePath: string, { target }: ProxiedRequest): LlmEndpoint {
+  return endpointOf(normalizePath(`${basePath}${normalizePath(target)}`))
 }
 
 /** Returns how much memory the decoder may hold besides the body; 0 if that is little. */

@@ -3,7 +3,7 @@ import type { RequestView } from '../../request/view.ts'
 import { HalfSipHash, SubjectWords } from '../../store/subject.ts'
 import { type Address, subjectText } from '../../text/address.ts'
 import type { Peer } from '../downstream.ts'
-import { cellsOf, forgetWorker, type MemoryHolder, type MemoryHolders, MemoryPart, partWords } from './memory-part.ts'
+import { cellsOf, countedBytes, forgetWorker, type MemoryHolder, type MemoryHolders, MemoryPart, partWords } from './memory-part.ts'
 
 /** Bodies of up to this size have a part of the memory to themselves. */
 const SMALL_BODY_BYTES = 64 * 1024
@@ -58,6 +58,21 @@ export class BodyMemory {
 
   endWait(bytes: number): void {
     if (bytes > 0) this.rest.endWait(bytes)
+  }
+
+  /**
+   * Notes that a body of this size, which has its memory, goes to this backend. Returns false if it must not, because the bodies of that backend would hold
+   * more than is left for all others. So a backend that hangs takes at most half of the memory, two of them a third each; one body is always possible.
+   */
+  beginCall(backend: MemoryHolder, bytes: number): boolean {
+    const heldBytes = this.rest.addFor(backend, bytes)
+    if (heldBytes <= countedBytes(bytes) || heldBytes <= this.small.freeBytes + this.rest.freeBytes) return true
+    this.endCall(backend, bytes)
+    return false
+  }
+
+  endCall(backend: MemoryHolder, bytes: number): void {
+    this.rest.removeFor(backend, bytes)
   }
 
   /** Returns the parts that a body of this size may be in, the best one first. */

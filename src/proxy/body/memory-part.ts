@@ -108,6 +108,21 @@ export class MemoryPart {
     Atomics.sub(this.#words, this.#own + WAITING, unitsOf(bytes))
   }
 
+  get freeBytes(): number {
+    return (this.#capacity - this.#sum(HELD)) * UNIT_BYTES
+  }
+
+  /** Counts a body that has its memory for one more holder, whatever its share, and returns what the bodies of that holder have then. */
+  addFor({ cells }: MemoryHolder, bytes: number): number {
+    this.#addToCells(cells, HELD_CELLS, unitsOf(bytes))
+    return this.#inCells(cells, 0) * UNIT_BYTES
+  }
+
+  /** Takes `addFor` back. */
+  removeFor({ cells }: MemoryHolder, bytes: number): void {
+    this.#addToCells(cells, HELD_CELLS, -unitsOf(bytes))
+  }
+
   /** Number of bytes that all workers wait for beyond what is free. */
   get shortBytes(): number {
     const wanted = this.#sum(WANTED)

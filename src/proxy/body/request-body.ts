@@ -2,7 +2,7 @@ import type { BodySource, Downstream } from '../downstream.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
 import type { BodyClaim, BodyClaims } from './body-claims.ts'
 import { type CollectOptions, collect, FIRST_STEP_BYTES } from './body-collection.ts'
-import { type BodyCost, type CostOptions, decoderBytesOf, readCost } from './body-cost.ts'
+import { type BodyCost, type CostOptions, decoderBytesOf, isSameEndpoint, readCost } from './body-cost.ts'
 import { countedBytes, type MemoryHolders } from './memory-part.ts'
 
 /** A body that was read to estimate its cost. */
@@ -12,6 +12,8 @@ export interface ReadBody {
   /** More of the body is still to come. */
   readonly isPartial: boolean
   readonly llm: BodyCost | 'upload_too_slow' | 'body_memory_exhausted'
+  /** The path of the backend's URL that it was read with. */
+  readonly basePath: string
   /** Releases the memory of the bytes. May be called any number of times. */
   release(): void
 }
@@ -23,30 +25,37 @@ export interface ReadOptions extends CollectOptions, CostOptions {
 
 /**
  * Reads the body for the estimate, as soon as there is memory for it. Returns undefined if the client left before the body was complete. If nothing
- * is enforced, the request does not wait for memory, and its body passes unread.
+ * is enforced, the request does not wait for memory, and its body passes unread. A body that was received before is looked at again only if its backend's
+ * path is another one, and says something else about it.
  */
 export async function readBody(
   request: ProxiedRequest,
   downstream: Downstream,
   claims: BodyClaims,
   options: ReadOptions,
+  received: ReadBody | undefined,
 ): Promise<ReadBody | undefined> {
   const { contentLength } = request
-  const { maxBytes, isEnforced, holders } = options
+  const { maxBytes, isEnforced, holders, basePath } = options
+  if (received !== undefined) {
+    if (received.isPartial || isSameEndpoint(request, basePath, received.basePath)) return received
+    const llm = await readDecoded(received.bytes, request, downstream.body, claims, options)
+    return llm && { ...received, llm, basePath }
+  }
   if (!request.hasBody) {
     inviteBody(request, downstream)
-    return { ...UNREAD, isPartial: false, llm: await readCost(EMPTY, request, options) }
+    return { ...UNREAD, basePath, isPartial: false, llm: await readCost(EMPTY, request, options) }
   }
   const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
   if (!isEnforced && firstBytes > maxBytes) {
     inviteBody(request, downstream)
-    return { ...UNREAD, llm: 'body_too_large' }
+    return { ...UNREAD, basePath, llm: 'body_too_large' }
   }
   const claim = claims.open(holders, firstBytes) ?? (await waitForClaim(downstream.body, claims, options, firstBytes))
   if (claim === undefined) return undefined
   if (claim === 'body_memory_exhausted') {
     if (!isEnforced) inviteBody(request, downstream)
-    return { ...UNREAD, llm: claim }
+    return { ...UNREAD, basePath, llm: claim }
   }
   try {
     return await readClaimed(request, downstream, claims, claim, options)
@@ -71,10 +80,11 @@ async function readClaimed(
   inviteBody(request, downstream)
   const outcome = await collect(downstream.body, claim, options)
   if (outcome === undefined) return undefined
-  if (typeof outcome === 'string') return { ...UNREAD, llm: outcome }
+  const { basePath } = options
+  if (typeof outcome === 'string') return { ...UNREAD, basePath, llm: outcome }
   const { bytes, isPartial } = outcome
   const llm = isPartial ? 'body_too_large' : await readDecoded(bytes, request, downstream.body, claims, options)
-  if (llm !== undefined) return { bytes, isPartial, llm, release: () => claim.release() }
+  if (llm !== undefined) return { bytes, isPartial, llm, basePath, release: () => claim.release() }
   claim.release()
   return undefined
 }

@@ -24,6 +24,22 @@ test('a bundle with a backend outside of EDGE_BACKEND_HOSTS is refused, and the 
   })
 })
 
+test.each([
+  'http://169.254.169.254',
+  'https://[fe80::1]',
+  'https://[::ffff:169.254.169.254]',
+  'https://0251.0xfe.43518',
+  'https://[64:ff9b::a9fe:a9fe]',
+])('a backend at %s is refused, even if EDGE_BACKEND_HOSTS allows it', async (url) => {
+  const hosts = `127.0.0.1:9,${new URL(url).host}`
+  const edge = await running({ bundle: routedTo('http://127.0.0.1:9'), env: { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts } })
+  await replaceFile(edge.bundlePath, JSON.stringify(routedTo(url, 2)))
+  expect((await untilLogged(edge, 'bundle_refused'))[0]).toMatchObject({
+    problems: [expect.stringContaining('backends.a.url: expected a host other than a link-local address')],
+    active_version: '1',
+  })
+})
+
 test('by default backends may be at the origin of EDGE_BACKEND_URL alone', async () => {
   const env = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://127.0.0.1:9' }
   const edge = await running({ bundle: routedTo('http://127.0.0.1:9/base'), env })

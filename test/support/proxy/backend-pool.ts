@@ -12,7 +12,7 @@ export interface PoolChoice {
 export interface PoolRoute {
   readonly group: readonly PoolChoice[]
   readonly fallback: readonly PoolChoice[]
-  readonly retry: { attempts: number; connect: boolean; timeout: boolean; handles(status: number): boolean }
+  readonly retry: { attempts: number; connect: boolean; timeout: boolean; handles(status: number): boolean; repeatsSent: boolean }
 }
 
 /** Backends whose calls have a credential of our own, unless their name says `open`. */
@@ -31,7 +31,7 @@ export function poolRoute(group: string, fallback = '', retry: Partial<PoolRoute
   return {
     group: choices(group),
     fallback: choices(fallback),
-    retry: { attempts: 1, connect: true, timeout: true, handles: (status) => status === 429 || status >= 500, ...retry },
+    retry: { attempts: 1, connect: true, timeout: true, handles: (status) => status === 429 || status >= 500, repeatsSent: true, ...retry },
   }
 }
 
@@ -77,7 +77,7 @@ export class BackendPool {
   /** A call that begins now, without a plan. */
   attempt(name: string, change: Partial<BackendAttempt> = {}): BackendAttempt {
     const { hasCredential } = poolBackend(name)
-    return { slot: this.slot(name), model: 'm', hasCredential, canCool: true, startedAtMs: this.nowMs, probe: 0, ...change }
+    return { slot: this.slot(name), model: 'm', hasCredential, canCool: true, isAlone: false, startedAtMs: this.nowMs, probe: 0, ...change }
   }
 
   /** How long the backend still cools for this model. */
