@@ -50,7 +50,8 @@ export class DecisionLines {
     const client = parts.client === undefined ? undefined : this.#client(view, parts.client)
     const clientText = client === undefined ? '' : `,"client":"${client}"`
     const uri = JSON.stringify(loggedPath(view.uri) + loggedQuery(view.uri, parts))
-    const headers = this.#headers(view, parts, plan.needsBody ? body : undefined)
+    // Beside the model that was sent, the line has the one that was asked for.
+    const headers = this.#headers(view, parts, plan.needsBody || sent?.modelSent !== undefined ? body : undefined)
     const context = contextOf(view, parts) + callerText(caller, parts) + (sent === undefined ? '' : sentText(sent))
     return `{"time":"${this.#time(wallMs)}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
   }

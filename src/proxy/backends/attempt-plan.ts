@@ -134,8 +134,7 @@ export class AttemptPlan<Choice extends RouteChoice> {
     let highest = 0
     for (const choice of this.#route.group) {
       if (busy?.includes(choice) || !this.#isUntried(choice) || this.#standing(choice) === 'cooling') continue
-      const even = this.#stickTo === undefined ? Math.max(this.#parts.random(), Number.MIN_VALUE) : evenHash(this.#stickTo, choice)
-      const score = choice.weight / -Math.log(even)
+      const score = this.#stickTo === undefined ? scoreOf(choice, this.#parts.random()) : stickyScore(this.#stickTo, choice)
       if (score <= highest) continue
       best = choice
       highest = score
@@ -206,6 +205,20 @@ export class AttemptPlan<Choice extends RouteChoice> {
 export function refusalOrOutage(status: number): CoolingReason | undefined {
   if (status >= 500) return '5xx'
   return status === 429 || status === 401 || status === 402 || status === 403 ? status : undefined
+}
+
+/** Returns the text that requests with the same values share. */
+export function stickyKey(values: readonly string[] | undefined): string | undefined {
+  return values && JSON.stringify(values)
+}
+
+/** Of the choices that a request with this key has, it goes to the one with the highest score. */
+export function stickyScore(stickTo: string, choice: RouteChoice): number {
+  return scoreOf(choice, evenHash(stickTo, choice))
+}
+
+function scoreOf({ weight }: RouteChoice, even: number): number {
+  return weight / -Math.log(Math.max(even, Number.MIN_VALUE))
 }
 
 // The key is fixed, so that all instances of a fleet, and the next process, choose alike.

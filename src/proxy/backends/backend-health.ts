@@ -42,7 +42,7 @@ export interface BackendState extends CoolingState {
   readonly models: readonly ModelState[]
 }
 
-interface CoolingState {
+export interface CoolingState {
   readonly state: 'healthy' | 'cooling' | 'recovering'
   readonly reason: CoolingReason | undefined
   /** On the clock of the process. */
@@ -193,6 +193,21 @@ export class BackendHealth {
         return { name: backend.name, ...HEALTHY, failuresInARow: 0, connections: 0, models: [] }
       return { name: backend.name, ...this.#stateIn(words), connections: this.#slots.placesOf(slot, 0).taken }
     })
+  }
+
+  /** For explanations: how the backend is for requests of this model, the worse of the two if both have cooled. */
+  stateFor(backend: NamedBackend, model: string | undefined): CoolingState {
+    const slot = this.#slots.slotOf(backend)
+    const words = slot === undefined ? undefined : this.#slots.copyOf(slot)
+    if (words === undefined) return HEALTHY
+    this.#models.identify(model)
+    const records = new CoolingRecords(words, new Float64Array(words.buffer))
+    const nowMs = this.#clock.nowMs()
+    const ofModel = this.#models.findIn(words, records, 0)
+    const own = coolingStateOf(records, SLOT.cooling, nowMs)
+    if (ofModel < 0) return own
+    const ofModelState = coolingStateOf(records, ofModel + MODEL.cooling, nowMs)
+    return own.state === 'healthy' || (ofModelState.coolingUntilMs ?? 0) > (own.coolingUntilMs ?? 0) ? ofModelState : own
   }
 
   #stateIn(words: Int32Array): Omit<BackendState, 'name' | 'connections'> {

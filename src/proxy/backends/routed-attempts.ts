@@ -5,7 +5,7 @@ import type { RouteOutcome } from '../../telemetry/metrics/route-metrics.ts'
 import type { Backend } from '../backend/backend.ts'
 import type { BackendFailure } from '../backend/backend-failure.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
-import { type AttemptOutcome, AttemptPlan, type RequestProgress, refusalOrOutage } from './attempt-plan.ts'
+import { type AttemptOutcome, AttemptPlan, type RequestProgress, refusalOrOutage, stickyKey } from './attempt-plan.ts'
 import type { CoolingReason } from './cooling-record.ts'
 import { retryAfterMsOf } from './retry-after.ts'
 import type { RoutedBackends, UsedBackend } from './routed-backends.ts'
@@ -51,12 +51,12 @@ export class RoutedAttempts implements SentRequest {
   #isReported = false
 
   constructor(backends: RoutedBackends, { routing, route, stickyValues }: ChosenRoute, owner: AttemptsOwner) {
-    const stickTo = stickyValues && JSON.stringify(stickyValues)
     const { health, clock } = backends.parts
     this.#backends = backends
     this.#routing = routing
     this.#owner = owner
-    this.#plan = new AttemptPlan(route, { health, slots: backends.slotsOf(routing), clock, random: Math.random }, owner.llm?.model, stickTo)
+    const parts = { health, slots: backends.slotsOf(routing), clock, random: Math.random }
+    this.#plan = new AttemptPlan(route, parts, owner.llm?.model, stickyKey(stickyValues))
   }
 
   /** Begins the next call, if there is one; the call before it is over then. */

@@ -188,7 +188,9 @@ describe.each(WIRES)('the decision log, on %s', (_, env) => {
     client.socket.destroy()
     expect((await fetch(at(edge, '/nowhere'))).status).toBe(404)
     await until(async () => (await linesOf(path)).length === 4)
-    const lines = (await linesOf(path)).map(({ uri, backend, attempts, model_sent: modelSent }) => [uri, backend, attempts, modelSent])
+    const found = await linesOf(path)
+    expect(found.map(({ headers }) => headers?.['x-edge-model'])).toEqual([undefined, undefined, 'asked', undefined])
+    const lines = found.map(({ uri, backend, attempts, model_sent: modelSent }) => [uri, backend, attempts, modelSent])
     expect(lines).toEqual([
       ['/one', 'b', undefined, undefined],
       ['/none', undefined, [{ backend: 'gone', outcome: 'connect' }], undefined],
