@@ -195,8 +195,11 @@ export class BackendHealth {
     })
   }
 
-  /** For explanations: how the backend is for requests of this model, the worse of the two if both have cooled. */
-  stateFor(backend: NamedBackend, model: string | undefined): CoolingState {
+  /**
+   * For explanations: how the backend is for requests of this model, the worse of the two if both have cooled. For a request that has no other backend, only
+   * the model counts.
+   */
+  stateFor(backend: NamedBackend, model: string | undefined, isAlone: boolean): CoolingState {
     const slot = this.#slots.slotOf(backend)
     const words = slot === undefined ? undefined : this.#slots.copyOf(slot)
     if (words === undefined) return HEALTHY
@@ -204,7 +207,7 @@ export class BackendHealth {
     const records = new CoolingRecords(words, new Float64Array(words.buffer))
     const nowMs = this.#clock.nowMs()
     const ofModel = this.#models.findIn(words, records, 0)
-    const own = coolingStateOf(records, SLOT.cooling, nowMs)
+    const own = isAlone ? HEALTHY : coolingStateOf(records, SLOT.cooling, nowMs)
     if (ofModel < 0) return own
     const ofModelState = coolingStateOf(records, ofModel + MODEL.cooling, nowMs)
     return own.state === 'healthy' || (ofModelState.coolingUntilMs ?? 0) > (own.coolingUntilMs ?? 0) ? ofModelState : own

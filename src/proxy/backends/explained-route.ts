@@ -26,10 +26,12 @@ export function explainRoute(
   known: ExplainedHealth | undefined,
 ): ExplainedRoute {
   const { group, fallback } = route
+  const names = [...group.filter(({ weight }) => weight > 0), ...fallback].map(({ backend }) => backend.name)
+  const isAlone = new Set(names).size === 1
   const toCandidate = (choice: Choice, isFallback: boolean): Candidate => ({
     choice,
     isFallback,
-    state: known?.health.stateFor(choice.backend, choice.model ?? model) ?? HEALTHY,
+    state: known?.health.stateFor(choice.backend, choice.model ?? model, isAlone) ?? HEALTHY,
   })
   const candidates = [...group.map((choice) => toCandidate(choice, false)), ...fallback.map((choice) => toCandidate(choice, true))]
   const usable = candidates.filter(({ choice, isFallback }) => isFallback || choice.weight > 0)

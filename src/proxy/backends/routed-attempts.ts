@@ -143,9 +143,11 @@ export class RoutedAttempts implements SentRequest {
     return this.#choice === undefined ? left : [...left, { backend: this.#choice.backend.name, outcome: this.#outcome! }]
   }
 
+  /** A request that asks for no model is sent without one. */
   get modelSent(): string | undefined {
+    const asked = this.#owner.llm?.model
     const model = this.#choice?.model
-    return model === this.#owner.llm?.model ? undefined : model
+    return asked === undefined || model === asked ? undefined : model
   }
 
   /** Header fields for a client with a debug session, as lines; empty for all others. */

@@ -14,7 +14,9 @@ export interface RequestTraceParts {
 
 /** A call to a backend of a route. */
 interface TracedAttempt {
-  readonly choice: { readonly backend: { readonly name: string }; readonly model: string | undefined }
+  readonly choice: { readonly backend: { readonly name: string } }
+  /** The model that replaces the request's. */
+  readonly modelSent: string | undefined
   /** Its number, from 1. */
   readonly count: number
 }
@@ -78,7 +80,7 @@ export class RequestTrace {
     const { tracer, clock } = this.#parts
     this.#call?.end(clock.nowMs())
     const { method } = this.#request
-    const sent = llm && { ...llm, model: attempt?.choice.model ?? llm.model }
+    const sent = llm && { ...llm, model: attempt?.modelSent ?? llm.model }
     const attributes = {
       ...requestAttributes(this.#request),
       'server.address': backend.hostname,

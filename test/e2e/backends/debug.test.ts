@@ -50,5 +50,6 @@ describe.each(WIRES)('a debug session, on %s', (_, env) => {
     await until(() => client.received.includes('\r\n\r\n'))
     expect(client.received).toMatch(/^HTTP\/1\.1 101 /)
     expect(client.received).toContain('\r\nX-Edge-Debug-Backend: b\r\nX-Edge-Debug-Attempts: b 101\r\n')
+    expect(await edge.metric('edge_route_attempts_total{backend="b",outcome="1xx"}')).toBe(1)
   })
 })

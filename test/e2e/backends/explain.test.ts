@@ -6,6 +6,7 @@ import { HttpBackend } from '../../support/proxy/backend.ts'
 import { named, routing, saying } from '../../support/proxy/routed.ts'
 import { command } from '../../support/service/command.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
+import { until } from '../../support/until.ts'
 
 const HEALTHY = { model: null, state: 'healthy', reason: null, cooling_until: null }
 const RETRY = { on: ['5xx', 429], attempts: 2 }
@@ -86,6 +87,37 @@ describe('where a request would go', () => {
     ])
   })
 
+  test('is the backend that is back first while all cool, and none while another request tries it', async () => {
+    const clock = new ManualClock()
+    let answer: (() => void) | undefined
+    const a = await HttpBackend.start((req, res) => {
+      if (req.url === '/probe') answer = () => void res.end('a')
+      else res.writeHead(503, { 'Retry-After': '300' }).end()
+    })
+    const b = await HttpBackend.start(saying('', 503, { 'Retry-After': '500' }))
+    const edge = await routing({ a, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry: RETRY }], { env: ADMIN_ENV, clock })
+    for (let i = 0; i < 3; i++) await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()
+    const shares = async (): Promise<unknown> =>
+      (await explained(edge.adminPort, { uri: '/x', host: 'h' })).backend.candidates.map(({ share }: { share: number }) => share)
+    expect(await shares()).toEqual([1, 0])
+    const probe = fetch(`http://127.0.0.1:${edge.port}/probe`)
+    await until(() => answer !== undefined)
+    expect(await shares()).toEqual([0, 0])
+    const { status, headers } = await edge.get('/x')
+    expect([status, headers['x-edge-reason']]).toEqual([503, 'backends_cooling'])
+    answer!()
+    clock.advance(1)
+    expect(await (await probe).text()).toBe('a')
+  })
+
+  test('without another backend is that one, whatever it answers', async () => {
+    const a = await HttpBackend.start(saying('', 503))
+    const edge = await routing({ a }, [{ backends: [{ name: 'a' }] }], { env: ADMIN_ENV })
+    for (let i = 0; i < 4; i++) await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()
+    const { backend } = await explained(edge.adminPort, { uri: '/x', host: 'h' })
+    expect(backend.candidates).toMatchObject([{ name: 'a', state: 'healthy', share: 1 }])
+  })
+
   test('is nowhere if no route covers it, its model cannot be replaced, or a base path forbids it; limits and blocks come with the route', async () => {
     const a = await named('a')
     const routes = [
@@ -102,7 +134,6 @@ describe('where a request would go', () => {
     expect(await verdict({ uri: '/nowhere' })).toEqual(['refuse', 404, 'no_route', null])
     expect(await verdict({ ...chat('x') })).toEqual(['allow', 200, 'all_rules_passed', 0])
     expect(await verdict({ ...CHAT, body: 'no model' })).toEqual(['refuse', 400, 'model_not_replaceable', 0])
-    expect(await verdict({ uri: '/v1/models' })).toEqual(['refuse', 400, 'model_not_replaceable', 0])
     expect(await verdict({ uri: '/based/..;/x' })).toEqual(['refuse', 400, 'bad_request', 1])
     expect(await verdict({ uri: '/blocked' })).toEqual(['reject', 403, 'blocked', 2])
   })
