@@ -263,7 +263,6 @@ export class ReverseProxy {
       this.#forward(incoming, caller, reservation, held, this.#linesOf(answer))
     } catch (error) {
       held?.release()
-      incoming.pending.noteSent(undefined)
       throw error
     }
   }

@@ -75,7 +75,7 @@ function candidateText({ fallback, weight, model, state, reason, cooling_until: 
   const role = fallback ? 'fallback' : weight === 0 ? 'gets nothing (weight 0)' : undefined
   const cools = state === 'healthy' ? undefined : state === 'cooling' ? `cools until ${until} (${reason})` : `recovers (${reason})`
   const sends = model === null ? undefined : `gets model ${printableText(model)}`
-  return [first, role, cools, sends].filter((part) => part !== undefined).join(', ') || 'if another one fails'
+  return [first, role, cools, sends].filter((part) => part !== undefined).join(', ') || 'only if another one fails'
 }
 
 /** Says why nobody knows the caller. */
