@@ -10,7 +10,10 @@ export interface PublishedEvent {
   readonly isLastForNow?: boolean
 }
 
-/** Log events that operators can watch, as listed in `docs/operations/events.md`. None contains a caller's values. */
+/**
+ * Log events that operators can watch, as listed in `docs/operations/events.md`. None contains a caller's values, except that `backend_cooling` and
+ * `backend_recovered` name the model that a provider refused.
+ */
 export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'reject',
   'would_reject',

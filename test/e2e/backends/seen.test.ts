@@ -70,7 +70,22 @@ describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
     expect((await metricsOf(edge.port)).sum('edge_route_attempts_total', '"slow"')).toBe(1)
   })
 
-  test('requests that wait for a connection are in the queue of their backend, and busy if none becomes free', async () => {
+  test('requests that wait for a connection are in the queue of their backend', async () => {
+    const slow = await HttpBackend.start((req, res) => void (req.url === '/held' || res.end('slow')))
+    const b = await named('b')
+    const edge = await routing({ slow, b }, [route('slow', ['b'])], { env: { ...env, EDGE_BACKEND_MAX_CONNECTIONS: '2' } })
+    const first = RawClient.connect(edge.port)
+    first.send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n')
+    await until(() => slow.seen.length === 1)
+    const second = fetch(at(edge))
+    await until(async () => (await edge.metric('edge_route_queue{backend="slow"}')) === 1)
+    expect(await edge.metric('edge_route_queue{backend="b"}')).toBe(0)
+    first.socket.destroy()
+    expect(await (await second).text()).toBe('slow')
+    expect(await edge.metric('edge_route_queue{backend="slow"}')).toBe(0)
+  })
+
+  test('a request for which no connection becomes free in time is busy, and goes on', async () => {
     const slow = await HttpBackend.start(() => {})
     const b = await named('b')
     const limits = { EDGE_BACKEND_MAX_CONNECTIONS: '2', EDGE_BACKEND_QUEUE_MS: '400' }
@@ -81,7 +96,6 @@ describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
     const second = fetch(at(edge))
     expect(await (await second).text()).toBe('b')
     expect(await edge.metric('edge_route_attempts_total{backend="slow",outcome="busy"}')).toBe(1)
-    expect(await edge.metric('edge_route_queue{backend="slow"}')).toBe(0)
     expect(await edge.metric('edge_route_connections{backend="slow"}')).toBe(1)
     first.socket.destroy()
   })
@@ -207,6 +221,26 @@ describe.each(WIRES)('the decision log, on %s', (_, env) => {
       ['/left', undefined, [{ backend: 'silent', outcome: 'client_gone' }], undefined],
     ])
   })
+})
+
+test('a request that no backend could take has an empty list of attempts in its line', async () => {
+  const path = join(await scratchDirectory(), 'decisions.log')
+  let isHeld = false
+  const a = await HttpBackend.start((req, res) => {
+    if (req.url === '/held') isHeld = true
+    else res.writeHead(503, { 'Retry-After': '300' }).end()
+  })
+  const b = await HttpBackend.start(saying('', 503, { 'Retry-After': '500' }))
+  const edge = await routing({ a, b }, [route('a', ['b'])], { env: { EDGE_DECISION_LOG: path }, clock: new ManualClock() })
+  for (let i = 0; i < 3; i++) expect((await fetch(at(edge))).status).toBe(503)
+  const client = RawClient.connect(edge.port)
+  client.send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n')
+  await until(() => isHeld)
+  expect((await edge.get('/late')).headers['x-edge-reason']).toBe('backends_cooling')
+  client.socket.destroy()
+  await until(async () => (await linesOf(path)).length === 5)
+  const late = (await linesOf(path)).find(({ uri }) => uri === '/late')!
+  expect([late['backend'], late['attempts']]).toEqual([undefined, []])
 })
 
 test('a failure of a backend names it', async () => {
