@@ -7,7 +7,7 @@ import type { PlannedRoute } from '../policy/routes/routing.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
-import { baseRefusal, routeProblem } from './backends/routed-request.ts'
+import { routeProblem, routeRefusal } from './backends/routed-request.ts'
 import { type Sender, senderOf } from './body/body-memory.ts'
 import type { ReadBody } from './body/request-body.ts'
 import { DepartureWatch } from './departure-watch.ts'
@@ -67,7 +67,7 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
 
   problemWith(route: PlannedRoute): RouteProblem | undefined {
     const problem = routeProblem(this.request, route, this.body)
-    if (problem === 'bad_request') this.refusalDetail = baseRefusal(this.request, route)
+    if (problem === 'bad_request') this.refusalDetail = routeRefusal(this.request, route)
     return problem
   }
 

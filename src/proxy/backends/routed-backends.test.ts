@@ -1,15 +1,18 @@
 import { createServer, type LookupFunction } from 'node:net'
+import { pino } from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { ManualClock } from '../../../test/support/service/manual-clock.ts'
 import { planBackends } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
 import { MetricMemory, newMetricBuffer } from '../../telemetry/metrics/metric-memory.ts'
+import { RouteMetrics } from '../../telemetry/metrics/route-metrics.ts'
 import type { ConnectionSeeker } from '../backend/backend.ts'
 import type { BackendConnection } from '../backend/backend-connection.ts'
 import type { BackendFailure } from '../backend/backend-failure.ts'
 import { BackendHealth } from './backend-health.ts'
 import { BackendSlots, newBackendsBuffer } from './backend-slots.ts'
+import { CoolingReports } from './cooling-reports.ts'
 import { RoutedBackends, type UsedBackend } from './routed-backends.ts'
 
 const TIMEOUTS = { connectTimeoutMs: 600_000, headersTimeoutMs: 600_000, idleTimeoutMs: 600_000, queueMs: 600_000 }
@@ -81,7 +84,9 @@ async function newBackends(more: { readonly lookup?: LookupFunction } = {}) {
   const { port } = server.address() as { port: number }
   const clock = new ManualClock()
   const slots = new BackendSlots(newBackendsBuffer(1), 1)
-  const metrics = new BackendMetrics(new MetricMemory(newMetricBuffer(2), 1))
+  const memory = new MetricMemory(newMetricBuffer(2), 1)
+  const metrics = new BackendMetrics(memory)
+  const routeMetrics = new RouteMetrics(memory)
   const health = new BackendHealth({ slots, clock, worker: 1, hashKey: [1, 2] })
   const parts = {
     slots,
@@ -89,6 +94,8 @@ async function newBackends(more: { readonly lookup?: LookupFunction } = {}) {
     clock,
     secrets: { valueOf: () => '' },
     metrics,
+    routeMetrics,
+    reports: new CoolingReports(routeMetrics, pino({ enabled: false }), clock),
     timeouts: TIMEOUTS,
     lastResort: undefined,
     maxConnections: 128,

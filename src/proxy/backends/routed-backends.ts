@@ -5,10 +5,12 @@ import type { PlannedBackend } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import type { SecretValues } from '../../secrets/header-template.ts'
 import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
+import type { RouteMetrics, RouteSeries } from '../../telemetry/metrics/route-metrics.ts'
 import type { Clock } from '../../time/clock.ts'
 import { Backend, type BackendListener, type BackendOptions } from '../backend/backend.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { type BackendSlots, placesEach } from './backend-slots.ts'
+import type { CoolingReports } from './cooling-reports.ts'
 
 export interface RoutedBackendsParts {
   readonly slots: BackendSlots
@@ -16,6 +18,8 @@ export interface RoutedBackendsParts {
   readonly clock: Clock
   readonly secrets: SecretValues
   readonly metrics: BackendMetrics
+  readonly routeMetrics: RouteMetrics
+  readonly reports: CoolingReports
   /** What applies to every backend that does not say otherwise. */
   readonly timeouts: Omit<BackendOptions, 'url' | 'lookup'>
   /** `EDGE_BACKEND_URL`, which shares the connections; undefined if there is none. */
@@ -30,6 +34,7 @@ export interface RoutedBackendsParts {
 export interface UsedBackend {
   readonly backend: Backend
   readonly identity: string
+  readonly series: RouteSeries
   users: number
 }
 
@@ -74,12 +79,13 @@ export class RoutedBackends {
     const identity = this.#identityOf(routing, planned)
     let used = this.#open.get(identity)
     if (used === undefined) {
-      const { slots, timeouts, metrics, lookup = systemLookup } = this.parts
+      const { slots, timeouts, metrics, routeMetrics, lookup = systemLookup } = this.parts
       const headersTimeoutMs = planned.headersTimeoutMs ?? timeouts.headersTimeoutMs
       const places = slots.placesOf(this.slotsOf(routing).get(planned.name)!, this.#placesEach(routing))
       const options = { ...timeouts, headersTimeoutMs, url: planned.url, lookup: guardedLookup(lookup, isLoopbackOnly(planned)) }
-      const backend = new Backend(options, places, summedListener(metrics))
-      used = { backend, identity, users: 0 }
+      const series = routeMetrics.of(planned.name)
+      const backend = new Backend(options, places, summedListener(metrics, series))
+      used = { backend, identity, series, users: 0 }
       this.#open.set(identity, used)
     }
     used.users++
@@ -118,17 +124,19 @@ function isLoopbackOnly({ url, headers }: PlannedBackend): boolean {
   return url.protocol === 'http:' && headers.some(({ parts }) => parts.names.length > 0)
 }
 
-/** Adds up what the backends of a worker report, because they share one series. */
-export function summedListener({ connections, queue, queueSeconds }: BackendMetrics): BackendListener {
+/** Adds up what the backends of a worker report, because they share one series; `own` are those of the backend alone, if a route names it. */
+export function summedListener({ connections, queue, queueSeconds }: BackendMetrics, own?: RouteSeries): BackendListener {
   let open = 0
   let waiting = 0
   return {
     onOpenConnections: (count) => {
       connections.count += count - open
+      if (own !== undefined) own.connections.count += count - open
       open = count
     },
     onQueueLength: (count) => {
       queue.count += count - waiting
+      if (own !== undefined) own.queue.count += count - waiting
       waiting = count
     },
     onQueueWait: (seconds) => queueSeconds.observe(seconds),

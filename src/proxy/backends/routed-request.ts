@@ -7,8 +7,9 @@ import { renderHeader, type SecretValues } from '../../secrets/header-template.t
 import { normalizePath } from '../../text/path.ts'
 import { codingOf } from '../body/body-scan.ts'
 import type { ReadBody } from '../body/request-body.ts'
-import { refusalOf } from '../incoming-request.ts'
-import type { ProxiedRequest } from '../proxied-request.ts'
+import { type ProxiedRequest, refusalOf } from '../proxied-request.ts'
+
+const TRACES = 'the response to TRACE would show the credential of its backend'
 
 /** What a backend of a route gets instead of what the client sent. */
 export interface RoutedParts {
@@ -20,9 +21,12 @@ export interface RoutedParts {
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
 
+/** What must be known of a body to tell whether it can be sent as its route says. */
+type KnownBody = Pick<ReadBody, 'bytes' | 'isPartial' | 'llm'>
+
 /** Returns why a request cannot be sent as its route says; undefined if it can. The body has been read if the route needs it. */
-export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: ReadBody | undefined): RouteProblem | undefined {
-  if (baseRefusal(request, route) !== undefined) return 'bad_request'
+export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: KnownBody | undefined): RouteProblem | undefined {
+  if (routeRefusal(request, route) !== undefined) return 'bad_request'
   if (route.models.length === 0 || !asksForModel(request, body)) return undefined
   if (body === undefined || body.isPartial || typeof body.llm !== 'object') return 'model_not_replaceable'
   const { target } = request
@@ -30,9 +34,11 @@ export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body:
   return route.models.every((model) => withModel(given, model) !== 'model_not_replaceable') ? undefined : 'model_not_replaceable'
 }
 
-/** Returns why backends might read the target in two ways, in words, if one of the route's has a base path. */
-export function baseRefusal(request: ProxiedRequest, { group, fallback }: PlannedRoute): string | undefined {
+/** Returns why the route's backends get no such request, in words: they might read its target in two ways, or return the credential that they get. */
+export function routeRefusal(request: ProxiedRequest, { group, fallback }: PlannedRoute): string | undefined {
   for (const { backend } of [...group, ...fallback]) {
+    // RFC 9110 9.3.8: the response to TRACE is the request as it arrived.
+    if (request.method === 'TRACE' && backend.hasCredential) return TRACES
     const refusal = refusalOf(request, backend.basePath)
     if (refusal !== undefined) return refusal
   }
@@ -40,7 +46,7 @@ export function baseRefusal(request: ProxiedRequest, { group, fallback }: Planne
 }
 
 /** Whether there is a model that must be replaced. A request without a body whose path names none, such as `GET /v1/models`, passes as it came. */
-function asksForModel({ target }: ProxiedRequest, body: ReadBody | undefined): boolean {
+function asksForModel({ target }: ProxiedRequest, body: KnownBody | undefined): boolean {
   return body === undefined || body.isPartial || body.bytes.length > 0 || endpointOf(normalizePath(target)).model !== undefined
 }
 

@@ -10,7 +10,10 @@ export interface PublishedEvent {
   readonly isLastForNow?: boolean
 }
 
-/** Log events that operators can watch, as listed in `docs/operations/events.md`. None contains a caller's values. */
+/**
+ * Log events that operators can watch, as listed in `docs/operations/events.md`. None contains a caller's values, except that `backend_cooling` and
+ * `backend_recovered` name the model that a provider refused.
+ */
 export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'reject',
   'would_reject',
@@ -57,6 +60,8 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'logouts_not_shared',
   'logouts_shared',
   'backend_failed',
+  'backend_cooling',
+  'backend_recovered',
   'settlement_failed',
   'hold_not_renewed',
   'hold_not_released',
