@@ -75,10 +75,9 @@ export class RequestTrace {
     this.#span.setAttributes({ 'gen_ai.request.model': model })
   }
 
-  /** Begins the span of a call to this backend; that of an earlier call ends. `attempt` is given if a route named the backend. */
+  /** Begins the span of a call to this backend. `attempt` is given if a route named the backend. */
   startCall(llm: LlmRequest | undefined, backend: URL, attempt?: TracedAttempt): OutgoingTrace {
     const { tracer, clock } = this.#parts
-    this.#call?.end(clock.nowMs())
     const { method } = this.#request
     const sent = llm && { ...llm, model: attempt?.modelSent ?? llm.model }
     const attributes = {
@@ -104,11 +103,12 @@ export class RequestTrace {
     this.#backendStatus = status
   }
 
-  /** Notes that the request goes to another backend, so that what this one has sent reaches nobody. */
+  /** Ends the span of a call, because the request goes to another backend: what this one has sent reaches nobody. */
   leaveCall(reason: string): void {
     const type = this.#backendStatus === undefined ? reason : String(this.#backendStatus)
     this.noteRetry(type)
-    this.#call?.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
+    this.#call?.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR }).end(this.#parts.clock.nowMs())
+    this.#call = undefined
     this.#backendStatus = undefined
   }
 
