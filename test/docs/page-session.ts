@@ -37,10 +37,8 @@ export async function followSection(page: string, backendUrl?: string): Promise<
   const [settings, ...exports] = serve.split('edge serve &\n') as [string, string]
   const env = settingsIn(settings, directory, ADMIN_TOKEN)
   const edge = await serving({ ...env, ...(env['EDGE_BACKEND_URL'] && backendUrl && { EDGE_BACKEND_URL: backendUrl }) })
-  const commands = new FollowedCommands(shell, directory, '.', [
-    ['localhost:8080', `127.0.0.1:${edge.port}`],
-    ['localhost:9090', `127.0.0.1:${adminPortOf(edge)}`],
-  ])
+  const commands = new FollowedCommands(shell, directory, '.', [['localhost:8080', `127.0.0.1:${edge.port}`]])
+  if (env['EDGE_ADMIN_PORT'] !== undefined) commands.replace('localhost:9090', `127.0.0.1:${adminPortOf(edge)}`)
   await commands.run(exports.join('').replace('```', ''))
   await commands.follow(after)
 }
