@@ -104,6 +104,19 @@ describe.each([
     expect(paths()).toEqual(['/first', '/half'])
   })
 
+  test('of a client that is gone is found out even if it is the first in line, which is decided again every 50 ms', async () => {
+    const { paths, release, value, asks, areWaiting } = await heldProxy({ env })
+    const gone = asks(get('/gone'))
+    await areWaiting(1)
+    gone.socket.destroy()
+    await until(async () => (await value(WAITS('client_gone'))) === 1)
+    const next = asks(get('/next'))
+    await areWaiting(1)
+    await release('/first')
+    await release('/next')
+    expect([(await next.next()).status, paths()]).toEqual([200, ['/first', '/next']])
+  })
+
   test('holds back what is pipelined after it', async () => {
     const { paths, release, asks, areWaiting } = await heldProxy({ env })
     const client = asks(`${get('/1')}${get('/2', 'bob')}`)
