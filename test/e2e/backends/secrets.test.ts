@@ -23,11 +23,12 @@ const CHAT = '{"model":"m","messages":[],"max_tokens":5}'
 /** Every failure after which another backend is tried. */
 const RETRY = { on: ['connect', 'timeout', 401, 429, '5xx'], attempts: 2 }
 
-/** What the admin API shows without being asked for anything in particular, and of the first bundle. */
+/** What the admin API shows without being asked for anything in particular, and of the second bundle. */
 const PAGES = Object.entries(OPENAPI.paths)
   .filter(([path, { get }]) => get !== undefined && path !== '/events')
-  .map(([path]) => path.slice(1).replace('{version}', '1'))
+  .map(([path]) => path.slice(1).replace('bundles/{id}', 'bundles/2'))
   .filter((path) => !path.includes('{'))
+  .concat('bundles/2?credentials=clear')
 
 describe.each(WIRES)('on %s, secrets that go to backends', (_, wire) => {
   test('are in no log, metric, event, decision, trace, response, page, explanation or file, whatever becomes of the requests', async () => {
@@ -116,9 +117,9 @@ describe.each(WIRES)('on %s, secrets that go to backends', (_, wire) => {
     await until(() => stream.isClosed)
     const files = await Promise.all((await readdir(directory)).map((name) => readFile(join(directory, name), 'latin1')))
     const traces = receiver.exports.map(({ body }) => body)
-    expect([PAGES.length >= 8, files.length >= 2, traces.length > 0]).toEqual([true, true, true])
+    expect([PAGES.length >= 15, files.length >= 2, traces.length > 0]).toEqual([true, true, true])
     const said = JSON.stringify([edge.log, answers, pages, metrics.body, stream.events, stream.others, webhook.batches, files, traces])
-    expect(said).toContain('FROM_VARIABLE')
+    expect(said).toContain('Bearer {FROM_FILE}')
     expect(said).not.toContain('canary')
 
     const got = backends.good.seen.map(({ headers: { authorization, 'x-other': other } }) => [authorization, other])
