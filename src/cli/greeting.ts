@@ -41,7 +41,8 @@ function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): st
 }
 
 function describeBackend({ mode, backendUrl }: ServerConfig): string {
-  return mode === 'reverse_proxy' ? `  backend ${String(backendUrl).replace(/\/$/, '')}\n` : ''
+  if (mode !== 'reverse_proxy') return ''
+  return `  backend ${backendUrl === undefined ? 'as the routes of the bundle say' : String(backendUrl).replace(/\/$/, '')}\n`
 }
 
 function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig, service: Service): string {

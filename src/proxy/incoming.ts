@@ -94,6 +94,7 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
 
   /** To be called when the request is decided for good, or its client is gone. */
   endWait(outcome: WaitOutcome): void {
+    this.#endWatch()
     const waitedMs = this.waiter?.end(outcome)
     if (waitedMs !== undefined) this.downstream.trace?.noteWait(waitedMs)
   }
@@ -120,13 +121,18 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
 
   abandon(error: unknown): void {
     this.#stopWaiting()
+    this.#endWatch()
     this.#handler.onBroken(this, error)
   }
 
+  /** The watch of a half-closed client goes on: the first in line is decided again so often that a new one would never come to its first probe. */
   #stopWaiting(): void {
     this.#isWaiting = false
+    this.downstream.listener = undefined
+  }
+
+  #endWatch(): void {
     this.#departure?.end()
     this.#departure = undefined
-    this.downstream.listener = undefined
   }
 }

@@ -35,7 +35,7 @@ describe.each([
     expect(exchanges).not.toHaveLength(0)
     const service = await RecipeService.start(bundle, mode)
     for (const exchange of exchanges) await service.play(exchange)
-    for (const [series, value] of metrics) expect(await service.edge.metric(series), series).toBe(value)
+    for (const [series, value] of metrics) expect(await service.metric(series), series).toBe(value)
   })
 })
 

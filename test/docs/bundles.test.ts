@@ -19,7 +19,7 @@ test.each(exampleNames)('examples/%s is a bundle without problems or warnings', 
 })
 
 const POLICY_PAGES = markdownFiles('docs/policy')
-const PAGES = ['README.md', 'docs/getting-started.md', 'docs/callers.md', ...POLICY_PAGES]
+const PAGES = ['README.md', 'docs/getting-started.md', 'docs/callers.md', 'docs/backends.md', ...POLICY_PAGES]
 
 const snippets = PAGES.flatMap((file) =>
   (['json', 'yaml'] as const).flatMap((format) =>

@@ -31,6 +31,17 @@ export interface Exchange {
   readonly status: number
   readonly responseFields: readonly (readonly [string, string])[]
   readonly responseBody: string | undefined
+  /** What the backend gets that answers, if the page shows it. */
+  readonly forwarded: ForwardedRequest | undefined
+}
+
+interface ForwardedRequest {
+  /** The backend's name in the bundle. */
+  readonly backend: string
+  readonly method: string
+  readonly target: string
+  readonly fields: readonly (readonly [string, string])[]
+  readonly body: string | undefined
 }
 
 interface Circumstances {
@@ -40,6 +51,8 @@ interface Circumstances {
   atMs: number | undefined
   /** How many requests like this one are in flight. */
   inFlight: number
+  /** Backends of the bundle that fail, with the status and its Retry-After. */
+  failing: Map<string, { readonly status: number; readonly retryAfter: string | undefined }>
 }
 
 export function recipesOf(page: string): Recipe[] {
@@ -85,7 +98,7 @@ function modesOf(title: string, text: string): Mode[] {
   return modes.startsWith('both') ? ['decision_service', 'reverse_proxy'] : [modes.slice(1, -1) as Mode]
 }
 
-/** Written as `curl -v` shows them, with `#` lines that say when, from where and how often; an empty line ends each. */
+/** Written as `curl -v` shows them, with `#` lines that say when, from where and how often, and `~` lines for what a backend gets; an empty line ends each. */
 function exchangesOf(block: string): Exchange[] {
   return block
     .trimEnd()
@@ -96,8 +109,9 @@ function exchangesOf(block: string): Exchange[] {
 function exchangeOf(lines: readonly string[]): Exchange {
   const sent = messageOf(lines, '>')
   const received = messageOf(lines, '<')
-  const [method, uri] = sent.first.split(' ') as [string, string]
-  const status = Number(received.first.slice(0, 3))
+  const [, backend, forwardedMethod, target] = /^(\S+): (\S+) (\S+)$/.exec(messageOf(lines, '~').first ?? '') ?? []
+  const [method, uri] = sent.first!.split(' ') as [string, string]
+  const status = Number(received.first!.slice(0, 3))
   if (received.first !== `${status} ${STATUS_CODES[status]}`) throw new Error(`not a status: ${received.first}`)
   return {
     when: circumstances(lines),
@@ -108,15 +122,19 @@ function exchangeOf(lines: readonly string[]): Exchange {
     status,
     responseFields: received.fields,
     responseBody: received.body,
+    forwarded: backend === undefined ? undefined : { ...messageOf(lines, '~'), backend, method: forwardedMethod!, target: target! },
   }
 }
 
-function messageOf(lines: readonly string[], mark: string): { first: string; fields: [string, string][]; body: string | undefined } {
+function messageOf(
+  lines: readonly string[],
+  mark: string,
+): { first: string | undefined; fields: [string, string][]; body: string | undefined } {
   const [first, ...rest] = lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(2))
   const end = rest.indexOf('')
   const head = end < 0 ? rest : rest.slice(0, end)
   return {
-    first: first!,
+    first,
     fields: head.map((line) => line.split(/: (.*)/s, 2) as [string, string]),
     body: end < 0 ? undefined : rest.slice(end + 1).join('\n'),
   }
@@ -125,7 +143,7 @@ function messageOf(lines: readonly string[], mark: string): { first: string; fie
 const SECONDS: Readonly<Record<string, number>> = { s: 1, min: 60, h: 3600 }
 
 function circumstances(lines: readonly string[]): Circumstances {
-  const found: Circumstances = { times: 1, address: '192.0.2.1', laterMs: 0, atMs: undefined, inFlight: 0 }
+  const found: Circumstances = { times: 1, address: '192.0.2.1', laterMs: 0, atMs: undefined, inFlight: 0, failing: new Map() }
   const clauses = lines.filter((line) => line.startsWith('#')).flatMap((line) => line.slice(2).split(', '))
   for (const clause of clauses) {
     const [, times] = /^(\d+) times$/.exec(clause) ?? []
@@ -133,11 +151,13 @@ function circumstances(lines: readonly string[]): Circumstances {
     const [, amount, unit] = /^(\d+) (s|min|h) later$/.exec(clause) ?? []
     const [, moment] = /^at (\S+)$/.exec(clause) ?? []
     const [, inFlight] = /^while (\d+) others are in flight$/.exec(clause) ?? []
+    const [, failing, status, retryAfter] = /^while (\S+) answers (\d{3})(?: with Retry-After: (\d+))?$/.exec(clause) ?? []
     if (times !== undefined) found.times = Number(times)
     else if (address !== undefined) found.address = address
     else if (unit !== undefined) found.laterMs += Number(amount) * SECONDS[unit]! * 1000
     else if (moment !== undefined) found.atMs = Date.parse(moment)
     else if (inFlight !== undefined) found.inFlight = Number(inFlight)
+    else if (failing !== undefined) found.failing.set(failing, { status: Number(status), retryAfter })
     else throw new Error(`what does this mean: ${clause}`)
   }
   return found

@@ -75,6 +75,19 @@ describe('a request that only rules with wait_seconds reject', () => {
     expect(endings(world)).toEqual(['allowed after 0', 'allowed after 1050', 'rejected after 2000'])
   })
 
+  test('is served with all others for whom there is a place by then, at the same look', () => {
+    const world = new WaitingWorld([p(waiting(concurrencyRule('r', [KEY], 10), 2))])
+    const first = Array.from({ length: 10 }, () => world.ask(ALICE))
+    for (let i = 0; i < 20; i++) world.ask(ALICE)
+    world.pass(110)
+    for (const request of first.slice(0, 7)) request.finish()
+    world.pass(40)
+    expect(endings(world).slice(10)).toEqual([...Array(7).fill('allowed after 150'), ...Array(13).fill('waits')])
+    for (const request of first.slice(7)) request.finish()
+    world.pass(50)
+    expect(endings(world).slice(17, 21)).toEqual([...Array(3).fill('allowed after 200'), 'waits'])
+  })
+
   test('is reported once, whatever number of decisions it took', () => {
     const world = new WaitingWorld([p(waiting(concurrencyRule('r', [KEY], 1), 2))])
     world.ask(ALICE)

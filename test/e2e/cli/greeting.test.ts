@@ -47,6 +47,13 @@ test('a bundle that covers no requests is tried with any, and one that is missin
   expect(trialOf(await running({}))).toBeUndefined()
 })
 
+test('the backend is EDGE_BACKEND_URL, or what the routes of the bundle say', async () => {
+  const hosts = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: 'api.example.com' }
+  const edge = await running({ bundle: bundle(1), env: hosts })
+  expect(textOf(edge, hosts)).toContain('\n  backend as the routes of the bundle say\n')
+  expect(textOf(edge, { ...hosts, EDGE_BACKEND_URL: 'http://localhost:9000/' })).toContain('\n  backend http://localhost:9000\n')
+})
+
 test.each<[string, object, string, string]>([
   ['a token', { jwt: [ENTRY] }, 'Authorization: Bearer TOKEN', 'a token of okta for TOKEN'],
   ['a key', { keys: {} }, 'Authorization: Bearer KEY', 'an issued key (edge keys create) for KEY'],

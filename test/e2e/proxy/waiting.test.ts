@@ -1,11 +1,15 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
+import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { Operator } from '../../support/admin/operator.ts'
 import { bucketRule, bundle, concurrencyRule, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying, proxyOptions, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
+import { written } from '../../support/service/decision-log-file.ts'
 import { Edge, type EdgeOptions } from '../../support/service/edge.ts'
 import { metric } from '../../support/service/metrics.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { until } from '../../support/until.ts'
 
 /** Longer than any test. */
@@ -104,6 +108,19 @@ describe.each([
     expect(paths()).toEqual(['/first', '/half'])
   })
 
+  test('of a client that is gone is found out even if it is the first in line, which is decided again every 50 ms', async () => {
+    const { paths, release, value, asks, areWaiting } = await heldProxy({ env })
+    const gone = asks(get('/gone'))
+    await areWaiting(1)
+    gone.socket.destroy()
+    await until(async () => (await value(WAITS('client_gone'))) === 1)
+    const next = asks(get('/next'))
+    await areWaiting(1)
+    await release('/first')
+    await release('/next')
+    expect([(await next.next()).status, paths()]).toEqual([200, ['/first', '/next']])
+  })
+
   test('holds back what is pipelined after it', async () => {
     const { paths, release, asks, areWaiting } = await heldProxy({ env })
     const client = asks(`${get('/1')}${get('/2', 'bob')}`)
@@ -158,6 +175,33 @@ describe.each([
     await client.closed()
     expect([paths(), await value(WAITS('client_gone'))]).toEqual([['/first'], 1])
   })
+})
+
+test('a request that waits is one line in the decision log, and one rejection at most in top, log and metrics', async () => {
+  const path = join(await scratchDirectory(), 'decisions.log')
+  const forCaller = (rule: object, name: string, key: string): object => ({ ...rule, name, match: { [KEY]: key } })
+  const rules = [forCaller(ONE_IN_FLIGHT, 'long', 'alice'), forCaller(waiting(concurrencyRule('r', [KEY], 1), 0.2), 'short', 'bob')]
+  const { edge, backend, release, asks, areWaiting, value } = await heldProxy({
+    bundle: bundle(1, policy('p', { rules })),
+    env: { EDGE_DECISION_LOG: path },
+  })
+  asks(get('/bob', 'bob'))
+  await until(() => backend.seen.length === 2)
+  // Each of the two is decided many times while it waits.
+  const rejected = await asks(get('/rejected', 'bob')).next()
+  const allowed = asks(get('/allowed'))
+  await areWaiting(1)
+  await release('/first')
+  await release('/allowed')
+  expect([rejected.status, (await allowed.next()).status]).toEqual([429, 200])
+  const lines = await written(path, 4)
+  expect(lines.map(({ uri }) => uri).sort()).toEqual(['/allowed', '/bob', '/first', '/rejected'])
+  expect((await askAdmin(edge.adminPort, 'GET', 'top')).json.rejected).toMatchObject([
+    { rule: 'short', values: { [KEY]: 'bob' }, count: 1 },
+  ])
+  expect(await untilLogged(edge, 'reject')).toMatchObject([{ rule: 'short' }])
+  expect(await value('edge_rejects_total{policy="p",rule="short",reason="concurrency_exceeded"}')).toBe(1)
+  expect(await value('edge_questions_total{door="proxy",outcome="reject"}')).toBe(1)
 })
 
 describe('while a request waits', () => {

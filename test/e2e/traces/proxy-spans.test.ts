@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, bundle, concurrencyRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { askRaw, pairs, proxying, RawClient, valuesOf } from '../../support/proxy/proxy.ts'
 import type { Edge, EdgeOptions } from '../../support/service/edge.ts'
@@ -43,24 +43,30 @@ function traceFieldsSeenBy(backend: HttpBackend): string[] {
 
 describe('a proxied request that its caller traces', () => {
   test('and that waits has one decision, the last one, and says how long it waited', async () => {
-    const backend = await HttpBackend.start()
-    const rule = { ...bucketRule('r', ['header:x-key'], 1, 20), wait_seconds: 60 }
+    let release: (() => void) | undefined
+    const backend = await HttpBackend.start((req, res) => {
+      if (req.url === '/first') release = () => void res.end('first')
+      else res.end('second')
+    })
+    const rule = { ...concurrencyRule('r', ['header:x-key'], 1), wait_seconds: 60 }
     const [edge, receiver] = await traced(backend, { bundle: bundle(1, policy('p', { rules: [rule] })) })
-    const first = ask(edge.port, 'GET', '/', [['X-Key', 'a']])
-    await Promise.all([
-      first,
-      ask(edge.port, 'GET', '/', [
-        ['X-Key', 'a'],
-        ['traceparent', callerSpan().traceparent],
-      ]),
-    ])
-    await edge.stop()
-    const waited = receiver.spans.filter(({ attributes }) => 'edge.wait_ms' in attributes)
-    for (const span of waited)
-      expect(span).toMatchObject({ kind: SERVER, attributes: { 'edge.action': 'allow', 'edge.wait_ms': expect.any(Number) } })
-    expect(receiver.spans.filter(({ name }) => name === 'decision')).toHaveLength(
-      receiver.spans.filter(({ kind }) => kind === SERVER).length,
-    )
+    const caller = callerSpan()
+    const first = ask(edge.port, 'GET', '/first', [['X-Key', 'a']])
+    await until(() => release !== undefined)
+    const fields: Fields = [
+      ['X-Key', 'a'],
+      ['traceparent', caller.traceparent],
+    ]
+    const second = ask(edge.port, 'GET', '/second', fields)
+    // It is the first in line, so it is decided again and again.
+    await until(async () => (await edge.metric('edge_waiting_requests')) === 1)
+    release!()
+    expect([(await first).body, (await second).body]).toEqual(['first', 'second'])
+    const { server, decision, all } = await spansOf([edge, receiver])
+    expect(all.map(({ kind }) => kind).sort()).toEqual([INTERNAL, SERVER, CLIENT])
+    expect(server.attributes).toMatchObject({ 'edge.action': 'allow', 'edge.wait_ms': expect.any(Number) })
+    expect(server.attributes['edge.wait_ms']).toBeGreaterThan(0)
+    expect(decision!.attributes).toMatchObject({ 'edge.action': 'allow', 'edge.reason': 'all_rules_passed' })
   })
 
   test('has a span below that of the caller, and below it those of the decision and of the call to the backend', async () => {
