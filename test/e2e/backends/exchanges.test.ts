@@ -31,6 +31,20 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
     expect(backends.c.seen.length).toBe(0)
   })
 
+  test('by TRACE is refused where its response would show the credential of a backend, and passes elsewhere', async () => {
+    const [a, b] = [await named('a'), await named('b')]
+    const more = { a: { headers: { authorization: 'Bearer {A}' } } }
+    const routes = [
+      { selector: { pathPrefix: '/a' }, backends: [{ name: 'b' }], fallback: [{ name: 'a' }] },
+      { backends: [{ name: 'b' }] },
+    ]
+    const edge = await routing({ a, b }, routes, { env: { ...env, EDGE_SECRET_A: 'canary-3' }, more })
+    const trace = (path: string) => askRaw(edge.port, `TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+    const refused = await trace('/a')
+    expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('TRACE would show the credential')])
+    expect([(await trace('/b')).status, a.seen.length, b.seen.length]).toEqual([200, 0, 1])
+  })
+
   test('is not redirected: the client gets the 3xx of the backend as it is', async () => {
     const b = await named('b')
     const a = await HttpBackend.start(saying('moved', 307, { Location: `${b.url}/elsewhere` }))
