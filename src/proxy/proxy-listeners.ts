@@ -76,7 +76,7 @@ export class ProxyListeners {
       metrics: backendMetrics,
       timeouts,
       lastResort: this.#backend,
-      maxConnections: slots.max,
+      maxConnections: slots.total,
     })
     this.#trustedProxies = options.trustedProxies
     this.#hasOwnWire = !options.isProxyOnNodeHttp

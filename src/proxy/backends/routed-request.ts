@@ -20,8 +20,11 @@ export interface RoutedParts {
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
 
+/** A body, as far as it matters where it is sent. */
+type SentBody = Pick<ReadBody, 'bytes' | 'isPartial' | 'llm'>
+
 /** Returns why a request cannot be sent as its route says; undefined if it can. The body has been read if the route needs it. */
-export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: ReadBody | undefined): RouteProblem | undefined {
+export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: SentBody | undefined): RouteProblem | undefined {
   if (baseRefusal(request, route) !== undefined) return 'bad_request'
   if (route.models.length === 0 || !asksForModel(request, body)) return undefined
   if (body === undefined || body.isPartial || typeof body.llm !== 'object') return 'model_not_replaceable'
@@ -40,7 +43,7 @@ export function baseRefusal(request: ProxiedRequest, { group, fallback }: Planne
 }
 
 /** Whether there is a model that must be replaced. A request without a body whose path names none, such as `GET /v1/models`, passes as it came. */
-function asksForModel({ target }: ProxiedRequest, body: ReadBody | undefined): boolean {
+function asksForModel({ target }: ProxiedRequest, body: SentBody | undefined): boolean {
   return body === undefined || body.isPartial || body.bytes.length > 0 || endpointOf(normalizePath(target)).model !== undefined
 }
 
