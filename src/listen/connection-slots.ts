@@ -18,7 +18,9 @@ interface PlaceLanes {
 
 /** Bounds connections for the whole process, in shared memory. Each worker writes only its own counts. */
 export class ConnectionPlaces {
+  /** How many there may be now; fewer than `total` if the rest is shared out to others. */
   max: number
+  readonly total: number
   readonly #words: Int32Array
   readonly #laneWords: number
   readonly #first: number
@@ -27,6 +29,7 @@ export class ConnectionPlaces {
   /** Workers are numbered from 1. */
   constructor({ words, laneWords, first }: PlaceLanes, worker: number, max: number) {
     this.max = max
+    this.total = max
     this.#words = words
     this.#laneWords = laneWords
     this.#first = first

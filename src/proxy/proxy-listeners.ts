@@ -81,7 +81,7 @@ export class ProxyListeners {
       reports: new CoolingReports(routeMetrics, logger, clock),
       timeouts,
       lastResort: this.#backend,
-      maxConnections: slots.max,
+      maxConnections: slots.total,
     })
     this.#trustedProxies = options.trustedProxies
     this.#hasOwnWire = !options.isProxyOnNodeHttp

@@ -90,7 +90,9 @@ test('connections of an earlier backend of the slot count until they are closed,
 })
 
 test('the places are shared out in equal parts, and every backend has one', () => {
-  expect([placesEach(100, 3), placesEach(2, 64), placesEach(500, 1)]).toEqual([33, 1, 500])
+  expect([placesEach(100, 3, false), placesEach(100, 3, true), placesEach(2, 64, true), placesEach(500, 1, false)]).toEqual([
+    33, 25, 1, 500,
+  ])
 })
 
 test('a dead worker leaves no lock and no place behind', () => {

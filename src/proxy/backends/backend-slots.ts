@@ -170,9 +170,12 @@ export function newBackendsBuffer(workers: number): SharedArrayBuffer {
   return new SharedArrayBuffer((PLACES + (workers + 1) * LANE_WORDS) * 4)
 }
 
-/** Returns how many connections each of so many backends may have. The shares are equal and fixed, so a backend that hangs takes nobody else's. */
-export function placesEach(total: number, backends: number): number {
-  return Math.max(1, Math.floor(total / backends))
+/**
+ * Returns how many connections each backend may have: those of so many slots, and `EDGE_BACKEND_URL` if there is one. The shares are equal, so a backend that
+ * hangs takes nobody else's.
+ */
+export function placesEach(total: number, backends: number, hasLastResort: boolean): number {
+  return Math.max(1, Math.floor(total / (backends + (hasLastResort ? 1 : 0))))
 }
 
 /** Frees what a dead worker held: locks, probes, and the places of its connections, which are closed. */

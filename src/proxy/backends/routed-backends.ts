@@ -104,7 +104,7 @@ export class RoutedBackends {
 
   #placesEach({ backends }: Routing): number {
     const { lastResort, maxConnections } = this.parts
-    return placesEach(maxConnections, backends.size + (lastResort === undefined ? 0 : 1))
+    return placesEach(maxConnections, backends.size, lastResort !== undefined)
   }
 
   #closeUnused(used: UsedBackend): void {

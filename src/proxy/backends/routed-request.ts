@@ -21,11 +21,11 @@ export interface RoutedParts {
   readonly fields: readonly (readonly [name: string, value: string])[]
 }
 
-/** What must be known of a body to tell whether it can be sent as its route says. */
-type KnownBody = Pick<ReadBody, 'bytes' | 'isPartial' | 'llm'>
+/** A body, as far as it matters where it is sent. */
+type SentBody = Pick<ReadBody, 'bytes' | 'isPartial' | 'llm'>
 
 /** Returns why a request cannot be sent as its route says; undefined if it can. The body has been read if the route needs it. */
-export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: KnownBody | undefined): RouteProblem | undefined {
+export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: SentBody | undefined): RouteProblem | undefined {
   if (routeRefusal(request, route) !== undefined) return 'bad_request'
   if (route.models.length === 0 || !asksForModel(request, body)) return undefined
   if (body === undefined || body.isPartial || typeof body.llm !== 'object') return 'model_not_replaceable'
@@ -46,7 +46,7 @@ export function routeRefusal(request: ProxiedRequest, { group, fallback }: Plann
 }
 
 /** Whether there is a model that must be replaced. A request without a body whose path names none, such as `GET /v1/models`, passes as it came. */
-function asksForModel({ target }: ProxiedRequest, body: KnownBody | undefined): boolean {
+function asksForModel({ target }: ProxiedRequest, body: SentBody | undefined): boolean {
   return body === undefined || body.isPartial || body.bytes.length > 0 || endpointOf(normalizePath(target)).model !== undefined
 }
 

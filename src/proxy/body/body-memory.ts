@@ -62,7 +62,7 @@ export class BodyMemory {
 
   /**
    * Notes that a body of this size, which has its memory, goes to this backend. Returns false if it must not, because the bodies of that backend would hold
-   * more than is left for all others. So a backend that hangs takes at most half of the memory, two of them a third each; one body is always possible.
+   * more than is left for all others. So a backend that hangs takes at most half of what the others leave; one body is always possible.
    */
   beginCall(backend: MemoryHolder, bytes: number): boolean {
     const heldBytes = this.rest.addFor(backend, bytes)
