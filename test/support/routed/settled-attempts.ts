@@ -163,14 +163,18 @@ export class SettledAttempts {
     await this.#checkProbes()
   }
 
-  /** A probe that nobody ended would keep the backend from a request that comes at its deadline. */
+  /** A probe that nobody ended would keep a request from its backend, at once or at the deadline. */
   async #checkProbes(): Promise<void> {
     for (const [number, { group, fallback }] of this.#routes.entries()) {
+      await this.#answerOne(number)
       for (const choice of [...group, ...fallback]) this.wait(Math.max(0, this.#model.untilMs(choice, 'm') - this.#model.nowMs))
-      const flight = await this.begin(number, 'm', 1, 1)
-      expect(group.map(({ backend }) => backend.name)).toContain(flight.at!.backend)
-      await this.end(flight, 200, 1, undefined)
+      await this.#answerOne(number)
     }
+  }
+
+  async #answerOne(route: number): Promise<void> {
+    const flight = await this.begin(route, 'm', 1, 1)
+    if (flight.at !== undefined) await this.end(flight, 200, 1, undefined)
   }
 
   /** Waits until the request is at another backend or its client has an answer, and looks whether the model allows that. */
