@@ -96,16 +96,27 @@ export class RoutedStorm {
     await this.#until(1)
   }
 
-  /** When all is well again, what clients were charged is what the backends have served. */
+  /** When all is well again, what clients are charged is what the backends serve. */
   async playCalm(requests: number): Promise<void> {
-    const served = await this.#served()
+    // Processes that begin anew have nothing left to do for requests that were given up.
+    for (const fake of this.#world.fakes) {
+      await fake.kill()
+      await fake.start()
+    }
     this.#weather.isFair = true
     const first = this.#played.length
     await Promise.all(Array.from({ length: requests }, () => this.#playOne()))
     await this.#world.untilQuiet()
-    let charged = 0
-    for (const { asked } of this.#played.slice(first)) charged += (await this.#world.charged(asked.marker)).tokens
-    expect(charged).toBe((await this.#served()) - served)
+    let [charged, attempts] = [0, 0]
+    for (const { asked } of this.#played.slice(first)) {
+      charged += (await this.#world.charged(asked.marker)).tokens
+      attempts += this.#world.attemptsOf(asked.marker).length
+    }
+    const usages = await Promise.all(this.#world.fakes.map((fake) => fake.usage()))
+    const served = usages.reduce((sum, { prompt_tokens, completion_tokens }) => sum + prompt_tokens + completion_tokens, 0)
+    expect(charged).toBeLessThanOrEqual(served)
+    // On a machine that is too busy for the timeout, an answer may come too late, and another backend is asked.
+    if (attempts === requests) expect(charged).toBe(served)
   }
 
   /** Every request was decided, reserved, charged and logged once, and got its own answer or none. */
@@ -173,12 +184,6 @@ export class RoutedStorm {
       ...(isStream && !this.#weather.isFair && random.below(6) === 0 && { leavesAfter: 1 + random.below(3) }),
     }
   }
-
-  /** All tokens that the backends have served since they were started. */
-  async #served(): Promise<number> {
-    const usages = await Promise.all(this.#world.fakes.map((fake) => fake.usage()))
-    return usages.reduce((sum, usage) => sum + usage.prompt_tokens + usage.completion_tokens, 0)
-  }
 }
 
 /** What happens to requests on their way. The same seed does the same to the same request at the same backend. */
@@ -205,7 +210,7 @@ class Weather {
   }
 }
 
-/** All attempts are the same request, at most one of them after another, and none after an answer that was passed on. */
+/** All attempts are the same request, each at another backend, and none follows an answer that was passed on. */
 function expectOneRequest({ marker, model }: Asked, attempts: readonly Attempt[]): void {
   expect(attempts.length).toBeLessThanOrEqual(1 + RETRY.attempts)
   expect(new Set(attempts.map(({ backend }) => backend)).size).toBe(attempts.length)
