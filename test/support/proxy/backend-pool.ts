@@ -62,6 +62,10 @@ export class BackendPool {
     return this.#workers[worker]!.health
   }
 
+  backend(name: string): PoolChoice['backend'] {
+    return poolBackend(name)
+  }
+
   slot(name: string): number {
     return this.#workers[0]!.slots.get(name)!
   }
