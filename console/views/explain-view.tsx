@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ExplanationJson } from '../../src/admin/api/types.ts'
 import { ApiFailure, ask } from '../api.ts'
 import { type AskedRequest, explainBody, FieldError, linkTo, requestIn } from '../explain/asked-request.ts'
+import { Destination } from '../explain/destination.tsx'
 import { type DraftedRequest, takeDraftedRequest } from '../explain/drafted-request.ts'
 import { ExplainedPolicies } from '../explain/policies.tsx'
 import { Verdict } from '../explain/verdict.tsx'
@@ -94,6 +95,7 @@ function Explain({ begun: { request: initial, missing } }: { readonly begun: Dra
         {explained.value !== undefined && (
           <>
             <Verdict explanation={explained.value.explanation} link={linkTo(explained.value.request)} />
+            {explained.value.explanation.backend !== undefined && <Destination backend={explained.value.explanation.backend} />}
             <ExplainedPolicies policies={explained.value.explanation.policies} />
           </>
         )}

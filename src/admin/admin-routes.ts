@@ -8,7 +8,7 @@ import type { BundleInfo } from '../policy/plan.ts'
 import type { DebugSessions } from '../sessions/debug-sessions.ts'
 import type { WrongSecrets } from '../sessions/wrong-secrets.ts'
 import type { StoreStats } from '../store/counter-store.ts'
-import { Exposition } from '../telemetry/metrics/exposition.ts'
+import { Exposition, type MetricSources } from '../telemetry/metrics/exposition.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Clock } from '../time/clock.ts'
@@ -23,6 +23,8 @@ export interface AdminRouteParts extends Health {
   readonly storeStats: () => StoreStats
   readonly metricMemory: MetricMemory
   readonly shares: ConnectionShares
+  /** How the backends of the active bundle's routes cool. */
+  readonly backendStates: MetricSources['backends']
   readonly debugSessions: DebugSessions | undefined
   /** Undefined if there is no admin token. */
   readonly api: AdminApi | undefined
@@ -50,10 +52,10 @@ export function* adminRoutes(parts: AdminRouteParts): Generator<Route> {
   yield { path: '/v1/debug/logout', methods: ['POST'], handle: (req, res) => debug.handleLogout(req, res) }
 }
 
-function newExposition({ metricMemory, bundle, storeStats, shares, mode, hasSharedStore }: AdminRouteParts): Exposition {
+function newExposition({ metricMemory, bundle, storeStats, shares, backendStates, mode, hasSharedStore }: AdminRouteParts): Exposition {
   const connections = (): ReturnType<ConnectionShares['all']> => shares.all()
   const [isProxy, isFleet] = [mode === 'reverse_proxy', hasSharedStore !== undefined]
-  return new Exposition({ memory: metricMemory, bundle, storeStats, connections, isProxy, isFleet })
+  return new Exposition({ memory: metricMemory, bundle, storeStats, connections, backends: backendStates, isProxy, isFleet })
 }
 
 interface Health {

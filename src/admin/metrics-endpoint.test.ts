@@ -88,7 +88,16 @@ function exposing(policies: number) {
   const storeStats = () => ({ slots: 0, occupiedSlots: 0, forcedEvictions: 0 })
   // Those of another thread.
   const memory = new MetricMemory(buffer, 1)
-  const exposition = new Exposition({ memory, bundle: () => undefined, storeStats, connections: () => [], isProxy: false, isFleet: false })
+  const none = () => []
+  const exposition = new Exposition({
+    memory,
+    bundle: () => undefined,
+    storeStats,
+    connections: none,
+    backends: none,
+    isProxy: false,
+    isFleet: false,
+  })
   return { endpoint: new MetricsEndpoint(exposition), steps: vi.spyOn(exposition, 'steps'), series: series! }
 }
 

@@ -1,7 +1,8 @@
 import type { BodyFacts, BodyNeed } from '../engine/decide-options.ts'
 import type { Decision } from '../engine/decision.ts'
-import type { ChosenRoute, Evaluation } from '../engine/evaluation.ts'
+import type { ChosenRoute, Evaluation, SentRequest } from '../engine/evaluation.ts'
 import type { Reason } from '../engine/reasons.ts'
+import type { CallerVerdict } from '../request/caller.ts'
 import type { RequestView } from '../request/view.ts'
 import type { DecisionSpan, RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../time/clock.ts'
@@ -18,19 +19,27 @@ export interface PendingDecisionParts {
   readonly hasLastResort: boolean
 }
 
+interface UnnotedRequest {
+  readonly body: BodyFacts
+  readonly caller: CallerVerdict | undefined
+  readonly decidedAtMs: number
+}
+
 /** A request that is being decided in several steps. Like the pipeline, it never throws and never rejects. */
 export class PendingDecision implements DecisionSteps {
   readonly #parts: PendingDecisionParts
   readonly #door: Door
   readonly #evaluation: Evaluation
   /** Whether the request has a debug session. */
-  readonly #isDebug: boolean
+  readonly isDebug: boolean
   readonly #view: RequestView
   /** Trace of the request, if it is traced. */
   readonly #trace: RequestTrace | undefined
   /** Where the request goes; undefined if the bundle has no routes, or none covers it. */
   chosen: ChosenRoute | undefined
   #startMs: number
+  /** What remains to be noted of an allowed request, until it is known which backend answers it. */
+  #unnoted: UnnotedRequest | undefined
   /** Span of the step in progress. */
   #span: DecisionSpan | undefined
 
@@ -45,7 +54,7 @@ export class PendingDecision implements DecisionSteps {
     this.#parts = parts
     this.#door = door
     this.#evaluation = evaluation
-    this.#isDebug = isDebug
+    this.isDebug = isDebug
     this.#view = view
     this.#trace = trace
     this.#startMs = parts.clock.nowMs()
@@ -132,6 +141,14 @@ export class PendingDecision implements DecisionSteps {
     }
   }
 
+  /** To be called when it is known where an allowed request with a route was sent, or that it is sent nowhere. Only the first call counts. */
+  noteSent(sent: SentRequest | undefined): void {
+    const unnoted = this.#unnoted
+    if (unnoted === undefined) return
+    this.#unnoted = undefined
+    this.#parts.noteDecided?.(this.#view, unnoted.body, unnoted.caller, sent, unnoted.decidedAtMs)
+  }
+
   /** The time for which a credential waited for its keys does not count as decision time. */
   #afterWait(ended: Decision | undefined): DecisionAnswer | undefined {
     this.#startMs = this.#parts.clock.nowMs()
@@ -144,11 +161,15 @@ export class PendingDecision implements DecisionSteps {
   }
 
   #conclude(decision: Decision, body: BodyFacts): DecisionAnswer {
-    const { recorder, noteDecided } = this.#parts
+    const { recorder, clock, noteDecided } = this.#parts
     // A request that waits is counted and logged when its wait is over, and only then has its decision a span.
-    if (decision.action === 'reject' && decision.isWaiting) return decidedAnswer(decision, this.#isDebug, 0)
-    const answer = recorder.conclude(this.#door, decision, this.#startMs, this.#isDebug)
-    if (decision.action !== 'refuse') noteDecided?.(this.#view, body, decision.caller)
+    if (decision.action === 'reject' && decision.isWaiting) return decidedAnswer(decision, this.isDebug, 0)
+    const answer = recorder.conclude(this.#door, decision, this.#startMs, this.isDebug)
+    if (noteDecided !== undefined && decision.action !== 'refuse') {
+      const isSent = decision.action === 'allow' && this.chosen !== undefined
+      if (isSent) this.#unnoted = { body, caller: decision.caller, decidedAtMs: clock.wallMs() }
+      else noteDecided(this.#view, body, decision.caller)
+    }
     return this.#ended(answer)
   }
 

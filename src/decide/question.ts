@@ -1,4 +1,5 @@
 import type { BodyFacts } from '../engine/decide-options.ts'
+import type { SentRequest } from '../engine/evaluation.ts'
 import type { Reason } from '../engine/reasons.ts'
 import { MAX_TOKENS } from '../llm/usage.ts'
 import type { Plan } from '../policy/plan.ts'
@@ -19,8 +20,11 @@ export interface Question {
 /** The protocol that asks, which is the label `door` of `edge_questions_total`. */
 export type Door = 'decision' | 'forward_auth' | 'auth_request' | 'ext_authz' | 'ext_authz_grpc' | 'rate_limit' | 'proxy'
 
-/** Called for each request that was allowed or rejected, with the known facts of its body and its caller, before the view changes. Must not throw. */
-export type NoteDecided = (view: RequestView, body: BodyFacts, caller?: CallerVerdict) => void
+/**
+ * Called for each request that was allowed or rejected, with the known facts of its body and its caller, before the view changes; of a request that goes to a
+ * backend of a route when it is known which one answers, with `sent` and when it was decided. Must not throw.
+ */
+export type NoteDecided = (view: RequestView, body: BodyFacts, caller?: CallerVerdict, sent?: SentRequest, decidedAtMs?: number) => void
 
 /** The longest model name accepted; that in a body has the same bound (see `llm/llm-request.ts`). */
 const MAX_MODEL_CHARACTERS = 256

@@ -24,8 +24,35 @@ export interface RequestExplanation {
   readonly headers: HeaderList
   /** Who sends the request, or why nobody knows; undefined if the bundle has no `callers`, or the request is refused before. */
   readonly caller: CallerVerdict | undefined
+  /** Where the request would be sent, whatever becomes of it; undefined if the bundle has no routes, or the request can have none. */
+  readonly route?: ExplainedRoute | undefined
   /** Empty if the request was refused before any policy was looked at. */
   readonly policies: Iterable<ExplainedPolicy>
+}
+
+/** The route of a request, and the backends that it may be sent to. */
+export interface ExplainedRoute {
+  /** Its index in the bundle; undefined if no route covers the request. */
+  readonly number: number | undefined
+  /** Whether the request stays with one backend (`stick_to`). */
+  readonly isSticky: boolean
+  /** Those that share the requests, then the fallback in its order. */
+  readonly candidates: readonly ExplainedChoice[]
+}
+
+export interface ExplainedChoice {
+  readonly name: string
+  readonly isFallback: boolean
+  readonly weight: number
+  /** Replaces the request's model. */
+  readonly model: string | undefined
+  readonly state: 'healthy' | 'cooling' | 'recovering'
+  /** Why it cools, or has cooled. */
+  readonly reason: string | undefined
+  /** Until when it cools, in Unix time. */
+  readonly untilMs: number | undefined
+  /** The probability that the request is sent there first. */
+  readonly share: number
 }
 
 /** Explains how the service, in its current mode, would respond to a request. */

@@ -1,4 +1,5 @@
 import type { BodyFacts, CallerDigest } from '../engine/decide-options.ts'
+import type { SentRequest } from '../engine/evaluation.ts'
 import { isCredential } from '../policy/descriptor-key.ts'
 import { Matches } from '../policy/index/routes.ts'
 import { normalizeHost } from '../policy/patterns.ts'
@@ -39,15 +40,19 @@ export class DecisionLines {
     this.#parts = parts
   }
 
-  /** Writes one line. `body` holds the facts known about the request's body; `caller` is undefined if nobody looked for who sent it. */
-  lineOf(plan: Plan, view: RequestView, body: BodyFacts, wallMs: number, caller?: CallerVerdict): string {
+  /**
+   * Writes one line. `body` holds the facts known about the request's body; `caller` is undefined if nobody looked for who sent it, `sent` if the request
+   * had no route.
+   */
+  lineOf(plan: Plan, view: RequestView, body: BodyFacts, wallMs: number, caller?: CallerVerdict, sent?: SentRequest): string {
     const parts = this.#loggedParts(plan, view)
     const host = plan.routes.usesHosts && view.host !== '' ? `,"host":${JSON.stringify(view.host)}` : ''
     const client = parts.client === undefined ? undefined : this.#client(view, parts.client)
     const clientText = client === undefined ? '' : `,"client":"${client}"`
     const uri = JSON.stringify(loggedPath(view.uri) + loggedQuery(view.uri, parts))
-    const headers = this.#headers(view, parts, plan.needsBody ? body : undefined)
-    const context = contextOf(view, parts) + callerText(caller, parts)
+    // Beside the model that was sent, the line has the one that was asked for.
+    const headers = this.#headers(view, parts, plan.needsBody || sent?.modelSent !== undefined ? body : undefined)
+    const context = contextOf(view, parts) + callerText(caller, parts) + (sent === undefined ? '' : sentText(sent))
     return `{"time":"${this.#time(wallMs)}","method":${JSON.stringify(view.method)},"uri":${uri}${host}${clientText}${headers}${context}}\n`
   }
 
@@ -170,6 +175,15 @@ function callerText(caller: CallerVerdict | undefined, { labels, verifiedClaims 
   })
   if (claims.length > 0) found['claims'] = Object.fromEntries(claims)
   return `,"caller":${JSON.stringify(found)}`
+}
+
+/** Returns where the request went. The calls are listed if there was more than one, or none that was answered. Names of backends need no escaping. */
+function sentText({ answeredBy, calls, modelSent }: SentRequest): string {
+  const backend = answeredBy === undefined ? '' : `,"backend":"${answeredBy}"`
+  const isPlain = answeredBy !== undefined && calls.length === 1
+  const listed = calls.map((call) => `{"backend":"${call.backend}","outcome":"${call.outcome}"}`)
+  const model = modelSent === undefined ? '' : `,"model_sent":${JSON.stringify(modelSent)}`
+  return `${backend}${isPlain ? '' : `,"attempts":[${listed.join()}]`}${model}`
 }
 
 /** Stands for a token that no rule reads. */

@@ -14,6 +14,21 @@ export interface ChosenRoute {
   readonly stickyValues: readonly string[] | undefined
 }
 
+/** Where a request with a route was sent. */
+export interface SentRequest {
+  /** The backend whose answer the client gets; undefined if none answered. */
+  readonly answeredBy: string | undefined
+  /** All calls in order, each with its backend and its outcome: a status, or what happened instead. */
+  readonly calls: readonly SentCall[]
+  /** The model that the last call asked for, if it is not the one that the client asked for. */
+  readonly modelSent: string | undefined
+}
+
+interface SentCall {
+  readonly backend: string
+  readonly outcome: number | string
+}
+
 /**
  * A decision in several consecutive steps. All steps use the plan that was active when the request arrived; the request is routed once, and each descriptor
  * is read once. An evaluation that is never decided can simply be dropped. One that only looks has the same steps, takes nothing, and can be described at

@@ -17,7 +17,7 @@ import { requestHead } from './request-head.ts'
 export interface AllowedRequest {
   readonly request: ProxiedRequest
   readonly downstream: Downstream
-  /** The decision's header fields as lines, for the response. */
+  /** The decision's header fields as lines. */
   readonly fields: string
   /** Parts that read and settle the response; undefined if nothing has to be settled. */
   readonly llm: LlmResponseParts | undefined
@@ -48,13 +48,18 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const { method, isUpgrade, isChunked, hasBody } = request
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? (routed?.bytes ?? body.bytes) : undefined
-  const trace = downstream.trace?.startCall(allowed.body, url)
+  const trace = downstream.trace?.startCall(allowed.body, url, attempts)
   const { keyFields } = caller ?? NOBODY
   const ownFields = routed?.fields
   const options = { host, target, bodyLength: whole?.length, asksForIdentity, trace, keyFields, ownFields }
   const head = requestHead(request, downstream.peer, options)
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade }
+}
+
+/** Returns our header fields for the response, as lines: those of the decision and, with a debug session, which backends were tried. */
+export function ownFields({ fields, attempts }: AllowedRequest): string {
+  return attempts === undefined ? fields : fields + attempts.debugLines
 }
 
 /** Shadow policies never change a response. */

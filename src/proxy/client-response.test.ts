@@ -64,7 +64,7 @@ test('more than leaves in one write leaves in several, in order', () => {
 function responding(): { response: ClientResponse; downstream: RecordingDownstream } {
   const downstream = new RecordingDownstream()
   const response = new ClientResponse()
-  response.open(downstream, ProxiedRequest.read(downstream.received, false) as ProxiedRequest, '')
-  response.begin(parseHead('HTTP/1.1 200 OK\r\n'), undefined)
+  response.open(downstream, ProxiedRequest.read(downstream.received, false) as ProxiedRequest)
+  response.begin(parseHead('HTTP/1.1 200 OK\r\n'), undefined, '')
   return { response, downstream }
 }

@@ -13,7 +13,6 @@ import type { ProxiedRequest } from './proxied-request.ts'
 export class ClientResponse {
   #downstream!: Downstream
   #request!: ProxiedRequest
-  /** The decision's header fields, as lines. */
   #ours = ''
   #head: ResponseHead | undefined
   #llmResponse: LlmResponse | undefined
@@ -25,10 +24,10 @@ export class ClientResponse {
   isBlocked = false
 
   /** To be called for each request. */
-  open(downstream: Downstream, request: ProxiedRequest, ours: string): void {
+  open(downstream: Downstream, request: ProxiedRequest): void {
     this.#downstream = downstream
     this.#request = request
-    this.#ours = ours
+    this.#ours = ''
     this.#head = undefined
     this.#llmResponse = undefined
     this.#isHeadSent = false
@@ -37,10 +36,11 @@ export class ClientResponse {
     this.isBlocked = false
   }
 
-  /** To be called when the backend's head has arrived. */
-  begin(head: ResponseHead, llmResponse: LlmResponse | undefined): void {
+  /** To be called when the backend's head has arrived. `ours` are our own header fields, as lines. */
+  begin(head: ResponseHead, llmResponse: LlmResponse | undefined, ours: string): void {
     this.#head = head
     this.#llmResponse = llmResponse
+    this.#ours = ours
   }
 
   /** The client's response has a Content-Length, whether its head has been sent yet or not. */

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { tokenCounts } from '../llm/usage.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
-import { type AllowedRequest, backendRequest } from './allowed-request.ts'
+import { type AllowedRequest, backendRequest, ownFields } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
 import { BackendCall, type BackendHandler, type BackendRequest } from './backend/backend-call.ts'
 import { BackendFailure } from './backend/backend-failure.ts'
@@ -68,7 +68,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   /** `body` is what was read of the body for an estimate. The exchange releases it. */
   begin(allowed: AllowedRequest, body: ReadBody | undefined): void {
-    const { request, downstream, fields } = allowed
+    const { request, downstream } = allowed
     const { idleTimeoutMs, metrics, nowMs } = this.#parts
     this.#allowed = allowed
     this.#readBody = body
@@ -76,7 +76,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#isOver = false
     this.#hasResponded = false
     this.#hasAnswered = false
-    this.#response.open(downstream, request, fields)
+    this.#response.open(downstream, request)
     metrics.openRequests.count++
     downstream.listener = this
     downstream.limitStall(idleTimeoutMs)
@@ -103,17 +103,16 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const failure = new BackendFailure('backends_cooling', 'all backends of the route have failed')
     failure.retryAfterMs = retryAfterMs
     this.#giveBack()
-    this.#parts.onFailure(this.#allowed.downstream, failure, this.#allowed.fields)
+    this.#parts.onFailure(this.#allowed.downstream, failure, ownFields(this.#allowed))
   }
 
   /** Sends the request to the next backend of its route, if there is one and the request may still go there. */
   #retryElsewhere(outcome: AttemptOutcome, reason: string): boolean {
     const { attempts, request, downstream } = this.#allowed
     const hasWholeBody = !request.hasBody || this.#readBody?.isPartial === false
-    const progress = { isUpgrade: request.isUpgrade, hasAnswered: this.#hasAnswered, hasWholeBody }
-    if (attempts?.mayRetry(outcome, progress) !== true || attempts.begin() !== 'begun') return false
+    if (attempts?.retry(outcome, { isUpgrade: request.isUpgrade, hasAnswered: this.#hasAnswered, hasWholeBody }) !== true) return false
     this.#parts.metrics.countRetry(reason)
-    downstream.trace?.noteRetry(reason)
+    downstream.trace?.leaveCall(reason)
     // What is left of the earlier response must reach nobody.
     this.#call.discard()
     this.#call = new BackendCall(this)
@@ -167,7 +166,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
       if (this.#isBodyWritten) this.#releaseBody()
     }
     if (llm !== undefined && head.status !== 101) this.#llmResponse = newLlmResponse(head, hasBody(request.method, head.status), llm, this)
-    this.#response.begin(head, this.#llmResponse)
+    this.#response.begin(head, this.#llmResponse, ownFields(this.#allowed))
     if (head.isEventStream && hasBody(request.method, head.status)) this.#watchStream(() => this.#cutStream())
   }
 
@@ -202,12 +201,13 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   /** The backend speaks WebSocket from here on (RFC 9110 7.8). */
   onUpgraded(head: ResponseHead, socket: Socket, rest: Buffer): void {
-    const { downstream, fields: ours, llm, held } = this.#allowed
+    const { downstream, llm, held } = this.#allowed
     const { metrics } = this.#parts
     this.#leave()
     // Nothing that goes through a tunnel is counted.
     llm?.settlement.keepReservation('done')
-    const fields = responseFields(head, { ...WITHOUT_BODY, ours: `${ours}Connection: Upgrade\r\nUpgrade: websocket\r\n` })
+    const ours = `${ownFields(this.#allowed)}Connection: Upgrade\r\nUpgrade: websocket\r\n`
+    const fields = responseFields(head, { ...WITHOUT_BODY, ours })
     const client = downstream.upgrade(head.status, head.reason, fields)
     // A tunnel may last for days, and a span is sent only when it ends.
     downstream.trace?.end()
@@ -224,7 +224,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
   onFailure(failure: BackendFailure): void {
     if (this.#isOver) return
-    const { downstream, fields, attempts } = this.#allowed
+    const { downstream, attempts } = this.#allowed
     if (attempts !== undefined && this.#retryElsewhere(attempts.failed(failure, this.#call.hasConnected), failure.code)) return
     if (this.#response.isBlocked && failure.code === 'backend_timeout') {
       // The client was the one that took nothing for so long.
@@ -232,7 +232,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
       return downstream.cut()
     }
     this.#giveBack()
-    this.#parts.onFailure(downstream, failure, fields)
+    this.#parts.onFailure(downstream, failure, ownFields(this.#allowed))
   }
 
   onBroken(error: unknown): void {

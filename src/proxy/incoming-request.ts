@@ -1,16 +1,15 @@
 import type { ReadCost, UnreadBody } from '../decide/decide-in-steps.ts'
 import type { AskedRequest } from '../decide/request-explanation.ts'
+import type { RouteProblem } from '../engine/decision.ts'
 import { headerValue } from '../http1/header-fields.ts'
 import { KNOWN_METHODS } from '../http1/request-line.ts'
+import type { PlannedRoute } from '../policy/routes/routing.ts'
 import type { RequestView } from '../request/view.ts'
-import { mayClimb } from '../text/path.ts'
 import type { WorkSlices } from '../time/slices.ts'
-import { readCost } from './body/body-cost.ts'
+import { routeProblem } from './backends/routed-request.ts'
+import { type BodyCost, readCost } from './body/body-cost.ts'
 import type { Peer, ReceivedHead } from './downstream.ts'
-import { ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
-
-/** A base path may stand for a tenant, or for a version of an API. */
-const CLIMBS = 'the path has a segment that begins with "..", which some backends resolve to a path outside their base path'
+import { ProxiedRequest, ProxiedRequestView, refusalOf } from './proxied-request.ts'
 
 /** A trusted peer that forwards a request for its client. Without X-Forwarded-For, the client's address is unknown. */
 export const FORWARDER: Peer = { address: '', isTrusted: true }
@@ -20,11 +19,6 @@ export function basePathOf(url: URL | undefined): string {
   return url === undefined ? '' : url.pathname.replace(/\/+$/, '')
 }
 
-/** Returns why a request is refused before anything is decided, although its head can be read. */
-export function refusalOf({ target }: ProxiedRequest, basePath: string): string | undefined {
-  return basePath !== '' && mayClimb(target) ? CLIMBS : undefined
-}
-
 export interface AskedOptions {
   readonly peer: Peer
   readonly basePath: string
@@ -32,6 +26,8 @@ export interface AskedOptions {
   readonly hasLastResort: boolean
   readonly maxBodyBytes: number
   readonly slices: WorkSlices
+  /** The request had a body that nobody has kept: whether a model in it can be replaced is not known. */
+  readonly isBodyUnknown?: boolean
 }
 
 /** Reads a request that did not come from a socket, as the proxy would. Returns what is wrong with it, in words, if it would be refused. */
@@ -46,7 +42,7 @@ export function readAsked(asked: AskedRequest, options: AskedOptions): { readonl
 
 export class AskedBody implements UnreadBody {
   /** Set when the body has been read. */
-  cost: ReadCost | undefined
+  cost: BodyCost | undefined
   readonly #request: ProxiedRequest
   readonly #bytes: Buffer
   readonly #options: AskedOptions
@@ -65,6 +61,11 @@ export class AskedBody implements UnreadBody {
     const { maxBodyBytes: maxBytes, ...options } = this.#options
     this.cost = await readCost(this.#bytes, this.#request, { ...options, maxBytes })
     return this.cost
+  }
+
+  problemWith(route: PlannedRoute): RouteProblem | undefined {
+    const body = this.cost === undefined ? undefined : { bytes: this.#bytes, isPartial: false, llm: this.cost }
+    return routeProblem(this.#request, this.#options.isBodyUnknown === true ? { ...route, models: [] } : route, body)
   }
 }
 

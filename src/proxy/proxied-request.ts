@@ -1,6 +1,7 @@
 import { type FieldName, fieldName } from '../http1/field-name.ts'
 import { fieldValue, hasMember, headerValue } from '../http1/header-fields.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
+import { mayClimb } from '../text/path.ts'
 import type { Peer, ReceivedHead } from './downstream.ts'
 
 /** A request to be proxied, whose head is read once for everybody who needs it. */
@@ -186,4 +187,12 @@ function valueInAnySpelling({ names, fields }: ProxiedRequest, { lower, folded }
     value = longer
   }
   return value
+}
+
+/** A base path may stand for a tenant, or for a version of an API. */
+const CLIMBS = 'the path has a segment that begins with "..", which some backends resolve to a path outside their base path'
+
+/** Returns why a request is refused before anything is decided, although its head can be read. */
+export function refusalOf({ target }: ProxiedRequest, basePath: string): string | undefined {
+  return basePath !== '' && mayClimb(target) ? CLIMBS : undefined
 }

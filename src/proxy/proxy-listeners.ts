@@ -8,10 +8,12 @@ import { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { CostMetrics, HoldMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
+import { RouteMetrics } from '../telemetry/metrics/route-metrics.ts'
 import { WaitMetrics } from '../telemetry/metrics/wait-metrics.ts'
 import { Backend } from './backend/backend.ts'
 import type { BackendHealth } from './backends/backend-health.ts'
 import type { BackendSlots } from './backends/backend-slots.ts'
+import { CoolingReports } from './backends/cooling-reports.ts'
 import { RoutedBackends, summedListener } from './backends/routed-backends.ts'
 import { BodyClaims } from './body/body-claims.ts'
 import type { BodyMemory } from './body/body-memory.ts'
@@ -56,8 +58,9 @@ export class ProxyListeners {
   #openListeners = 0
 
   constructor(options: ProxyOptions, slots: ConnectionSlots, parts: SharedParts) {
-    const { metricMemory: memory, clock, secrets } = parts
+    const { metricMemory: memory, clock, logger, secrets } = parts
     const backendMetrics = new BackendMetrics(memory)
+    const routeMetrics = new RouteMetrics(memory)
     const timeouts = {
       connectTimeoutMs: options.backendConnectTimeoutMs,
       headersTimeoutMs: options.backendHeadersTimeoutMs,
@@ -73,6 +76,8 @@ export class ProxyListeners {
       clock,
       secrets,
       metrics: backendMetrics,
+      routeMetrics,
+      reports: new CoolingReports(routeMetrics, logger, clock),
       timeouts,
       maxConnections: () => slots.max,
     })

@@ -1,17 +1,22 @@
 import { decideInSteps, factsOf, UnrecordedSteps } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer, refusedAnswer } from '../decide/decision-answer.ts'
-import type { ExplainRequest, RequestExplanation } from '../decide/request-explanation.ts'
+import type { ExplainedRoute, ExplainRequest, RequestExplanation } from '../decide/request-explanation.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Evaluation } from '../engine/evaluation.ts'
 import type { ExplainedPolicy } from '../engine/explain/explanation.ts'
 import { NO_LINES } from '../engine/waiting-lines.ts'
 import type { HeaderList } from '../http1/header-fields.ts'
 import type { CallerVerdict } from '../request/caller.ts'
+import { type ExplainedHealth, explainRoute } from './backends/explained-route.ts'
 import { errorFields } from './error-response.ts'
 import { type AskedBody, type AskedOptions, readAsked } from './incoming-request.ts'
 
+interface ExplainOptions extends AskedOptions {
+  readonly health?: ExplainedHealth | undefined
+}
+
 /** Explains what the proxy would respond, up to the backend's own response. */
-export function requestExplainer(engine: Engine, options: AskedOptions): ExplainRequest {
+export function requestExplainer(engine: Engine, options: ExplainOptions): ExplainRequest {
   return async (asked) => {
     const incoming = readAsked(asked, options)
     if (typeof incoming === 'string') return explanationOf(refusedAnswer('bad_request'), undefined, [])
@@ -20,8 +25,19 @@ export function requestExplainer(engine: Engine, options: AskedOptions): Explain
     if (evaluation === undefined) return explanationOf(refusedAnswer('no_bundle_loaded'), undefined, [])
     const answer = await decideInSteps(new DescribedSteps(evaluation, body, options.hasLastResort), body, options.maxBodyBytes)
     const { caller } = evaluation
-    return explanationOf(answer!, caller, await evaluation.describe({ body: factsOf(body.cost) }))
+    const route = routeOfAsked(evaluation, body, options.health)
+    return { ...explanationOf(answer!, caller, await evaluation.describe({ body: factsOf(body.cost) })), route }
   }
+}
+
+/** A request whose body was not read, although its route depends on it, is refused for another reason, and nobody knows its route. */
+function routeOfAsked(evaluation: Evaluation, { cost }: AskedBody, health: ExplainedHealth | undefined): ExplainedRoute | undefined {
+  if (!evaluation.hasRoutes || (cost === undefined && evaluation.routeNeedsBody())) return undefined
+  const facts = factsOf(cost)
+  const chosen = evaluation.route(facts)
+  if (chosen === 'repeated_descriptor') return undefined
+  if (chosen === undefined) return { number: undefined, isSticky: false, candidates: [] }
+  return explainRoute(chosen, typeof facts === 'object' ? facts.model : undefined, health)
 }
 
 /** Returns the fields of an answer, as the client gets them. */

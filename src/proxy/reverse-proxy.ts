@@ -35,12 +35,12 @@ import { type Downstream, headerLines, linesOf } from './downstream.ts'
 import { rejectMessage, respondError } from './error-response.ts'
 import { Exchanges } from './exchange.ts'
 import { Incoming, type IncomingHandler } from './incoming.ts'
-import { basePathOf, refusalOf } from './incoming-request.ts'
+import { basePathOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm/llm-response.ts'
 import type { HeldRequest, OpenHolds } from './llm/open-holds.ts'
 import { OpenStreams } from './llm/open-streams.ts'
 import { Settlement } from './llm/settlement.ts'
-import { type ProxiedRequest, ProxiedRequestView } from './proxied-request.ts'
+import { type ProxiedRequest, ProxiedRequestView, refusalOf } from './proxied-request.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
 const MINUTE_MS = 60_000
@@ -73,7 +73,8 @@ export interface ProxyParts {
 /** Stands between clients and the backend: decides on each request, then forwards it or responds itself. */
 export class ReverseProxy {
   readonly #parts: ProxyParts
-  readonly #failures = new Sampler<Reason>(new Map())
+  /** By reason, and by backend if a route names it. */
+  readonly #failures = new Sampler<string>(new Map())
   readonly #notUnderstood = new Sampler<string>(new Map(), 1, MINUTE_MS)
   /** Bodies and responses of all requests share these slices. */
   readonly #slices = new WorkSlices()
@@ -289,11 +290,12 @@ export class ReverseProxy {
     if (downstream.isGone) {
       // The client left while its body was read or the store was asked.
       held?.release()
+      pending.noteSent(undefined)
       llm?.settlement.settle('client_gone', tokenCounts(llm.request.promptTokens, 0))
       return this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)
-    const attempts = pending.chosen && new RoutedAttempts(routed, pending.chosen, incoming.llm?.model)
+    const attempts = pending.chosen && new RoutedAttempts(routed, pending.chosen, incoming)
     const inserted = attempts && typeof asked === 'object' ? insertionOf(incoming, asked.bytes) : undefined
     const host = backendHost === 'client' && request.host !== '' ? request.host : (backend?.options.url.host ?? '')
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
@@ -339,11 +341,14 @@ export class ReverseProxy {
   /** Handles a backend that sent no response, or not the whole of it. Half a response is reset, not ended as if it were whole. */
   #failBackend(downstream: Downstream, failure: BackendFailure, lines: string): void {
     const { backendMetrics, logger, clock } = this.#parts
-    const { code, message } = failure
+    const { code, message, backend } = failure
     backendMetrics.countFailure(code)
-    const unlogged = this.#failures.admit(code, clock.nowMs())
+    const unlogged = this.#failures.admit(backend === undefined ? code : `${code} ${backend}`, clock.nowMs())
     if (unlogged !== undefined)
-      logger.warn({ event: 'backend_failed', reason: code, detail: message, unlogged }, 'the backend did not send a complete response')
+      logger.warn(
+        { event: 'backend_failed', reason: code, backend, detail: message, unlogged },
+        'the backend did not send a complete response',
+      )
     downstream.trace?.noteFailure(code)
     if (downstream.isHeadSent) {
       downstream.trace?.end()

@@ -59,6 +59,7 @@ async function loadAdminApi(mode: ServerConfig['mode']): Promise<NewAdminApi> {
         hasLastResort: backendUrl !== undefined,
         maxBodyBytes,
         slices: new WorkSlices(),
+        health: { health: parts.backendHealth, clock: parts.clock },
       }
       return newAdminApi(config, parts, requestExplainer(parts.engine, options))
     }

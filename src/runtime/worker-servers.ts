@@ -105,9 +105,10 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     hasLastResort: config.mode !== 'reverse_proxy' || config.backendUrl !== undefined,
   })
   const health = { isListening: () => servers.isListening, isShuttingDown: () => servers.isDraining }
+  const backendStates = () => parts.backendHealth.statesOf([...(engine.plan?.routing?.backends.values() ?? [])])
   const isReady = (): boolean => !servers.isDraining && servers.isListening && engine.plan !== undefined && !parts.lacksIssuedKeys()
   const admin = new AdminEndpoints(
-    adminRoutes({ ...parts, ...health, debugSessions, api: code.newAdminApi?.(config, parts), mode: config.mode }),
+    adminRoutes({ ...parts, ...health, backendStates, debugSessions, api: code.newAdminApi?.(config, parts), mode: config.mode }),
     {
       clock,
       logger,

@@ -7,8 +7,12 @@ import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm/llm-proxy.ts
 import { PRICES } from '../support/llm/money-proxy.ts'
 import { scriptedLlm } from '../support/llm/scripted-llm.ts'
 import { StreamClient } from '../support/llm/stream-client.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { RawClient } from '../support/proxy/proxy.ts'
+import { named, routing, saying } from '../support/proxy/routed.ts'
 import { ManualClock } from '../support/service/manual-clock.ts'
 import { running } from '../support/service/running.ts'
+import { until } from '../support/until.ts'
 
 const BUNDLE = bundle(
   1,
@@ -26,6 +30,48 @@ const BUNDLE = bundle(
 )
 
 describeInBrowser('the view that explains a request', () => {
+  test('shows the backends of its route, which is next, and which cool, why and until when', async () => {
+    let held = false
+    const a = await HttpBackend.start((req, res) => {
+      if (req.url === '/hold/probe') held = true
+      else res.writeHead(503, { 'Retry-After': '300' }).end()
+    })
+    const [b, d] = [await named('b'), await HttpBackend.start(saying('', 503, { 'Retry-After': '500' }))]
+    const retry = { on: ['5xx'], attempts: 1 }
+    const routes = [
+      { selector: { pathPrefix: '/both' }, backends: [{ name: 'a' }, { name: 'b', weight: 3 }, { name: 'c', weight: 0 }] },
+      { selector: { pathPrefix: '/v1' }, backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry },
+      { selector: { pathPrefix: '/hold' }, backends: [{ name: 'a' }], fallback: [{ name: 'd' }], retry },
+    ]
+    const clock = new ManualClock()
+    const edge = await routing({ a, b, c: b, d }, routes, { env: { ...ADMIN_ENV, EDGE_BACKEND_URL: b.url }, clock })
+    const page = await loggedIn(edge.adminPort)
+    await page.getByRole('link', { name: 'Explain', exact: true }).click()
+    const shown = async (uri: string): Promise<string | undefined> => {
+      await page.getByLabel('URI').fill(uri)
+      await page.getByLabel('Host').fill('h')
+      await page.getByRole('button', { name: 'Explain' }).click()
+      await page
+        .getByRole('link', { name: 'Link to this request' })
+        .and(page.locator(`[href*="${encodeURIComponent(uri)}"]`))
+        .waitFor()
+      const text = await page.getByRole('region', { name: 'Where it goes' }).textContent()
+      return text?.replaceAll(/\s+/g, ' ').trim()
+    }
+    expect(await shown('/both')).toBe('Where it goesroutes[0]a✓ next in 25 % of cases b✓ next in 75 % of cases c gets nothing (weight 0)')
+    for (let i = 0; i < 3; i++) await (await fetch(`http://127.0.0.1:${edge.port}/v1`)).text()
+    expect(await shown('/v1')).toMatch(/^Where it goesroutes\[1\]a ?! cooling \(5xx\) until .+b✓ next fallback$/)
+    clock.advance(300_001)
+    expect(await shown('/v1')).toBe('Where it goesroutes[1]a✓ next ! recovering (5xx)b fallback')
+    for (let i = 0; i < 3; i++) await (await fetch(`http://127.0.0.1:${edge.port}/hold`)).text()
+    const probe = RawClient.connect(edge.port)
+    probe.send('GET /hold/probe HTTP/1.1\r\nHost: h\r\n\r\n')
+    await until(() => held)
+    expect(await shown('/hold')).toMatch(/All of them cool, and another request tries one: 503 backends_cooling\.$/)
+    probe.socket.destroy()
+    expect(await shown('/elsewhere')).toContain('No route covers this request: EDGE_BACKEND_URL gets it, if there is one.')
+  })
+
   test('shows the verdict, and every policy and rule with its descriptors and counters', async () => {
     const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV, clock: new ManualClock() })
     const fields = [['X-K', 'müller']] as const

@@ -110,8 +110,36 @@ export interface ExplanationJson {
   readonly headers: Readonly<Record<string, string>>
   /** Who sends the request; null if the bundle has no `callers`, or nobody looked. */
   readonly caller: ExplainedCallerJson | null
+  /** Present if the bundle has routes, in `reverse_proxy`, unless the request is refused before its route is known. */
+  readonly backend?: ExplainedBackendJson
   /** All policies of the bundle; empty if the request was refused before any policy was checked. */
   readonly policies: readonly ExplainedPolicyJson[]
+}
+
+/** Where a request would be sent if it is allowed. */
+export interface ExplainedBackendJson {
+  /** Position of the route in the bundle, from 0; null if no route covers the request. */
+  readonly route: number | null
+  /** Whether the request stays with one backend, by its values of `stick_to`. */
+  readonly sticky: boolean
+  /** Those that share the requests, then the fallback in its order; empty without a route. */
+  readonly candidates: readonly ExplainedCandidateJson[]
+}
+
+export interface ExplainedCandidateJson {
+  readonly name: string
+  readonly fallback: boolean
+  readonly weight: number
+  /** Model that is sent instead of the request's; null if it stays. */
+  readonly model: string | null
+  /** For requests of this model. `recovering`: its time is over, and one request at a time tries it. */
+  readonly state: 'healthy' | 'cooling' | 'recovering'
+  /** Why it cools, or has cooled: `5xx`, `connect`, `timeout`, `429`, `401`, `402` or `403`; null if it is healthy. */
+  readonly reason: string | null
+  /** In RFC 3339; null if it does not cool. */
+  readonly cooling_until: string | null
+  /** Probability that the request is sent here first, from 0 to 1. */
+  readonly share: number
 }
 
 export interface ExplainedWaitJson {

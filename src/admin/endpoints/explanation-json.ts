@@ -1,4 +1,4 @@
-import type { RequestExplanation } from '../../decide/request-explanation.ts'
+import type { ExplainedChoice, ExplainedRoute, RequestExplanation } from '../../decide/request-explanation.ts'
 import type { CallerDigest } from '../../engine/decide-options.ts'
 import type { ExplainedDescriptor, ExplainedPolicy, ExplainedRule } from '../../engine/explain/explanation.ts'
 import type { ExplainedCounter } from '../../engine/seen-counters.ts'
@@ -12,7 +12,7 @@ import { counterJson, wholeSeconds } from './counters-endpoints.ts'
 
 /** Builds the response one policy at a time, because there may be thousands. `callerDigest` converts credentials to digests. */
 export function* explanationSteps(
-  { answer, headers, caller, policies }: RequestExplanation,
+  { answer, headers, caller, route, policies }: RequestExplanation,
   callerDigest: CallerDigest,
 ): Generator<void, Buffer> {
   const texts: Buffer[] = []
@@ -30,8 +30,27 @@ export function* explanationSteps(
     ...(decision?.action === 'reject' && decision.wait !== undefined && { wait: waitJson(decision.wait) }),
     headers: headersJson(headers),
     caller: caller === undefined ? null : callerJson(caller),
+    ...(route !== undefined && { backend: backendJson(route) }),
   }
   return jsonWithList(verdict, 'policies', texts)
+}
+
+function backendJson({ number, isSticky, candidates }: ExplainedRoute): json.ExplainedBackendJson {
+  return { route: number ?? null, sticky: isSticky, candidates: candidates.map(candidateJson) }
+}
+
+function candidateJson(choice: ExplainedChoice): json.ExplainedCandidateJson {
+  const { name, isFallback: fallback, weight, model = null, state, reason = null, untilMs, share } = choice
+  return {
+    name,
+    fallback,
+    weight,
+    model,
+    state,
+    reason,
+    cooling_until: untilMs === undefined ? null : new Date(untilMs).toISOString(),
+    share,
+  }
 }
 
 function waitJson({ lookMs, maxMs, isOpenEnded }: Wait): json.ExplainedWaitJson {

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest'
-import type { ExplainedCounterJson, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
+import type {
+  ExplainedCandidateJson,
+  ExplainedCounterJson,
+  ExplainedPolicyJson,
+  ExplainedRuleJson,
+  ExplanationJson,
+} from '../../admin/api/types.ts'
 import { explainText } from './explain-text.ts'
 
 const BUCKET: ExplainedCounterJson = { kind: 'bucket', level: 0.25, limit: 5, remaining: 0, reset_s: 4.75, wait_s: 0.75 }
@@ -40,6 +46,68 @@ const REFUSED: ExplanationJson = {
   caller: null,
   policies: [],
 }
+
+const CANDIDATE: ExplainedCandidateJson = {
+  name: 'a',
+  fallback: false,
+  weight: 1,
+  model: null,
+  state: 'healthy',
+  reason: null,
+  cooling_until: null,
+  share: 0.25,
+}
+
+describe('an explanation of a route in words', () => {
+  const ALLOWED: ExplanationJson = { ...REFUSED, action: 'allow', status: 200, reason: 'all_rules_passed' }
+
+  test('says which backends are next, and how the others are', () => {
+    const candidates: ExplainedCandidateJson[] = [
+      CANDIDATE,
+      { ...CANDIDATE, name: 'b', share: 0.75, model: 'm\u001b' },
+      { ...CANDIDATE, name: 'c', share: 0, weight: 0 },
+      { ...CANDIDATE, name: 'd', share: 0, state: 'recovering', reason: '5xx' },
+      { ...CANDIDATE, name: 'e', share: 0, fallback: true, weight: 0 },
+    ]
+    const text = explainText('GET /', { ...ALLOWED, backend: { route: 3, sticky: false, candidates } })
+    expect(text).toContain(
+      `
+Where it goes by routes[3]:
+  a  is next with a probability of 25 %
+  b  is next with a probability of 75 %, gets model m\\u{1b}
+  c  gets nothing (weight 0)
+  d  recovers (5xx)
+  e  fallback
+`,
+    )
+  })
+
+  test('says that it stays with a backend, that none can be asked now, or that no route covers it', () => {
+    const sticky = {
+      route: 0,
+      sticky: true,
+      candidates: [
+        { ...CANDIDATE, share: 1 },
+        { ...CANDIDATE, name: 'b', share: 0 },
+      ],
+    }
+    expect(explainText('GET /', { ...ALLOWED, backend: sticky })).toContain(
+      '\nWhere it goes by routes[0], and stays with one backend (stick_to):\n  a  is next\n  b  only if another one fails\n',
+    )
+    const held = [{ ...CANDIDATE, share: 0, state: 'cooling' as const, reason: '429', cooling_until: '2026-01-01T00:00:00.000Z' }]
+    expect(explainText('GET /', { ...ALLOWED, backend: { route: 0, sticky: false, candidates: held } })).toContain(
+      '  a  cools until 2026-01-01T00:00:00.000Z (429)\n  All of them cool, and another request tries one: 503 backends_cooling.\n',
+    )
+    const nowhere = { route: null, sticky: false, candidates: [] }
+    expect(explainText('GET /', { ...ALLOWED, backend: nowhere })).toContain('\nNo route covers it: EDGE_BACKEND_URL gets it.\n')
+    const refused = explainText('GET /', { ...REFUSED, status: 404, reason: 'no_route', backend: nowhere })
+    expect(refused).toContain(
+      'refused with 404 no_route\nThe bundle has routes, none of them covers it, and there is no EDGE_BACKEND_URL.\n',
+    )
+    expect(refused).not.toContain('gets it')
+    expect(explainText('GET /', { ...REFUSED, reason: 'model_not_replaceable' })).toContain('\nIts route replaces the model, and')
+  })
+})
 
 describe('an explanation in words', () => {
   test('says how the reservation of a stream grows', () => {

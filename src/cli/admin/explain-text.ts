@@ -1,4 +1,4 @@
-import type { CounterKind, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
+import type { CounterKind, ExplainedCandidateJson, ExplainedPolicyJson, ExplainedRuleJson, ExplanationJson } from '../../admin/api/types.ts'
 import { printableText } from '../../text/printable.ts'
 import { countText, durationText, listText } from '../text/text-table.ts'
 import { amountText, levelText, resetText } from './counters.ts'
@@ -16,6 +16,7 @@ export function explainText(request: string, explained: ExplanationJson): string
     ...waitingText(explained).map((line) => `${line}\n`),
     ...decidingText(explained).map((line) => `${line}\n`),
     ...callerText(explained).map((line) => `${line}\n`),
+    ...backendText(explained),
     ...(fields.length === 0 ? [] : ['\nResponse headers:\n', ...fields]),
     covering.length === 0 ? '\nNo policy covers this request.\n' : '\nPolicies that cover it:\n',
     ...covering.map(policyText),
@@ -56,6 +57,27 @@ function callerText({ caller = null }: ExplanationJson): string[] {
   return [`Its caller is ${printableText(caller.id ?? '')}${labels.length === 0 ? '' : `:${labels.join('')}`}.`]
 }
 
+/** Says where the request would go. */
+function backendText({ action, backend }: ExplanationJson): string[] {
+  if (backend === undefined) return []
+  const { route, sticky, candidates } = backend
+  if (route === null) return action === 'refuse' ? [] : ['\nNo route covers it: EDGE_BACKEND_URL gets it.\n']
+  const rows = candidates.map((candidate): [string, string] => [candidate.name, candidateText(candidate)])
+  const stays = sticky ? ', and stays with one backend (stick_to)' : ''
+  const held = candidates.every(({ share }) => share === 0)
+    ? '  All of them cool, and another request tries one: 503 backends_cooling.\n'
+    : ''
+  return [`\nWhere it goes by routes[${route}]${stays}:\n`, listText(rows), held]
+}
+
+function candidateText({ fallback, weight, model, state, reason, cooling_until: until, share }: ExplainedCandidateJson): string {
+  const first = share === 1 ? 'is next' : share > 0 ? `is next with a probability of ${Math.round(share * 100)} %` : undefined
+  const role = fallback ? 'fallback' : weight === 0 ? 'gets nothing (weight 0)' : undefined
+  const cools = state === 'healthy' ? undefined : state === 'cooling' ? `cools until ${until} (${reason})` : `recovers (${reason})`
+  const sends = model === null ? undefined : `gets model ${printableText(model)}`
+  return [first, role, cools, sends].filter((part) => part !== undefined).join(', ') || 'only if another one fails'
+}
+
 /** Says why nobody knows the caller. */
 export function unknownCallerText(problem: string): string {
   return `Its caller is not known: ${CALLER_PROBLEMS[problem] ?? printableText(problem)}.`
@@ -85,6 +107,9 @@ const REFUSALS: Readonly<Record<string, string>> = {
   unknown_caller: 'The bundle lets only verified callers pass (callers, mode: enforce).',
   caller_keys_unavailable: 'The bundle lets only verified callers pass, and the keys to verify this one are not available.',
   caller_check_busy: 'The bundle lets only verified callers pass, and too many credentials had to be checked.',
+  no_route: 'The bundle has routes, none of them covers it, and there is no EDGE_BACKEND_URL.',
+  model_not_replaceable:
+    'Its route replaces the model, and this request has none that can be replaced: no JSON body, a compressed one, or no model.',
   no_bundle_loaded: 'No bundle is active, so nothing can be decided.',
   store_unavailable: 'Redis is unreachable, and EDGE_REDIS_FAILURE_MODE refuses requests meanwhile.',
   missing_original_host: 'A policy for certain hosts covers its path, and the request has no host: give --host.',

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Reason } from '../../engine/reasons.ts'
+import { backendName } from '../../policy/schema/backends.ts'
 import { labelName } from '../../policy/schema/callers.ts'
 import { label } from '../../policy/schema/parts.ts'
 import { dateTimeMs, TOKEN } from '../../text/formats.ts'
@@ -57,6 +58,7 @@ const REASON_NAMES = [
   'repeated_original_host',
   'bad_request',
   'body_too_large',
+  'model_not_replaceable',
 ] as const satisfies readonly Reason[]
 
 // \p{Cc} is avoided, because editors may not understand it in a JSON Schema.
@@ -189,6 +191,10 @@ const expectSchema = z.strictObject(
       }),
     policy: label.optional().meta({ description: 'Id of the policy that decided the last response.' }),
     rule: label.optional().meta({ description: 'Name of the rule that decided the last response.' }),
+    backend: z.union([backendName, z.null()], { error: 'the name of a backend, or null if no route sends it to one' }).optional().meta({
+      description:
+        'Backend that the last request may be sent to first, by the routes of the bundle (in reverse_proxy; all count as healthy). null: none, because no route covers it or it is not allowed.',
+    }),
     waits: z.boolean({ error: 'true or false' }).optional().meta({
       description:
         'Whether the last request would wait (wait_seconds, in reverse_proxy) before it is rejected. Requests of a case do not wait.',
@@ -200,7 +206,7 @@ const expectSchema = z.strictObject(
       .optional()
       .meta({ description: 'Header fields of the last response; others are not compared. null: the field must be absent.' }),
   },
-  { error: 'an object with status, reason, policy, rule, waits or headers' },
+  { error: 'an object with status, reason, policy, rule, backend, waits or headers' },
 )
 
 const stepSchema = z

@@ -53,11 +53,19 @@ async function runStep(simulation: Simulation, step: Step): Promise<Omit<CaseFai
     if (wrong !== undefined || response.status === (expectedStatus(expect, request) ?? response.status)) continue
     wrong = { request, response, explanation: await simulation.explain(asked) }
   }
-  const mismatches = lastMismatches(expect, last!, simulation.plan)
+  const backends = expect.backend === undefined ? [] : await backendsOf(simulation, asked, last!)
+  const mismatches = lastMismatches(expect, last!, simulation.plan, backends)
   if (wrong !== undefined) mismatches.unshift(statusMismatch(expect.status!, statuses))
   if (mismatches.length === 0) return undefined
   wrong ??= { request: times, response: last!, explanation: await simulation.explain(asked) }
   return { ...wrong, times, asked, atMs, expected: expect, mismatches }
+}
+
+/** Returns the names of the backends that the request may have been sent to first. */
+async function backendsOf(simulation: Simulation, asked: SimulatedRequest, { answer }: SimulatedResponse): Promise<string[]> {
+  if (answer.decision?.action !== 'allow') return []
+  const { route } = await simulation.explain(asked)
+  return route?.candidates.filter(({ share }) => share > 0).map(({ name }) => name) ?? []
 }
 
 function expectedStatus({ status }: Expectation, request: number): number | undefined {
@@ -103,7 +111,7 @@ function usageOf({ cost, ...usage }: NonNullable<Step['usage']>): Usage {
 
 /** A difference between a response and what was expected. */
 interface CaseMismatch {
-  /** `status`, `reason`, `policy`, `rule`, `waits`, or the name of a header field. */
+  /** `status`, `reason`, `policy`, `rule`, `backend`, `waits`, or the name of a header field. */
   readonly what: string
   readonly expected: string
   readonly got: string
@@ -118,9 +126,10 @@ function statusMismatch(expected: number | readonly number[], got: readonly numb
 
 /** Compares the last response with what was expected, apart from its status. */
 function lastMismatches(
-  { reason, policy, rule, waits, headers = {} }: Expectation,
+  { reason, policy, rule, backend, waits, headers = {} }: Expectation,
   response: SimulatedResponse,
   plan: Plan,
+  backends: readonly string[],
 ): CaseMismatch[] {
   const found: CaseMismatch[] = []
   const compare = (what: string, expected: string | undefined, got: string | undefined, note = ''): void => {
@@ -135,6 +144,11 @@ function lastMismatches(
     response.rule,
     named?.rules.some(({ name }) => name === rule) === false ? ` (policy ${policy} has no such rule)` : '',
   )
+  if (backend === null) compare('backend', NONE, backends.join(' or ') || NONE)
+  else if (backend !== undefined && !backends.includes(backend)) {
+    const isKnown = plan.routing?.backends.has(backend) === true
+    compare('backend', backend, backends.join(' or ') || NONE, isKnown ? '' : ' (the bundle has no such backend)')
+  }
   const { decision } = response.answer
   compare('waits', waits === undefined ? undefined : String(waits), String(decision?.action === 'reject' && decision.wait !== undefined))
   for (const [name, value] of Object.entries(headers)) {

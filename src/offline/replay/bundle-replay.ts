@@ -48,7 +48,7 @@ export class BundleReplay implements ReplayVerdict {
 
   async #decideWithBody(request: LoggedRequest, atMs: number): Promise<void> {
     const { method, uri, host, fields, body, caller, peer: client } = request
-    const asked = { method, uri, host: host === '' ? undefined : host, fields, body, caller, client }
+    const asked = { method, uri, host: host === '' ? undefined : host, fields, body, caller, client, isBodyUnknown: body === undefined }
     const { answer } = await this.#simulation.decide(asked, atMs)
     this.#conclude(answer.decision, answer.refusal, request, atMs)
   }

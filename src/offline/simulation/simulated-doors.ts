@@ -20,6 +20,8 @@ import { WorkSlices } from '../../time/slices.ts'
 export interface SimulatedRequest extends AskedRequest {
   /** Address of the connection's other end: the last hop, after those in X-Forwarded-For. */
   readonly client?: string | undefined
+  /** Whether the request may have had a body that is not in the log. */
+  readonly isBodyUnknown?: boolean
   /** What the request used in the end, for settling it; undefined if it is unknown. */
   readonly usage?: Usage | undefined
 }
@@ -118,8 +120,9 @@ export class ProxyDoor implements SimulatedDoor {
     return requestExplainer(this.#engine, this.#optionsFor(request))(request)
   }
 
-  #optionsFor({ client }: SimulatedRequest): AskedOptions {
+  /** Requests without a route are decided as if there were an `EDGE_BACKEND_URL`. */
+  #optionsFor({ client, isBodyUnknown = false }: SimulatedRequest): AskedOptions {
     const peer = client === undefined ? FORWARDER : peerAt(client, this.#trustedProxies)
-    return { peer, basePath: '', hasLastResort: true, maxBodyBytes: this.#maxBodyBytes, slices: this.#slices }
+    return { peer, basePath: '', hasLastResort: true, maxBodyBytes: this.#maxBodyBytes, slices: this.#slices, isBodyUnknown }
   }
 }

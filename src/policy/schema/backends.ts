@@ -29,7 +29,7 @@ const WEIGHT = 'a whole number from 0 to 1000'
 const ATTEMPTS = 'a whole number from 0 to 10'
 const RETRY_ON = '"connect", "timeout", "5xx", or a status from 400 to 599, such as 429'
 
-const backendName = z.string({ error: NAME }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, { error: NAME })
+export const backendName = z.string({ error: NAME }).regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, { error: NAME })
 
 const headerName = z
   .string({ error: HEADER_NAME })

@@ -14,6 +14,8 @@ export class BackendFailure extends Error {
   readonly code: FailureReason
   /** When the client may try again, if we know. */
   retryAfterMs: number | undefined
+  /** The name of the backend, if a route named it. */
+  backend: string | undefined
 
   constructor(code: FailureReason, message: string, cause?: unknown) {
     super(message, { cause })

@@ -1,6 +1,7 @@
 import { HalfSipHash, SubjectWords } from '../../store/subject.ts'
 import type { Clock } from '../../time/clock.ts'
 import type { BackendAttempt, BackendHealth } from './backend-health.ts'
+import type { CoolingReason } from './cooling-record.ts'
 
 /** A backend of a route, and what it is asked for. */
 interface RouteChoice {
@@ -82,21 +83,22 @@ export class AttemptPlan<Choice extends RouteChoice> {
     return this.#tried.length > 0 ? undefined : this.#lastResort()
   }
 
-  /** The backend's answer has begun. `retryAfterMs` is what it asks for, if it does. */
-  answered(status: number, retryAfterMs?: number): void {
+  /** The backend's answer has begun. `retryAfterMs` is what it asks for, if it does. Returns bits of `HEALTH`: what that has changed. */
+  answered(status: number, retryAfterMs?: number): number {
     const attempt = this.#attempt
-    if (attempt === undefined) return
+    if (attempt === undefined) return 0
     const { health } = this.#parts
-    if (status >= 500) health.noteFailure(attempt, '5xx', retryAfterMs)
-    else if (status === 429 || status === 401 || status === 402 || status === 403) health.noteFailure(attempt, status, retryAfterMs)
-    else health.noteSuccess(attempt)
+    const reason = refusalOrOutage(status)
+    const changes = reason === undefined ? health.noteSuccess(attempt) : health.noteFailure(attempt, reason, retryAfterMs)
     this.abandon()
+    return changes
   }
 
-  /** There was no answer. */
-  failed(reason: 'connect' | 'timeout'): void {
-    if (this.#attempt !== undefined) this.#parts.health.noteFailure(this.#attempt, reason, undefined)
+  /** There was no answer. Returns bits of `HEALTH`, too. */
+  failed(reason: 'connect' | 'timeout'): number {
+    const changes = this.#attempt === undefined ? 0 : this.#parts.health.noteFailure(this.#attempt, reason, undefined)
     this.abandon()
+    return changes
   }
 
   /** The call has ended without saying anything about the backend: the client has left, or a limit of our own has ended it. */
@@ -132,8 +134,7 @@ export class AttemptPlan<Choice extends RouteChoice> {
     let highest = 0
     for (const choice of this.#route.group) {
       if (busy?.includes(choice) || !this.#isUntried(choice) || this.#standing(choice) === 'cooling') continue
-      const even = this.#stickTo === undefined ? Math.max(this.#parts.random(), Number.MIN_VALUE) : evenHash(this.#stickTo, choice)
-      const score = choice.weight / -Math.log(even)
+      const score = this.#stickTo === undefined ? scoreOf(choice, this.#parts.random()) : stickyScore(this.#stickTo, choice)
       if (score <= highest) continue
       best = choice
       highest = score
@@ -198,6 +199,26 @@ export class AttemptPlan<Choice extends RouteChoice> {
   #modelOf({ model }: Choice): string | undefined {
     return model ?? this.#model
   }
+}
+
+/** Returns what a status says against a backend; undefined if it says nothing. */
+export function refusalOrOutage(status: number): CoolingReason | undefined {
+  if (status >= 500) return '5xx'
+  return status === 429 || status === 401 || status === 402 || status === 403 ? status : undefined
+}
+
+/** Returns the text that requests with the same values share. */
+export function stickyKey(values: readonly string[] | undefined): string | undefined {
+  return values && JSON.stringify(values)
+}
+
+/** Of the choices that a request with this key has, it goes to the one with the highest score. */
+export function stickyScore(stickTo: string, choice: RouteChoice): number {
+  return scoreOf(choice, evenHash(stickTo, choice))
+}
+
+function scoreOf({ weight }: RouteChoice, even: number): number {
+  return weight / -Math.log(Math.max(even, Number.MIN_VALUE))
 }
 
 // The key is fixed, so that all instances of a fleet, and the next process, choose alike.

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BackendPool } from '../../../test/support/proxy/backend-pool.ts'
-import type { BackendHealth } from './backend-health.ts'
+import { type BackendHealth, HEALTH } from './backend-health.ts'
 import { MODEL_SLOTS } from './backend-slots.ts'
 
 type Reason = Parameters<BackendHealth['noteFailure']>[1]
@@ -332,4 +332,52 @@ test('what is known of a backend stays from bundle to bundle, and what comes lat
   ])
   const troubled = pool.names.filter((name) => pool.state(name).failuresInARow > 0)
   expect([troubled, pool.state('b').state]).toEqual([['a'], 'healthy'])
+})
+
+describe('what a call has changed', () => {
+  const changesOf = (pool: BackendPool, reason: Reason | undefined, model = 'm'): number => {
+    pool.nowMs++
+    const attempt = pool.attempt('a', { model })
+    pool.nowMs++
+    return reason === undefined ? pool.health().noteSuccess(attempt) : pool.health(1).noteFailure(attempt, reason, 5000)
+  }
+
+  test('is said once when a backend begins to cool and once when it recovers, even by a refusal, which cools a model', () => {
+    const pool = new BackendPool('a b')
+    const outage = Array.from({ length: 5 }, () => changesOf(pool, '5xx'))
+    expect(outage).toEqual([0, 0, HEALTH.cooled, 0, 0])
+    expect(changesOf(pool, 429)).toBe(HEALTH.recovered | HEALTH.modelCooled)
+    expect([changesOf(pool, 429), changesOf(pool, 429, 'other')]).toEqual([0, HEALTH.modelCooled])
+    expect([changesOf(pool, undefined), changesOf(pool, undefined), changesOf(pool, undefined, 'other')]).toEqual([
+      HEALTH.modelRecovered,
+      0,
+      HEALTH.modelRecovered,
+    ])
+  })
+})
+
+test('for an explanation, a backend is in the worse state of itself and the model, and a backend without another one in that of the model', () => {
+  const pool = new BackendPool('a b')
+  const stateFor = (model: string, isAlone = false) => {
+    const { state, reason } = pool.health(1).stateFor(pool.backend('a'), model, isAlone)
+    return [state, reason]
+  }
+  expect(stateFor('m')).toEqual(['healthy', undefined])
+  fail(pool, 429, 1, 3000)
+  expect([stateFor('m'), stateFor('other')]).toEqual([
+    ['cooling', 429],
+    ['healthy', undefined],
+  ])
+  fail(pool, 'connect', 3, 60_000)
+  expect([stateFor('m'), stateFor('other'), stateFor('m', true), stateFor('other', true)]).toEqual([
+    ['cooling', 'connect'],
+    ['cooling', 'connect'],
+    ['cooling', 429],
+    ['healthy', undefined],
+  ])
+  pool.nowMs += 10_000
+  expect([stateFor('m'), stateFor('m', true)]).toEqual([
+    ['cooling', 'connect'],
+    ['recovering', 429],
+  ])
 })

@@ -30,6 +30,9 @@ export interface BackendAttempt {
  */
 export type Standing = 'open' | 'model_recovering' | 'recovering' | 'cooling'
 
+/** Bits of what a call has changed. All workers share one state, so exactly one call of all changes it. */
+export const HEALTH = { cooled: 1, modelCooled: 2, recovered: 4, modelRecovered: 8 } as const
+
 /** What people are shown about a backend. */
 export interface BackendState extends CoolingState {
   readonly name: string
@@ -43,7 +46,7 @@ export interface BackendState extends CoolingState {
   readonly models: readonly ModelState[]
 }
 
-interface CoolingState {
+export interface CoolingState {
   readonly state: 'healthy' | 'cooling' | 'recovering'
   readonly reason: CoolingReason | undefined
   /** When it began to cool, on the clock of the process, like all times here. */
@@ -116,35 +119,42 @@ export class BackendHealth {
     return untilMs
   }
 
-  /** The backend has begun to answer. What it sends says nothing against it. */
-  noteSuccess(attempt: BackendAttempt): void {
+  /** The backend has begun to answer. What it sends says nothing against it. Returns bits of `HEALTH`. */
+  noteSuccess(attempt: BackendAttempt): number {
     this.#models.noteAnswered(attempt.slot, attempt.model)
-    if (!this.#slots.isTroubled(attempt.slot)) return
+    if (!this.#slots.isTroubled(attempt.slot)) return 0
     this.#models.identify(attempt.model)
     const at = this.#slots.lock(attempt.slot)
-    if (at === undefined) return
-    this.#noteAnswer(at, attempt)
+    if (at === undefined) return 0
+    let changes = this.#noteAnswer(at, attempt)
     const model = this.#models.find(at)
-    if (model >= 0 && this.#records.isLater(model + MODEL.cooling, attempt.startedAtMs)) this.#records.clear(model + MODEL.cooling)
+    if (model >= 0 && this.#records.isLater(model + MODEL.cooling, attempt.startedAtMs)) {
+      this.#records.clear(model + MODEL.cooling)
+      changes |= HEALTH.modelRecovered
+    }
     this.#leave(at)
+    return changes
   }
 
-  /** `retryAfterMs` is how long the backend asks to be left alone, if it does. */
-  noteFailure(attempt: BackendAttempt, reason: CoolingReason, retryAfterMs: number | undefined): void {
+  /** `retryAfterMs` is how long the backend asks to be left alone, if it does. Returns bits of `HEALTH`. */
+  noteFailure(attempt: BackendAttempt, reason: CoolingReason, retryAfterMs: number | undefined): number {
     const isRefusal = typeof reason === 'number'
-    if (isRefusal && !attempt.hasCredential && !this.#slots.isTroubled(attempt.slot)) return
+    if (isRefusal && !attempt.hasCredential && !this.#slots.isTroubled(attempt.slot)) return 0
     this.#models.identifyWithText(attempt.model)
     const wasAnswered = this.#models.wasAnswered(attempt.slot, attempt.model)
     const nowMs = this.#clock.nowMs()
     const at = this.#slots.lock(attempt.slot)
-    if (at === undefined) return
+    if (at === undefined) return 0
     if (!isRefusal || attempt.hasCredential) this.#noteLastFailure(at, reason, nowMs)
+    let changes: number
     if (isRefusal) {
-      this.#noteAnswer(at, attempt)
+      changes = this.#noteAnswer(at, attempt)
       const model = attempt.hasCredential && attempt.canCool ? this.#models.findOrAdd(at, wasAnswered, nowMs) : -1
+      if (model >= 0 && !this.#records.hasCooled(model + MODEL.cooling)) changes |= HEALTH.modelCooled
       if (model >= 0) this.#records.cool(model + MODEL.cooling, reason, retryAfterMs, attempt.startedAtMs, nowMs)
-    } else this.#noteOutage(at, attempt, reason, retryAfterMs, nowMs)
+    } else changes = this.#noteOutage(at, attempt, reason, retryAfterMs, nowMs)
     this.#leave(at)
+    return changes
   }
 
   /** Makes the call the probe of a backend or model that has cooled. Returns false if another one is. */
@@ -213,6 +223,24 @@ export class BackendHealth {
     return hasCooled
   }
 
+  /**
+   * For explanations: how the backend is for requests of this model, the worse of the two if both have cooled. For a request that has no other backend, only
+   * the model counts.
+   */
+  stateFor(backend: NamedBackend, model: string | undefined, isAlone: boolean): CoolingState {
+    const slot = this.#slots.slotOf(backend)
+    const words = slot === undefined ? undefined : this.#slots.copyOf(slot)
+    if (words === undefined) return HEALTHY
+    this.#models.identify(model)
+    const records = new CoolingRecords(words, new Float64Array(words.buffer))
+    const nowMs = this.#clock.nowMs()
+    const ofModel = this.#models.findIn(words, records, 0)
+    const own = isAlone ? HEALTHY : coolingStateOf(records, SLOT.cooling, nowMs)
+    if (ofModel < 0) return own
+    const ofModelState = coolingStateOf(records, ofModel + MODEL.cooling, nowMs)
+    return own.state === 'healthy' || (ofModelState.coolingUntilMs ?? 0) > (own.coolingUntilMs ?? 0) ? ofModelState : own
+  }
+
   #stateIn(words: Int32Array): Omit<BackendState, 'name' | 'connections' | 'queue'> {
     const floats = new Float64Array(words.buffer)
     const records = new CoolingRecords(words, floats)
@@ -230,11 +258,13 @@ export class BackendHealth {
   }
 
   /** An answer below 500, even a refusal, ends the row of failures. Once the backend has cooled, the answer must be to a later call. */
-  #noteAnswer(at: number, { startedAtMs }: BackendAttempt): void {
-    if (this.#records.hasCooled(at + SLOT.cooling) && !this.#records.isLater(at + SLOT.cooling, startedAtMs)) return
+  #noteAnswer(at: number, { startedAtMs }: BackendAttempt): number {
+    const hadCooled = this.#records.hasCooled(at + SLOT.cooling)
+    if (hadCooled && !this.#records.isLater(at + SLOT.cooling, startedAtMs)) return 0
     this.#records.clear(at + SLOT.cooling)
     this.#slots.words[at + SLOT.failures] = 0
     this.#slots.floats[(at + SLOT.wishedUntilMs) / 2] = 0
+    return hadCooled ? HEALTH.recovered : 0
   }
 
   #noteLastFailure(at: number, reason: CoolingReason, nowMs: number): void {
@@ -242,15 +272,17 @@ export class BackendHealth {
     this.#slots.words[at + SLOT.failedBy] = COOLING_REASONS.indexOf(reason) + 1
   }
 
-  #noteOutage(at: number, attempt: BackendAttempt, reason: CoolingReason, wishMs: number | undefined, nowMs: number): void {
+  #noteOutage(at: number, attempt: BackendAttempt, reason: CoolingReason, wishMs: number | undefined, nowMs: number): number {
     const { words, floats } = this.#slots
     const failures = Math.min(words[at + SLOT.failures]! + 1, MAX_FAILURES)
     words[at + SLOT.failures] = failures
     const wish = (at + SLOT.wishedUntilMs) / 2
     if (wishMs !== undefined) floats[wish] = Math.max(floats[wish]!, nowMs + Math.min(wishMs, LONGEST_WISH_MS))
-    if (failures < FAILURES || !attempt.canCool) return
+    if (failures < FAILURES || !attempt.canCool) return 0
+    const hadCooled = this.#records.hasCooled(at + SLOT.cooling)
     this.#records.cool(at + SLOT.cooling, reason, wishMs, attempt.startedAtMs, nowMs)
     this.#records.extend(at + SLOT.cooling, floats[wish]!)
+    return hadCooled ? 0 : HEALTH.cooled
   }
 
   #leave(at: number): void {

@@ -46,11 +46,15 @@ export class CoolingModels {
 
   /** Returns where the model is among those of the slot that have cooled, or -1. To be called with the lock of the slot, like the following. */
   find(at: number): number {
-    const { words } = this.#slots
+    return this.findIn(this.#slots.words, this.#records, at)
+  }
+
+  /** The same in a copy of a slot's words, which needs no lock. */
+  findIn(words: Int32Array, records: CoolingRecords, at: number): number {
     const { low, high } = this.#hash
     for (let i = 0; i < MODEL_SLOTS; i++) {
       const model = modelAt(at, i)
-      if (words[model + MODEL.low] === low && words[model + MODEL.high] === high && this.#hasCooled(model)) return model
+      if (words[model + MODEL.low] === low && words[model + MODEL.high] === high && records.hasCooled(model + MODEL.cooling)) return model
     }
     return -1
   }

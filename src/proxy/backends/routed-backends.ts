@@ -2,10 +2,12 @@ import type { PlannedBackend } from '../../policy/routes/planned-backend.ts'
 import type { Routing } from '../../policy/routes/routing.ts'
 import type { SecretValues } from '../../secrets/header-template.ts'
 import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
+import type { RouteMetrics, RouteSeries } from '../../telemetry/metrics/route-metrics.ts'
 import type { Clock } from '../../time/clock.ts'
 import { Backend, type BackendListener, type BackendOptions } from '../backend/backend.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { type BackendSlots, placesEach } from './backend-slots.ts'
+import type { CoolingReports } from './cooling-reports.ts'
 
 export interface RoutedBackendsParts {
   readonly slots: BackendSlots
@@ -13,6 +15,8 @@ export interface RoutedBackendsParts {
   readonly clock: Clock
   readonly secrets: SecretValues
   readonly metrics: BackendMetrics
+  readonly routeMetrics: RouteMetrics
+  readonly reports: CoolingReports
   /** What applies to every backend that does not say otherwise. */
   readonly timeouts: Omit<BackendOptions, 'url'>
   /** How many connections all backends of a plan may have. */
@@ -23,6 +27,7 @@ export interface RoutedBackendsParts {
 export interface UsedBackend {
   readonly backend: Backend
   readonly identity: string
+  readonly series: RouteSeries
   users: number
 }
 
@@ -57,12 +62,13 @@ export class RoutedBackends {
     const identity = identityOf(planned)
     let used = this.#open.get(identity)
     if (used === undefined) {
-      const { slots, timeouts, maxConnections, metrics } = this.parts
+      const { slots, timeouts, maxConnections, metrics, routeMetrics } = this.parts
       const slot = this.slotsOf(routing).get(planned.name)!
       const headersTimeoutMs = planned.headersTimeoutMs ?? timeouts.headersTimeoutMs
       const places = slots.placesOf(slot, placesEach(maxConnections(), routing.backends.size))
-      const backend = new Backend({ ...timeouts, headersTimeoutMs, url: planned.url }, places, summedListener(metrics))
-      used = { backend, identity, users: 0 }
+      const series = routeMetrics.of(planned.name)
+      const backend = new Backend({ ...timeouts, headersTimeoutMs, url: planned.url }, places, summedListener(metrics, series))
+      used = { backend, identity, series, users: 0 }
       this.#open.set(identity, used)
     }
     used.users++
@@ -97,17 +103,19 @@ function identityOf({ name, url, headersTimeoutMs }: PlannedBackend): string {
   return `${name} ${url.href} ${headersTimeoutMs}`
 }
 
-/** Adds up what the backends of a worker report, because they share one series. */
-export function summedListener({ connections, queue, queueSeconds }: BackendMetrics): BackendListener {
+/** Adds up what the backends of a worker report, because they share one series; `own` are those of the backend alone, if a route names it. */
+export function summedListener({ connections, queue, queueSeconds }: BackendMetrics, own?: RouteSeries): BackendListener {
   let open = 0
   let waiting = 0
   return {
     onOpenConnections: (count) => {
       connections.count += count - open
+      if (own !== undefined) own.connections.count += count - open
       open = count
     },
     onQueueLength: (count) => {
       queue.count += count - waiting
+      if (own !== undefined) own.queue.count += count - waiting
       waiting = count
     },
     onQueueWait: (seconds) => queueSeconds.observe(seconds),

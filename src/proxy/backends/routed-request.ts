@@ -5,8 +5,7 @@ import type { Choice, PlannedRoute } from '../../policy/routes/routing.ts'
 import { renderHeader, type SecretValues } from '../../secrets/header-template.ts'
 import { codingOf } from '../body/body-scan.ts'
 import type { ReadBody } from '../body/request-body.ts'
-import { refusalOf } from '../incoming-request.ts'
-import type { ProxiedRequest } from '../proxied-request.ts'
+import { type ProxiedRequest, refusalOf } from '../proxied-request.ts'
 
 /** What a backend of a route gets instead of what the client sent. */
 export interface RoutedParts {
@@ -22,7 +21,7 @@ export interface RoutedParts {
 export function routeProblem(
   request: ProxiedRequest,
   { group, fallback, models }: PlannedRoute,
-  body: ReadBody | undefined,
+  body: Omit<ReadBody, 'release'> | undefined,
 ): RouteProblem | undefined {
   const { target } = request
   if ([...group, ...fallback].some(({ backend }) => refusalOf(request, backend.basePath) !== undefined)) return 'bad_request'

@@ -49,11 +49,11 @@ export class WorkerDecisionLog {
   }
 
   /** Never throws: the request has been decided, and a failure to log it must not affect it. */
-  readonly note: NoteDecided = (view, body, caller) => {
+  readonly note: NoteDecided = (view, body, caller, sent, decidedAtMs) => {
     const { engine, clock, lines, logger } = this.#parts
     try {
       const plan = engine.active?.plan
-      if (plan !== undefined) this.#add(lines.lineOf(plan, view, body, clock.wallMs(), caller))
+      if (plan !== undefined) this.#add(lines.lineOf(plan, view, body, decidedAtMs ?? clock.wallMs(), caller, sent))
     } catch (error) {
       this.#failed.count++
       if (this.#failureLog.admit('', clock.nowMs()) === undefined) return

@@ -58,6 +58,8 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'logouts_not_shared',
   'logouts_shared',
   'backend_failed',
+  'backend_cooling',
+  'backend_recovered',
   'settlement_failed',
   'hold_not_renewed',
   'hold_not_released',

@@ -251,6 +251,39 @@ export const CATALOGUE = {
     bounds: [1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     help: 'How long requests waited for a connection to the backend; only requests that waited and got one.',
   },
+  edge_route_attempts_total: {
+    type: 'counter',
+    labels: ['backend', 'outcome'],
+    help: 'Calls to the backends of routes: class of status, 429, connect, timeout, broken (before the head), busy, or client_gone.',
+  },
+  edge_route_retries_total: {
+    type: 'counter',
+    labels: ['backend', 'reason'],
+    help: 'Calls to a backend after which the request went to another one, by outcome of the call.',
+  },
+  edge_route_response_seconds: {
+    type: 'histogram',
+    labels: ['backend'],
+    bounds: [1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+    help: "Time from the beginning of a call to the headers of the backend's response, including the wait for a connection.",
+  },
+  edge_route_connections: { type: 'gauge', labels: ['backend'], help: 'Open connections to a backend of routes, including idle ones.' },
+  edge_route_queue: { type: 'gauge', labels: ['backend'], help: 'Requests waiting for a connection to a backend of routes.' },
+  edge_route_cooling: {
+    type: 'gauge',
+    labels: ['backend'],
+    help: '1 while a backend of the active bundle cools after failures, and gets no requests if there is another one; 0 is good.',
+  },
+  edge_route_cooling_models: {
+    type: 'gauge',
+    labels: ['backend'],
+    help: 'Models of a backend of the active bundle that cool, because the provider refused them (429, 401, 402, 403).',
+  },
+  edge_route_coolings_total: {
+    type: 'counter',
+    labels: ['backend', 'reason'],
+    help: 'How often a backend, or a model of it, began to cool, by the last failure: 5xx, connect, timeout, 429, 401, 402 or 403.',
+  },
   edge_waits_total: {
     type: 'counter',
     labels: ['policy', 'rule', 'outcome'],

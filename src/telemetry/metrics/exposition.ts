@@ -13,14 +13,22 @@ export interface MetricSources {
   readonly storeStats: () => StoreStats
   /** Open connections by worker. */
   readonly connections: () => Iterable<readonly [worker: number, count: number]>
+  /** The backends that the routes of the active bundle may name, and how they cool. */
+  readonly backends: () => readonly BackendCooling[]
   readonly isProxy: boolean
   /** Whether counters are in Redis. */
   readonly isFleet: boolean
 }
 
+interface BackendCooling {
+  readonly name: string
+  readonly state: 'healthy' | 'cooling' | 'recovering'
+  readonly models: readonly Pick<BackendCooling, 'state'>[]
+}
+
 type Collect = () => Iterable<MetricValue>
 
-const OF_PROXY = /^edge_(?:llm|backend|proxy)_/
+const OF_PROXY = /^edge_(?:llm|backend|route|proxy)_/
 const OF_FLEET = /^edge_redis_/
 
 /** Collects the metrics of all threads for each scrape. */
@@ -64,7 +72,7 @@ function isHistogram(name: MetricName): name is Histogram['name'] {
 }
 
 /** Metrics that are read from elsewhere instead of being counted. */
-function computedMetrics({ memory, bundle, storeStats, connections }: MetricSources): Map<MetricName, Collect> {
+function computedMetrics({ memory, bundle, storeStats, connections, backends }: MetricSources): Map<MetricName, Collect> {
   return new Map<MetricName, Collect>([
     ['edge_bundle_info', () => of(bundle(), ({ version, hash }) => ({ labels: { version, hash }, value: 1 }))],
     ['edge_bundle_last_update_timestamp_seconds', () => of(bundle(), ({ updatedAtS }) => ({ labels: {}, value: updatedAtS }))],
@@ -76,6 +84,8 @@ function computedMetrics({ memory, bundle, storeStats, connections }: MetricSour
       'edge_worker_connections',
       () => Array.from(connections(), ([worker, count]) => ({ labels: { worker: String(worker) }, value: count })),
     ],
+    ['edge_route_cooling', () => ofBackends(backends(), ({ state }) => (state === 'cooling' ? 1 : 0))],
+    ['edge_route_cooling_models', () => ofBackends(backends(), ({ models }) => models.filter(({ state }) => state === 'cooling').length)],
     ['edge_build_info', () => [{ labels: { version: VERSION, node: process.version }, value: 1 }]],
     ...processMetrics(),
   ])
@@ -83,6 +93,10 @@ function computedMetrics({ memory, bundle, storeStats, connections }: MetricSour
 
 function of<Source>(source: Source | undefined, toValue: (source: Source) => MetricValue): MetricValue[] {
   return source === undefined ? [] : [toValue(source)]
+}
+
+function ofBackends(backends: readonly BackendCooling[], toValue: (backend: BackendCooling) => number): MetricValue[] {
+  return backends.map((backend) => ({ labels: { backend: backend.name }, value: toValue(backend) }))
 }
 
 export interface MetricText {

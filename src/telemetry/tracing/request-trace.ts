@@ -1,6 +1,7 @@
 import { type Attributes, type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
 import type { Usage } from '../../costs/cost.ts'
 import type { Allowed, Rejected } from '../../engine/decision.ts'
+import type { SentRequest } from '../../engine/evaluation.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import { normalizePath } from '../../text/path.ts'
@@ -9,7 +10,15 @@ import type { Clock } from '../../time/clock.ts'
 export interface RequestTraceParts {
   readonly tracer: Tracer
   readonly clock: SpanClock
-  /** Where requests are forwarded to. */
+}
+
+/** A call to a backend of a route. */
+interface TracedAttempt {
+  readonly choice: { readonly backend: { readonly name: string } }
+  /** The model that replaces the request's. */
+  readonly modelSent: string | undefined
+  /** Its number, from 1. */
+  readonly count: number
 }
 
 /** How a trace continues in the backend. */
@@ -28,6 +37,8 @@ export class RequestTrace {
   readonly #span: Span
   /** Span of the call to the backend, once that has begun. */
   #call: Span | undefined
+  /** The status of the last response, until it is known whether the client gets that one. */
+  #backendStatus: number | undefined
   #isDecided = false
   #endsWhenSettled = false
   #isOver = false
@@ -64,16 +75,18 @@ export class RequestTrace {
     this.#span.setAttributes({ 'gen_ai.request.model': model })
   }
 
-  /** Begins the span of a call to this backend; that of an earlier call ends. */
-  startCall(llm: LlmRequest | undefined, backend: URL): OutgoingTrace {
+  /** Begins the span of a call to this backend; that of an earlier call ends. `attempt` is given if a route named the backend. */
+  startCall(llm: LlmRequest | undefined, backend: URL, attempt?: TracedAttempt): OutgoingTrace {
     const { tracer, clock } = this.#parts
     this.#call?.end(clock.nowMs())
     const { method } = this.#request
+    const sent = llm && { ...llm, model: attempt?.modelSent ?? llm.model }
     const attributes = {
       ...requestAttributes(this.#request),
       'server.address': backend.hostname,
       'server.port': Number(backend.port || (backend.protocol === 'https:' ? 443 : 80)),
-      ...(llm && llmAttributes(this.#request, llm)),
+      ...(attempt && { 'edge.backend': attempt.choice.backend.name, 'edge.attempt': attempt.count }),
+      ...(sent && llmAttributes(this.#request, sent)),
     }
     this.#call = tracer.startSpan(methodName(method), { kind: SpanKind.CLIENT, attributes, startTime: clock.nowMs() }, this.#context)
     const { traceId, spanId } = this.#call.spanContext()
@@ -88,7 +101,20 @@ export class RequestTrace {
   noteResponse(status: number): void {
     this.#call?.setAttribute('http.response.status_code', status).addEvent('response_head', this.#parts.clock.nowMs())
     if (status >= 400) this.#call?.setAttribute('error.type', String(status)).setStatus({ code: SpanStatusCode.ERROR })
-    this.#noteStatus(status, String(status))
+    this.#backendStatus = status
+  }
+
+  /** Notes that the request goes to another backend, so that what this one has sent reaches nobody. */
+  leaveCall(reason: string): void {
+    const type = this.#backendStatus === undefined ? reason : String(this.#backendStatus)
+    this.noteRetry(type)
+    this.#call?.setAttribute('error.type', type).setStatus({ code: SpanStatusCode.ERROR })
+    this.#backendStatus = undefined
+  }
+
+  /** Notes where a request with a route was sent. */
+  noteSent({ answeredBy, calls }: SentRequest): void {
+    if (!this.#isOver) this.#span.setAttributes({ 'edge.backend': answeredBy, 'edge.attempts': calls.length })
   }
 
   /** Notes the token usage, and how the response ended. Tokens are on one span only, so that sums over spans are right. */
@@ -105,6 +131,7 @@ export class RequestTrace {
 
   noteFailure(reason: string): void {
     if (this.#isOver) return
+    this.#noteBackendStatus()
     for (const span of [this.#span, this.#call]) span?.setAttribute('error.type', reason).setStatus({ code: SpanStatusCode.ERROR })
   }
 
@@ -117,6 +144,7 @@ export class RequestTrace {
   respond(status: number, reason: string): void {
     if (this.#isOver) return
     if (!this.#isDecided) this.#span.setAttributes({ 'edge.action': 'refuse', 'edge.reason': reason })
+    this.#backendStatus = undefined
     this.#noteStatus(status, reason)
     this.end()
   }
@@ -129,10 +157,17 @@ export class RequestTrace {
   /** Ends the spans. Anything noted later is ignored. */
   end(): void {
     if (this.#isOver) return
+    this.#noteBackendStatus()
     this.#isOver = true
     const nowMs = this.#parts.clock.nowMs()
     this.#call?.end(nowMs)
     this.#span.end(nowMs)
+  }
+
+  /** The status of a response counts for the request once it is known that the client gets that one. */
+  #noteBackendStatus(): void {
+    if (this.#backendStatus !== undefined) this.#noteStatus(this.#backendStatus, String(this.#backendStatus))
+    this.#backendStatus = undefined
   }
 
   #noteStatus(status: number, errorType: string): void {
