@@ -12,6 +12,7 @@ import { useScrollHints } from './parts/scroll-hints.ts'
 import { keepConnected } from './reconnecting.ts'
 import { actor, csrfToken } from './session.ts'
 import { statusPoll } from './status.ts'
+import { BackendsView } from './views/backends-view.tsx'
 import { BundleView } from './views/bundle-view.tsx'
 import { CallerView } from './views/caller-view.tsx'
 import { CallersView } from './views/callers-view.tsx'
@@ -44,6 +45,7 @@ const VIEWS: readonly View[] = [
   { name: 'key', title: 'Key', content: KeyView, within: 'keys' },
   { name: 'overrides', title: 'Overrides', content: OverridesView },
   { name: 'llm', title: 'LLM', content: LlmView },
+  { name: 'backends', title: 'Backends', content: BackendsView },
   { name: 'explain', title: 'Explain', content: ExplainView },
   { name: 'events', title: 'Events', content: EventsView },
   { name: 'changes', title: 'Changes', content: ChangesView },

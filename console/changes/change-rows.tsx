@@ -18,6 +18,7 @@ const TITLES: Readonly<Record<ChangeName, readonly [title: string, tone: Tone]>>
   override_edited: ['override edited', 'accent'],
   override_ended: ['override ended', 'quiet'],
   counter_reset: ['reset', 'accent'],
+  backend_retried: ['backend tried again', 'accent'],
   key_created: ['key issued', 'accent'],
   key_changed: ['key changed', 'accent'],
   key_revoked: ['key revoked', 'quiet'],
@@ -80,6 +81,12 @@ function What({ change }: { readonly change: ChangeJson }) {
           <Subject change={change} />
           <Note text={detail} />
         </>
+      )
+    case 'backend_retried':
+      return (
+        <p>
+          <a href={addressOf('backends')}>{printable(change.id ?? '')}</a> was tried at once, before its deadline
+        </p>
       )
     case 'key_created':
     case 'key_changed':

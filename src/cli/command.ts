@@ -22,6 +22,7 @@ export async function runCommand(args: string[]): Promise<number> {
     case 'replay':
       return (await import('./replay/replay.ts')).replay(rest)
     case 'status':
+    case 'backends':
     case 'top':
     case 'caller':
     case 'explain':

@@ -22,6 +22,7 @@ Usage:
 
 Ask a running instance:
   edge status              its state, and what is wrong now
+  edge backends            where requests go, and which backends fail; retry NAME tries one again
   edge explain URI         why a request is allowed or rejected
   edge caller VALUE | KEY=VALUE...
                            everything that is known of a caller, by its API key or another value

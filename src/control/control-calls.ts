@@ -3,6 +3,7 @@ import type { TopJson } from '../admin/api/caller-types.ts'
 import type { KeyJson, NewKey } from '../admin/api/key-types.ts'
 import type { ErrorCode } from '../admin/api/types.ts'
 import type { InstanceActivity, SamplesAsk, TopAsk } from '../admin/endpoints/activity-endpoints.ts'
+import type { RetryNote } from '../admin/endpoints/backends-endpoints.ts'
 import type { AnnouncedBundle, BundleTextAsk, BundleTextRead, PastBundleText } from '../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../admin/endpoints/counters-endpoints.ts'
 import type { EventsAsk, EventsPage } from '../admin/endpoints/event-streams.ts'
@@ -43,6 +44,8 @@ export interface ControlCalls {
   readonly changes: { readonly ask: { readonly sinceMs: number | undefined; readonly limit: number }; readonly answer: ChangesList }
   /** An operator has reset counters at this worker. */
   readonly note_reset: { readonly ask: ResetNote; readonly answer: undefined }
+  /** An operator has had a backend tried again. */
+  readonly note_retry: { readonly ask: RetryNote; readonly answer: undefined }
   /** An operator gets the text of a bundle with its credentials. */
   readonly note_text_read: { readonly ask: BundleTextRead; readonly answer: undefined }
   readonly announce_bundle: { readonly ask: AnnouncedBundle; readonly answer: undefined }

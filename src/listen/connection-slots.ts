@@ -58,6 +58,11 @@ export class ConnectionPlaces {
     Atomics.store(this.#words, this.#own + 1, count)
   }
 
+  /** Number of requests of all workers that wait for a place. */
+  get waitingInAll(): number {
+    return this.#sum(1)
+  }
+
   /** Whether another worker waits for a place. */
   get isWantedElsewhere(): boolean {
     return this.#sum(1) > Atomics.load(this.#words, this.#own + 1)

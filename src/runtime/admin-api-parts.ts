@@ -3,6 +3,8 @@ import { AdminApi } from '../admin/api/admin-api.ts'
 import { ApiError } from '../admin/api/api-error.ts'
 import type { ApiRoute } from '../admin/api/api-route.ts'
 import { activityEndpoint, type TopParts, topEndpoint } from '../admin/endpoints/activity-endpoints.ts'
+import { BackendReport } from '../admin/endpoints/backend-report.ts'
+import { backendsEndpoints, type RetryNote } from '../admin/endpoints/backends-endpoints.ts'
 import { bundleEndpoints } from '../admin/endpoints/bundle-endpoints.ts'
 import { callersEndpoint, knownCallersEndpoint } from '../admin/endpoints/callers-endpoint.ts'
 import { countersEndpoints, type ResetNote, resetEndpoint, type UnknownReset } from '../admin/endpoints/counters-endpoints.ts'
@@ -20,6 +22,7 @@ import type { CounterName, Inspection } from '../engine/explain/inspection.ts'
 import { VERSION } from '../files/package-files.ts'
 import type { EndedOverride, ListedOverride } from '../overrides/override.ts'
 import type { Plan } from '../policy/plan.ts'
+import { placesEach } from '../proxy/backends/backend-slots.ts'
 import { AdminSessions } from '../sessions/admin-sessions.ts'
 import { LinkError } from '../store/redis/link/call.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
@@ -51,7 +54,11 @@ export function newAdminApi(config: ServerOptions, parts: ServerParts, explain: 
 /** Routes below `/admin/v1/` that need not know who asks. */
 function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainRequest): Generator<ApiRoute> {
   const { engine, control, reservations } = parts
-  yield statusRoute(config, parts)
+  const backends = backendReport(config, parts)
+  yield statusRoute(config, parts, backends)
+  // The retry is done and logged, whether or not the list of changes has it.
+  const note = (retry: RetryNote): Promise<void> => control.ask('note_retry', retry).catch(() => {})
+  yield* backendsEndpoints({ report: backends, logger: parts.logger, note })
   const plan = (): Plan | undefined => engine.plan
   const activity: PoliciesParts['activity'] = (policies) => control.ask('activity', policies)
   yield policiesEndpoint({ plan, activity, callerDigest: reservations.callerDigest })
@@ -101,9 +108,25 @@ function bundleRoutes({ control, reservations, logger }: ServerParts): Generator
   })
 }
 
-function statusRoute({ mode, redisMode, redis: address }: ServerOptions, { control, storeStats, hasSharedStore }: ServerParts): ApiRoute {
+function backendReport({ mode, backendUrl: url }: ServerOptions, { engine, clock, slots, backendHealth }: ServerParts): BackendReport {
+  const isProxy = mode === 'reverse_proxy'
+  return new BackendReport({
+    clock,
+    routing: () => (isProxy ? engine.plan?.routing : undefined),
+    states: (backends) => backendHealth.statesOf(backends),
+    tryNow: (backend) => backendHealth.tryNow(backend),
+    maxConnections: (count) => placesEach(slots.backend.max, count),
+    default: isProxy ? url && { url, places: slots.backend } : undefined,
+  })
+}
+
+function statusRoute(
+  { mode, redisMode, redis: address }: ServerOptions,
+  { control, storeStats, hasSharedStore }: ServerParts,
+  backends: BackendReport,
+): ApiRoute {
   const redis = hasSharedStore && { mode: redisMode, address: describeRedisAddress(address!), isConnected: hasSharedStore }
-  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => control.ask('status', undefined) })
+  return statusEndpoint({ version: VERSION, mode, storeStats, redis, instance: () => control.ask('status', undefined), backends })
 }
 
 function* counterRoutes({ stateFile }: ServerOptions, { engine, control, logger, reservations }: ServerParts): Generator<ApiRoute> {

@@ -17,6 +17,8 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
     'A bundle was refused',
     'Roll back a bundle',
     'Redis is unreachable',
+    'A provider is down',
+    'A provider refuses our key',
     'Which instance?',
   ])
 })

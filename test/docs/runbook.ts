@@ -11,7 +11,7 @@ import { ShellSession } from './shell-session.ts'
 const PAGE = readText('docs/runbook.md')
 const [INTRODUCTION, ...SECTIONS] = PAGE.split(/^## /m) as [string, ...string[]]
 const [EXPORTS, SERVE] = codeBlocks(INTRODUCTION, 'sh') as [string, string]
-const [BUNDLE] = codeBlocks(PAGE, 'yaml') as [string]
+const [BUNDLE, ROUTED_BUNDLE] = codeBlocks(PAGE, 'yaml') as [string, string]
 
 /** Where the page has its files. */
 const SHOWN_DIRECTORY = '/var/lib/edge'
@@ -33,9 +33,9 @@ export class Runbook {
   }
 
   /** For as long as the test runs. */
-  static async start(env: Readonly<Record<string, string>> = {}): Promise<Runbook> {
+  static async start(env: Readonly<Record<string, string>> = {}, bundle = BUNDLE): Promise<Runbook> {
     const directory = await scratchDirectory()
-    await writeFile(join(directory, 'limits.yaml'), BUNDLE)
+    await writeFile(join(directory, 'limits.yaml'), bundle)
     await writeFile(join(directory, 'admin-token'), ADMIN_TOKEN)
     const edge = await serving({ ...settingsIn(SERVE, directory, ADMIN_TOKEN), EDGE_WORKERS: '2', ...env })
     const shell = new ShellSession(directory, join(ROOT, 'program/edge.js'), { USER: 'ada' })
@@ -43,6 +43,14 @@ export class Runbook {
     const runbook = new Runbook(edge, shell, directory)
     await runbook.run(EXPORTS)
     return runbook
+  }
+
+  /** A proxy with the bundle that has backends: those that the page names, by their URLs there. */
+  static startProxy(providers: Readonly<Record<string, { readonly url: string }>>): Promise<Runbook> {
+    const bundle = Object.entries(providers).reduce((text, [shown, { url }]) => text.replace(shown, url), ROUTED_BUNDLE)
+    const hosts = Object.values(providers).map(({ url }) => new URL(url).host)
+    const secrets = { EDGE_SECRET_OPENAI: 'canary-a', EDGE_SECRET_AZURE: 'canary-b' }
+    return Runbook.start({ EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts.join(','), ...secrets }, bundle)
   }
 
   /** Runs the commands of a section in order, and compares each block with what the page shows below it. */

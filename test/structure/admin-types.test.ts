@@ -12,6 +12,7 @@ const SOURCES: Sources = {
   'types.ts': readFileSync(new URL('../../src/admin/api/types.ts', import.meta.url), 'utf8'),
   'caller-types.ts': readFileSync(new URL('../../src/admin/api/caller-types.ts', import.meta.url), 'utf8'),
   'instance-types.ts': readFileSync(new URL('../../src/admin/api/instance-types.ts', import.meta.url), 'utf8'),
+  'backend-types.ts': readFileSync(new URL('../../src/admin/api/backend-types.ts', import.meta.url), 'utf8'),
   'key-types.ts': readFileSync(new URL('../../src/admin/api/key-types.ts', import.meta.url), 'utf8'),
 }
 

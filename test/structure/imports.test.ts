@@ -26,7 +26,7 @@ test('console imports nothing of src but the types of the admin API, the differe
   expect(imports.length).toBeGreaterThan(0)
   expect(
     imports
-      .filter((text) => !/^import type \{[^}]*\} from '[./]*\/src\/admin\/api\/(?:(?:caller|instance|key)-)?types\.ts'$/.test(text))
+      .filter((text) => !/^import type \{[^}]*\} from '[./]*\/src\/admin\/api\/(?:(?:backend|caller|instance|key)-)?types\.ts'$/.test(text))
       .filter((text) => !/\/src\/text\/(?:line-diff|request-events)\.ts'$/.test(text)),
   ).toEqual([])
 })

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
+import type { BackendJson, BackendsJson } from './backend-types.ts'
 import type { CallersJson, KnownCallers, TopJson } from './caller-types.ts'
 import type { Status, UsageJson } from './instance-types.ts'
 import type { KeyJson, NewKey } from './key-types.ts'
@@ -21,6 +22,8 @@ export interface ApiRequest {
 type ResponseJson =
   | Status
   | UsageJson
+  | BackendJson
+  | BackendsJson
   | CallersJson
   | CountersJson
   | OverrideJson

@@ -1,5 +1,6 @@
 /** The JSON of the admin API about the instance itself: its status, its bundle, its recent activity and its spending. See `types.ts`. */
 
+import type { BackendInShort } from './backend-types.ts'
 import type { CallerValues, CounterJson, OverrideJson, PolicyMode, Time } from './types.ts'
 
 export interface Status {
@@ -18,6 +19,8 @@ export interface Status {
   readonly state_file: { readonly path: string; readonly saved_at: Time | null } | null
   /** The key set of each issuer that the active bundle names, in its order. */
   readonly key_sets: readonly KeySetJson[]
+  /** The backends of the active bundle, in its order; empty in `decision_service`. */
+  readonly backends: readonly BackendInShort[]
   /** The override that suspends all enforcement; null if there is none. */
   readonly shadow_all: OverrideJson | null
   readonly problems: readonly ProblemJson[]
@@ -362,6 +365,7 @@ export interface ChangeJson {
     | 'override_edited'
     | 'override_ended'
     | 'counter_reset'
+    | 'backend_retried'
     | 'key_created'
     | 'key_changed'
     | 'key_revoked'

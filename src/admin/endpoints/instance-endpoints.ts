@@ -4,6 +4,7 @@ import type { StoreStats } from '../../store/counter-store.ts'
 import { readQuery } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'
 import type { Status } from '../api/instance-types.ts'
+import type { BackendReport } from './backend-report.ts'
 
 /** The part of the status that the main thread knows about the whole instance. */
 export type InstanceStatus = Pick<
@@ -18,10 +19,11 @@ export interface StatusParts {
   /** Undefined if this process keeps its own counters. */
   readonly redis: (Pick<NonNullable<Status['redis']>, 'mode' | 'address'> & { readonly isConnected: () => boolean }) | undefined
   readonly instance: () => Promise<InstanceStatus>
+  readonly backends: Pick<BackendReport, 'inShort' | 'problems'>
 }
 
 /** GET status. */
-export function statusEndpoint({ version, mode, storeStats, redis, instance }: StatusParts): ApiRoute {
+export function statusEndpoint({ version, mode, storeStats, redis, instance, backends }: StatusParts): ApiRoute {
   return {
     method: 'GET',
     path: 'status',
@@ -42,8 +44,9 @@ export function statusEndpoint({ version, mode, storeStats, redis, instance }: S
         redis: redis === undefined ? null : { mode: redis.mode, address: redis.address, connected: redis.isConnected() },
         state_file,
         key_sets,
+        backends: backends.inShort(),
         shadow_all,
-        problems,
+        problems: [...problems, ...backends.problems()].sort((a, b) => Date.parse(a.since) - Date.parse(b.since)),
       }
       return { status: 200, json }
     },

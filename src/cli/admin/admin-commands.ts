@@ -1,5 +1,6 @@
 import { keys } from '../keys/keys.ts'
 import { type AdminCommand, runAdminCommand } from './admin-command.ts'
+import { backends } from './backends.ts'
 import { bundle } from './bundle.ts'
 import { caller } from './caller.ts'
 import { counters, reset } from './counters.ts'
@@ -10,7 +11,21 @@ import { rollback } from './rollback.ts'
 import { status } from './status.ts'
 import { top } from './top.ts'
 
-const COMMANDS: readonly AdminCommand[] = [status, top, caller, explain, counters, reset, override, keys, events, changes, bundle, rollback]
+const COMMANDS: readonly AdminCommand[] = [
+  status,
+  backends,
+  top,
+  caller,
+  explain,
+  counters,
+  reset,
+  override,
+  keys,
+  events,
+  changes,
+  bundle,
+  rollback,
+]
 
 /** Runs the command of this name and returns its exit status. */
 export function runAdmin(name: string, args: string[]): Promise<number> {

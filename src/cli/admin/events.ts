@@ -170,6 +170,8 @@ function whatText(change: ChangeJson): string {
       return `override ${id} for ${placeText(change)} ended, it was ${before}`
     case 'counter_reset':
       return `counters of ${placeText(change)} reset`
+    case 'backend_retried':
+      return `backend ${id} tried again at once`
     case 'key_created':
       return `key ${id} issued for ${labelsText(change)}${until === null ? '' : `, until ${until}`}`
     case 'key_changed':

@@ -12,9 +12,23 @@ const JSON_LINE = '--json              print the response of the API as it is'
 
 export const STATUS_HELP = `Usage: edge status [--json]
 
-Shows the state of an instance: version, workers, bundle, counters, Redis, state file, and what is
-wrong now.
+Shows the state of an instance: version, workers, bundle, counters, Redis, state file, backends, and
+what is wrong now.
 
+  ${JSON_LINE}
+
+${SERVER}`
+
+export const BACKENDS_HELP = `Usage: edge backends [--json]
+       edge backends retry NAME --reason TEXT [--json]
+
+Shows where EDGE_MODE=reverse_proxy forwards requests to: the backends of the bundle, whether each
+is healthy or cools and why, its connections and the requests that wait for one, and the routes.
+Retry has a backend that cools tried by the next request instead of at its deadline. Until it has
+answered properly, one request at a time tries it. Both are about the instance that is asked.
+
+  --reason TEXT       why, for the log
+  ${ACTOR_LINE}
   ${JSON_LINE}
 
 ${SERVER}`

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import type { Status } from '../../admin/api/instance-types.ts'
 import { countText, durationText, listText, numberText } from '../text/text-table.ts'
 import { type AdminCommand, JSON_OPTION } from './admin-command.ts'
+import { stateText } from './backends.ts'
 import { STATUS_HELP } from './help.ts'
 
 export const status: AdminCommand = {
@@ -24,10 +25,11 @@ function statusText(status: Status): string {
     ['bundle', bundleText(status)],
     ['counters', `${numberText(store.occupied)} of ${numberText(store.slots)} slots in use`],
   ]
-  const { redis, state_file: file, key_sets: keySets = [], shadow_all: shadowAll } = status
+  const { redis, state_file: file, key_sets: keySets = [], backends = [], shadow_all: shadowAll } = status
   if (redis) rows.push(['redis', `${redis.mode}, ${redis.address}, ${redis.connected ? 'connected' : 'unreachable'}`])
   if (file) rows.push(['state file', `${file.path}, ${file.saved_at ? `saved ${file.saved_at}` : 'not saved yet'}`])
   for (const keySet of keySets) rows.push([`keys of ${keySet.issuer}`, keySetText(keySet)])
+  if (backends.length > 0) rows.push(['backends', backendsText(backends)])
   if (shadowAll) rows.push(['SHADOW', `nothing is enforced until ${shadowAll.until}: ${shadowAll.reason} (${shadowAll.actor})`])
   return `edge ${version}, ${mode}, up ${durationText(uptimeS)}\n${listText(rows)}\n${problemsText(status)}`
 }
@@ -41,6 +43,12 @@ function bundleText({ bundle }: Status): string {
 function keySetText({ keys, read_at: readAt, url, path, problem, failing_since: since }: Status['key_sets'][number]): string {
   const state = problem === null ? '' : `, failing since ${since}: ${problem}`
   return `${readAt === null ? 'never read' : `${countText(keys, 'key')}, read ${readAt}`}, ${url ?? path}${state}`
+}
+
+function backendsText(backends: Status['backends']): string {
+  const failing = backends.filter(({ state }) => state !== 'healthy')
+  const healthy = `${numberText(backends.length - failing.length)} of ${numberText(backends.length)} healthy`
+  return [healthy, ...failing.map((backend) => `${backend.name} ${stateText(backend)}`)].join('; ')
 }
 
 /** Each message gets a line of its own, because it may be long. */

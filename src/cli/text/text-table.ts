@@ -37,7 +37,7 @@ export function printable(response: unknown): unknown {
 }
 
 /** Members of responses that are times. A caller's values have other names: keys with a colon, or `bearer`. */
-const TIME_NAME = /^(?:at|since|time|until|until_before)$|_at$/
+const TIME_NAME = /^(?:at|since|time|until_before)$|_at$|(?:^|_)until$/
 const FRACTION = /\.\d{1,9}Z$/
 
 function printableParts(value: unknown, name: string, isResponse: boolean): unknown {

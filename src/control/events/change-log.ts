@@ -1,4 +1,5 @@
 import type { ChangeJson } from '../../admin/api/instance-types.ts'
+import type { RetryNote } from '../../admin/endpoints/backends-endpoints.ts'
 import type { AnnouncedBundle, BundleTextRead } from '../../admin/endpoints/bundle-endpoints.ts'
 import type { ResetNote } from '../../admin/endpoints/counters-endpoints.ts'
 import type { ChangesList } from '../../admin/endpoints/events-endpoints.ts'
@@ -112,6 +113,10 @@ export class ChangeLog {
 
   noteReset({ values, detail, ...note }: ResetNote, wallMs: number): void {
     this.#add(wallMs, { change: 'counter_reset', ...note, values: shortValues(values), detail: detail ?? null })
+  }
+
+  noteRetry({ backend, actor, reason }: RetryNote, wallMs: number): void {
+    this.#add(wallMs, { change: 'backend_retried', actor, reason, id: backend })
   }
 
   noteKey({ change, key, former }: KeyNote): void {

@@ -191,6 +191,7 @@ type EventCalls =
   | 'recent_events'
   | 'changes'
   | 'note_reset'
+  | 'note_retry'
   | 'note_text_read'
   | 'announce_bundle'
 
@@ -213,6 +214,7 @@ export function eventCalls(
     },
     changes: ({ sinceMs, limit }) => hub!.history!.changes.list(sinceMs, limit),
     note_reset: (reset) => void hub!.history!.changes.noteReset(reset, clock.wallMs()),
+    note_retry: (retry) => void hub!.history!.changes.noteRetry(retry, clock.wallMs()),
     note_text_read: (read) => void hub!.history!.changes.noteTextRead(read, clock.wallMs()),
     announce_bundle: (announced) => void hub!.history!.changes.announce(announced, clock.wallMs()),
   }

@@ -19,6 +19,9 @@ export interface Choice {
 export interface PlannedRoute {
   /** Its index in the bundle, as in `routes[0]`. */
   readonly number: number
+  /** Which requests it covers, for people to read: its selector as the bundle has it, and the keys that it matches. */
+  readonly selector: NonNullable<RouteConfig['selector']>
+  readonly matchKeys: readonly string[]
   /** Those that share the requests. */
   readonly group: readonly Choice[]
   /** Those that are tried next, in this order. */
@@ -114,7 +117,7 @@ export class Routing {
 }
 
 function planRoute(
-  { backends: group, fallback = [], stick_to: stickTo = [], retry }: RouteConfig,
+  { selector = {}, match = {}, backends: group, fallback = [], stick_to: stickTo = [], retry }: RouteConfig,
   number: number,
   backends: ReadonlyMap<string, PlannedBackend>,
   keyIndexOf: (key: DescriptorKey) => number,
@@ -124,6 +127,8 @@ function planRoute(
   const models = [...new Set(reachable)].filter((model) => model !== undefined)
   return Object.freeze({
     number,
+    selector,
+    matchKeys: Object.keys(match),
     group: group.map(({ name, weight, model }) => ({ backend: backends.get(name)!, weight, model })),
     fallback: fallback.map(({ name, model }) => ({ backend: backends.get(name)!, weight: 0, model })),
     stickTo: keys.map((key) => ({ text: key.text, keyIndex: keyIndexOf(key) })),

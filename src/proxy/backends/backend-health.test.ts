@@ -280,6 +280,42 @@ describe('a probe', () => {
   })
 })
 
+describe('a backend that an operator has tried at once', () => {
+  test('takes one request at a time, in any worker, although its deadline has not passed', () => {
+    const pool = new BackendPool('a b')
+    fail(pool, '5xx', 3, 600_000)
+    expect(pool.health(0).tryNow(pool.backend('a'))).toBe(true)
+    expect([pool.coolsForMs('a', 'm', 1), pool.state('a', 1).state, pool.health(1).standing(pool.slot('a'), 'm')]).toEqual([
+      0,
+      'recovering',
+      'recovering',
+    ])
+    pool.nowMs++
+    const probe = pool.attempt('a')
+    expect([pool.health(1).tryProbe(probe), pool.health(0).tryProbe(pool.attempt('a'))]).toEqual([true, false])
+    // The wish of ten minutes counts no more: the next round is the second one.
+    pool.nowMs++
+    pool.health(1).noteFailure(probe, 'connect', undefined)
+    expect(pool.coolsForMs('a')).toBe(2000)
+    expect(pool.state('a')).toMatchObject({ failuresInARow: 4, lastFailure: { reason: 'connect', atMs: pool.nowMs } })
+  })
+
+  test('need not wait for a request that hangs in it', () => {
+    const pool = new BackendPool('a')
+    fail(pool, 'timeout', 3)
+    expect(pool.health(0).tryProbe(pool.attempt('a'))).toBe(true)
+    pool.health(0).tryNow(pool.backend('a'))
+    expect(pool.health(1).tryProbe(pool.attempt('a'))).toBe(true)
+  })
+
+  test('is left as it is if nothing of it cools, or nobody knows it', () => {
+    const pool = new BackendPool('a')
+    fail(pool, '5xx', 2)
+    expect([pool.health(0).tryNow(pool.backend('a')), pool.health(0).tryNow(pool.backend('z'))]).toEqual([false, false])
+    expect(pool.state('a')).toMatchObject({ state: 'healthy', failuresInARow: 2 })
+  })
+})
+
 test('what is known of a backend stays from bundle to bundle, and what comes late for an earlier one is not the next one’s', () => {
   const pool = new BackendPool('a b')
   const [late, lost] = [pool.attempt('a'), pool.attempt('b')]

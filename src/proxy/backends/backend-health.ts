@@ -1,7 +1,7 @@
 import type { Clock } from '../../time/clock.ts'
 import { type BackendSlots, MODEL, MODEL_SLOTS, type NamedBackend, SLOT } from './backend-slots.ts'
 import { CoolingModels, modelAt } from './cooling-models.ts'
-import { type CoolingReason, CoolingRecords, LONGEST_WISH_MS, nextProbe } from './cooling-record.ts'
+import { COOLING_REASONS, type CoolingReason, CoolingRecords, LONGEST_WISH_MS, nextProbe } from './cooling-record.ts'
 
 /** After so many calls in a row without a proper answer, a backend cools. */
 const FAILURES = 3
@@ -40,6 +40,10 @@ export interface BackendState extends CoolingState {
   readonly name: string
   readonly failuresInARow: number
   readonly connections: number
+  /** Requests that wait for a connection. */
+  readonly queue: number
+  /** The latest failure, even if the backend has recovered since. Refusals count if the credential was ours. */
+  readonly lastFailure: { readonly reason: CoolingReason; readonly atMs: number } | undefined
   /** Models that cool, or that have not succeeded since. */
   readonly models: readonly ModelState[]
 }
@@ -47,7 +51,8 @@ export interface BackendState extends CoolingState {
 export interface CoolingState {
   readonly state: 'healthy' | 'cooling' | 'recovering'
   readonly reason: CoolingReason | undefined
-  /** On the clock of the process. */
+  /** When it began to cool, on the clock of the process, like all times here. */
+  readonly sinceMs: number | undefined
   readonly coolingUntilMs: number | undefined
   readonly isProbed: boolean
 }
@@ -143,6 +148,7 @@ export class BackendHealth {
     const nowMs = this.#clock.nowMs()
     const at = this.#slots.lock(attempt.slot)
     if (at === undefined) return 0
+    if (!isRefusal || attempt.hasCredential) this.#noteLastFailure(at, reason, nowMs)
     let changes: number
     if (isRefusal) {
       changes = this.#noteAnswer(at, attempt)
@@ -193,9 +199,31 @@ export class BackendHealth {
       const slot = this.#slots.slotOf(backend)
       const words = slot === undefined ? undefined : this.#slots.copyOf(slot)
       if (slot === undefined || words === undefined)
-        return { name: backend.name, ...HEALTHY, failuresInARow: 0, connections: 0, models: [] }
-      return { name: backend.name, ...this.#stateIn(words), connections: this.#slots.placesOf(slot, 0).taken }
+        return { name: backend.name, ...HEALTHY, failuresInARow: 0, connections: 0, queue: 0, lastFailure: undefined, models: [] }
+      const places = this.#slots.placesOf(slot, 0)
+      return { name: backend.name, ...this.#stateIn(words), connections: places.taken, queue: places.waitingInAll }
     })
+  }
+
+  /**
+   * Has the backend and all of its models tried again at once, instead of after their deadlines. Until one of them has answered, it still takes one request
+   * at a time. Returns false if nothing of it cools.
+   */
+  tryNow(backend: NamedBackend): boolean {
+    const slot = this.#slots.slotOf(backend)
+    const nowMs = this.#clock.nowMs()
+    const at = slot === undefined ? undefined : this.#slots.lock(slot)
+    if (at === undefined) return false
+    let hasCooled = false
+    for (let i = -1; i < MODEL_SLOTS; i++) {
+      const record = i < 0 ? at + SLOT.cooling : modelAt(at, i) + MODEL.cooling
+      if (!this.#records.hasCooled(record)) continue
+      hasCooled = true
+      this.#records.endWait(record, nowMs)
+    }
+    this.#slots.floats[(at + SLOT.wishedUntilMs) / 2] = 0
+    this.#slots.unlock(at)
+    return hasCooled
   }
 
   /**
@@ -216,13 +244,16 @@ export class BackendHealth {
     return own.state === 'healthy' || (ofModelState.coolingUntilMs ?? 0) > (own.coolingUntilMs ?? 0) ? ofModelState : own
   }
 
-  #stateIn(words: Int32Array): Omit<BackendState, 'name' | 'connections'> {
-    const records = new CoolingRecords(words, new Float64Array(words.buffer))
+  #stateIn(words: Int32Array): Omit<BackendState, 'name' | 'connections' | 'queue'> {
+    const floats = new Float64Array(words.buffer)
+    const records = new CoolingRecords(words, floats)
+    const failedBy = COOLING_REASONS[words[SLOT.failedBy]! - 1]
     const nowMs = this.#clock.nowMs()
     const models = Array.from({ length: MODEL_SLOTS }, (_, i) => modelAt(0, i))
     return {
       ...coolingStateOf(records, SLOT.cooling, nowMs),
       failuresInARow: words[SLOT.failures]!,
+      lastFailure: failedBy && { reason: failedBy, atMs: floats[SLOT.failedAtMs / 2]! },
       models: models
         .filter((model) => records.hasCooled(model + MODEL.cooling))
         .map((model) => ({ model: textIn(words, model), ...coolingStateOf(records, model + MODEL.cooling, nowMs) })),
@@ -237,6 +268,11 @@ export class BackendHealth {
     this.#slots.words[at + SLOT.failures] = 0
     this.#slots.floats[(at + SLOT.wishedUntilMs) / 2] = 0
     return hadCooled ? HEALTH.recovered : 0
+  }
+
+  #noteLastFailure(at: number, reason: CoolingReason, nowMs: number): void {
+    this.#slots.floats[(at + SLOT.failedAtMs) / 2] = nowMs
+    this.#slots.words[at + SLOT.failedBy] = COOLING_REASONS.indexOf(reason) + 1
   }
 
   #noteOutage(at: number, attempt: BackendAttempt, reason: CoolingReason, wishMs: number | undefined, nowMs: number): number {
@@ -261,7 +297,7 @@ export class BackendHealth {
   }
 }
 
-const HEALTHY: CoolingState = { state: 'healthy', reason: undefined, coolingUntilMs: undefined, isProbed: false }
+const HEALTHY: CoolingState = { state: 'healthy', reason: undefined, sinceMs: undefined, coolingUntilMs: undefined, isProbed: false }
 
 function coolingStateOf(records: CoolingRecords, at: number, nowMs: number): CoolingState {
   if (!records.hasCooled(at)) return HEALTHY
@@ -270,6 +306,7 @@ function coolingStateOf(records: CoolingRecords, at: number, nowMs: number): Coo
   return {
     state: isCooling ? 'cooling' : 'recovering',
     reason: records.reason(at),
+    sinceMs: records.sinceMs(at),
     coolingUntilMs: isCooling ? deadlineMs : undefined,
     isProbed: records.isProbed(at),
   }

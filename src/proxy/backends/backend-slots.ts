@@ -27,8 +27,11 @@ export const SLOT = {
   /** The latest deadline that the backend itself has asked for since its last success. */
   wishedUntilMs: 6,
   identity: 8,
-  cooling: 12,
-  models: 12 + COOLING_WORDS,
+  /** The latest failure, even if the backend has recovered since: its time, and the number of its reason; 0 if there was none. */
+  failedAtMs: 12,
+  failedBy: 14,
+  cooling: 16,
+  models: 16 + COOLING_WORDS,
 } as const
 const IDENTITY_WORDS = 4
 

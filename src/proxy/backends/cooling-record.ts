@@ -9,7 +9,7 @@ const MAX_ROUNDS = 30
 
 /** What a call to a backend failed with. A connection that breaks before the answer is a 5xx too: the client gets a 502. */
 export type CoolingReason = 'connect' | 'timeout' | '5xx' | 429 | 401 | 402 | 403
-const REASONS: readonly CoolingReason[] = ['connect', 'timeout', '5xx', 429, 401, 402, 403]
+export const COOLING_REASONS: readonly CoolingReason[] = ['connect', 'timeout', '5xx', 429, 401, 402, 403]
 
 // Words of a record. Times are 64-bit floats, so they are at even indices.
 const ROUNDS = 0
@@ -18,7 +18,8 @@ const PROBE = 2
 const DEADLINE = 4
 const COOLED_AT = 6
 const PROBED_AT = 8
-export const COOLING_WORDS = 10
+const SINCE = 10
+export const COOLING_WORDS = 12
 
 /** A probe's number has the number of its worker in the low bits, so that the probes of a dead worker can be found. */
 const OWNER_BITS = 12
@@ -48,7 +49,12 @@ export class CoolingRecords {
   }
 
   reason(at: number): CoolingReason {
-    return REASONS[this.#words[at + REASON]!]!
+    return COOLING_REASONS[this.#words[at + REASON]!]!
+  }
+
+  /** When the first round began. */
+  sinceMs(at: number): number {
+    return this.#floats[(at + SINCE) / 2]!
   }
 
   isProbed(at: number): boolean {
@@ -57,16 +63,23 @@ export class CoolingRecords {
 
   /** Cools for as long as the backend asks, or twice as long as in the last round. A later deadline extends an earlier one, and never shortens it. */
   cool(at: number, reason: CoolingReason, wishMs: number | undefined, startedAtMs: number, nowMs: number): void {
+    if (!this.hasCooled(at)) this.#floats[(at + SINCE) / 2] = nowMs
     if (!this.hasCooled(at) || this.isLater(at, startedAtMs)) {
       this.#addRound(at)
       this.#floats[(at + COOLED_AT) / 2] = nowMs
-      this.#words[at + REASON] = REASONS.indexOf(reason)
+      this.#words[at + REASON] = COOLING_REASONS.indexOf(reason)
     }
     this.extend(at, nowMs + (wishMs === undefined ? this.#roundMs(at) : Math.min(wishMs, LONGEST_WISH_MS)))
   }
 
   extend(at: number, deadlineMs: number): void {
     this.#floats[(at + DEADLINE) / 2] = Math.max(this.deadlineMs(at), deadlineMs)
+  }
+
+  /** Ends the wait, but not the cooling: the next request is the probe. A probe that is without an answer keeps nobody from trying. */
+  endWait(at: number, nowMs: number): void {
+    this.#floats[(at + DEADLINE) / 2] = Math.min(this.deadlineMs(at), nowMs)
+    this.#words[at + PROBE] = 0
   }
 
   /** Whether a call that began at this time says anything about the backend since it has cooled. */

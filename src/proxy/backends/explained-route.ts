@@ -17,7 +17,7 @@ interface Candidate {
   readonly state: CoolingState
 }
 
-const HEALTHY: CoolingState = { state: 'healthy', reason: undefined, coolingUntilMs: undefined, isProbed: false }
+const HEALTHY: CoolingState = { state: 'healthy', reason: undefined, sinceMs: undefined, coolingUntilMs: undefined, isProbed: false }
 
 /** Explains which backends of its route a request could be sent to now, by the rules of `AttemptPlan`. `model` is what the client asks for. */
 export function explainRoute(

@@ -29,6 +29,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'overrides_loaded',
   'overrides_unreadable',
   'counter_reset',
+  'backend_retried',
   'key_created',
   'key_changed',
   'key_revoked',

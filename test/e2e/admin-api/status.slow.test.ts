@@ -57,6 +57,7 @@ describe('GET status', () => {
       state_file: { path: stateFile, saved_at: expect.stringMatching(TIME) },
       shadow_all: null,
       key_sets: [],
+      backends: [],
       problems: [],
     })
     expect(json.store.slots).toBeGreaterThan(1000)
