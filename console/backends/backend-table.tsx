@@ -6,6 +6,7 @@ import { useFocusKept } from '../parts/focus-after.ts'
 import { Panel } from '../parts/panel.tsx'
 import { Ago, Moment } from '../parts/time.tsx'
 import { printable } from '../printable.ts'
+import { isReadOnly } from '../session.ts'
 
 interface BackendTableProps {
   readonly report: BackendsJson
@@ -173,7 +174,7 @@ function LastFailure({ failure }: { readonly failure: BackendJson['last_failure'
 }
 
 function RetryAction({ backend: { name, state, cooling_models: models }, onRetry }: RetryActionProps) {
-  if (state === 'healthy' && models.length === 0) return <span class="quiet">none</span>
+  if (isReadOnly.value || (state === 'healthy' && models.length === 0)) return <span class="quiet">none</span>
   return <RetryButton name={name} onRetry={onRetry} />
 }
 

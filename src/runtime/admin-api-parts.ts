@@ -115,7 +115,7 @@ function backendReport({ mode, backendUrl: url }: ServerOptions, { engine, clock
     routing: () => (isProxy ? engine.plan?.routing : undefined),
     states: (backends) => backendHealth.statesOf(backends),
     tryNow: (backend) => backendHealth.tryNow(backend),
-    maxConnections: (count) => placesEach(slots.backend.max, count),
+    maxConnections: (count) => placesEach(slots.backend.total, count, url !== undefined),
     default: isProxy ? url && { url, places: slots.backend } : undefined,
   })
 }

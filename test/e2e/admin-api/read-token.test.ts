@@ -21,6 +21,7 @@ const CHANGES: readonly (readonly [method: string, path: string, body?: object])
   ['POST', 'keys', { labels: { team: 'search' }, reason: 'a test' }],
   ['PATCH', 'keys/0123456789ab', { reason: 'a test' }],
   ['DELETE', 'keys/0123456789ab?reason=test'],
+  ['POST', 'backends/0123456789ab/retry', { reason: 'a test' }],
   ['POST', 'bundles/announcements', { hash: '0'.repeat(64), reason: 'a test' }],
 ]
 

@@ -34,10 +34,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
   test('by TRACE is refused where its response would show the credential of a backend, and passes elsewhere', async () => {
     const [a, b] = [await named('a'), await named('b')]
     const more = { a: { headers: { authorization: 'Bearer {A}' } } }
-    const routes = [
-      { selector: { pathPrefix: '/a' }, backends: [{ name: 'b' }], fallback: [{ name: 'a' }] },
-      { backends: [{ name: 'b' }] },
-    ]
+    const routes = [{ selector: { pathPrefix: '/a' }, backends: [{ name: 'b' }], fallback: [{ name: 'a' }] }, { backends: [{ name: 'b' }] }]
     const edge = await routing({ a, b }, routes, { env: { ...env, EDGE_SECRET_A: 'canary-3' }, more })
     const trace = (path: string) => askRaw(edge.port, `TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
     const refused = await trace('/a')
