@@ -95,7 +95,10 @@ describe('where a request would go', () => {
       else res.writeHead(503, { 'Retry-After': '300' }).end()
     })
     const b = await HttpBackend.start(saying('', 503, { 'Retry-After': '500' }))
-    const edge = await routing({ a, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry: RETRY }], { env: ADMIN_ENV, clock })
+    const edge = await routing({ a, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry: RETRY }], {
+      env: ADMIN_ENV,
+      clock,
+    })
     for (let i = 0; i < 3; i++) await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()
     const shares = async (): Promise<unknown> =>
       (await explained(edge.adminPort, { uri: '/x', host: 'h' })).backend.candidates.map(({ share }: { share: number }) => share)

@@ -34,7 +34,10 @@ describe('edge test and routes', () => {
       [chat('cheap-1'), { backend: 'a' }],
       [chat('cheap-1'), { backend: 'b' }],
       [chat('dear'), { status: 200, backend: 'c' }],
-      [{ ...chat(''), body: 'no model' }, { status: 400, reason: 'model_not_replaceable', backend: null }],
+      [
+        { ...chat(''), body: 'no model' },
+        { status: 400, reason: 'model_not_replaceable', backend: null },
+      ],
       [{ uri: '/elsewhere' }, { status: 200, backend: null }],
       [{ uri: '/limited' }, { status: 200, backend: 'c' }],
       [{ uri: '/limited' }, { status: 429, backend: null }],
