@@ -7,7 +7,7 @@ import { KnownWords } from '../../text/suggest.ts'
  */
 
 const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const
-const ANCHOR = `a weekday such as sunday (with period 1w), or a day of the month from 1 to 28 (with 1mo)`
+const ANCHOR = 'a weekday such as sunday (with period 1w), or a day of the month from 1 to 28 (with 1mo)'
 
 export const windowFields = {
   period: z.enum(PERIODS, { error: ({ input }) => `a period such as ${meantPeriod(input) ?? '1d'}, one of ${PERIODS.join(', ')}` }).meta({
@@ -20,7 +20,7 @@ export const windowFields = {
     .default('UTC')
     .meta({ description: 'The IANA time zone of the calendar, such as Europe/Berlin.' }),
   anchor: z
-    .union([z.enum(WEEKDAYS), z.int().min(1).max(28)], { error: ANCHOR })
+    .union([z.enum(WEEKDAYS), z.int({ error: ANCHOR }).min(1, { error: ANCHOR }).max(28, { error: ANCHOR })], { error: ANCHOR })
     .optional()
     .meta({
       description:

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -254,18 +255,12 @@ test('the program loads nothing of the service for these commands', async () => 
   expect(status).toBe(0)
   expect(stdout).toContain('No problems.\n')
   const [files] = await loadedFiles(directory)
-  expect(files!.sort()).toEqual([
-    'edge-admin-commands.js',
-    // What other commands print with too.
-    'edge-explain-text.js',
-    'edge-file-problem.js',
-    'edge-issued-key.js',
-    'edge-main.js',
-    'edge-next-commands.js',
-    'edge-printable.js',
-    'edge-problem.js',
-    'edge-text-table.js',
-    'edge.js',
-    'load.js',
-  ])
+  const program = new URL('../../../program/', import.meta.url)
+  const texts = await Promise.all(files!.map((name) => readFile(new URL(name, program), 'utf8')))
+  const modules = texts.flatMap((text) => [...text.matchAll(/^\/\/#region dist\/(.*)\.js$/gm)].map(([, name]) => name!))
+  expect(modules).toContain('cli/admin/status')
+  // Commands, their texts, and the forms of keys that they read.
+  expect(modules.filter((name) => !/^(cli|text|files|callers\/keys)\//.test(name))).toEqual([])
+  expect(modules.filter((name) => name.startsWith('callers/')).toSorted()).toEqual(['callers/keys/issued-key', 'callers/keys/key-labels'])
+  expect(modules.filter((name) => /^(cli\/(serve|test|replay|validate)|text\/.*yaml)/.test(name))).toEqual([])
 })
