@@ -15,13 +15,8 @@ interface BackendTableProps {
 
 /** Shows the backends of the bundle: their states in words, their connections, and which routes lead to them. */
 export function BackendTable({ report: { backends, routes }, onRetry }: BackendTableProps) {
-  const failing = backends.filter(({ state }) => state !== 'healthy').length
   return (
-    <Panel
-      title="Backends"
-      aside={failing === 0 ? <Badge tone="good">all healthy</Badge> : <Badge tone="bad">{formatNumber(failing)} failing</Badge>}
-      isWide
-    >
+    <Panel title="Backends" aside={<Summary backends={backends} />} isWide>
       <DataTable
         caption="Backends of the bundle, and their states"
         columns={columnsOf(routes, onRetry)}
@@ -34,6 +29,15 @@ export function BackendTable({ report: { backends, routes }, onRetry }: BackendT
   )
 }
 
+/** Backends that answer may still refuse models, such as for a revoked key. */
+function Summary({ backends }: { readonly backends: BackendsJson['backends'] }) {
+  const failing = backends.filter(({ state }) => state !== 'healthy').length
+  if (failing > 0) return <Badge tone="bad">{formatNumber(failing)} failing</Badge>
+  const refused = backends.reduce((sum, { cooling_models: models }) => sum + models.length, 0)
+  if (refused > 0) return <Badge tone="warn">{formatCount(refused, 'model')} refused</Badge>
+  return <Badge tone="good">all healthy</Badge>
+}
+
 function columnsOf(routes: readonly RouteJson[], onRetry: BackendTableProps['onRetry']): Column<BackendJson>[] {
   return [
     {
@@ -41,7 +45,7 @@ function columnsOf(routes: readonly RouteJson[], onRetry: BackendTableProps['onR
       isHeading: true,
       cell: ({ name, url, has_credential }) => (
         <>
-          {name} <div class="quiet mono wrapped">{url}</div>
+          {name} <div class="quiet mono wrapped backend-url">{url}</div>
           {has_credential && <div class="quiet">with a credential of its own</div>}
         </>
       ),

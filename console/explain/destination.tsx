@@ -47,9 +47,9 @@ function Candidate({ candidate: { fallback, weight, state, reason, cooling_until
           <Badge tone="warn">cooling</Badge> ({reason}) until <Moment at={until!} />
         </>
       )}
-      {state === 'recovering' && (
+      {state === 'probing' && (
         <>
-          <Badge tone="warn">recovering</Badge> ({reason})
+          <Badge tone="warn">one request at a time tries it</Badge> ({reason})
         </>
       )}
     </>

@@ -57,11 +57,15 @@ function describeBundle({ configFile, configUrl, configCacheFile }: ServerConfig
   return `version ${bundle.version} from the cache, ${configCacheFile}\n          ${place}: ${status.problem}`
 }
 
-/** There is no example without a bundle, because everything gets 503 then, nor if only gRPC is served, which curl does not speak. */
+/**
+ * There is no example without a bundle, because everything gets 503 then, nor if only gRPC is served, which curl does not speak, nor if requests go by
+ * routes alone: examples come from policies, and what they cover may get 404.
+ */
 function describeTrial(config: ServerConfig, service: Service): string {
   const port = service.addresses.get('main')
   const socket = service.addresses.get('socket')
   if (service.bundle() === undefined || (port === undefined && socket === undefined)) return ''
+  if (config.mode === 'reverse_proxy' && config.backendUrl === undefined) return ''
   const [option, base] = port === undefined ? socketOption(socket!) : [[], urlOf('main', config, port)]
   const example = service.example() ?? ANY_REQUEST
   const words = config.mode === 'reverse_proxy' ? requestWords(example, base) : questionWords(example, base)

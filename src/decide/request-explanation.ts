@@ -46,7 +46,7 @@ export interface ExplainedChoice {
   readonly weight: number
   /** Replaces the request's model. */
   readonly model: string | undefined
-  readonly state: 'healthy' | 'cooling' | 'recovering'
+  readonly state: 'healthy' | 'cooling' | 'probing'
   /** Why it cools, or has cooled. */
   readonly reason: string | undefined
   /** Until when it cools, in Unix time. */

@@ -348,7 +348,7 @@ export class ReverseProxy {
     if (unlogged !== undefined)
       logger.warn(
         { event: 'backend_failed', reason: code, backend, detail: message, unlogged },
-        'the backend did not send a complete response',
+        'a request got no complete response from a backend',
       )
     downstream.trace?.noteFailure(code)
     if (downstream.isHeadSent) {

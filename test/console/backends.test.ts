@@ -94,6 +94,7 @@ describeInBrowser('the view of backends', () => {
       .poll(async () => (await cells(page, BACKENDS, 'openai'))[0])
       .toMatch(/^✓ healthy<img src=x onerror=alert\(1\)> cools until .*, status 401: credential refused$/)
     expect(await page.locator('main img').count()).toBe(0)
+    await page.getByText('1 model refused').waitFor()
     await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.getByText('backend openai refuses its credential (status 401) for').waitFor()
     await page.getByRole('link', { name: 'Changes', exact: true }).click()

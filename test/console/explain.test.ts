@@ -62,7 +62,7 @@ describeInBrowser('the view that explains a request', () => {
     for (let i = 0; i < 3; i++) await (await fetch(`http://127.0.0.1:${edge.port}/v1`)).text()
     expect(await shown('/v1')).toMatch(/^Where it goesroutes\[1\]a ?! cooling \(5xx\) until .+b✓ next fallback$/)
     clock.advance(300_001)
-    expect(await shown('/v1')).toBe('Where it goesroutes[1]a✓ next ! recovering (5xx)b fallback')
+    expect(await shown('/v1')).toBe('Where it goesroutes[1]a✓ next ! one request at a time tries it (5xx)b fallback')
     for (let i = 0; i < 3; i++) await (await fetch(`http://127.0.0.1:${edge.port}/hold`)).text()
     const probe = RawClient.connect(edge.port)
     probe.send('GET /hold/probe HTTP/1.1\r\nHost: h\r\n\r\n')

@@ -133,8 +133,8 @@ export interface ExplainedCandidateJson {
   readonly weight: number
   /** Model that is sent instead of the request's; null if it stays. */
   readonly model: string | null
-  /** For requests of this model. `recovering`: its time is over, and one request at a time tries it. */
-  readonly state: 'healthy' | 'cooling' | 'recovering'
+  /** For requests of this model. `probing`: its time is over, and one request at a time tries it. */
+  readonly state: 'healthy' | 'cooling' | 'probing'
   /** Why it cools, or has cooled: `5xx`, `connect`, `timeout`, `429`, `401`, `402` or `403`; null if it is healthy. */
   readonly reason: string | null
   /** In RFC 3339; null if it does not cool. */

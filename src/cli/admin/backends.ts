@@ -62,7 +62,7 @@ function rowsOf(backend: BackendJson): [string, string][] {
   return [
     ['backend', `${name}, ${url}`],
     ['state', stateText(backend)],
-    ...backend.cooling_models.map((model): [string, string] => ['model', modelText(model)]),
+    ...backend.cooling_models.map((model): [string, string] => ['model', `${model.model ?? 'not known'}, ${modelStateText(model)}`]),
     ['last failure', failure === null ? 'none' : `${failure.reason}, ${failure.at}`],
   ]
 }
@@ -75,17 +75,23 @@ export function stateText(backend: Pick<BackendJson, 'state' | 'reason' | 'since
   return `${now}, failing since ${since} (${reason})`
 }
 
-function modelText({ model, state, reason, until }: CoolingModel): string {
-  const what = model === null ? 'requests whose model is not known' : `model ${model}`
-  return `${what} ${state === 'cooling' ? `cooling until ${until}` : 'tried by one request at a time'} (${reason})`
+function modelText(cooling: CoolingModel): string {
+  const { model } = cooling
+  return `${model === null ? 'requests whose model is not known' : `model ${model}`} ${modelStateText(cooling)}`
+}
+
+function modelStateText({ state, reason, until }: CoolingModel): string {
+  return `${state === 'cooling' ? `cooling until ${until}` : 'tried by one request at a time'} (${reason})`
 }
 
 /** Enough to know them by; --json has all. */
 const SHOWN_ROUTES = 8
 
+/** Writes positions as the list of routes does: a bare 0 would read as no route. */
 function numbersText(numbers: readonly number[]): string {
   if (numbers.length === 0) return 'none'
-  return numbers.slice(0, SHOWN_ROUTES).join(', ') + (numbers.length > SHOWN_ROUTES ? ', …' : '')
+  const shown = numbers.slice(0, SHOWN_ROUTES).map((number) => `[${number}]`)
+  return shown.join(', ') + (numbers.length > SHOWN_ROUTES ? ', …' : '')
 }
 
 function routeText({ selector, match, backends: group, fallback, stick_to: stickTo, attempts }: RouteJson): string {

@@ -66,7 +66,7 @@ describe('an explanation of a route in words', () => {
       CANDIDATE,
       { ...CANDIDATE, name: 'b', share: 0.75, model: 'm\u001b' },
       { ...CANDIDATE, name: 'c', share: 0, weight: 0 },
-      { ...CANDIDATE, name: 'd', share: 0, state: 'recovering', reason: '5xx' },
+      { ...CANDIDATE, name: 'd', share: 0, state: 'probing', reason: '5xx' },
       { ...CANDIDATE, name: 'e', share: 0, fallback: true, weight: 0 },
     ]
     const text = explainText('GET /', { ...ALLOWED, backend: { route: 3, sticky: false, candidates } })
@@ -76,7 +76,7 @@ Where it goes by routes[3]:
   a  is next with a probability of 25 %
   b  is next with a probability of 75 %, gets model m\\u{1b}
   c  gets nothing (weight 0)
-  d  recovers (5xx)
+  d  one request at a time tries it (5xx)
   e  fallback
 `,
     )

@@ -73,7 +73,12 @@ function backendText({ action, backend }: ExplanationJson): string[] {
 function candidateText({ fallback, weight, model, state, reason, cooling_until: until, share }: ExplainedCandidateJson): string {
   const first = share === 1 ? 'is next' : share > 0 ? `is next with a probability of ${Math.round(share * 100)} %` : undefined
   const role = fallback ? 'fallback' : weight === 0 ? 'gets nothing (weight 0)' : undefined
-  const cools = state === 'healthy' ? undefined : state === 'cooling' ? `cools until ${until} (${reason})` : `recovers (${reason})`
+  const cools =
+    state === 'healthy'
+      ? undefined
+      : state === 'cooling'
+        ? `cools until ${until} (${reason})`
+        : `one request at a time tries it (${reason})`
   const sends = model === null ? undefined : `gets model ${printableText(model)}`
   return [first, role, cools, sends].filter((part) => part !== undefined).join(', ') || 'only if another one fails'
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bundle } from '../../../test/support/bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, matching, policy } from '../../../test/support/bundles/bundles.ts'
 import { BACKENDS, complaintsAbout, routed } from '../../../test/support/bundles/routed-bundles.ts'
 
 const ALL = { backends: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] }
@@ -62,7 +62,9 @@ test('a credential in the bundle is reported, and not quoted', () => {
 test('settings without effect are reported', () => {
   const one = { backends: [{ name: 'a' }] }
   const others = { backends: [{ name: 'b' }, { name: 'c', weight: 0 }] }
-  expect(warningsOf([{ ...one, selector: { pathPrefix: '/1' }, retry: { on: [429] }, stick_to: ['ip:address'] }, others])).toEqual([
+  expect(
+    warningsOf([{ ...one, selector: { pathPrefix: '/1' }, retry: { on: [429] }, stick_to: ['ip:address', 'llm:model'] }, others]),
+  ).toEqual([
     'routes[0].retry.attempts: there are 0 other backends to try: attempts above that have no effect',
     'routes[0].stick_to: it has no effect: the route has one backend',
   ])
@@ -76,6 +78,36 @@ test('settings without effect are reported', () => {
     'routes[0].selector.exceptPaths[0]: it has no effect: the route does not cover this path anyway',
     'routes[0].match["llm:model"]: only a * at the end stands for any text: "a*b"',
   ])
+})
+
+describe('retries that need a body which nothing reads', () => {
+  const RETRY = { retry: { on: ['connect', 429, '5xx'], attempts: 1 } }
+  const UNREAD = [expect.stringMatching(/^routes\[0\]\.retry\.on: only connect is retried for requests with a body, because nothing reads/)]
+
+  test('are reported', () => {
+    expect(warningsOf([{ ...ALL, ...RETRY }])).toEqual(UNREAD)
+    expect(warningsOf([{ ...ALL, ...RETRY, match: { 'header:x': 'y' }, selector: { methods: ['get', 'POST'] } }])).toEqual(UNREAD)
+    expect(warningsOf([{ ...ALL, retry: { on: ['timeout'] } }])).toEqual(UNREAD)
+  })
+
+  test.each<[string, object]>([
+    ['the route matches the model', { match: { 'llm:model': '*' } }],
+    ['it sticks to the model', { stick_to: ['llm:model'] }],
+    ['a backend gets another model', { fallback: [{ name: 'a', model: 'x' }] }],
+    ['its requests have no body', { selector: { methods: ['get', 'HEAD'] } }],
+    ['only connections are retried', { retry: { on: ['connect'], attempts: 2 } }],
+  ])('are not reported where %s', (_, more) => {
+    expect(warningsOf([{ ...ALL, ...RETRY, ...more }])).toEqual([])
+  })
+
+  test.each([
+    ['a token budget', llmRule('r', [], { tokens_per_minute: 100_000 })],
+    ['a rule by model', bucketRule('r', ['llm:model'], 1)],
+    ['a rule for some models', matching({ 'llm:model': 'x' }, bucketRule('r', [], 1))],
+  ])('are not reported where %s reads bodies', (_, rule) => {
+    const { warnings } = complaintsAbout({ ...routed([{ ...ALL, ...RETRY }]), policies: [policy('p', { rules: [rule] })] })
+    expect(warnings.filter((warning) => warning.includes('retry'))).toEqual([])
+  })
 })
 
 test('a thousand routes are compared in bounded steps', () => {

@@ -1,11 +1,12 @@
 import { encodePathText, normalizePath } from '../../text/path.ts'
 import { formatPath, type Path, type Problem } from '../../text/problem.ts'
+import { isInBody, parseDescriptorKey } from '../descriptor-key.ts'
 import { PathPrefixes, type Patterns } from '../patterns.ts'
 import { coverageOf, coversHost, type SelectorCoverage } from '../review/coverage.ts'
 import { patternSurprises, selectorSurprises } from '../review/selector-surprises.ts'
 import { compileMatch, listOf } from '../rule-match.ts'
 import type { RouteConfig } from '../schema/backends.ts'
-import type { Bundle } from '../schema/bundle.ts'
+import type { Bundle, Rule } from '../schema/bundle.ts'
 import { isCredentialField } from './planned-backend.ts'
 import { secretsIn } from './route-problems.ts'
 
@@ -13,7 +14,8 @@ import { secretsIn } from './route-problems.ts'
 const MAX_STEPS = 300_000
 
 /** Finds valid backends and routes with surprising effects: those that get no request, retries without another backend, credentials in the bundle. */
-export function* routeSurprises({ backends = {}, routes = [] }: Bundle): Generator<Problem> {
+export function* routeSurprises({ backends = {}, routes = [], policies }: Bundle): Generator<Problem> {
+  const readsBodies = policies.some(({ spec }) => spec.rules.some(readsBody))
   const used = new Set(routes.flatMap(({ backends: group, fallback = [] }) => [...group, ...fallback].map(({ name }) => name)))
   for (const [name, { headers = {} }] of Object.entries(backends)) {
     if (!used.has(name)) yield { path: formatPath(['backends', name]), message: 'no route names this backend, so it gets no requests' }
@@ -29,6 +31,7 @@ export function* routeSurprises({ backends = {}, routes = [] }: Bundle): Generat
     for (const [key, given] of Object.entries(route.match ?? {}))
       yield* patternSurprises(key, given, formatPath(['routes', r, 'match', key]))
     yield* retrySurprises(route, ['routes', r])
+    if (!readsBodies) yield* unreadSurprises(route, ['routes', r])
     const earlier = comparison.add(route)
     if (earlier !== undefined) {
       const message = `it never matches: ${formatPath(['routes', earlier])} covers all of its requests, and the first route decides; move it up`
@@ -46,6 +49,32 @@ function* retrySurprises({ backends, fallback = [], stick_to, retry }: RouteConf
   }
   if (stick_to !== undefined && backends.length === 1)
     yield { path: formatPath([...path, 'stick_to']), message: 'it has no effect: the route has one backend' }
+}
+
+/** Methods of requests that usually have no body. */
+const WITHOUT_BODY = new Set(['GET', 'HEAD', 'OPTIONS', 'DELETE'])
+
+/** Warns about retries that need the whole body in memory where nothing reads bodies. */
+function* unreadSurprises(
+  { selector, match = {}, backends, fallback = [], stick_to = [], retry }: RouteConfig,
+  path: Path,
+): Generator<Problem> {
+  if (retry.on.every((outcome) => outcome === 'connect')) return
+  if ([...Object.keys(match), ...stick_to].some(isKeyInBody) || [...backends, ...fallback].some(({ model }) => model !== undefined)) return
+  if (selector?.methods?.every((method) => WITHOUT_BODY.has(method.toUpperCase())) === true) return
+  const message =
+    'only connect is retried for requests with a body, because nothing reads the bodies of this route, so they cannot be sent again: match on "llm:model": "*" if they are requests to models'
+  yield { path: formatPath([...path, 'retry', 'on']), message }
+}
+
+/** Whether a rule has the proxy read the bodies of requests. */
+function readsBody({ algorithm, limit_keys: keys, match }: Rule): boolean {
+  if (algorithm === 'token_bucket_llm' || algorithm === 'cost_budget') return true
+  return [...keys, ...(typeof match === 'object' ? Object.keys(match) : [])].some(isKeyInBody)
+}
+
+function isKeyInBody(text: string): boolean {
+  return isInBody(parseDescriptorKey(text)!)
 }
 
 interface ComparedRoute {

@@ -68,7 +68,7 @@ function explained({ choice, isFallback, state }: Candidate, share: number, cloc
     isFallback,
     weight: choice.weight,
     model: choice.model,
-    state: state.state,
+    state: state.state === 'recovering' ? 'probing' : state.state,
     reason: state.reason === undefined ? undefined : String(state.reason),
     untilMs: coolingUntilMs === undefined || clock === undefined ? undefined : clock.wallMs() + coolingUntilMs - clock.nowMs(),
     share,

@@ -55,14 +55,14 @@ describe('edge backends', () => {
 
 A request that no route covers gets 404: EDGE_BACKEND_URL is not set.
 `
-    expect((await command('backends')).stdout).toBe(`  BACKEND  CONNECTIONS  WAITING  ROUTES  STATE
-  openai       0 of 10        0  0, 1    healthy
-  azure        0 of 10        0  0, 1    healthy
+    expect((await command('backends')).stdout).toBe(`  BACKEND  CONNECTIONS  WAITING  ROUTES    STATE
+  openai       0 of 10        0  [0], [1]  healthy
+  azure        0 of 10        0  [0], [1]  healthy
 ${routes}`)
     expect((await command('status')).stdout).toContain('  backends  2 of 2 healthy\n')
     await chat(edge, 3)
     const failing = 'cooling until 2026-01-15T12:10:00Z, failing since 2026-01-15T12:00:00Z (5xx)'
-    expect((await command('backends')).stdout).toMatch(/ {2}openai {7}\d of 10 {8}0 {2}0, 1 {4}cooling until .*\n/)
+    expect((await command('backends')).stdout).toMatch(/ {2}openai {7}\d of 10 {8}0 {2}\[0\], \[1\] {2}cooling until .*\n/)
     const { stdout } = await command('status')
     expect(stdout).toContain(`  backends  1 of 2 healthy; openai ${failing}\n`)
     expect(stdout).toContain('1 problem:\n  backend_cooling since 2026-01-15T12:00:00Z\n    backend openai fails, 3 times in a row: ')
@@ -81,6 +81,8 @@ last failure  5xx, 2026-01-15T12:00:00Z
     clock.advance(1)
     await chat(edge, 1)
     expect((await command('backends')).stdout).toContain('healthy; model gpt-4o cooling until 2026-01-15T12:00:01Z (429)\n')
+    const { stdout: model } = await command('backends', 'retry', 'openai', '--reason', 'more quota')
+    expect(model).toContain('\nmodel         gpt-4o, tried by one request at a time (429)\n')
     expect(JSON.stringify([stdout, json, retried])).not.toContain('canary')
   })
 
@@ -102,7 +104,7 @@ last failure  5xx, 2026-01-15T12:00:00Z
       await routing({ a }, routes, { env: { ...ADMIN_ENV, EDGE_BACKEND_URL: 'http://127.0.0.1:1', EDGE_BACKEND_MAX_CONNECTIONS: '9' } }),
     )
     const { stdout } = await command('backends')
-    expect(stdout).toContain('0, 1, 2, 3, 4, 5, 6, 7, …  healthy\n')
+    expect(stdout).toContain('[0], [1], [2], [3], [4], [5], [6], [7], …  healthy\n')
     expect(stdout).toContain('  routes[99]  /r99: a (1 retry)\n  and 20 more routes\n')
     expect(stdout).toContain('\nRequests that no route covers go to EDGE_BACKEND_URL, http://127.0.0.1:1: ')
   })

@@ -51,6 +51,7 @@ test('the backend is EDGE_BACKEND_URL, or what the routes of the bundle say', as
   const hosts = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: 'api.example.com' }
   const edge = await running({ bundle: bundle(1), env: hosts })
   expect(textOf(edge, hosts)).toContain('\n  backend as the routes of the bundle say\n')
+  expect(textOf(edge, hosts)).not.toContain('  try ')
   expect(textOf(edge, { ...hosts, EDGE_BACKEND_URL: 'http://localhost:9000/' })).toContain('\n  backend http://localhost:9000\n')
 })
 
