@@ -181,19 +181,20 @@ export class BackendHealth {
 
   /** To be called when a call begins or ends to wait for the rest of its request, which the client sends. */
   noteUpload(attempt: BackendAttempt, isWaiting: boolean): void {
+    if (attempt.probe === 0) return
     const nowMs = this.#clock.nowMs()
     this.#forProbe(attempt, (record) => this.#records.noteProbe(record, attempt.probe, isWaiting, nowMs))
   }
 
   /** To be called when the call has ended, whatever its result. */
   endProbe(attempt: BackendAttempt): void {
+    if (attempt.probe === 0) return
     this.#forProbe(attempt, (record) => this.#records.endProbe(record, attempt.probe))
     attempt.probe = 0
   }
 
-  /** Looks at the records of the backend and the model that the call is the probe of, if it is one. */
+  /** Looks at the records of the backend and the model that the call may be the probe of. */
   #forProbe(attempt: BackendAttempt, look: (record: number) => void): void {
-    if (attempt.probe === 0) return
     this.#models.identify(attempt.model)
     const at = this.#slots.lock(attempt.slot)
     if (at === undefined) return
