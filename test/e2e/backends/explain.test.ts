@@ -162,7 +162,7 @@ describe('where a request would go', () => {
     onTestFinished(() => void vi.unstubAllEnvs())
     const flags = ['-H', 'Content-Type: application/json', '-d', chat('m').body, '--host', 'h']
     const { stdout } = await command('explain', ...flags, CHAT.uri)
-    const until = new Date(clock.wallMs() + 60_000).toISOString()
+    const until = new Date(clock.wallMs() + 60_000).toISOString().replace('.000Z', 'Z')
     expect(stdout).toContain(`\nWhere it goes by routes[0]:\n  a  cools until ${until} (5xx)\n  b  is next, fallback, gets model sent\n`)
   })
 })
