@@ -135,6 +135,10 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     if (read === undefined || read.bytes.length === 0 || this.#upload.write(read.bytes)) this.#body.release()
   }
 
+  onClientAwaited(isAwaited: boolean): void {
+    this.#allowed.attempts?.noteUpload(isAwaited)
+  }
+
   onDrain(): void {
     if (this.#isOver || this.#upload === undefined) return
     // The part of the body that was read has been sent, and cannot be sent again.
@@ -231,7 +235,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   onFailure(failure: BackendFailure): void {
     if (this.#isOver) return
     const { downstream, attempts } = this.#allowed
-    if (attempts !== undefined && this.#retryElsewhere(attempts.failed(failure, this.#call.hasConnected), failure.code)) return
+    if (attempts !== undefined && this.#retryElsewhere(attempts.failed(failure, this.#call), failure.code)) return
     if (this.#response.isBlocked && failure.code === 'backend_timeout') {
       // The client was the one that took nothing for so long.
       this.onClientGone()

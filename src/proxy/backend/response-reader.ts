@@ -31,7 +31,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const NO_BYTES = Buffer.alloc(0)
 const MIN_HELD_BYTES = 256
 const NO_TRAILERS: readonly string[] = []
-/** The last head on any connection: all of them lead to the same backend. */
+/** The last head on any connection, whatever backend it leads to: how a head is read depends on its bytes alone. */
 const RECENT = new RecentHead<ResponseHead>()
 /** More bytes are needed. */
 const INCOMPLETE = -1

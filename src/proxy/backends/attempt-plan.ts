@@ -106,6 +106,11 @@ export class AttemptPlan<Choice extends RouteChoice> {
     return changes
   }
 
+  /** The call begins or ends to wait for what its client has yet to send. */
+  noteUpload(isWaiting: boolean): void {
+    if (this.#attempt !== undefined) this.#parts.health.noteUpload(this.#attempt, isWaiting)
+  }
+
   /** The call has ended without saying anything about the backend: the client has left, or a limit of our own has ended it. */
   abandon(): void {
     if (this.#attempt !== undefined) this.#parts.health.endProbe(this.#attempt)

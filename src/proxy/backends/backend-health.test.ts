@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { BackendPool } from '../../../test/support/proxy/backend-pool.ts'
-import { type BackendHealth, HEALTH } from './backend-health.ts'
+import { type BackendAttempt, type BackendHealth, HEALTH } from './backend-health.ts'
 import { MODEL_SLOTS } from './backend-slots.ts'
 
 type Reason = Parameters<BackendHealth['noteFailure']>[1]
@@ -256,6 +256,23 @@ describe('a probe', () => {
       if (pool.health(pool.nowMs % 3).tryProbe(pool.attempt('a'))) began.push((pool.nowMs - startMs) / 1000)
     }
     expect(began).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243])
+  })
+
+  test('that waits for its client lets others try, whose number lengthens nothing, until it was sent', () => {
+    const pool = cooled()
+    const begin = (): BackendAttempt => {
+      const attempt = pool.attempt('a')
+      expect(pool.health(0).tryProbe(attempt)).toBe(true)
+      pool.health(0).noteUpload(attempt, true)
+      return attempt
+    }
+    const [first, last] = [begin(), begin()]
+    pool.nowMs += 5000
+    pool.health(0).noteUpload(last, false)
+    pool.health(0).noteUpload(first, true)
+    expect(pool.health(1).tryProbe(pool.attempt('a'))).toBe(false)
+    pool.nowMs += 1000
+    expect(pool.health(1).tryProbe(pool.attempt('a'))).toBe(true)
   })
 
   test('that was replaced ends nobody else’s', () => {

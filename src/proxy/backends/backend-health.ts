@@ -179,18 +179,29 @@ export class BackendHealth {
     return isFree
   }
 
+  /** To be called when a call begins or ends to wait for the rest of its request, which the client sends. */
+  noteUpload(attempt: BackendAttempt, isWaiting: boolean): void {
+    if (attempt.probe === 0) return
+    const nowMs = this.#clock.nowMs()
+    this.#forProbe(attempt, (record) => this.#records.noteProbe(record, attempt.probe, isWaiting, nowMs))
+  }
+
   /** To be called when the call has ended, whatever its result. */
   endProbe(attempt: BackendAttempt): void {
     if (attempt.probe === 0) return
+    this.#forProbe(attempt, (record) => this.#records.endProbe(record, attempt.probe))
+    attempt.probe = 0
+  }
+
+  /** Looks at the records of the backend and the model that the call may be the probe of. */
+  #forProbe(attempt: BackendAttempt, look: (record: number) => void): void {
     this.#models.identify(attempt.model)
     const at = this.#slots.lock(attempt.slot)
-    if (at !== undefined) {
-      this.#records.endProbe(at + SLOT.cooling, attempt.probe)
-      const model = this.#models.find(at)
-      if (model >= 0) this.#records.endProbe(model + MODEL.cooling, attempt.probe)
-      this.#slots.unlock(at)
-    }
-    attempt.probe = 0
+    if (at === undefined) return
+    look(at + SLOT.cooling)
+    const model = this.#models.find(at)
+    if (model >= 0) look(model + MODEL.cooling)
+    this.#slots.unlock(at)
   }
 
   /** For metrics, status and pages. A backend that no worker has claimed yet is healthy. */

@@ -15,6 +15,7 @@ export const COOLING_REASONS: readonly CoolingReason[] = ['connect', 'timeout', 
 const ROUNDS = 0
 const REASON = 1
 const PROBE = 2
+const IS_WAITING = 3
 const DEADLINE = 4
 const COOLED_AT = 6
 const PROBED_AT = 8
@@ -57,8 +58,9 @@ export class CoolingRecords {
     return this.#floats[(at + SINCE) / 2]!
   }
 
+  /** Whether a probe keeps others from trying. One whose client has not sent the whole request yet does not: nobody may hold the backend by sending slowly. */
   isProbed(at: number): boolean {
-    return this.#words[at + PROBE] !== 0
+    return this.#words[at + PROBE] !== 0 && this.#words[at + IS_WAITING] === 0
   }
 
   /** Cools for as long as the backend asks, or twice as long as in the last round. A later deadline extends an earlier one, and never shortens it. */
@@ -102,10 +104,17 @@ export class CoolingRecords {
   beginProbe(at: number, probe: number, nowMs: number): void {
     if (this.isProbed(at)) this.#addRound(at)
     this.#words[at + PROBE] = probe
+    this.#words[at + IS_WAITING] = 0
     this.#floats[(at + PROBED_AT) / 2] = nowMs
   }
 
-  /** Has no effect if another request has become the probe in the meantime. */
+  /** `isWaiting`: the probe waits for its client, not for the backend. Like `endProbe`, it has no effect if another request has become the probe. */
+  noteProbe(at: number, probe: number, isWaiting: boolean, nowMs: number): void {
+    if (this.#words[at + PROBE] !== probe) return
+    this.#words[at + IS_WAITING] = isWaiting ? 1 : 0
+    this.#floats[(at + PROBED_AT) / 2] = nowMs
+  }
+
   endProbe(at: number, probe: number): void {
     if (this.#words[at + PROBE] === probe) this.#words[at + PROBE] = 0
   }

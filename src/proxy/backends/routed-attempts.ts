@@ -3,6 +3,7 @@ import { headerValue } from '../../http1/header-fields.ts'
 import type { Choice, Routing } from '../../policy/routes/routing.ts'
 import type { RouteOutcome } from '../../telemetry/metrics/route-metrics.ts'
 import type { Backend } from '../backend/backend.ts'
+import type { BackendCall } from '../backend/backend-call.ts'
 import type { BackendFailure } from '../backend/backend-failure.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type AttemptOutcome, AttemptPlan, type RequestProgress, refusalOrOutage, stickyKey } from './attempt-plan.ts'
@@ -103,8 +104,13 @@ export class RoutedAttempts implements SentRequest {
     this.#noteHealth(this.#plan.answered(status, retryAfterMs), refusalOrOutage(status), retryAfterMs)
   }
 
+  /** The call begins or ends to wait for what its client has yet to send. */
+  noteUpload(isWaiting: boolean): void {
+    this.#plan.noteUpload(isWaiting)
+  }
+
   /** There was no answer, or not the whole of it. Returns what that means for another attempt. */
-  failed(failure: BackendFailure, hasConnected: boolean): AttemptOutcome {
+  failed(failure: BackendFailure, { hasConnected, isSent }: Pick<BackendCall, 'hasConnected' | 'isSent'>): AttemptOutcome {
     const { code } = failure
     failure.backend = this.choice.backend.name
     if (code === 'backend_busy') {
@@ -115,6 +121,8 @@ export class RoutedAttempts implements SentRequest {
     }
     const outcome = !hasConnected ? 'connect' : code === 'backend_timeout' ? 'timeout' : 502
     this.#countOutcome(outcome === 502 ? 'broken' : outcome)
+    // Servers close the connections of clients that send too slowly, and that says nothing about the server.
+    if (code === 'backend_reset' && !isSent) this.#plan.abandon()
     if (outcome === 502) this.#noteHealth(this.#plan.answered(outcome), '5xx', undefined)
     else this.#noteHealth(this.#plan.failed(outcome), outcome, undefined)
     return outcome

@@ -27,7 +27,10 @@ type SentBody = Pick<ReadBody, 'bytes' | 'isPartial' | 'llm'>
 /** Returns why a request cannot be sent as its route says; undefined if it can. The body has been read if the route needs it. */
 export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body: SentBody | undefined): RouteProblem | undefined {
   if (routeRefusal(request, route) !== undefined) return 'bad_request'
-  if (route.models.length === 0 || !asksForModel(request, body)) return undefined
+  if (route.models.length === 0) return undefined
+  // What a WebSocket asks for is in its query or its messages, where nothing is replaced.
+  if (request.isUpgrade) return 'model_not_replaceable'
+  if (!asksForModel(request, body)) return undefined
   if (body === undefined || body.isPartial || typeof body.llm !== 'object') return 'model_not_replaceable'
   const { target } = request
   const given = { target, body: body.bytes, isPlain: isPlain(request), llm: body.llm }

@@ -2,15 +2,20 @@ import type { BackendCall } from '../backend/backend-call.ts'
 import type { BodyReader, BodySource } from '../downstream.ts'
 import type { ResponseFlow } from '../llm/llm-response.ts'
 
+interface UploadOwner extends Pick<ResponseFlow, 'abandon'> {
+  /** What comes next depends on the client from now on, or no longer. May be called several times with the same value. */
+  onClientAwaited(isAwaited: boolean): void
+}
+
 /** Passes a request's body on from the client to the backend. */
 export class Upload implements BodyReader {
   readonly #body: BodySource
   readonly #call: BackendCall
   /** How long the client may pause in the middle of the body. */
   readonly #idleTimeoutMs: number
-  readonly #exchange: Pick<ResponseFlow, 'abandon'>
+  readonly #exchange: UploadOwner
 
-  constructor(body: BodySource, call: BackendCall, idleTimeoutMs: number, exchange: Pick<ResponseFlow, 'abandon'>) {
+  constructor(body: BodySource, call: BackendCall, idleTimeoutMs: number, exchange: UploadOwner) {
     this.#body = body
     this.#call = call
     this.#idleTimeoutMs = idleTimeoutMs
@@ -24,7 +29,7 @@ export class Upload implements BodyReader {
   }
 
   onEnd(): void {
-    this.#body.limitIdle(0)
+    this.#awaitClient(false)
     this.#call.endBody()
   }
 
@@ -41,13 +46,13 @@ export class Upload implements BodyReader {
     if (this.#call.write(chunk)) return true
     this.#body.pause()
     // The backend is the slow side now, not the client.
-    this.#body.limitIdle(0)
+    this.#awaitClient(false)
     return false
   }
 
   /** To be called when the backend takes more. */
   goOn(): void {
-    if (!this.#body.isComplete) this.#body.limitIdle(this.#idleTimeoutMs)
+    if (!this.#body.isComplete) this.#awaitClient(true)
     this.#body.resume()
   }
 
@@ -55,5 +60,9 @@ export class Upload implements BodyReader {
   drop(): void {
     this.#body.giveTo(undefined)
     this.#body.resume()
+  }
+  #awaitClient(isAwaited: boolean): void {
+    this.#body.limitIdle(isAwaited ? this.#idleTimeoutMs : 0)
+    this.#exchange.onClientAwaited(isAwaited)
   }
 }

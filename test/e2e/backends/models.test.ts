@@ -2,7 +2,9 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { blockRule, bucketRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
+import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import { named, routing, WIRES } from '../../support/proxy/routed.ts'
+import { until } from '../../support/until.ts'
 
 const TO_SMALL = { backends: [{ name: 'a', model: 'small' }] }
 const JSON_TYPE = { 'Content-Type': 'application/json' }
@@ -33,6 +35,19 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
     }
     expect((await fetch(`http://127.0.0.1:${edge.port}/v1/models`, { method: 'HEAD' })).status).toBe(200)
     expect(a.seen.at(-1)).toMatchObject({ method: 'HEAD', url: '/v1/models' })
+  })
+
+  test('refuses a WebSocket, whose model it could not replace', async () => {
+    const { a } = await keeping()
+    const edge = await routing({ a }, [TO_SMALL], { env })
+    const handshake =
+      'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=='
+    const client = RawClient.connect(edge.port)
+    client.send(`GET /v1/realtime?model=big HTTP/1.1\r\nHost: a\r\n${handshake}\r\n\r\n`)
+    await until(() => client.received.includes('\r\n\r\n'))
+    expect(statusesIn(client.received)).toEqual([400])
+    expect(client.received).toContain('\r\nX-Edge-Reason: model_not_replaceable\r\n')
+    expect(a.seen.length).toBe(0)
   })
 
   test('refuses a compressed body, a form and an unreadable one, before anything is taken', async () => {
