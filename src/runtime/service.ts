@@ -130,10 +130,11 @@ interface WorkersParts {
 }
 
 /** Reads the files of TLS. Their code is loaded only if there are any. */
-async function readTlsFiles({ config, logger, diskTimeoutMs }: StartContext): Promise<TlsFiles | undefined> {
+async function readTlsFiles(context: StartContext): Promise<TlsFiles | undefined> {
+  const { config } = context
   if (config.tlsCertFiles.length === 0) return undefined
   const { TlsFiles } = await import('../tls/tls-files.ts')
-  return TlsFiles.read(config, logger, diskTimeoutMs)
+  return TlsFiles.read(config, context)
 }
 
 /** Starts the workers, which load their code while the next phases run. */

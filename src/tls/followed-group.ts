@@ -15,6 +15,12 @@ export interface FileGroup<Value> {
   unreadable(path: string, error: Error): string
 }
 
+export interface GroupOptions {
+  /** Waits until files that are replaced one after the other are complete. */
+  readonly pause: (ms: number) => Promise<unknown>
+  readonly diskTimeoutMs: number | undefined
+}
+
 export interface GroupListener {
   /** Called when there is a new value. */
   onValue(): void
@@ -25,6 +31,7 @@ export interface GroupListener {
 /** Follows files that are of use only together. Keeps the last good value. */
 export class FollowedGroup<Value> {
   readonly #group: FileGroup<Value>
+  readonly #pause: GroupOptions['pause']
   readonly #files: readonly WatchedFile[]
   /** The last reading of each file. */
   readonly #readings: (Buffer | Error)[]
@@ -33,10 +40,12 @@ export class FollowedGroup<Value> {
   /** What the value was made of. */
   #contents: readonly Buffer[]
   #problem: string | undefined
-  #reporting: NodeJS.Timeout | undefined
+  #isPausing = false
+  #isStopped = false
 
-  private constructor(group: FileGroup<Value>, contents: readonly Buffer[], value: Value) {
+  private constructor(group: FileGroup<Value>, pause: GroupOptions['pause'], contents: readonly Buffer[], value: Value) {
     this.#group = group
+    this.#pause = pause
     this.#contents = contents
     this.#readings = [...contents]
     this.#value = value
@@ -49,7 +58,7 @@ export class FollowedGroup<Value> {
   }
 
   /** Reads the files. Throws an error that says what is wrong. */
-  static async read<Value>(group: FileGroup<Value>, diskTimeoutMs: number | undefined): Promise<FollowedGroup<Value>> {
+  static async read<Value>(group: FileGroup<Value>, { pause, diskTimeoutMs }: GroupOptions): Promise<FollowedGroup<Value>> {
     const contents = await Promise.all(
       group.paths.map((path) =>
         withDiskTimeout(readFileBounded(path, MAX_FILE_BYTES), diskTimeoutMs).catch((error: Error) => {
@@ -59,7 +68,7 @@ export class FollowedGroup<Value> {
     )
     const reading = group.read(contents)
     if ('problem' in reading) throw new Error(reading.problem)
-    return new FollowedGroup(group, contents, reading.value)
+    return new FollowedGroup(group, pause, contents, reading.value)
   }
 
   /** The last good value. */
@@ -82,21 +91,20 @@ export class FollowedGroup<Value> {
   }
 
   stop(): void {
-    clearTimeout(this.#reporting)
-    this.#reporting = undefined
+    this.#isStopped = true
     for (const file of this.#files) file.stop()
   }
 
   #note(index: number, reading: Buffer | Error): void {
     this.#readings[index] = reading
     const together = this.#readTogether()
-    if ('value' in together) this.#noteGood(together.value)
-    else this.#reporting ??= setTimeout(() => this.#reportProblem(), REPLACING_MS).unref()
+    if ('value' in together) return this.#noteGood(together.value)
+    if (this.#isPausing) return
+    this.#isPausing = true
+    void this.#pause(REPLACING_MS).then(() => this.#reportProblem())
   }
 
   #noteGood(value: Value): void {
-    clearTimeout(this.#reporting)
-    this.#reporting = undefined
     const hadProblem = this.#problem !== undefined
     this.#problem = undefined
     const contents = this.#readings as readonly Buffer[]
@@ -108,9 +116,9 @@ export class FollowedGroup<Value> {
   }
 
   #reportProblem(): void {
-    this.#reporting = undefined
+    this.#isPausing = false
     const together = this.#readTogether()
-    if ('value' in together || together.problem === this.#problem) return
+    if (this.#isStopped || 'value' in together || together.problem === this.#problem) return
     this.#problem = together.problem
     this.#listener!.onProblem()
   }

@@ -4,7 +4,7 @@ import type { ServerConfig } from '../config/config.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { authoritiesProblem, type CertificatePair, readPair } from './certificate-pair.ts'
-import { type FileGroup, FollowedGroup } from './followed-group.ts'
+import { type FileGroup, FollowedGroup, type GroupOptions } from './followed-group.ts'
 
 /** What workers need to speak TLS. */
 export interface TlsMaterial {
@@ -56,13 +56,11 @@ export class TlsFiles {
   }
 
   /** Reads all files. Throws a TlsFileFault if one cannot be used. */
-  static async read(settings: TlsFileSettings, logger: Logger, diskTimeoutMs?: number): Promise<TlsFiles> {
+  static async read(settings: TlsFileSettings, { logger, ...options }: GroupOptions & { readonly logger: Logger }): Promise<TlsFiles> {
     const { tlsCertFiles, tlsKeyFiles, tlsClientCaFile } = settings
     try {
-      const pairs = await Promise.all(
-        tlsCertFiles.map((path, index) => FollowedGroup.read(pairGroup(path, tlsKeyFiles[index]!), diskTimeoutMs)),
-      )
-      const authorities = tlsClientCaFile && (await FollowedGroup.read(authoritiesGroup(tlsClientCaFile), diskTimeoutMs))
+      const pairs = await Promise.all(tlsCertFiles.map((path, index) => FollowedGroup.read(pairGroup(path, tlsKeyFiles[index]!), options)))
+      const authorities = tlsClientCaFile && (await FollowedGroup.read(authoritiesGroup(tlsClientCaFile), options))
       return new TlsFiles(settings, pairs, authorities || undefined, logger)
     } catch (error) {
       throw new TlsFileFault((error as Error).message, { cause: error })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { scratchDirectory, thisTest } from '../service/running.ts'
 import { type Certificate, selfSigned } from '../service/self-signed.ts'
 
@@ -12,6 +13,14 @@ export function tlsEnv(...pairs: readonly Certificate[]): Record<string, string>
 /** A pair for these names in a directory of its own. */
 export async function ownPair(names?: string, owner = thisTest): Promise<Certificate> {
   return selfSigned(await scratchDirectory(owner), names)
+}
+
+/** How long a problem of files must last before it is reported. */
+const REPLACING_MS = 2000
+
+/** A pause of the service that is over at once, or never, where it waits for files that are replaced; all others take their time. */
+export function replacingPause(isOver: boolean): (ms: number) => Promise<unknown> {
+  return (ms) => (ms === REPLACING_MS ? (isOver ? Promise.resolve() : new Promise(() => {})) : sleep(ms, undefined, { ref: false }))
 }
 
 /** A question of a gateway that keeps its connection. */
