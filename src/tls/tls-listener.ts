@@ -106,7 +106,7 @@ export class TlsListener implements ConnectionSecurity {
     // One that has timed out in the meantime is closed already.
     if (handshake === undefined) return void secured.destroy()
     this.#forget(handshake)
-    handshake.onSecure(secured)
+    handshake.noteSecure(secured)
   }
 
   #noteError({ code }: NodeJS.ErrnoException, secured: TLSSocket): void {
@@ -137,7 +137,8 @@ interface HandshakeParts {
 
 class Handshake implements PendingHandshake {
   readonly socket: Socket
-  readonly onSecure: (secured: Socket) => void
+  readonly #onSecure: (secured: Socket) => void
+  readonly #isHalfOpen: boolean
   readonly #server: Server
   readonly #fail: (reason: HandshakeFailure) => void
   readonly #timer: NodeJS.Timeout
@@ -145,7 +146,8 @@ class Handshake implements PendingHandshake {
 
   constructor(socket: Socket, server: Server, { onSecure, fail, handshakeMs }: HandshakeParts) {
     this.socket = socket
-    this.onSecure = onSecure
+    this.#onSecure = onSecure
+    this.#isHalfOpen = socket.allowHalfOpen
     this.#server = server
     this.#fail = fail
     this.#timer = setTimeout(() => fail('timeout'), handshakeMs).unref()
@@ -154,6 +156,10 @@ class Handshake implements PendingHandshake {
   }
 
   begin(): void {
+    // From now on the server tells of the end, and why it came.
+    this.socket.off('close', this.#onClose)
+    // A client that closes its side before the handshake is over has nothing to wait for.
+    this.socket.allowHalfOpen = false
     this.#server.emit('connection', this.socket)
   }
 
@@ -162,6 +168,11 @@ class Handshake implements PendingHandshake {
     if (!handle) return
     handle.reading = false
     handle.readStop()
+  }
+
+  noteSecure(secured: TLSSocket): void {
+    secured.allowHalfOpen = this.#isHalfOpen
+    this.#onSecure(secured)
   }
 
   cut(): void {

@@ -1,4 +1,4 @@
-import { copyFile, rename, rm, writeFile } from 'node:fs/promises'
+import { copyFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
@@ -11,17 +11,8 @@ import { running, scratchDirectory } from '../../support/service/running.ts'
 import { type Certificate, selfSigned } from '../../support/service/self-signed.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
 import { TlsClient } from '../../support/tls/tls-client.ts'
-import { QUESTION, replacingPause, tlsEnv } from '../../support/tls/tls-edge.ts'
+import { QUESTION, replaceBoth, replaceBy, replacingPause, tlsEnv } from '../../support/tls/tls-edge.ts'
 import { until } from '../../support/until.ts'
-
-async function replaceBoth(pair: Certificate, by: Certificate): Promise<void> {
-  await Promise.all([replace(pair.path, by.path), replace(pair.keyPath, by.keyPath)])
-}
-
-async function replace(path: string, by: string): Promise<void> {
-  await copyFile(by, `${path}.new`)
-  await rename(`${path}.new`, path)
-}
 
 async function namesNow({ port }: Edge): Promise<string | undefined> {
   return (await TlsClient.connected(port)).names
@@ -62,11 +53,11 @@ describe('a renewed certificate', () => {
     const old = { ...next, path: `${used.path}.old`, keyPath: `${used.keyPath}.old` }
     await copyFile(used.path, old.path)
     await copyFile(used.keyPath, old.keyPath)
-    await replace(used.path, next.path)
-    await replace(used.keyPath, next.keyPath)
+    await replaceBy(used.path, next.path)
+    await replaceBy(used.keyPath, next.keyPath)
     await untilLogged(edge, 'tls_reloaded')
-    await replace(used.keyPath, old.keyPath)
-    await replace(used.path, old.path)
+    await replaceBy(used.keyPath, old.keyPath)
+    await replaceBy(used.path, old.path)
     await untilLogged(edge, 'tls_reloaded', 2)
     expect(edge.logged('tls_failed')).toEqual([])
   })
@@ -117,7 +108,7 @@ describe('a pair that does not fit', () => {
   test.each([
     [
       'the key of another certificate',
-      (p: Renewal) => replace(p.used.keyPath, p.next.keyPath),
+      (p: Renewal) => replaceBy(p.used.keyPath, p.next.keyPath),
       /EDGE_TLS_KEY_FILE: .*used\.key is not the private key of its certificate/,
     ],
     ['no key', (p: Renewal) => writeFile(p.used.keyPath, 'secret-canary'), /EDGE_TLS_KEY_FILE: .*used\.key is not a private key in PEM/],
@@ -150,9 +141,9 @@ describe('a pair that does not fit', () => {
   test('is over as well when the old files come back', async () => {
     const { edge, used, next } = await renewal({}, false)
     await copyFile(used.keyPath, join(edge.directory, 'kept'))
-    await replace(used.keyPath, next.keyPath)
+    await replaceBy(used.keyPath, next.keyPath)
     await untilLogged(edge, 'tls_failed')
-    await replace(used.keyPath, join(edge.directory, 'kept'))
+    await replaceBy(used.keyPath, join(edge.directory, 'kept'))
     await untilLogged(edge, 'tls_reloaded')
     expect(await namesNow(edge)).toBe('DNS:old.test')
   })

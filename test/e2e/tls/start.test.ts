@@ -1,11 +1,15 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ConnectionOptions } from 'node:tls'
 import { expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
 import { finished, running, scratchDirectory, serving } from '../../support/service/running.ts'
 import { selfSigned } from '../../support/service/self-signed.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { TlsClient } from '../../support/tls/tls-client.ts'
-import { ownPair, QUESTION, tlsEnv } from '../../support/tls/tls-edge.ts'
+import { ownPair, QUESTION, replaceBoth, tlsEnv } from '../../support/tls/tls-edge.ts'
+import { until } from '../../support/until.ts'
 
 test('a pair that does not fit stops the start with a sentence, and so does any file that cannot be used', async () => {
   const directory = await scratchDirectory()
@@ -38,19 +42,30 @@ test('the greeting names the scheme, and the log each certificate', async () => 
   expect(cli.stderr).toMatch(/"event":"tls_loaded".*"names":\["localhost"\]/)
 })
 
-test('all workers resume a session that one of them has given, and with new files none of them does', async () => {
-  const pair = await ownPair()
+test('all workers resume a session that one of them has given, and none of them once the files are new', async () => {
+  const directory = await scratchDirectory()
+  const [pair, next] = [await selfSigned(directory), await selfSigned(directory, 'DNS:localhost', 'next')]
   const cli = await serving({ ...tlsEnv(pair), EDGE_WORKERS: '2', EDGE_ADMIN_PORT: '0' })
-  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
-    const first = await TlsClient.connected(cli.port, { maxVersion })
-    expect([first.socket.isSessionReused(), first.socket.getProtocol()]).toEqual([false, maxVersion])
+  const adminPort = Number(/admin +http:\/\/\S+:(\d+)/.exec(cli.stdout)![1])
+  const connected = async (options: ConnectionOptions): Promise<TlsClient> => {
+    const client = await TlsClient.connected(cli.port, options)
     // A session of TLS 1.3 comes after the handshake.
-    await first.ask(QUESTION)
-    for (let i = 0; i < 12; i++) {
-      const next = await TlsClient.connected(cli.port, { maxVersion, session: first.session! })
-      expect(next.socket.isSessionReused()).toBe(true)
-      expect(await next.ask(QUESTION)).toMatch(/^HTTP\/1.1 503 /)
-    }
+    expect(await client.ask(QUESTION)).toMatch(/^HTTP\/1.1 503 /)
+    return client
+  }
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const first = await connected({ maxVersion })
+    expect([first.socket.isSessionReused(), first.socket.getProtocol()]).toEqual([false, maxVersion])
+    const session = first.session!
+    const resumes = async (): Promise<boolean> => (await connected({ maxVersion, session })).socket.isSessionReused()
+    // The system chooses the worker.
+    await until(async () => (await resumes()) && (await metricsOf(adminPort)).connections.every((open) => open > 2))
+    for (let i = 0; i < 6; i++) expect(await resumes()).toBe(true)
+    await replaceBoth(pair, next)
+    await untilLogged(cli, 'tls_reloaded', maxVersion === 'TLSv1.2' ? 1 : 2)
+    await until(async () => !(await resumes()))
+    await until(async () => ![await resumes(), await resumes(), await resumes(), await resumes()].includes(true))
+    await selfSigned(directory, 'DNS:localhost', 'next')
   }
 })
 

@@ -1,3 +1,4 @@
+import { copyFile, rename } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { scratchDirectory, thisTest } from '../service/running.ts'
 import { type Certificate, selfSigned } from '../service/self-signed.ts'
@@ -13,6 +14,17 @@ export function tlsEnv(...pairs: readonly Certificate[]): Record<string, string>
 /** A pair for these names in a directory of its own. */
 export async function ownPair(names?: string, owner = thisTest): Promise<Certificate> {
   return selfSigned(await scratchDirectory(owner), names)
+}
+
+/** Replaces the files of a pair, each in one step. */
+export async function replaceBoth(pair: Certificate, by: Certificate): Promise<void> {
+  await Promise.all([replaceBy(pair.path, by.path), replaceBy(pair.keyPath, by.keyPath)])
+}
+
+/** Replaces a file by a copy of another, in one step. */
+export async function replaceBy(path: string, by: string): Promise<void> {
+  await copyFile(by, `${path}.new`)
+  await rename(`${path}.new`, path)
 }
 
 /** How long a problem of files must last before it is reported. */
