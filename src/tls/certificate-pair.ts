@@ -29,7 +29,7 @@ export function readPair(certificateBytes: Buffer, keyBytes: Buffer): PairReadin
     return wrong('certificate', 'is not a certificate in PEM: expected a file that begins with -----BEGIN CERTIFICATE-----')
   }
   const privateKey = attempt(() => createPrivateKey(key))
-  if (privateKey instanceof Error) return wrong('key', keyProblem(privateKey))
+  if (privateKey instanceof Error) return wrong('key', keyProblem(key))
   if (!x509.checkPrivateKey(privateKey as KeyObject)) return wrong('key', 'is not the private key of its certificate in EDGE_TLS_CERT_FILE')
   // OpenSSL refuses keys that are too short, and chains that it cannot read.
   const context = attempt(() => createSecureContext({ cert: certificate, key }))
@@ -57,8 +57,9 @@ function attempt<Result>(work: () => Result): Result | Error {
   }
 }
 
-function keyProblem({ code }: NodeJS.ErrnoException): string {
-  if (code === 'ERR_MISSING_PASSPHRASE') return 'is protected by a passphrase: write it without one, with openssl pkey -in FILE -out FILE'
+function keyProblem(pem: string): string {
+  // Both forms of encrypted keys have this word, outside of what is encoded.
+  if (pem.includes('ENCRYPTED')) return 'is protected by a passphrase: write it without one, with openssl pkey -in FILE -out FILE'
   return 'is not a private key in PEM: expected a file that begins with -----BEGIN PRIVATE KEY-----'
 }
 
