@@ -15,7 +15,7 @@ export interface CertificatePair {
 /** Either a pair that can be served, or what is wrong with it, as a sentence without a value of the key. */
 export type PairReading = { readonly pair: CertificatePair } | { readonly problem: PairProblem }
 
-export interface PairProblem {
+interface PairProblem {
   /** Which of the two files has to be changed. */
   readonly at: 'certificate' | 'key'
   readonly message: string
