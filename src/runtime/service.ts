@@ -275,7 +275,7 @@ function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger):
   if (config.adminToken !== undefined && admin !== undefined && !isUnixSocket(admin) && !isLoopback(admin.host) && isAdminPlain) {
     logger.warn(
       { event: 'admin_token_unencrypted', host: admin.host },
-      'EDGE_ADMIN_TOKEN is sent in plain HTTP to a port that other machines can reach; set EDGE_ADMIN_HOST=127.0.0.1, or let only a proxy with TLS reach it',
+      'EDGE_ADMIN_TOKEN is sent in plain HTTP to a port that other machines can reach; set EDGE_ADMIN_HOST=127.0.0.1, add admin to EDGE_TLS_LISTENERS, or let only a proxy with TLS reach it',
     )
   }
   // Code points are counted, which are closer to what people call characters than bytes are.
