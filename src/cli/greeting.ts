@@ -32,7 +32,8 @@ function describePlace(name: ListenerName, config: ServerConfig, { addresses }: 
 function urlOf(name: ListenerName, config: ServerConfig, address: ListenAddress): string {
   if (isUnixSocket(address)) return `unix:${address.path}`
   const { host = 'localhost' } = listener(name).address(config) as PortAddress
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`
+  const scheme = config.tlsCertFiles.length > 0 && (config.tlsListeners as readonly ListenerName[]).includes(name) ? 'https' : 'http'
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${address.port}`
 }
 
 function describeRedis({ redis, redisMode, redisFailureMode }: ServerConfig): string {

@@ -6,11 +6,13 @@ import { SocketFault } from '../runtime/threads/socket-file.ts'
 import { StateFault } from '../store/state/state-format.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
+import { TlsFileFault } from '../tls/tls-files.ts'
 import { writingProblem } from './file-problem.ts'
 
 /** Says why `edge serve` cannot start, as a sentence about the setting at fault. Returns undefined if the program is at fault. */
 export function startProblem(config: ServerConfig, error: Error): string | undefined {
   if (error instanceof StateInUse || error instanceof StateFault) return `EDGE_STATE_FILE: ${error.message}`
+  if (error instanceof TlsFileFault) return error.message
   if (error instanceof KeyFileFault) return `EDGE_KEYS_FILE: ${error.message}`
   if (error instanceof DecisionLogFault) return `EDGE_DECISION_LOG: cannot write ${error.path}: ${writingProblem(error.cause)}`
   if (error instanceof StateTooLarge) return `EDGE_STORE_SIZE: ${error.message}; ${error.enoughBytes} bytes are enough`

@@ -89,6 +89,29 @@ export function readHost(text: string | undefined): string | undefined {
   return text
 }
 
+/** More certificates than an instance serves; each takes memory in every worker. */
+const MAX_FILES = 100
+
+/** The value of a file's name may hold anything but a comma. */
+export function readFilePaths(text: string | undefined): readonly string[] {
+  if (text === undefined) return []
+  const paths = text.split(',').map((path) => path.trim())
+  if (paths.length > MAX_FILES) throw new BadValue(`at most ${MAX_FILES} files, got ${paths.length}`)
+  if (paths.includes('')) throw bad('paths of files, separated by single commas', text)
+  return paths
+}
+
+/** The listeners that can speak TLS. */
+const TLS_LISTENERS = ['main', 'grpc', 'admin'] as const
+
+export function readTlsListeners(text: string): readonly (typeof TLS_LISTENERS)[number][] {
+  const names = text.split(',').map((name) => name.trim())
+  if (names.some((name) => !(TLS_LISTENERS as readonly string[]).includes(name))) {
+    throw bad(`some of ${TLS_LISTENERS.join(', ')}, separated by commas`, text)
+  }
+  return TLS_LISTENERS.filter((name) => names.includes(name))
+}
+
 export function readChoice<Choice extends string>(text: string, choices: readonly Choice[]): Choice {
   if (!(choices as readonly string[]).includes(text)) throw bad(`one of ${choices.join(', ')}`, text)
   return text as Choice

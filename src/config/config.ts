@@ -76,6 +76,7 @@ function* contradictions(config: ServerConfig): Generator<string> {
     yield 'EDGE_BACKEND_URL: expected a URL, because EDGE_MODE is reverse_proxy; for backends that the bundle names, EDGE_BACKEND_HOSTS is enough'
   yield* portContradictions(config)
   yield* listenerContradictions(config)
+  yield* tlsContradictions(config)
   if (config.bodyMemoryBytes < config.maxBodyBytes) {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
@@ -125,6 +126,27 @@ function* listenerContradictions(config: ServerConfig): Generator<string> {
   if (isRead && [port, socket, grpcPort, grpcSocket].every((value) => value === undefined))
     yield 'EDGE_PORT: expected a port, because there is nothing else to listen on: set EDGE_SOCKET, EDGE_GRPC_PORT or EDGE_GRPC_SOCKET'
 }
+
+function* tlsContradictions(config: ServerConfig): Generator<string> {
+  const { tlsCertFiles: certs, tlsKeyFiles: keys, tlsListeners, tlsClientCaFile, tlsClientAuth } = config
+  // A bad value is missing from `config`, and has been reported already.
+  if (certs !== undefined && keys !== undefined && certs.length !== keys.length)
+    yield `EDGE_TLS_KEY_FILE: expected a key for each certificate of EDGE_TLS_CERT_FILE (${certs.length}), in the same order, got ${keys.length}`
+  if (certs?.length === 0 && tlsClientCaFile !== undefined)
+    yield 'EDGE_TLS_CLIENT_CA_FILE: expected EDGE_TLS_CERT_FILE to be set too, because only TLS listeners see certificates of clients'
+  if (tlsClientCaFile !== undefined && tlsClientAuth === 'off')
+    yield 'EDGE_TLS_CLIENT_AUTH: expected require, because EDGE_TLS_CLIENT_CA_FILE is set and has no effect without it'
+  if (tlsClientAuth === 'require' && tlsClientCaFile === undefined)
+    yield 'EDGE_TLS_CLIENT_CA_FILE: expected a file, because EDGE_TLS_CLIENT_AUTH is require'
+  if (certs === undefined || certs.length === 0 || tlsListeners === undefined) return
+  if (tlsListeners.includes('admin') && 'adminPort' in config && config.adminPort === undefined)
+    yield 'EDGE_TLS_LISTENERS: expected EDGE_ADMIN_PORT to be set too, because admin is its port'
+  if (tlsListeners.every((name) => TLS_PORTS[name] in config && config[TLS_PORTS[name]] === undefined))
+    yield `EDGE_TLS_CERT_FILE: expected a port that EDGE_TLS_LISTENERS (${tlsListeners.join(',')}) names, but none is open`
+}
+
+/** The setting that opens each listener that can speak TLS. */
+const TLS_PORTS = { main: 'port', grpc: 'grpcPort', admin: 'adminPort' } as const
 
 function* configContradictions(config: ServerConfig): Generator<string> {
   if (config.configFile !== undefined && config.configUrl !== undefined) {

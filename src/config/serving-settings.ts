@@ -6,6 +6,7 @@ import {
   readChoice,
   readConnections,
   readDurationMs,
+  readFilePaths,
   readHost,
   readKeyCount,
   readLongSecret,
@@ -15,6 +16,7 @@ import {
   readSocketMode,
   readSocketPath,
   readSwitch,
+  readTlsListeners,
   readTrustedProxies,
   readWaiting,
   type Setting,
@@ -22,6 +24,7 @@ import {
 
 const MODES = ['decision_service', 'reverse_proxy'] as const
 const BACKEND_HOSTS = ['backend', 'client'] as const
+const CLIENT_AUTH = ['off', 'require'] as const
 /** A JavaScript string holds less than 512 MiB. */
 const MAX_BODY_BYTES = 256 * 1024 ** 2
 const MAX_BODY_MEMORY_BYTES = 64 * 1024 ** 3
@@ -59,7 +62,7 @@ export const LISTENING_SETTINGS = {
   grpcPort: {
     env: 'EDGE_GRPC_PORT',
     flag: 'grpc-port',
-    about: 'port for gRPC (HTTP/2 without TLS): Envoy ext_authz, rate limit service, health; decision_service only',
+    about: 'port for gRPC (HTTP/2): Envoy ext_authz, rate limit service, health; decision_service only',
     read: (text) => (text === undefined ? undefined : readPort(text)),
   },
   grpcSocket: {
@@ -74,6 +77,42 @@ export const LISTENING_SETTINGS = {
     fallback: 'off',
     about: 'whether responses tell clients the whole limit and its window in RateLimit-Policy: on or off',
     read: (text) => readSwitch(text!),
+  },
+} satisfies Record<string, Setting<unknown>>
+
+/** How ports are encrypted. Unix sockets never are. */
+export const TLS_SETTINGS = {
+  tlsCertFiles: {
+    env: 'EDGE_TLS_CERT_FILE',
+    flag: 'tls-cert-file',
+    about: 'certificates of TLS listeners, each with its chain, as PEM files separated by commas; the first is the default',
+    read: readFilePaths,
+  },
+  tlsKeyFiles: {
+    env: 'EDGE_TLS_KEY_FILE',
+    flag: 'tls-key-file',
+    about: 'private keys of these certificates, in the same order',
+    read: readFilePaths,
+  },
+  tlsListeners: {
+    env: 'EDGE_TLS_LISTENERS',
+    flag: 'tls-listeners',
+    fallback: 'main,grpc',
+    about: 'ports that speak TLS if there is a certificate: main, grpc, admin',
+    read: (text) => readTlsListeners(text!),
+  },
+  tlsClientCaFile: {
+    env: 'EDGE_TLS_CLIENT_CA_FILE',
+    flag: 'tls-client-ca-file',
+    about: "authorities that issue clients' certificates, as a PEM file",
+    read: readAny,
+  },
+  tlsClientAuth: {
+    env: 'EDGE_TLS_CLIENT_AUTH',
+    flag: 'tls-client-auth',
+    fallback: 'off',
+    about: 'require admits only clients with a certificate of EDGE_TLS_CLIENT_CA_FILE to TLS listeners',
+    read: (text) => readChoice(text!, CLIENT_AUTH),
   },
 } satisfies Record<string, Setting<unknown>>
 

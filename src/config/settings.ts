@@ -3,11 +3,12 @@ import { show } from '../text/problem.ts'
 import { KnownWords } from '../text/suggest.ts'
 import { isServiceAddress, type Setting } from './config-values.ts'
 import { BUNDLE_SETTINGS, COUNTERS_SETTINGS, OPERATORS_SETTINGS, REDIS_SETTINGS, REPORTS_SETTINGS } from './instance-settings.ts'
-import { BACKEND_SETTINGS, CALLERS_SETTINGS, LISTENING_SETTINGS, TIMEOUTS_SETTINGS } from './serving-settings.ts'
+import { BACKEND_SETTINGS, CALLERS_SETTINGS, LISTENING_SETTINGS, TIMEOUTS_SETTINGS, TLS_SETTINGS } from './serving-settings.ts'
 
 /** Every setting by its name in the source, in the order of the groups. */
 export const SETTINGS = {
   ...LISTENING_SETTINGS,
+  ...TLS_SETTINGS,
   ...BUNDLE_SETTINGS,
   ...BACKEND_SETTINGS,
   ...CALLERS_SETTINGS,
@@ -26,6 +27,7 @@ interface SettingGroup {
 /** The groups in which `edge serve --help` and docs/configuration.md list the settings: first what everybody sets, last what hardly anybody does. */
 export const SETTING_GROUPS: readonly SettingGroup[] = [
   { title: 'Mode and listeners', settings: LISTENING_SETTINGS },
+  { title: 'TLS', settings: TLS_SETTINGS },
   { title: 'Policy bundle', settings: BUNDLE_SETTINGS },
   { title: 'Backend of reverse_proxy', settings: BACKEND_SETTINGS },
   { title: 'Callers and gateways', settings: CALLERS_SETTINGS },

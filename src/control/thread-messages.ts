@@ -7,6 +7,7 @@ import type { OverridesChange } from '../overrides/override.ts'
 import type { BundleInfo } from '../policy/plan.ts'
 import type { NamedSecrets } from '../secrets/secrets.ts'
 import type { PublishedEvent } from '../telemetry/events/published-events.ts'
+import type { TlsMaterial } from '../tls/tls-files.ts'
 import type { CallResult, ControlCallName, FleetNews, WorkerCallName } from './control-calls.ts'
 
 /** Messages from the supervisor to a worker. */
@@ -33,6 +34,8 @@ export type ToWorker =
   | { readonly type: 'key_sets'; readonly change: KeySetsChange }
   /** Secrets that are new or have changed. */
   | { readonly type: 'secrets'; readonly secrets: NamedSecrets }
+  /** Certificates and keys for new TLS connections. */
+  | { readonly type: 'tls'; readonly material: TlsMaterial }
   | { readonly type: 'control_answer'; readonly call: number; readonly result: CallResult }
   | { readonly type: 'worker_call'; readonly call: number; readonly name: WorkerCallName; readonly ask: unknown }
   /** Events for those who watch at this worker. The worker replies 'events_taken'. */

@@ -4,12 +4,22 @@ import type { ConnectionShares, ConnectionSlots } from './connection-slots.ts'
 /** When slots are short, a connection that has sent nothing at all within this time loses its slot. */
 const MAX_SILENCE_MS = 1000
 
+/** Encrypts the connections of a listener. */
+export interface ConnectionSecurity {
+  /** Sent to connections for which there is no slot. */
+  readonly refusal: Uint8Array
+  /** Calls `onSecure` with the socket to serve instead of the given one. If there never is one, closes the connection. */
+  secure(socket: Socket, onSecure: (secured: Socket) => void): void
+}
+
 export interface ConnectionLimits {
   readonly shares: ConnectionShares
   /** Slots for the connections of this listener, in all workers. */
   readonly slots: ConnectionSlots
   /** Called when there is no slot for a connection. */
   readonly onFull: () => void
+  /** Undefined if connections stay plain. */
+  readonly security?: ConnectionSecurity | undefined
 }
 
 /** The connections of one listener in one worker that have a slot. */
@@ -17,14 +27,15 @@ export class AdmittedConnections {
   readonly #limits: ConnectionLimits
   readonly #turnedAway: TurnedAway
   readonly #closeIdle: () => void
-  /** When each connection got its slot. */
+  /** When each connection got its slot. Until its handshake is over, a connection that is being secured is here with its plain socket. */
   readonly #sockets = new Map<Socket, number>()
+  readonly #handshaking = new Set<Socket>()
   #mayReclaimAtMs = 0
 
-  /** `refusal` is sent to connections for which there is no slot. `closeIdle` closes connections with nothing under way. */
+  /** `refusal` is sent to plain connections for which there is no slot. `closeIdle` closes connections with nothing under way. */
   constructor(limits: ConnectionLimits, refusal: string | Uint8Array, closeIdle: () => void) {
     this.#limits = limits
-    this.#turnedAway = new TurnedAway(refusal)
+    this.#turnedAway = new TurnedAway(limits.security?.refusal ?? refusal)
     this.#closeIdle = closeIdle
   }
 
@@ -32,19 +43,36 @@ export class AdmittedConnections {
     return this.#sockets.keys()
   }
 
-  /** Returns false if the connection is not to be served. A connection that was admitted before is admitted again without another slot. */
-  admit(socket: Socket): boolean {
-    if (this.#sockets.has(socket)) return true
-    const { shares, slots, onFull } = this.#limits
+  /**
+   * Calls `serve` once the connection has a slot and is secured, if it is to be, with the socket to be served; never if it has no slot.
+   * A socket that was served before is served again at once.
+   */
+  admit(socket: Socket, serve: (socket: Socket) => void): void {
+    if (this.#sockets.has(socket)) return serve(socket)
+    const { shares, slots, onFull, security } = this.#limits
     if (!slots.take() && !(this.#reclaim() && slots.take())) {
       onFull()
-      this.#turnedAway.refuse(socket)
-      return false
+      return this.#turnedAway.refuse(socket)
     }
-    this.#sockets.set(socket, performance.now())
-    socket.once('close', () => this.#forget(socket))
+    const sinceMs = performance.now()
+    let current = socket
+    this.#sockets.set(socket, sinceMs)
+    socket.once('close', () => this.#forget(current))
     shares.opened()
-    return true
+    if (security === undefined) return serve(socket)
+    this.#handshaking.add(socket)
+    security.secure(socket, (secured) => {
+      this.#handshaking.delete(socket)
+      this.#sockets.delete(socket)
+      this.#sockets.set(secured, sinceMs)
+      current = secured
+      serve(secured)
+    })
+  }
+
+  /** Ends connections whose handshake is not over. */
+  cutHandshakes(): void {
+    for (const socket of this.#handshaking) socket.destroy()
   }
 
   cut(isCut: (socket: Socket, sinceMs: number) => boolean): void {
@@ -53,6 +81,7 @@ export class AdmittedConnections {
 
   #forget(socket: Socket): void {
     if (!this.#sockets.delete(socket)) return
+    this.#handshaking.delete(socket)
     this.#limits.shares.closed()
     this.#limits.slots.giveBack()
   }

@@ -11,7 +11,7 @@ import type { ListenTarget, PortAddress } from './listeners.ts'
 // Largest head that a gateway may send, as large as common proxies accept themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
-/** At shutdown, a partial head has this long to become a request, even if open requests have longer. */
+/** At shutdown, a partial head has this long to become a request, and a handshake to end, even if open requests have longer. */
 const MAX_HEAD_GRACE_MS = 2000
 const MAX_CHECK_MS = 30_000
 
@@ -51,7 +51,7 @@ export interface ListenerOptions extends ConnectionLimits {
 }
 
 /** Options that all listeners have in common. */
-export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'slots' | 'onFull' | 'onAcceptError'>
+export type PortOptions = Pick<ListenerOptions, 'timeouts' | 'peers' | 'shares' | 'slots' | 'onFull' | 'security' | 'onAcceptError'>
 
 /** An HTTP/1.1 server on one listener. */
 export class HttpListener implements ListenerServer {
@@ -87,12 +87,14 @@ export class HttpListener implements ListenerServer {
     const closeIdle = this.#server.closeIdleConnections.bind(this.#server)
     // Node calls this method as well.
     this.#server.closeIdleConnections = () => this.#sparingUnsent(closeIdle)
-    const toNode = takeConnections(this.#server, (socket) => {
-      // The proxy emits a connection again after a request to upgrade to a protocol that it does not offer.
-      if (socket.destroyed || !this.#connections.admit(socket)) return
+    const serve = (socket: Socket): void => {
       if (this.#front !== undefined) return this.#front.accept(socket)
       toNode(socket)
       if (options.parsing !== undefined) readInPieces(socket, options.parsing)
+    }
+    const toNode = takeConnections(this.#server, (socket) => {
+      // The proxy emits a connection again after a request to upgrade to a protocol that it does not offer.
+      if (!socket.destroyed) this.#connections.admit(socket, serve)
     })
     this.#front = newFront?.(toNode)
   }
@@ -120,7 +122,13 @@ export class HttpListener implements ListenerServer {
       this.#connections.cut((socket) => socket.bytesRead === 0)
     }, SWEEP_MS)
     const { isServing } = this.#options
-    const headCut = setTimeout(() => this.#connections.cut((socket) => isServing?.(socket) === false), Math.min(MAX_HEAD_GRACE_MS, graceMs))
+    const headCut = setTimeout(
+      () => {
+        this.#connections.cutHandshakes()
+        this.#connections.cut((socket) => isServing?.(socket) === false)
+      },
+      Math.min(MAX_HEAD_GRACE_MS, graceMs),
+    )
     const graceOver = new AbortController()
     const cut = sleep(graceMs, undefined, { signal: graceOver.signal }).then(
       () => {

@@ -3,6 +3,7 @@ import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Clock } from '../time/clock.ts'
+import type { ConnectionSecurity } from './admitted-connections.ts'
 import type { ConnectionKind, ConnectionShares, ConnectionSlots } from './connection-slots.ts'
 import type { ListenerTimeouts, PortOptions } from './http-listener.ts'
 import { type ListenerName, listener } from './listeners.ts'
@@ -14,11 +15,13 @@ export interface ConnectionParts {
   readonly shares: ConnectionShares
   /** Slots for the connections of the whole process. */
   readonly slots: Readonly<Record<ConnectionKind, ConnectionSlots>>
+  /** Returns what secures the connections of a listener; undefined if they stay plain. */
+  readonly securityOf?: ((name: ListenerName) => ConnectionSecurity | undefined) | undefined
 }
 
 /** Returns the options that all servers of a worker share: how long connections live, how many there may be, and how refused ones are logged. */
 export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts): (name: ListenerName) => PortOptions {
-  const { clock, logger, metricMemory, shares, slots } = parts
+  const { clock, logger, metricMemory, shares, slots, securityOf } = parts
   const acceptErrors = new AcceptErrors(logger, () => clock.nowMs())
   const refused = new CounterFamily(metricMemory, 'edge_connections_refused_total')
   return (name) => {
@@ -33,6 +36,7 @@ export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts
       shares,
       slots: slots[name],
       onFull,
+      security: securityOf?.(name),
       onAcceptError: (error) => acceptErrors.note(error),
     }
   }

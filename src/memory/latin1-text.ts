@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 
 /** Node writes strings up to this length from its stack, without allocating memory. */
 const MAX_TEXT_BYTES = 16 * 1024
@@ -20,8 +21,14 @@ export function writeAll(socket: Socket, before: string, bytes: Buffer | string,
   else bytes.copy(copy, before.length)
   copy.write(behind, before.length + bytes.length, 'latin1')
   const hasRoom = socket.write(copy.length === length ? copy : copy.subarray(0, length))
-  if (isStaged && socket.writableLength > 0) staging = Buffer.allocUnsafeSlow(staging.length)
+  if (isStaged && !hasTaken(socket)) staging = Buffer.allocUnsafeSlow(staging.length)
   return hasRoom
+}
+
+/** Whether nobody needs the bytes of the last write any more. A secured socket that is open has encrypted them at once, or copied them. */
+function hasTaken(socket: Socket): boolean {
+  if (socket.writableLength === 0) return true
+  return (socket as Partial<TLSSocket>).encrypted === true && !socket.connecting && socket.writableCorked === 0
 }
 
 /** Returns bytes as a latin1 string. */

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { HeaderList } from '../http1/header-fields.ts'
+import { isSecured } from '../listen/secured-socket.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestTrace } from '../telemetry/tracing/request-trace.ts'
 import { parseAddress } from '../text/address.ts'
@@ -96,6 +97,8 @@ export interface UpgradedClient {
 /** The other end of a client's connection. */
 export interface Peer {
   readonly address: string
+  /** How it has connected. */
+  readonly scheme: 'http' | 'https'
   /** Its X-Forwarded-* and similar fields are trusted. */
   readonly isTrusted: boolean
 }
@@ -104,7 +107,7 @@ export type PeerOf = (socket: Socket) => Peer
 
 /** Returns the peers of a port, which are trusted if they have the address of a trusted proxy. */
 export function remotePeerOf(trustedProxies: TrustedProxies): PeerOf {
-  return ({ remoteAddress }) => peerAt(remoteAddress, trustedProxies)
+  return (socket) => peerAt(socket.remoteAddress, trustedProxies, isSecured(socket) ? 'https' : 'http')
 }
 
 /** Returns the peer of a unix socket: a process on this machine, which has no address. It counts as connecting over loopback. */
@@ -113,11 +116,11 @@ export function localPeerOf(trustedProxies: TrustedProxies): PeerOf {
   return () => peer
 }
 
-export function peerAt(remoteAddress: string | undefined, trustedProxies: TrustedProxies): Peer {
+export function peerAt(remoteAddress: string | undefined, trustedProxies: TrustedProxies, scheme: Peer['scheme'] = 'http'): Peer {
   // A server that listens on IPv6 sees IPv4 peers in their mapped form.
   const address = (remoteAddress ?? '').replace(/^::ffff:(?=\d+\.)/i, '')
   const parsed = parseAddress(address)
-  return { address, isTrusted: parsed !== undefined && trustedProxies.includes(parsed) }
+  return { address, scheme, isTrusted: parsed !== undefined && trustedProxies.includes(parsed) }
 }
 
 /** How long a client may go on sending a body that nobody wants before its connection is cut. */
@@ -195,10 +198,4 @@ export function malformedResponse(status: string, message: string): string {
   const body = JSON.stringify({ error: { message, type: 'invalid_request_error', code: 'bad_request' } })
   const fields = `X-Edge-Reason: bad_request\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n`
   return `HTTP/1.1 ${status}\r\n${fields}\r\n${body}`
-}
-
-/** Resets a connection, so that nobody takes half a response for a whole one. Unix sockets have no reset, so they are closed. */
-export function breakOff(socket: Socket): void {
-  if (socket.remoteAddress === undefined) socket.destroy()
-  else socket.resetAndDestroy()
 }

@@ -12,7 +12,7 @@ import type { Peer, ReceivedHead } from './downstream.ts'
 import { ProxiedRequest, ProxiedRequestView, refusalOf } from './proxied-request.ts'
 
 /** A trusted peer that forwards a request for its client. Without X-Forwarded-For, the client's address is unknown. */
-export const FORWARDER: Peer = { address: '', isTrusted: true }
+export const FORWARDER: Peer = { address: '', scheme: 'http', isTrusted: true }
 
 /** Returns the path that all targets are appended to; it is empty if the backend's URL has no path, or there is none. */
 export function basePathOf(url: URL | undefined): string {

@@ -14,7 +14,7 @@ test('a field is found in any spelling, and two spellings are two lines', () => 
     fc.property(fieldLists, fc.constantFrom('x-api-key', 'cookie', 'authorization', 'xapikey', 'x-none'), (lines, name) => {
       const fields = ['Host', 'a', ...lines.flat()]
       const request = ProxiedRequest.read({ method: 'GET', target: '/', version: '1.1', fields }, false) as ProxiedRequest
-      const view = new ProxiedRequestView(request, { address: '192.0.2.1', isTrusted: false })
+      const view = new ProxiedRequestView(request, { address: '192.0.2.1', scheme: 'http', isTrusted: false })
       expect(view.header(name)).toBe(inAnySpelling(fields, name))
     }),
     { numRuns: 1000 },

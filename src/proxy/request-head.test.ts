@@ -53,7 +53,7 @@ test('the head that goes on is the one that is put together field by field, with
       all.splice(2 * Math.min(hostAt, fields.length), 0, 'Host', 'example.com')
       if (connection !== undefined) all.push('Connection', connection)
       if (framing !== undefined) all.unshift(...framing)
-      const peer = { address: '192.0.2.1', isTrusted }
+      const peer = { address: '192.0.2.1', scheme: 'http' as const, isTrusted }
       for (const lines of [undefined, linesOf(all)]) {
         const request = ProxiedRequest.read({ method: 'POST', target: '/a', version: '1.1', fields: all, lines }, false)
         expect(requestHead(request as ProxiedRequest, peer, given)).toBe(fieldByField(request as ProxiedRequest, peer, given))
@@ -70,7 +70,7 @@ test('what a client wrote without the usual space goes on as what it wrote with 
     const bytes = Buffer.from(`GET / HTTP/1.1\r\nHost${first}a\r\nX-Any${second}b\r\nAccept${third}\r\n\r\n`)
     expect(reader.read(bytes, 0, bytes.length)).toBe(bytes.length)
     const request = ProxiedRequest.read(reader.received, false) as ProxiedRequest
-    const head = requestHead(request, { address: '192.0.2.1', isTrusted: false }, NO_OPTIONS)
+    const head = requestHead(request, { address: '192.0.2.1', scheme: 'http', isTrusted: false }, NO_OPTIONS)
     expect(head).toBe(
       'GET / HTTP/1.1\r\nHost: backend\r\nX-Any: b\r\nAccept: \r\nX-Forwarded-For: 192.0.2.1\r\n' +
         'X-Forwarded-Host: a\r\nX-Forwarded-Proto: http\r\nVia: 1.1 edge\r\n\r\n',

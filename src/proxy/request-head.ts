@@ -100,7 +100,7 @@ function forwardingLines({ fields, names, host }: ProxiedRequest, peer: Peer): s
     else if (lower === 'x-forwarded-proto') forwardedProto ??= value
   }
   const hostLine = forwardedHost === undefined && host === '' ? '' : `X-Forwarded-Host: ${forwardedHost ?? host}\r\n`
-  return `X-Forwarded-For: ${forwardedFor}${peer.address}\r\n${hostLine}X-Forwarded-Proto: ${forwardedProto ?? 'http'}\r\n`
+  return `X-Forwarded-For: ${forwardedFor}${peer.address}\r\n${hostLine}X-Forwarded-Proto: ${forwardedProto ?? peer.scheme}\r\n`
 }
 
 function bodyFraming({ isChunked, contentLength }: ProxiedRequest, bodyLength: number | undefined): string {

@@ -31,16 +31,19 @@ export interface ServerCode {
   readonly newAdminApi: NewAdminApi | undefined
   /** Undefined if gRPC is not served. */
   readonly newGrpcServer: typeof import('../doors/grpc/grpc-server.ts').newGrpcServer | undefined
+  /** Undefined if there are no certificates. */
+  readonly WorkerTls: typeof import('../tls/worker-tls.ts').WorkerTls | undefined
 }
 
 /** Loads only the code that the settings need: the code of both modes would take a third of a worker's startup. */
-export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken }: ServerConfig): Promise<ServerCode> {
-  const [mainServers, grpc, newAdminApi] = await Promise.all([
+export async function loadServerCode({ mode, grpcPort, grpcSocket, adminToken, tlsCertFiles }: ServerConfig): Promise<ServerCode> {
+  const [mainServers, grpc, newAdminApi, tls] = await Promise.all([
     mode === 'reverse_proxy' ? loadProxy() : loadDecisionServer(),
     grpcPort === undefined && grpcSocket === undefined ? undefined : import('../doors/grpc/grpc-server.ts'),
     adminToken === undefined ? undefined : loadAdminApi(mode),
+    tlsCertFiles.length === 0 ? undefined : import('../tls/worker-tls.ts'),
   ])
-  return { mainServers, newGrpcServer: grpc?.newGrpcServer, newAdminApi }
+  return { mainServers, newGrpcServer: grpc?.newGrpcServer, newAdminApi, WorkerTls: tls?.WorkerTls }
 }
 
 /** Loads explanations only for the current mode. */

@@ -13,6 +13,7 @@ import type { BundleInfo } from '../policy/plan.ts'
 import { TrustedProxies } from '../request/client-address.ts'
 import { describeRedisAddress } from '../store/redis/link/redis-address.ts'
 import { parseAddress } from '../text/address.ts'
+import type { TlsFiles } from '../tls/tls-files.ts'
 import { bindListeners, closeSockets, listenWhenReady, StartInterrupted } from './listening.ts'
 import { controlCalls, newOverrides, type OpenControl, openControl } from './open-control.ts'
 import { type OpenKeys, openKeys } from './open-keys.ts'
@@ -35,7 +36,7 @@ export interface Service {
   example(): ExampleRequest | undefined
   /** Undefined if the settings name no source of bundles. */
   source(): SourceStatus | undefined
-  /** Reads the bundle and its key sets again, whether or not they have changed. */
+  /** Reads the bundle, its key sets and the certificates again, whether or not they have changed. */
   reload(): Promise<void>
   /** Whether a disk operation has passed its timeout and may never end; while one is pending, the process cannot exit normally. */
   waitsForDisk(): boolean
@@ -62,6 +63,8 @@ interface OpenService {
   /** Resolves when the keys from before the start are known, or when waiting any longer makes no sense. */
   readonly keysStarted: Promise<void>
   readonly sources: OpenSources
+  /** Undefined if there are no certificates. */
+  readonly tls: TlsFiles | undefined
 }
 
 /** Starts the service phase by phase. If a phase fails, what earlier phases opened is closed; `shutDown` ends a running service. */
@@ -71,6 +74,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
   logUnknownVariables(config, logger)
   try {
     await checkReports(context)
+    const tls = await readTlsFiles(context)
 
     const sockets = await bindListeners(config, host)
     const closeBound = undo.add(() => closeSockets(sockets))
@@ -86,9 +90,11 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     undo.add(() => keys.close())
 
     const overrides = newOverrides(context, slots, reports)
-    const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides })
+    const supervisor = startWorkers(context, host, { slots, sockets, state, reports, overrides, tls })
     undo.remove(closeBound) // the supervisor closes them from now on
     undo.add(() => supervisor.close(0))
+    tls?.follow({ metrics: state.metrics, announce: (material) => supervisor.announceTls(material) })
+    undo.add(() => tls?.close())
 
     const stateKeeper = await openStateKeeper(context, state)
     const control = await openControl(context, { overrides, state, slots, supervisor, stateKeeper })
@@ -99,7 +105,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     undo.add(() => sources.close())
 
     supervisor.answerWith(controlCalls(context, { slots, supervisor, reports, stateKeeper, control, keys, sources }))
-    const open: OpenService = { state, reports, supervisor, stateKeeper, control, keys, keysStarted, sources }
+    const open: OpenService = { state, reports, supervisor, stateKeeper, control, keys, keysStarted, sources, tls }
     const addresses = await listenWhenReady(context, open).catch(async (error: unknown) => {
       if (error instanceof StartInterrupted) await shutDown(context, open, error.message, 0)
       throw error
@@ -120,29 +126,52 @@ interface WorkersParts {
   readonly state: OpenState
   readonly reports: OpenReports
   readonly overrides: OverrideControl
+  readonly tls: TlsFiles | undefined
+}
+
+/** Reads the files of TLS. Their code is loaded only if there are any. */
+async function readTlsFiles(context: StartContext): Promise<TlsFiles | undefined> {
+  const { config } = context
+  if (config.tlsCertFiles.length === 0) return undefined
+  const { TlsFiles } = await import('../tls/tls-files.ts')
+  return TlsFiles.read(config, context)
 }
 
 /** Starts the workers, which load their code while the next phases run. */
 function startWorkers(
   { logger, clock, pause }: StartContext,
   host: WorkerHost,
-  { slots, sockets, state, reports, overrides }: WorkersParts,
+  { slots, sockets, state, reports, overrides, tls }: WorkersParts,
 ): Supervisor {
   const { memory, metrics } = state
   const { events, decisionLog } = reports
   const nowMs = (): number => clock.nowMs()
   const announced = (): readonly TimedOverride[] => overrides.announced()
-  return new Supervisor({ host, slots, sockets, memory, metrics, events, decisionLog, overrides: announced, logger, nowMs, pause })
+  const material = tls && (() => tls.material)
+  return new Supervisor({
+    host,
+    slots,
+    sockets,
+    memory,
+    metrics,
+    events,
+    decisionLog,
+    overrides: announced,
+    tls: material,
+    logger,
+    nowMs,
+    pause,
+  })
 }
 
 function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {
-  const { reports, stateKeeper, keys, sources } = open
+  const { reports, stateKeeper, keys, sources, tls } = open
   return {
     addresses,
     bundle: () => sources.intake.active,
     example: sources.example,
     source: () => sources.bundle?.status,
-    reload: () => sources.reload(),
+    reload: async () => void (await Promise.all([sources.reload(), tls?.readAgain()])),
     waitsForDisk: () =>
       stateKeeper?.isSlow || reports.decisionLog?.isSlow || keys.control.isSlow() || sources.bundle?.status.isDiskSlow || false,
     stop: (reason) => shutDown(context, open, reason, context.config.drainMs),
@@ -151,7 +180,7 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
 
 /** Requests end first, then what fed and watched the workers; then the state is saved. The event hub is closed last, so that it can still publish the end. */
 async function shutDown({ config, logger, pause }: StartContext, open: OpenService, reason: string, drainMs: number): Promise<void> {
-  const { state, reports, supervisor, stateKeeper, control, keys, sources } = open
+  const { state, reports, supervisor, stateKeeper, control, keys, sources, tls } = open
   const closeMs = workersCloseMs(config)
   const upToMs = drainMs + closeMs + (reports.events?.closeMs ?? 0)
   logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
@@ -161,6 +190,7 @@ async function shutDown({ config, logger, pause }: StartContext, open: OpenServi
   await supervisor.close(closeMs)
   await reports.decisionLog?.close()
   await sources.close()
+  tls?.close()
   state.limitWatch.stop()
   reports.activity?.stop()
   await keys.close()
@@ -241,10 +271,11 @@ function logStarted(config: ServerConfig, addresses: Addresses, logger: Logger):
     )
   }
   const admin = addresses.get('admin')
-  if (config.adminToken !== undefined && admin !== undefined && !isUnixSocket(admin) && !isLoopback(admin.host)) {
+  const isAdminPlain = config.tlsCertFiles.length === 0 || !config.tlsListeners.includes('admin')
+  if (config.adminToken !== undefined && admin !== undefined && !isUnixSocket(admin) && !isLoopback(admin.host) && isAdminPlain) {
     logger.warn(
       { event: 'admin_token_unencrypted', host: admin.host },
-      'EDGE_ADMIN_TOKEN is sent in plain HTTP to a port that other machines can reach; set EDGE_ADMIN_HOST=127.0.0.1, or let only a proxy with TLS reach it',
+      'EDGE_ADMIN_TOKEN is sent in plain HTTP to a port that other machines can reach; set EDGE_ADMIN_HOST=127.0.0.1, add admin to EDGE_TLS_LISTENERS, or let only a proxy with TLS reach it',
     )
   }
   // Code points are counted, which are closer to what people call characters than bytes are.

@@ -21,6 +21,7 @@ import { WrongSecrets } from '../sessions/wrong-secrets.ts'
 import { DecisionMetrics, QuestionMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
+import type { WorkerTls } from '../tls/worker-tls.ts'
 import type { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import type { ServerCode } from './server-code.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
@@ -37,12 +38,13 @@ export interface WorkerServersParts {
   readonly events: WorkerEvents | undefined
   readonly decisionLog: WorkerDecisionLog | undefined
   readonly issuedKeys: IssuedKeys
+  readonly tls: WorkerTls | undefined
 }
 
 /** Creates a worker's servers on the memory that it shares with the other threads. They do not listen yet. */
 export function newWorkerServers(context: WorkerContext, parts: WorkerServersParts): ListenerServers {
   const { config, memory, worker, clock, logger, metricMemory, control } = context
-  const { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets } = parts
+  const { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets, tls } = parts
   const backendSlots = new BackendSlots(memory.backends, worker)
   const { store, fleet } = counters
   return newServers(config, code, {
@@ -70,6 +72,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     onPlanActive: (listener) => plans.onActive(listener),
     onStreamCut: (cutter) => plans.onStreamCut(cutter),
     slots: connectionSlotsOf(memory.connectionSlots, worker, connectionLimits(descriptorLimit(), config)),
+    securityOf: tls && ((name) => tls.of(name)),
   })
 }
 

@@ -16,6 +16,7 @@ import { WorkerSecrets } from '../secrets/worker-secrets.ts'
 import { CounterFamily, type Series } from '../telemetry/metrics/metric-families.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
+import type { WorkerTls } from '../tls/worker-tls.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
 import { loadServerCode } from './server-code.ts'
@@ -49,6 +50,8 @@ interface OpenWorker {
   readonly keySets: WorkerKeySets<KeySet>
   /** The secrets that are inserted into header fields of backends. */
   readonly secrets: WorkerSecrets
+  /** Undefined if there are no certificates. */
+  readonly tls: WorkerTls | undefined
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: WorkerDecisionLog | undefined
   readonly servers: ListenerServers
@@ -72,18 +75,19 @@ export class Worker {
     const events = newEvents(context)
     const keySets = newKeySets(context)
     const secrets = new WorkerSecrets()
+    const tls = code.WorkerTls && new code.WorkerTls(context.config, context.metricMemory)
     const issuedKeys = new IssuedKeys(context.memory.keys)
     const callerReaderOf = context.callerReaderOf ?? credentialReaders({ ...context, keySets, issuedKeys })
     const decider = newWorkerEngine(context, counters.store, callerReaderOf)
     const plans = new WorkerPlans(decider, context.send)
     const decisionLog = newDecisionLog(context, decider)
-    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets })
+    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets, tls })
     const vitals = new Vitals(context.metricMemory, context.worker)
-    return new Worker({ context, tracing, counters, events, decider, plans, keySets, secrets, decisionLog, servers, vitals })
+    return new Worker({ context, tracing, counters, events, decider, plans, keySets, secrets, tls, decisionLog, servers, vitals })
   }
 
   async onMessage(message: ToWorker): Promise<void> {
-    const { context, counters, events, plans, keySets, secrets, decisionLog, servers } = this.#open
+    const { context, counters, events, plans, keySets, secrets, tls, decisionLog, servers } = this.#open
     switch (message.type) {
       case 'ip_file':
         return plans.useIpFile(message.file)
@@ -107,6 +111,8 @@ export class Worker {
         return keySets.note(message.change)
       case 'secrets':
         return secrets.note(message.secrets)
+      case 'tls':
+        return tls?.note(message.material)
       case 'control_answer':
         return context.control.note(message.call, message.result)
       case 'worker_call':

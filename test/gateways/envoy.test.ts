@@ -7,6 +7,7 @@ import {
   ENVOY_EXT_AUTHZ_GRPC,
   ENVOY_EXT_AUTHZ_HTTP,
   ENVOY_RATE_LIMIT,
+  overTls,
   settling,
   throughSocket,
 } from '../support/gateways/envoy.ts'
@@ -14,6 +15,7 @@ import { behind, startEdge } from '../support/gateways/gateway-setup.ts'
 import { statusOf } from '../support/gateways/raw-request.ts'
 import { ask } from '../support/service/http.ts'
 import { scratchDirectory } from '../support/service/running.ts'
+import { ownPair, tlsEnv } from '../support/tls/tls-edge.ts'
 
 const HOST = 'Host: 127.0.0.1\r\n'
 /** What no text of gRPC may hold, in each place that Envoy tells edge of. */
@@ -84,5 +86,20 @@ describeWith(ENVOY_EXT_AUTHZ_HTTP.missing, 'Envoy with a unix socket', () => {
     const { port } = await behind(gateway, edge)
     expect((await ask(port, 'GET', '/', [['X-Api-Key', 'mallory']])).status).toBe(403)
     expect((await ask(port, 'GET', '/', [['X-Api-Key', 'alice']])).status).toBe(200)
+  })
+})
+
+describeWith(ENVOY_EXT_AUTHZ_GRPC.missing, 'Envoy over TLS', () => {
+  test('asks edge through it, if the certificate is one that it trusts', async () => {
+    const [pair, stranger] = [await ownPair('DNS:localhost'), await ownPair('DNS:localhost')]
+    const rules = [blockRule('banned', { 'header:x-api-key': 'mallory' })]
+    const edge = await startEdge({ bundle: bundle(1, policy('p', { rules })), env: tlsEnv(pair) })
+    const { port } = await behind(overTls(ENVOY_EXT_AUTHZ_GRPC, 'envoy-ext-authz-grpc', pair.path), edge)
+    for (let i = 0; i < 3; i++) {
+      expect((await ask(port, 'GET', '/', [['X-Api-Key', 'mallory']])).status).toBe(403)
+      expect((await ask(port, 'GET', '/', [['X-Api-Key', 'alice']])).status).toBe(200)
+    }
+    const wary = await behind(overTls(ENVOY_EXT_AUTHZ_GRPC, 'envoy-ext-authz-grpc', stranger.path), edge)
+    expect((await ask(wary.port, 'GET', '/', [['X-Api-Key', 'alice']])).status).toBe(503)
   })
 })

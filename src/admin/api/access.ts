@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Logger } from 'pino'
 import { cookieHeader, fieldValue } from '../../http1/header-fields.ts'
+import { isSecured } from '../../listen/secured-socket.ts'
 import type { TrustedProxies } from '../../request/client-address.ts'
 import type { AdminSessions } from '../../sessions/admin-sessions.ts'
 import type { Session } from '../../sessions/session-cookies.ts'
@@ -153,9 +154,9 @@ function digestOf(token: string): Buffer {
   return createHash('sha256').update(token).digest()
 }
 
-/** Returns whether a trusted proxy reports that the browser's request came over https. */
+/** Returns whether the browser's request came over https, to this port or to a trusted proxy that reports it. */
 export function isHttps(req: IncomingMessage, trustedProxies: TrustedProxies): boolean {
-  return forwarded(req, 'x-forwarded-proto', trustedProxies)?.toLowerCase() === 'https'
+  return isSecured(req.socket) || forwarded(req, 'x-forwarded-proto', trustedProxies)?.toLowerCase() === 'https'
 }
 
 /** Returns whether a request comes from a page of this host. A request without an Origin does not come from another site's page. */

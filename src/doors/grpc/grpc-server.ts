@@ -61,7 +61,7 @@ export class OwnGrpcServer implements ListenerServer {
     })
     const forget = (connection: GrpcConnection): void => void this.#connections.delete(connection)
     this.#server = createServer((socket) => {
-      if (this.#admitted.admit(socket)) this.#connections.add(new GrpcConnection(this.#context, socket, forget))
+      this.#admitted.admit(socket, (admitted) => this.#connections.add(new GrpcConnection(this.#context, admitted, forget)))
     })
     const { keepAliveMs, headersTimeoutMs, requestTimeoutMs } = options.timeouts
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4, requestTimeoutMs / 4))

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { resetConnection } from '../../listen/secured-socket.ts'
 import { byteText } from '../../memory/latin1-text.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import {
-  breakOff,
   type Downstream,
   type DownstreamListener,
   type FieldLines,
@@ -150,12 +150,12 @@ export class NodeDownstream implements Downstream {
 
   reset(): void {
     if (this.#res.socket === null) this.#res.destroy()
-    else breakOff(this.#res.socket)
+    else resetConnection(this.#res.socket)
   }
 
   /** HTTP/1.0 has no chunks, so a response that is cut short would look complete unless the connection is reset. */
   cut(): void {
-    if (this.isHeadSent && this.received.version === '1.0') breakOff(this.#req.socket)
+    if (this.isHeadSent && this.received.version === '1.0') resetConnection(this.#req.socket)
     else this.#req.socket.destroy()
   }
 

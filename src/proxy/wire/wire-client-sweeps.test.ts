@@ -37,7 +37,7 @@ test('what is handed over stays as it came, though it is read later', async () =
 async function connected(handOver: (socket: Socket) => void = () => expect.unreachable()): Promise<{ client: Socket; accepted: Socket }> {
   const timeouts = { keepAliveMs: 60_000, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 60_000 }
   const wire = newProxyWire(timeouts, 0, {
-    peerOf: () => ({ address: '127.0.0.1', isTrusted: false }),
+    peerOf: () => ({ address: '127.0.0.1', scheme: 'http', isTrusted: false }),
     isOwn: () => false,
     handle: (_request, downstream) => {
       downstream.head(200, undefined, { text: 'Content-Length: 0\r\n', hasDate: false, hasLength: true })

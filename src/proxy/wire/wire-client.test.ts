@@ -29,7 +29,7 @@ class Connection extends ScriptedSocket {
   constructor() {
     super()
     const wire = newProxyWire({ keepAliveMs: KEEP_ALIVE_MS, headersTimeoutMs: HEAD_MS, requestTimeoutMs: 0 }, 0, {
-      peerOf: () => ({ address: '192.0.2.1', isTrusted: false }),
+      peerOf: () => ({ address: '192.0.2.1', scheme: 'http', isTrusted: false }),
       isOwn: () => false,
       handle: (_, downstream) => {
         this.begun++

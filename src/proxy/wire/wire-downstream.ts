@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
+import { resetConnection } from '../../listen/secured-socket.ts'
 import { writeAll } from '../../memory/latin1-text.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import { hasBody } from '../backend/response-head.ts'
 import {
-  breakOff,
   type Downstream,
   type DownstreamListener,
   type FieldLines,
@@ -148,7 +148,7 @@ export class WireDownstream implements Downstream {
   }
 
   reset(): void {
-    breakOff(this.#socket)
+    resetConnection(this.#socket)
   }
 
   cut(): void {

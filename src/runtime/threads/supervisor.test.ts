@@ -12,6 +12,7 @@ import type { ListenerName } from '../../listen/listeners.ts'
 import type { TimedOverride } from '../../overrides/override.ts'
 import { newTableBuffer } from '../../store/table/table-layout.ts'
 import { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { TlsMaterial } from '../../tls/tls-files.ts'
 import { newSharedMemory, SUPERVISOR } from '../shared-memory.ts'
 import { Supervisor } from './supervisor.ts'
 import { type SharedSocket, type WorkerHost, type WorkerLink, type WorkerListener, WorkerSlots } from './worker-host.ts'
@@ -74,6 +75,20 @@ test('a worker that takes the place of another is sent the secrets before the bu
   expect(host.received.at(-1)).toEqual({ type: 'secrets', secrets: new Map([['OPENAI_A', 'b']]) })
 })
 
+test('a worker is sent the certificates before it listens, one that takes the place of another those of that moment', async () => {
+  const materials = [1, 2].map((byte) => ({ pairs: [], clientAuthorities: undefined, ticketKeys: Uint8Array.of(byte) }))
+  let material = materials[0]!
+  const { supervisor, host } = supervised(() => material)
+  await supervisor.open('ready')
+  expect(host.received[0]).toEqual({ type: 'tls', material })
+  material = materials[1]!
+  supervisor.announceTls(material)
+  expect(host.received.at(-1)).toEqual({ type: 'tls', material })
+  host.listener.onExit(undefined)
+  await until(() => host.received.some(({ type }) => type === 'listen'))
+  expect(host.received[0]).toEqual({ type: 'tls', material })
+})
+
 test('an address that no worker can listen on ends the start, and the error names the listener', async () => {
   const { supervisor, host } = supervised()
   host.listenError = { message: 'listen EADDRINUSE', code: 'EADDRINUSE', syscall: 'listen' }
@@ -104,7 +119,7 @@ async function supervising(): Promise<Supervised> {
   return started
 }
 
-function supervised(): Supervised {
+function supervised(tls?: () => TlsMaterial): Supervised {
   const clock = new ManualClock()
   const memory = newSharedMemory(newTableBuffer(64 * 1024), [1, 2], 1, serverMemory().reservations.memory, newKeyMemory(1))
   const host = new ObedientHost()
@@ -120,6 +135,7 @@ function supervised(): Supervised {
     logger,
     nowMs: () => clock.nowMs(),
     overrides: () => overrides,
+    tls,
     pause: async () => {},
   })
   return { supervisor, host, clock, overrides }

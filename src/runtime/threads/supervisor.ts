@@ -14,6 +14,7 @@ import type { BundleInfo } from '../../policy/plan.ts'
 import type { NamedSecrets } from '../../secrets/secrets.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
+import type { TlsMaterial } from '../../tls/tls-files.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
 import { type SharedMemory, WorkerCleanup } from '../shared-memory.ts'
 import { Activation, FirstStart } from './activation.ts'
@@ -32,6 +33,8 @@ export interface SupervisorParts {
   readonly nowMs: () => number
   /** All overrides that have been announced to running workers. */
   readonly overrides: () => readonly TimedOverride[]
+  /** The certificates of TLS listeners, as they are now; undefined without any. */
+  readonly tls?: (() => TlsMaterial) | undefined
   /** Undefined if nobody can watch events. */
   readonly events?: EventHub | undefined
   /** Undefined if EDGE_DECISION_LOG is not set. */
@@ -110,6 +113,10 @@ export class Supervisor {
     this.#slots.sendAll({ type: 'secrets', secrets })
   }
 
+  announceTls(material: TlsMaterial): void {
+    this.#slots.sendAll({ type: 'tls', material })
+  }
+
   /** Resolves when the bundle is active in all workers. Throws if it cannot be; the previous one then stays active in all of them. */
   async activate({ bundle, limits }: GoodBundle, info: BundleInfo): Promise<void> {
     const ages = limitAges(limits, this.#parts.nowMs(), this.#ages)
@@ -184,13 +191,14 @@ export class Supervisor {
 
   /** Starts a thread and sends it everything that the other workers know. */
   #startThread(slot: WorkerSlot): void {
-    const { host, memory, nowMs, overrides } = this.#parts
+    const { host, memory, nowMs, overrides, tls } = this.#parts
     slot.state = 'starting'
     slot.startedAtMs = nowMs()
     slot.link = host.startWorker(slot.worker, memory, {
       onMessage: (message) => this.#onMessage(slot, message),
       onExit: (error) => this.#onExit(slot, error),
     })
+    if (tls !== undefined) slot.link.send({ type: 'tls', material: tls() })
     for (const file of this.#ipFiles.values()) slot.link.send({ type: 'ip_file', file })
     const keySets = this.#keySets?.all
     if (keySets !== undefined && keySets.changed.length > 0) slot.link.send({ type: 'key_sets', change: keySets })

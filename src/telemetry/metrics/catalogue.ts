@@ -94,6 +94,21 @@ export const CATALOGUE = {
     labels: ['secret'],
     help: 'When the value of a secret that is in use was read, in unix seconds; 0 once the bundle no longer names the secret.',
   },
+  edge_tls_certificate_expiry_seconds: {
+    type: 'gauge',
+    labels: ['file'],
+    help: 'When the certificate in use from a file of EDGE_TLS_CERT_FILE expires, in unix seconds.',
+  },
+  edge_tls_file_failing: {
+    type: 'gauge',
+    labels: ['file'],
+    help: '1 while a certificate with its key, or the file of client authorities, cannot be read or used; the last good one stays in use. 0 is good.',
+  },
+  edge_tls_handshake_failures_total: {
+    type: 'counter',
+    labels: ['listener', 'reason'],
+    help: 'TLS handshakes that failed, by listener and reason; the connections were closed.',
+  },
   edge_store_slots: { type: 'gauge', labels: [], help: 'Counters that the store has room for.' },
   edge_store_occupied_slots: { type: 'gauge', labels: [], help: 'Slots in use, including those of refilled buckets.' },
   edge_store_forced_evictions_total: {

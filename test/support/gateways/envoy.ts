@@ -83,6 +83,15 @@ export function throughSocket(gateway: Gateway, name: string, path: string): Gat
   return { ...gateway, start: envoyWith(name, undefined, text) }
 }
 
+/** The same over TLS, as the page says, with the certificate that it is to trust. */
+export function overTls(gateway: Gateway, name: string, certificate: string): Gateway {
+  const [socket] = codeBlocks(readText('docs/gateways/envoy.md'), 'yaml').filter((text) => text.startsWith('transport_socket:'))
+  const trusting = substituted(socket!, { '/etc/edge/ca.crt': certificate, 'edge.internal': 'localhost' })
+  const cluster = '    - name: edge\n      connect_timeout: 1s\n'
+  const text = substituted(example(`${name}/envoy.yaml`), { [cluster]: `${cluster}${trusting.replaceAll(/^(?=.)/gm, ' '.repeat(6))}` })
+  return { ...gateway, start: envoyWith(name, 8081, text) }
+}
+
 /** Envoy with the example, in which edge has this port, if any. */
 function envoyWith(name: string, edgePort: number | undefined, configuration = example(`${name}/envoy.yaml`)): Gateway['start'] {
   return async ({ edge, backend, edgeMayTake }, variant, owner) => {

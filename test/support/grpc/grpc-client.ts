@@ -1,4 +1,11 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+  type SecureClientSessionOptions,
+} from 'node:http2'
 import { onTestFinished } from 'vitest'
 
 /** What a client saw of a call. */
@@ -15,8 +22,8 @@ export interface CallResult {
 export type Fields = Readonly<Record<string, string | string[]>>
 
 /** Node's own HTTP/2 as a gRPC client, for as long as the test runs. */
-export function grpcClient(port: number): ClientHttp2Session {
-  const session = connect(`http://127.0.0.1:${port}`)
+export function grpcClient(port: number, tls?: SecureClientSessionOptions): ClientHttp2Session {
+  const session = connect(`${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`, tls)
   session.on('error', () => {}) // its calls tell
   onTestFinished(() => session.destroy())
   return session

@@ -26,12 +26,18 @@ export type Outcome<Response> =
   | { readonly failure: Failure; readonly response?: undefined }
 
 /** A client of `@grpc/grpc-js` for a service in one of our definitions, on a connection of its own, closed when the test ends. */
-export function jsClient(target: string, file: string, service: string, owner: Owner = thisTest): JsClient {
+export function jsClient(
+  target: string,
+  file: string,
+  service: string,
+  owner: Owner = thisTest,
+  security = credentials.createInsecure(),
+): JsClient {
   let names: object = loadPackageDefinition(definitionsIn(file))
   for (const name of service.split('.')) names = (names as Record<string, object>)[name]!
   // Otherwise clients of one process share connections.
   const options = { 'grpc.use_local_subchannel_pool': 1 }
-  const client = new (names as ServiceClientConstructor)(target, credentials.createInsecure(), options)
+  const client = new (names as ServiceClientConstructor)(target, security, options)
   owner.onTestFinished(() => client.close())
   return new JsClient(client)
 }

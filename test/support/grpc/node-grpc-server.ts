@@ -54,9 +54,10 @@ export class NodeGrpcServer implements ListenerServer {
       ...({ streamResetBurst: limits.resetBurst, streamResetRate: limits.resetsPerSecond } as object),
     })
     const toNode = takeConnections(this.#server, (socket) => {
-      if (!this.#connections.admit(socket)) return
-      this.#server.once('session', (session) => this.#begin(session, socket))
-      toNode(socket)
+      this.#connections.admit(socket, (admitted) => {
+        this.#server.once('session', (session) => this.#begin(session, admitted))
+        toNode(admitted)
+      })
     })
     this.#server.on('stream', (stream, headers) => {
       const session = this.#sessions.get(stream.session as ServerHttp2Session)

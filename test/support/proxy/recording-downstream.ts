@@ -1,10 +1,18 @@
-import type { BodyReader, BodySource, Downstream, DownstreamListener, ReceivedHead, UpgradedClient } from '../../../src/proxy/downstream.ts'
+import type {
+  BodyReader,
+  BodySource,
+  Downstream,
+  DownstreamListener,
+  Peer,
+  ReceivedHead,
+  UpgradedClient,
+} from '../../../src/proxy/downstream.ts'
 import { bytesOf } from '../llm/bytes-of.ts'
 
 /** A client that notes what is sent to it, and takes as much as the test lets it. */
 export class RecordingDownstream implements Downstream {
   readonly received: ReceivedHead
-  readonly peer = { address: '192.0.2.1', isTrusted: false }
+  readonly peer: Peer = { address: '192.0.2.1', scheme: 'http', isTrusted: false }
   readonly body = new RecordedBody()
   readonly canUpgrade = false
   isHeadSent = false

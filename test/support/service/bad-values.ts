@@ -6,6 +6,10 @@ export const BAD_VALUES: readonly (readonly [variable: string, values: readonly 
   ['EDGE_SOCKET', ['/run/edge/', `/run/${'x'.repeat(103)}`, '/run/ü'.repeat(16)]],
   ['EDGE_SOCKET_MODE', ['660x', '0o660', '66', '888', '01777', 'rw-rw----', '-660']],
   ['EDGE_GRPC_SOCKET', ['/', `/${'x'.repeat(107)}`]],
+  ['EDGE_TLS_CERT_FILE', ['a.pem,,b.pem', ',', 'a.pem,']],
+  ['EDGE_TLS_KEY_FILE', [',a.key']],
+  ['EDGE_TLS_LISTENERS', ['socket', 'main;grpc', 'Main', 'main,']],
+  ['EDGE_TLS_CLIENT_AUTH', ['on', 'Require', 'optional']],
   [
     'EDGE_CONFIG_URL',
     ['bundles.example/b', 'ftp://bundles.example/b', 'file:///b.json', 'http://user:pw@bundles.example/b', 'http://h/#f'],

@@ -52,12 +52,12 @@ export class Cli {
   }
 
   get port(): number {
-    return Number(/listens\s+http:\/\/\S+?:(\d+)/.exec(this.stdout)![1])
+    return Number(/listens\s+https?:\/\/\S+?:(\d+)/.exec(this.stdout)![1])
   }
 
   /** To be asked for where EDGE_GRPC_PORT is set. */
   get grpcPort(): number {
-    return Number(/gRPC\s+http:\/\/\S+?:(\d+)/.exec(this.stdout)![1])
+    return Number(/gRPC\s+https?:\/\/\S+?:(\d+)/.exec(this.stdout)![1])
   }
 
   /** The structured log so far. */

@@ -10,11 +10,21 @@ export interface Certificate {
   readonly path: string
 }
 
-/** A certificate of our own making for these names, in this directory. */
-export async function selfSigned(directory: string, names = 'DNS:localhost'): Promise<Certificate> {
-  const [keyPath, path] = [join(directory, 'tls.key'), join(directory, 'tls.pem')]
-  const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
-  const subject = ['-subj', '/CN=edge test', '-addext', `subjectAltName=${names}`]
-  execFileSync('openssl', ['req', ...kind, ...subject, '-keyout', keyPath, '-out', path], { stdio: 'pipe' })
+/** A certificate of our own making for these names, in this directory: `<file>.pem` and `<file>.key`. */
+export function selfSigned(directory: string, names = 'DNS:localhost', file = 'tls'): Promise<Certificate> {
+  return made(directory, file, ['-x509', '-addext', `subjectAltName=${names}`])
+}
+
+/** A certificate that this authority has issued. */
+export function issued(directory: string, file: string, authority: Certificate): Promise<Certificate> {
+  return made(directory, file, ['-x509', '-CA', authority.path, '-CAkey', authority.keyPath, '-addext', 'basicConstraints=CA:FALSE'])
+}
+
+async function made(directory: string, file: string, kind: readonly string[]): Promise<Certificate> {
+  const [keyPath, path] = [join(directory, `${file}.key`), join(directory, `${file}.pem`)]
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2']
+  execFileSync('openssl', ['req', ...kind, ...key, '-subj', `/CN=${file} of edge test`, '-keyout', keyPath, '-out', path], {
+    stdio: 'pipe',
+  })
   return { key: await readFile(keyPath), cert: await readFile(path), keyPath, path }
 }

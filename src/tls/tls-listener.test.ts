@@ -1,0 +1,85 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { RawClient } from '../../test/support/proxy/proxy.ts'
+import { TlsClient } from '../../test/support/tls/tls-client.ts'
+import { ownPair } from '../../test/support/tls/tls-edge.ts'
+import { until } from '../../test/support/until.ts'
+import { ConnectionShares, ConnectionSlots, newSharesBuffer, newSlotsBuffer } from '../listen/connection-slots.ts'
+import { HttpListener } from '../listen/http-listener.ts'
+import { HandshakePlaces } from './handshake-places.ts'
+import { TlsContexts, TlsListener } from './tls-listener.ts'
+
+const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+/** The first bytes of a ClientHello, which promise more. */
+const HALF_HELLO = Buffer.from([22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3])
+
+test('a connection without a slot gets an alert, whatever it sends', async () => {
+  const { port, refused } = await listening({ slots: 1, places: new HandshakePlaces() })
+  const first = await TlsClient.connected(port)
+  first.send('GET / HTTP/1.1\r\nHo')
+  // Its bytes are there once the second is refused, because nobody takes the slot of one that sends.
+  await until(async () => {
+    const second = await TlsClient.connected(port)
+    second.socket.destroy()
+    return second.errorCode === 'ERR_SSL_TLSV1_ALERT_INTERNAL_ERROR'
+  })
+  expect(refused()).toBeGreaterThan(0)
+  expect(await first.ask('st: a\r\n\r\n')).toMatch(/^HTTP\/1.1 200 /)
+})
+
+test('a handshake that waits for its turn loses nothing of what its client sends', async () => {
+  const { port } = await listening({ slots: 9, places: new HandshakePlaces(1) })
+  const holder = RawClient.connect(port)
+  holder.send(HALF_HELLO)
+  const noise = RawClient.connect(port)
+  noise.send('noise, which is read only when it is its turn')
+  const waiting = TlsClient.connect(port)
+  waiting.send(GET)
+  holder.socket.destroy()
+  await until(() => waiting.received.startsWith('HTTP/1.1 200 '))
+  await noise.closed()
+})
+
+test('a handshake that waits for its turn is cut when its time is over', async () => {
+  const failures: string[] = []
+  const { port } = await listening({
+    slots: 9,
+    places: new HandshakePlaces(0),
+    handshakeMs: 50,
+    onFailure: (reason) => void failures.push(reason),
+  })
+  const clients = [RawClient.connect(port), RawClient.connect(port)]
+  for (const client of clients) client.send(HALF_HELLO)
+  await Promise.all(clients.map((client) => client.closed()))
+  await until(() => failures.length === 2)
+  expect(failures).toEqual(['timeout', 'timeout'])
+})
+
+interface ListeningOptions {
+  readonly slots: number
+  readonly places: HandshakePlaces
+  readonly handshakeMs?: number
+  readonly onFailure?: (reason: string) => void
+}
+
+async function listening({ slots, places, handshakeMs = 600_000, onFailure = () => {} }: ListeningOptions) {
+  const { cert, key } = await ownPair()
+  const security = new TlsListener({ protocol: 'http/1.1', requiresClientCertificate: false, handshakeMs, places, onFailure })
+  const pair = { certificate: cert.toString(), key: key.toString(), names: [], expiresAtMs: 0 }
+  security.use(new TlsContexts({ pairs: [pair], clientAuthorities: undefined, ticketKeys: Buffer.alloc(48) }))
+  let refused = 0
+  const listener = new HttpListener({
+    timeouts: { keepAliveMs: 600_000, headersTimeoutMs: 600_000, requestTimeoutMs: 600_000 },
+    handle: (_req, res) => void res.end('hello'),
+    handleExpecting: () => {},
+    requiresHost: true,
+    peers: 'remote',
+    shares: new ConnectionShares(newSharesBuffer(1), 1),
+    slots: new ConnectionSlots(newSlotsBuffer(1), 1, 'main', slots),
+    onFull: () => void refused++,
+    onAcceptError: () => {},
+    security,
+  })
+  const { port } = (await listener.listen({ host: '127.0.0.1', port: 0 }))!
+  onTestFinished(() => listener.close(0))
+  return { port, refused: () => refused }
+}

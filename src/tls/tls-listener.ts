@@ -1,0 +1,190 @@
+import { constants } from 'node:crypto'
+import type { Socket } from 'node:net'
+import { createSecureContext, createServer, type SecureContext, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls'
+import type { ConnectionSecurity } from '../listen/admitted-connections.ts'
+import { rawSocketOf } from '../listen/secured-socket.ts'
+import { ServerNames } from './certificate-pair.ts'
+import { failureReason, type HandshakeFailure } from './handshake-failures.ts'
+import type { HandshakePlaces, PendingHandshake } from './handshake-places.ts'
+import type { TlsMaterial } from './tls-files.ts'
+
+/** For TLS 1.2: only forward secrecy, and only authenticated encryption. Those of TLS 1.3 are all good. */
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':')
+
+/** What all pairs of a worker are served with, for new handshakes. */
+export class TlsContexts {
+  readonly #names: ServerNames
+  readonly #contexts: readonly SecureContext[]
+  /** For the pair that serves clients by default. */
+  readonly options: SecureContextOptions & { readonly ticketKeys: Buffer }
+
+  constructor({ pairs, clientAuthorities, ticketKeys }: TlsMaterial) {
+    const shared = {
+      minVersion: 'TLSv1.2',
+      ciphers: CIPHERS,
+      honorCipherOrder: true,
+      // A client that could ask for handshakes at will would have the worker sign all day.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      // OpenSSL resumes sessions of clients with certificates only in a named context.
+      sessionIdContext: 'edge',
+      ticketKeys: Buffer.from(ticketKeys),
+      ...(clientAuthorities !== undefined && { ca: clientAuthorities }),
+    } as const
+    const options = pairs.map(({ certificate: cert, key }) => ({ ...shared, cert, key }))
+    this.#names = new ServerNames(pairs)
+    this.#contexts = options.map((each) => createSecureContext(each))
+    this.options = options[0]!
+  }
+
+  contextOf(host: string): SecureContext {
+    return this.#contexts[this.#names.indexOf(host)]!
+  }
+}
+
+export interface TlsListenerOptions {
+  /** What the listener speaks, as clients ask for it (ALPN). */
+  readonly protocol: 'http/1.1' | 'h2'
+  readonly requiresClientCertificate: boolean
+  /** How long a handshake may take, the wait for its turn included. */
+  readonly handshakeMs: number
+  readonly places: HandshakePlaces
+  readonly onFailure: (reason: HandshakeFailure) => void
+}
+
+/** The longest delay of a timer. Node would end handshakes by itself after two minutes; here a timer of ours does. */
+const NEVER_MS = 2 ** 31 - 1
+/** A fatal alert, internal_error: the nearest thing that a client understands before it has a connection. */
+const NO_SLOT_OVER_TLS = Uint8Array.of(21, 3, 1, 0, 2, 2, 80)
+
+/** Secures the connections of one listener. It owns no port: connections are given to it once they have a slot. */
+export class TlsListener implements ConnectionSecurity {
+  readonly refusal = NO_SLOT_OVER_TLS
+  readonly #server: Server
+  readonly #options: TlsListenerOptions
+  readonly #pending = new Map<Socket, Handshake>()
+  #contexts: TlsContexts | undefined
+
+  constructor(options: TlsListenerOptions) {
+    this.#options = options
+    this.#server = createServer({
+      ALPNProtocols: [options.protocol],
+      handshakeTimeout: NEVER_MS,
+      requestCert: options.requiresClientCertificate,
+      rejectUnauthorized: options.requiresClientCertificate,
+      SNICallback: (host, choose) => choose(null, this.#contexts!.contextOf(host)),
+    })
+    this.#server.on('secureConnection', (socket) => this.#noteSecure(socket))
+    this.#server.on('tlsClientError', (error, socket) => this.#noteError(error, socket))
+  }
+
+  /** Serves new connections with these certificates; must be called before the first one. Open ones go on with what they have. */
+  use(contexts: TlsContexts): void {
+    this.#contexts = contexts
+    this.#server.setSecureContext(contexts.options)
+  }
+
+  secure(socket: Socket, onSecure: (secured: Socket) => void): void {
+    const { places, handshakeMs } = this.#options
+    const fail = (reason: HandshakeFailure): void => this.#end(handshake, reason)
+    const handshake = new Handshake(socket, this.#server, { onSecure, fail, handshakeMs })
+    this.#pending.set(socket, handshake)
+    places.enter(handshake)
+  }
+
+  #noteSecure(secured: TLSSocket): void {
+    const handshake = this.#pending.get(rawSocketOf(secured))
+    // One that has timed out in the meantime is closed already.
+    if (handshake === undefined) return void secured.destroy()
+    this.#forget(handshake)
+    handshake.noteSecure(secured)
+  }
+
+  #noteError({ code }: NodeJS.ErrnoException, secured: TLSSocket): void {
+    const handshake = this.#pending.get(rawSocketOf(secured))
+    if (handshake !== undefined) this.#end(handshake, failureReason(code, Boolean(secured.authorizationError)))
+  }
+
+  #end(handshake: Handshake, reason: HandshakeFailure): void {
+    if (this.#pending.get(handshake.socket) !== handshake) return
+    this.#forget(handshake)
+    handshake.socket.destroy()
+    this.#options.onFailure(reason)
+  }
+
+  #forget(handshake: Handshake): void {
+    this.#pending.delete(handshake.socket)
+    handshake.release()
+    this.#options.places.leave(handshake)
+  }
+}
+
+interface HandshakeParts {
+  readonly onSecure: (secured: Socket) => void
+  /** Ends the connection, unless the handshake is over. */
+  readonly fail: (reason: HandshakeFailure) => void
+  readonly handshakeMs: number
+}
+
+class Handshake implements PendingHandshake {
+  readonly socket: Socket
+  readonly #onSecure: (secured: Socket) => void
+  readonly #isHalfOpen: boolean
+  readonly #server: Server
+  readonly #fail: (reason: HandshakeFailure) => void
+  readonly #timer: NodeJS.Timeout
+  readonly #onClose = (): void => this.#fail('closed')
+
+  constructor(socket: Socket, server: Server, { onSecure, fail, handshakeMs }: HandshakeParts) {
+    this.socket = socket
+    this.#onSecure = onSecure
+    this.#isHalfOpen = socket.allowHalfOpen
+    this.#server = server
+    this.#fail = fail
+    this.#timer = setTimeout(() => fail('timeout'), handshakeMs).unref()
+    socket.on('error', ignore)
+    socket.on('close', this.#onClose)
+  }
+
+  begin(): void {
+    // From now on the server tells of the end, and why it came.
+    this.socket.off('close', this.#onClose)
+    // A client that closes its side before the handshake is over has nothing to wait for.
+    this.socket.allowHalfOpen = false
+    this.#server.emit('connection', this.socket)
+  }
+
+  hold(): void {
+    const { _handle: handle } = this.socket as { _handle?: { reading: boolean; readStop(): void } | null }
+    if (!handle) return
+    handle.reading = false
+    handle.readStop()
+  }
+
+  noteSecure(secured: TLSSocket): void {
+    secured.allowHalfOpen = this.#isHalfOpen
+    this.#onSecure(secured)
+  }
+
+  cut(): void {
+    this.#fail('timeout')
+  }
+
+  release(): void {
+    clearTimeout(this.#timer)
+    this.socket.off('close', this.#onClose)
+  }
+}
+
+function ignore(): void {
+  // 'close' follows
+}
