@@ -80,6 +80,8 @@ function* contradictions(config: ServerConfig): Generator<string> {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
   yield* configContradictions(config)
+  if (config.usageDir !== undefined && config.mode === 'decision_service')
+    yield 'EDGE_USAGE_DIR: expected EDGE_MODE=reverse_proxy, because only there edge sees what a response used'
   yield* adminContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`

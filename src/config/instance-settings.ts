@@ -4,6 +4,7 @@ import {
   readAny,
   readChoice,
   readConfigUrl,
+  readDays,
   readDurationMs,
   readEventsSecret,
   readEventsUrl,
@@ -191,6 +192,19 @@ export const REPORTS_SETTINGS = {
     flag: 'decision-log',
     about: 'file to log each decided request to, with what the rules read from it, for edge replay; unset: none',
     read: readAny,
+  },
+  usageDir: {
+    env: 'EDGE_USAGE_DIR',
+    flag: 'usage-dir',
+    about: 'directory to log what each LLM request was charged to, for edge usage, in reverse_proxy; unset: none',
+    read: readAny,
+  },
+  usageKeepDays: {
+    env: 'EDGE_USAGE_KEEP_DAYS',
+    flag: 'usage-keep-days',
+    fallback: '90',
+    about: 'days after which files in EDGE_USAGE_DIR are removed',
+    read: (text) => readDays(text!),
   },
   eventsUrl: {
     env: 'EDGE_EVENTS_URL',

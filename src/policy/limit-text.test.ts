@@ -24,7 +24,10 @@ test.each([
   [windowRule('r', [], { limit: 5, period: '15m' }), ['5 requests per 15 minutes']],
   [windowRule('r', [], { limit: 5, period: '1w', anchor: 'sunday' }), ['5 requests per week (from Sunday)']],
   [windowRule('r', [], { limit: 5, period: '1w', anchor: 'monday' }), ['5 requests per week']],
-  [windowRule('r', [], { limit: 5, period: '1mo', anchor: 15, timezone: 'Europe/Berlin' }), ['5 requests per month (from day 15, Europe/Berlin)']],
+  [
+    windowRule('r', [], { limit: 5, period: '1mo', anchor: 15, timezone: 'Europe/Berlin' }),
+    ['5 requests per month (from day 15, Europe/Berlin)'],
+  ],
   [windowRule('r', [], { limit: 5, period: '6h', timezone: 'Europe/Berlin' }), ['5 requests per 6 hours (Europe/Berlin)']],
   [windowRule('r', [], { limit: 5, period: '3mo' }), ['5 requests per quarter']],
   [llmRule('r', [], { tokens_per_minute: 1000 }), ['1,000 tokens per minute']],

@@ -89,7 +89,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { attempts, llm } = this.#allowed
     const backend = attempts === undefined ? this.#parts.backend! : attempts.backend
     this.#isBodyWritten = false
-    if (attempts !== undefined && llm !== undefined) llm.settlement.sentModel = attempts.choice.model
+    if (attempts !== undefined) llm?.settlement.noteCall(attempts.choice)
     let outgoing: BackendRequest
     try {
       outgoing = backendRequest(this.#allowed, this.#readBody, backend.options.url)

@@ -129,10 +129,23 @@ function startWorkers(
   { slots, sockets, state, reports, overrides }: WorkersParts,
 ): Supervisor {
   const { memory, metrics } = state
-  const { events, decisionLog } = reports
+  const { events, decisionLog, usageFiles } = reports
   const nowMs = (): number => clock.nowMs()
   const announced = (): readonly TimedOverride[] => overrides.announced()
-  return new Supervisor({ host, slots, sockets, memory, metrics, events, decisionLog, overrides: announced, logger, nowMs, pause })
+  return new Supervisor({
+    host,
+    slots,
+    sockets,
+    memory,
+    metrics,
+    events,
+    decisionLog,
+    usageFiles,
+    overrides: announced,
+    logger,
+    nowMs,
+    pause,
+  })
 }
 
 function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {
@@ -144,7 +157,12 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
     source: () => sources.bundle?.status,
     reload: () => sources.reload(),
     waitsForDisk: () =>
-      stateKeeper?.isSlow || reports.decisionLog?.isSlow || keys.control.isSlow() || sources.bundle?.status.isDiskSlow || false,
+      stateKeeper?.isSlow ||
+      reports.decisionLog?.isSlow ||
+      reports.usageFiles?.isSlow ||
+      keys.control.isSlow() ||
+      sources.bundle?.status.isDiskSlow ||
+      false,
     stop: (reason) => shutDown(context, open, reason, context.config.drainMs),
   }
 }
@@ -160,6 +178,7 @@ async function shutDown({ config, logger, pause }: StartContext, open: OpenServi
   await pause(drainMs)
   await supervisor.close(closeMs)
   await reports.decisionLog?.close()
+  await reports.usageFiles?.close()
   await sources.close()
   state.limitWatch.stop()
   reports.activity?.stop()

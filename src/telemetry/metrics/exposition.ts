@@ -20,7 +20,7 @@ export interface MetricSources {
 
 type Collect = () => Iterable<MetricValue>
 
-const OF_PROXY = /^edge_(?:llm|backend|proxy)_/
+const OF_PROXY = /^edge_(?:llm|backend|proxy|usage)_/
 const OF_FLEET = /^edge_redis_/
 
 /** Collects the metrics of all threads for each scrape. */
