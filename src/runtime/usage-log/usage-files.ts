@@ -26,6 +26,8 @@ export interface UsageFilesParts {
   readonly logger: Logger
   readonly clock: Clock
   readonly diskTimeoutMs?: number | undefined
+  /** Pause between two looks at files that are over or too old. */
+  readonly upkeepMs?: number | undefined
   /** Called once a worker's batch is written or lost; the worker may then send the next. */
   readonly onTaken: (worker: number) => void
 }
@@ -59,8 +61,9 @@ export class UsageFiles {
     this.#parts = parts
     this.#timeoutMs = parts.diskTimeoutMs ?? DISK_TIMEOUT_MS
     this.#metrics = new UsageLogMetrics(parts.metrics)
-    const { directory, keepDays, logger, clock } = parts
-    this.#upkeep = new UsageUpkeep({ directory, keepDays, logger, clock, instance: this.#instance, release: (name) => this.#release(name) })
+    const { directory, keepDays, logger, clock, upkeepMs } = parts
+    const release = (name: string): Promise<void> => this.#release(name)
+    this.#upkeep = new UsageUpkeep({ directory, keepDays, logger, clock, intervalMs: upkeepMs, instance: this.#instance, release })
   }
 
   /** Creates the directory if it is missing. Throws a UsageLogFault if files cannot be written there. */

@@ -20,7 +20,9 @@ const UNFINISHED = /^usage-.+\.jsonl\.gz\.[0-9a-f]{12}\.new$/
 export interface UsageUpkeepParts {
   readonly directory: string
   readonly keepDays: number
+  /** Identifies this process in the names of its files. */
   readonly instance: string
+  readonly intervalMs: number | undefined
   readonly logger: Logger
   readonly clock: Clock
   /** Closes a file of this process. Resolves when nothing more is written to it. */
@@ -41,7 +43,7 @@ export class UsageUpkeep {
   constructor(parts: UsageUpkeepParts) {
     this.#parts = parts
     this.#steadiness = new Steadiness(parts.clock)
-    this.#timer = setInterval(() => this.#runOnce(), INTERVAL_MS).unref()
+    this.#timer = setInterval(() => this.#runOnce(), parts.intervalMs ?? INTERVAL_MS).unref()
     this.#runOnce()
   }
 
@@ -58,13 +60,13 @@ export class UsageUpkeep {
   }
 
   #runOnce(): void {
-    this.#running ??= this.run().finally(() => {
+    this.#running ??= this.#run().finally(() => {
       this.#running = undefined
     })
   }
 
   /** Never rejects. */
-  async run(): Promise<void> {
+  async #run(): Promise<void> {
     try {
       const isSteady = this.#steadiness.look()
       const names = await readdir(this.#parts.directory)

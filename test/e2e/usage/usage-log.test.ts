@@ -1,9 +1,12 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { startProblem } from '../../../src/cli/start-problem.ts'
+import { readConfig, type ServerConfig } from '../../../src/config/config.ts'
 import { CHAT, fakeLlm, HELLO } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { running, scratchDirectory } from '../../support/service/running.ts'
 import { expectSumsOf, usageBundle, usageProxy } from '../../support/usage/usage-proxy.ts'
 
 const BIG = { model: 'big', messages: HELLO, max_tokens: 50 }
@@ -135,4 +138,31 @@ test('very many amounts with fractions of a billionth of the unit add up to the 
   for (let i = 0; i < 200; i++) await proxy.post(CHAT, BIG, [RED])
   const lines = await proxy.lines(200)
   expectSumsOf(lines, await proxy.metrics())
+})
+
+describe('the settings', () => {
+  const proxy = { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_URL: 'http://127.0.0.1:9' }
+
+  test('are for reverse_proxy, and a number of days', () => {
+    const problems = (env: Record<string, string>): readonly string[] => {
+      const result = readConfig(env, {})
+      return result.ok ? [] : result.problems
+    }
+    expect(problems({ ...proxy, EDGE_USAGE_DIR: '/u', EDGE_USAGE_KEEP_DAYS: '400' })).toEqual([])
+    expect(problems({ EDGE_USAGE_DIR: '/u' })).toEqual([
+      'EDGE_USAGE_DIR: expected EDGE_MODE=reverse_proxy, because only there edge sees what a response used',
+    ])
+    for (const days of ['0', '-1', '1.5', '3661', 'all'])
+      expect(problems({ ...proxy, EDGE_USAGE_KEEP_DAYS: days })[0]).toContain(
+        'EDGE_USAGE_KEEP_DAYS: expected a number of days from 1 to 3660',
+      )
+  })
+
+  test('a directory that cannot be written stops the start, with a sentence', async () => {
+    const path = join(await scratchDirectory(), 'taken')
+    await writeFile(path, 'a file')
+    const env = { ...proxy, EDGE_USAGE_DIR: path }
+    const failure = await running({ env }).catch((error: unknown) => error)
+    expect(startProblem({} as ServerConfig, failure as Error)).toMatch(/^EDGE_USAGE_DIR: cannot write files to .+taken: /)
+  })
 })
