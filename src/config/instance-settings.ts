@@ -178,6 +178,8 @@ export const OPERATORS_SETTINGS = {
   },
 } satisfies Record<string, Setting<unknown>>
 
+const EVENTS_FORMATS = ['json', 'slack'] as const
+
 /** What is reported, and to whom. */
 export const REPORTS_SETTINGS = {
   logLevel: {
@@ -216,6 +218,13 @@ export const REPORTS_SETTINGS = {
     env: 'EDGE_EVENTS_SECRET',
     about: 'secret that signs the events posted to EDGE_EVENTS_URL: whsec_ and at least 24 bytes in base64',
     read: readEventsSecret,
+  },
+  eventsFormat: {
+    env: 'EDGE_EVENTS_FORMAT',
+    flag: 'events-format',
+    fallback: 'json',
+    about: 'json, or slack: messages about budgets and problems for a Slack webhook, unsigned without a secret',
+    read: (text) => readChoice(text!, EVENTS_FORMATS),
   },
   otlpUrl: {
     env: 'EDGE_OTLP_URL',

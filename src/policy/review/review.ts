@@ -219,6 +219,7 @@ const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   count: 'the hits of a call are its tokens',
   reserve: 'the hits of a call are its tokens',
   streaming: 'the hits of a call are its tokens',
+  warn_at_percent: 'nobody is warned of calls',
   cut_streams: 'it ends no streams',
 }
 

@@ -19,5 +19,3 @@ export const usageSchema = z
     { error: 'an object with labels' },
   )
   .meta({ description: 'What the usage log and budget warnings say about a request. Without it they name no values.' })
-
-export type UsageConfig = z.output<typeof usageSchema>

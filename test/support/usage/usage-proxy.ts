@@ -12,7 +12,7 @@ import { Metrics } from '../service/metrics.ts'
 import { running, scratchDirectory } from '../service/running.ts'
 import { until } from '../until.ts'
 
-export const LABELS = ['header:x-team', 'llm:model', 'bearer'] as const
+const LABELS = ['header:x-team', 'llm:model', 'bearer'] as const
 
 /** Rules for tokens and for money, the first of them also in shadow mode. */
 export function usageBundle(version: number, labels: readonly string[] = LABELS, config: object = {}): object {
