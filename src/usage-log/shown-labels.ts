@@ -10,7 +10,12 @@ export function shownLabels(labels: UsageLabels, callerDigest: CallerDigest): Us
   if (labels === NO_LABELS) return labels
   const shown: Record<string, string> = {}
   for (const [key, value] of Object.entries(labels)) {
-    shown[key] = isCredential(key) ? callerDigest([value]) : value.slice(0, MAX_CHARACTERS)
+    shown[key] = isCredential(key) ? callerDigest([value]) : storableText(value.slice(0, MAX_CHARACTERS))
   }
   return shown
+}
+
+/** Replaces what databases refuse in a text, so that a client cannot keep a whole file from being loaded: NUL, and halves of surrogate pairs. */
+export function storableText(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd')
 }

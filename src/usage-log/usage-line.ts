@@ -4,7 +4,7 @@ import type { ReservedCharge } from '../engine/reservation.ts'
 import { chargedParts } from '../engine/reserved-parts.ts'
 import { WINDOW } from '../limiter/limit.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
-import { shownLabels } from './shown-labels.ts'
+import { shownLabels, storableText } from './shown-labels.ts'
 
 /** One request that rules for tokens or money covered, when it was settled. */
 export interface SettledRequest {
@@ -46,7 +46,7 @@ export function usageLine(settled: SettledRequest, wallMs: number, callerDigest:
   const line = {
     time: new Date(wallMs).toISOString(),
     trace: traceId,
-    model: request.model,
+    model: request.model && storableText(request.model),
     sent_model: sentModel,
     backend,
     status,

@@ -59,6 +59,15 @@ describe('a settled request', () => {
     expect((await proxy.lines(1))[0]!.labels).toEqual({ 'header:x-c': 'c'.repeat(256) })
   })
 
+  test('has no text that a database refuses, whatever a client sends', async () => {
+    const proxy = await usageProxy(await fakeLlm({ tokens: 1 }), { bundle: usageBundle(1, ['llm:model']) })
+    await proxy.post(CHAT, '{"model":"a\\u0000b\\ud800","messages":[],"max_tokens":5}', [RED])
+    const [line] = await proxy.lines(1)
+    expect([line!['model'], line!.labels]).toEqual(['a\ufffdb\ufffd', { 'llm:model': 'a\ufffdb\ufffd' }])
+    const [name] = await readdir(proxy.directory)
+    expect(await readFile(join(proxy.directory, name!), 'utf8')).not.toMatch(/\\u0000|\\ud800/)
+  })
+
   test('is in the log of the usage, not in that of decisions, if only a label reads a value', async () => {
     const decisions = join((await usageProxy(await fakeLlm())).directory, '..', 'decisions.log')
     const proxy = await usageProxy(await fakeLlm(), { bundle: usageBundle(1, ['header:x-person']), env: { EDGE_DECISION_LOG: decisions } })
