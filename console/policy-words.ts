@@ -54,13 +54,14 @@ function limitWords({ algorithm, algorithm_config: config }: Pick<RuleJson, 'alg
         ...given(config['max_completion_tokens'], (count) => `completions up to ${amountText(Number(count), 'tokens')}`),
         ...given(config['count'], weightWords),
         ...given(config['reserve'], reserveWords),
+        ...given(config['warn_at_percent'], warningWords),
       ]
     case 'cost_budget':
       return [
         perText(Number(config['budget']), 'money', periodWords(config)),
         ...given(config['prices'], (table) => `prices ${String(table)}`),
         ...given(config['reserve'], reserveWords),
-        ...given(config['warn_at_percent'], (list) => `warns at ${listWords(list as readonly number[])} %`),
+        ...given(config['warn_at_percent'], warningWords),
       ]
     case 'concurrency':
       return [`${formatCount(Number(config['max_in_flight']), 'request')} in flight`]
@@ -162,6 +163,10 @@ function given(value: unknown, words: (value: unknown) => string): string[] {
 
 function number(value: unknown): string {
   return formatNumber(Number(value))
+}
+
+function warningWords(percents: unknown): string {
+  return `warns at ${listWords(percents as readonly number[])} %`
 }
 
 function listWords(items: readonly (string | number)[], joint = ', '): string {

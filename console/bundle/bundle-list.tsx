@@ -77,15 +77,16 @@ function Publication({ publication }: Pick<KnownBundle, 'publication'>) {
 }
 
 /** Describes changes in numbers, such as `1 policy added, 2 changed; another order`. */
-function changesWords({ policies, prices, reordered, callers, routing }: ChangesInShortJson): string {
+function changesWords({ policies, prices, reordered, callers, routing, usage }: ChangesInShortJson): string {
   const words = [
     countedWords(policies, 'policy', 'policies'),
     countedWords(prices, 'price', 'prices'),
     reordered ? 'another order' : '',
     callers ? 'callers changed' : '',
     routing ? 'backends or routes changed' : '',
+    usage ? 'usage changed' : '',
   ]
-  return words.filter((text) => text !== '').join('; ') || 'Nothing: policies, prices, callers, backends and routes are the same'
+  return words.filter((text) => text !== '').join('; ') || 'Nothing: policies, prices, callers, backends, routes and usage are the same'
 }
 
 function countedWords({ added, removed, changed }: ChangesInShortJson['policies'], one: string, many: string): string {

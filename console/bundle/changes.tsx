@@ -20,14 +20,14 @@ const SIGNS: Readonly<Record<ChangeKindJson, string>> = { added: '+', removed: '
 
 /** Shows what differs between two bundles, by policy. */
 export function Changes({ title, changes }: { readonly title: string; readonly changes: BundleChangesJson }) {
-  const { policies, reordered, prices, complete, policy_changes, price_changes, caller_changes, routing_changes } = changes
+  const { policies, reordered, prices, complete, policy_changes, price_changes, caller_changes, routing_changes, usage_changes } = changes
   const shown = useSignal(FIRST_SHOWN)
-  const listed = [policy_changes, price_changes, caller_changes, routing_changes]
+  const listed = [policy_changes, price_changes, caller_changes, routing_changes, usage_changes]
   const isSame = listed.every(({ length }) => length === 0) && !reordered
   return (
     <Panel title={title} aside={countWords(policies, 'policy', 'policies')} isWide>
       {reordered && <p>The order changed: if several policies are equally close to their limit, the first decides.</p>}
-      {isSame && <EmptyState>No difference: policies, prices, callers, backends and routes are the same.</EmptyState>}
+      {isSame && <EmptyState>No difference: policies, prices, callers, backends, routes and usage are the same.</EmptyState>}
       {policy_changes.length > 0 && (
         <ul class="changes" aria-label="Policies that changed">
           {policy_changes.slice(0, shown.value).map((change) => (
@@ -55,6 +55,12 @@ export function Changes({ title, changes }: { readonly title: string; readonly c
         <>
           <h3>Backends and routes</h3>
           <Fields fields={routing_changes} />
+        </>
+      )}
+      {usage_changes.length > 0 && (
+        <>
+          <h3>Usage</h3>
+          <Fields fields={usage_changes} />
         </>
       )}
       {Math.max(policy_changes.length, price_changes.length) > shown.value && (

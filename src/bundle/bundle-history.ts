@@ -24,7 +24,7 @@ export interface PastBundle extends AppliedBundle {
   readonly changes: ChangesInShort | undefined
 }
 
-type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered' | 'callers' | 'routing'>
+type ChangesInShort = Pick<BundleChanges, 'policies' | 'prices' | 'reordered' | 'callers' | 'routing' | 'usage'>
 
 /** The text of a bundle as it came. */
 export interface BundleText {
@@ -223,6 +223,6 @@ function good(reading: BundleReading): Extract<BundleReading, { ok: true }> {
   return reading
 }
 
-function inShort({ policies, prices, reordered, callers, routing }: BundleChanges): ChangesInShort {
-  return { policies, prices, reordered, callers, routing }
+function inShort({ policies, prices, reordered, callers, routing, usage }: BundleChanges): ChangesInShort {
+  return { policies, prices, reordered, callers, routing, usage }
 }

@@ -97,7 +97,7 @@ export function readBundle(
 }
 
 function comparable(active: SharedBundle): ComparedBundle {
-  return { policies: policiesOf(active), prices: pricesOf(active), callers: active.callers, ...routingOf(active) }
+  return { policies: policiesOf(active), prices: pricesOf(active), callers: active.callers, usage: active.usage, ...routingOf(active) }
 }
 
 function keySetEntriesOf({ callers }: Bundle & { readonly callers?: Callers | undefined }): GoodBundle['keySetEntries'] {

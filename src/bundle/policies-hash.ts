@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Bundle } from '../policy/schema/bundle.ts'
 
 /** sha256 of what a bundle decides: the same for bundles that differ only in version, notes, comments, format or the order of fields. */
-export function policiesHash({ policies, prices = {}, callers, backends, routes }: Bundle): string {
+export function policiesHash({ policies, prices = {}, callers, backends, routes, usage }: Bundle): string {
   const hash = createHash('sha256')
   for (const { id, spec } of policies) {
     const rules = spec.rules.map(({ metadata: _, ...rule }) => rule)
@@ -11,6 +11,7 @@ export function policiesHash({ policies, prices = {}, callers, backends, routes 
   hash.update(sortedJson(prices))
   if (callers !== undefined) hash.update('\n').update(sortedJson(callers))
   if (backends !== undefined || routes !== undefined) hash.update('\n').update(sortedJson({ backends, routes }))
+  if (usage !== undefined) hash.update('\n').update(sortedJson({ usage }))
   return hash.digest('hex')
 }
 

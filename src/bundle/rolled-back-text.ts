@@ -13,9 +13,10 @@ export async function rolledBackText(text: string, format: BundleFormat, version
   if (!before.ok) throw new Error('this version of edge cannot read the earlier bundle')
   const after = await read(Buffer.from(replaced), format, before.bundle)
   const isVersioned = after.ok && BigInt(after.bundle.version) === BigInt(version)
-  const { policies, prices, reordered, callers, routing } = (after.ok ? after.changes : undefined) ?? {}
+  const { policies, prices, reordered, callers, routing, usage } = (after.ok ? after.changes : undefined) ?? {}
   const differences = [policies, prices].flatMap((counts) => (counts ? [counts.added, counts.removed, counts.changed] : [1]))
-  if (!isVersioned || reordered !== false || callers !== false || routing !== false || differences.some((count) => count > 0))
+  const isSame = [reordered, callers, routing, usage].every((hasChanged) => hasChanged === false)
+  if (!isVersioned || !isSame || differences.some((count) => count > 0))
     throw new Error('its bundle_version cannot be replaced in its text: publish it by hand')
   return replaced
 }

@@ -14,10 +14,12 @@ export interface SharedBundle {
   readonly callers: Bundle['callers']
   /** Undefined if the bundle has neither backends nor routes. */
   readonly routing: SharedArrayBuffer | undefined
+  /** Undefined if the bundle does not say what the usage log contains. It is small, and cloned for each thread. */
+  readonly usage: Bundle['usage']
   readonly pieces: readonly SharedArrayBuffer[]
 }
 
-export function shareBundle({ bundle_version, policies, prices, callers, backends, routes }: Bundle): SharedBundle {
+export function shareBundle({ bundle_version, policies, prices, callers, backends, routes, usage }: Bundle): SharedBundle {
   const pieces: SharedArrayBuffer[] = []
   let [from, items] = [0, 0]
   for (const [index, policy] of policies.entries()) {
@@ -28,7 +30,7 @@ export function shareBundle({ bundle_version, policies, prices, callers, backend
     items = 0
   }
   const routing = (backends ?? routes) && share({ backends, routes })
-  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), callers, routing, pieces }
+  return { version: bundle_version, policyCount: policies.length, prices: prices && share(prices), callers, routing, usage, pieces }
 }
 
 function itemsOf({ spec: { rules, selector } }: Policy): number {

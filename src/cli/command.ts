@@ -21,6 +21,8 @@ export async function runCommand(args: string[]): Promise<number> {
       return (await import('./fake-llm.ts')).fakeLlm(rest)
     case 'replay':
       return (await import('./replay/replay.ts')).replay(rest)
+    case 'usage':
+      return (await import('./usage/usage.ts')).usage(rest)
     case 'status':
     case 'backends':
     case 'top':

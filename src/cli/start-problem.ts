@@ -3,6 +3,7 @@ import type { ServerConfig } from '../config/config.ts'
 import { describeAddress, type ListenerName, listener } from '../listen/listeners.ts'
 import { DecisionLogFault } from '../runtime/decision-log/decision-log-file.ts'
 import { SocketFault } from '../runtime/threads/socket-file.ts'
+import { UsageLogFault } from '../runtime/usage-log/usage-files.ts'
 import { StateFault } from '../store/state/state-format.ts'
 import { StateInUse } from '../store/state/state-lock.ts'
 import { StateTooLarge } from '../store/state/state-read.ts'
@@ -15,6 +16,7 @@ export function startProblem(config: ServerConfig, error: Error): string | undef
   if (error instanceof TlsFileFault) return error.message
   if (error instanceof KeyFileFault) return `EDGE_KEYS_FILE: ${error.message}`
   if (error instanceof DecisionLogFault) return `EDGE_DECISION_LOG: cannot write ${error.path}: ${writingProblem(error.cause)}`
+  if (error instanceof UsageLogFault) return `EDGE_USAGE_DIR: cannot write files to ${error.path}: ${writingProblem(error.cause)}`
   if (error instanceof StateTooLarge) return `EDGE_STORE_SIZE: ${error.message}; ${error.enoughBytes} bytes are enough`
   if (error.message.includes('Array buffer allocation failed'))
     return `EDGE_STORE_SIZE: this machine cannot allocate ${config.storeBytes} bytes`

@@ -261,6 +261,13 @@ export function readKeyCount(text: string): number {
 
 const MAX_KEYS = 10_000_000
 
+export function readDays(text: string): number {
+  if (!/^\d{1,4}$/.test(text) || Number(text) < 1 || Number(text) > MAX_DAYS) throw bad(`a number of days from 1 to ${MAX_DAYS}`, text)
+  return Number(text)
+}
+
+const MAX_DAYS = 3660
+
 export function readWaiting(text: string): number {
   if (!/^\d{1,6}$/.test(text) || Number(text) > MAX_WAITING) throw bad(`a number of requests from 0 to ${MAX_WAITING}`, text)
   return Number(text)

@@ -81,6 +81,8 @@ function* contradictions(config: ServerConfig): Generator<string> {
     yield `EDGE_BODY_MEMORY: expected at least EDGE_MAX_BODY_BYTES (${config.maxBodyBytes} bytes), got ${config.bodyMemoryBytes}`
   }
   yield* configContradictions(config)
+  if (config.usageDir !== undefined && config.mode === 'decision_service')
+    yield 'EDGE_USAGE_DIR: expected EDGE_MODE=reverse_proxy, because only there edge sees what a response used'
   yield* adminContradictions(config)
   if (config.headersTimeoutMs > config.requestTimeoutMs) {
     yield `EDGE_HEADERS_TIMEOUT_MS: expected no more than EDGE_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), got ${config.headersTimeoutMs}`
@@ -88,7 +90,7 @@ function* contradictions(config: ServerConfig): Generator<string> {
 }
 
 function* adminContradictions(config: ServerConfig): Generator<string> {
-  const { adminPort, adminHost, adminToken, adminReadToken, eventsUrl, eventsSecret } = config
+  const { adminPort, adminHost, adminToken, adminReadToken, eventsUrl, eventsSecret, eventsFormat } = config
   const hasNoPort = 'adminPort' in config && adminPort === undefined
   if (adminToken !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_PORT: expected a port, because EDGE_ADMIN_TOKEN is set and the admin API is served nowhere else'
@@ -98,7 +100,7 @@ function* adminContradictions(config: ServerConfig): Generator<string> {
     yield 'EDGE_ADMIN_READ_TOKEN: expected another token than that of EDGE_ADMIN_TOKEN, with which everything can be changed'
   if (adminHost !== undefined && hasNoPort)
     yield 'EDGE_ADMIN_HOST: expected EDGE_ADMIN_PORT to be set too, because it is the address of that port only'
-  if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined)
+  if (eventsUrl !== undefined && 'eventsSecret' in config && eventsSecret === undefined && eventsFormat !== 'slack')
     yield 'EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and events posted there are signed'
 }
 

@@ -4,6 +4,7 @@ import {
   readAny,
   readChoice,
   readConfigUrl,
+  readDays,
   readDurationMs,
   readEventsSecret,
   readEventsUrl,
@@ -177,6 +178,8 @@ export const OPERATORS_SETTINGS = {
   },
 } satisfies Record<string, Setting<unknown>>
 
+const EVENTS_FORMATS = ['json', 'slack'] as const
+
 /** What is reported, and to whom. */
 export const REPORTS_SETTINGS = {
   logLevel: {
@@ -192,6 +195,19 @@ export const REPORTS_SETTINGS = {
     about: 'file to log each decided request to, with what the rules read from it, for edge replay; unset: none',
     read: readAny,
   },
+  usageDir: {
+    env: 'EDGE_USAGE_DIR',
+    flag: 'usage-dir',
+    about: 'directory to log what each LLM request was charged to, for edge usage, in reverse_proxy; unset: none',
+    read: readAny,
+  },
+  usageKeepDays: {
+    env: 'EDGE_USAGE_KEEP_DAYS',
+    flag: 'usage-keep-days',
+    fallback: '90',
+    about: 'days after which files in EDGE_USAGE_DIR are removed',
+    read: (text) => readDays(text!),
+  },
   eventsUrl: {
     env: 'EDGE_EVENTS_URL',
     flag: 'events-url',
@@ -202,6 +218,13 @@ export const REPORTS_SETTINGS = {
     env: 'EDGE_EVENTS_SECRET',
     about: 'secret that signs the events posted to EDGE_EVENTS_URL: whsec_ and at least 24 bytes in base64',
     read: readEventsSecret,
+  },
+  eventsFormat: {
+    env: 'EDGE_EVENTS_FORMAT',
+    flag: 'events-format',
+    fallback: 'json',
+    about: 'json, or slack: messages about budgets and problems for a Slack webhook, unsigned without a secret',
+    read: (text) => readChoice(text!, EVENTS_FORMATS),
   },
   otlpUrl: {
     env: 'EDGE_OTLP_URL',

@@ -8,6 +8,7 @@ import type { BundleInfo } from '../policy/plan.ts'
 import type { NamedSecrets } from '../secrets/secrets.ts'
 import type { PublishedEvent } from '../telemetry/events/published-events.ts'
 import type { TlsMaterial } from '../tls/tls-files.ts'
+import type { HourLines } from '../usage-log/usage-line.ts'
 import type { CallResult, ControlCallName, FleetNews, WorkerCallName } from './control-calls.ts'
 
 /** Messages from the supervisor to a worker. */
@@ -42,6 +43,7 @@ export type ToWorker =
   | EventsMessage
   | { readonly type: 'events_taken' }
   | { readonly type: 'decision_lines_taken' }
+  | { readonly type: 'usage_lines_taken' }
   | { readonly type: 'drain' }
   | { readonly type: 'close' }
 
@@ -60,6 +62,8 @@ export type FromWorker =
   | { readonly type: 'events_taken' }
   /** Lines for EDGE_DECISION_LOG; `dropped` more did not fit. The supervisor replies 'decision_lines_taken'. */
   | { readonly type: 'decision_lines'; readonly lines: string; readonly dropped: number }
+  /** Lines for EDGE_USAGE_DIR by hour; `lost` more did not fit. The supervisor replies 'usage_lines_taken'. */
+  | { readonly type: 'usage_lines'; readonly hours: readonly HourLines[]; readonly lost: number }
   /** A token names a key that is not in this set. The supervisor replies 'key_sets' once the set was read again, or at once if it was read recently. */
   | { readonly type: 'ask_key_set'; readonly source: KeySource }
   | { readonly type: 'closed' }

@@ -4,7 +4,7 @@
  */
 
 /** Billionths in a unit. */
-const NANO = 1_000_000_000
+export const NANO = 1_000_000_000
 const MICRO = 1_000_000
 
 /** The largest budget, in units of the currency. */

@@ -5,6 +5,7 @@ import type { PlanRule } from '../policy/plan.ts'
 import type { BudgetWarningMetrics } from '../telemetry/metrics/decision-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Clock } from '../time/clock.ts'
+import { shownLabels } from '../usage-log/shown-labels.ts'
 
 export interface BudgetWarningParts {
   readonly clock: Clock
@@ -29,13 +30,14 @@ export class BudgetWarnings {
     this.#parts = parts
   }
 
-  note({ rule, values, caller = this.#parts.callerDigest(values), percent }: BudgetWarning): void {
-    const { clock, logger, metrics } = this.#parts
+  note({ rule, values, caller = this.#parts.callerDigest(values), percent, labels }: BudgetWarning): void {
+    const { clock, logger, metrics, callerDigest } = this.#parts
     metrics.count(rule, percent)
     const unlogged = this.#byRule.admit(rule, clock.nowMs())
     if (unlogged === undefined) return
     const { policy, name } = rule
-    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, caller, unlogged }
+    const who = { caller, labels: shownLabels(labels, callerDigest) }
+    const fields = { event: 'budget_warning', policy: policy.id, rule: name, mode: policy.mode, percent, ...who, unlogged }
     logger.warn(fields, `a caller has spent or reserved ${percent} % of its budget`)
   }
 }

@@ -34,9 +34,9 @@ interface QueryPart {
   readonly nameBytes: string
 }
 
-/** Returns everything that the bundle reads of any request. */
+/** Returns everything that rules and routes read of any request. */
 export function partsOfPlan(plan: Plan): LoggedParts {
-  return partsOf(plan, plan.keys, plan.policies)
+  return partsOf(plan, plan.decidingKeys, plan.policies)
 }
 
 /** Returns what these policies read. */

@@ -325,7 +325,7 @@ export class Evaluator {
     const known = run.reserved.length
     run.reserve(group)
     this.#open?.open(run.reserved, known)
-    if (group.results.hasWarnings) for (const warning of warningsOf(group)) this.#onBudgetWarning(warning)
+    if (group.results.hasWarnings) for (const warning of warningsOf(group, run.usageLabels())) this.#onBudgetWarning(warning)
   }
 
   #block(run: Run, rule: PlanRule): Rejected {

@@ -6,7 +6,7 @@ import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import type { Clock } from '../time/clock.ts'
 import type { PlanSwitch } from './active-plan.ts'
 import type { OpenReservations } from './open-reservations.ts'
-import { type LocatedCharge, locatedRows, locatedRule, type ReservedCharge } from './reservation.ts'
+import { type LocatedCharge, locatedRows, locatedRule, NO_LABELS, type ReservedCharge } from './reservation.ts'
 import { type ReservedPart, ReservedParts } from './reserved-parts.ts'
 import type { OnBudgetWarning } from './watchers.ts'
 
@@ -69,11 +69,11 @@ export class ReservationChanges {
 
   #afterGrowth(reserved: ReservedCharge, amount: number, outcome: Outcome, results: ChargeResults): Growth | Promise<Growth> {
     if (outcome !== true) return outcome === false ? 'refused' : 'unavailable'
-    const { rule, values } = reserved
+    const { rule, values, labels } = reserved
     const growth = reserved.growth!
     if (results.hasWarnings) {
       // Even if it is given back: the store has noted the warning, and would not report it again.
-      for (const percent of results.warnings) if (percent > 0) this.#onBudgetWarning({ rule, values, percent })
+      for (const percent of results.warnings) if (percent > 0) this.#onBudgetWarning({ rule, values, percent, labels })
     }
     const part = { amount, taken: { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom } }
     if (growth.isSettled) {
@@ -121,11 +121,11 @@ export class ReservationChanges {
   /** Gives `back` to the counters that a part was taken from, or charges it if it is below zero. */
   #correct(reserved: ReservedCharge, { taken }: ReservedPart, back: number): void | Promise<void> {
     if (back === 0) return
-    const { rule, values } = reserved
+    const { rule, values, labels } = reserved
     const nowMs = this.#clock.nowMs()
     const charges = this.#chargesOf(reserved, back, nowMs)
     const done = this.#store.settleAll(charges, taken, nowMs, this.#clock.wallMs(), (_row, percent) =>
-      this.#onBudgetWarning({ rule, values, percent }),
+      this.#onBudgetWarning({ rule, values, percent, labels }),
     )
     return done instanceof Promise ? this.#noteUnderWay(done) : done
   }
@@ -162,7 +162,7 @@ export class ReservationChanges {
     const rows = locatedRows(charge, charge.amount - amount, active, this.#store, nowMs)
     return this.#store.settleLocated(rows, taker, charge.taken, nowMs, this.#clock.wallMs(), (row, percent) => {
       const rule = locatedRule(active, charge.counters[row]!)
-      if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent })
+      if (rule !== undefined) this.#onBudgetWarning({ rule, values: [], caller: charge.caller, percent, labels: NO_LABELS })
     })
   }
 

@@ -29,11 +29,18 @@ export interface ReservedCharge extends ReservedPart {
   readonly values: readonly string[]
   /** Settler of the cost that took the amount, so that the prices and limits of that moment apply. */
   readonly settler: Settler
+  /** What the usage log and warnings say about the request. */
+  readonly labels: UsageLabels
   /** When the decision took it, on the monotonic clock. */
   readonly sinceMs: number
   /** All parts, including the first, from when it is first asked to grow. */
   growth: ReservedParts | undefined
 }
+
+/** Values of a request by the keys in `usage.labels`, as the request has them: those of credentials must not be shown. A missing value is left out. */
+export type UsageLabels = Readonly<Record<string, string>>
+
+export const NO_LABELS: UsageLabels = Object.freeze({})
 
 /** Returns the amount that was taken so far, in all parts. */
 export function reservedAmount({ amount, growth }: ReservedCharge): number {

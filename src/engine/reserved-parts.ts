@@ -60,12 +60,32 @@ export class ReservedParts {
 
   /** Returns what each part gives back if `amount` was used in all, or is charged if that is below zero. Parts that stay as they were taken are left out. */
   *corrections(amount: number): Generator<readonly [part: ReservedPart, back: number]> {
+    for (const [part, used] of this.charged(amount)) if (used !== part.amount) yield [part, part.amount - used]
+  }
+
+  /** Returns what each part is charged if `amount` was used in all. Parts that were dropped are left out. */
+  *charged(amount: number): Generator<readonly [part: ReservedPart, used: number]> {
     const last = this.#parts.length - 1
     let unpaid = Math.max(0, amount - this.#spent)
     for (const [i, part] of this.#parts.entries()) {
       const used = i === last ? unpaid : Math.min(unpaid, part.amount)
       unpaid -= used
-      if (used !== part.amount) yield [part, part.amount - used]
+      yield [part, used]
     }
   }
+
+  /** What the parts that were dropped are charged. */
+  get spent(): number {
+    return this.#spent
+  }
+}
+
+/** Returns when and where each part of `amount` was taken; undefined for what was dropped. Parts that are charged nothing are left out, unless all are. */
+export function* chargedParts(
+  { taken, growth }: { readonly taken: Taken; readonly growth: ReservedParts | undefined },
+  amount: number,
+): Generator<readonly [taken: Taken | undefined, charged: number]> {
+  if (growth === undefined || amount === 0) return yield [taken, amount]
+  if (growth.spent > 0) yield [undefined, growth.spent]
+  for (const [part, used] of growth.charged(amount)) if (used > 0) yield [part.taken, used]
 }

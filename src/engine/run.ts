@@ -15,7 +15,7 @@ import { type CallerReason, type Descriptor, Group, type RateLimit, type WouldRe
 import { type Mismatch, mismatchOf } from './explain/selector-mismatch.ts'
 import type { OverrideIndex } from './overrides/override-index.ts'
 import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
-import type { ReservedCharge } from './reservation.ts'
+import { NO_LABELS, type ReservedCharge, type UsageLabels } from './reservation.ts'
 import { APPLIES, RuleVerdicts } from './rule-verdicts.ts'
 import { SeenCounters } from './seen-counters.ts'
 import type { WaitingLines } from './waiting-lines.ts'
@@ -269,8 +269,21 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     return (needsBody && this.isBodyAmbiguous) || Number.isNaN(cost.of(this))
   }
 
+  /** Returns what the usage log and warnings say about the request. A value that can be read in more than one way is left out. */
+  usageLabels(): UsageLabels {
+    const { usageLabels, keys } = this.active!.plan
+    if (usageLabels.length === 0) return NO_LABELS
+    const labels: Record<string, string> = {}
+    for (const index of usageLabels) {
+      const value = this.#descriptors.get(index)
+      if (typeof value === 'string') labels[keys[index]!.text] = value
+    }
+    return labels
+  }
+
   /** Keeps what a group's rules took for a later settlement. */
   reserve(group: Group): void {
+    let labels: UsageLabels | undefined
     for (let i = 0; i < group.ruleCount; i++) {
       const rule = group.rules[i]!
       const { settling } = rule.cost
@@ -281,6 +294,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
       const own = values.slice(valuesFrom[row]!, valuesFrom[row + 1]!)
       const taken = { wallMs, momentMs, from: takenFrom }
       const settler = settling.forRequest?.(this) ?? settling
+      labels ??= this.usageLabels()
       const charge: ReservedCharge = {
         active: this.active!,
         rule: bundleRule(rule),
@@ -288,6 +302,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
         values: own,
         settler,
         taken,
+        labels,
         sinceMs: this.nowMs,
         growth: undefined,
       }

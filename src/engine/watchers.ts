@@ -1,6 +1,7 @@
 import type { Plan, PlanRule } from '../policy/plan.ts'
 import type { Group } from './decision.ts'
 import { bundleRule } from './overrides/rule-overrides.ts'
+import type { UsageLabels } from './reservation.ts'
 
 /** Observes callers while decisions are made. Its arguments are valid only during the call. It must not throw. */
 export interface CallerWatch {
@@ -18,19 +19,21 @@ export interface BudgetWarning {
   /** Digest of the caller, if a gateway settled what it took. */
   readonly caller?: string | undefined
   readonly percent: number
+  /** What `usage.labels` says about the request; empty if a gateway settled it, which does not tell. */
+  readonly labels: UsageLabels
 }
 
 export type OnBudgetWarning = (warning: BudgetWarning) => void
 
 /** Returns the warnings of a group that was taken. */
-export function* warningsOf({ rules, ruleCount, firstRows, charges, results }: Group): Generator<BudgetWarning> {
+export function* warningsOf({ rules, ruleCount, firstRows, charges, results }: Group, labels: UsageLabels): Generator<BudgetWarning> {
   const { values, valuesFrom } = charges
   for (let i = 0; i < ruleCount; i++) {
     const rule = rules[i]!
     for (let c = 0; c < rule.counters.length; c++) {
       const row = firstRows[i]! + c
       const percent = results.warnings[row]!
-      if (percent > 0) yield { rule: bundleRule(rule), values: values.slice(valuesFrom[row]!, valuesFrom[row + 1]!), percent }
+      if (percent > 0) yield { rule: bundleRule(rule), values: values.slice(valuesFrom[row]!, valuesFrom[row + 1]!), percent, labels }
     }
   }
 }

@@ -14,6 +14,8 @@ export interface BundleChanges {
   readonly callers: boolean
   /** Whether `backends` or `routes` has changed. */
   readonly routing: boolean
+  /** Whether `usage` has changed. */
+  readonly usage: boolean
   /** Whether every change is listed below. */
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
@@ -22,10 +24,12 @@ export interface BundleChanges {
   readonly caller_changes: readonly FieldChange[]
   /** Fields of `backends` and `routes`, with routes by their index: `backends.openai.url`, `routes.0.backends`. */
   readonly routing_changes: readonly FieldChange[]
+  /** Fields of `usage`. */
+  readonly usage_changes: readonly FieldChange[]
 }
 
 /** What is compared of the bundle that was active. */
-export type ComparedBundle = Pick<Bundle, 'prices' | 'callers' | 'backends' | 'routes'> & { readonly policies: Iterable<Policy> }
+export type ComparedBundle = Pick<Bundle, 'prices' | 'callers' | 'backends' | 'routes' | 'usage'> & { readonly policies: Iterable<Policy> }
 
 interface PolicyChange {
   readonly kind: ChangeKind
@@ -62,17 +66,21 @@ export function bundleChanges(before: ComparedBundle, after: Bundle): BundleChan
   const callerChanges = fieldChanges(callerFields(before.callers), callerFields(after.callers), callerLines)
   const routingLines = new Lines(MAX_LINES_OF_CHANGE)
   const routingChanges = fieldChanges(routingFields(before), routingFields(after), routingLines)
+  const usageLines = new Lines(MAX_LINES_OF_CHANGE)
+  const usageChanges = fieldChanges(before.usage, after.usage, usageLines)
   return {
     policies: policies.counts,
     reordered,
     prices: prices.counts,
     callers: callerLines.count > 0,
     routing: routingLines.count > 0,
+    usage: usageLines.count > 0,
     complete: policies.isComplete && prices.isComplete && callerLines.leftOut + routingLines.leftOut === 0,
     policy_changes: policies.listed,
     price_changes: prices.listed,
     caller_changes: callerChanges,
     routing_changes: routingChanges,
+    usage_changes: usageChanges,
   }
 }
 

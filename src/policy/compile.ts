@@ -22,7 +22,7 @@ import type { Callers } from './schema/callers.ts'
 
 /** Turns a valid bundle into a plan. */
 export function compileBundle(bundle: Bundle): Plan {
-  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices, bundle.callers, bundle)
+  const builder = new PlanBuilder(bundle.bundle_version, bundle.prices, bundle.callers, bundle, bundle.usage)
   for (const policy of bundle.policies) builder.add(policy)
   return builder.build()
 }
@@ -36,6 +36,7 @@ export class PlanBuilder {
   readonly #policies: PlanPolicy[] = []
   readonly #callers: PlanCallers | undefined
   readonly #routing: Pick<Bundle, 'backends' | 'routes'>
+  readonly #usage: Bundle['usage']
 
   /** `statesQuotas` says whether clients are told of whole limits in RateLimit-Policy. */
   constructor(
@@ -43,11 +44,13 @@ export class PlanBuilder {
     prices: Bundle['prices'],
     callers: Bundle['callers'],
     routing: Pick<Bundle, 'backends' | 'routes'>,
+    usage: Bundle['usage'],
     statesQuotas = false,
   ) {
     this.#version = BigInt(version)
     this.#callers = callers && compileCallers(callers)
     this.#routing = routing
+    this.#usage = usage
     this.#parts = new PlanParts(new PriceTables(prices), statesQuotas)
   }
 
@@ -64,6 +67,8 @@ export class PlanBuilder {
       .flatMap(({ isShadow, hasBlocks, selector, rules }) => (hasBlocks && !isShadow && selector.domain === undefined ? rules : []))
       .map(({ block }) => block)
     const routing = this.#routing.routes && new Routing(this.#routing, (key) => this.#parts.keyIndex(key))
+    const decidingKeys = [...keys]
+    const usageLabels = (this.#usage?.labels ?? []).map((text) => this.#parts.keyIndex(parseDescriptorKey(text)!))
     return Object.freeze({
       version: this.#version,
       policies: this.#policies,
@@ -71,6 +76,8 @@ export class PlanBuilder {
       routes: this.#routes,
       domains: this.#domains,
       keys,
+      decidingKeys,
+      usageLabels,
       callers: this.#callers,
       routing,
       counters,

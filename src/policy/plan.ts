@@ -20,8 +20,12 @@ export interface Plan {
   readonly routes: RouteIndex<PlanPolicy>
   /** The rules that cover calls of the rate limit service. */
   readonly domains: DomainIndex<PlanRule>
-  /** Every descriptor key of the bundle, once; rules and routes refer to them by index. */
+  /** Every descriptor key of the bundle, once; rules, routes and usage labels refer to them by index. */
   readonly keys: readonly DescriptorKey[]
+  /** Those of them that rules and routes read. */
+  readonly decidingKeys: readonly DescriptorKey[]
+  /** Indexes of the keys whose values the usage log and budget warnings contain. */
+  readonly usageLabels: readonly number[]
   /** Who is known; undefined if the bundle does not say. */
   readonly callers: PlanCallers | undefined
   /** Which requests go to which backends, in reverse_proxy; undefined if the bundle has no routes. */

@@ -97,7 +97,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#isBodyWritten = false
     const isOneOfSeveral = (plan?.routing?.backends.size ?? 0) + (lastResort === undefined ? 0 : 1) > 1
     if (isOneOfSeveral && !this.#body.moveTo(url)) return this.onFailure(noBodyMemory())
-    if (attempts !== undefined && llm !== undefined) llm.settlement.sentModel = attempts.choice.model
+    if (attempts !== undefined) llm?.settlement.noteCall(attempts.choice)
     let outgoing: BackendRequest
     try {
       outgoing = backendRequest(this.#allowed, this.#body.read, url)

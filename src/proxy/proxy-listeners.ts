@@ -39,7 +39,7 @@ export type ProxyOptions = Pick<
   | 'isProxyOnNodeHttp'
 >
 
-type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing'> & {
+type SharedParts = Pick<ProxyParts, 'pipeline' | 'engine' | 'clock' | 'logger' | 'tracing' | 'noteUsage'> & {
   readonly bodyMemory: BodyMemory
   readonly metricMemory: MetricMemory
   readonly backendSlots: BackendSlots

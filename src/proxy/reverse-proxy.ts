@@ -22,6 +22,7 @@ import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { normalizePath } from '../text/path.ts'
 import type { Clock } from '../time/clock.ts'
 import { WorkSlices } from '../time/slices.ts'
+import { traceIdOf } from '../usage-log/usage-line.ts'
 import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import { RoutedAttempts } from './backends/routed-attempts.ts'
@@ -39,7 +40,7 @@ import { basePathOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm/llm-response.ts'
 import type { HeldRequest, OpenHolds } from './llm/open-holds.ts'
 import { OpenStreams } from './llm/open-streams.ts'
-import { Settlement } from './llm/settlement.ts'
+import { type NoteUsage, Settlement } from './llm/settlement.ts'
 import { type ProxiedRequest, ProxiedRequestView, refusalOf } from './proxied-request.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
@@ -68,6 +69,8 @@ export interface ProxyParts {
   readonly trustedProxies: TrustedProxies
   /** Undefined if nothing is traced. */
   readonly tracing?: Tracing | undefined
+  /** Undefined if EDGE_USAGE_DIR is not set. */
+  readonly noteUsage?: NoteUsage | undefined
 }
 
 /** Stands between clients and the backend: decides on each request, then forwards it or responds itself. */
@@ -316,11 +319,11 @@ export class ReverseProxy {
 
   #llmParts(
     reservation: Reservation,
-    { request, downstream }: Incoming,
+    { request, view, downstream }: Incoming,
     llm: LlmRequest,
     asked: UsageRequest | undefined,
   ): LlmResponseParts {
-    const { engine, logger, clock, llmMetrics: metrics, costMetrics, inFlightMetrics, maxBodyBytes } = this.#parts
+    const { engine, logger, clock, llmMetrics: metrics, costMetrics, inFlightMetrics, maxBodyBytes, noteUsage } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const notUnderstood = this.#notUnderstood
     const settlement = new Settlement(reservation, llm, {
@@ -332,6 +335,8 @@ export class ReverseProxy {
       clock,
       notUnderstood,
       trace: downstream.trace,
+      traceId: noteUsage && (downstream.trace?.traceId ?? traceIdOf(view.header('traceparent'))),
+      noteUsage,
     })
     const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
     const hidesUsage = typeof asked === 'object' && !asked.isForClient

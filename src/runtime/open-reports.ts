@@ -7,6 +7,7 @@ import type { OpenState } from './open-state.ts'
 import { SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
 import type { WorkerSlots } from './threads/worker-host.ts'
+import { UsageFiles } from './usage-log/usage-files.ts'
 
 /** The main thread's collectors of what the threads report. */
 export interface OpenReports {
@@ -17,15 +18,18 @@ export interface OpenReports {
   readonly events: EventHub | undefined
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: DecisionLogFile | undefined
+  /** Undefined if EDGE_USAGE_DIR is not set. */
+  readonly usageFiles: UsageFiles | undefined
   /** When the instance started to collect, on the monotonic clock. */
   readonly sinceMs: number
   /** Closes everything here after a failed start. */
   abandon(): Promise<void>
 }
 
-/** Runs before anything else is opened. Throws a DecisionLogFault if the decision log cannot be written. */
+/** Runs before anything else is opened. Throws a DecisionLogFault or a UsageLogFault if the logs cannot be written. */
 export async function checkReports({ config, diskTimeoutMs }: StartContext): Promise<void> {
   if (config.decisionLog !== undefined) await DecisionLogFile.check(config.decisionLog, diskTimeoutMs)
+  if (config.usageDir !== undefined) await UsageFiles.check(config.usageDir, diskTimeoutMs)
 }
 
 /** Opens the collectors; the main thread's own events are published from now on. Workers learn through `slots` that their batches were taken. */
@@ -39,12 +43,14 @@ export async function openReports(context: StartContext, state: OpenState, slots
   const events = await openEventHub(config, { eventWatch: memory.eventWatch, problems, metrics, logger, clock, send })
   tap?.listen((event) => events?.publish(event))
   const decisionLog = config.decisionLog === undefined ? undefined : newDecisionLog(config.decisionLog, context, state, slots)
+  const usageFiles = config.usageDir === undefined ? undefined : newUsageFiles(config.usageDir, context, state, slots)
   const abandon = async (): Promise<void> => {
     activity?.stop()
     await decisionLog?.close()
+    await usageFiles?.close()
     await events?.close()
   }
-  return { problems, activity, events, decisionLog, sinceMs, abandon }
+  return { problems, activity, events, decisionLog, usageFiles, sinceMs, abandon }
 }
 
 function newActivity({ config, clock, logger }: StartContext, { memory, metrics, table }: OpenState): ActivityControl {
@@ -63,4 +69,10 @@ function newDecisionLog(path: string, context: StartContext, { metrics }: OpenSt
   const { logger, clock, diskTimeoutMs } = context
   const onTaken = (worker: number): void => slots.send(worker, { type: 'decision_lines_taken' })
   return new DecisionLogFile({ path, metrics, logger, nowMs: () => clock.nowMs(), diskTimeoutMs, onTaken })
+}
+
+function newUsageFiles(directory: string, context: StartContext, { metrics }: OpenState, slots: WorkerSlots): UsageFiles {
+  const { config, logger, clock, diskTimeoutMs } = context
+  const onTaken = (worker: number): void => slots.send(worker, { type: 'usage_lines_taken' })
+  return new UsageFiles({ directory, keepDays: config.usageKeepDays, metrics, logger, clock, diskTimeoutMs, onTaken })
 }

@@ -8,6 +8,7 @@ import type { ConnectionParts } from '../listen/port-options.ts'
 import type { BackendHealth } from '../proxy/backends/backend-health.ts'
 import type { BackendSlots } from '../proxy/backends/backend-slots.ts'
 import type { BodyMemory } from '../proxy/body/body-memory.ts'
+import type { NoteUsage } from '../proxy/llm/settlement.ts'
 import type { ReservationsParts } from '../reservations/reservations.ts'
 import type { SecretValues } from '../secrets/header-template.ts'
 import type { Logouts } from '../sessions/session-cookies.ts'
@@ -34,6 +35,8 @@ export interface ServerParts
   readonly control: ControlLink
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly noteDecided?: NoteDecided | undefined
+  /** Undefined if EDGE_USAGE_DIR is not set. */
+  readonly noteUsage?: NoteUsage | undefined
   /** Undefined if nobody can watch events. */
   readonly eventStreams?: EventStreams | undefined
   /** Undefined if tracing is off. */

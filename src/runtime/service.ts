@@ -144,7 +144,7 @@ function startWorkers(
   { slots, sockets, state, reports, overrides, tls }: WorkersParts,
 ): Supervisor {
   const { memory, metrics } = state
-  const { events, decisionLog } = reports
+  const { events, decisionLog, usageFiles } = reports
   const nowMs = (): number => clock.nowMs()
   const announced = (): readonly TimedOverride[] => overrides.announced()
   const material = tls && (() => tls.material)
@@ -156,6 +156,7 @@ function startWorkers(
     metrics,
     events,
     decisionLog,
+    usageFiles,
     overrides: announced,
     tls: material,
     logger,
@@ -173,7 +174,12 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
     source: () => sources.bundle?.status,
     reload: async () => void (await Promise.all([sources.reload(), tls?.readAgain()])),
     waitsForDisk: () =>
-      stateKeeper?.isSlow || reports.decisionLog?.isSlow || keys.control.isSlow() || sources.bundle?.status.isDiskSlow || false,
+      stateKeeper?.isSlow ||
+      reports.decisionLog?.isSlow ||
+      reports.usageFiles?.isSlow ||
+      keys.control.isSlow() ||
+      sources.bundle?.status.isDiskSlow ||
+      false,
     stop: (reason) => shutDown(context, open, reason, context.config.drainMs),
   }
 }
@@ -189,6 +195,7 @@ async function shutDown({ config, logger, pause }: StartContext, open: OpenServi
   await pause(drainMs)
   await supervisor.close(closeMs)
   await reports.decisionLog?.close()
+  await reports.usageFiles?.close()
   await sources.close()
   tls?.close()
   state.limitWatch.stop()

@@ -177,7 +177,14 @@ export class WorkerPlans {
   }
 
   *#stepsOf({ generation, bundle, sincesMs }: PrepareMessage): Generator<void, Plan> {
-    const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle), this.#decider.statesQuotas)
+    const builder = new PlanBuilder(
+      bundle.version,
+      pricesOf(bundle),
+      bundle.callers,
+      routingOf(bundle),
+      bundle.usage,
+      this.#decider.statesQuotas,
+    )
     for (const policy of policiesOf(bundle)) {
       builder.add(policy)
       yield

@@ -26,6 +26,7 @@ import type { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import type { ServerCode } from './server-code.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
 import { ownerNumber } from './shared-memory.ts'
+import type { WorkerUsageLog } from './usage-log/worker-usage-log.ts'
 import type { WorkerContext, WorkerEngine, WorkerPlans, WorkerStore } from './worker-engine.ts'
 
 export interface WorkerServersParts {
@@ -37,6 +38,7 @@ export interface WorkerServersParts {
   readonly tracing: Tracing | undefined
   readonly events: WorkerEvents | undefined
   readonly decisionLog: WorkerDecisionLog | undefined
+  readonly usageLog: WorkerUsageLog | undefined
   readonly issuedKeys: IssuedKeys
   readonly tls: WorkerTls | undefined
 }
@@ -44,7 +46,7 @@ export interface WorkerServersParts {
 /** Creates a worker's servers on the memory that it shares with the other threads. They do not listen yet. */
 export function newWorkerServers(context: WorkerContext, parts: WorkerServersParts): ListenerServers {
   const { config, memory, worker, clock, logger, metricMemory, control } = context
-  const { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets, tls } = parts
+  const { code, counters, decider, plans, tracing, events, decisionLog, usageLog, issuedKeys, secrets, tls } = parts
   const backendSlots = new BackendSlots(memory.backends, worker)
   const { store, fleet } = counters
   return newServers(config, code, {
@@ -67,6 +69,7 @@ export function newWorkerServers(context: WorkerContext, parts: WorkerServersPar
     reservations: { memory: memory.reservations, worker, callerDigest: decider.callerDigest, sharedMarks: fleet?.marks },
     control,
     noteDecided: decisionLog?.note,
+    noteUsage: usageLog?.note,
     eventStreams: events?.streams,
     tracing,
     onPlanActive: (listener) => plans.onActive(listener),

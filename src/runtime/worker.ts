@@ -20,6 +20,7 @@ import type { WorkerTls } from '../tls/worker-tls.ts'
 import { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import { openTracing, TRACES_CLOSE_MS } from './open-tracing.ts'
 import { loadServerCode } from './server-code.ts'
+import { WorkerUsageLog } from './usage-log/worker-usage-log.ts'
 import {
   newWorkerEngine,
   openWorkerStore,
@@ -54,6 +55,8 @@ interface OpenWorker {
   readonly tls: WorkerTls | undefined
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog: WorkerDecisionLog | undefined
+  /** Undefined if EDGE_USAGE_DIR is not set. */
+  readonly usageLog: WorkerUsageLog | undefined
   readonly servers: ListenerServers
   readonly vitals: Vitals
 }
@@ -81,13 +84,15 @@ export class Worker {
     const decider = newWorkerEngine(context, counters.store, callerReaderOf)
     const plans = new WorkerPlans(decider, context.send)
     const decisionLog = newDecisionLog(context, decider)
-    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, decisionLog, issuedKeys, secrets, tls })
+    const usageLog = context.config.usageDir === undefined ? undefined : new WorkerUsageLog({ ...context, ...decider })
+    const logs = { decisionLog, usageLog }
+    const servers = newWorkerServers(context, { code, counters, decider, plans, tracing, events, ...logs, issuedKeys, secrets, tls })
     const vitals = new Vitals(context.metricMemory, context.worker)
-    return new Worker({ context, tracing, counters, events, decider, plans, keySets, secrets, tls, decisionLog, servers, vitals })
+    return new Worker({ context, tracing, counters, events, decider, plans, keySets, secrets, tls, ...logs, servers, vitals })
   }
 
   async onMessage(message: ToWorker): Promise<void> {
-    const { context, counters, events, plans, keySets, secrets, tls, decisionLog, servers } = this.#open
+    const { context, counters, events, plans, keySets, secrets, tls, decisionLog, usageLog, servers } = this.#open
     switch (message.type) {
       case 'ip_file':
         return plans.useIpFile(message.file)
@@ -123,6 +128,8 @@ export class Worker {
         return events?.noteTaken()
       case 'decision_lines_taken':
         return decisionLog?.noteTaken()
+      case 'usage_lines_taken':
+        return usageLog?.noteTaken()
       case 'drain':
         return servers.drain()
       case 'close':
@@ -132,7 +139,7 @@ export class Worker {
 
   /** Requests end first, so that the spans, events and log lines they leave behind are part of what is sent last. */
   async #close(): Promise<void> {
-    const { context, tracing, counters, events, decider, decisionLog, servers, vitals } = this.#open
+    const { context, tracing, counters, events, decider, decisionLog, usageLog, servers, vitals } = this.#open
     vitals.stop()
     decider.stop()
     await servers.close()
@@ -140,6 +147,7 @@ export class Worker {
     await tracing?.close(TRACES_CLOSE_MS)
     events?.flush()
     decisionLog?.flush()
+    usageLog?.flush()
     context.send({ type: 'closed' })
   }
 

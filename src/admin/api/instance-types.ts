@@ -111,6 +111,7 @@ export interface ChangesInShortJson {
   readonly reordered: boolean
   readonly callers: boolean
   readonly routing: boolean
+  readonly usage: boolean
 }
 
 /** Says who is about to publish a bundle, and why. */
@@ -140,11 +141,13 @@ export interface BundleChangesJson {
   readonly prices: ChangeCountsJson
   readonly callers: boolean
   readonly routing: boolean
+  readonly usage: boolean
   readonly complete: boolean
   readonly policy_changes: readonly PolicyChange[]
   readonly price_changes: readonly PriceChange[]
   readonly caller_changes: readonly FieldChangeJson[]
   readonly routing_changes: readonly FieldChangeJson[]
+  readonly usage_changes: readonly FieldChangeJson[]
 }
 
 export interface ChangeCountsJson {

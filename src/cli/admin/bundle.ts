@@ -168,6 +168,8 @@ function changesText(changes: BundleChangesJson): string {
     lines.push('  changed callers\n', ...changes.caller_changes.map((field) => `    ${fieldText(field)}\n`))
   if (changes.routing_changes.length > 0)
     lines.push('  changed backends and routes\n', ...changes.routing_changes.map((field) => `    ${fieldText(field)}\n`))
+  if (changes.usage_changes.length > 0)
+    lines.push('  changed usage\n', ...changes.usage_changes.map((field) => `    ${fieldText(field)}\n`))
   if (!changes.complete) lines.push('  and more: edge bundle --diff compares the texts\n')
   return lines.join('')
 }
@@ -177,11 +179,12 @@ function fieldText({ field, before, after }: FieldChangeJson): string {
 }
 
 /** `1 policy added, 2 changed`. */
-function inShort({ policies, prices, reordered, callers, routing }: ChangesInShortJson): string {
+function inShort({ policies, prices, reordered, callers, routing, usage }: ChangesInShortJson): string {
   const parts = [...countedChanges(policies, 'policy', 'policies'), ...countedChanges(prices, 'price', 'prices')]
   if (reordered) parts.push('another order')
   if (callers) parts.push('callers changed')
   if (routing) parts.push('backends or routes changed')
+  if (usage) parts.push('usage changed')
   return parts.length === 0 ? 'nothing' : parts.join(', ')
 }
 

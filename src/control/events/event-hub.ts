@@ -177,11 +177,11 @@ export async function openEventHub(config: ServerConfig, parts: OpenParts): Prom
 }
 
 async function openWebhook(config: ServerConfig, { metrics, logger, clock }: OpenParts): Promise<Webhook | undefined> {
-  const { eventsUrl: url, eventsSecret } = config
+  const { eventsUrl: url, eventsSecret: key, eventsFormat: format } = config
   if (url === undefined) return undefined
   const { Webhook } = await import('./webhook.ts')
   const dropped = new CounterFamily(metrics, 'edge_events_dropped_total').series('webhook')
-  return new Webhook({ url, key: eventsSecret!, logger, dropped, wallMs: () => clock.wallMs(), userAgent: `edge/${VERSION}` })
+  return new Webhook({ url, key, format, logger, dropped, wallMs: () => clock.wallMs(), userAgent: `edge/${VERSION}` })
 }
 
 type EventCalls =

@@ -1,20 +1,26 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
+import type { ServerConfig } from '../../config/config.ts'
 import { requestFailure } from '../../outbound/request-failure.ts'
 import { droppedEvent, type PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { Backoff } from '../../time/clock.ts'
+import { isForChat, slackBody } from './slack-message.ts'
 
 export interface WebhookParts {
   readonly url: URL
-  /** Key that requests are signed with. */
-  readonly key: Buffer
+  /** Key that requests are signed with; undefined if they are not. */
+  readonly key: Buffer | undefined
+  /** `slack`: messages for an incoming webhook of Slack, about what people should hear of. */
+  readonly format?: EventsFormat | undefined
   readonly logger: Logger
   readonly dropped: Series
   readonly wallMs: () => number
   readonly userAgent: string
   readonly timing?: WebhookTiming
 }
+
+type EventsFormat = ServerConfig['eventsFormat']
 
 interface WebhookTiming {
   /** How long events are gathered before they are posted together. */
@@ -69,8 +75,8 @@ export class Webhook {
     this.#backoff = new Backoff(this.#timing.firstRetryMs, this.#timing.longestRetryMs)
   }
 
-  offer({ line }: PublishedEvent): void {
-    if (this.#isClosed) return
+  offer({ name, line }: PublishedEvent): void {
+    if (this.#isClosed || (this.#parts.format === 'slack' && !isForChat(name))) return
     const batch = this.#openBatch(line.length)
     batch.lines.push(line)
     batch.characters += line.length
@@ -110,7 +116,7 @@ export class Webhook {
     if (batch.triedAtMs === undefined) this.#seal(batch)
     this.#underWay = batch
     try {
-      const what = { id: batch.id, body: bodyOf(batch) }
+      const what = { id: batch.id, body: bodyOf(batch, this.#parts.format) }
       await postWebhook({ ...this.#parts, ...what, wallMs: wallMs(), timeoutMs, signal: this.#lastPost.signal })
       this.#batches.shift()
       this.#noteAccepted()
@@ -182,14 +188,15 @@ export class Webhook {
 }
 
 /** Every attempt sends the same body. */
-function bodyOf({ lines, missingBefore, triedAtMs }: Batch): string {
+function bodyOf({ lines, missingBefore, triedAtMs }: Batch, format: EventsFormat = 'json'): string {
   const announced = missingBefore > 0 ? [droppedEvent(missingBefore, triedAtMs!).line] : []
+  if (format === 'slack') return slackBody([...announced, ...lines])
   return `{"events":[${[...announced, ...lines].join(',')}]}`
 }
 
 interface WebhookRequest {
   readonly url: URL
-  readonly key: Buffer
+  readonly key: Buffer | undefined
   /** The same id for each attempt. */
   readonly id: string
   readonly body: string
@@ -205,7 +212,7 @@ interface WebhookRequest {
 const MAX_BODY_BYTES = 16 * 1024
 const BODY_MS = 1000
 
-/** Posts once, signed as Standard Webhooks specifies. Throws an Error whose message says why it was not accepted and contains no secret. */
+/** Posts once, signed as Standard Webhooks specifies if there is a key. Throws an Error whose message says why it was not accepted and contains no secret. */
 async function postWebhook(request: WebhookRequest): Promise<void> {
   const { url, body, timeoutMs } = request
   const ending = new AbortController()
@@ -235,12 +242,12 @@ async function postWebhook(request: WebhookRequest): Promise<void> {
 }
 
 function headersOf({ key, id, body, wallMs, userAgent }: WebhookRequest): Record<string, string> {
+  const plain = { 'Content-Type': 'application/json', 'Accept-Encoding': 'identity', 'User-Agent': userAgent }
+  if (key === undefined) return plain
   const timestamp = String(Math.floor(wallMs / 1000))
   const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')
   return {
-    'Content-Type': 'application/json',
-    'Accept-Encoding': 'identity',
-    'User-Agent': userAgent,
+    ...plain,
     'webhook-id': id,
     'webhook-timestamp': timestamp,
     'webhook-signature': `v1,${signature}`,

@@ -45,7 +45,7 @@ async function openIdentification(
 
 /** Compiles a bundle as workers do. */
 export function planOf(bundle: SharedBundle): Plan {
-  const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle))
+  const builder = new PlanBuilder(bundle.version, pricesOf(bundle), bundle.callers, routingOf(bundle), bundle.usage)
   for (const policy of policiesOf(bundle)) builder.add(policy)
   return builder.build()
 }

@@ -1,14 +1,13 @@
 import { BudgetCost, type CostField } from '../../costs/llm-costs.ts'
 import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
 import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
-import type { WarningShare } from '../../limiter/limit.ts'
 import type { LlmSettings, ReserveSettings } from '../../llm/llm-request.ts'
 import { DEFAULT_FIRST_TOKENS, maxCompletionTokens } from '../../llm/usage.ts'
 import { quoted } from '../../text/printable.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
 import type { PricesConfig } from '../schema/prices.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
-import { windowIdentity, windowLimit } from './request-cost.ts'
+import { sharesOf, windowIdentity, windowLimit } from './request-cost.ts'
 
 export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
   const prices = config.prices === undefined ? undefined : tables.named(config.prices)
@@ -38,18 +37,12 @@ function growingSettings(reserve: ReserveSettings, { without_usage, streaming }:
 }
 
 export function costBudgetLimits(config: CostBudgetConfig): PartLimit[] {
-  const limit = { ...windowLimit(nano(config.budget), config), warnings: warningsOf(config) }
+  const limit = { ...windowLimit(nano(config.budget), config), warnings: sharesOf(nano(config.budget), config.warn_at_percent) }
   return [{ part: 'budget', limit, reason: 'budget_exceeded', identity: windowIdentity(limit), unit: HUNDREDTH }]
 }
 
 function fieldOf({ header, default: missing, max = MAX_BUDGET }: NonNullable<CostBudgetConfig['cost']>): CostField {
   return { header: header.toLowerCase(), missing: nano(missing), max: nano(max) }
-}
-
-function warningsOf({ budget, warn_at_percent: percents }: CostBudgetConfig): readonly WarningShare[] | undefined {
-  const ascending = [...new Set(percents)].sort((a, b) => a - b)
-  // One percent of a millionth is ten billionths, so the product is exact.
-  return percents && ascending.map((percent) => ({ percent, tokens: microOf(budget) * 10 * percent }))
 }
 
 /** Converts units of the currency to billionths. */

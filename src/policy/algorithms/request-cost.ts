@@ -1,7 +1,7 @@
 import type { Cost } from '../../costs/cost.ts'
 import { FixedCost, GIVEN, HeaderCost } from '../../costs/request-costs.ts'
 import { anchoredPeriod, calendarOf } from '../../limiter/calendar.ts'
-import { WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import { type WarningShare, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
 import type { RequestCostConfig } from '../schema/request-cost.ts'
 import { anchorDay, type WindowConfig } from '../schema/window.ts'
 import { MAX_AMOUNT } from './rate.ts'
@@ -31,4 +31,11 @@ export function windowLimit(tokens: number, { period, timezone, anchor }: Window
 /** Tells the counters of one calendar from those of another, by its period, its anchor and the canonical name of its zone. */
 export function windowIdentity({ calendar }: WindowLimit): readonly string[] {
   return [anchoredPeriod(calendar), calendar.zone]
+}
+
+/** Returns the amounts at which so many percent of a window are used, in ascending order, rounded up. No product exceeds what is exact. */
+export function sharesOf(size: number, percents: readonly number[] | undefined): readonly WarningShare[] | undefined {
+  const ascending = [...new Set(percents)].sort((a, b) => a - b)
+  const [hundredth, rest] = [Math.floor(size / 100), size % 100]
+  return percents && ascending.map((percent) => ({ percent, tokens: hundredth * percent + Math.ceil((rest * percent) / 100) }))
 }

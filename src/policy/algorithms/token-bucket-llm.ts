@@ -5,7 +5,7 @@ import { DEFAULT_FIRST_TOKENS, firstTokens, maxCompletionTokens, reservedTokens,
 import type { TokenBucketLlmConfig } from '../schema/token-bucket-llm.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { refillRate } from './rate.ts'
-import { windowLimit } from './request-cost.ts'
+import { sharesOf, windowLimit } from './request-cost.ts'
 
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
   const llm = llmSettings(config)
@@ -41,14 +41,16 @@ function weightsOf({ input, cached_input, cache_write, output }: NonNullable<Tok
 }
 
 /** The minute comes first, so it is the reason of a reject even if the day cannot cover the request either. */
-export function tokenBucketLlmLimits({ tokens_per_minute, tokens_per_day, burst_tokens }: TokenBucketLlmConfig): PartLimit[] {
+export function tokenBucketLlmLimits(config: TokenBucketLlmConfig): PartLimit[] {
+  const { tokens_per_minute, tokens_per_day, burst_tokens, warn_at_percent } = config
   const limits: PartLimit[] = []
   if (tokens_per_minute !== undefined) {
     const limit: Limit = { kind: BUCKET, tokensPerMs: refillRate(tokens_per_minute / 60_000), burst: burst_tokens ?? tokens_per_minute }
     limits.push({ part: 'minute', limit, reason: 'tpm_exceeded' })
   }
   if (tokens_per_day !== undefined) {
-    limits.push({ part: 'day', limit: windowLimit(tokens_per_day, { period: '1d', timezone: 'UTC' }), reason: 'tpd_exceeded' })
+    const limit = { ...windowLimit(tokens_per_day, { period: '1d', timezone: 'UTC' }), warnings: sharesOf(tokens_per_day, warn_at_percent) }
+    limits.push({ part: 'day', limit, reason: 'tpd_exceeded' })
   }
   return limits
 }

@@ -55,8 +55,8 @@ export class CallerKeys {
     this.#words = new KnownWords([...new Set(labels)].slice(0, MAX_SUGGESTED))
   }
 
-  /** `item`, which may be invalid, is a rule or a route; `keys` is its list of keys, beside `match`. */
-  *problemsOf(item: unknown, path: Path, keys: 'limit_keys' | 'stick_to' = 'limit_keys'): Generator<Problem> {
+  /** `item`, which may be invalid, is a rule, a route or `usage`; `keys` is its list of keys, beside `match`. */
+  *problemsOf(item: unknown, path: Path, keys: 'limit_keys' | 'stick_to' | 'labels' = 'limit_keys'): Generator<Problem> {
     for (const [k, text] of listIn(item, keys).entries()) yield* this.#problemOf(text, [...path, keys, k])
     const match = field(item, 'match')
     if (!isObject(match)) return

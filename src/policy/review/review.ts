@@ -28,6 +28,7 @@ interface Envelope {
   readonly callers?: unknown
   readonly backends?: unknown
   readonly routes?: unknown
+  readonly usage?: unknown
 }
 
 /**
@@ -35,7 +36,7 @@ interface Envelope {
  * readable, even if the rest is invalid.
  */
 export function* findContradictions(policies: readonly unknown[], envelope: Envelope = {}): Generator<Problem> {
-  const { prices, callers } = envelope
+  const { prices, callers, usage } = envelope
   const policyIds = new Map<string, string>()
   const tables = new Set(typeof prices === 'object' && prices !== null ? Object.keys(prices) : [])
   const fewTables = new KnownWords([...tables].slice(0, MAX_TABLES))
@@ -43,6 +44,8 @@ export function* findContradictions(policies: readonly unknown[], envelope: Enve
   let [pairsInAll, segmentsInAll] = [0, 0]
   yield* callersContradictions(callers)
   yield* routeContradictions(envelope, callerKeys)
+  yield* callerKeys.problemsOf(usage, ['usage'], 'labels')
+  yield* labelProblems(usage)
   for (const [p, policy] of policies.entries()) {
     yield* repeatedName(policyIds, policy, 'id', ['policies', p, 'id'])
     const selector = field(field(policy, 'spec'), 'selector')
@@ -108,6 +111,21 @@ function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
     case 'unlimited':
     case 'block':
       return []
+  }
+}
+
+/** Finds labels that no request has a value for, and labels that would be written twice. */
+function* labelProblems(usage: unknown): Generator<Problem> {
+  const seen = new Map<string, string>()
+  for (const [k, text] of listIn(usage, 'labels').entries()) {
+    const path = formatPath(['usage', 'labels', k])
+    const key = typeof text === 'string' ? parseDescriptorKey(text) : undefined
+    if (key === undefined) continue
+    const first = seen.get(key.text)
+    if (first !== undefined) yield { path, message: `${show(text)} is already named by ${first}` }
+    seen.set(key.text, path)
+    if (key.kind === 'descriptor')
+      yield { path, message: `expected a key of requests, got ${show(text)}: only calls of the rate limit service have descriptors` }
   }
 }
 
@@ -201,6 +219,7 @@ const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   count: 'the hits of a call are its tokens',
   reserve: 'the hits of a call are its tokens',
   streaming: 'the hits of a call are its tokens',
+  warn_at_percent: 'nobody is warned of calls',
   cut_streams: 'it ends no streams',
 }
 

@@ -11,6 +11,7 @@ import { pricesSchema } from './prices.ts'
 import { routeSelector, selectorSchema } from './selector.ts'
 import { tokenBucketConfig } from './token-bucket.ts'
 import { tokenBucketLlmConfig } from './token-bucket-llm.ts'
+import { usageSchema } from './usage.ts'
 
 /**
  * The one description of a bundle: its types, its validation and `schema/bundle.schema.json` all come from here.
@@ -116,6 +117,7 @@ export const envelopeSchema = z.object(
     callers: callersSchema.optional(),
     backends: backendsSchema.optional(),
     routes: routesSchema.optional(),
+    usage: usageSchema.optional(),
     policies: z.array(z.unknown(), { error: 'a list of policies' }),
     metadata,
   },

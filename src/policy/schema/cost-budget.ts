@@ -1,12 +1,9 @@
 import { z } from 'zod'
 import { TOKEN } from '../../text/formats.ts'
 import { MONEY } from '../limit-fields.ts'
-import { askUsage, label, withoutUsage } from './parts.ts'
+import { askUsage, label, warnAtPercent, withoutUsage } from './parts.ts'
 import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
 import { checkAnchor, windowFields } from './window.ts'
-
-const PERCENT = 'a whole number from 1 to 100'
-const MAX_WARNINGS = 10
 
 const money = z
   .number({ error: MONEY.expected })
@@ -44,10 +41,7 @@ export const costBudgetConfig = z
           { error: 'an object' },
         )
         .prefault({}),
-      warn_at_percent: z
-        .array(z.int({ error: PERCENT }).min(1, { error: PERCENT }).max(100, { error: PERCENT }), { error: 'a list of percentages' })
-        .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })
-        .max(MAX_WARNINGS, { error: `at most ${MAX_WARNINGS} percentages` })
+      warn_at_percent: warnAtPercent
         .optional()
         .meta({ description: 'Percentages of the budget at which to warn, once for each window and caller.' }),
     },

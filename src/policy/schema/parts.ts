@@ -33,5 +33,14 @@ export const askUsage = flag(
   "Ask for the provider's count of chat and completions streams if the client does not; the client does not see the event with the count.",
 ).default(false)
 
+const PERCENT = 'a whole number from 1 to 100'
+const MAX_WARNINGS = 10
+
+/** A field of token budgets and of money budgets. */
+export const warnAtPercent = z
+  .array(z.int({ error: PERCENT }).min(1, { error: PERCENT }).max(100, { error: PERCENT }), { error: 'a list of percentages' })
+  .min(1, { error: 'at least one percentage (leave `warn_at_percent` out for none)' })
+  .max(MAX_WARNINGS, { error: `at most ${MAX_WARNINGS} percentages` })
+
 /** The rule limits nothing: it is an exemption, and the policy's `else` does not apply to the requests that it matches. */
 export const unlimitedConfig = z.object({}, { error: 'an empty object' })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { askUsage, flag, tokens, withoutUsage } from './parts.ts'
+import { askUsage, flag, tokens, warnAtPercent, withoutUsage } from './parts.ts'
 import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
 
 export const streamingConfig = z.object(
@@ -50,11 +50,18 @@ export const tokenBucketLlmConfig = z
       reserve: reserveConfig.optional().meta({ description: RESERVE }),
       without_usage: withoutUsage,
       streaming: streamingConfig.prefault({}),
+      warn_at_percent: warnAtPercent
+        .optional()
+        .meta({ description: 'Percentages of tokens_per_day at which to warn, once for each day and caller.' }),
     },
     { error: 'an object with tokens_per_minute or tokens_per_day' },
   )
   .refine((value) => value.tokens_per_minute !== undefined || value.tokens_per_day !== undefined, {
     error: 'at least one of tokens_per_minute and tokens_per_day',
+  })
+  .refine((value) => value.warn_at_percent === undefined || value.tokens_per_day !== undefined, {
+    path: ['warn_at_percent'],
+    error: 'tokens_per_day beside it: percentages are of the day, and a minute refills all the time',
   })
 
 export type TokenBucketLlmConfig = z.output<typeof tokenBucketLlmConfig>

@@ -5,10 +5,12 @@ import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } 
 import type { LlmRequest } from '../../llm/llm-request.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
+import type { Choice } from '../../policy/routes/routing.ts'
 import type { CostMetrics, InFlightMetrics, LlmMetrics, ReservedRequest } from '../../telemetry/metrics/llm-metrics.ts'
 import type { Sampler } from '../../telemetry/sampler.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../../time/clock.ts'
+import { isMoney, type SettledCharge, type SettledRequest } from '../../usage-log/usage-line.ts'
 import { type GrowingCharge, growingCharges } from './growth.ts'
 
 /** The way in which a response ended. */
@@ -26,7 +28,13 @@ export interface SettlementParts {
   /** Limits the log lines about responses that were not understood, by policy. */
   readonly notUnderstood: Sampler<string>
   readonly trace: RequestTrace | undefined
+  /** The trace of the request, whether or not we trace it; undefined if it has none. */
+  readonly traceId?: string | undefined
+  /** Writes the request to the usage log. It must not throw. Undefined if EDGE_USAGE_DIR is not set. */
+  readonly noteUsage?: NoteUsage | undefined
 }
+
+export type NoteUsage = (settled: SettledRequest) => void
 
 /** A reservation and its one settlement. A response can end in several ways, and the first end counts. */
 export class Settlement {
@@ -35,14 +43,21 @@ export class Settlement {
   readonly growing: readonly GrowingCharge[]
   /** The model that the backend was asked for, if it replaced the request's own. */
   sentModel: string | undefined
+  #backend: string | undefined
+  readonly #request: LlmRequest
   readonly #parts: SettlementParts
   /** One for each charge, in the same order. */
   readonly #inFlight: readonly ReservedRequest[]
   #isSettled = false
+  readonly #beganMs: number
+  #firstByteMs: number | undefined
+  #status: number | undefined
 
   constructor(reservation: Reservation, request: LlmRequest, parts: SettlementParts) {
-    const { engine, metrics, logger } = parts
+    const { engine, metrics, logger, clock } = parts
     this.reservation = reservation
+    this.#request = request
+    this.#beganMs = clock.nowMs()
     this.#parts = parts
     for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
     const onReserved = (charge: ReservedCharge, amount: number): void => {
@@ -69,6 +84,18 @@ export class Settlement {
   /** Whether all policies are in shadow mode at the moment; then no response is changed. */
   get isShadowed(): boolean {
     return this.#parts.engine.isShadowed
+  }
+
+  /** Notes which backend of the bundle the request is sent to, and as which model. */
+  noteCall({ backend, model }: Pick<Choice, 'backend' | 'model'>): void {
+    this.#backend = backend.name
+    this.sentModel = model
+  }
+
+  /** Notes that the head of the response has arrived that the client gets. */
+  noteHead(status: number): void {
+    this.#status = status
+    this.#firstByteMs = this.#parts.clock.nowMs() - this.#beganMs
   }
 
   get isSettled(): boolean {
@@ -125,15 +152,35 @@ export class Settlement {
   #settle(end: SettlementEnd, usage: Usage, isWhole = false): void {
     if (this.#isSettled) return
     this.#isSettled = true
-    const { metrics, trace } = this.#parts
+    const { metrics, trace, noteUsage } = this.#parts
+    const settled: SettledCharge[] = []
     metrics.countSettlement(end)
     trace?.noteSettlement(end, usage)
     for (const [i, charge] of this.reservation.charges.entries()) {
       this.#inFlight[i]!.close()
       const growing = isWhole ? this.growing.find((each) => each.charge === charge) : undefined
       const amount = growing?.wholeAmount ?? settledAmount(charge, usage)
-      this.#metricsOf(charge.rule).countUsed(charge.rule, reservedAmount(charge), amount)
-      void this.#settleCharge(charge, amount)
+      const reserved = reservedAmount(charge)
+      this.#metricsOf(charge.rule).countUsed(charge.rule, reserved, amount)
+      settled.push({ charge, reserved, amount })
+    }
+    noteUsage?.(this.#settledRequest(end, usage, settled))
+    for (const { charge, amount } of settled) void this.#settleCharge(charge, amount)
+  }
+
+  #settledRequest(end: SettlementEnd, usage: Usage, charges: readonly SettledCharge[]): SettledRequest {
+    const { clock, traceId } = this.#parts
+    return {
+      request: this.#request,
+      charges,
+      usage,
+      end,
+      sentModel: this.sentModel,
+      backend: this.#backend,
+      status: this.#status,
+      firstByteMs: this.#firstByteMs,
+      lastByteMs: clock.nowMs() - this.#beganMs,
+      traceId,
     }
   }
 
@@ -142,8 +189,8 @@ export class Settlement {
   }
 
   /** Tokens and money have separate metrics. */
-  #metricsOf({ counters }: PlanRule): Pick<LlmMetrics, 'countReserved' | 'countUsed'> {
-    return counters[0]!.reason === 'budget_exceeded' ? this.#parts.costMetrics : this.#parts.metrics
+  #metricsOf(rule: PlanRule): Pick<LlmMetrics, 'countReserved' | 'countUsed'> {
+    return isMoney({ rule }) ? this.#parts.costMetrics : this.#parts.metrics
   }
 
   /** A charge that cannot be settled, at once or later, does not affect the others. */

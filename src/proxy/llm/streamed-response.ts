@@ -311,5 +311,6 @@ export class StreamedResponse implements LlmResponse {
 
 /** Chooses how a response that costs tokens is read: event by event, or as a whole. */
 export function newLlmResponse(head: ResponseHead, hasBody: boolean, parts: LlmResponseParts, flow: ResponseFlow): LlmResponse {
+  parts.settlement.noteHead(head.status)
   return hasBody && head.isEventStream ? new StreamedResponse(head, parts, flow) : new WholeResponse(head, parts, flow)
 }

@@ -1,6 +1,5 @@
-import { constants } from 'node:fs'
-import { type FileHandle, open, stat } from 'node:fs/promises'
 import type { Logger } from 'pino'
+import { AppendedFile, linesIn, PartlyWritten } from '../../files/appended-file.ts'
 import { DISK_TIMEOUT_MS, DiskTimeout, withDiskTimeout } from '../../files/whole-file.ts'
 import { CounterFamily, type Series } from '../../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
@@ -31,7 +30,7 @@ export class DecisionLogFile {
   readonly #failed: Series
   readonly #timeoutMs: number
   readonly #drops = new Sampler<'dropped'>(new Map())
-  #handle: LogHandle | undefined
+  #handle: AppendedFile | undefined
   #waiting: Batch[] = []
   #writing: Promise<void> | undefined
   #beganMs = 0
@@ -48,10 +47,10 @@ export class DecisionLogFile {
   /** Creates the file if it is missing. Throws a DecisionLogFault if it cannot be written. */
   static async check(path: string, timeoutMs = DISK_TIMEOUT_MS): Promise<void> {
     try {
-      const handle = await withDiskTimeout(LogHandle.open(path), timeoutMs)
+      const handle = await withDiskTimeout(AppendedFile.open(path), timeoutMs)
       await handle.close()
     } catch (error) {
-      throw error instanceof DiskTimeout ? new DecisionLogFault(path, error) : error
+      throw new DecisionLogFault(path, error)
     }
   }
 
@@ -104,20 +103,20 @@ export class DecisionLogFile {
       this.#written.count += count
       this.#noteWritten()
     } catch (error) {
-      const lost = error instanceof PartlyWritten ? Math.min(error.lostLines, count) : count
+      const lost = error instanceof PartlyWritten ? linesIn(error.lost) : count
       this.#written.count += count - lost
       this.#failed.count += lost
-      this.#report(error instanceof DecisionLogFault ? (error.cause as Error).message : (error as Error).message)
+      this.#report((error as Error).message)
     } finally {
       clearTimeout(slow)
     }
   }
 
-  async #currentHandle(): Promise<LogHandle> {
+  async #currentHandle(): Promise<AppendedFile> {
     const { path } = this.#parts
     const before = this.#handle
     if (before !== undefined && (await before.isAt(path))) return before
-    this.#handle = await LogHandle.open(path)
+    this.#handle = await AppendedFile.open(path)
     await before?.close()
     return this.#handle
   }
@@ -153,87 +152,5 @@ export class DecisionLogFault extends Error {
   constructor(path: string, cause: unknown) {
     super(`${path} cannot be written`, { cause })
     this.path = path
-  }
-}
-
-/** A file opened for appending. A new one gets mode 0600, because it contains callers' values. */
-class LogHandle {
-  readonly #file: FileHandle
-  /** Device and inode, which tell this file from another that has its name by now. */
-  readonly #identity: string
-  /** Whether the last line has no line end, so that the next one must not continue it. */
-  #isLineOpen: boolean
-
-  private constructor(file: FileHandle, identity: string, isLineOpen: boolean) {
-    this.#file = file
-    this.#identity = identity
-    this.#isLineOpen = isLineOpen
-  }
-
-  /** Throws a DecisionLogFault. */
-  static async open(path: string): Promise<LogHandle> {
-    try {
-      // Opening a pipe would wait for somebody to read it.
-      if ((await identityOf(path)) === NOT_A_FILE) throw new Error('it is not a regular file')
-      const file = await open(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600)
-      const { dev, ino, size } = await file.stat()
-      const last = Buffer.from('\n')
-      if (size > 0) await file.read(last, 0, 1, size - 1)
-      return new LogHandle(file, `${dev}:${ino}`, last[0] !== 0x0a)
-    } catch (error) {
-      throw new DecisionLogFault(path, error)
-    }
-  }
-
-  /** Whether the path still leads to this file; it does not after a log rotation. */
-  async isAt(path: string): Promise<boolean> {
-    return (await identityOf(path)) === this.#identity
-  }
-
-  /** Throws a PartlyWritten if not everything could be written. */
-  async append(lines: Buffer): Promise<void> {
-    const bytes = this.#isLineOpen ? Buffer.concat([LINE_END, lines]) : lines
-    let written = 0
-    try {
-      while (written < bytes.length) written += (await this.#file.write(bytes, written)).bytesWritten
-      this.#isLineOpen = false
-    } catch (error) {
-      if (written > 0) this.#isLineOpen = bytes[written - 1] !== 0x0a
-      throw new PartlyWritten(linesIn(bytes.subarray(written)), error)
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#file.close()
-  }
-}
-
-class PartlyWritten extends Error {
-  /** Lines that were not written, or not completely. */
-  readonly lostLines: number
-
-  constructor(lostLines: number, cause: unknown) {
-    super((cause as Error).message, { cause })
-    this.lostLines = lostLines
-  }
-}
-
-function linesIn(bytes: Uint8Array): number {
-  let lines = 0
-  for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) lines++
-  return lines
-}
-
-const NOT_A_FILE = ''
-const LINE_END = Buffer.from('\n')
-
-/** Returns undefined if nothing exists at the path. */
-async function identityOf(path: string): Promise<string | undefined> {
-  try {
-    const found = await stat(path)
-    return found.isFile() ? `${found.dev}:${found.ino}` : NOT_A_FILE
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
   }
 }

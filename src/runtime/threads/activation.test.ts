@@ -3,7 +3,7 @@ import type { BundleInfo } from '../../policy/plan.ts'
 import { Activation } from './activation.ts'
 
 const CONTENT = {
-  bundle: { version: 1, policyCount: 0, prices: undefined, callers: undefined, routing: undefined, pieces: [] },
+  bundle: { version: 1, policyCount: 0, prices: undefined, callers: undefined, routing: undefined, usage: undefined, pieces: [] },
   info: {} as BundleInfo,
   sincesMs: new Float64Array(),
 }

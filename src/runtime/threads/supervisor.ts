@@ -17,6 +17,7 @@ import type { MetricMemory } from '../../telemetry/metrics/metric-memory.ts'
 import type { TlsMaterial } from '../../tls/tls-files.ts'
 import type { DecisionLogFile } from '../decision-log/decision-log-file.ts'
 import { type SharedMemory, WorkerCleanup } from '../shared-memory.ts'
+import type { UsageFiles } from '../usage-log/usage-files.ts'
 import { Activation, FirstStart } from './activation.ts'
 import { type BoundListeners, SharedListeners } from './shared-listeners.ts'
 import { CAUSE_WORDS, CAUSES, causeOf, type WorkerHost, type WorkerSlot, type WorkerSlots } from './worker-host.ts'
@@ -39,6 +40,8 @@ export interface SupervisorParts {
   readonly events?: EventHub | undefined
   /** Undefined if EDGE_DECISION_LOG is not set. */
   readonly decisionLog?: DecisionLogFile | undefined
+  /** Undefined if EDGE_USAGE_DIR is not set. */
+  readonly usageFiles?: UsageFiles | undefined
   /** Waits before a retry. */
   readonly pause: (ms: number) => Promise<unknown>
 }
@@ -239,6 +242,8 @@ export class Supervisor {
         return this.#parts.events?.noteTaken(slot.worker)
       case 'decision_lines':
         return this.#parts.decisionLog?.write(slot.worker, message.lines, message.dropped)
+      case 'usage_lines':
+        return this.#parts.usageFiles?.write(slot.worker, message.hours, message.lost)
       case 'ask_key_set':
         return this.#keySets?.ask(message.source)
       case 'closed':
@@ -266,6 +271,7 @@ export class Supervisor {
     this.#listeners.leave(slot.worker)
     this.#slots.leaveCalls(slot.worker)
     this.#parts.events?.leave(slot.worker)
+    this.#parts.usageFiles?.loseWaiting(slot.worker)
     const freedLocks = this.#cleanup.cleanUp(slot.worker)
     this.#activation.leave(slot.worker)
     if (isExpected) return

@@ -351,6 +351,29 @@ export const CATALOGUE = {
     labels: ['result'],
     help: 'Lines for EDGE_DECISION_LOG: written, dropped (the disk was too slow), failed (not written), or too_long.',
   },
+  edge_usage_lines_written_total: { type: 'counter', labels: [], help: 'Lines written to EDGE_USAGE_DIR.' },
+  edge_usage_lines_lost_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Requests that are missing in EDGE_USAGE_DIR, by reason: disk_slow, disk_failed, too_long, worker_died or internal_error.',
+  },
+  edge_usage_lost_tokens_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Tokens charged for requests that are missing in EDGE_USAGE_DIR.',
+  },
+  edge_usage_lost_cost_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Money charged for requests that are missing in EDGE_USAGE_DIR, in units of the currency.',
+  },
+  edge_usage_waiting_lines: { type: 'gauge', labels: [], help: 'Lines for EDGE_USAGE_DIR that workers have not handed over yet.' },
+  edge_usage_waiting_tokens: { type: 'gauge', labels: ['policy', 'rule'], help: 'Tokens charged in these lines.' },
+  edge_usage_waiting_cost: {
+    type: 'gauge',
+    labels: ['policy', 'rule'],
+    help: 'Money charged in these lines, in units of the currency.',
+  },
   edge_spans_sent_total: { type: 'counter', labels: [], help: 'Spans that EDGE_OTLP_URL accepted.' },
   edge_spans_dropped_total: {
     type: 'counter',

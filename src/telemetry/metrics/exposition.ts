@@ -28,7 +28,7 @@ interface BackendCooling {
 
 type Collect = () => Iterable<MetricValue>
 
-const OF_PROXY = /^edge_(?:llm|backend|route|proxy)_/
+const OF_PROXY = /^edge_(?:llm|backend|route|proxy|usage)_/
 const OF_FLEET = /^edge_redis_/
 
 /** Collects the metrics of all threads for each scrape. */

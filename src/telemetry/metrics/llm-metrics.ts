@@ -1,4 +1,6 @@
+import { NANO } from '../../costs/money.ts'
 import type { PlanPolicy, PlanRule } from '../../policy/plan.ts'
+import type { MetricName } from './catalogue.ts'
 import { CounterFamily, Histogram, type HistogramSeries, type Series } from './metric-families.ts'
 import type { MetricMemory } from './metric-memory.ts'
 
@@ -75,22 +77,62 @@ function series(family: CounterFamily, rule: PlanRule): Series {
 
 /** Metrics of budgets of money, in units of the currency. */
 export class CostMetrics {
-  readonly #reserved: CounterFamily
-  readonly #spent: CounterFamily
+  readonly #reserved: MoneyFamily
+  readonly #spent: MoneyFamily
 
   constructor(memory: MetricMemory) {
-    this.#reserved = new CounterFamily(memory, 'edge_cost_reserved_total')
-    this.#spent = new CounterFamily(memory, 'edge_cost_spent_total')
+    this.#reserved = new MoneyFamily(memory, 'edge_cost_reserved_total')
+    this.#spent = new MoneyFamily(memory, 'edge_cost_spent_total')
   }
 
-  /** `amount` is in the units of the rule's counter. */
-  countReserved(rule: PlanRule, amount: number): void {
-    this.#reserved.series(rule.policy.id, rule.name).count += unitsOf(rule, amount)
+  /** `nano` is an amount in billionths, which money is counted in. */
+  countReserved(rule: PlanRule, nano: number): void {
+    this.#reserved.add(rule.policy.id, rule.name, nano)
   }
 
-  countUsed(rule: PlanRule, _reserved: number, amount: number): void {
-    this.#spent.series(rule.policy.id, rule.name).count += unitsOf(rule, amount)
+  countUsed(rule: PlanRule, _reserved: number, nano: number): void {
+    this.#spent.add(rule.policy.id, rule.name, nano)
   }
+}
+
+/** Sums of money by policy and rule. They are kept in whole billionths and shown in units, so that a sum is exact to the billionth however many amounts it has. */
+export class MoneyFamily {
+  readonly #family: CounterFamily
+  readonly #sums = new Map<Series, number>()
+
+  constructor(memory: MetricMemory, name: MetricName) {
+    this.#family = new CounterFamily(memory, name)
+  }
+
+  add(policy: string, rule: string, nano: number): void {
+    this.#set(this.#family.series(policy, rule), nano)
+  }
+
+  /** Sets a gauge to 0. */
+  clear(policy: string, rule: string): void {
+    const series = this.#family.series(policy, rule)
+    this.#set(series, -this.#sumOf(series))
+  }
+
+  #sumOf(series: Series): number {
+    // An earlier worker may have counted in the same cell.
+    return this.#sums.get(series) ?? nanoOfUnits(series.count)
+  }
+
+  #set(series: Series, change: number): void {
+    const before = this.#sumOf(series)
+    this.#sums.set(series, before + change)
+    const shown = before / NANO
+    const next = (before + change) / NANO
+    // The cell of all series that found no room belongs to others, too.
+    if (series.count === shown) series.count = next
+    else series.count += next - shown
+  }
+}
+
+/** Returns billionths, for a sum that was kept in them. */
+export function nanoOfUnits(units: number): number {
+  return Math.round(units * NANO)
 }
 
 /** Metrics of what requests in flight have reserved. A request costs a few additions when it begins, when its reservation grows, and when it ends. */
@@ -123,7 +165,7 @@ export class InFlightMetrics {
     if (known !== undefined) return known
     const requests = new CounterFamily(this.#memory, 'edge_llm_reservations_in_flight')
     const amounts = new CounterFamily(this.#memory, isMoney ? 'edge_cost_in_flight' : 'edge_llm_tokens_in_flight')
-    const perUnit = isMoney ? rule.counters[0]!.unit * 100 : 1
+    const perUnit = isMoney ? NANO : 1
     const sumOf = (reservation: string): ReservedSum =>
       new ReservedSum(
         requests.series(rule.policy.id, rule.name, reservation),
@@ -194,11 +236,6 @@ class ReservedSum {
     this.#requestSeries.measure(this.#requests)
     this.#amountSeries.measure(this.#amount / this.#perUnit)
   }
-}
-
-/** Returns units of the currency. A counter's `unit` is a hundredth of one, which is what the RateLimit fields show. */
-function unitsOf({ counters }: PlanRule, amount: number): number {
-  return amount / (counters[0]!.unit * 100)
 }
 
 /** Metrics of requests in flight that concurrency rules count. */

@@ -54,6 +54,10 @@ export class RequestTrace {
     this.#context = trace.setSpan(parent, this.#span)
   }
 
+  get traceId(): string {
+    return this.#span.spanContext().traceId
+  }
+
   startDecision(): DecisionSpan {
     const { tracer, clock } = this.#parts
     const attributes = { 'edge.door': 'proxy' }

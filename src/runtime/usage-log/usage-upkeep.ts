@@ -1,0 +1,174 @@
+import { createReadStream } from 'node:fs'
+import { readdir, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import type { Logger } from 'pino'
+import { replaceFile } from '../../files/whole-file.ts'
+import type { Clock } from '../../time/clock.ts'
+import { HOUR_MS, hourStartMs, parseUsageFileName, type UsageFileName, usageFileName } from '../../usage-log/usage-file-name.ts'
+
+const INTERVAL_MS = 60_000
+const DAY_MS = 24 * HOUR_MS
+/** A file of another process that has not changed for so long is finished: a process that runs compresses its own within minutes. */
+const ABANDONED_MS = 2 * HOUR_MS
+/** Workers may still have lines of an hour that has just ended. */
+const GRACE_MS = 30_000
+/** What a killed process may leave behind while it compresses a file. */
+const UNFINISHED = /^usage-.+\.jsonl\.gz\.[0-9a-f]{12}\.new$/
+
+export interface UsageUpkeepParts {
+  readonly directory: string
+  readonly keepDays: number
+  /** Identifies this process in the names of its files. */
+  readonly instance: string
+  readonly intervalMs: number | undefined
+  readonly logger: Logger
+  readonly clock: Clock
+  /** Closes a file of this process. Resolves when nothing more is written to it. */
+  readonly release: (name: string) => Promise<void>
+}
+
+/** Compresses the files of hours that are over, one at a time, and removes those that are too old. It goes on after a failure, one minute later. */
+export class UsageUpkeep {
+  readonly #parts: UsageUpkeepParts
+  /** The number of the next file of an hour, if it is not 1. */
+  readonly #numbers = new Map<string, number>()
+  readonly #timer: NodeJS.Timeout
+  readonly #steadiness: Steadiness
+  #running: Promise<void> | undefined
+  #isStopped = false
+  #problem: string | undefined
+
+  constructor(parts: UsageUpkeepParts) {
+    this.#parts = parts
+    this.#steadiness = new Steadiness(parts.clock)
+    this.#timer = setInterval(() => this.#runOnce(), parts.intervalMs ?? INTERVAL_MS).unref()
+    this.#runOnce()
+  }
+
+  /** Returns the number of the file that lines of this hour go to. Compressed files are not written again, so it rises. */
+  numberOf(hour: string): number {
+    return this.#numbers.get(hour) ?? 1
+  }
+
+  /** Resolves when no file is being compressed. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    clearInterval(this.#timer)
+    await this.#running
+  }
+
+  #runOnce(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+    })
+  }
+
+  /** Never rejects. */
+  async #run(): Promise<void> {
+    try {
+      const isSteady = this.#steadiness.look()
+      const names = await readdir(this.#parts.directory)
+      const known = new Set(names)
+      for (const name of names) {
+        if (this.#isStopped) return
+        await this.#tendIfThere(name, known, isSteady)
+      }
+      this.#noteDone()
+    } catch (error) {
+      this.#report((error as Error).message)
+    }
+  }
+
+  /** Another process may have compressed or removed the file meanwhile. */
+  async #tendIfThere(name: string, names: ReadonlySet<string>, isSteady: boolean): Promise<void> {
+    const file = parseUsageFileName(name)
+    try {
+      if (file !== undefined) await this.#tend(name, file, names, isSteady)
+      else if (UNFINISHED.test(name) && (await this.#isAbandoned(name))) await this.#remove(name)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+  }
+
+  async #tend(name: string, file: UsageFileName, names: ReadonlySet<string>, isSteady: boolean): Promise<void> {
+    const { clock, keepDays, instance } = this.#parts
+    const endedMs = clock.wallMs() - hourStartMs(file.hour) - HOUR_MS
+    if (endedMs > keepDays * DAY_MS) {
+      if (isSteady) await this.#remove(name)
+    } else if (!file.isCompressed) {
+      const compressed = usageFileName({ ...file, isCompressed: true })
+      // The process was killed between the two steps of `#compress`: the compressed file is complete.
+      if (names.has(compressed)) await this.#remove(name)
+      else if (file.instance === instance ? endedMs > GRACE_MS : await this.#isAbandoned(name)) await this.#compress(name, compressed, file)
+    }
+  }
+
+  async #compress(name: string, compressed: string, { hour, instance, number }: UsageFileName): Promise<void> {
+    const { directory, release } = this.#parts
+    if (instance === this.#parts.instance) {
+      this.#numbers.set(hour, number + 1)
+      await release(name)
+    }
+    const source = join(directory, name)
+    await replaceFile(join(directory, compressed), (handle) =>
+      pipeline(createReadStream(source), createGzip(), async (pieces: AsyncIterable<Buffer>) => {
+        for await (const piece of pieces) await handle.writeFile(piece)
+      }),
+    )
+    await this.#remove(name)
+  }
+
+  async #isAbandoned(name: string): Promise<boolean> {
+    const { mtimeMs } = await stat(join(this.#parts.directory, name))
+    return this.#parts.clock.wallMs() - mtimeMs > ABANDONED_MS
+  }
+
+  #remove(name: string): Promise<void> {
+    return rm(join(this.#parts.directory, name), { force: true })
+  }
+
+  #noteDone(): void {
+    if (this.#problem === undefined) return
+    this.#problem = undefined
+    const { logger, directory } = this.#parts
+    logger.info({ event: 'usage_upkeep_resumed', path: directory }, 'files in EDGE_USAGE_DIR are compressed and removed again')
+  }
+
+  /** Logs a failure once for each change of the reason. */
+  #report(reason: string): void {
+    if (reason === this.#problem) return
+    this.#problem = reason
+    const { logger, directory } = this.#parts
+    logger.warn({ event: 'usage_upkeep_failed', path: directory, reason }, 'old files in EDGE_USAGE_DIR could not be compressed or removed')
+  }
+}
+
+/** The largest difference between two clocks that is no step. */
+const MAX_STEP_MS = 10 * 60_000
+/** How long the clock must go evenly, from the start or the last step on, before its time is relied upon. */
+const STEADY_MS = HOUR_MS
+
+/** Whether the wall clock goes as the monotonic one does. One that is wrong for a while, after a boot or a mistake, must not make all files look old. */
+class Steadiness {
+  readonly #clock: Clock
+  #offsetMs: number
+  #sinceMs: number
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#sinceMs = clock.nowMs()
+    this.#offsetMs = clock.wallMs() - this.#sinceMs
+  }
+
+  look(): boolean {
+    const nowMs = this.#clock.nowMs()
+    const offsetMs = this.#clock.wallMs() - nowMs
+    if (Math.abs(offsetMs - this.#offsetMs) > MAX_STEP_MS) {
+      this.#offsetMs = offsetMs
+      this.#sinceMs = nowMs
+    }
+    return nowMs - this.#sinceMs >= STEADY_MS
+  }
+}
