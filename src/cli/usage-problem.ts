@@ -13,7 +13,10 @@ export function argumentProblem(error: unknown, command: string, help: string): 
     .replace(/\.?\n.*/s, '')
     .replace(/'\. To specify a positional argument .*/s, "'")
     // Mostly a shell variable that is empty.
-    .replace(/^Option '(?:-\w, )?(--[\w-]+).* argument is ambiguous$/, '$1: expected a value, but the next argument begins with a dash')
+    .replace(
+      /^Option '(?:-\w, )?(--[\w-]+)(?: <value>)?' argument is ambiguous$/,
+      '$1: expected a value, but the next argument begins with a dash',
+    )
   return `${printableText(problem)}${optionAdvice(problem, help)}; see edge ${command} --help`
 }
 

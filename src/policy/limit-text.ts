@@ -1,7 +1,7 @@
 import { RATE } from './algorithms/rate.ts'
+import { statedAnchor, type WindowConfig } from './anchor.ts'
 import { type CountedUnit, countedUnit } from './counted-unit.ts'
 import type { Rule } from './schema/bundle.ts'
-import { statedAnchor, type WindowConfig } from './schema/window.ts'
 
 /** Describes each limit of a rule in the order of its counters, such as `60 requests per minute, burst 100`. */
 export function limitTexts(rule: Rule): readonly string[] {

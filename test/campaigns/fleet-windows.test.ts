@@ -9,6 +9,7 @@ import { TidalLoad } from '../support/fleet/tidal-load.ts'
 import { Random } from '../support/random/random.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
+import { seed } from '../support/run/property-runs.ts'
 import { until } from '../support/until.ts'
 
 const LEASE_MS = 100
@@ -25,9 +26,9 @@ describeWithRedis('four instances on one Redis, killed and started again at rand
   ])(
     'admit at most $bound over any window W in $mode mode',
     async ({ mode, lifeMs }) => {
-      const seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
-      onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
-      const random = new Random(seed)
+      const chance = seed()
+      onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${chance}\n`))
+      const random = new Random(chance)
       const limits = [
         new FleetLimit(3, 2, FOLDER),
         new FleetLimit(40, 5, FOLDER),

@@ -8,6 +8,7 @@ import { awayFromMidnight } from '../support/redis/away-from-midnight.ts'
 import { type RedisServer, runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { hasRedis } from '../support/redis/sharing-edge.ts'
+import { seed } from '../support/run/property-runs.ts'
 import { ask } from '../support/service/http.ts'
 import { metricsOf } from '../support/service/metrics.ts'
 import { until, untilStill } from '../support/until.ts'
@@ -40,9 +41,9 @@ describeWithRedis('streams in three instances on one budget, while Redis stops a
     { unit: 'tokens', mode: 'local', data: 'kept', streams: 60, budgets: INSTANCES },
   ])('$streams streams, $unit, $mode, data $data: at most $budgets × the budget and a read for each stream', async (played) => {
     await awayFromMidnight()
-    const seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
-    onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
-    const campaign = await newCampaign(played, new Random(seed))
+    const chance = seed()
+    onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${chance}\n`))
+    const campaign = await newCampaign(played, new Random(chance))
     await campaign.play()
     await campaign.check()
   })

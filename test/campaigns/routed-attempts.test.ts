@@ -8,6 +8,7 @@ import { missingPython, pythonClient } from '../support/routed/python-clients.ts
 import { RoutedStorm } from '../support/routed/routed-storm.ts'
 import { priceOf, type RoutedWorld, routedWorld } from '../support/routed/routed-world.ts'
 import { type Client, nodeClient } from '../support/routed/sdk-clients.ts'
+import { seed } from '../support/run/property-runs.ts'
 import { ask } from '../support/service/http.ts'
 
 const PASS: Fate = { do: 'pass' }
@@ -70,9 +71,9 @@ describeWith(missingPython, 'a storm over three backends, as Python sees it', ()
 /** Each request, however many attempts it took, is one decision, one charge, one line of the log and one answer. */
 async function survivesStorm(clientOf: (port: number) => Client): Promise<void> {
   await awayFromMidnight()
-  const seed = Number(process.env['EDGE_TEST_SEED'] ?? Math.floor(Math.random() * 2 ** 32))
-  onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${seed}\n`))
-  const storm = await RoutedStorm.begin(clientOf, 160, seed)
+  const chance = seed()
+  onTestFailed(() => void process.stderr.write(`\nreplay with EDGE_TEST_SEED=${chance}\n`))
+  const storm = await RoutedStorm.begin(clientOf, 160, chance)
   await storm.play()
   await storm.playCalm(24)
   await storm.check()

@@ -221,16 +221,18 @@ const mutation: fc.Arbitrary<(token: string) => string> = fc
     length: fc.integer({ min: 1, max: 40 }),
   })
   .map(({ at, character, what, length }) => (token) => {
-    const i = at % token.length
-    const parts = token.split('.') as [string, string, string]
+    const i = at % (token.length + 1)
+    // A change before this one may have taken a dot, or everything.
+    const parts = token.split('.')
     const j = at % 3
     if (what < 3) return `${token.slice(0, i)}${character}${token.slice(i + 1)}`
     if (what === 3) return `${token.slice(0, i)}${character}${token.slice(i)}`
     if (what === 4) return token.slice(0, -length)
     if (what === 5) return token + character.repeat(length)
     if (what === 6) return parts.map((part, index) => (index === j ? `${part}${'='.repeat((4 - (part.length % 4)) % 4)}` : part)).join('.')
-    if (what === 7) return parts.map((part, index) => (index === j ? `${part.slice(0, -1)}${nextLetter(part.at(-1)!)}` : part)).join('.')
-    if (what === 8) return [parts[0], parts[1], encoded(randomBytes(Buffer.from(parts[2], 'base64url').length))].join('.')
+    if (what === 7)
+      return parts.map((part, index) => (index === j ? `${part.slice(0, -1)}${nextLetter(part.at(-1) ?? 'A')}` : part)).join('.')
+    if (what === 8) return [parts[0], parts[1], encoded(randomBytes(Buffer.from(parts[2] ?? '', 'base64url').length))].join('.')
     return parts.map((part, index) => (index === j ? '' : part)).join('.')
   })
 

@@ -2,8 +2,8 @@ import type { Cost } from '../../costs/cost.ts'
 import { FixedCost, GIVEN, HeaderCost } from '../../costs/request-costs.ts'
 import { anchoredPeriod, calendarOf } from '../../limiter/calendar.ts'
 import { type WarningShare, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
+import { anchorDay, type WindowConfig } from '../anchor.ts'
 import type { RequestCostConfig } from '../schema/request-cost.ts'
-import { anchorDay, type WindowConfig } from '../schema/window.ts'
 import { MAX_AMOUNT } from './rate.ts'
 
 export function compileRequestCost({ cost = 1 }: RequestCostConfig): Cost {

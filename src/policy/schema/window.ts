@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { PERIODS, type Period, timeZoneOf } from '../../limiter/calendar.ts'
 import { KnownWords } from '../../text/suggest.ts'
+import { type Anchor, WEEKDAYS, type WindowConfig } from '../anchor.ts'
 
 /*
  * Fields for calendar windows, which several algorithms share. Each `error` completes the sentence "expected …".
  */
 
-const WEEKDAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const
 const ANCHOR = 'a weekday such as sunday (with period 1w), or a day of the month from 1 to 28 (with 1mo)'
 
 export const windowFields = {
@@ -26,26 +26,6 @@ export const windowFields = {
       description:
         'The day on which windows begin: a weekday with 1w (default monday), a day of the month from 1 to 28 with 1mo (default 1).',
     }),
-}
-
-/** The values of those fields. */
-export interface WindowConfig {
-  readonly period: Period
-  readonly timezone: string
-  readonly anchor?: Anchor | undefined
-}
-
-type Anchor = (typeof WEEKDAYS)[number] | number
-
-/** Returns the number of the day: that of the weekday, where Monday is 1, or of the day of the month. */
-export function anchorDay(anchor: Anchor | undefined): number {
-  if (anchor === undefined) return 1
-  return typeof anchor === 'number' ? anchor : WEEKDAYS.indexOf(anchor) + 1
-}
-
-/** Returns the anchor that means something else than its absence; undefined if there is none. */
-export function statedAnchor({ anchor }: WindowConfig): Anchor | undefined {
-  return anchorDay(anchor) === 1 ? undefined : anchor
 }
 
 /** Refuses an anchor that its period cannot have. */

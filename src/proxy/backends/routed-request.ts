@@ -39,7 +39,11 @@ export function routeProblem(request: ProxiedRequest, route: PlannedRoute, body:
 
 /** Returns why the route's backends get no such request, in words: they might read its target in two ways, or return the credential that they get. */
 export function routeRefusal(request: ProxiedRequest, { group, fallback }: PlannedRoute): string | undefined {
-  for (const { backend } of [...group, ...fallback]) {
+  return refusalBy(group, request) ?? refusalBy(fallback, request)
+}
+
+function refusalBy(choices: readonly Choice[], request: ProxiedRequest): string | undefined {
+  for (const { backend } of choices) {
     // RFC 9110 9.3.8: the response to TRACE is the request as it arrived.
     if (request.method === 'TRACE' && backend.hasCredential) return TRACES
     const refusal = refusalOf(request, backend.basePath)

@@ -13,5 +13,14 @@ export function sized(quick: number, full: number): number {
   return process.env['EDGE_TEST_PROPERTY_RUNS'] === undefined ? quick : full
 }
 
-// Every test file loads this (each-file.ts): a property that does not say how often it is tried.
-fc.configureGlobal({ numRuns: Math.min(USUAL_RUNS, runs(20)) })
+/**
+ * What is tried by chance is the same in every run, so that a change is never refused for what it did not touch. `EDGE_TEST_SEED=random` looks further,
+ * and a number repeats what it found.
+ */
+export function seed(): number {
+  const wanted = process.env['EDGE_TEST_SEED'] ?? '1'
+  return wanted === 'random' ? Math.floor(Math.random() * 2 ** 31) : Number(wanted)
+}
+
+// Every test file loads this (each-file.ts): the seed of all properties, and how often one is tried that does not say so.
+fc.configureGlobal({ seed: seed(), numRuns: Math.min(USUAL_RUNS, runs(20)) })
