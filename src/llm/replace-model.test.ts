@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { sized } from '../../test/support/run/property-runs.ts'
 import { normalizePath } from '../text/path.ts'
 import { endpointOf } from './endpoints.ts'
 import { type LlmRequest, LlmRequestReader } from './llm-request.ts'
@@ -117,6 +118,7 @@ describe('in a body', () => {
         expect(changed).toBe(`${before}${JSON.stringify(model)}${after}`)
         expect(JSON.parse(changed)).toEqual({ ...(JSON.parse(source) as object), model })
       }),
+      { numRuns: sized(8, 100) },
     )
   })
 })

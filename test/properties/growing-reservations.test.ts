@@ -18,7 +18,7 @@ import { ClockedLink } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
-import { runs } from '../support/run/property-runs.ts'
+import { sized } from '../support/run/property-runs.ts'
 import { MapStore } from '../support/store/map-store.ts'
 
 const KEY = 'header:x-key'
@@ -502,7 +502,7 @@ test.each<[string, () => CounterStore]>([
 ])('streams over ends of windows, resets and reloads settle each part where it was taken, in %s', async (_, newStore) => {
   await fc.assert(
     fc.asyncProperty(schedule, (steps) => new Trial(local(newStore())).run(steps)),
-    { numRuns: runs(20), examples: EXAMPLES.map((example) => [example]) },
+    { numRuns: sized(8, 600), examples: EXAMPLES.map((example) => [example]) },
   )
 })
 
@@ -518,7 +518,7 @@ describeWithRedis('streams over ends of windows, resets, reloads and outages set
         const clocked = new ClockedLink(link)
         return new Trial(remote(clocked, `edge:${prefixes++}:`, leaseMs)).run(steps)
       }),
-      { numRuns: runs(3) + EXAMPLES.length, examples: EXAMPLES.map((example) => [example]) },
+      { numRuns: sized(1, 90) + EXAMPLES.length, examples: EXAMPLES.map((example) => [example]) },
     )
   })
 })

@@ -6,7 +6,7 @@ import { isVerified } from '../../src/request/caller.ts'
 import { KeyInstance, type KeyInstanceOptions } from '../support/keys/key-instance.ts'
 import { redisOfSuite } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
-import { runs } from '../support/run/property-runs.ts'
+import { sized } from '../support/run/property-runs.ts'
 import { stallDisk } from '../support/stalled-disk.ts'
 import { newFolder } from '../support/state/state.ts'
 import { until } from '../support/until.ts'
@@ -41,7 +41,7 @@ test('any keys that are issued, changed and revoked are there after any restarts
         async () => {},
       )
     }),
-    { numRuns: runs(15) },
+    { numRuns: sized(5, 450) },
   )
 })
 
@@ -61,14 +61,16 @@ describeWithRedis('a fleet', () => {
         })
         await play(steps, 2, options, async () => void (await redis().command('FLUSHALL')))
       }),
-      { numRuns: runs(10) },
+      { numRuns: sized(3, 300) },
     )
   })
 
   test('copies many keys to an instance that starts, in slices', async () => {
     const one = await KeyInstance.start({ redis: redis().url, maxKeys: 5000 })
     await Promise.all(
-      Array.from({ length: 3000 }, (_, i) => one.control.create({ labels: { user: `u${i}` }, end: 'never', digest: undefined, ...BY })),
+      Array.from({ length: sized(1000, 3000) }, (_, i) =>
+        one.control.create({ labels: { user: `u${i}` }, end: 'never', digest: undefined, ...BY }),
+      ),
     )
     const late = await KeyInstance.start({ redis: redis().url, maxKeys: 5000 })
     expect(late.lines()).toEqual(one.lines())

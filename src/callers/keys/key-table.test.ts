@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { keyTable, NOON_MS, sampleKey } from '../../../test/support/keys/sample-keys.ts'
+import { sized } from '../../../test/support/run/property-runs.ts'
 import { newGate, runThread } from '../../../test/support/threads/threads.ts'
 import { until } from '../../../test/support/until.ts'
 import { isVerified } from '../../request/caller.ts'
@@ -149,7 +150,7 @@ describe('while the main thread changes, forgets and issues keys', () => {
     Atomics.add(gate.words, 0, 1)
     Atomics.notify(gate.words, 0)
     const others = Array.from({ length: 1500 }, () => sampleKey().key)
-    for (let round = 1; round <= 300; round++) {
+    for (let round = 1; round <= sized(40, 300); round++) {
       table.put({ ...key, labels: { one: String(round), two: String(round) }, momentMs: NOON_MS + round })
       for (const other of others.slice(0, 5 * round)) table.put({ ...other, labels: { one: 'other', two: `other ${round % 9}` } })
       if (round % 10 === 0) for (const other of others) table.forget(other.id)

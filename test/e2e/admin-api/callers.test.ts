@@ -3,6 +3,7 @@ import type { CallersRequest } from '../../../src/admin/api/caller-types.ts'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
 import { callers, names } from '../../support/admin/callers.ts'
 import { blockRule, bucketRule, bundle, concurrencyRule, matching, policy } from '../../support/bundles/bundles.ts'
+import { sized } from '../../support/run/property-runs.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -279,13 +280,16 @@ describe('a rule with match: else', () => {
   })
 })
 
-test('an else beside thousands of rules is judged by all of them, and rules with several keys leave room for the others', async () => {
-  const others = Array.from({ length: 3000 }, (_, i) => matching({ [KEY]: `customer-${i}` }, bucketRule(`r${i}`, [KEY], 4)))
+/** More than are looked at. */
+const OTHERS = sized(800, 3000)
+
+test('an else beside many rules is judged by all of them, and rules with several keys leave room for the others', async () => {
+  const others = Array.from({ length: OTHERS }, (_, i) => matching({ [KEY]: `customer-${i}` }, bucketRule(`r${i}`, [KEY], 4)))
   const rules = [...others, matching('else', bucketRule('rest', [KEY], 4))]
   const pairs = Array.from({ length: 600 }, (_, i) => bucketRule(`pair${i}`, [KEY, 'header:x-team'], 4))
   const edge = await running({ bundle: bundle(1, policy('pairs', { rules: pairs }), policy('p', { rules })), env: ADMIN_ENV })
   for (const [value, rule] of [
-    ['customer-2999', 'p/r2999'],
+    [`customer-${OTHERS - 1}`, `p/r${OTHERS - 1}`],
     ['nobody', 'p/rest'],
   ] as const) {
     const found = await callers(edge, { values: { [KEY]: value } })

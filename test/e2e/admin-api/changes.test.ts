@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../../support/admin/admin-client.ts'
+import { change, changesOf } from '../../support/admin/changes.ts'
 import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { twoSharing } from '../../support/redis/sharing-edge.ts'
-import type { Edge } from '../../support/service/edge.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
@@ -13,18 +13,6 @@ const RULES = [bucketRule('per-key', ['header:x-k'], 1, 0.001), bucketRule('per-
 const BUNDLE = bundle(1, policy('api', { rules: RULES }))
 const ALICE = { policy: 'api', rule: 'per-key', values: { 'header:x-k': 'alice' } }
 const DIGEST = expect.stringMatching(/^[0-9a-f]{16}$/) as string
-
-async function changesOf(edge: Edge, query = ''): Promise<Record<string, unknown>[]> {
-  const { status, json } = await askAdmin(edge.adminPort, 'GET', `changes${query}`)
-  expect(status).toBe(200)
-  return json.changes
-}
-
-async function change(edge: Edge, method: string, path: string, body?: object, actor = 'ada'): Promise<string> {
-  const { status, json } = await askAdmin(edge.adminPort, method, path, { body, actor })
-  expect(status, JSON.stringify(json)).toBeLessThan(300)
-  return json?.id
-}
 
 describe('POST bundles/announcements', () => {
   test('lets the change of the bundle say who published it and why, whether it is applied or refused', async () => {
@@ -72,18 +60,6 @@ test('credentials that are read in clear are an event and a change, with who rea
   expect(await changesOf(edge)).toMatchObject([{ change: 'bundle_text_read', actor: 'eve', id: '1' }, { change: 'bundle_applied' }])
   const { json } = await askAdmin(edge.adminPort, 'GET', 'events/recent?event=bundle_text_read')
   expect(json.events).toMatchObject([{ event: 'bundle_text_read', version: '1', actor: 'eve' }])
-})
-
-test('a flood of overrides does not push the bundles out', async () => {
-  const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
-  const reason = 'x'.repeat(1000)
-  for (let i = 0; i < 220; i++) {
-    const id = await change(edge, 'POST', 'overrides', { ...ALICE, multiply: 3, until: '2h', reason })
-    await change(edge, 'DELETE', `overrides/${id}?reason=${reason}`)
-  }
-  const changes = await changesOf(edge, '?limit=500')
-  expect(changes.length).toBeLessThan(440)
-  expect(changes.at(-1)).toMatchObject({ change: 'bundle_applied', after: '1' })
 })
 
 describe('GET changes', () => {

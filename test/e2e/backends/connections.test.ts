@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
-import { hostsOf, named, routedBundle, routing, WIRES } from '../../support/proxy/routed.ts'
+import { hostsOf, named, routedBundle, routing } from '../../support/proxy/routed.ts'
 import { OK, requests } from '../../support/proxy/stale-connection.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { running } from '../../support/service/running.ts'
@@ -57,7 +57,7 @@ function sharing(max: number, first: object, backends: Readonly<Record<string, {
   })
 }
 
-describe.each(WIRES)('connections to backends, on %s', (_, env) => {
+describe('connections to backends', () => {
   test('a backend that cannot be connected to is asked once, and then the next one', async () => {
     const a = await RawBackend.start(
       () => {},
@@ -66,7 +66,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     const b = await named('b')
     // It accepts connections, and ends them before TLS is established.
     const broken = { url: a.url.replace('http:', 'https:') }
-    const edge = await routing({ a: broken, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }] }], { env })
+    const edge = await routing({ a: broken, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }] }])
     expect(await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()).toBe('b')
     expect(a.connections.length).toBe(1)
   })
@@ -74,7 +74,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
   test('a kept connection that has become stale is replaced by a new one to the same backend', async () => {
     const a = await RawBackend.start(({ socket }, index) => (index === 1 ? socket.destroy() : socket.write(OK)))
     const b = await named('b')
-    const edge = await routing({ a, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }] }], { env })
+    const edge = await routing({ a, b }, [{ backends: [{ name: 'a' }], fallback: [{ name: 'b' }] }])
     for (const path of ['/1', '/2', '/3']) expect(await (await fetch(`http://127.0.0.1:${edge.port}${path}`)).text()).toBe('ok')
     expect(requests(a)).toEqual(['GET /1', 'GET /2', 'GET /2', 'GET /3'])
     expect(b.seen.length).toBe(0)
@@ -84,7 +84,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     const [a, last] = [await HangingBackend.start(), await HangingBackend.start()]
     const b = await named('b')
     const backends = { a, b, last }
-    const edge = await sharing(6, routedBundle(1, { a, b }, [all('a'), all('b')]), backends, { ...env, EDGE_BACKEND_URL: last.url })
+    const edge = await sharing(6, routedBundle(1, { a, b }, [all('a'), all('b')]), backends, { EDGE_BACKEND_URL: last.url })
     sendTo(edge, '/a', 5)
     sendTo(edge, '/other', 5)
     await until(() => a.backend.seen.length === 2 && last.backend.seen.length === 2)
@@ -96,7 +96,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
   test('shares follow the bundle: connections beyond them are closed, and waiting requests get those that are free now', async () => {
     const [a, b, last] = [await HangingBackend.start(), await HangingBackend.start(), await HangingBackend.start()]
     const backends = { a, b, last }
-    const edge = await sharing(4, routedBundle(1, { a, b }, [all('a'), all('b')]), backends, { ...env, EDGE_BACKEND_URL: last.url })
+    const edge = await sharing(4, routedBundle(1, { a, b }, [all('a'), all('b')]), backends, { EDGE_BACKEND_URL: last.url })
     const open = (): number[] => [a, b, last].map(({ backend }) => backend.openConnections)
     sendTo(edge, '/a', 4)
     sendTo(edge, '/other', 4)
@@ -120,7 +120,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
   test('without routes in the next bundle, the connections of a backend are closed when its last response is over', async () => {
     const a = await HttpBackend.start((_req, res) => void res.write('first '))
     const last = await named('last')
-    const edge = await sharing(9, routedBundle(1, { a }, [all('a')]), { a, last }, { ...env, EDGE_BACKEND_URL: last.url })
+    const edge = await sharing(9, routedBundle(1, { a }, [all('a')]), { a, last }, { EDGE_BACKEND_URL: last.url })
     const [client] = sendTo(edge, '/a', 1) as [RawClient]
     await client.sees('first ')
     let finish = (): void => {}
@@ -143,7 +143,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     const b = await named('b')
     const route = { match: { 'llm:model': 'm' }, backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry: { on: ['connect', '5xx'] } }
     const memory = { EDGE_MAX_BODY_BYTES: '1m', EDGE_BODY_MEMORY: '4m', EDGE_TRUSTED_PROXIES: '127.0.0.1' }
-    const edge = await routing({ a, b }, [route, { backends: [{ name: 'a' }] }], { env: { ...env, ...memory } })
+    const edge = await routing({ a, b }, [route, { backends: [{ name: 'a' }] }], { env: memory })
     const body = JSON.stringify({ model: 'm', x: 'x'.repeat(900_000) })
     const ask = (client: number, sent: string): void => {
       const raw = RawClient.connect(edge.port)
@@ -166,7 +166,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     const a = await HttpBackend.start(() => {})
     const route = { backends: [{ name: 'a', model: 'm' }] }
     const memory = { EDGE_MAX_BODY_BYTES: '1m', EDGE_BODY_MEMORY: '4m', EDGE_TRUSTED_PROXIES: '127.0.0.1' }
-    const edge = await routing({ a }, [route], { env: { ...env, ...memory } })
+    const edge = await routing({ a }, [route], { env: memory })
     const body = JSON.stringify({ model: 'x', x: 'x'.repeat(900_000) })
     for (let i = 1; i <= 3; i++) {
       const fields = `Host: a\r\nX-Forwarded-For: 9.9.9.${i}\r\nContent-Length: ${body.length}`
@@ -180,7 +180,7 @@ describe.each(WIRES)('connections to backends, on %s', (_, env) => {
     const b = await named('b')
     const route = { match: { 'llm:model': 'm' }, backends: [{ name: 'a' }], fallback: [{ name: 'b' }] }
     const again = { ...route, match: { 'llm:model': 'again' }, retry: { on: ['connect', 'timeout'] } }
-    const edge = await routing({ a, b }, [route, again], { env })
+    const edge = await routing({ a, b }, [route, again])
     const ask = (model: string): void => {
       const body = JSON.stringify({ model, x: 'x'.repeat(200_000) })
       RawClient.connect(edge.port).send(`POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`)

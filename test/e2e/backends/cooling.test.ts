@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
-import { named, routing, saying, WIRES } from '../../support/proxy/routed.ts'
+import { named, routing, saying } from '../../support/proxy/routed.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
@@ -24,18 +24,18 @@ const forModel = (model: string): RequestInit => ({
   body: JSON.stringify({ model, messages: [] }),
 })
 
-describe.each(WIRES)('cooling, on %s', (_, env) => {
+describe('cooling', () => {
   test('a backend with a credential of its own that answers 429 is left alone for as long as it asks', async () => {
     const [a, b] = [await HttpBackend.start(saying('busy', 429, { 'Retry-After': '600' })), await named('b')]
     const more = { a: { headers: { authorization: 'Bearer {A}' } } }
-    const edge = await routing({ a, b }, [to('a', ['b'], ON_STATUS)], { env: { ...env, EDGE_SECRET_A: 'canary-2' }, more })
+    const edge = await routing({ a, b }, [to('a', ['b'], ON_STATUS)], { env: { EDGE_SECRET_A: 'canary-2' }, more })
     for (let i = 0; i < 3; i++) expect(await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()).toBe('b')
     expect([a.seen.length, b.seen.length]).toEqual([1, 3])
   })
 
   test("a 429 for the client's own credential takes the backend from nobody", async () => {
     const [a, b] = [await HttpBackend.start(saying('busy', 429, { 'Retry-After': '600' })), await named('b')]
-    const edge = await routing({ a, b }, [to('a', ['b'], ON_STATUS)], { env })
+    const edge = await routing({ a, b }, [to('a', ['b'], ON_STATUS)])
     for (let i = 0; i < 3; i++) expect(await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()).toBe('b')
     expect(a.seen.length).toBe(3)
   })
@@ -47,7 +47,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
       else res.writeHead(503, { 'Retry-After': '300' }).end('down')
     })
     const b = await HttpBackend.start(saying('down too', 503, { 'Retry-After': '500' }))
-    const edge = await routing({ a, b }, [to('a', ['b'], { on: ['5xx'], attempts: 1 })], { env })
+    const edge = await routing({ a, b }, [to('a', ['b'], { on: ['5xx'], attempts: 1 })])
     for (let i = 0; i < 3; i++) expect((await fetch(`http://127.0.0.1:${edge.port}/x`)).status).toBe(503)
     expect([a.seen.length, b.seen.length]).toEqual([3, 3])
     const probe = fetch(`http://127.0.0.1:${edge.port}/probe`)
@@ -63,7 +63,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
 
   test('a backend without another one never cools', async () => {
     const a = await HttpBackend.start(saying('down', 503, { 'Retry-After': '300' }))
-    const edge = await routing({ a }, [to('a', [])], { env })
+    const edge = await routing({ a }, [to('a', [])])
     for (let i = 0; i < 5; i++) expect(await (await fetch(`http://127.0.0.1:${edge.port}/x`)).text()).toBe('down')
     expect(a.seen.length).toBe(5)
   })
@@ -76,7 +76,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
     const b = await named('b')
     const clock = new ManualClock()
     const route = { backends: [{ name: 'a' }, { name: 'b' }], stick_to: ['header:x-user'] }
-    const edge = await routing({ a, b }, [route], { env: { ...env, ...SECRET }, more: CREDENTIAL, clock })
+    const edge = await routing({ a, b }, [route], { env: SECRET, more: CREDENTIAL, clock })
     const users = Array.from({ length: 20 }, (_, i) => ({ headers: { 'X-User': `user-${i}` } }))
     const all = () => Promise.all(users.map((user) => asked(edge, '/x', user)))
     const first = await all()
@@ -102,7 +102,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
       [CREDENTIAL, ['a', 'b', 'b', 'a']],
       [{}, ['a', 'a', 'a', 'a']],
     ] as const) {
-      const edge = await routing({ a, b }, [route], { env: { ...env, ...SECRET }, more })
+      const edge = await routing({ a, b }, [route], { env: SECRET, more })
       const answers: string[] = []
       for (const model of ['bad', 'bad', 'bad', 'good']) answers.push(await asked(edge, '/v1/chat/completions', forModel(model)))
       expect(answers).toEqual(seen)
@@ -118,7 +118,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
     const backends = { broken: { url: broken.url.replace('http:', 'https:') }, silent, b: await named('b') }
     const routes = [{ selector: { pathPrefix: '/broken' }, ...to('broken', ['b']) }, to('silent', ['b'], { on: ['timeout'] })]
     const more = { silent: { headers_timeout_seconds: 0.1 } }
-    const edge = await routing(backends, routes, { env, more, clock: new ManualClock() })
+    const edge = await routing(backends, routes, { more, clock: new ManualClock() })
     for (let i = 0; i < 5; i++) expect([await asked(edge, '/broken'), await asked(edge, '/silent')]).toEqual(['b', 'b'])
     expect([broken.connections.length, silent.seen.length]).toEqual([3, 3])
   })
@@ -127,7 +127,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
     const statuses = [500, 502, 200, 503, 404, 500, 500]
     const a = await HttpBackend.start((_req, res) => void res.writeHead(statuses.shift() ?? 200).end('a'))
     const b = await named('b')
-    const edge = await routing({ a, b }, [to('a', ['b'])], { env })
+    const edge = await routing({ a, b }, [to('a', ['b'])])
     for (let i = 0; i < 8; i++) expect(await asked(edge)).toBe('a')
     expect(b.seen.length).toBe(0)
   })
@@ -137,7 +137,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
     const a = await HttpBackend.start((_req, res) => void res.writeHead(status).end('a'))
     const b = await named('b')
     const clock = new ManualClock()
-    const edge = await routing({ a, b }, [to('a', ['b'])], { env, clock })
+    const edge = await routing({ a, b }, [to('a', ['b'])], { clock })
     const askedLater = async (ms: number) => {
       clock.advance(ms)
       return asked(edge)
@@ -162,7 +162,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
     const a = await HttpBackend.start((_req, res) => void res.writeHead(429, fields).end('a'))
     const b = await named('b')
     const clock = new ManualClock()
-    const edge = await routing({ a, b }, [to('a', ['b'])], { env: { ...env, ...SECRET }, more: CREDENTIAL, clock })
+    const edge = await routing({ a, b }, [to('a', ['b'])], { env: SECRET, more: CREDENTIAL, clock })
     expect([await asked(edge), await asked(edge)]).toEqual(['a', 'b'])
     clock.advance(seconds * 1000 - 1)
     expect(await asked(edge)).toBe('b')
@@ -180,7 +180,7 @@ describe.each(WIRES)('cooling, on %s', (_, env) => {
     })
     const b = await named('b')
     const clock = new ManualClock()
-    const edge = await routing({ a, b }, [to('a', ['b'])], { env, clock })
+    const edge = await routing({ a, b }, [to('a', ['b'])], { clock })
     let ended = 0
     const calls = Array.from({ length: 4 }, async () => {
       expect(await asked(edge)).toBe('a')

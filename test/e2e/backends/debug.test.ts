@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
-import { named, routing, saying, WIRES } from '../../support/proxy/routed.ts'
+import { named, routing, saying } from '../../support/proxy/routed.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { until } from '../../support/until.ts'
 
@@ -15,11 +15,11 @@ async function login(edge: Edge): Promise<string> {
   return headers['set-cookie']!.split(';')[0]!
 }
 
-describe.each(WIRES)('a debug session, on %s', (_, env) => {
+describe('a debug session', () => {
   test('names the backend that answered and all that were tried, to its holder alone; no backend can', async () => {
     const [failing, b] = [await HttpBackend.start(saying('', 503, FORGED)), await HttpBackend.start(saying('b', 200, FORGED))]
     const routes = [{ backends: [{ name: 'gone' }], fallback: [{ name: 'failing' }, { name: 'b' }], retry: RETRY }]
-    const edge = await routing({ gone: NOWHERE, failing, b }, routes, { env: { ...env, ...SECRET } })
+    const edge = await routing({ gone: NOWHERE, failing, b }, routes, { env: SECRET })
     const { headers, body } = await edge.get('/x', [['Cookie', await login(edge)]])
     expect(body).toBe('b')
     expect(headers).toMatchObject({
@@ -40,7 +40,7 @@ describe.each(WIRES)('a debug session, on %s', (_, env) => {
       { selector: { pathPrefix: '/socket' }, backends: [{ name: 'b' }] },
       { backends: [{ name: 'gone' }], fallback: [{ name: 'away' }] },
     ]
-    const edge = await routing({ gone: NOWHERE, away: NOWHERE, b }, routes, { env: { ...env, ...SECRET } })
+    const edge = await routing({ gone: NOWHERE, away: NOWHERE, b }, routes, { env: SECRET })
     const cookie = await login(edge)
     const { status, headers } = await edge.get('/x', [['Cookie', cookie]])
     expect([status, headers['x-edge-debug-attempts']]).toEqual([502, 'gone connect, away connect'])

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { HttpBackend, RawBackend } from '../../support/proxy/backend.ts'
 import { askRaw, RawClient, statusesIn, valuesOf } from '../../support/proxy/proxy.ts'
-import { named, routing, saying, WIRES } from '../../support/proxy/routed.ts'
+import { named, routing, saying } from '../../support/proxy/routed.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
 const RETRIED = { backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry: { on: ['connect', '5xx'], attempts: 1 } }
 const UPGRADE = 'GET /x HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
-describe.each(WIRES)('a routed request, on %s', (_, env) => {
+describe('a routed request', () => {
   test('is shared out by weight, and a weight of 0 gets none', async () => {
     const backends = { a: await named('a'), b: await named('b'), c: await named('c') }
     const group = [
@@ -18,7 +18,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
       { name: 'b', weight: 1 },
       { name: 'c', weight: 0 },
     ]
-    const edge = await routing(backends, [{ backends: group }], { env })
+    const edge = await routing(backends, [{ backends: group }])
     const client = RawClient.connect(edge.port)
     for (let i = 0; i < 400; i++) {
       client.send('GET /x HTTP/1.1\r\nHost: a\r\n\r\n')
@@ -35,7 +35,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
     const [a, b] = [await named('a'), await named('b')]
     const more = { a: { headers: { authorization: 'Bearer {A}' } } }
     const routes = [{ selector: { pathPrefix: '/a' }, backends: [{ name: 'b' }], fallback: [{ name: 'a' }] }, { backends: [{ name: 'b' }] }]
-    const edge = await routing({ a, b }, routes, { env: { ...env, EDGE_SECRET_A: 'canary-3' }, more })
+    const edge = await routing({ a, b }, routes, { env: { EDGE_SECRET_A: 'canary-3' }, more })
     const trace = (path: string) => askRaw(edge.port, `TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
     const refused = await trace('/a')
     expect([refused.status, refused.body]).toEqual([400, expect.stringContaining('TRACE would show the credential')])
@@ -45,14 +45,14 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
   test('is not redirected: the client gets the 3xx of the backend as it is', async () => {
     const b = await named('b')
     const a = await HttpBackend.start(saying('moved', 307, { Location: `${b.url}/elsewhere` }))
-    const edge = await routing({ a, b }, [RETRIED], { env })
+    const edge = await routing({ a, b }, [RETRIED])
     const response = await fetch(`http://127.0.0.1:${edge.port}/x`, { redirect: 'manual' })
     expect([response.status, response.headers.get('location'), b.seen.length]).toEqual([307, `${b.url}/elsewhere`, 0])
   })
 
   test('may be HEAD, and the second answer has no body either', async () => {
     const [a, b] = [await HttpBackend.start(saying('no', 503)), await HttpBackend.start(saying('well', 200, { 'X-From': 'b' }))]
-    const edge = await routing({ a, b }, [RETRIED], { env })
+    const edge = await routing({ a, b }, [RETRIED])
     const answer = await askRaw(edge.port, 'HEAD /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     expect([answer.status, valuesOf(answer, 'X-From'), answer.body]).toEqual([200, ['b'], ''])
     expect([a.seen[0]!.method, b.seen[0]!.method]).toEqual(['HEAD', 'HEAD'])
@@ -66,7 +66,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
         res.writeHead(status, { 'Content-Length': '2' }).end('ok')
       })
     const [a, b] = [await noting(503), await noting(200)]
-    const edge = await routing({ a, b }, [{ ...RETRIED, match: { 'llm:model': 'm' } }], { env })
+    const edge = await routing({ a, b }, [{ ...RETRIED, match: { 'llm:model': 'm' } }])
     const body = '{"model":"m"}'
     const client = RawClient.connect(edge.port)
     client.send(`POST /x HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n`)
@@ -85,7 +85,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
       socket.write(`${interim}HTTP/1.1 503 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno`)
     })
     const b = await named('b')
-    const edge = await routing({ a, b }, [RETRIED], { env })
+    const edge = await routing({ a, b }, [RETRIED])
     const answer = async (path: string): Promise<number[]> => {
       const client = RawClient.connect(edge.port)
       client.send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
@@ -102,7 +102,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
       res.writeHead(isBad ? 503 : 200, { 'Content-Length': req.url!.length + 1 }).end(`a${req.url}`)
     })
     const b = await HttpBackend.start((req, res) => void res.writeHead(200, { 'Content-Length': req.url!.length + 1 }).end(`b${req.url}`))
-    const edge = await routing({ a, b }, [RETRIED], { env })
+    const edge = await routing({ a, b }, [RETRIED])
     const client = RawClient.connect(edge.port)
     const paths = ['/bad1', '/good2', '/bad3', '/good4']
     client.send(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`).join(''))
@@ -117,7 +117,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
       else socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nhello')
     })
     const b = await named('b')
-    const edge = await routing({ a, b }, [RETRIED], { env })
+    const edge = await routing({ a, b }, [RETRIED])
     const client = RawClient.connect(edge.port)
     client.send(UPGRADE)
     await client.sees('hello')
@@ -135,7 +135,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
       fail = () => res.writeHead(503).end()
     })
     const b = await named('b')
-    const edge = await routing({ a, b }, [RETRIED], { env: { ...env, EDGE_SHUTDOWN_MS: '600000' } })
+    const edge = await routing({ a, b }, [RETRIED], { env: { EDGE_SHUTDOWN_MS: '600000' } })
     const asked = fetch(`http://127.0.0.1:${edge.port}/x`)
     await until(() => a.seen.length === 1)
     const stopped = edge.stop()
@@ -156,7 +156,7 @@ describe.each(WIRES)('a routed request, on %s', (_, env) => {
     const b = await HttpBackend.start((req, res) => void res.end(`b: ${req.headers.authorization}`))
     const headers = { authorization: 'Bearer {KEY}' }
     const edge = await routing({ a, b }, [RETRIED], {
-      env: { ...env, EDGE_SECRETS_DIR: directory },
+      env: { EDGE_SECRETS_DIR: directory },
       more: { a: { headers }, b: { headers } },
     })
     const asked = async (path: string) => (await fetch(`http://127.0.0.1:${edge.port}${path}`)).text()

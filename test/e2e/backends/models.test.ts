@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { blockRule, bucketRule, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { named, routing, WIRES } from '../../support/proxy/routed.ts'
+import { named, routing } from '../../support/proxy/routed.ts'
 import { until } from '../../support/until.ts'
 
 const TO_SMALL = { backends: [{ name: 'a', model: 'small' }] }
@@ -19,10 +19,10 @@ async function keeping(): Promise<{ a: HttpBackend; bodies: Buffer[] }> {
   return { a, bodies }
 }
 
-describe.each(WIRES)('a route with a model, on %s', (_, env) => {
+describe('a route with a model', () => {
   test('passes a request without a body as it came if its path names no model', async () => {
     const { a } = await keeping()
-    const edge = await routing({ a }, [TO_SMALL], { env })
+    const edge = await routing({ a }, [TO_SMALL])
     for (const [method, path] of [
       ['GET', '/v1/models'],
       ['GET', '/v1/models/big'],
@@ -39,7 +39,7 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
 
   test('refuses a WebSocket, whose model it could not replace', async () => {
     const { a } = await keeping()
-    const edge = await routing({ a }, [TO_SMALL], { env })
+    const edge = await routing({ a }, [TO_SMALL])
     const handshake =
       'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=='
     const client = RawClient.connect(edge.port)
@@ -53,7 +53,7 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
   test('refuses a compressed body, a form and an unreadable one, before anything is taken', async () => {
     const { a } = await keeping()
     const rules = [bucketRule('r', ['ip:address'], 1, 0.0001)]
-    const edge = await routing({ a }, [TO_SMALL], { env, policies: [policy('p', { rules })] })
+    const edge = await routing({ a }, [TO_SMALL], { policies: [policy('p', { rules })] })
     const form = new FormData()
     form.set('model', 'big')
     form.set('file', new Blob(['x']), 'x.wav')
@@ -75,7 +75,7 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
 
   test('replaces the model in the paths of Google and Azure, and a second one in the body', async () => {
     const { a, bodies } = await keeping()
-    const edge = await routing({ a: { url: `${a.url}/base` } }, [TO_SMALL], { env })
+    const edge = await routing({ a: { url: `${a.url}/base` } }, [TO_SMALL])
     const asked = async (path: string, body: string) =>
       (await fetch(`http://127.0.0.1:${edge.port}${path}`, { method: 'POST', body, headers: JSON_TYPE })).text()
     expect(await asked('/v1beta/models/big:streamGenerateContent?alt=sse', '{"contents":[]}')).toBe(
@@ -101,7 +101,7 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
       fallback: [{ name: 'b', model: 's' }, { name: 'b' }],
       retry: { on: ['5xx'], attempts: 1 },
     }
-    const edge = await routing({ a, b }, [route], { env })
+    const edge = await routing({ a, b }, [route])
     const [before, after] = [`{"x":"${'é'.repeat(400_000)}","model" : `, `,"messages":["${'\\u0041'.repeat(100_000)}"]}\n`]
     const body = `${before}"big"${after}`
     expect((await fetch(`http://127.0.0.1:${edge.port}/v1/responses`, { method: 'POST', body, headers: JSON_TYPE })).status).toBe(200)
@@ -111,7 +111,7 @@ describe.each(WIRES)('a route with a model, on %s', (_, env) => {
 
   test('cannot be used with a model that the path cannot name', async () => {
     const a = await named('a')
-    const edge = await routing({ a }, [{ backends: [{ name: 'a', model: '../x' }] }], { env })
+    const edge = await routing({ a }, [{ backends: [{ name: 'a', model: '../x' }] }])
     const asked = await fetch(`http://127.0.0.1:${edge.port}/v1beta/models/big:generateContent`, { method: 'POST', body: '{}' })
     expect([asked.status, asked.headers.get('x-edge-reason'), a.seen.length]).toEqual([400, 'model_not_replaceable', 0])
   })

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { budgetRule, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
-import { routing, saying, WIRES } from '../../support/proxy/routed.ts'
+import { routing, saying } from '../../support/proxy/routed.ts'
 import { until } from '../../support/until.ts'
 
 const ON_STATUS = { on: [429, '5xx'], attempts: 2 }
 const json = (body: string): RequestInit => ({ method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
 
-describe.each(WIRES)('money, on %s', (_, env) => {
+describe('money', () => {
   test('is reserved for the dearest model that the route may send, and settled by the one that was sent', async () => {
     const usage = JSON.stringify({ usage: { prompt_tokens: 1000, completion_tokens: 1000, total_tokens: 2000 }, choices: [] })
     const a = await HttpBackend.start(saying('no', 500))
@@ -16,7 +16,7 @@ describe.each(WIRES)('money, on %s', (_, env) => {
     const prices = { cheap: { input: 1, output: 1 }, dear: { input: 100, output: 100 }, '*': { input: 10, output: 10 } }
     const rule = budgetRule('r', ['ip:address'], { budget: 1, period: '1d', prices: 'list' })
     const route = { backends: [{ name: 'a', model: 'dear' }], fallback: [{ name: 'b', model: 'cheap' }], retry: ON_STATUS }
-    const edge = await routing({ a, b }, [route], { env, policies: [policy('p', { rules: [rule] })], prices: { list: prices } })
+    const edge = await routing({ a, b }, [route], { policies: [policy('p', { rules: [rule] })], prices: { list: prices } })
     const ask = (tokens: number) =>
       fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, json(JSON.stringify({ model: 'any', max_tokens: tokens, messages: [] })))
     // 20,000 tokens of the dear model would cost 2, of all others 0.2 at most.
@@ -28,7 +28,7 @@ describe.each(WIRES)('money, on %s', (_, env) => {
   })
 })
 
-describe.each(WIRES)('tokens, on %s', (_, env) => {
+describe('tokens', () => {
   const USED = 'edge_llm_tokens_used_total{policy="p",rule="r"}'
   const RESERVED = 'edge_llm_tokens_reserved_total{policy="p",rule="r"}'
   const BACK = 'edge_llm_tokens_given_back_total{policy="p",rule="r"}'
@@ -42,7 +42,7 @@ describe.each(WIRES)('tokens, on %s', (_, env) => {
     const a = await HttpBackend.start(saying(usage(400), 503, { 'Content-Type': 'application/json' }))
     const b = await HttpBackend.start(saying(usage(50), 200, { 'Content-Type': 'application/json' }))
     const rules = [llmRule('r', [], { tokens_per_day: 100_000 })]
-    const edge = await routing({ a, b }, [route], { env, policies: [policy('p', { rules })] })
+    const edge = await routing({ a, b }, [route], { policies: [policy('p', { rules })] })
     const response = await fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, json(JSON.stringify(asked)))
     expect(await response.text()).toBe(usage(50))
     await until(async () => (await edge.metric(USED)) === 100)
@@ -55,7 +55,7 @@ describe.each(WIRES)('tokens, on %s', (_, env) => {
     const a = await HttpBackend.start(saying(chatStream(words), 500, streams))
     const b = await HttpBackend.start(saying(words.map((content) => chatChunk({ content })).join('') + sse('[DONE]'), 200, streams))
     const rules = [llmRule('r', [], { tokens_per_day: 100_000, reserve: { first: 100, step: 100 } })]
-    const edge = await routing({ a, b }, [route], { env, policies: [policy('p', { rules })] })
+    const edge = await routing({ a, b }, [route], { policies: [policy('p', { rules })] })
     const body = JSON.stringify({ ...asked, stream: true })
     const response = await fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, json(body))
     expect(await response.text()).toContain('w299')
@@ -71,7 +71,7 @@ describe.each(WIRES)('tokens, on %s', (_, env) => {
   test('are given back if all backends fail', async () => {
     const [a, b] = [await HttpBackend.start((_req, res) => void res.destroy()), await HttpBackend.start((_req, res) => void res.destroy())]
     const rules = [llmRule('r', [], { tokens_per_day: 100_000 })]
-    const edge = await routing({ a, b }, [route], { env, policies: [policy('p', { rules })] })
+    const edge = await routing({ a, b }, [route], { policies: [policy('p', { rules })] })
     expect((await fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, json(JSON.stringify(asked)))).status).toBe(502)
     await until(async () => (await edge.metric(BACK)) > 0)
     expect([await edge.metric(USED), (await edge.metric(RESERVED)) - (await edge.metric(BACK))]).toEqual([0, 0])

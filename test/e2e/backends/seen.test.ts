@@ -4,7 +4,7 @@ import { ADMIN_ENV } from '../../support/admin/admin-client.ts'
 import { EventClient } from '../../support/admin/event-client.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { RawClient } from '../../support/proxy/proxy.ts'
-import { hostsOf, named, routedBundle, routing, saying, WIRES } from '../../support/proxy/routed.ts'
+import { hostsOf, named, routedBundle, routing, saying } from '../../support/proxy/routed.ts'
 import { linesOf } from '../../support/service/decision-log-file.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
@@ -28,7 +28,7 @@ const chat = (model: string): RequestInit => ({
 })
 const at = (edge: Edge, path = '/x'): string => `http://127.0.0.1:${edge.port}${path}`
 
-describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
+describe('metrics of routes', () => {
   test('every call is counted once by its outcome, and every one that was left by its reason', async () => {
     const broken = await HttpBackend.start((_req, res) => void res.destroy())
     const [busy, failing, b] = [await HttpBackend.start(saying('', 429)), await HttpBackend.start(saying('', 503)), await named('b')]
@@ -39,7 +39,7 @@ describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
       { selector: { pathPrefix: '/one' }, ...route('broken', ['busy', 'b']) },
       route('gone', ['failing', 'b']),
     ]
-    const edge = await routing(backends, routes, { env })
+    const edge = await routing(backends, routes)
     for (const path of ['/plain', '/missing', '/one', '/x']) await (await fetch(at(edge, path))).text()
     const found = await metricsOf(edge.port)
     const calls = (backend: string, outcome: string) => found.value(`edge_route_attempts_total{backend="${backend}",outcome="${outcome}"}`)
@@ -59,7 +59,7 @@ describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
     const b = await named('b')
     const routes = [{ selector: { pathPrefix: '/slow' }, ...route('slow') }, route('silent', ['b'])]
     const more = { silent: { headers_timeout_seconds: 0.2 } }
-    const edge = await routing({ silent, slow: silent, b }, routes, { env, more })
+    const edge = await routing({ silent, slow: silent, b }, routes, { more })
     expect(await (await fetch(at(edge))).text()).toBe('b')
     expect(await edge.metric('edge_route_attempts_total{backend="silent",outcome="timeout"}')).toBe(1)
     const client = RawClient.connect(edge.port)
@@ -73,7 +73,7 @@ describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
   test('requests that wait for a connection are in the queue of their backend', async () => {
     const slow = await HttpBackend.start((req, res) => void (req.url === '/held' || res.end('slow')))
     const b = await named('b')
-    const edge = await routing({ slow, b }, [route('slow', ['b'])], { env: { ...env, EDGE_BACKEND_MAX_CONNECTIONS: '2' } })
+    const edge = await routing({ slow, b }, [route('slow', ['b'])], { env: { EDGE_BACKEND_MAX_CONNECTIONS: '2' } })
     const first = RawClient.connect(edge.port)
     first.send('GET /held HTTP/1.1\r\nHost: a\r\n\r\n')
     await until(() => slow.seen.length === 1)
@@ -89,7 +89,7 @@ describe.each(WIRES)('metrics of routes, on %s', (_, env) => {
     const slow = await HttpBackend.start(() => {})
     const b = await named('b')
     const limits = { EDGE_BACKEND_MAX_CONNECTIONS: '2', EDGE_BACKEND_QUEUE_MS: '400' }
-    const edge = await routing({ slow, b }, [route('slow', ['b'])], { env: { ...env, ...limits } })
+    const edge = await routing({ slow, b }, [route('slow', ['b'])], { env: limits })
     const first = RawClient.connect(edge.port)
     first.send('GET /x HTTP/1.1\r\nHost: a\r\n\r\n')
     await until(() => slow.seen.length === 1)
@@ -181,7 +181,7 @@ describe('cooling', () => {
   })
 })
 
-describe.each(WIRES)('the decision log, on %s', (_, env) => {
+describe('the decision log', () => {
   test('has one line for a request, whatever number of backends it took, and says which answered and why others were left', async () => {
     const path = join(await scratchDirectory(), 'decisions.log')
     const [failing, b] = [await HttpBackend.start(saying('', 503)), await named('b')]
@@ -192,7 +192,7 @@ describe.each(WIRES)('the decision log, on %s', (_, env) => {
       { selector: { pathPrefix: '/left' }, ...route('silent') },
       { ...route('gone', ['failing']), fallback: [{ name: 'failing' }, { name: 'b', model: 'sent' }], match: { 'llm:model': 'asked' } },
     ]
-    const edge = await routing({ gone: NOWHERE, failing, b, silent }, routes, { env: { ...env, EDGE_DECISION_LOG: path } })
+    const edge = await routing({ gone: NOWHERE, failing, b, silent }, routes, { env: { EDGE_DECISION_LOG: path } })
     await (await fetch(at(edge, '/one'))).text()
     expect((await fetch(at(edge, '/none'))).status).toBe(502)
     await (await fetch(at(edge, '/v1/chat/completions'), chat('asked'))).text()

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { RawClient, statusesIn } from '../../support/proxy/proxy.ts'
-import { named, routing, WIRES } from '../../support/proxy/routed.ts'
+import { named, routing } from '../../support/proxy/routed.ts'
 import { OK } from '../../support/proxy/stale-connection.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { until } from '../../support/until.ts'
@@ -16,13 +16,13 @@ function beginUpload(port: number): RawClient {
   return client
 }
 
-describe.each(WIRES)('clients that send slowly, on %s', (_, env) => {
+describe('clients that send slowly', () => {
   test('connections that a backend closes in the middle of uploads do not cool it', async () => {
     const a = await RawBackend.start(
       ({ socket, received }) => void (received.startsWith('POST') ? socket.resetAndDestroy() : socket.write(OK)),
     )
     const b = await named('b')
-    const edge = await routing({ a, b }, [ROUTE], { env })
+    const edge = await routing({ a, b }, [ROUTE])
     for (let i = 0; i < 4; i++) {
       const client = beginUpload(edge.port)
       await until(() => statusesIn(client.received).length === 1)
@@ -38,7 +38,7 @@ describe.each(WIRES)('clients that send slowly, on %s', (_, env) => {
       if (!received.includes('/slow')) socket.write(isDown ? FAILED : OK)
     }
     const [a, b] = [await RawBackend.start(script), await RawBackend.start(script)]
-    const edge = await routing({ a, b }, [{ ...ROUTE, retry: { on: ['5xx'] } }], { env, clock: new ManualClock() })
+    const edge = await routing({ a, b }, [{ ...ROUTE, retry: { on: ['5xx'] } }], { clock: new ManualClock() })
     const ask = async (): Promise<string> => {
       const { status, headers } = await fetch(`http://127.0.0.1:${edge.port}/x`)
       return headers.get('x-edge-reason') ?? `${status} of a backend`

@@ -5,6 +5,7 @@ import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { jwkOf, keySetText, signedToken, testKey } from '../../support/callers/test-issuer.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxying } from '../../support/proxy/proxy.ts'
+import { sized } from '../../support/run/property-runs.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import type { Answer, Fields } from '../../support/service/http.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
@@ -21,7 +22,7 @@ const ENTRY = {
   labels: { team: { claim: 'team' } },
 }
 const FLOODER = '198.51.100.1'
-const OTHERS = 20
+const OTHERS = sized(4, 20)
 
 test.each(['decision_service', 'reverse_proxy'])(
   'in %s, new callers of other addresses are known while one address sends bad tokens without end',

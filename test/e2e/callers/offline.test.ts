@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { createEngine } from '../../../src/index.ts'
 import { bucketRule, bundle, matching, policy } from '../../support/bundles/bundles.ts'
 import { CALLERS } from '../../support/callers/good-callers.ts'
+import { command } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 
 const RULES = [
@@ -31,12 +32,12 @@ test('edge test makes callers of claims as callers.jwt does, and takes them as t
   ]
   const { files, directory } = await written(cases)
   for (const mode of ['decision_service', 'reverse_proxy']) {
-    const { status, stdout, stderr } = await finished(['test', '--mode', mode, ...files])
+    const { status, stdout, stderr } = await command('test', '--mode', mode, ...files)
     expect([status, stdout + stderr]).toEqual([0, expect.stringContaining('1 case: it passes')])
   }
   const wrong = [{ name: 'both', steps: [{ request: { uri: '/', claims: { sub: 'a' }, caller: {} }, expect: { status: 200 } }] }]
   await writeFile(join(directory, 'cases.json'), JSON.stringify(wrong))
-  expect((await finished(['test', ...files])).stderr).toContain('expected either claims or caller, not both')
+  expect((await command('test', ...files)).stderr).toContain('expected either claims or caller, not both')
 })
 
 test.each([
@@ -51,7 +52,7 @@ test.each([
   [{ headers: { authorization: 'Bearer x' } }, 'The case gives the request neither claims nor a caller.'],
 ])('edge test says why nobody knows the caller of %j', async (request, why) => {
   const { files } = await written([{ name: 'a', steps: [{ request: { uri: '/', ...request }, expect: { status: 200 } }] }])
-  const { status, stdout } = await finished(['test', ...files])
+  const { status, stdout } = await command('test', ...files)
   expect([status, stdout]).toEqual([1, expect.stringContaining(why)])
 })
 

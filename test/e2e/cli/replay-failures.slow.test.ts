@@ -2,11 +2,12 @@ import { spawn } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { ALL as BUNDLE, FIVE_REQUESTS, readInPart } from '../../support/replay/hardly-requests.ts'
 import { LOG_WRITERS, type Logged } from '../../support/replay/log-writers.ts'
 import { REST } from '../../support/replay/replayed-logs.ts'
-import { replayed, writeFiles } from '../../support/replay/replaying.ts'
+import { replayed, replaying, writeFiles } from '../../support/replay/replaying.ts'
 import { scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 
@@ -24,6 +25,16 @@ describe('a compressed log that is hardly requests is read in part', () => {
   test('a log that is not compressed is read whole', async () => {
     const log = `${'\n'.repeat(17 * 1024 ** 2)}${FIVE_REQUESTS}`
     expect(await replayed({ 'a.json': BUNDLE, log }, ['--bundle', 'a.json', 'log'])).toMatchObject({ requests: 5, unreadable: 0 })
+  })
+})
+
+describe('a compressed log', () => {
+  test('is read whole if it is requests after all, however well it compresses', async () => {
+    const log = gzipSync(LOG_WRITERS.json(Array(1800).fill({ timeMs: 1_767_225_600_000, uri: `/${'x'.repeat(10_000)}` })))
+    expect(log.length).toBeLessThan(18_000_000 / 100)
+    const { status, stdout, stderr } = await replaying({ 'a.json': BUNDLE, log }, ['--bundle', 'a.json', '--json', 'log'])
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(JSON.parse(stdout).requests).toBe(1800)
   })
 })
 

@@ -2,6 +2,7 @@ import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { command, type Said } from '../../support/service/command.ts'
 import { finished, scratchDirectory } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { usageLineOf } from '../../support/usage/usage-files.ts'
@@ -22,14 +23,13 @@ beforeAll(async () => {
   await put('notes.txt', 'no line')
 })
 
-async function report(...args: string[]): Promise<{ status: number; stdout: string; stderr: string }> {
-  const { status, stdout, stderr } = await finished(['usage', ...args])
-  return { status, stdout, stderr }
+function report(...args: string[]): Promise<Said> {
+  return command('usage', ...args)
 }
 
 describe('a report', () => {
   test('has a row for each combination of values, the dearest first, and the total', async () => {
-    const { status, stdout, stderr } = await report('--by', 'caller:team,model', directory)
+    const { status, stdout, stderr } = await finished(['usage', '--by', 'caller:team,model', directory])
     expect(status).toBe(0)
     expect(stdout).toBe(
       [

@@ -54,12 +54,9 @@ async function heldProxy(options: EdgeOptions = {}) {
   return { edge, backend, paths, release, value, asks, first, areWaiting }
 }
 
-describe.each([
-  ['its own wire', {}],
-  ['node:http', { EDGE_PROXY_WIRE: 'node' }],
-])('a request that waits, on %s', (_, env) => {
+describe('a request that waits', () => {
   test('is sent when the one before it has ended, in order, and is one decision in all counts', async () => {
-    const { paths, release, value, asks, first, areWaiting } = await heldProxy({ env })
+    const { paths, release, value, asks, first, areWaiting } = await heldProxy()
     const clients: RawClient[] = []
     for (const i of [1, 2, 3]) {
       clients.push(asks(get(`/${i}`)))
@@ -79,7 +76,7 @@ describe.each([
   })
 
   test('is forgotten when its client leaves, and nothing is decided', async () => {
-    const { paths, release, value, asks, first, areWaiting } = await heldProxy({ env })
+    const { paths, release, value, asks, first, areWaiting } = await heldProxy()
     const leaver = asks(get('/leaver'))
     await areWaiting(1)
     const stayer = asks(get('/stayer'))
@@ -94,7 +91,7 @@ describe.each([
   })
 
   test('of a client that has half-closed is answered, and one that is gone is found out', async () => {
-    const { paths, release, value, asks, areWaiting } = await heldProxy({ env })
+    const { paths, release, value, asks, areWaiting } = await heldProxy()
     const half = asks(get('/half'))
     await areWaiting(1)
     half.socket.end()
@@ -109,7 +106,7 @@ describe.each([
   })
 
   test('of a client that is gone is found out even if it is the first in line, which is decided again every 50 ms', async () => {
-    const { paths, release, value, asks, areWaiting } = await heldProxy({ env })
+    const { paths, release, value, asks, areWaiting } = await heldProxy()
     const gone = asks(get('/gone'))
     await areWaiting(1)
     gone.socket.destroy()
@@ -122,7 +119,7 @@ describe.each([
   })
 
   test('holds back what is pipelined after it', async () => {
-    const { paths, release, asks, areWaiting } = await heldProxy({ env })
+    const { paths, release, asks, areWaiting } = await heldProxy()
     const client = asks(`${get('/1')}${get('/2', 'bob')}`)
     await areWaiting(1)
     // Bob's request would pass at once, but answers come in the order of requests.
@@ -135,7 +132,7 @@ describe.each([
 
   test('gets 429 when the proxy stops', async () => {
     const { backend } = await heldBackend()
-    const edge = await Edge.start(proxyOptions(backend, { bundle: BUNDLE, env: { EDGE_SHUTDOWN_MS: '600000', ...ADMIN_ENV, ...env } }))
+    const edge = await Edge.start(proxyOptions(backend, { bundle: BUNDLE, env: { EDGE_SHUTDOWN_MS: '600000', ...ADMIN_ENV } }))
     const first = RawClient.connect(edge.port)
     first.send(get('/first'))
     await until(() => backend.seen.length === 1)
@@ -155,7 +152,7 @@ describe.each([
   })
 
   test('waits before its body is read, which may come slowly after that', async () => {
-    const { backend, release, asks, areWaiting } = await heldProxy({ env })
+    const { backend, release, asks, areWaiting } = await heldProxy()
     const client = asks(post('/slow', '', 6))
     await areWaiting(1)
     client.send('abc')
@@ -167,7 +164,7 @@ describe.each([
   })
 
   test('with a body that can never be complete is refused', async () => {
-    const { value, asks, areWaiting, paths } = await heldProxy({ env })
+    const { value, asks, areWaiting, paths } = await heldProxy()
     const client = asks(post('/half', 'abc', 6))
     await areWaiting(1)
     client.socket.end()

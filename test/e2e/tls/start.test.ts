@@ -2,6 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
 import { expect, test } from 'vitest'
+import { startProblem } from '../../../src/cli/start-problem.ts'
+import type { ServerConfig } from '../../../src/config/config.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
 import { metricsOf } from '../../support/service/metrics.ts'
 import { finished, running, scratchDirectory, serving } from '../../support/service/running.ts'
@@ -17,21 +19,16 @@ test('a pair that does not fit stops the start with a sentence, and so does any 
   const empty = join(directory, 'empty')
   await writeFile(empty, '')
   const stops = async (env: Readonly<Record<string, string>>, sentence: RegExp): Promise<void> => {
-    const { status, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', ...env })
-    expect([status, stderr]).toEqual([1, expect.stringMatching(sentence)])
+    const failure = await running({ env }).catch((error: unknown) => error)
+    expect(startProblem({} as ServerConfig, failure as Error)).toMatch(sentence)
   }
-  await Promise.all([
-    stops(
-      tlsEnv({ ...a, keyPath: b.keyPath }),
-      /edge cannot start:\n {2}EDGE_TLS_KEY_FILE: .*b\.key is not the private key of its certificate/,
-    ),
-    stops(tlsEnv({ ...a, path: empty }), /EDGE_TLS_CERT_FILE: .*empty is not a certificate in PEM/),
-    stops(tlsEnv({ ...a, keyPath: directory }), /EDGE_TLS_KEY_FILE: cannot read .*: EISDIR/),
-    stops(
-      { ...tlsEnv(a), EDGE_TLS_CLIENT_CA_FILE: empty, EDGE_TLS_CLIENT_AUTH: 'require' },
-      /EDGE_TLS_CLIENT_CA_FILE: .*empty has no certificate in PEM/,
-    ),
-  ])
+  await stops(tlsEnv({ ...a, path: empty }), /^EDGE_TLS_CERT_FILE: .*empty is not a certificate in PEM/)
+  await stops(tlsEnv({ ...a, keyPath: directory }), /^EDGE_TLS_KEY_FILE: cannot read .*: EISDIR/)
+  const authority = { EDGE_TLS_CLIENT_CA_FILE: empty, EDGE_TLS_CLIENT_AUTH: 'require' }
+  await stops({ ...tlsEnv(a), ...authority }, /^EDGE_TLS_CLIENT_CA_FILE: .*empty has no certificate in PEM/)
+  const { status, stderr } = await finished(['serve'], { EDGE_PORT: '0', EDGE_HOST: '127.0.0.1', ...tlsEnv({ ...a, keyPath: b.keyPath }) })
+  const sentence = /edge cannot start:\n {2}EDGE_TLS_KEY_FILE: .*b\.key is not the private key of its certificate/
+  expect([status, stderr]).toEqual([1, expect.stringMatching(sentence)])
 })
 
 test('the greeting names the scheme, and the log each certificate', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { HttpBackend } from '../../support/proxy/backend.ts'
-import { named, routing, saying, WIRES } from '../../support/proxy/routed.ts'
+import { named, routing, saying } from '../../support/proxy/routed.ts'
 import { ask, type Fields } from '../../support/service/http.ts'
 import { OtlpReceiver, type ReceivedSpan } from '../../support/traces/otlp-receiver.ts'
 import { closeTracesPatiently } from '../../support/traces/patient-traces.ts'
@@ -21,7 +21,7 @@ const shown = ({ attributes, status }: ReceivedSpan): unknown => [
   status.code,
 ]
 
-describe.each(WIRES)('a traced request with a route, on %s', (_, env) => {
+describe('a traced request with a route', () => {
   test('has a span for each attempt, with its backend, number, model and outcome; its own says which one answered', async () => {
     closeTracesPatiently()
     const receiver = await OtlpReceiver.start()
@@ -34,7 +34,7 @@ describe.each(WIRES)('a traced request with a route, on %s', (_, env) => {
         retry: { on: ['connect', '5xx'], attempts: 2 },
       },
     ]
-    const edge = await routing({ gone: NOWHERE, failing, b }, routes, { env: { ...env, ...receiver.env } })
+    const edge = await routing({ gone: NOWHERE, failing, b }, routes, { env: receiver.env })
     const caller = callerSpan()
     const fields: Fields = [['traceparent', caller.traceparent], JSON_TYPE]
     expect((await ask(edge.port, 'POST', '/v1/chat/completions', fields, '{"model":"asked","messages":[]}')).status).toBe(200)
@@ -68,7 +68,7 @@ describe.each(WIRES)('a traced request with a route, on %s', (_, env) => {
       { selector: { pathPrefix: '/away' }, backends: [{ name: 'gone' }] },
       { backends: [{ name: 'a' }], fallback: [{ name: 'b' }], retry },
     ]
-    const edge = await routing({ gone: NOWHERE, a, b }, routes, { env: { ...env, ...receiver.env } })
+    const edge = await routing({ gone: NOWHERE, a, b }, routes, { env: receiver.env })
     const traced = (): Fields => [['traceparent', callerSpan().traceparent]]
     expect((await ask(edge.port, 'GET', '/x', traced())).status).toBe(503)
     expect((await ask(edge.port, 'GET', '/away', traced())).status).toBe(502)

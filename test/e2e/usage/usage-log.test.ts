@@ -6,6 +6,7 @@ import { readConfig, type ServerConfig } from '../../../src/config/config.ts'
 import { CHAT, fakeLlm, HELLO } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream } from '../../support/llm/llm-streams.ts'
 import { answeringLlm, scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { sized } from '../../support/run/property-runs.ts'
 import { running, scratchDirectory } from '../../support/service/running.ts'
 import { expectSumsOf, usageBundle, usageProxy } from '../../support/usage/usage-proxy.ts'
 
@@ -141,11 +142,12 @@ describe('each way to end', () => {
   })
 })
 
-test('very many amounts with fractions of a billionth of the unit add up to the billionth', async () => {
+test('many amounts with fractions of a billionth of the unit add up to the billionth', async () => {
   const prices = { main: { '*': { input: 0.123457, output: 0.000003 } } }
   const proxy = await usageProxy(await fakeLlm({ tokens: 7 }), { bundle: { ...usageBundle(1), prices } })
-  for (let i = 0; i < 200; i++) await proxy.post(CHAT, BIG, [RED])
-  const lines = await proxy.lines(200)
+  const requests = sized(20, 200)
+  for (let i = 0; i < requests; i++) await proxy.post(CHAT, BIG, [RED])
+  const lines = await proxy.lines(requests)
   expectSumsOf(lines, await proxy.metrics())
 })
 

@@ -48,7 +48,8 @@ export class IdentityProvider {
     })
   }
 
-  static async start(owner: Owner, algorithm: SigningAlgorithm = 'RS256'): Promise<IdentityProvider> {
+  /** Keys for ES256 are made in a moment; those of RSA take a tenth of a second and more. */
+  static async start(owner: Owner, algorithm: SigningAlgorithm = 'ES256'): Promise<IdentityProvider> {
     const self = new IdentityProvider(algorithm)
     await new Promise<void>((resolve) => self.#server.listen(0, '127.0.0.1', resolve))
     owner.onTestFinished(() => {
