@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { keyTable, NOON_MS, sampleKey } from '../../../test/support/keys/sample-keys.ts'
+import { wellFormedText } from '../../../test/support/random/any-text.ts'
 import { sized } from '../../../test/support/run/property-runs.ts'
 import { newGate, runThread } from '../../../test/support/threads/threads.ts'
 import { until } from '../../../test/support/until.ts'
@@ -13,7 +14,7 @@ const TEXTS = Array.from({ length: 40 }, () => newKeyText())
 const step = fc.record({
   what: fc.constantFrom('put', 'put', 'put', 'revoke', 'forget', 'discard', 'later'),
   key: fc.nat(TEXTS.length - 1),
-  labels: fc.dictionary(fc.constantFrom('a', 'b', 'c'), fc.string({ unit: 'grapheme', maxLength: 300 }), { minKeys: 1 }),
+  labels: fc.dictionary(fc.constantFrom('a', 'b', 'c'), wellFormedText({ maxLength: 300 }), { minKeys: 1 }),
   expiresMs: fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined }),
   reason: fc.constantFrom('short', 'another', 'long '.repeat(50)),
 })

@@ -1,11 +1,12 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { writeKeyFile } from '../../support/keys/key-file.ts'
 import { sampleKey } from '../../support/keys/sample-keys.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { running } from '../../support/service/running.ts'
+import { thisSuite } from '../../support/service/suite-owner.ts'
 import { stallDisk } from '../../support/stalled-disk.ts'
 import { smallDisk } from '../../support/state/faulty-disk.ts'
 import { newFolder } from '../../support/state/state.ts'
@@ -188,6 +189,12 @@ describe('an issued key', () => {
 })
 
 describe('a request about keys that cannot be fulfilled', () => {
+  const suite = thisSuite()
+  let edge: Edge
+  beforeAll(async () => {
+    edge = await running({ bundle: BUNDLE, env: ADMIN_ENV }, suite)
+  })
+
   test.each<[string, string, object | undefined, number, string]>([
     ['POST', 'keys', { reason: 'x' }, 400, 'labels: missing'],
     ['POST', 'keys', { labels: { after: 'x' }, reason: 'x' }, 400, 'other than "id", "after" and "limit"'],
@@ -208,13 +215,11 @@ describe('a request about keys that cannot be fulfilled', () => {
     ['GET', 'keys?a%20b=x', undefined, 400, 'labels: expected a name'],
     ['GET', 'keys?team=a&team=b', undefined, 400, 'team is given more than once'],
   ])('is refused with a sentence: %s %s %j', async (method, path, body, status, sentence) => {
-    const edge = await service()
     const { json, ...response } = await askAdmin(edge.adminPort, method, path, { body })
     expect([response.status, json.error.message]).toEqual([status, expect.stringContaining(sentence)])
   })
 
   test('does not repeat a key that somebody pasted in place of its id', async () => {
-    const edge = await service()
     const { key } = (await create(edge)).json
     const { status, json } = await askAdmin(edge.adminPort, 'GET', `keys/${key}`)
     expect(status).toBe(400)

@@ -1,60 +1,14 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ADMIN_ENV, adminPortOf, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
+import { bearer, statusesOf, statusOf } from '../../support/callers/asking-workers.ts'
 import { IdentityProvider } from '../../support/callers/identity-provider.ts'
 import { providerEntry, providerHosts, teamToken } from '../../support/callers/known-callers.ts'
-import { sized } from '../../support/run/property-runs.ts'
-import { ask, type Fields } from '../../support/service/http.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
-import { until } from '../../support/until.ts'
 import { mortalEdge } from '../../support/workers/mortal-edge.ts'
 import { servingOn } from '../../support/workers/workers.ts'
 
 const RULES = bundle(1, policy('p', { rules: [bucketRule('team', ['caller:team'], 1_000_000, 1)] }))
-const bearer = (token: string): Fields => [['Authorization', `Bearer ${token}`]]
-const QUESTION: Fields = [
-  ['X-Original-Method', 'GET'],
-  ['X-Original-URI', '/'],
-]
-
-async function statusOf(port: number, fields: Fields): Promise<number> {
-  return (await ask(port, 'POST', '/v1/decision', [...QUESTION, ...fields])).status
-}
-
-/** Statuses of so many questions, each on a connection of its own, which the system gives to some worker. */
-function statusesOf(port: number, fields: Fields, times = 30): Promise<number[]> {
-  return Promise.all(Array.from({ length: times }, () => statusOf(port, fields)))
-}
-
-test('keys rotate under load without one false 401: old tokens stay known, and new ones are known at once, on every worker', async () => {
-  const provider = await IdentityProvider.start({ onTestFinished })
-  const callers = { mode: 'enforce', jwt: [await providerEntry(provider)] }
-  const { port } = await servingOn(3, { ...RULES, callers }, providerHosts(provider))
-  const tokens = [await teamToken(provider, 'ada', 'blue')]
-  const counts = new Map<number, number>()
-  let isOver = false
-  const lanes = Array.from({ length: 8 }, async (_, lane) => {
-    for (let i = lane; !isOver; i++) {
-      const status = await statusOf(port, bearer(tokens[i % tokens.length]!))
-      counts.set(status, (counts.get(status) ?? 0) + 1)
-    }
-  })
-  const asked = (): number => [...counts.values()].reduce((sum, count) => sum + count, 0)
-  const somewhatLater = async (): Promise<void> => {
-    const enough = asked() + sized(60, 200)
-    await until(() => asked() >= enough)
-  }
-  await somewhatLater()
-  provider.rotate('keep')
-  const newTokens = await Promise.all(['bob', 'eve', 'joe'].map((sub) => teamToken(provider, sub, 'red')))
-  tokens.push(...newTokens)
-  await somewhatLater()
-  expect(await statusesOf(port, bearer(newTokens[0]!))).toEqual(Array(30).fill(200))
-  isOver = true
-  await Promise.all(lanes)
-  expect([...counts.keys()]).toEqual([200])
-  expect(provider.keySetFetches).toBe(2)
-})
 
 test('a worker that takes the place of a dead one knows the tokens and keys that the dead one knew, without asking the issuer again', async () => {
   const provider = await IdentityProvider.start({ onTestFinished })
@@ -75,7 +29,7 @@ test('a worker that takes the place of a dead one knows the tokens and keys that
 })
 
 test('a key that operators issue is known on every worker, and unknown once they revoke it', async () => {
-  const edge = await servingOn(3, { ...RULES, callers: { mode: 'enforce', keys: {} } }, ADMIN_ENV)
+  const edge = await servingOn(2, { ...RULES, callers: { mode: 'enforce', keys: {} } }, ADMIN_ENV)
   const adminPort = adminPortOf(edge)
   const { json } = await askAdmin(adminPort, 'POST', 'keys', { body: { labels: { team: 'blue' }, reason: 'a test' } })
   expect(await statusesOf(edge.port, bearer(json.key))).toEqual(Array(30).fill(200))
