@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 5
 /** What takes longer is looked at less often: a look may cost a request. */
-const MAX_POLL_MS = 50
+const MAX_POLL_MS = 20
 /** Only ends what hangs, before the test's own limit would, which could not say what it was waiting for. */
 const LIMIT_MS = Number(process.env['EDGE_TEST_UNTIL_MS'] ?? 60_000)
 
@@ -13,7 +13,7 @@ export async function until(isTrue: () => boolean | Promise<boolean>): Promise<v
   while (!(await isTrue())) {
     const waitedMs = realMs() - startedMs
     if (waitedMs > LIMIT_MS) throw new Error(`waited in vain ${describeWait(isTrue, calledFrom)}`)
-    await sleep(Math.min(MAX_POLL_MS, POLL_MS + waitedMs / 20))
+    await sleep(Math.min(MAX_POLL_MS, POLL_MS + waitedMs / 50))
   }
 }
 
