@@ -132,9 +132,10 @@ describeInBrowser('the view that explains a request', () => {
     await (await ruleOf('others', '192.0.2.1')).getByText('full again in 2 d 12 h').waitFor()
     await (await ruleOf('office', '192.0.2.1')).getByText('does not apply: its match does not fit this request').waitFor()
     await (await ruleOf('office', '::ffff:10.9.9.9')).getByText('9 of 9 requests left').waitFor()
-    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies/api`)
-    await page.getByText('5 requests per week (from Sunday), per ip:address').waitFor()
-    await page.getByText('10.0.0.0/8').first().waitFor()
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies?policy=api`)
+    const detail = page.getByRole('region', { name: 'api' })
+    await detail.getByText(/5 requests per week \(from Sunday\)/).waitFor()
+    await detail.getByText(/only where ip:address is 10\.0\.0\.0\/8 or 2001:db8::\/32/).waitFor()
   })
 
   test('says who the caller is, or why nobody knows', async () => {
