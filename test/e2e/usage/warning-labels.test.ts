@@ -1,9 +1,12 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseBundle } from '../../../src/policy/parse.ts'
 import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { warnings } from '../../support/bundles/warning-bundle.ts'
 import { CHAT, fakeLlm, HELLO } from '../../support/llm/llm-proxy.ts'
 import { answeringLlm } from '../../support/llm/scripted-llm.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 import { usageProxy } from '../../support/usage/usage-proxy.ts'
 
@@ -32,6 +35,20 @@ describe('warn_at_percent of tokens_per_day', () => {
     ])
     expect(JSON.stringify(proxy.edge.log)).not.toContain('sk-secret')
     expect((await proxy.metrics()).value('edge_budget_warnings_total{policy="llm",rule="tokens",percent="50"}')).toBe(1)
+  })
+
+  test('a restart with a state file repeats no warning, and gives the next one', async () => {
+    const [env, clock] = [{ EDGE_STATE_FILE: join(await scratchDirectory(), 'state') }, new ManualClock()]
+    const warned = async (tokens: number) => {
+      const proxy = await usageProxy(await fakeLlm({ tokens }), { bundle: LIMITS, env, clock })
+      await proxy.post(CHAT, { model: 'm', messages: HELLO, max_tokens: tokens }, FIELDS)
+      await proxy.untilQuiet()
+      await proxy.edge.stop()
+      return warnings(proxy.edge)
+    }
+    expect(await warned(57)).toMatchObject([{ percent: 50 }]) // 60 of 101 tokens
+    expect(await warned(1)).toEqual([])
+    expect(await warned(27)).toMatchObject([{ percent: 80, labels: { 'header:x-team': 'red' } }])
   })
 
   test('needs a day, and no domain', () => {
