@@ -1,6 +1,6 @@
 import type { ChosenRoute, SentRequest } from '../../engine/evaluation.ts'
 import { headerValue } from '../../http1/header-fields.ts'
-import { retryAfterMsOf } from '../../http1/retry-after.ts'
+import { retryAfterMsOf } from '../../outbound/retry-after.ts'
 import type { Choice, Routing } from '../../policy/routes/routing.ts'
 import type { RouteOutcome } from '../../telemetry/metrics/route-metrics.ts'
 import type { Backend } from '../backend/backend.ts'
