@@ -220,7 +220,7 @@ policies:
       refused: null,
     }
     const answer = async (changed: Partial<typeof source>): Promise<Locator> => {
-      await page.unroute('**/admin/v1/bundle')
+      await page.unrouteAll({ behavior: 'wait' })
       await page.route('**/admin/v1/bundle', async (route) => {
         const report = await (await route.fetch()).json()
         await route.fulfill({ json: { ...report, source: { ...source, ...changed } } })
