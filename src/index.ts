@@ -41,7 +41,7 @@ export interface EmbeddedEngineOptions {
   readonly trustedProxies?: string
   readonly ipFacts?: IpFacts
   readonly clock?: Clock
-  /** Called when a caller reaches a percentage in warn_at_percent of a cost_budget rule. Must not throw. */
+  /** Called when a caller reaches a percentage in warn_at_percent of a budget, or of a day's tokens. Must not throw. */
   readonly onBudgetWarning?: OnBudgetWarning
 }
 

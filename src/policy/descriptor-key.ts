@@ -135,6 +135,13 @@ export function isCredential(text: string): boolean {
   return CREDENTIALS.has(text) || text.startsWith('cookie:')
 }
 
+const PROVIDER_KEYS: ReadonlySet<string> = new Set(['header:x-api-key', 'header:api-key', 'header:x-goog-api-key', 'query:key'])
+
+/** Whether providers of LLM APIs expect their keys there. They are shown to operators, who count by them, but leave the service as digests only. */
+export function isProviderKey(text: string): boolean {
+  return PROVIDER_KEYS.has(text)
+}
+
 /** Kinds of keys whose values are no secrets. */
 const PLAIN_KINDS: ReadonlySet<KeyKind | undefined> = new Set(['ip', 'path', 'model', 'caller'])
 

@@ -1,3 +1,4 @@
+import type { Network } from '../request/cidr-map.ts'
 import { parseAddress, subjectText } from '../text/address.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
 import { parseNetwork } from './networks.ts'
@@ -19,12 +20,13 @@ export function compileMatch(match: Readonly<Record<string, string | readonly st
 /** Compiles the patterns of a key, in the form in which its values are written. */
 function patternsOf(key: DescriptorKey, given: readonly string[]): Patterns {
   if (key.kind !== 'ip' || key.fact !== 'address') return new Patterns(given)
-  const networks = given.flatMap((one) => parseNetwork(one) ?? [])
-  const others = given.filter((one) => parseNetwork(one) === undefined)
-  return new Patterns(
-    others.map((one) => (isPrefixPattern(one) ? one : addressForm(one)!)),
-    networks,
-  )
+  const [texts, networks]: [string[], Network[]] = [[], []]
+  for (const one of given) {
+    const network = parseNetwork(one)
+    if (network !== undefined) networks.push(network)
+    else texts.push(isPrefixPattern(one) ? one : addressForm(one)!)
+  }
+  return new Patterns(texts, networks)
 }
 
 /** Returns an address as `ip:address` writes it, with IPv6 grouped to /64; undefined if the text is not an address. */

@@ -1,6 +1,6 @@
 import type { CallerDigest } from '../engine/decide-options.ts'
 import { NO_LABELS, type UsageLabels } from '../engine/reservation.ts'
-import { isCredential } from '../policy/descriptor-key.ts'
+import { isCredential, isProviderKey } from '../policy/descriptor-key.ts'
 
 /** Longer values are cut, because clients choose many of them, and each line has all. */
 const MAX_CHARACTERS = 256
@@ -10,7 +10,7 @@ export function shownLabels(labels: UsageLabels, callerDigest: CallerDigest): Us
   if (labels === NO_LABELS) return labels
   const shown: Record<string, string> = {}
   for (const [key, value] of Object.entries(labels)) {
-    shown[key] = isCredential(key) ? callerDigest([value]) : storableText(value.slice(0, MAX_CHARACTERS))
+    shown[key] = isCredential(key) || isProviderKey(key) ? callerDigest([value]) : storableText(value.slice(0, MAX_CHARACTERS))
   }
   return shown
 }

@@ -98,10 +98,14 @@ function timeText(wallMs: number | undefined): string | null {
   return wallMs === undefined ? null : new Date(wallMs).toISOString()
 }
 
-/** W3C Trace Context 3.2: a version other than ff, and ids that are not all zero. */
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-|$)/
+const ZEROS = /^0+$/
 
-/** Returns the trace that a request belongs to, by its `traceparent`. A repeated field is not a string and therefore invalid. */
+/**
+ * Returns the trace that a request belongs to, by its `traceparent` (W3C Trace Context 3.2): of a version other than ff, and with ids that are not all zero.
+ * A repeated field is not a string and therefore invalid.
+ */
 export function traceIdOf(traceparent: unknown): string | undefined {
-  return typeof traceparent === 'string' ? TRACEPARENT.exec(traceparent)?.[1] : undefined
+  const [, version, traceId, parentId] = (typeof traceparent === 'string' && TRACEPARENT.exec(traceparent)) || []
+  return traceId === undefined || version === 'ff' || ZEROS.test(traceId) || ZEROS.test(parentId!) ? undefined : traceId
 }

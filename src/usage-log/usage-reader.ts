@@ -44,12 +44,17 @@ export function chargedRulesIn(text: string): ChargedRule[] {
   }))
 }
 
-const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}/
+/** Reports cut hours and days out of it, so it must be in UTC. */
+const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z$/
 
 function isUsageLine({ time, labels = {}, tokens = {}, rules }: Partial<ReadUsageLine>): boolean {
-  if (typeof time !== 'string' || !TIME.test(time) || !isObject(labels) || !isObject(tokens) || !Array.isArray(rules)) return false
+  if (!isTime(time) || !isObject(labels) || !isObject(tokens) || !Array.isArray(rules)) return false
   const { input, cached_input: cached, output } = tokens
   return isAmount(input) && isAmount(cached) && isAmount(output) && rules.every(isRule)
+}
+
+function isTime(value: unknown): boolean {
+  return typeof value === 'string' && TIME.test(value) && !Number.isNaN(Date.parse(value))
 }
 
 function isRule(value: unknown): boolean {

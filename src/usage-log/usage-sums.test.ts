@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { readUsageLine } from './usage-reader.ts'
 import { ExactSum, exactMoneyText, UsageSums } from './usage-sums.ts'
 
 const TIME = '2026-11-18T10:00:00.000Z'
 
 test('rows beyond the limit are one row, and nothing is lost', () => {
-  const report = new UsageSums(['caller:team'], undefined, 2)
+  const report = new UsageSums(['caller:team'], undefined, { rows: 2, characters: 1000 })
   for (const team of ['a', 'b', 'c', 'd', 'a'])
     report.add({ time: TIME, labels: { 'caller:team': team }, rules: [{ policy: 'p', rule: 'r', tokens: 1 }] })
   expect(report.rows.map(({ values, requests }) => [...values, Number(requests.value)])).toEqual([
@@ -14,6 +15,37 @@ test('rows beyond the limit are one row, and nothing is lost', () => {
   ])
   expect([report.others!.charged.value, report.total.charged.value]).toEqual([2n, 5n])
 })
+
+test('rows that are long are fewer', () => {
+  const report = new UsageSums(['caller:team', 'header:x-a'], undefined, { rows: 1000, characters: 1000 })
+  for (let i = 0; i < 20; i++) {
+    const labels = { 'caller:team': `${i}`, 'header:x-a': 'x'.repeat(256) }
+    report.add({ time: TIME, labels, rules: [{ policy: 'p', rule: 'r', tokens: 1 }] })
+  }
+  expect(report.rows).toHaveLength(3)
+  expect(report.others!.requests.value).toBe(17n)
+})
+
+test('a label of another program is a text, a number or missing', () => {
+  const report = new UsageSums(['header:a', 'model'], undefined)
+  for (const odd of ['{"toString":1}', 'null', 'true', '[1]', '7'])
+    report.add(
+      readUsageLine(`{"time":"${TIME}","model":${odd},"labels":{"header:a":${odd}},"rules":[{"policy":"p","rule":"r","tokens":1}]}`)!,
+    )
+  expect(report.rows.map(({ values, requests }) => [...values, Number(requests.value)])).toEqual([
+    [undefined, undefined, 4],
+    ['7', '7', 1],
+  ])
+})
+
+test.each(['2026-11-18T10:00:00', '2026-11-18T10:00:00+02:00', '2026-11-18T25:00:00Z', '2026-11-18T10:00:00.000Zulu', 7, null])(
+  'a line of %j is none of the log, because nobody knows in which hour it is',
+  (time) => {
+    const line = (of: unknown): string => JSON.stringify({ time: of, rules: [{ policy: 'p', rule: 'r', tokens: 1 }] })
+    expect(readUsageLine(line(TIME))).toBeDefined()
+    expect(readUsageLine(line(time))).toBeUndefined()
+  },
+)
 
 test('a request that several rules charge costs what the highest of them charged, or each its own', () => {
   const rules = [

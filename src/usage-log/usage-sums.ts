@@ -33,8 +33,8 @@ export const MEMBER_NAMES: readonly string[] = Object.keys(MEMBERS)
 /** Members that tell the rules of one request apart. */
 const OF_RULES: ReadonlySet<string> = new Set(['rule', 'policy', 'mode'])
 
-/** More rows take too much memory; requests of others are summed up in one row. */
-const MAX_ROWS = 200_000
+/** More rows, or longer ones, take too much memory; requests of others are summed up in one row. Clients choose many labels, and a report may have 16. */
+const BOUNDS = { rows: 200_000, characters: 32 * 1024 * 1024 }
 
 /**
  * Sums up lines of the usage log. A request counts once in a row, whatever the number of rules that charged it. If the report is split by rules, it counts once
@@ -48,14 +48,16 @@ export class UsageSums {
   readonly #rows = new Map<string, UsageRow>()
   readonly #rule: string | undefined
   readonly #splitsRules: boolean
-  readonly #maxRows: number
+  readonly #bounds: typeof BOUNDS
+  /** Characters in the names of all rows. */
+  #characters = 0
 
   /** `rule`, such as `policy/rule`, leaves the others out. */
-  constructor(by: readonly string[], rule: string | undefined, maxRows = MAX_ROWS) {
+  constructor(by: readonly string[], rule: string | undefined, bounds = BOUNDS) {
     this.by = by
     this.#rule = rule
     this.#splitsRules = by.some((key) => OF_RULES.has(key))
-    this.#maxRows = maxRows
+    this.#bounds = bounds
     this.total = newRow(by.map(() => undefined))
   }
 
@@ -90,12 +92,13 @@ export class UsageSums {
     const name = JSON.stringify(values)
     let row = this.#rows.get(name)
     if (row !== undefined) return row
-    if (this.#rows.size >= this.#maxRows) {
+    if (this.#rows.size >= this.#bounds.rows || this.#characters + name.length > this.#bounds.characters) {
       this.others ??= newRow(this.by.map(() => undefined))
       return this.others
     }
     row = newRow(values)
     this.#rows.set(name, row)
+    this.#characters += name.length
     return row
   }
 }
@@ -136,8 +139,9 @@ function most(rules: readonly ReadRule[], amountOf: (rule: ReadRule) => number):
   return rules.reduce((highest, rule) => Math.max(highest, amountOf(rule)), 0)
 }
 
+/** A file may be of somebody else, so a label may be anything. */
 function textOf(value: unknown): string | undefined {
-  return value === undefined || value === null ? undefined : String(value)
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined
 }
 
 function dearestFirst(a: UsageRow, b: UsageRow): number {

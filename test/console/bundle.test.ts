@@ -36,6 +36,7 @@ describeInBrowser('the view of the bundle', () => {
       ...bundle(2, policy('api', { rules: [bucketRule('per-key', ['header:x-k'], 20, 5)] }), policy('fresh', { rules: [] })),
       prices: { main: { '*': { input: 2, output: 8 } } },
       backends: { a: { url: 'https://a.example' } },
+      usage: { labels: ['header:x-team', 'llm:model'] },
     })
     const changes = page.getByRole('list', { name: 'Policies that changed' })
     const api = changes.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'api' }) })
@@ -54,11 +55,12 @@ describeInBrowser('the view of the bundle', () => {
     const prices = page.getByRole('list', { name: 'Prices that changed' })
     expect(await prices.locator('.fields > div').allTextContents()).toEqual(['input1 → 2'])
     await page.getByText('1 policy added, 1 removed, 1 changed, 0 unchanged').waitFor()
-    await page.getByText('1 policy added, 1 removed, 1 changed; 1 price changed; backends or routes changed').waitFor()
+    await page.getByText('1 policy added, 1 removed, 1 changed; 1 price changed; backends or routes changed; usage changed').waitFor()
     await page.getByRole('heading', { name: 'Backends and routes' }).waitFor()
     expect(await page.locator('h3:text("Backends and routes") + .fields > div').allTextContents()).toEqual([
       'backends.a.urlhttps://a.example',
     ])
+    expect(await page.locator('h3:text("Usage") + .fields > div').allTextContents()).toEqual(['labels["header:x-team","llm:model"]'])
     await changes.getByRole('link', { name: 'api' }).click()
     await page.getByRole('region', { name: 'api' }).waitFor()
   })
@@ -218,7 +220,7 @@ policies:
       refused: null,
     }
     const answer = async (changed: Partial<typeof source>): Promise<Locator> => {
-      await page.unroute('**/admin/v1/bundle')
+      await page.unrouteAll({ behavior: 'wait' })
       await page.route('**/admin/v1/bundle', async (route) => {
         const report = await (await route.fetch()).json()
         await route.fulfill({ json: { ...report, source: { ...source, ...changed } } })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { ADMIN_ENV, askAdmin } from '../support/admin/admin-client.ts'
-import { bucketRule, budgetRule, bundle, llmRule, matching, policy } from '../support/bundles/bundles.ts'
+import { bucketRule, budgetRule, bundle, llmRule, matching, policy, windowRule } from '../support/bundles/bundles.ts'
 import { CALLERS, GoodCallers } from '../support/callers/good-callers.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
 import { CHAT, HELLO, HELLO_TOKENS, proxyEnv } from '../support/llm/llm-proxy.ts'
@@ -112,6 +112,30 @@ describeInBrowser('the view that explains a request', () => {
       body: { method: 'GET', uri: '/api/x', headers: { 'x-k': Buffer.from('müller').toString('latin1') } },
     })
     expect(json.policies[0].rules[0].counters[0].level).toBe(1)
+  })
+
+  test('says which networks an address is in, and when an anchored window ends', async () => {
+    const rules = [
+      matching({ 'ip:address': ['10.0.0.0/8', '2001:db8::/32'] }, bucketRule('office', [], 9)),
+      matching('else', windowRule('others', ['ip:address'], { limit: 5, period: '1w', anchor: 'sunday' })),
+    ]
+    const edge = await running({ bundle: bundle(1, policy('api', { rules })), clock: new ManualClock(), env: ADMIN_ENV })
+    await edge.decideTimes(1, { uri: '/', fields: [['X-Forwarded-For', '192.0.2.1']] })
+    const page = await loggedIn(edge.adminPort)
+    const ruleOf = async (name: string, address: string) => {
+      await page.goto(`http://127.0.0.1:${edge.adminPort}/#/explain`)
+      await page.getByLabel('URI').fill('/')
+      await page.getByLabel('Header fields').fill(`X-Forwarded-For: ${address}`)
+      await page.getByRole('button', { name: 'Explain' }).click()
+      return page.getByRole('region', { name: 'Policies that cover it' }).locator('.rules > li').filter({ hasText: name })
+    }
+    await (await ruleOf('others', '192.0.2.1')).getByText('full again in 2 d 12 h').waitFor()
+    await (await ruleOf('office', '192.0.2.1')).getByText('does not apply: its match does not fit this request').waitFor()
+    await (await ruleOf('office', '::ffff:10.9.9.9')).getByText('9 of 9 requests left').waitFor()
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies?policy=api`)
+    const detail = page.getByRole('region', { name: 'api' })
+    await detail.getByText(/5 requests per week \(from Sunday\)/).waitFor()
+    await detail.getByText(/only where ip:address is 10\.0\.0\.0\/8 or 2001:db8::\/32/).waitFor()
   })
 
   test('says who the caller is, or why nobody knows', async () => {

@@ -34,6 +34,7 @@ describe('a rule in words', () => {
       { tokens_per_minute: 1000, tokens_per_day: 9000 },
       '1,000 tokens per minute, 9,000 tokens per day, per header:x-key',
     ],
+    ['token_bucket_llm', { tokens_per_day: 9, warn_at_percent: [80, 95] }, '9 tokens per day, warns at 80, 95 %, per header:x-key'],
     ['token_bucket_llm', { tokens_per_minute: 1, burst_tokens: 9 }, '1 token per minute, burst 9 tokens, per header:x-key'],
     [
       'token_bucket_llm',

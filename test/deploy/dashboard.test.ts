@@ -42,3 +42,18 @@ test('queries use the variables that there are, and no others', () => {
   const used = text.matchAll(/\$\{?(\w+)/g)
   for (const [, name] of used) expect([...names, '__rate_interval']).toContain(name)
 })
+
+test('what the usage log lacks can be seen: lines by the reason, and what they were charged', () => {
+  const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+  for (const metric of [
+    'edge_usage_lines_written_total',
+    'edge_usage_lines_lost_total',
+    'edge_usage_waiting_lines',
+    'edge_usage_lost_tokens_total',
+    'edge_usage_lost_cost_total',
+  ])
+    expect(
+      queries.some((query) => query.includes(`${metric}{`)),
+      metric,
+    ).toBe(true)
+})

@@ -96,8 +96,9 @@ be compressed, and - is standard input. A request counts once in a row.
 
 CHARGED is what rules charged in tokens, by their weights; it includes requests whose usage nobody
 knows. COST is in units of the currency.
-Exit status: 0; 1 and a sentence on standard error if nothing could be read. Lines that cannot be
-read are counted, such as the last one of a process that was killed.
+Exit status: 0; 1 and a sentence on standard error if nothing could be read, or a file is given
+twice. Lines that cannot be read are counted, such as the last one of a process that was killed,
+and files that end early are named; --json has both. A table cuts values of over 80 characters.
 `
 
 /** Nothing can be summed up; the message says why in a sentence. */

@@ -1,7 +1,7 @@
-import { readdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readdir, realpath, stat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import { LogFile, LogProblem } from '../../offline/replay/logs/log-file.ts'
-import { HOUR_MS, hourStartMs, parseUsageFileName } from '../../usage-log/usage-file-name.ts'
+import { HOUR_MS, hourStartMs, parseUsageFileName, usageFileName } from '../../usage-log/usage-file-name.ts'
 import { type ReadUsageLine, readUsageLine } from '../../usage-log/usage-reader.ts'
 import { readingProblem } from '../file-problem.ts'
 import { type UsageArguments, UsageReportProblem } from './usage-arguments.ts'
@@ -25,9 +25,10 @@ export class UsageLines {
 
   /** Calls `onLine` for each line within the range. Throws a UsageReportProblem if a source cannot be read at all. */
   async read(sources: readonly string[], onLine: (line: ReadUsageLine) => void): Promise<void> {
-    for (const source of sources) {
-      for (const path of await this.#filesOf(source)) await this.#readFile(path, onLine)
-    }
+    const paths: string[] = []
+    for (const source of sources) paths.push(...(await this.#filesOf(source)))
+    await refuseRepeated(paths)
+    for (const path of paths) await this.#readFile(path, onLine)
   }
 
   /** Files outside the range are left out by their names. */
@@ -35,7 +36,8 @@ export class UsageLines {
     if (source === '-') return ['-']
     try {
       if (!(await stat(source)).isDirectory()) return [source]
-      const names = new Set(await readdir(source))
+      const entries = await readdir(source, { withFileTypes: true })
+      const names = new Set(entries.filter((entry) => entry.isFile() || entry.isSymbolicLink()).map(({ name }) => name))
       const read = [...names].filter((name) => this.#isRead(name, names)).sort()
       return read.map((name) => join(source, name))
     } catch (error) {
@@ -77,10 +79,11 @@ export class UsageLines {
     if (file.damage !== undefined) this.damaged.push(`${path}: ${file.damage}`)
   }
 
-  /** A file that was compressed after the directory was read has another name now. */
+  /** A file that was compressed after the directory was read has another name now. One that was removed for its age is a note, not the end of the report. */
   async #noteFailure(path: string, error: unknown, onLine: (line: ReadUsageLine) => void): Promise<void> {
     const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT'
     if (isGone && path.endsWith('.jsonl')) return this.#readFile(`${path}.gz`, onLine)
+    if (isGone) return void this.damaged.push(`${path}: it was removed before it could be read`)
     throw new UsageReportProblem(`${path}: ${error instanceof LogProblem ? error.message : readingProblem(error)}`)
   }
 
@@ -95,5 +98,20 @@ export class UsageLines {
     this.readable++
     const timeMs = Date.parse(line.time)
     if (timeMs >= this.#range.fromMs && timeMs < this.#range.toMs) onLine(line)
+  }
+}
+
+/** Requests of a file that is read twice would count twice: one that is reached by two paths, and a copy, which has the same name elsewhere. */
+async function refuseRepeated(paths: readonly string[]): Promise<void> {
+  const known = new Map<string, string>()
+  for (const path of paths) {
+    const file = parseUsageFileName(basename(path))
+    const names = [await realpath(path).catch(() => path), ...(file === undefined ? [] : [usageFileName({ ...file, isCompressed: false })])]
+    for (const name of names) {
+      const first = known.get(name)
+      if (first !== undefined)
+        throw new UsageReportProblem(`${path} is ${first} again, or a copy of it: give one of them, or it counts twice`)
+      known.set(name, path)
+    }
   }
 }

@@ -28,7 +28,7 @@ async function report(given: UsageArguments): Promise<number> {
   await lines.read(given.sources, (line) => sums.add(line))
   if (sums.total.requests.value === 0n) throw new UsageReportProblem(emptyProblem(given, lines))
   if (given.format === 'csv') process.stdout.write(usageCsv(sums))
-  else if (given.format === 'json') process.stdout.write(usageJson(sums, lines.unreadable))
+  else if (given.format === 'json') process.stdout.write(usageJson(sums, lines))
   else process.stdout.write(usageTable(sums))
   for (const note of notesOn(lines, sums)) process.stderr.write(`${printableText(`edge usage: ${note}`)}\n`)
   return 0

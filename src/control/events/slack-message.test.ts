@@ -32,12 +32,26 @@ test('no value of a caller is markup, and none has lines of its own', () => {
   expect(text).not.toMatch(/<|>|&(?!amp;|lt;|gt;)/)
 })
 
-test('a message is of a length that is read', () => {
-  const text = textOf(...Array.from({ length: 500 }, () => ({ ...WARNING, labels: { 'caller:team': 'x'.repeat(5000) } })))
-  expect(text.split('\n')).toHaveLength(31)
-  expect(text.split('\n').at(-1)).toBe('and 470 more')
-  expect(text.length).toBeLessThan(40_000)
+test('no value of a caller is a link, or turns the text around', () => {
+  const text = textOf({ ...WARNING, labels: { 'caller:team': 'https://evil.example WWW.evil.example \u202eeman\u0007' } })
+  expect(text).toContain('https:\u200b//evil.example W\u200bWW.evil.example \\u{202e}eman\\u{7}')
 })
+
+test('a policy in shadow mode says so', () => {
+  expect(textOf({ ...WARNING, mode: 'shadow' })).toContain(', mode shadow, percent 80')
+})
+
+test.each(['x', '&', '<', '_', '😀', '\ud83d', '\u0000'])(
+  'a message of %j is of a length that Slack takes, and no character is cut',
+  (character) => {
+    const text = textOf(...Array.from({ length: 40 }, () => ({ ...WARNING, labels: { 'caller:team': character.repeat(1100) } })))
+    expect(text.split('\n')).toHaveLength(31)
+    expect(text.split('\n').at(-1)).toBe('and 10 more')
+    expect(text.length).toBeLessThan(40_000)
+    expect(text.isWellFormed()).toBe(true)
+    expect(text).not.toMatch(/&(?!amp;|lt;|gt;)/)
+  },
+)
 
 test('a chat hears of budgets and problems, not of requests', () => {
   expect(['budget_warning', 'usage_not_written', 'usage_written_again', 'reject', 'bundle_applied'].map(isForChat)).toEqual([

@@ -1,11 +1,12 @@
+import { printableText } from '../../text/printable.ts'
 import { PROBLEM_CODES, PROBLEM_EVENTS } from '../problems.ts'
 
-/** More lines than this would not be read. */
+/** More lines than this would not be read. Together they stay below the 40,000 characters of which Slack cuts off the rest. */
 const MAX_LINES = 30
 const MAX_LINE_CHARACTERS = 1000
 
 /** Members of an event that its line in a message does not repeat. */
-const SILENT: ReadonlySet<string> = new Set(['level', 'time', 'event', 'msg', 'pid', 'hostname', 'err', 'unlogged', 'mode', 'worker'])
+const SILENT: ReadonlySet<string> = new Set(['level', 'time', 'event', 'msg', 'pid', 'hostname', 'err', 'unlogged', 'worker'])
 
 /** Events that are logged only when a problem is over. Others that end one, such as `bundle_applied`, are logged without any. */
 const END = /_(?:again|resumed|available|shared|replaced)$/
@@ -25,24 +26,38 @@ export function slackBody(events: readonly string[]): string {
 
 function lineOf(event: string): string {
   const { event: name, msg = '', labels = {}, ...rest } = JSON.parse(event) as Record<string, unknown>
-  const facts = Object.entries({ ...rest, ...(labels as object) }).filter(([key, value]) => !SILENT.has(key) && isFact(value))
+  const facts = Object.entries({ ...rest, ...(labels as object) }).filter(([key, value]) => isFact(key, value))
   const text = facts.map(([key, value]) => `${key} ${String(value)}`).join(', ')
   const line = `edge: ${String(msg)} (${String(name)})${text === '' ? '' : `: ${text}`}`
-  return escaped(line.replaceAll(/\s+/g, ' ').slice(0, MAX_LINE_CHARACTERS))
+  return escaped(printableText(line.replaceAll(/\s+/g, ' ').slice(0, MAX_LINE_CHARACTERS + 1)))
 }
 
-function isFact(value: unknown): boolean {
+/** That a policy is in force need not be said. */
+function isFact(key: string, value: unknown): boolean {
+  if (SILENT.has(key) || (key === 'mode' && value === 'enforce')) return false
   return typeof value === 'string' || typeof value === 'number'
 }
 
-/**
- * Slack takes these three for its own markup, such as `<!channel>`, which calls everybody. A zero-width space keeps the marks of bold and other text from having
- * an effect, because callers choose some of it.
- */
+/** Goes unseen, and keeps what follows from having an effect. */
+const BREAK = '\u200b'
+/** What Slack takes for its own markup, such as `<!channel>`, which calls everybody; marks of bold and other text; and what begins a link. */
+const MARKUP = /[&<>*_~`]|:\/\/|www\./gi
+const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;' }
+
+/** Escapes a line, because callers choose some of it, and cuts it between two characters if it is too long then. */
 function escaped(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll(/[*_~`]/g, '\u200b$&')
+  const parts = text.replaceAll(MARKUP, (mark) => `\0${mark}\0`).split('\0')
+  let line = ''
+  for (const [i, part] of parts.entries()) {
+    // Every other part is markup.
+    for (const piece of i % 2 === 0 ? part : [markText(part)]) {
+      if (line.length + piece.length > MAX_LINE_CHARACTERS) return `${line}…`
+      line += piece
+    }
+  }
+  return line
+}
+
+function markText(mark: string): string {
+  return ENTITIES[mark] ?? (mark.length === 1 ? BREAK + mark : mark[0] + BREAK + mark.slice(1))
 }

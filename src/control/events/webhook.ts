@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import type { Logger } from 'pino'
 import type { ServerConfig } from '../../config/config.ts'
 import { requestFailure } from '../../outbound/request-failure.ts'
+import { retryAfterMsOf } from '../../outbound/retry-after.ts'
 import { droppedEvent, type PublishedEvent } from '../../telemetry/events/published-events.ts'
 import type { Series } from '../../telemetry/metrics/metric-families.ts'
 import { Backoff } from '../../time/clock.ts'
@@ -29,11 +30,20 @@ interface WebhookTiming {
   readonly timeoutMs: number
   readonly firstRetryMs: number
   readonly longestRetryMs: number
+  /** The longest pause that the receiver can ask for, by `Retry-After`. */
+  readonly longestAskedMs: number
   /** A batch that has not been accepted for this long is dropped. */
   readonly giveUpMs: number
 }
 
-const TIMING: WebhookTiming = { gatherMs: 1000, timeoutMs: 10_000, firstRetryMs: 1000, longestRetryMs: 60_000, giveUpMs: 3_600_000 }
+const TIMING: WebhookTiming = {
+  gatherMs: 1000,
+  timeoutMs: 10_000,
+  firstRetryMs: 1000,
+  longestRetryMs: 60_000,
+  longestAskedMs: 600_000,
+  giveUpMs: 3_600_000,
+}
 
 /** Bounds on one request. */
 const MAX_EVENTS = 500
@@ -68,6 +78,8 @@ export class Webhook {
   #isClosed = false
   /** Why the last attempt failed. */
   #problem: string | undefined
+  /** How long the receiver asked to wait then. */
+  #askedMs: number | undefined
 
   constructor(parts: WebhookParts) {
     this.#parts = parts
@@ -103,7 +115,8 @@ export class Webhook {
       // This may be another batch than before the pause: in a flood, the first one is dropped while it waits.
       if (await this.#post(this.#batches[0]!)) continue
       if (this.#isClosing) break
-      await this.#pause(this.#backoff.nextMs())
+      const ownMs = this.#backoff.nextMs()
+      await this.#pause(this.#askedMs === undefined ? ownMs : Math.min(this.#askedMs, this.#timing.longestAskedMs))
     }
     // This is set here and not when the promise settles, because an event may come in between.
     this.#running = undefined
@@ -122,6 +135,7 @@ export class Webhook {
       this.#noteAccepted()
       return true
     } catch (error) {
+      this.#askedMs = error instanceof Refused ? error.retryAfterMs : undefined
       this.#noteFailure((error as Error).message)
       if (wallMs() - batch.triedAtMs! >= giveUpMs) this.#drop(batch)
       return false
@@ -212,6 +226,17 @@ interface WebhookRequest {
 const MAX_BODY_BYTES = 16 * 1024
 const BODY_MS = 1000
 
+/** The receiver answered, with a status other than 2xx. */
+class Refused extends Error {
+  /** Slack and others answer 429 with how long to wait. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(status: number, retryAfterMs: number | undefined) {
+    super(`it returned ${status}`)
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
 /** Posts once, signed as Standard Webhooks specifies if there is a key. Throws an Error whose message says why it was not accepted and contains no secret. */
 async function postWebhook(request: WebhookRequest): Promise<void> {
   const { url, body, timeoutMs } = request
@@ -228,10 +253,12 @@ async function postWebhook(request: WebhookRequest): Promise<void> {
     const response = await fetch(url, { method: 'POST', headers: headersOf(request), body, redirect: 'manual', signal: ending.signal })
     clearTimeout(timer)
     await readRest(response, end)
-    const { status } = response
+    const { status, headers } = response
     if (status >= 300 && status < 400) throw new Error(`it returned ${status}: redirects are not followed`)
-    if (status < 200 || status >= 300) throw new Error(`it returned ${status}`)
+    if (status < 200 || status >= 300)
+      throw new Refused(status, retryAfterMsOf(headers.get('retry-after') ?? undefined, headers.get('date') ?? undefined, request.wallMs))
   } catch (error) {
+    if (error instanceof Refused) throw error
     if (isLate) throw new Error(`no response within ${timeoutMs / 1000} s`)
     if (request.signal.aborted) throw new Error('shutdown left no time to send them')
     throw requestFailure(error as Error)

@@ -1,6 +1,6 @@
 import { printableText } from '../../text/printable.ts'
 import type { Problem } from '../../text/problem.ts'
-import { type DescriptorKey, isCredential, KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
+import { type DescriptorKey, isCredential, isProviderKey, KEY_KINDS, parseDescriptorKey } from '../descriptor-key.ts'
 import type { Bundle, Policy, Rule } from '../schema/bundle.ts'
 import type { Callers } from '../schema/callers.ts'
 
@@ -69,15 +69,12 @@ export function* chosenIdentities({ policies, callers }: Bundle): Generator<Prob
   }
 }
 
-/** Fields in which providers of LLM APIs expect their keys. */
-const PROVIDER_KEYS: ReadonlySet<string> = new Set(['header:x-api-key', 'header:api-key', 'header:x-goog-api-key', 'query:key'])
-
 /**
  * Describes limits of a bundle without `callers` that count by what clients choose, for the proxy, in front of which nobody need have verified anything. It is
  * a note: somebody may have. Credentials are left out, because the backend checks them: a made-up one gets a fresh limit and no service.
  */
 export function unverifiedIdentities(policies: Iterable<Policy>): string | undefined {
-  const named = namedRules(policies, undefined, (text) => !isCredential(text) && !PROVIDER_KEYS.has(text))
+  const named = namedRules(policies, undefined, (text) => !isCredential(text) && !isProviderKey(text))
   return (
     named &&
     `in reverse_proxy, these rules count by a value that clients choose, ${named}: unless a gateway in front verifies it, add callers and use caller:id or a label`

@@ -1,5 +1,6 @@
 import type { ChosenRoute, SentRequest } from '../../engine/evaluation.ts'
 import { headerValue } from '../../http1/header-fields.ts'
+import { retryAfterMsOf } from '../../outbound/retry-after.ts'
 import type { Choice, Routing } from '../../policy/routes/routing.ts'
 import type { RouteOutcome } from '../../telemetry/metrics/route-metrics.ts'
 import type { Backend } from '../backend/backend.ts'
@@ -8,7 +9,6 @@ import type { BackendFailure } from '../backend/backend-failure.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type AttemptOutcome, AttemptPlan, type RequestProgress, refusalOrOutage, stickyKey } from './attempt-plan.ts'
 import type { CoolingReason } from './cooling-record.ts'
-import { retryAfterMsOf } from './retry-after.ts'
 import type { RoutedBackends, UsedBackend } from './routed-backends.ts'
 
 /** The request that makes the calls. */

@@ -1,4 +1,5 @@
-import { mkdir, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { mkdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
@@ -52,6 +53,34 @@ describe('an hour', () => {
   })
 })
 
+test('an hour whose file somebody else has compressed gets another one, and keeps both', async () => {
+  const { write, names, directory, clock } = await openUsageFiles()
+  await write(NOON)
+  const [name] = await names()
+  await writeFile(join(directory, `${name}.gz`), gzipSync(NOON))
+  await rm(join(directory, name!))
+  await write(LATE)
+  expect(await names()).toEqual([`${name}.gz`, name!.replace('-1.jsonl', '-2.jsonl')])
+  clock.advance(HOUR_MS + 31_000)
+  await until(async () => (await names()).every((each) => each.endsWith('.gz')))
+  expect(await usageLines(directory)).toHaveLength(2)
+})
+
+test('a file that cannot be compressed keeps none of the others from being removed or compressed', async () => {
+  const { write, names, directory, clock, said } = await openUsageFiles()
+  await write(NOON)
+  const [own] = await names()
+  // A directory can be neither read nor written as a file, like anything on a full disk.
+  await mkdir(join(directory, 'usage-2026-01-01T00-00000001-1.jsonl'))
+  await writeFile(join(directory, 'usage-2026-01-01T01-00000001-1.jsonl.gz'), gzipSync(NOON))
+  clock.advance(2 * HOUR_MS)
+  await until(async () => (await names()).includes(`${own}.gz`) && !(await names()).includes('usage-2026-01-01T01-00000001-1.jsonl.gz'))
+  expect(await names()).toContain('usage-2026-01-01T00-00000001-1.jsonl')
+  await until(() => said.filter(({ event }) => event === 'usage_upkeep_failed').length === 1)
+  await rm(join(directory, 'usage-2026-01-01T00-00000001-1.jsonl'), { recursive: true })
+  await until(() => said.some(({ event }) => event === 'usage_upkeep_resumed'))
+})
+
 test('files are removed when they are too old, but not while the clock may be wrong', async () => {
   const { write, names, clock, directory } = await openUsageFiles()
   await write(NOON)
@@ -95,6 +124,24 @@ describe('files of other processes', () => {
     ]
     await until(async () => JSON.stringify(await names()) === JSON.stringify(expected))
     expect(await usageLines(directory)).toHaveLength(4)
+  })
+
+  test('that are links or pipes are neither followed nor waited for', async () => {
+    const { write, names, directory, clock } = await openUsageFiles()
+    await write(NOON)
+    const target = join(directory, 'of somebody else')
+    await writeFile(target, LATE)
+    const nowS = clock.wallMs() / 1000
+    await utimes(target, nowS - 8000, nowS - 8000)
+    const [link, pipe] = ['usage-2026-01-15T08-00000001-1.jsonl', 'usage-2026-01-15T08-00000002-1.jsonl']
+    await symlink(target, join(directory, link))
+    execFileSync('mkfifo', [join(directory, pipe)])
+    await utimes(join(directory, pipe), nowS - 8000, nowS - 8000)
+    await writeFile(join(directory, 'usage-2026-01-15T09-00000001-1.jsonl'), NOON)
+    await utimes(join(directory, 'usage-2026-01-15T09-00000001-1.jsonl'), nowS - 8000, nowS - 8000)
+    await until(async () => (await names()).includes('usage-2026-01-15T09-00000001-1.jsonl.gz'))
+    expect(await names()).toEqual(expect.arrayContaining([link, pipe, 'of somebody else']))
+    expect((await names()).filter((name) => name.endsWith('.gz'))).toHaveLength(1)
   })
 })
 

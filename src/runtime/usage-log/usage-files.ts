@@ -9,7 +9,6 @@ import { UsageLogMetrics } from '../../telemetry/metrics/usage-log-metrics.ts'
 import { Sampler } from '../../telemetry/sampler.ts'
 import type { Clock } from '../../time/clock.ts'
 import { inSlices } from '../../time/slices.ts'
-import { usageFileName } from '../../usage-log/usage-file-name.ts'
 import type { HourLines } from '../../usage-log/usage-line.ts'
 import { chargedRulesIn } from '../../usage-log/usage-reader.ts'
 import { UsageUpkeep } from './usage-upkeep.ts'
@@ -47,7 +46,6 @@ export class UsageFiles {
   readonly #parts: UsageFilesParts
   readonly #metrics: UsageLogMetrics
   readonly #timeoutMs: number
-  readonly #instance = randomBytes(4).toString('hex')
   readonly #upkeep: UsageUpkeep
   readonly #losses = new Sampler<'lost'>(new Map())
   /** Ordered by the last write, the oldest first. */
@@ -63,7 +61,8 @@ export class UsageFiles {
     this.#metrics = new UsageLogMetrics(parts.metrics)
     const { directory, keepDays, logger, clock, upkeepMs } = parts
     const release = (name: string): Promise<void> => this.#release(name)
-    this.#upkeep = new UsageUpkeep({ directory, keepDays, logger, clock, intervalMs: upkeepMs, instance: this.#instance, release })
+    const instance = randomBytes(4).toString('hex')
+    this.#upkeep = new UsageUpkeep({ directory, keepDays, logger, clock, intervalMs: upkeepMs, instance, release })
   }
 
   /** Creates the directory if it is missing. Throws a UsageLogFault if files cannot be written there. */
@@ -180,7 +179,7 @@ export class UsageFiles {
     }
     await known?.file.close()
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    const name = usageFileName({ hour, instance: this.#instance, number: this.#upkeep.numberOf(hour), isCompressed: false })
+    const name = await this.#upkeep.nameOf(hour)
     const fresh = { hour, name, file: await AppendedFile.open(join(directory, name)), isSynced: true }
     this.#open.push(fresh)
     if (this.#open.length > MAX_OPEN) await this.#open.shift()!.file.close()

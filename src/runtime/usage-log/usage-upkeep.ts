@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import { readdir, rm, stat } from 'node:fs/promises'
+import { access, lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -29,7 +29,10 @@ export interface UsageUpkeepParts {
   readonly release: (name: string) => Promise<void>
 }
 
-/** Compresses the files of hours that are over, one at a time, and removes those that are too old. It goes on after a failure, one minute later. */
+/**
+ * Removes files that are too old, and compresses those of hours that are over, one at a time. A file that cannot be tended keeps none of the others from it, and
+ * is tried again a minute later: a full disk, on which nothing can be compressed, gets room by what is removed.
+ */
 export class UsageUpkeep {
   readonly #parts: UsageUpkeepParts
   /** The number of the next file of an hour, if it is not 1. */
@@ -47,9 +50,15 @@ export class UsageUpkeep {
     this.#runOnce()
   }
 
-  /** Returns the number of the file that lines of this hour go to. Compressed files are not written again, so it rises. */
-  numberOf(hour: string): number {
-    return this.#numbers.get(hour) ?? 1
+  /** Returns the name of the file that lines of this hour go to. Its number rises once there is a compressed one, even if somebody else has compressed it. */
+  async nameOf(hour: string): Promise<string> {
+    const { directory, instance } = this.#parts
+    for (let number = this.#numbers.get(hour) ?? 1; ; number++) {
+      const file = { hour, instance, number }
+      const isTaken = await exists(join(directory, usageFileName({ ...file, isCompressed: true })))
+      if (!isTaken) return usageFileName({ ...file, isCompressed: false })
+      this.#numbers.set(hour, number + 1)
+    }
   }
 
   /** Resolves when no file is being compressed. */
@@ -71,11 +80,14 @@ export class UsageUpkeep {
       const isSteady = this.#steadiness.look()
       const names = await readdir(this.#parts.directory)
       const known = new Set(names)
-      for (const name of names) {
+      const failures: string[] = []
+      // Those that are too old come first, because compressing needs room.
+      for (const name of names.toSorted(byAge)) {
         if (this.#isStopped) return
-        await this.#tendIfThere(name, known, isSteady)
+        await this.#tendIfThere(name, known, isSteady).catch((error: Error) => failures.push(error.message))
       }
-      this.#noteDone()
+      if (failures.length === 0) this.#noteDone()
+      else this.#report(failures[0]!)
     } catch (error) {
       this.#report((error as Error).message)
     }
@@ -121,8 +133,9 @@ export class UsageUpkeep {
   }
 
   async #isAbandoned(name: string): Promise<boolean> {
-    const { mtimeMs } = await stat(join(this.#parts.directory, name))
-    return this.#parts.clock.wallMs() - mtimeMs > ABANDONED_MS
+    const found = await lstat(join(this.#parts.directory, name))
+    // Reading a pipe would never end, and a link leads to a file of somebody else.
+    return found.isFile() && this.#parts.clock.wallMs() - found.mtimeMs > ABANDONED_MS
   }
 
   #remove(name: string): Promise<void> {
@@ -143,6 +156,18 @@ export class UsageUpkeep {
     const { logger, directory } = this.#parts
     logger.warn({ event: 'usage_upkeep_failed', path: directory, reason }, 'old files in EDGE_USAGE_DIR could not be compressed or removed')
   }
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** Names begin with their hour, so this is also the order of time. What was left unfinished may go first: it has the room that others need. */
+function byAge(a: string, b: string): number {
+  return Number(UNFINISHED.test(b)) - Number(UNFINISHED.test(a)) || (a < b ? -1 : 1)
 }
 
 /** The largest difference between two clocks that is no step. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { askWith, BUNDLE, setCookieOf } from '../../support/admin/session.ts'
+import { askRaw } from '../../support/proxy/proxy.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
@@ -113,6 +114,36 @@ describe('EDGE_ADMIN_READ_TOKEN', () => {
     const both = { token: READ_TOKEN, headers: { Cookie: cookie, ...csrf }, body: body! }
     expect(await askAdmin(edge.adminPort, method, path, both)).toMatchObject(READ_ONLY)
     expect((await askWith(cookie, edge.adminPort, method, path, csrf, body)).status).toBe(200)
+  })
+
+  test.each(['HEAD', 'OPTIONS', 'PUT'])('changes nothing by %s, nor by a field that names another method', async (method) => {
+    const url = `http://127.0.0.1:${edge.adminPort}/admin/v1/overrides`
+    const headers = { Authorization: `Bearer ${READ_TOKEN}` }
+    expect((await fetch(url, { method, headers })).status).toBe(405)
+    for (const name of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override']) {
+      const asked = await fetch(url, { headers: { ...headers, [name]: 'POST' } })
+      expect([asked.status, await asked.json()]).toEqual([200, expect.objectContaining({ overrides: [] })])
+      const posted = await fetch(url, { method: 'POST', headers: { ...headers, [name]: 'GET' }, body: '{}' })
+      expect(posted.status).toBe(403)
+    }
+  })
+
+  test('hears events as they happen', async () => {
+    const ending = new AbortController()
+    const response = await fetch(`http://127.0.0.1:${edge.adminPort}/admin/v1/events`, {
+      headers: { Authorization: `Bearer ${READ_TOKEN}` },
+      signal: ending.signal,
+    })
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+    ending.abort()
+  })
+
+  test('is one token in one field: neither two, nor both joined, are any', async () => {
+    for (const token of [`${READ_TOKEN},${ADMIN_TOKEN}`, `${READ_TOKEN}${ADMIN_TOKEN}`, READ_TOKEN.toUpperCase(), READ_TOKEN.slice(0, -1)])
+      expect((await askAdmin(edge.adminPort, 'GET', 'status', { token })).status).toBe(401)
+    const twice = [`Bearer ${READ_TOKEN}`, `Bearer ${ADMIN_TOKEN}`].map((value) => `Authorization: ${value}\r\n`).join('')
+    const answer = await askRaw(edge.adminPort, `GET /admin/v1/status HTTP/1.1\r\nHost: a\r\n${twice}Connection: close\r\n\r\n`)
+    expect(answer.status).toBe(401)
   })
 
   test('is never shown', async () => {

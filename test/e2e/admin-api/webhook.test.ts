@@ -64,6 +64,27 @@ describe('EDGE_EVENTS_URL', () => {
     expect(await metric(edge.adminPort, 'edge_events_dropped_total{to="webhook"}')).toBe(0)
   })
 
+  test('that says when to come again, as Slack does, is asked again then, and within ten minutes', async (t) => {
+    const receiver = await WebhookReceiver.start(t)
+    const waits = [['1'], ['100000'], []]
+    receiver.respond = (res) =>
+      void res
+        .writeHead(
+          429,
+          waits[receiver.batches.length - 1]!.flatMap((wait) => ['Retry-After', wait]),
+        )
+        .end()
+    const paused = vi.spyOn(globalThis, 'setTimeout')
+    t.onTestFinished(() => paused.mockRestore())
+    const { offer, webhook } = posting(receiver, { firstRetryMs: 3_000_000, longestRetryMs: 3_000_000 })
+    offer(1)
+    await until(() => receiver.batches.length === 2)
+    expect(receiver.batches[1]!.id).toBe(receiver.batches[0]!.id)
+    await until(() => paused.mock.calls.some(([, ms]) => ms === 600_000))
+    await webhook.close(60_000)
+    expect(receiver.batches).toHaveLength(3)
+  })
+
   test.concurrent('that is unreachable does not hold up a shutdown, which says how many events are lost', async (t) => {
     const edge = await running({ bundle: REJECTING, env: { EDGE_EVENTS_URL: 'http://127.0.0.1:9/', EDGE_EVENTS_SECRET: EVENTS_SECRET } }, t)
     await edge.stop()

@@ -53,6 +53,26 @@ describe('edge convert ratelimit', () => {
     })
   })
 
+  test('a network is a text that Envoy has computed, and stays one; weeks and months begin where Envoy lets them begin', async (t) => {
+    const file = [
+      'domain: edge',
+      'descriptors:',
+      '  - key: masked_remote_address',
+      '    value: 10.0.0.0/8',
+      '    rate_limit: { unit: week, requests_per_unit: 7 }',
+      '  - key: remote_address',
+      '    value: 2001:db8::/32',
+      '    rate_limit: { unit: month, requests_per_unit: 7 }',
+    ].join('\n')
+    const { status, stdout, stderr } = await converted(t, { 'a.yaml': file })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(rulesOf(stdout)).toMatchObject([
+      { match: { 'descriptor:masked_remote_address': '10.0.0.0/8' }, algorithm_config: { limit: 7, period: '1w' } },
+      { match: { 'descriptor:remote_address': '2001:db8::/32' }, algorithm_config: { limit: 7, period: '1mo' } },
+    ])
+    expect(stdout).not.toContain('anchor')
+  })
+
   test.for([
     ['unit: MINUTE, requests_per_unit: 7', { algorithm: 'fixed_window', algorithm_config: { limit: 7, period: '1m' } }],
     ['unit: week, requests_per_unit: 7', { algorithm: 'fixed_window', algorithm_config: { limit: 7, period: '1w' } }],

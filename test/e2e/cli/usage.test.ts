@@ -52,7 +52,7 @@ describe('a report', () => {
     )
     expect(stderr).toBe('')
     const december = await report('--from', '2026-12-01', '--by', 'caller:team', '--csv', directory)
-    expect(december.stdout.split('\r\n')[1]).toBe('"ü,""\x1b[31m",1,1,0,1,1,0.000000001')
+    expect(december.stdout.split('\r\n')[1]).toBe('"ü,""\ufffd[31m",1,1,0,1,1,0.000000001')
   })
 
   test('as CSV has no formulas, and as JSON numbers in full', async () => {
@@ -64,6 +64,7 @@ describe('a report', () => {
       rows: [{ values: { day: '2026-11-18' }, requests: 3, input: 118, cached_input: 0, output: 3, charged: 118, cost: '1.500000024' }],
       total: { values: {}, requests: 3, input: 118, cached_input: 0, output: 3, charged: 118, cost: '1.500000024' },
       unreadable_lines: 1,
+      damaged_files: [],
     })
   })
 

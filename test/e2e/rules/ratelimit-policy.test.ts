@@ -53,6 +53,7 @@ describe('RateLimit-Policy', () => {
 
   test.each<[string, object, string]>([
     ['a rate without burst', rateRule('r', [], { rate: '60/minute' }), ';q=60;w=60'],
+    ['a rate that is no binary fraction', rateRule('r', [], { rate: '11/second' }), ';q=11;w=1'],
     ['a burst that refills slowly, rounded up', rateRule('r', [], { rate: '7/minute', burst: 10 }), ';q=10;w=86'],
     ['a window of minutes', windowRule('r', [], { limit: 9, period: '15m' }), ';q=9;w=900'],
     ['a day', windowRule('r', [], { limit: 9, period: '1d' }), ';q=9;w=86400'],

@@ -1,9 +1,12 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseBundle } from '../../../src/policy/parse.ts'
-import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
+import { budgetRule, bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { warnings } from '../../support/bundles/warning-bundle.ts'
 import { CHAT, fakeLlm, HELLO } from '../../support/llm/llm-proxy.ts'
 import { answeringLlm } from '../../support/llm/scripted-llm.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
+import { running, scratchDirectory } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
 import { usageProxy } from '../../support/usage/usage-proxy.ts'
 
@@ -34,6 +37,20 @@ describe('warn_at_percent of tokens_per_day', () => {
     expect((await proxy.metrics()).value('edge_budget_warnings_total{policy="llm",rule="tokens",percent="50"}')).toBe(1)
   })
 
+  test('a restart with a state file repeats no warning, and gives the next one', async () => {
+    const [env, clock] = [{ EDGE_STATE_FILE: join(await scratchDirectory(), 'state') }, new ManualClock()]
+    const warned = async (tokens: number) => {
+      const proxy = await usageProxy(await fakeLlm({ tokens }), { bundle: LIMITS, env, clock })
+      await proxy.post(CHAT, { model: 'm', messages: HELLO, max_tokens: tokens }, FIELDS)
+      await proxy.untilQuiet()
+      await proxy.edge.stop()
+      return warnings(proxy.edge)
+    }
+    expect(await warned(57)).toMatchObject([{ percent: 50 }]) // 60 of 101 tokens
+    expect(await warned(1)).toEqual([])
+    expect(await warned(27)).toMatchObject([{ percent: 80, labels: { 'header:x-team': 'red' } }])
+  })
+
   test('needs a day, and no domain', () => {
     const problems = (limits: object): string[] => {
       const read = parseBundle(JSON.stringify(limits))
@@ -48,6 +65,15 @@ describe('warn_at_percent of tokens_per_day', () => {
     })
     expect(problems(bundle(1, calls))[0]).toContain('warn_at_percent: expected none in a policy with a domain: nobody is warned of calls')
   })
+})
+
+test('warnings of money carry labels too, and where a gateway asks, which has no usage log', async () => {
+  const rule = budgetRule('money', ['header:x-key'], { budget: 10, cost: { header: 'x-cost', default: 9 }, warn_at_percent: [80] })
+  const edge = await running({ bundle: { ...bundle(1, policy('p', { rules: [rule] })), usage: { labels: ['header:x-team', 'bearer'] } } })
+  await edge.decide({ uri: '/', fields: FIELDS.map(([name, value]) => [name, value]) })
+  expect(warnings(edge)).toMatchObject([
+    { rule: 'money', percent: 80, labels: { 'header:x-team': 'red', bearer: expect.stringMatching(/^[0-9a-f]{16}$/) } },
+  ])
 })
 
 test('a chat gets a message about a budget that is nearly spent, unsigned and without requests that were rejected', async () => {

@@ -5,7 +5,7 @@ import type { Series } from '../../../src/telemetry/metrics/metric-families.ts'
 import { thisTest } from '../service/running.ts'
 import { EVENTS_SECRET, type WebhookReceiver } from './webhook-receiver.ts'
 
-export const QUICK = { gatherMs: 1, timeoutMs: 60_000, firstRetryMs: 1, longestRetryMs: 2, giveUpMs: 3_600_000 }
+export const QUICK = { gatherMs: 1, timeoutMs: 60_000, firstRetryMs: 1, longestRetryMs: 2, longestAskedMs: 600_000, giveUpMs: 3_600_000 }
 
 export interface Posting {
   readonly webhook: Webhook

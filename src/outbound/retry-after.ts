@@ -10,7 +10,7 @@ const DATE_FORMS = [
 
 /**
  * Returns how long a response asks to wait, from its field `Retry-After` (RFC 9110 10.2.3: seconds or a date), or undefined if it does not say, or asks
- * for no wait. A date is compared with the response's own `Date`, since the backend's clock may differ from ours.
+ * for no wait. A date is compared with the response's own `Date`, since the server's clock may differ from ours.
  */
 export function retryAfterMsOf(value: string | undefined, date: string | undefined, wallMs: number): number | undefined {
   const text = value?.trim() ?? ''
