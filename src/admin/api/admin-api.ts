@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { originForm, pathOf } from '../../listen/node-http/routes.ts'
 import type { Access, Asker } from './access.ts'
-import { ApiError, ClientGone, errorBody } from './api-error.ts'
+import { ApiError, ClientGone, errorBody, ReadOnly } from './api-error.ts'
 import { parseQuery, readJsonBody } from './api-request.ts'
 import type { ApiRequest, ApiResponse, ApiRoute } from './api-route.ts'
 
@@ -32,12 +32,11 @@ export class AdminApi {
     try {
       const path = pathOf(req.url!).slice(API_PATH.length)
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
-      const { actor, isReadOnly } = open === undefined ? this.#access.check(req) : UNKNOWN
+      const asker = open === undefined ? this.#access.check(req) : UNKNOWN
       const route = open ?? this.#find(req, path)
-      if (isReadOnly && !isForReaders(route))
-        throw new ApiError('read_only', 'this token is for reading alone; a change needs the token of EDGE_ADMIN_TOKEN')
+      if (asker.isReadOnly && !isForReaders(route)) throw new ReadOnly('a change')
       const body = route.method === 'POST' || route.method === 'PATCH' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
-      respond(res, await route.handle(requestOf(req, path.slice(route.path.length, path.length - (route.tail?.length ?? 0)), body, actor)))
+      respond(res, await route.handle(requestOf(req, path.slice(route.path.length, path.length - (route.tail?.length ?? 0)), body, asker)))
     } catch (error) {
       if (error instanceof ClientGone) return
       if (res.headersSent) throw error
@@ -75,9 +74,9 @@ function covers({ path, tail = '' }: ApiRoute, asked: string): boolean {
   return asked.startsWith(path) && asked.endsWith(tail) && asked.length > path.length + tail.length
 }
 
-function requestOf(req: IncomingMessage, rest: string, body: ApiRequest['body'], actor: string): ApiRequest {
+function requestOf(req: IncomingMessage, rest: string, body: ApiRequest['body'], asker: Asker): ApiRequest {
   const query = parseQuery(originForm(req.url!).slice(pathOf(req.url!).length))
-  return { rest, query, body, actor, http: req }
+  return { ...asker, rest, query, body, http: req }
 }
 
 function respond(res: ServerResponse, response: ApiResponse): void {

@@ -42,6 +42,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The token is for reading alone, and something was asked for that it does not allow. */
+export class ReadOnly extends ApiError {
+  constructor(what: string) {
+    super('read_only', `this token is for reading alone; ${what} needs the token of EDGE_ADMIN_TOKEN`)
+  }
+}
+
 /** The client has left before its response was made, so that nobody is there to get one. */
 export class ClientGone extends Error {
   constructor() {

@@ -15,6 +15,8 @@ export interface ApiRequest {
   readonly body: Readonly<Record<string, unknown>>
   /** Who asks: the value of `X-Edge-Actor`, the name given at login, or `unknown`. */
   readonly actor: string
+  /** Whether the token is for reading alone. */
+  readonly isReadOnly: boolean
   /** The HTTP request, for details that only one route reads. Its body has already been read. */
   readonly http: IncomingMessage
 }

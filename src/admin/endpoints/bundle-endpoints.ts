@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { CallerDigest } from '../../engine/decide-options.ts'
 import { show } from '../../text/problem.ts'
 import { OneAtATime } from '../../time/one-at-a-time.ts'
-import { ApiError } from '../api/api-error.ts'
+import { ApiError, ReadOnly } from '../api/api-error.ts'
 import { readQuery, readReason, refuseUnknown } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'
 import type { BundleAnnouncement, BundleTextJson } from '../api/instance-types.ts'
@@ -78,11 +78,12 @@ export function* bundleEndpoints(parts: BundlesParts): Generator<ApiRoute> {
   yield {
     method: 'GET',
     path: 'bundles/',
-    handle: async ({ rest, query, actor }) => {
+    handle: async ({ rest, query, actor, isReadOnly }) => {
       const { credentials = 'digests' } = readQuery(query, ['credentials'])
       if (credentials !== 'digests' && credentials !== 'clear') throw new ApiError('bad_request', 'credentials: expected digests or clear')
       const version = readVersion(rest)
       const isClear = credentials === 'clear'
+      if (isClear && isReadOnly) throw new ReadOnly('the text with its credentials')
       const { response, hasCredentials } = await texts.make({ version, isClear })
       if (isClear && hasCredentials) {
         logger.info({ event: 'bundle_text_read', version, actor }, `the text of bundle ${version} was read with its credentials`)
