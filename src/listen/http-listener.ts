@@ -4,15 +4,13 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { ServerConfig } from '../config/config.ts'
 import type { TimeShare } from '../time/slices.ts'
 import { listenOn, takeConnections } from './accept.ts'
-import { AdmittedConnections, type ConnectionLimits, NO_SLOT_OVER_HTTP } from './admitted-connections.ts'
+import { AdmittedConnections, type ConnectionLimits, MAX_HEAD_GRACE_MS, NO_SLOT_OVER_HTTP } from './admitted-connections.ts'
 import type { ListenerServer } from './listener-servers.ts'
 import type { ListenTarget, PortAddress } from './listeners.ts'
 
 // Largest head that a gateway may send, as large as common proxies accept themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
-/** At shutdown, a partial head has this long to become a request, and a handshake to end, even if open requests have longer. */
-const MAX_HEAD_GRACE_MS = 2000
 const MAX_CHECK_MS = 30_000
 
 export type ListenerTimeouts = Pick<ServerConfig, 'keepAliveMs' | 'headersTimeoutMs' | 'requestTimeoutMs'>
@@ -118,8 +116,7 @@ export class HttpListener implements ListenerServer {
     this.#closeIdle()
     const sweep = setInterval(() => {
       this.#closeIdle()
-      // A connection that was accepted just before closing has had this interval to send its request.
-      this.#connections.cut((socket) => socket.bytesRead === 0)
+      this.#connections.cutSilent(SWEEP_MS)
     }, SWEEP_MS)
     const { isServing } = this.#options
     const headCut = setTimeout(
@@ -150,10 +147,11 @@ export class HttpListener implements ListenerServer {
 
   /** Node considers a connection idle when its response has ended, even if part of it is unsent. Such connections are spared. */
   #sparingUnsent(closeIdle: () => void): void {
-    const sending = [...this.#connections.sockets()].filter(({ writableLength }) => writableLength > 0)
-    for (const socket of sending) socket.destroy = () => socket
+    const sockets = [...this.#connections.sockets()]
+    const sending = sockets.filter(({ writableLength }) => writableLength > 0).map((socket) => [socket, socket.destroy] as const)
+    for (const [socket] of sending) socket.destroy = () => socket
     closeIdle()
-    for (const socket of sending) Reflect.deleteProperty(socket, 'destroy')
+    for (const [socket, destroy] of sending) socket.destroy = destroy
   }
 
   #closeIdle(): void {

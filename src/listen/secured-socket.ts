@@ -11,6 +11,19 @@ export function rawSocketOf(secured: TLSSocket): Socket {
   return (secured as unknown as { readonly _parent: Socket })._parent
 }
 
+/**
+ * Makes a secured socket say that it closes (close_notify) when it is destroyed, as a plain one says FIN. Without it, clients report an error
+ * for a connection that was only idle for too long. Nothing is said if something is unsent, or if an error or a reset is the reason.
+ */
+export function closeWithNotice(secured: TLSSocket): void {
+  const destroy = secured.destroy.bind(secured)
+  secured.destroy = (error) => {
+    // Both calls write at once, so the notice is on its way before the descriptor is closed.
+    if (error === undefined && !secured.destroyed && secured.writable && !rawSocketOf(secured).destroyed) secured.end()
+    return destroy(error)
+  }
+}
+
 /** Resets a connection, so that nobody takes half a response for a whole one. Unix sockets have no reset, so they are closed. */
 export function resetConnection(socket: Socket): void {
   if (socket.remoteAddress === undefined) return void socket.destroy()
