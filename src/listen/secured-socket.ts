@@ -12,16 +12,18 @@ export function rawSocketOf(secured: TLSSocket): Socket {
 }
 
 /**
- * Makes a secured socket say that it closes (close_notify) when it is destroyed, as a plain one says FIN. Without it, clients report an error
- * for a connection that was only idle for too long. Nothing is said if something is unsent, or if an error or a reset is the reason.
+ * Makes a secured socket end as a plain one does. A plain one says FIN when it is destroyed, and this one that it closes (close_notify), without
+ * which clients report an error for a connection that was only idle for too long. Nothing is said if something is unsent, or if an error or a
+ * reset is the reason. And after a broken record Node leaves the connection open, where 'close' follows any other error.
  */
-export function closeWithNotice(secured: TLSSocket): void {
+export function endLikePlain(secured: TLSSocket): void {
   const destroy = secured.destroy.bind(secured)
   secured.destroy = (error) => {
     // Both calls write at once, so the notice is on its way before the descriptor is closed.
-    if (error === undefined && !secured.destroyed && secured.writable && !rawSocketOf(secured).destroyed) secured.end()
+    if (error === undefined && secured.writable && !rawSocketOf(secured).destroyed) secured.end()
     return destroy(error)
   }
+  secured.on('error', destroy)
 }
 
 /** Resets a connection, so that nobody takes half a response for a whole one. Unix sockets have no reset, so they are closed. */

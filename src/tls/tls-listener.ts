@@ -2,7 +2,7 @@ import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createSecureContext, createServer, type SecureContext, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls'
 import type { ConnectionSecurity } from '../listen/admitted-connections.ts'
-import { closeWithNotice, rawSocketOf } from '../listen/secured-socket.ts'
+import { endLikePlain, rawSocketOf } from '../listen/secured-socket.ts'
 import { ServerNames } from './certificate-pair.ts'
 import { failureReason, type HandshakeFailure } from './handshake-failures.ts'
 import type { HandshakePlaces, PendingHandshake } from './handshake-places.ts'
@@ -180,7 +180,7 @@ class Handshake implements PendingHandshake {
 
   noteSecure(secured: TLSSocket): void {
     secured.allowHalfOpen = this.#isHalfOpen
-    closeWithNotice(secured)
+    endLikePlain(secured)
     this.#onSecure(secured)
   }
 
