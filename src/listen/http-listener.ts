@@ -183,6 +183,7 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
   const read = socket._read.bind(socket)
   /** Bytes that are read but not yet parsed. While there are any, nothing more is read. */
   let rest: Buffer | undefined
+  let hasEnded = false
   let isScheduled = false
   const parsePiece = (chunk: Buffer): boolean => {
     rest = chunk.length > bytes ? chunk.subarray(bytes) : undefined
@@ -190,6 +191,7 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
     const wantsMore = push(chunk.subarray(0, bytes))
     const endMs = performance.now()
     share.spend(endMs - startMs, endMs)
+    if (rest === undefined && hasEnded) push(null)
     return wantsMore && rest === undefined
   }
   const parseRest = (): void => {
@@ -206,12 +208,21 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
     else setTimeout(parseRest, waitMs).unref()
   }
   const take = (chunk: Buffer): boolean => {
+    if (rest !== undefined) {
+      // A secured socket decrypts all that has arrived, even if it is asked to stop after the first part.
+      rest = Buffer.concat([rest, chunk])
+      return false
+    }
     if (share.waitMs(performance.now()) === 0) return parsePiece(chunk)
     rest = chunk
     schedule()
     return false
   }
-  socket.push = (chunk: Buffer | null) => (chunk === null ? push(null) : take(chunk))
+  socket.push = (chunk: Buffer | null) => {
+    if (chunk !== null) return take(chunk)
+    hasEnded = true
+    return rest === undefined && push(null)
+  }
   socket._read = (size) => (rest === undefined ? read(size) : schedule())
   socket.on('resume', schedule)
   // Because of this listener, Node parses what the stream emits instead of reading from the handle directly.
