@@ -59,6 +59,8 @@ export interface TlsListenerOptions {
   readonly handshakeMs: number
   readonly places: HandshakePlaces
   readonly onFailure: (reason: HandshakeFailure) => void
+  /** The time by which certificates of clients expire. */
+  readonly wallMs?: () => number
 }
 
 /** The longest delay of a timer. Node would end handshakes by itself after two minutes; here a timer of ours does. */
@@ -109,8 +111,19 @@ export class TlsListener implements ConnectionSecurity {
     const handshake = this.#pending.get(rawSocketOf(secured))
     // One that has timed out in the meantime is closed already.
     if (handshake === undefined) return void secured.destroy()
+    if (!this.#isStillAdmitted(secured)) return this.#end(handshake, 'client_certificate')
     this.#forget(handshake)
     handshake.noteSecure(secured)
+  }
+
+  /**
+   * OpenSSL looks at a client's certificate in the first handshake alone. With TLS 1.3 each session that is resumed gives tickets for the next,
+   * so a certificate that has expired since would be good for ever.
+   */
+  #isStillAdmitted(secured: TLSSocket): boolean {
+    const { requiresClientCertificate, wallMs = Date.now } = this.#options
+    if (!requiresClientCertificate || !secured.isSessionReused()) return true
+    return Date.parse(secured.getPeerX509Certificate()?.validTo ?? '') > wallMs()
   }
 
   #noteError({ code }: NodeJS.ErrnoException, secured: TLSSocket): void {
