@@ -13,7 +13,7 @@ const HALF_HELLO = Buffer.from([22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3])
 const PLACES = 500
 
 test('half handshakes beyond those that have a place take little memory, and open connections are served meanwhile', async () => {
-  const cli = await serving({ ...tlsEnv(await ownPair()), EDGE_WORKERS: '1', EDGE_ADMIN_PORT: '0', EDGE_HEADERS_TIMEOUT_MS: '600000' })
+  const cli = await serving({ ...tlsEnv(await ownPair()), EDGE_WORKERS: '1', EDGE_ADMIN_PORT: '0', EDGE_HEADERS_TIMEOUT_MS: '300000' })
   await until(() => /admin +http:\S+\n/.test(cli.stdout))
   const adminPort = Number(/admin +http:\/\/\S+:(\d+)/.exec(cli.stdout)![1])
   const open = await TlsClient.connected(cli.port)
