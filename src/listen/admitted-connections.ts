@@ -3,6 +3,8 @@ import type { ConnectionShares, ConnectionSlots } from './connection-slots.ts'
 
 /** When slots are short, a connection that has sent nothing at all within this time loses its slot. */
 const MAX_SILENCE_MS = 1000
+/** At shutdown, a partial head has this long to become a request, and a handshake to end, even if open requests have longer. */
+export const MAX_HEAD_GRACE_MS = 2000
 
 /** Encrypts the connections of a listener. */
 export interface ConnectionSecurity {
@@ -27,7 +29,7 @@ export class AdmittedConnections {
   readonly #limits: ConnectionLimits
   readonly #turnedAway: TurnedAway
   readonly #closeIdle: () => void
-  /** When each connection got its slot. Until its handshake is over, a connection that is being secured is here with its plain socket. */
+  /** Since when each connection could send a request. Until its handshake is over, one that is being secured is here with its plain socket. */
   readonly #sockets = new Map<Socket, number>()
   readonly #handshaking = new Set<Socket>()
   #mayReclaimAtMs = 0
@@ -54,9 +56,8 @@ export class AdmittedConnections {
       onFull()
       return this.#turnedAway.refuse(socket)
     }
-    const sinceMs = performance.now()
     let current = socket
-    this.#sockets.set(socket, sinceMs)
+    this.#sockets.set(socket, performance.now())
     socket.once('close', () => this.#forget(current))
     shares.opened()
     if (security === undefined) return serve(socket)
@@ -64,7 +65,7 @@ export class AdmittedConnections {
     security.secure(socket, (secured) => {
       this.#handshaking.delete(socket)
       this.#sockets.delete(socket)
-      this.#sockets.set(secured, sinceMs)
+      this.#sockets.set(secured, performance.now())
       current = secured
       serve(secured)
     })
@@ -75,8 +76,14 @@ export class AdmittedConnections {
     for (const socket of this.#handshaking) socket.destroy()
   }
 
-  cut(isCut: (socket: Socket, sinceMs: number) => boolean): void {
-    for (const [socket, sinceMs] of this.#sockets) if (isCut(socket, sinceMs)) socket.destroy()
+  /** Cuts connections that have had this long to send something, and have sent nothing. */
+  cutSilent(ms: number): void {
+    const beforeMs = performance.now() - ms
+    for (const [socket, sinceMs] of this.#sockets) if (socket.bytesRead === 0 && sinceMs <= beforeMs) socket.destroy()
+  }
+
+  cut(isCut: (socket: Socket) => boolean): void {
+    for (const socket of this.#sockets.keys()) if (isCut(socket)) socket.destroy()
   }
 
   #forget(socket: Socket): void {
@@ -93,7 +100,7 @@ export class AdmittedConnections {
     // Each pass visits all connections. The delay until the next one keeps passes to about a tenth of the time.
     this.#mayReclaimAtMs = nowMs + this.#sockets.size / 100
     this.#closeIdle()
-    this.cut((socket, sinceMs) => socket.bytesRead === 0 && nowMs - sinceMs > MAX_SILENCE_MS)
+    this.cutSilent(MAX_SILENCE_MS)
     const before = this.#sockets.size
     // Destroyed sockets have freed their descriptors, but their 'close' events come later.
     for (const socket of this.#sockets.keys()) if (socket.destroyed) this.#forget(socket)

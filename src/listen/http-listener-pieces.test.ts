@@ -1,9 +1,12 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setImmediate as turn } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { RawClient, statusesIn } from '../../test/support/proxy/proxy.ts'
+import { TlsClient } from '../../test/support/tls/tls-client.ts'
+import { ownPair } from '../../test/support/tls/tls-edge.ts'
 import { until } from '../../test/support/until.ts'
 import { TimeShare } from '../time/slices.ts'
 import { readInPieces } from './http-listener.ts'
@@ -65,6 +68,23 @@ test('nothing is parsed while parsing has no share of the time left, and all of 
   expect(spend.mock.calls.length).toBeGreaterThanOrEqual((200 * GET.length) / 1024)
 })
 
+test('over TLS, where many records are decrypted at once, nothing is lost or out of order, the end of the connection included', async () => {
+  const { cert, key } = await ownPair()
+  const asked: (string | undefined)[] = []
+  const server = createTlsServer({ cert, key }, (req, res) => {
+    asked.push(req.url)
+    res.end()
+  })
+  ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
+  const port = await listening(server, 'secureConnection')
+  const client = await TlsClient.connected(port)
+  const paths = Array.from({ length: 2000 }, (_, i) => `/${i}`)
+  client.send(paths.map((path) => GET.replace('/', path)).join(''))
+  client.socket.end()
+  expect(statusesIn(await client.closed()).length).toBe(paths.length)
+  expect(asked).toEqual(paths)
+})
+
 function plenty(): TimeShare {
   return new TimeShare(1, 1e9, performance.now())
 }
@@ -72,7 +92,14 @@ function plenty(): TimeShare {
 async function serving(handle: (req: IncomingMessage, res: ServerResponse) => void, share = plenty()): Promise<number> {
   const server = createServer(handle)
   ;(server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true
-  server.on('connection', (socket: Socket) => readInPieces(socket, { bytes: 1024, share }))
+  return listening(server, 'connection', share)
+}
+
+async function listening(server: Server, event: 'connection' | 'secureConnection', share = plenty()): Promise<number> {
+  server.on(event, (socket: Socket) => {
+    socket.allowHalfOpen = true
+    readInPieces(socket, { bytes: 1024, share })
+  })
   onTestFinished(() => {
     server.close()
     server.closeAllConnections()

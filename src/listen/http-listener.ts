@@ -4,15 +4,13 @@ import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import type { ServerConfig } from '../config/config.ts'
 import type { TimeShare } from '../time/slices.ts'
 import { listenOn, takeConnections } from './accept.ts'
-import { AdmittedConnections, type ConnectionLimits, NO_SLOT_OVER_HTTP } from './admitted-connections.ts'
+import { AdmittedConnections, type ConnectionLimits, MAX_HEAD_GRACE_MS, NO_SLOT_OVER_HTTP } from './admitted-connections.ts'
 import type { ListenerServer } from './listener-servers.ts'
 import type { ListenTarget, PortAddress } from './listeners.ts'
 
 // Largest head that a gateway may send, as large as common proxies accept themselves.
 const MAX_HEADER_BYTES = 64 * 1024
 const SWEEP_MS = 50
-/** At shutdown, a partial head has this long to become a request, and a handshake to end, even if open requests have longer. */
-const MAX_HEAD_GRACE_MS = 2000
 const MAX_CHECK_MS = 30_000
 
 export type ListenerTimeouts = Pick<ServerConfig, 'keepAliveMs' | 'headersTimeoutMs' | 'requestTimeoutMs'>
@@ -118,8 +116,7 @@ export class HttpListener implements ListenerServer {
     this.#closeIdle()
     const sweep = setInterval(() => {
       this.#closeIdle()
-      // A connection that was accepted just before closing has had this interval to send its request.
-      this.#connections.cut((socket) => socket.bytesRead === 0)
+      this.#connections.cutSilent(SWEEP_MS)
     }, SWEEP_MS)
     const { isServing } = this.#options
     const headCut = setTimeout(
@@ -150,10 +147,11 @@ export class HttpListener implements ListenerServer {
 
   /** Node considers a connection idle when its response has ended, even if part of it is unsent. Such connections are spared. */
   #sparingUnsent(closeIdle: () => void): void {
-    const sending = [...this.#connections.sockets()].filter(({ writableLength }) => writableLength > 0)
-    for (const socket of sending) socket.destroy = () => socket
+    const sockets = [...this.#connections.sockets()]
+    const sending = sockets.filter(({ writableLength }) => writableLength > 0).map((socket) => [socket, socket.destroy] as const)
+    for (const [socket] of sending) socket.destroy = () => socket
     closeIdle()
-    for (const socket of sending) Reflect.deleteProperty(socket, 'destroy')
+    for (const [socket, destroy] of sending) socket.destroy = destroy
   }
 
   #closeIdle(): void {
@@ -185,6 +183,7 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
   const read = socket._read.bind(socket)
   /** Bytes that are read but not yet parsed. While there are any, nothing more is read. */
   let rest: Buffer | undefined
+  let hasEnded = false
   let isScheduled = false
   const parsePiece = (chunk: Buffer): boolean => {
     rest = chunk.length > bytes ? chunk.subarray(bytes) : undefined
@@ -192,6 +191,7 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
     const wantsMore = push(chunk.subarray(0, bytes))
     const endMs = performance.now()
     share.spend(endMs - startMs, endMs)
+    if (rest === undefined && hasEnded) push(null)
     return wantsMore && rest === undefined
   }
   const parseRest = (): void => {
@@ -208,12 +208,21 @@ export function readInPieces(socket: Socket, { bytes, share }: ParsingLimits): v
     else setTimeout(parseRest, waitMs).unref()
   }
   const take = (chunk: Buffer): boolean => {
+    if (rest !== undefined) {
+      // A secured socket decrypts all that has arrived, even if it is asked to stop after the first part.
+      rest = Buffer.concat([rest, chunk])
+      return false
+    }
     if (share.waitMs(performance.now()) === 0) return parsePiece(chunk)
     rest = chunk
     schedule()
     return false
   }
-  socket.push = (chunk: Buffer | null) => (chunk === null ? push(null) : take(chunk))
+  socket.push = (chunk: Buffer | null) => {
+    if (chunk !== null) return take(chunk)
+    hasEnded = true
+    return rest === undefined && push(null)
+  }
   socket._read = (size) => (rest === undefined ? read(size) : schedule())
   socket.on('resume', schedule)
   // Because of this listener, Node parses what the stream emits instead of reading from the handle directly.

@@ -25,8 +25,9 @@ export function shareReads(socket: Socket, onRead: (length: number) => void): ((
   if (ON_READ === undefined || typeof handle?.useUserBuffer !== 'function') return undefined
   let isShared = true
   const read = (length: number): boolean => {
-    // `push` returns false if the stream wants no more for now.
-    if (!isShared) return socket.push(Buffer.from(READ_BUFFER.subarray(0, length)))
+    // A secured socket decrypts all that has arrived, even if it was paused by the first part. What comes then, or behind bytes that were put
+    // back, must wait in the stream. `push` returns false if the stream wants no more for now.
+    if (!isShared || socket.isPaused() || socket.readableLength > 0) return socket.push(Buffer.from(READ_BUFFER.subarray(0, length)))
     onRead(length)
     releaseRead(READ_BUFFER, length)
     return true

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { scratchDirectory } from '../../test/support/service/running.ts'
-import { selfSigned } from '../../test/support/service/self-signed.ts'
+import { issued, selfSigned } from '../../test/support/service/self-signed.ts'
 import { authoritiesProblem, readPair, ServerNames } from './certificate-pair.ts'
 
 describe('a certificate and a key', () => {
@@ -53,6 +53,35 @@ describe('a certificate and a key', () => {
     expect(readPair(key, key)).toMatchObject({ problem: { at: 'certificate' } })
     expect(readPair(Buffer.alloc(0), key)).toMatchObject({ problem: { at: 'certificate' } })
     expect(readPair(Buffer.alloc(1024 ** 2, '-----BEGIN CERTIFICATE-----\n'), key)).toMatchObject({ problem: { at: 'certificate' } })
+  })
+
+  test('whose chain is in the wrong order are a problem that says so', async () => {
+    const directory = await scratchDirectory()
+    const authority = await selfSigned(directory, 'DNS:authority', 'authority')
+    const { cert, key } = await issued(directory, 'server', authority)
+    expect(readPair(Buffer.concat([cert, authority.cert]), key)).toMatchObject({ pair: {} })
+    const turned = readPair(Buffer.concat([authority.cert, cert]), key)
+    expect(turned).toEqual({ problem: { at: 'certificate', message: expect.stringMatching(/^has its chain in the wrong order/) } })
+    expect(readPair(Buffer.concat([authority.cert, authority.cert]), key)).toMatchObject({ problem: { at: 'key' } })
+  })
+
+  test('in DER are a problem of the file that has it', async () => {
+    const directory = await scratchDirectory()
+    const { cert, key, path, keyPath } = await selfSigned(directory)
+    const der = (kind: string, from: string): Buffer => execFileSync('openssl', [kind, '-in', from, '-outform', 'DER'], { stdio: 'pipe' })
+    expect(readPair(der('x509', path), key)).toMatchObject({ problem: { at: 'certificate', message: expect.stringContaining('in PEM') } })
+    expect(readPair(cert, der('pkey', keyPath))).toMatchObject({ problem: { at: 'key', message: expect.stringContaining('in PEM') } })
+  })
+
+  test('may lie in one file, in either order, and have words before them', async () => {
+    const { cert, key } = await selfSigned(await scratchDirectory())
+    for (const both of [
+      Buffer.concat([cert, key]),
+      Buffer.concat([key, cert]),
+      Buffer.concat([Buffer.from('Bag Attributes\n'), cert, key]),
+    ]) {
+      expect(readPair(both, both)).toMatchObject({ pair: { names: ['localhost'] } })
+    }
   })
 
   test('too weak for OpenSSL are a problem, with its words', async () => {

@@ -30,7 +30,7 @@ export function readPair(certificateBytes: Buffer, keyBytes: Buffer): PairReadin
   }
   const privateKey = attempt(() => createPrivateKey(key))
   if (privateKey instanceof Error) return wrong('key', keyProblem(key))
-  if (!x509.checkPrivateKey(privateKey as KeyObject)) return wrong('key', 'is not the private key of its certificate in EDGE_TLS_CERT_FILE')
+  if (!x509.checkPrivateKey(privateKey as KeyObject)) return strangers(certificate, privateKey as KeyObject)
   // OpenSSL refuses keys that are too short, and chains that it cannot read.
   const context = attempt(() => createSecureContext({ cert: certificate, key }))
   if (context instanceof Error) return wrong('certificate', `cannot be served: ${reasonOf(context)}`)
@@ -47,6 +47,21 @@ export function authoritiesProblem(bytes: Buffer): string | undefined {
 
 function wrong(at: PairProblem['at'], message: string): PairReading {
   return { problem: { at, message } }
+}
+
+/** Says why a key and the first certificate of a file do not belong together. Often the chain is there in the wrong order. */
+function strangers(certificates: string, key: KeyObject): PairReading {
+  const later = certificates.split(/(?=-----BEGIN CERTIFICATE-----)/).slice(1)
+  const fits = later.some((pem) => {
+    const x509 = attempt(() => new X509Certificate(pem))
+    return x509 instanceof X509Certificate && x509.checkPrivateKey(key)
+  })
+  if (fits)
+    return wrong(
+      'certificate',
+      'has its chain in the wrong order: the certificate of the server comes first, then those of its authorities',
+    )
+  return wrong('key', 'is not the private key of its certificate in EDGE_TLS_CERT_FILE')
 }
 
 function attempt<Result>(work: () => Result): Result | Error {

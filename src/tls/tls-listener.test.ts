@@ -1,10 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { RawClient } from '../../test/support/proxy/proxy.ts'
+import { scratchDirectory } from '../../test/support/service/running.ts'
+import { type Certificate, issued, selfSigned } from '../../test/support/service/self-signed.ts'
 import { TlsClient } from '../../test/support/tls/tls-client.ts'
 import { ownPair } from '../../test/support/tls/tls-edge.ts'
 import { until } from '../../test/support/until.ts'
+import { OwnGrpcServer } from '../doors/grpc/grpc-server.ts'
 import { ConnectionShares, ConnectionSlots, newSharesBuffer, newSlotsBuffer } from '../listen/connection-slots.ts'
-import { HttpListener } from '../listen/http-listener.ts'
+import { HttpListener, type PortOptions } from '../listen/http-listener.ts'
 import { HandshakePlaces } from './handshake-places.ts'
 import { TlsContexts, TlsListener } from './tls-listener.ts'
 
@@ -54,32 +57,95 @@ test('a handshake that waits for its turn is cut when its time is over', async (
   expect(failures).toEqual(['timeout', 'timeout'])
 })
 
+test.each(['TLSv1.2', 'TLSv1.3'] as const)(
+  'with %s, a session is not resumed beyond the life of the certificate that began it',
+  async (version) => {
+    const directory = await scratchDirectory()
+    const authority = await selfSigned(directory, 'DNS:authority', 'authority')
+    const { cert, key } = await issued(directory, 'client', authority)
+    const failures: string[] = []
+    const clock = { wallMs: Date.now() }
+    const { port } = await listening({
+      slots: 9,
+      places: new HandshakePlaces(),
+      onFailure: (reason) => void failures.push(reason),
+      client: { authority, wallMs: () => clock.wallMs },
+    })
+    const options = { cert, key, minVersion: version, maxVersion: version }
+    const answer = async (session?: Buffer) => {
+      const client = await TlsClient.connected(port, { ...options, ...(session && { session }) })
+      const text = await client.ask(GET)
+      return { text, session: client.session!, isResumed: client.socket.isSessionReused() }
+    }
+    const { session } = await answer()
+    expect(await answer(session)).toMatchObject({ text: expect.stringMatching(/^HTTP\/1.1 200 /), isResumed: true })
+    clock.wallMs += 3 * 86_400_000
+    expect((await answer(session)).text).toBe('')
+    expect(failures).toEqual(['client_certificate'])
+    // A whole handshake has OpenSSL look at the certificate, by its own clock.
+    expect((await answer()).text).toMatch(/^HTTP\/1.1 200 /)
+  },
+)
+
+test('half a handshake does not hold up the end of a gRPC listener, however long its calls may take', async () => {
+  const security = await secured({ places: new HandshakePlaces() })
+  const server = new OwnGrpcServer(new Map(), portOptions(9, security), () => {})
+  const { port } = (await server.listen({ host: '127.0.0.1', port: 0 }))!
+  const half = RawClient.connect(port)
+  half.send(HALF_HELLO)
+  await until(() => half.socket.bytesWritten === HALF_HELLO.length)
+  // The server has accepted it when one that came later is served.
+  await TlsClient.connected(port, { ALPNProtocols: [] })
+  await server.close(600_000)
+  await half.closed()
+})
+
 interface ListeningOptions {
   readonly slots: number
   readonly places: HandshakePlaces
   readonly handshakeMs?: number
   readonly onFailure?: (reason: string) => void
+  /** Who issues certificates of clients, if they need one, and the time by which they expire. */
+  readonly client?: { readonly authority: Certificate; readonly wallMs: () => number }
 }
 
-async function listening({ slots, places, handshakeMs = 600_000, onFailure = () => {} }: ListeningOptions) {
-  const { cert, key } = await ownPair()
-  const security = new TlsListener({ protocol: 'http/1.1', requiresClientCertificate: false, handshakeMs, places, onFailure })
-  const pair = { certificate: cert.toString(), key: key.toString(), names: [], expiresAtMs: 0 }
-  security.use(new TlsContexts({ pairs: [pair], clientAuthorities: undefined, ticketKeys: Buffer.alloc(48) }))
+async function listening({ slots, ...options }: ListeningOptions) {
   let refused = 0
   const listener = new HttpListener({
-    timeouts: { keepAliveMs: 600_000, headersTimeoutMs: 600_000, requestTimeoutMs: 600_000 },
+    ...portOptions(slots, await secured(options)),
     handle: (_req, res) => void res.end('hello'),
     handleExpecting: () => {},
     requiresHost: true,
-    peers: 'remote',
-    shares: new ConnectionShares(newSharesBuffer(1), 1),
-    slots: new ConnectionSlots(newSlotsBuffer(1), 1, 'main', slots),
     onFull: () => void refused++,
-    onAcceptError: () => {},
-    security,
   })
   const { port } = (await listener.listen({ host: '127.0.0.1', port: 0 }))!
   onTestFinished(() => listener.close(0))
   return { port, refused: () => refused }
+}
+
+async function secured({
+  places,
+  handshakeMs = 600_000,
+  onFailure = () => {},
+  client,
+}: Omit<ListeningOptions, 'slots'>): Promise<TlsListener> {
+  const { cert, key } = await ownPair()
+  const wallMs = client?.wallMs ?? Date.now
+  const requiresClientCertificate = client !== undefined
+  const security = new TlsListener({ protocol: 'http/1.1', requiresClientCertificate, handshakeMs, places, onFailure, wallMs })
+  const pair = { certificate: cert.toString(), key: key.toString(), names: [], expiresAtMs: 0 }
+  security.use(new TlsContexts({ pairs: [pair], clientAuthorities: client?.authority.cert.toString(), ticketKeys: Buffer.alloc(48) }))
+  return security
+}
+
+function portOptions(slots: number, security: TlsListener): PortOptions {
+  return {
+    timeouts: { keepAliveMs: 600_000, headersTimeoutMs: 600_000, requestTimeoutMs: 600_000 },
+    peers: 'remote',
+    shares: new ConnectionShares(newSharesBuffer(1), 1),
+    slots: new ConnectionSlots(newSlotsBuffer(1), 1, 'main', slots),
+    onFull: () => {},
+    onAcceptError: () => {},
+    security,
+  }
 }

@@ -2,7 +2,7 @@ import { constants } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createSecureContext, createServer, type SecureContext, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls'
 import type { ConnectionSecurity } from '../listen/admitted-connections.ts'
-import { rawSocketOf } from '../listen/secured-socket.ts'
+import { endLikePlain, rawSocketOf } from '../listen/secured-socket.ts'
 import { ServerNames } from './certificate-pair.ts'
 import { failureReason, type HandshakeFailure } from './handshake-failures.ts'
 import type { HandshakePlaces, PendingHandshake } from './handshake-places.ts'
@@ -59,12 +59,18 @@ export interface TlsListenerOptions {
   readonly handshakeMs: number
   readonly places: HandshakePlaces
   readonly onFailure: (reason: HandshakeFailure) => void
+  /** The time by which certificates of clients expire. */
+  readonly wallMs?: () => number
 }
 
 /** The longest delay of a timer. Node would end handshakes by itself after two minutes; here a timer of ours does. */
 const NEVER_MS = 2 ** 31 - 1
 /** A fatal alert, internal_error: the nearest thing that a client understands before it has a connection. */
 const NO_SLOT_OVER_TLS = Uint8Array.of(21, 3, 1, 0, 2, 2, 80)
+
+const SPEAKS_TLS = 'This port speaks TLS: use https.'
+/** For a client that does not speak TLS, which is most often a person who has typed http. */
+const NOT_TLS = `HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: ${SPEAKS_TLS.length}\r\n\r\n${SPEAKS_TLS}`
 
 /** Secures the connections of one listener. It owns no port: connections are given to it once they have a slot. */
 export class TlsListener implements ConnectionSecurity {
@@ -105,13 +111,28 @@ export class TlsListener implements ConnectionSecurity {
     const handshake = this.#pending.get(rawSocketOf(secured))
     // One that has timed out in the meantime is closed already.
     if (handshake === undefined) return void secured.destroy()
+    if (!this.#isStillAdmitted(secured)) return this.#end(handshake, 'client_certificate')
     this.#forget(handshake)
     handshake.noteSecure(secured)
   }
 
+  /**
+   * OpenSSL looks at a client's certificate in the first handshake alone. With TLS 1.3 each session that is resumed gives tickets for the next,
+   * so a certificate that has expired since would be good for ever.
+   */
+  #isStillAdmitted(secured: TLSSocket): boolean {
+    const { requiresClientCertificate, wallMs = Date.now } = this.#options
+    if (!requiresClientCertificate || !secured.isSessionReused()) return true
+    return Date.parse(secured.getPeerX509Certificate()?.validTo ?? '') > wallMs()
+  }
+
   #noteError({ code }: NodeJS.ErrnoException, secured: TLSSocket): void {
     const handshake = this.#pending.get(rawSocketOf(secured))
-    if (handshake !== undefined) this.#end(handshake, failureReason(code, Boolean(secured.authorizationError)))
+    if (handshake === undefined) return
+    const reason = failureReason(code, Boolean(secured.authorizationError))
+    // OpenSSL sends no alert to somebody who does not speak TLS. To others it does, even if later records are no TLS.
+    if (reason === 'not_tls' && handshake.socket.bytesWritten === 0) handshake.socket.write(NOT_TLS)
+    this.#end(handshake, reason)
   }
 
   #end(handshake: Handshake, reason: HandshakeFailure): void {
@@ -172,6 +193,7 @@ class Handshake implements PendingHandshake {
 
   noteSecure(secured: TLSSocket): void {
     secured.allowHalfOpen = this.#isHalfOpen
+    endLikePlain(secured)
     this.#onSecure(secured)
   }
 

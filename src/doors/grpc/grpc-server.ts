@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { listenOn } from '../../listen/accept.ts'
-import { AdmittedConnections } from '../../listen/admitted-connections.ts'
+import { AdmittedConnections, MAX_HEAD_GRACE_MS } from '../../listen/admitted-connections.ts'
 import type { PortOptions } from '../../listen/http-listener.ts'
 import type { ListenerServer } from '../../listen/listener-servers.ts'
 import type { ListenTarget, PortAddress } from '../../listen/listeners.ts'
@@ -83,13 +83,14 @@ export class OwnGrpcServer implements ListenerServer {
     for (const connection of this.#connections) connection.close()
     clearInterval(this.#sweep)
     this.#sweep = setInterval(() => {
-      // A connection that was accepted just before closing has had this interval to send its first bytes.
-      this.#admitted.cut((socket) => socket.bytesRead === 0)
+      this.#admitted.cutSilent(CLOSING_SWEEP_MS)
       this.#check()
     }, CLOSING_SWEEP_MS)
+    const handshakeCut = setTimeout(() => this.#admitted.cutHandshakes(), Math.min(MAX_HEAD_GRACE_MS, graceMs))
     const cut = setTimeout(() => this.#admitted.cut(() => true), graceMs)
     await closed
     clearInterval(this.#sweep)
+    clearTimeout(handshakeCut)
     clearTimeout(cut)
   }
 

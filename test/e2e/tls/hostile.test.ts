@@ -71,6 +71,18 @@ describe('a handshake that takes too long', () => {
   })
 })
 
+test.each([
+  ['a request', QUESTION],
+  ['a method that OpenSSL does not know', 'DELETE / HTTP/1.1\r\nHost: a\r\n\r\n'],
+])('%s in plain HTTP is told that the port speaks TLS', async (_what, request) => {
+  const edge = await tlsEdge()
+  const client = RawClient.connect(edge.port)
+  client.send(request)
+  expect(await client.closed()).toMatch(
+    /^HTTP\/1.1 400 Bad Request\r\nConnection: close\r\n[\s\S]*\r\n\r\nThis port speaks TLS: use https\.$/,
+  )
+})
+
 test('a client that leaves in the middle of its handshake is counted, and its place is free again', async () => {
   const edge = await tlsEdge()
   for (let i = 0; i < 20; i++) {

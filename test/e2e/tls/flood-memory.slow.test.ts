@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { RawClient } from '../../support/proxy/proxy.ts'
+import { metricsOf } from '../../support/service/metrics.ts'
+import { memoryKib } from '../../support/service/process-facts.ts'
+import { serving } from '../../support/service/running.ts'
+import { TlsClient } from '../../support/tls/tls-client.ts'
+import { ownPair, QUESTION, tlsEnv } from '../../support/tls/tls-edge.ts'
+import { until } from '../../support/until.ts'
+
+/** The first bytes of a ClientHello, which promise more. */
+const HALF_HELLO = Buffer.from([22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3])
+/** As many handshakes as a worker does at a time. */
+const PLACES = 500
+
+test('half handshakes beyond those that have a place take little memory, and open connections are served meanwhile', async () => {
+  const cli = await serving({ ...tlsEnv(await ownPair()), EDGE_WORKERS: '1', EDGE_ADMIN_PORT: '0', EDGE_HEADERS_TIMEOUT_MS: '300000' })
+  await until(() => /admin +http:\S+\n/.test(cli.stdout))
+  const adminPort = Number(/admin +http:\/\/\S+:(\d+)/.exec(cli.stdout)![1])
+  const open = await TlsClient.connected(cli.port)
+  const flood = async (count: number): Promise<number> => {
+    const before = await memoryKib(cli, 'VmRSS')
+    const [connectionsBefore = 0] = (await metricsOf(adminPort)).connections
+    for (let i = 0; i < count; i++) RawClient.connect(cli.port).send(HALF_HELLO)
+    // Those that have taken too long may have lost their places and their connections already.
+    await until(async () => (await metricsOf(adminPort)).connections[0]! >= connectionsBefore + count - PLACES)
+    expect(await open.ask(QUESTION)).toMatch(/^HTTP\/1.1 503 /)
+    return (await memoryKib(cli, 'VmRSS')) - before
+  }
+  const first = await flood(PLACES)
+  // Were each of them to get a place, they would take four times as much.
+  expect(await flood(4 * PLACES)).toBeLessThan(2 * first)
+})
