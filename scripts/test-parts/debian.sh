@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs programs from Debian: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy,
-# chromium-headless-shell for the operators' page, prometheus, which includes promtool, and a JDK, whose HttpClient asks over TLS.
+# chromium-headless-shell for the operators' page, prometheus, which includes promtool, a JDK, whose HttpClient asks over TLS,
+# and PostgreSQL, which usage logs are loaded into.
 # Exit status: 0 if all of them are installed in the end.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
@@ -10,6 +11,7 @@ for program in redis-server openssl nginx haproxy caddy chromium-headless-shell 
   command -v "$program" >/dev/null || missing="$missing $program"
 done
 command -v java >/dev/null || missing="$missing default-jdk-headless"
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
 [ -n "$missing" ] || exit 0
 

@@ -84,6 +84,8 @@ interface KnownUsage {
    * 'low' means that it is known to be too low, so that the reservation counts if that is more.
    */
   readonly estimate?: 'fair' | 'low' | undefined
+  /** Whether the completion is an estimate that is charged as if the provider had counted it: that of a whole response. */
+  readonly isUncounted?: boolean | undefined
 }
 
 /** Returns the actual amount, or the reservation if that is more and the amount is an estimate that is not trusted. */

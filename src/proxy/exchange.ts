@@ -215,6 +215,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { metrics } = this.#parts
     this.#leave()
     // Nothing that goes through a tunnel is counted.
+    llm?.settlement.noteHead(head.status)
     llm?.settlement.keepReservation('done')
     const ours = `${ownFields(this.#allowed)}Connection: Upgrade\r\nUpgrade: websocket\r\n`
     const fields = responseFields(head, { ...WITHOUT_BODY, ours })

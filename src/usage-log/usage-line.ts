@@ -52,7 +52,7 @@ export function usageLine(settled: SettledRequest, wallMs: number, callerDigest:
     status,
     end,
     usage: typeof usage === 'string' ? usage : undefined,
-    estimate: typeof usage === 'object' ? usage.estimate : undefined,
+    estimate: typeof usage === 'object' ? estimateIn(usage) : undefined,
     tokens: tokens && {
       input: tokens.input,
       cached_input: tokens.cachedInput,
@@ -66,6 +66,10 @@ export function usageLine(settled: SettledRequest, wallMs: number, callerDigest:
     rules: charges.map(ruleMember),
   }
   return `${JSON.stringify(line)}\n`
+}
+
+function estimateIn({ estimate, isUncounted }: Exclude<Usage, string>): string | undefined {
+  return isUncounted ? 'fair' : estimate
 }
 
 /** Whether the rule charges money, in billionths; the others charge tokens. */

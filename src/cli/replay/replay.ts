@@ -127,7 +127,7 @@ async function readAll(
   replay: Replay,
   unreadable: UnreadableLines,
 ): Promise<void> {
-  const files = logs.map((log) => new LogFile(log))
+  const files = logs.map((log) => new LogFile(log, 'edge replay …'))
   const bounds = {
     requests: Math.min(MAX_WINDOW_REQUESTS, Math.ceil(WINDOW_REQUESTS / logs.length)),
     characters: WINDOW_CHARACTERS / logs.length,

@@ -54,7 +54,7 @@ export class UsageLines {
   }
 
   async #readFile(path: string, onLine: (line: ReadUsageLine) => void): Promise<void> {
-    const file = new LogFile(path)
+    const file = new LogFile(path, 'edge usage …')
     let [rest, isSkipping] = ['', false]
     try {
       for (let piece = await file.next(); piece !== undefined; piece = await file.next()) {

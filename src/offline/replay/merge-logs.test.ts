@@ -13,7 +13,7 @@ test('requests of the same time come in the order of their logs', async () => {
       const path = join(directory, name)
       const lines = [1, 1, 2, 2, 3].map((time, i) => `{"time":${time},"method":"GET","uri":"/${time}${name}${i}"}\n`)
       await writeFile(path, lines.join(''))
-      return new LogFile(path)
+      return new LogFile(path, 'edge replay …')
     }),
   )
   const sources = files.map((file, i) => new LogSource(file, i, { requests: 2, characters: 1000 }, new UnreadableLines()))

@@ -156,7 +156,8 @@ export class WholeResponse implements LlmResponse {
     if (tally.completionTokens !== undefined && tally.characters > 0) {
       metrics.compareEstimate('completion', estimatedTokens(tally.characters), tally.completionTokens)
     }
-    settlement.settle('done', counts)
+    if (tally.completionTokens === undefined && tally.characters > 0) settlement.settleUncounted(counts)
+    else settlement.settle('done', counts)
   }
 
   /** The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */

@@ -115,6 +115,11 @@ export class Settlement {
     this.#settle(end, { tokens: used, sentModel: this.sentModel, isStreamed: false, estimate })
   }
 
+  /** Settles after a whole response without the provider's count. What it shows is charged, whatever rules do about streams without a count. */
+  settleUncounted(used: TokenCounts): void {
+    this.#settle('done', { tokens: used, sentModel: this.sentModel, isStreamed: false, isUncounted: true })
+  }
+
   /** Settles after a stream. Rules that do not watch streams keep what they took. */
   settleStream(end: SettlementEnd, used: TokenCounts, estimate: Estimate): void {
     this.#settle(end, { tokens: used, sentModel: this.sentModel, isStreamed: true, estimate })

@@ -145,6 +145,25 @@ describe('files of other processes', () => {
   })
 })
 
+test('files that another process writes are left alone after a step of the clock, by which they look old', async () => {
+  const one = await openUsageFiles()
+  const other = await openUsageFiles(one.directory)
+  await other.write(NOON)
+  const [name] = await other.names()
+  const setTime = (file: string, ms: number): Promise<void> => utimes(join(one.directory, file), ms / 1000, ms / 1000)
+  await setTime(name!, one.clock.wallMs())
+  one.clock.setBack(-25 * HOUR_MS)
+  const half = 'usage-2026-01-15T11-00000001-1.jsonl.gz.0123456789ab.new'
+  for (let round = 0; round < 2; round++) {
+    await writeFile(join(one.directory, half), 'half')
+    await setTime(half, 0)
+    await until(async () => !(await one.names()).includes(half))
+  }
+  expect(await one.names()).toEqual([name])
+  one.clock.advance(2 * HOUR_MS)
+  await until(async () => (await one.names()).includes(`${name}.gz`))
+})
+
 test('lines that cannot be written are counted with what they were charged, and the next ones are tried again', async () => {
   const { write, directory, said, count } = await openUsageFiles()
   await writeFile(directory, 'no directory')

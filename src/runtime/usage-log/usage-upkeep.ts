@@ -113,8 +113,13 @@ export class UsageUpkeep {
       const compressed = usageFileName({ ...file, isCompressed: true })
       // The process was killed between the two steps of `#compress`: the compressed file is complete.
       if (names.has(compressed)) await this.#remove(name)
-      else if (file.instance === instance ? endedMs > GRACE_MS : await this.#isAbandoned(name)) await this.#compress(name, compressed, file)
+      else if (file.instance === instance ? endedMs > GRACE_MS : await this.#isLeft(name)) await this.#compress(name, compressed, file)
     }
+  }
+
+  /** Whether a file of another process is finished. After a step of the clock, every file looks older than it is. */
+  async #isLeft(name: string): Promise<boolean> {
+    return !this.#steadiness.hasStepped && (await this.#isAbandoned(name))
   }
 
   async #compress(name: string, compressed: string, { hour, instance, number }: UsageFileName): Promise<void> {
@@ -178,6 +183,8 @@ const STEADY_MS = HOUR_MS
 /** Whether the wall clock goes as the monotonic one does. One that is wrong for a while, after a boot or a mistake, must not make all files look old. */
 class Steadiness {
   readonly #clock: Clock
+  /** Whether the wall clock has been set since it last went evenly for long enough. */
+  hasStepped = false
   #offsetMs: number
   #sinceMs: number
 
@@ -193,7 +200,10 @@ class Steadiness {
     if (Math.abs(offsetMs - this.#offsetMs) > MAX_STEP_MS) {
       this.#offsetMs = offsetMs
       this.#sinceMs = nowMs
+      this.hasStepped = true
     }
-    return nowMs - this.#sinceMs >= STEADY_MS
+    const isSteady = nowMs - this.#sinceMs >= STEADY_MS
+    if (isSteady) this.hasStepped = false
+    return isSteady
   }
 }

@@ -37,7 +37,11 @@ describe('what cannot be replayed is said in a sentence, with status 1', () => {
   test.each([
     ['nothing', '', 'there is no request in these logs'],
     ['nonsense', 'a\nb\n', 'no line of these logs could be read\n  log:1: neither the combined format nor JSON'],
-    ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0]), 'log: it is compressed by zstd'],
+    [
+      'zstd',
+      Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0]),
+      'log: it is compressed by zstd; decompress it first: zstdcat FILE | edge replay … -',
+    ],
     ['UTF-16', Buffer.from(`\ufeff${LOG}`, 'utf16le'), 'log: it is in UTF-16'],
     ['a zip archive', Buffer.from('PK\x03\x04'), 'log: it is a zip archive'],
     ['damaged gzip', Buffer.concat([Buffer.from([0x1f, 0x8b]), Buffer.alloc(50)]), 'its compressed data is damaged'],

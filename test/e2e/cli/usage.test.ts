@@ -111,6 +111,12 @@ describe('a mistake', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   })
 
+  test('a file in a compression that is not read is one, with what reads it', async () => {
+    const file = join(await scratchDirectory(), 'usage.jsonl.zst')
+    await writeFile(file, Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0]))
+    expect((await report(file)).stderr).toContain('it is compressed by zstd; decompress it first: zstdcat FILE | edge usage … -')
+  })
+
   test('nothing to sum up is one, too', async () => {
     expect((await report('--from', '2027', directory)).stderr).toContain('--from: expected a time')
     expect((await report('--from', '2027-01', directory)).stderr).toContain('there is no file of this time in')

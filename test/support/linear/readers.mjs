@@ -41,6 +41,8 @@ import { readSecretText } from '../../../dist/secrets/secret-value.js'
 import { DebugSessions } from '../../../dist/sessions/debug-sessions.js'
 import { withoutSessionCookies } from '../../../dist/sessions/session-cookies.js'
 import { isPlainPath, normalizePath } from '../../../dist/text/path.js'
+import { chargedRulesIn, readUsageLine } from '../../../dist/usage-log/usage-reader.js'
+import { UsageSums } from '../../../dist/usage-log/usage-sums.js'
 
 const trusted = new TrustedProxies()
 const sessions = new DebugSessions('a secret that is long', () => 0, { add() {}, has: () => false })
@@ -155,6 +157,16 @@ const logged =
     for (let at = 0; at < text.length; at += 7) log.push(text.slice(at, at + 7))
     log.end()
   }
+/** A line of a usage log with this in it, as a report reads it and as a loss is counted. */
+const usageLine =
+  (start, unit, end = '') =>
+  (length) =>
+  () => {
+    const text = `{"time":"2026-11-18T10:00:00.000Z",${start}${fill(unit, length)}${end}}`
+    const line = readUsageLine(text)
+    if (line !== undefined) new UsageSums(['rule', 'model', 'header:x'], undefined).add(line)
+    chargedRulesIn(text)
+  }
 const LINE = '203.0.113.7 - - [02/Jan/2026:15:04:05 +0000] "GET /'
 /** What an operator asks; it may be refused. */
 const asked = (read) => (length) => () => {
@@ -240,6 +252,10 @@ export const readers = {
   'a HAR of brackets': logged('{"log":{"entries":[', '['),
   'a HAR of one text': logged('{"log":{"entries":[{"a":"', '\\"\\\\', '"}]}}'),
   'a HAR of names': logged('{"log":{', '"entries":[],'),
+  'a line of usage with many rules': usageLine('"rules":[', '{"policy":"p","rule":"r","tokens":1},', '{"policy":"p","rule":"r"}]'),
+  'a line of usage with many names': usageLine('"rules":[],"labels":{', '"header:x":"a",', '"header:x":"a"}'),
+  'a line of usage with one long value': usageLine('"rules":[{"policy":"p","rule":"r"}],"labels":{"header:x":"', '\\u0061\\"', '"}'),
+  'a line of usage that is torn': usageLine('"rules":', '[{"policy":'),
   'a call of many descriptors': (length) => limited(Buffer.concat(list(length / 10, () => field(2, field(1, entry('b', 'c')))))),
   'a call of many entries': (length) => limited(field(2, Buffer.concat(list(length / 8, () => field(1, entry('b', 'c')))))),
   'a call of long entries': (length) =>

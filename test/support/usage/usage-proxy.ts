@@ -24,7 +24,7 @@ export function usageBundle(version: number, labels: readonly string[] = LABELS,
 }
 
 export interface UsageProxyOptions {
-  readonly bundle?: object
+  readonly bundle?: object | string
   readonly env?: Readonly<Record<string, string>>
   readonly service?: Partial<EdgeOptions>
   readonly clock?: ManualClock

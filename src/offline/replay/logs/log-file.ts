@@ -18,11 +18,14 @@ export class LogFile {
   damage: string | undefined
   /** The error that `next` has thrown. */
   failure: unknown
+  readonly #command: string
   #stream: Readable | undefined
   #pieces: AsyncIterator<Buffer> | undefined
 
-  constructor(name: string) {
+  /** `command` is what advice says to pipe decompressed bytes into, such as `edge replay …`. */
+  constructor(name: string, command: string) {
     this.name = name
+    this.#command = command
   }
 
   /** Returns the next piece as a latin1 string; undefined at the end. Throws errors of the file system, or a LogProblem. */
@@ -54,7 +57,7 @@ export class LogFile {
       if (done) break
       start = Buffer.concat([start, value])
     }
-    refuse(start)
+    refuse(start, this.#command)
     const pieces = continued(start, raw)
     this.isCompressed = hasMark(start, GZIP)
     if (!this.isCompressed) return pieces
@@ -83,16 +86,16 @@ const GZIP = [0x1f, 0x8b]
 const LONGEST_MARK = 4
 
 const UNSUPPORTED: readonly (readonly [mark: readonly number[], what: string])[] = [
-  [[0x28, 0xb5, 0x2f, 0xfd], 'it is compressed by zstd; decompress it first: zstdcat FILE | edge replay … -'],
-  [[0x42, 0x5a, 0x68], 'it is compressed by bzip2; decompress it first: bzcat FILE | edge replay … -'],
-  [[0xfd, 0x37, 0x7a, 0x58], 'it is compressed by xz; decompress it first: xzcat FILE | edge replay … -'],
+  [[0x28, 0xb5, 0x2f, 0xfd], 'it is compressed by zstd; decompress it first: zstdcat FILE | COMMAND -'],
+  [[0x42, 0x5a, 0x68], 'it is compressed by bzip2; decompress it first: bzcat FILE | COMMAND -'],
+  [[0xfd, 0x37, 0x7a, 0x58], 'it is compressed by xz; decompress it first: xzcat FILE | COMMAND -'],
   [[0x50, 0x4b, 0x03, 0x04], 'it is a zip archive; unpack it first'],
   [[0xff, 0xfe], 'it is in UTF-16; convert it to UTF-8 first'],
   [[0xfe, 0xff], 'it is in UTF-16; convert it to UTF-8 first'],
 ]
 
-function refuse(start: Buffer): void {
-  for (const [mark, what] of UNSUPPORTED) if (hasMark(start, mark)) throw new LogProblem(what)
+function refuse(start: Buffer, command: string): void {
+  for (const [mark, what] of UNSUPPORTED) if (hasMark(start, mark)) throw new LogProblem(what.replace('COMMAND', command))
 }
 
 function hasMark(start: Buffer, mark: readonly number[]): boolean {
