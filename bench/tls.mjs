@@ -22,7 +22,7 @@ import { caseOf, WORKLOADS } from './tls/workloads.mjs'
 
 const PARTS = [...Object.keys(WORKLOADS), 'memory']
 const OPTIONS = {
-  only: { type: 'string', default: PARTS.join() },
+  only: { type: 'string', default: Object.keys(WORKLOADS).join() },
   rounds: { type: 'string', default: '11' },
   against: { type: 'string' },
   'node-wire': { type: 'boolean', default: false },
@@ -50,12 +50,12 @@ console.log(
 if (!hasCores) console.log('*** no taskset: cores are shared, figures are rough ***')
 
 const results = { method: { rounds, roundSeconds: 1, machineLoad }, groups: [] }
+if (parts.includes('memory')) await measureMemory({ nginx, backend, pair })
 const timed = parts.filter((part) => part !== 'memory')
 if (timed.length > 0) {
   const contestants = await startContestants({ nginx, backend, pair, against, hasNodeWire })
   for (const part of timed) results.groups.push(await measureWorkload(part, contestants))
 }
-if (parts.includes('memory')) results.memory = await measureMemory({ nginx, backend, pair })
 if (only === OPTIONS.only.default && against === undefined && !hasNodeWire) writeResults(results)
 // Servers are still up; they end with us.
 process.exit()

@@ -28,7 +28,6 @@ export async function measureMemory({ nginx, backend, pair }) {
     { name: 'open connection, plain', isSecure: false, count: CONNECTIONS, open: openPlainly },
   ]
   console.log(`\n${line('memory', 'nginx KiB', 'edge KiB')}`)
-  const rows = []
   for (const kind of kinds) {
     const servers = {
       ...(nginx !== undefined && { nginx: async () => portOf(kind, await startNginx(nginx, backend, pair)) }),
@@ -36,10 +35,8 @@ export async function measureMemory({ nginx, backend, pair }) {
     }
     const kibibytes = {}
     for (const [id, startIt] of Object.entries(servers)) kibibytes[id] = median(await trials(kind, startIt))
-    rows.push({ name: kind.name, count: kind.count, ...kibibytes })
     console.log(line(`  ${kind.name}`, kibibytes.nginx?.toFixed(1) ?? '', kibibytes.edge.toFixed(1)))
   }
-  return rows
 }
 
 async function trials(kind, startIt) {
