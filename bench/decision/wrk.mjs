@@ -15,7 +15,7 @@ export function newWrkLoad(file) {
     name: `wrk ${versionOf(file)}`,
     details: `${CONNECTIONS} connections, one request at a time on each`,
 
-    async run({ port, text, seconds, keys }) {
+    async run({ port, text, seconds, keys, isSecure = false }) {
       writeFileSync(path, text)
       const script = [path, ...(keys === undefined ? [] : [keys.first, keys.count])].map(String)
       const args = [
@@ -26,7 +26,7 @@ export function newWrkLoad(file) {
         '10s',
         '-s',
         SCRIPT,
-        `http://127.0.0.1:${port}/`,
+        `${isSecure ? 'https' : 'http'}://127.0.0.1:${port}/`,
         '--',
         ...script,
       ]

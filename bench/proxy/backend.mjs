@@ -1,6 +1,7 @@
 // The backend of `npm run bench:proxy`: as cheap as a server can be, so that the proxy before it is what is measured.
 //   /items…, /orders  a small JSON answer, always the same
 //   /documents…       64 KB
+//   /files…           256 KiB
 //   /echo             the request's head and body, as JSON
 //   /streams…?turn=N  a chat stream whose next event is sent when the one before has arrived: see turns.mjs
 //   /streams…         a chat stream of `events` events, `gap` ms apart; each event's text is the moment at which it was sent
@@ -12,6 +13,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const ITEM = JSON.stringify({ id: 42, name: 'a small answer', price: 12.5, tags: 'red,green,blue', stock: 7, note: 'x'.repeat(80) })
 const ITEM_ANSWER = Buffer.from(answer(ITEM))
 const DOCUMENT_ANSWER = Buffer.from(answer(JSON.stringify({ text: 'lorem ipsum '.repeat(6000).slice(0, 64 * 1024 - 11) })))
+const FILE_ANSWER = Buffer.from(answer('lorem ipsum '.repeat(22_000).slice(0, 256 * 1024)))
 const STREAM_HEAD = `HTTP/1.1 200 OK\r\n${fields('text/event-stream; charset=utf-8')}Transfer-Encoding: chunked\r\n\r\n`
 
 const server = createServer({ noDelay: true }, (socket) => {
@@ -43,6 +45,7 @@ function respond(socket, bytes) {
   const path = bytes.latin1Slice(bytes.indexOf(0x20) + 1, bytes.indexOf(0x20, 5))
   if (path.startsWith('/streams')) stream(socket, new URLSearchParams(path.slice(path.indexOf('?'))))
   else if (path.startsWith('/documents')) socket.write(DOCUMENT_ANSWER)
+  else if (path.startsWith('/files')) socket.write(FILE_ANSWER)
   else if (path.startsWith('/echo')) socket.write(answer(JSON.stringify({ request: bytes.latin1Slice() })))
   else socket.write(ITEM_ANSWER)
 }

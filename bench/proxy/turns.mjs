@@ -2,6 +2,7 @@
 // For that, clients and backend live in one process. However fast a proxy is, it never finds two events of one stream in
 // a read, so that all of them do the same work for an event.
 import { connect } from 'node:net'
+import { connect as connectSecurely } from 'node:tls'
 import { chatEvent, chunkOf, TOKENS } from './events.mjs'
 import { streamRequest } from './requests.mjs'
 
@@ -19,9 +20,9 @@ export function beginTurns(number, socket) {
 }
 
 /** So many streams at once, one after the other on each connection, for so long. */
-export async function takeTurns({ port, path, streams, ms }) {
+export async function takeTurns({ port, path, streams, ms, isSecure = false }) {
   const total = { events: 0, reads: 0, isOver: false }
-  turns = Array.from({ length: streams }, (_, number) => new Turns(port, streamRequest(`${path}?turn=${number}`), total))
+  turns = Array.from({ length: streams }, (_, number) => new Turns({ port, isSecure }, streamRequest(`${path}?turn=${number}`), total))
   const start = performance.now()
   setTimeout(() => {
     total.isOver = true
@@ -45,11 +46,16 @@ class Turns {
   #hasHead = false
   source
 
-  constructor(port, request, total) {
+  constructor({ port, isSecure }, request, total) {
     this.#request = request
     this.#total = total
     const onread = { buffer: Buffer.allocUnsafe(64 * 1024), callback: (size, buffer) => this.#read(size, buffer) }
-    this.#client = connect({ port, host: '127.0.0.1', noDelay: true, onread }, () => this.#client.write(request))
+    const begin = () => this.#client.write(request)
+    const options = { port, host: '127.0.0.1', onread }
+    // The certificate is one that the benchmark has made.
+    if (isSecure) this.#client = connectSecurely({ ...options, rejectUnauthorized: false }, begin)
+    else this.#client = connect(options, begin)
+    this.#client.setNoDelay(true)
     this.#client.on('error', () => {}) // 'close' follows
     this.ended = new Promise((resolve) => this.#client.once('close', () => resolve(this.#isWhole)))
   }

@@ -42,7 +42,7 @@ export async function start(core, script, { args = [], env, execArgv = [] } = {}
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
   const ready = once(child, 'message').then(([{ port }]) => port)
-  const printed = once(child.stdout, 'data').then(([text]) => Number(/listens http:\S*:(\d+)/.exec(text)[1]))
+  const printed = once(child.stdout, 'data').then(([text]) => Number(/listens https?:\S*:(\d+)/.exec(text)[1]))
   child.port = await Promise.race([ready, printed])
   return child
 }

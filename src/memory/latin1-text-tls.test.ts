@@ -1,5 +1,5 @@
 import { connect, createServer, type TLSSocket } from 'node:tls'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ownPair } from '../../test/support/tls/tls-edge.ts'
 import { until } from '../../test/support/until.ts'
 import { writeAll } from './latin1-text.ts'
@@ -16,9 +16,11 @@ test.each([
   for (let round = 0; round < 12; round++) {
     for (const [i, socket] of sockets.entries()) {
       const letter = String.fromCharCode(97 + ((round * sockets.length + i) % 26))
-      writeAll(socket, '<', bytes.fill(letter), '>')
+      // In some rounds the bytes are written alone, so an open socket gets them without a copy.
+      const [before, behind] = round % 4 === 0 ? ['', ''] : ['<', '>']
+      writeAll(socket, before, bytes.fill(letter), behind)
       bytes.fill('!')
-      sent[i] += `<${letter.repeat(SIZE)}>`
+      sent[i] += `${before}${letter.repeat(SIZE)}${behind}`
     }
     // What waits in a socket is sent meanwhile, in some rounds.
     if (isOpen && round % 3 === 2) await until(() => sockets.every(({ writableLength }) => writableLength === 0))
@@ -26,6 +28,17 @@ test.each([
   for (const socket of sockets) socket.end()
   await until(() => received.length === sockets.length)
   expect(received.toSorted().every((text, i) => text === sent.toSorted()[i])).toBe(true)
+})
+
+test.each([
+  ['an open socket gets bytes without a copy', true],
+  ['a socket that is still connecting gets a copy', false],
+])('%s', async (_what, isOpen) => {
+  const { sockets } = await secured(1, isOpen)
+  const write = vi.spyOn(sockets[0]!, 'write')
+  const bytes = Buffer.alloc(SIZE, 'a')
+  writeAll(sockets[0]!, '', bytes, '')
+  expect((write.mock.calls[0]![0] as Buffer).buffer === bytes.buffer).toBe(isOpen)
 })
 
 /** Clients of a server that notes all that came on each connection. */

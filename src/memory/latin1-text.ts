@@ -13,6 +13,7 @@ let staging = Buffer.allocUnsafeSlow(72 * 1024)
  */
 export function writeAll(socket: Socket, before: string, bytes: Buffer | string, behind: string): boolean {
   const length = before.length + bytes.length + behind.length
+  if (typeof bytes !== 'string' && bytes.length === length && socket.writableLength === 0 && takesAtOnce(socket)) return socket.write(bytes)
   if (length <= MAX_TEXT_BYTES) return socket.write(before + byteText(bytes) + behind, 'latin1')
   const isStaged = length <= staging.length && socket.writableLength === 0
   const copy = isStaged ? staging : Buffer.allocUnsafeSlow(length)
@@ -25,9 +26,13 @@ export function writeAll(socket: Socket, before: string, bytes: Buffer | string,
   return hasRoom
 }
 
-/** Whether nobody needs the bytes of the last write any more. A secured socket that is open has encrypted them at once, or copied them. */
+/** Whether nobody needs the bytes of the last write any more. */
 function hasTaken(socket: Socket): boolean {
-  if (socket.writableLength === 0) return true
+  return socket.writableLength === 0 || takesAtOnce(socket)
+}
+
+/** A secured socket that is open encrypts what is written at once, or copies it; it is reported as unsent until later. */
+function takesAtOnce(socket: Socket): boolean {
   return (socket as Partial<TLSSocket>).encrypted === true && !socket.connecting && socket.writableCorked === 0
 }
 

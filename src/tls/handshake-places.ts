@@ -1,6 +1,6 @@
 import { TimeShare } from '../time/slices.ts'
 
-/** Handshakes of a worker at a time. Each holds some 70 KiB, and is answered with a signature, so a crowd must not begin all at once. */
+/** Handshakes of a worker at a time. Each holds some 55 KiB, and is answered with a signature, so a crowd must not begin all at once. */
 const MAX_RUNNING = 500
 /** While others wait, a handshake that takes longer than this loses its place to them. */
 const PATIENCE_MS = 5000
