@@ -101,9 +101,15 @@ export class TimeShare {
     this.#atMs = nowMs
   }
 
+  /** Takes what work took by the clock. */
   spend(workMs: number, nowMs: number): void {
+    this.take(Math.min(workMs, LONGEST_WORK_MS), nowMs)
+  }
+
+  /** Takes what work must have taken, by something else than the clock. */
+  take(workMs: number, nowMs: number): void {
     this.#refill(nowMs)
-    this.#leftMs -= Math.min(workMs, LONGEST_WORK_MS)
+    this.#leftMs -= workMs
   }
 
   /** Returns how long to wait before the next piece of work; 0 if it may begin now, however long it takes. */

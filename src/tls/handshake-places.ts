@@ -2,6 +2,12 @@ import { TimeShare } from '../time/slices.ts'
 
 /** Handshakes of a worker at a time. Each holds some 55 KiB, and is answered with a signature, so a crowd must not begin all at once. */
 const MAX_RUNNING = 500
+/** Where clients must have certificates: each can make OpenSSL check a long chain at a moment of its choice, so that fewer may wait for that moment. */
+const MAX_RUNNING_WITH_CHAINS = 50
+/** What clients send in a handshake with a chain of two or three certificates. */
+const USUAL_BYTES = 8192
+/** For what comes beyond: certificates of P-521, the dearest kind, take 7 ms for each KiB. */
+const CHAIN_MS_PER_KIB = 7
 /** While others wait, a handshake that takes longer than this loses its place to them. */
 const PATIENCE_MS = 5000
 /** What handshakes may take of the worker's time, so that open connections are still served in a flood of new ones. */
@@ -29,6 +35,11 @@ export class HandshakePlaces {
   /** What one handshake takes of this thread, about. A connection has one at most, because renegotiation is refused. */
   costMs = 1
 
+  /** For clients that need certificates, or not. */
+  static forClients(requiresCertificates: boolean): HandshakePlaces {
+    return new HandshakePlaces(requiresCertificates ? MAX_RUNNING_WITH_CHAINS : MAX_RUNNING)
+  }
+
   constructor(maxRunning = MAX_RUNNING, nowMs = () => performance.now()) {
     this.#maxRunning = maxRunning
     this.#nowMs = nowMs
@@ -44,10 +55,13 @@ export class HandshakePlaces {
     this.#lookLater(nowMs)
   }
 
-  /** Must be called when a handshake is over, or its connection closed while it waited. */
-  leave(handshake: PendingHandshake): void {
+  /** Must be called when a handshake is over, with what the client has sent for it, or when its connection closed while it waited. */
+  leave(handshake: PendingHandshake, sentBytes: number): void {
     this.#waiting.delete(handshake)
-    if (this.#running.delete(handshake) && this.#waiting.size > 0) this.#look()
+    if (!this.#running.delete(handshake)) return
+    const chainKib = (sentBytes - USUAL_BYTES) / 1024
+    if (chainKib > 0) this.#share.take(chainKib * CHAIN_MS_PER_KIB, this.#nowMs())
+    if (this.#waiting.size > 0) this.#look()
   }
 
   #mayBegin(nowMs: number): boolean {
@@ -56,7 +70,7 @@ export class HandshakePlaces {
 
   #begin(handshake: PendingHandshake, nowMs: number): void {
     this.#running.set(handshake, nowMs)
-    this.#share.spend(this.costMs, nowMs)
+    this.#share.take(this.costMs, nowMs)
     handshake.begin()
   }
 

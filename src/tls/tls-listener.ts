@@ -83,7 +83,7 @@ export class TlsListener implements ConnectionSecurity {
   constructor(options: TlsListenerOptions) {
     this.#options = options
     this.#server = createServer({
-      ALPNProtocols: [options.protocol],
+      ALPNProtocols: options.protocol === 'h2' ? ['h2'] : ['http/1.1', 'http/1.0'],
       handshakeTimeout: NEVER_MS,
       requestCert: options.requiresClientCertificate,
       rejectUnauthorized: options.requiresClientCertificate,
@@ -145,7 +145,7 @@ export class TlsListener implements ConnectionSecurity {
   #forget(handshake: Handshake): void {
     this.#pending.delete(handshake.socket)
     handshake.release()
-    this.#options.places.leave(handshake)
+    this.#options.places.leave(handshake, handshake.socket.bytesRead)
   }
 }
 

@@ -20,11 +20,12 @@ const TRIALS = 3
 export class WorkerTls {
   readonly #settings: TlsSettings
   readonly #failures: CounterFamily
-  readonly #places = new HandshakePlaces()
+  readonly #places: HandshakePlaces
   readonly #listeners: TlsListener[] = []
 
   constructor(settings: TlsSettings, metrics: MetricMemory) {
     this.#settings = settings
+    this.#places = HandshakePlaces.forClients(settings.tlsClientAuth === 'require')
     this.#failures = new CounterFamily(metrics, 'edge_tls_handshake_failures_total')
   }
 

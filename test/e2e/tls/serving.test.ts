@@ -22,6 +22,13 @@ describe('decision_service', () => {
     expect(await client.ask(QUESTION)).toMatch(/^HTTP\/1.1 200 /)
   })
 
+  test('answers a client that offers HTTP/1.0 alone', async () => {
+    const edge = await running({ bundle: bundle(1), env: tlsEnv(await ownPair()) })
+    const client = await TlsClient.connected(edge.port, { ALPNProtocols: ['http/1.0'] })
+    expect(client.socket.alpnProtocol).toBe('http/1.0')
+    expect(await client.ask(QUESTION.replace('HTTP/1.1', 'HTTP/1.0'))).toMatch(/^HTTP\/1.1 200 /)
+  })
+
   test('answers a client that closes its side after its question', async () => {
     const edge = await running({ bundle: bundle(1), env: tlsEnv(await ownPair()) })
     for (const question of [QUESTION, QUESTION.replace('\r\n\r\n', '\r\nContent-Length: 1\r\n\r\na')]) {
