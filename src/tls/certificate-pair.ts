@@ -1,6 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
 
+const BEGIN_CERTIFICATE = '-----BEGIN CERTIFICATE-----'
+
 /** A certificate and its private key, as they are sent to workers. */
 export interface CertificatePair {
   /** PEM: the certificate, then its chain. */
@@ -51,9 +53,9 @@ function wrong(at: PairProblem['at'], message: string): PairReading {
 
 /** Says why a key and the first certificate of a file do not belong together. Often the chain is there in the wrong order. */
 function strangers(certificates: string, key: KeyObject): PairReading {
-  const later = certificates.split(/(?=-----BEGIN CERTIFICATE-----)/).slice(1)
+  const [, , ...later] = certificates.split(BEGIN_CERTIFICATE)
   const fits = later.some((pem) => {
-    const x509 = attempt(() => new X509Certificate(pem))
+    const x509 = attempt(() => new X509Certificate(BEGIN_CERTIFICATE + pem))
     return x509 instanceof X509Certificate && x509.checkPrivateKey(key)
   })
   if (fits)
