@@ -77,14 +77,14 @@ export class UsageUpkeep {
   /** Never rejects. */
   async #run(): Promise<void> {
     try {
-      const isSteady = this.#steadiness.look()
-      const names = await readdir(this.#parts.directory)
+      const time = this.#steadiness.look()
+      const names = await this.#names()
       const known = new Set(names)
       const failures: string[] = []
       // Those that are too old come first, because compressing needs room.
       for (const name of names.toSorted(byAge)) {
         if (this.#isStopped) return
-        await this.#tendIfThere(name, known, isSteady).catch((error: Error) => failures.push(error.message))
+        await this.#tendIfThere(name, known, time).catch((error: Error) => failures.push(error.message))
       }
       if (failures.length === 0) this.#noteDone()
       else this.#report(failures[0]!)
@@ -93,33 +93,42 @@ export class UsageUpkeep {
     }
   }
 
+  /** Where there is no directory yet, or no longer, whoever writes makes one. */
+  async #names(): Promise<string[]> {
+    return readdir(this.#parts.directory).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return []
+      throw error
+    })
+  }
+
   /** Another process may have compressed or removed the file meanwhile. */
-  async #tendIfThere(name: string, names: ReadonlySet<string>, isSteady: boolean): Promise<void> {
+  async #tendIfThere(name: string, names: ReadonlySet<string>, time: ReadTime): Promise<void> {
     const file = parseUsageFileName(name)
     try {
-      if (file !== undefined) await this.#tend(name, file, names, isSteady)
-      else if (UNFINISHED.test(name) && (await this.#isAbandoned(name))) await this.#remove(name)
+      if (file !== undefined) await this.#tend(name, file, names, time)
+      else if (UNFINISHED.test(name) && (await this.#isAbandoned(name, time))) await this.#remove(name)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     }
   }
 
-  async #tend(name: string, file: UsageFileName, names: ReadonlySet<string>, isSteady: boolean): Promise<void> {
-    const { clock, keepDays, instance } = this.#parts
-    const endedMs = clock.wallMs() - hourStartMs(file.hour) - HOUR_MS
+  async #tend(name: string, file: UsageFileName, names: ReadonlySet<string>, time: ReadTime): Promise<void> {
+    const { keepDays, instance } = this.#parts
+    const endedMs = time.wallMs - hourStartMs(file.hour) - HOUR_MS
     if (endedMs > keepDays * DAY_MS) {
-      if (isSteady) await this.#remove(name)
+      if (time.isSteady) await this.#remove(name)
     } else if (!file.isCompressed) {
       const compressed = usageFileName({ ...file, isCompressed: true })
       // The process was killed between the two steps of `#compress`: the compressed file is complete.
       if (names.has(compressed)) await this.#remove(name)
-      else if (file.instance === instance ? endedMs > GRACE_MS : await this.#isLeft(name)) await this.#compress(name, compressed, file)
+      else if (file.instance === instance ? endedMs > GRACE_MS : await this.#isLeft(name, time))
+        await this.#compress(name, compressed, file)
     }
   }
 
   /** Whether a file of another process is finished. After a step of the clock, every file looks older than it is. */
-  async #isLeft(name: string): Promise<boolean> {
-    return !this.#steadiness.hasStepped && (await this.#isAbandoned(name))
+  async #isLeft(name: string, time: ReadTime): Promise<boolean> {
+    return !time.hasStepped && (await this.#isAbandoned(name, time))
   }
 
   async #compress(name: string, compressed: string, { hour, instance, number }: UsageFileName): Promise<void> {
@@ -137,10 +146,10 @@ export class UsageUpkeep {
     await this.#remove(name)
   }
 
-  async #isAbandoned(name: string): Promise<boolean> {
+  async #isAbandoned(name: string, { wallMs }: ReadTime): Promise<boolean> {
     const found = await lstat(join(this.#parts.directory, name))
     // Reading a pipe would never end, and a link leads to a file of somebody else.
-    return found.isFile() && this.#parts.clock.wallMs() - found.mtimeMs > ABANDONED_MS
+    return found.isFile() && wallMs - found.mtimeMs > ABANDONED_MS
   }
 
   #remove(name: string): Promise<void> {
@@ -180,11 +189,19 @@ const MAX_STEP_MS = 10 * 60_000
 /** How long the clock must go evenly, from the start or the last step on, before its time is relied upon. */
 const STEADY_MS = HOUR_MS
 
+/** The wall clock at one moment, with how far it can be believed. */
+interface ReadTime {
+  readonly wallMs: number
+  /** Whether it has gone evenly for long enough. */
+  readonly isSteady: boolean
+  /** Whether it has been set since it last went evenly for long enough. */
+  readonly hasStepped: boolean
+}
+
 /** Whether the wall clock goes as the monotonic one does. One that is wrong for a while, after a boot or a mistake, must not make all files look old. */
 class Steadiness {
   readonly #clock: Clock
-  /** Whether the wall clock has been set since it last went evenly for long enough. */
-  hasStepped = false
+  #hasStepped = false
   #offsetMs: number
   #sinceMs: number
 
@@ -194,16 +211,16 @@ class Steadiness {
     this.#offsetMs = clock.wallMs() - this.#sinceMs
   }
 
-  look(): boolean {
-    const nowMs = this.#clock.nowMs()
-    const offsetMs = this.#clock.wallMs() - nowMs
+  look(): ReadTime {
+    const [nowMs, wallMs] = [this.#clock.nowMs(), this.#clock.wallMs()]
+    const offsetMs = wallMs - nowMs
     if (Math.abs(offsetMs - this.#offsetMs) > MAX_STEP_MS) {
       this.#offsetMs = offsetMs
       this.#sinceMs = nowMs
-      this.hasStepped = true
+      this.#hasStepped = true
     }
     const isSteady = nowMs - this.#sinceMs >= STEADY_MS
-    if (isSteady) this.hasStepped = false
-    return isSteady
+    if (isSteady) this.#hasStepped = false
+    return { wallMs, isSteady, hasStepped: this.#hasStepped }
   }
 }
