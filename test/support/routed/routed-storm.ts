@@ -12,6 +12,8 @@ const MOST_COMPLETION_TOKENS = 40
 /** Sums of fractions of a hundredth, in a counter of the day. */
 const DIGITS = 4
 const RETRY = { on: ['connect', 'timeout', 429, '5xx'], attempts: 2 }
+/** What backends answer of that. */
+const RETRIED = [429, 500, 503]
 /** The model `any` is sent as what the chosen backend has for it. */
 const ROUTES = [
   {
@@ -122,10 +124,11 @@ export class RoutedStorm {
   /** Every request was decided, reserved, charged and logged once, and got its own answer or none. */
   async check(): Promise<void> {
     await this.#world.untilQuiet()
-    const sum = { reserved: 0, used: 0, moneyReserved: 0, money: 0 }
+    const sum = { reserved: 0, used: 0, moneyReserved: 0, money: 0, late: 0 }
     for (const { asked, seen } of this.#played) {
       const attempts = this.#world.attemptsOf(asked.marker)
       expectOneRequest(asked, attempts)
+      sum.late += attempts.slice(0, -1).filter(({ status }) => status !== undefined && !RETRIED.includes(status)).length
       const charged = await this.#world.charged(asked.marker)
       expectRightCharge(asked, seen, attempts, charged)
       const promptTokens = promptTokensOf(asked)
@@ -137,6 +140,8 @@ export class RoutedStorm {
     const count = this.#played.length
     const metrics = await this.#world.metrics()
     expect(metrics.sum('edge_decisions_total')).toBe(count)
+    // On a busy machine an answer may come too late; then another backend has been asked already. No other answer is followed by an attempt.
+    expect(sum.late).toBeLessThanOrEqual(metrics.sum('edge_route_attempts_total', 'outcome="timeout"'))
     expect(metrics.sum('edge_llm_settlements_total')).toBe(count)
     expect(metrics.sum('edge_llm_tokens_reserved_total')).toBe(sum.reserved)
     expect(metrics.sum('edge_llm_tokens_used_total')).toBe(sum.used)
@@ -210,13 +215,12 @@ class Weather {
   }
 }
 
-/** All attempts are the same request, each at another backend, and none follows an answer that was passed on. */
+/** All attempts are the same request, each at another backend. */
 function expectOneRequest({ marker, model }: Asked, attempts: readonly Attempt[]): void {
   expect(attempts.length).toBeLessThanOrEqual(1 + RETRY.attempts)
   expect(new Set(attempts.map(({ backend }) => backend)).size).toBe(attempts.length)
   const bodies = attempts.map(({ body }) => (model === 'any' ? withModel(body, 'any') : body.toString()))
   expect(new Set(bodies).size, marker).toBeLessThanOrEqual(1)
-  for (const { status } of attempts.slice(0, -1)) expect([undefined, 429, 500, 503]).toContain(status)
 }
 
 function expectRightCharge(
