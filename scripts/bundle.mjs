@@ -1,10 +1,13 @@
 // The second half of `npm run build`: bundles dist/ into the program, in program/. A thread that loads one file starts in half the time that it
-// needs for more than a hundred. Dynamically imported modules stay separate files. Packages are bundled, too.
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// needs for more than a hundred. Dynamically imported modules stay separate files. Packages are bundled, too, and the other files that the program
+// reads lie beside them: program/ is complete in itself, wherever it is copied.
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
-import { notePackage, noticesOf } from './notices.mjs'
+import { COUNTRY_FILE, notePackage, noticesOf } from './notices.mjs'
 
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const DIST = fileURLToPath(new URL('../dist/', import.meta.url))
 const CONSOLE = fileURLToPath(new URL('../console/', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('../program/', import.meta.url))
@@ -21,19 +24,20 @@ const ENTRIES = {
 }
 
 rmSync(PROGRAM, { recursive: true, force: true })
-const bundler = await import('rolldown').catch((error) => error)
-if (bundler instanceof Error) leaveApart(bundler)
-else {
-  const packages = new Set()
-  for (const [name, file] of Object.entries(ENTRIES)) await bundle(bundler.rolldown, name, file, packages)
-  // Unlike the rest of the package, these files are CommonJS, which Node loads faster.
-  writeFileSync(`${PROGRAM}package.json`, '{ "type": "commonjs" }\n')
-  copyFileSync(LOADER, `${PROGRAM}load.js`)
-  await bundleConsole(bundler.rolldown, packages)
-  writeFileSync(`${PROGRAM}licenses.txt`, noticesOf(packages))
-  await (await import('./code-cache.mjs')).writeCodeCache(PROGRAM)
-}
+const { rolldown } = await import('rolldown').catch(refuse)
+const packages = new Set()
+for (const [name, file] of Object.entries(ENTRIES)) await bundle(rolldown, name, file, packages)
+await bundleConsole(rolldown, packages)
+copyFiles()
+writeFileSync(`${PROGRAM}THIRD-PARTY-NOTICES`, noticesOf(packages))
+await (await import('./code-cache.mjs')).writeCodeCache(PROGRAM)
+// `npm start` takes a program that is not executable for an interrupted build.
 chmodSync(`${PROGRAM}edge.js`, 0o755)
+
+function refuse({ message }) {
+  process.stderr.write(`edge: not built: the bundler needs Node 20.19 or later, in the 22 series 22.12: ${message.split('\n', 1)[0]}\n`)
+  process.exit(1)
+}
 
 async function bundle(rolldown, name, file, packages) {
   const bundle = await rolldown({ input: { [name]: `${DIST}${file}` }, platform: 'node', plugins: [{ name: 'serve', resolveId: apart }] })
@@ -94,11 +98,13 @@ function sheetsIn(folder) {
   return names.sort().map((name) => `${folder}${name}`)
 }
 
-/** Makes a program without the bundler, which needs Node 20.19 or 22.12. An older Node can run the program all the same. */
-function leaveApart({ message }) {
-  process.stderr.write(
-    `edge: built, but not bundled, so that startup takes longer and the operators' page is missing: ${message.split('\n', 1)[0]}\n`,
-  )
-  mkdirSync(PROGRAM)
-  writeFileSync(`${PROGRAM}edge.js`, `#!/usr/bin/env node\nimport '../dist/${ENTRIES.edge}'\n`)
+/** Copies what the program reads at run time, and the licence under which it may be passed on. */
+function copyFiles() {
+  const { name, version, license } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'))
+  // Unlike the rest of the package, these files are CommonJS, which Node loads faster.
+  writeFileSync(`${PROGRAM}package.json`, `${JSON.stringify({ name, version, license, type: 'commonjs' }, null, 2)}\n`)
+  copyFileSync(LOADER, `${PROGRAM}load.js`)
+  copyFileSync(`${ROOT}LICENSE`, `${PROGRAM}LICENSE`)
+  copyFileSync(COUNTRY_FILE, `${PROGRAM}${basename(COUNTRY_FILE)}`)
+  cpSync(`${ROOT}assets`, `${PROGRAM}assets`, { recursive: true })
 }

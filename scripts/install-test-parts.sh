@@ -4,11 +4,12 @@
 set -u
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts
 mkdir -p "$cache" || exit 1
-# Only one run works at a time: a second one waits and then finds what it needs. Any scratch directory that exists now was left by a killed run.
+# Only one run works at a time: a second one waits and then finds what it needs. A scratch directory of yesterday was left by a killed run; a younger one
+# may belong to a part that somebody installs alone.
 if command -v flock >/dev/null; then
   exec 9>"$cache/lock"
   flock 9
-  rm -rf "$cache"/*/build.?????? "$cache"/*/download.??????
+  find "$cache" -mindepth 2 -maxdepth 2 \( -name 'build.??????' -o -name 'download.??????' \) -mmin +1440 -exec rm -rf {} +
 fi
 status=0
 for part in "$(dirname "$0")"/test-parts/*.sh; do

@@ -1,10 +1,13 @@
-// Collects the notices that licences of third-party work require. `npm run build` writes them to program/licenses.txt, and `npm run notices`
-// copies them from there to THIRD-PARTY-NOTICES.
+// Collects the notices that licences of third-party work require. `npm run build` writes them to program/, and `npm run notices` copies them
+// from there to the checkout's own file.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 
 const { resolve } = createRequire(import.meta.url)
+
+/** The country database, which becomes part of the program. */
+export const COUNTRY_FILE = resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
 
 /** Adds the folder of the package that a bundled module belongs to, unless the module is ours. */
 export function notePackage(folders, moduleId) {
@@ -24,7 +27,7 @@ export function noticesOf(folders) {
 }
 
 const PREFACE = `edge contains the work of others, under the licences below: code of packages in program/ and in the operators'
-page, program/console/, and the country database that is installed beside them.
+page, program/console/, and the country database, program/geo-whois-asn-country.mmdb.
 `
 
 function licenceOf(folder) {
@@ -36,7 +39,7 @@ function licenceOf(folder) {
 }
 
 function countryData() {
-  const folder = dirname(resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb'))
+  const folder = dirname(COUNTRY_FILE)
   const { name, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   return `${name} ${version} (CC-BY-4.0)
 

@@ -28,7 +28,7 @@ if (!existsSync('src')) {
 function build() {
   // Leftovers of deleted source files would be packed.
   for (const folder of BUILT) rmSync(folder, { recursive: true, force: true })
-  // Types are checked by `npm test`; here that would take longer than all the rest.
+  // Types are checked by `npm run check`; here that would take longer than all the rest.
   run(COMPILER, '-p', 'tsconfig.build.json', '--noCheck')
   run('scripts/bundle.mjs')
 }

@@ -1,16 +1,17 @@
 #!/bin/sh
 # Installs programs from Debian: redis-server, libfaketime, which steps its clock, openssl, the gateways nginx, HAProxy and Caddy,
-# chromium-headless-shell for the operators' page, prometheus, which includes promtool, a JDK, whose HttpClient asks over TLS,
-# and PostgreSQL, which usage logs are loaded into.
+# chromium-headless-shell for the operators' page, prometheus, which includes promtool, shellcheck, a JDK, whose HttpClient asks over TLS, PostgreSQL,
+# which usage logs are loaded into, and for the container image mmdebstrap, which makes its root file system, runc, which runs it, buildah, which builds the Dockerfile, and qemu for the other architecture.
 # Exit status: 0 if all of them are installed in the end.
 set -eu
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 
 missing=
-for program in redis-server openssl nginx haproxy caddy chromium-headless-shell prometheus; do
+for program in redis-server openssl shellcheck nginx haproxy caddy chromium-headless-shell prometheus mmdebstrap runc buildah; do
   command -v "$program" >/dev/null || missing="$missing $program"
 done
 command -v java >/dev/null || missing="$missing default-jdk-headless"
+command -v qemu-aarch64-static >/dev/null || missing="$missing qemu-user-static"
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
 ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || missing="$missing libfaketime"
 [ -n "$missing" ] || exit 0
@@ -31,4 +32,6 @@ if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
   $as_root chmod +x "$policy"
 fi
+# The command is several words.
+# shellcheck disable=SC2086
 { $as_root apt-get update -q && $as_root env DEBIAN_FRONTEND=noninteractive $install; } >&2

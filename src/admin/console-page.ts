@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { asset } from '../files/package-files.ts'
+import { CONSOLE_FOLDER } from '../files/package-files.ts'
 import { type Route, respondText } from '../listen/node-http/routes.ts'
 
 /** The page's files as `npm run build` writes them, with their paths and media types. */
@@ -33,10 +33,10 @@ const PROTECTION = [
   ...['Cross-Origin-Resource-Policy', 'same-origin'],
 ]
 const NOT_BUILT =
-  'This page was not built: that needs Node 20.19 or later. The API below /admin/v1/ and the commands, such as `edge status`, work without it.\n'
+  'This page is missing: `npm run build` writes it to program/console/. The API below /admin/v1/ and the commands, such as `edge status`, work without it.\n'
 
 /** Yields the routes of the operators' page. It contains nothing secret, because it gets all it shows from the admin API. `folder` must end in `/`. */
-export function* consoleRoutes(folder: URL = asset('../program/console/')): Generator<Route> {
+export function* consoleRoutes(folder: URL = CONSOLE_FOLDER): Generator<Route> {
   for (const [name, [path, type]] of Object.entries(FILES)) {
     let file: PageFile | undefined
     yield {

@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
 import { Worker as Thread } from 'node:worker_threads'
+import { containerMemoryBytes } from '../memory/container-memory.ts'
 import { readHere } from './bundle-intake.ts'
 import type { BundleReading, ReadBundle } from './bundle-reader.ts'
 import { byteLengthOf } from './shared-bundle.ts'
@@ -22,7 +23,9 @@ export const readInThread: ReadBundle = async (...given) => {
   const [bytes, , active] = given
   // The active bundle is deserialised for the comparison, so its size matters too.
   if (Math.max(bytes.length, active === undefined ? 0 : byteLengthOf(active)) <= SMALL_BYTES) return readHere(...given)
-  const maxOldGenerationSizeMb = Math.min(MAX_HEAP_MIB, Math.floor(getHeapStatistics().heap_size_limit / 1024 ** 2))
+  // Beside what the service itself holds, a container has at most half of its memory to spare for this moment.
+  const limitBytes = Math.min(getHeapStatistics().heap_size_limit, (containerMemoryBytes() ?? Number.POSITIVE_INFINITY) / 2)
+  const maxOldGenerationSizeMb = Math.min(MAX_HEAP_MIB, Math.floor(limitBytes / 1024 ** 2))
   const workerData: BundleThreadData = given
   const thread = new Thread(ENTRY, { workerData, name: 'bundle', resourceLimits: { maxOldGenerationSizeMb } })
   return new Promise((resolve, reject) => {

@@ -7,6 +7,8 @@ export async function runCommand(args: string[]): Promise<number> {
     case 'serve':
       process.on('SIGHUP', () => {}) // until there is a bundle to reload, the signal must not end the process
       return (await import('./serve.ts')).serve(rest)
+    case 'health':
+      return (await import('./health.ts')).health(rest)
     case 'validate':
       return (await import('./validate.ts')).validate(rest)
     case 'test':

@@ -8,6 +8,7 @@ export const HELP = `edge: decides whether a request may proceed (rate limits, L
 
 Usage:
   edge serve [options]     start the service (edge serve --help lists the options)
+  edge health              whether the service is ready; exit status 0: it is, 1: it is not
   edge validate FILE...    check policy bundles; exit status 0: all valid, 1: a problem
   edge test BUNDLE CASES...
                            run test cases on a policy bundle; exit status 0: all pass, 1: one fails
@@ -58,6 +59,16 @@ ${settingLines()}
 
 Signals: SIGHUP reloads the bundle and its issuers' key sets; SIGTERM and SIGINT drain and stop; a
 second one stops at once.
+`
+
+export const HEALTH_HELP = `Usage: edge health
+
+Asks the instance on this machine for /readyz and prints one line: for health checks of containers.
+It needs no token. It reads the settings of edge serve from the environment: EDGE_ADMIN_PORT and
+EDGE_ADMIN_HOST or, without an admin port, EDGE_PORT, EDGE_HOST and EDGE_SOCKET, and whether that
+port speaks TLS (EDGE_TLS_CERT_FILE, EDGE_TLS_LISTENERS).
+
+Exit status: 0 if it is ready, 1 if it is not, or if nothing responds within 5 seconds.
 `
 
 export const VALIDATE_HELP = `Usage: edge validate [--mode MODE] FILE...

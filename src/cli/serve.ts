@@ -1,15 +1,18 @@
 import { parseArgs } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
+import type { Logger } from 'pino'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import { hasEvents, readConfig } from '../config/config.ts'
 import type { Setting } from '../config/config-values.ts'
 import { SETTINGS, unknownVariables, unknownVariableText } from '../config/settings.ts'
+import { workerHeapMib } from '../memory/container-memory.ts'
 import { StartInterrupted } from '../runtime/listening.ts'
 import { type Service, startService } from '../runtime/service.ts'
 import { ThreadHost } from '../runtime/threads/thread-host.ts'
 import { newPartialLineFlag, openLog } from '../telemetry/logger.ts'
 import { printStartProblems } from './file-problem.ts'
 import { greeting } from './greeting.ts'
+import type { ServiceManager } from './service-manager.ts'
 
 /** Starts the service and returns; the listening sockets keep the process alive. */
 export async function serve(args: string[]): Promise<number> {
@@ -17,7 +20,7 @@ export async function serve(args: string[]): Promise<number> {
   if (typeof flags === 'number') return flags
   const result = readConfig(process.env, flags)
   // A misspelled variable may be why another one is missing.
-  if (!result.ok) return printStartProblems('edge', [...result.problems, ...unknownVariables(process.env).map(unknownVariableText)])
+  if (!result.ok) return cannotStart([...result.problems, ...unknownVariables(process.env).map(unknownVariableText)])
   const { config } = result
   void process.stderr // accessing it makes Node set its descriptor to non-blocking
   const partialLine = newPartialLineFlag()
@@ -26,13 +29,15 @@ export async function serve(args: string[]): Promise<number> {
     logger.fatal({ event: 'crashed', err }, 'edge crashed')
     process.exit(1)
   })
+  const manager = await serviceManager(logger)
   const interrupt = new AbortController()
-  const host = new ThreadHost({ env: { ...process.env }, flags }, partialLine)
+  const host = new ThreadHost({ env: { ...process.env }, flags }, partialLine, workerHeapMib(config.storeBytes, config.workers))
   const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread, tap })
-  stopOnSignals(running, interrupt)
-  process.on('SIGHUP', () => void running.then((service) => service.reload(), ignore))
+  stopOnSignals(running, interrupt, manager)
+  process.on('SIGHUP', () => void running.then((service) => manager?.reload(service) ?? service.reload(), ignore))
   try {
     const service = await running
+    manager?.ready(service)
     boundHeapGrowth()
     process.stdout.on('error', () => {}) // a closed stdout is no reason to stop serving
     process.stdout.write(greeting(config, service))
@@ -42,10 +47,24 @@ export async function serve(args: string[]): Promise<number> {
     const { startProblem } = await import('./start-problem.ts')
     const problem = startProblem(config, error as Error)
     if (problem === undefined) throw error
-    printStartProblems('edge', [problem])
+    await cannotStart([problem])
     // Files may already be watched, which keeps the process alive.
     process.exit(1)
   }
+}
+
+/** Returns the exit status. */
+async function cannotStart(problems: readonly string[]): Promise<number> {
+  const status = printStartProblems('edge', problems)
+  if (process.env['NOTIFY_SOCKET']) await (await import('./service-manager.ts')).reportStartProblems(process.env, problems)
+  return status
+}
+
+/** Returns undefined unless systemd wants to be told. */
+async function serviceManager(logger: Logger): Promise<ServiceManager | undefined> {
+  if (!process.env['NOTIFY_SOCKET']) return undefined
+  const { ServiceManager } = await import('./service-manager.ts')
+  return new ServiceManager(process.env, logger)
 }
 
 async function readFlags(args: string[]): Promise<Record<string, string | undefined> | number> {
@@ -68,7 +87,7 @@ async function readFlags(args: string[]): Promise<Record<string, string | undefi
 const ECHO_MS = 100
 
 /** The first signal drains and stops; a second one stops at once. */
-function stopOnSignals(running: Promise<Service>, interrupt: AbortController): void {
+function stopOnSignals(running: Promise<Service>, interrupt: AbortController, manager: ServiceManager | undefined): void {
   let first: { readonly signal: string; readonly atMs: number } | undefined
   let started: Service | undefined
   running.then((service) => {
@@ -80,6 +99,7 @@ function stopOnSignals(running: Promise<Service>, interrupt: AbortController): v
       if (first === undefined) {
         first = { signal, atMs }
         interrupt.abort(signal)
+        if (started !== undefined) manager?.stopping(started)
         void running.then((service) => service.stop(signal).then(() => exit(0, service)), ignore)
       } else if (first.signal !== 'SIGINT' || signal !== 'SIGINT' || atMs - first.atMs > ECHO_MS) {
         exit(1, started)

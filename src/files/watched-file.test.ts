@@ -89,6 +89,23 @@ test('a watch that is stopped looks at nothing, not even when it is asked to', a
   expect(taken).toEqual(['first'])
 })
 
+test('a change is seen at rest, and in a directory that others write to all the time', async () => {
+  const { path, taken, start, looks } = await watched()
+  await writeFile(path, 'first')
+  await age(path, 60)
+  await start()
+  const noise = setInterval(() => void appendFile(`${path}.log`, 'a line').catch(() => {}), 5)
+  onTestFinished(() => clearInterval(noise))
+  const before = looks()
+  await until(() => looks() >= before + 6)
+  expect(taken).toEqual(['first'])
+  await replaceFile(path, 'second')
+  await until(() => taken.at(-1) === 'second')
+  clearInterval(noise)
+  await replaceFile(path, 'third')
+  await until(() => taken.at(-1) === 'third')
+})
+
 interface Watched {
   readonly path: string
   readonly taken: readonly string[]
@@ -97,6 +114,7 @@ interface Watched {
   start(): Promise<void>
   reload(): Promise<void>
   stop(): void
+  looks(): number
 }
 
 /** A file that is not there yet, and what is taken from it, for as long as the test runs. */
@@ -113,7 +131,7 @@ async function watched(): Promise<Watched> {
   const settle = async (): Promise<void> => pauses.inEach[pauses.count++]?.()
   const file = new WatchedFile(path, 100, listener, settle, () => NOW_MS)
   onTestFinished(() => file.stop())
-  return { path, taken, pauses, start: () => file.start(), reload: () => file.reload(), stop: () => file.stop() }
+  return { path, taken, pauses, start: () => file.start(), reload: () => file.reload(), stop: () => file.stop(), looks: () => file.looks }
 }
 
 /** Written last so many seconds ago. */

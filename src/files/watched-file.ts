@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ChangeWatch } from './change-watch.ts'
 
 export interface FileListener {
   /** Called with new content. The next look waits until it is done. If it throws, the content is offered again. */
@@ -8,9 +9,17 @@ export interface FileListener {
   onProblem(error: Error): void
 }
 
-// The file is polled, because that works the same everywhere: watches lose files that are replaced by rename, that lie
-// behind Kubernetes' symlinks or on network disks, or that do not exist yet. A look is one stat.
+// The file is polled, because that works the same everywhere: on network disks, for files that do not exist yet, and while a file changes. A look is one
+// stat. Where the kernel tells of changes, a file that is at rest is left alone until then.
 const POLL_MS = 250
+/** How often a file is looked at although the kernel tells of changes: a directory far up may have been moved. */
+const WATCHED_POLL_MS = 5000
+/**
+ * Each change in its directory wakes this thread, so one that others write to all the time is not watched: after a change that was not the file's, the
+ * watch pauses, twice as long each time, unless it was quiet for a while before.
+ */
+const MAX_PAUSE_MS = 60_000
+const CALM_MS = 10_000
 /** New content is accepted when two looks this far apart agree, because half-written YAML can be valid. */
 const SETTLE_MS = 100
 /**
@@ -33,12 +42,21 @@ export class WatchedFile {
   readonly #maxBytes: number
   readonly #settle: () => Promise<void>
   readonly #wallMs: () => number
+  readonly #changes: ChangeWatch
+  /** Whether the kernel tells of changes. */
+  #watch: 'untried' | 'on' | 'off' = 'untried'
+  /** Whether something may have changed since the last look began. */
+  #isChanged = false
+  /** When the watch was last started or paused. */
+  #watchSetMs = 0
+  #pauseMs = POLL_MS
   #seen = ''
   #problem = ''
   #looking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isStopped = false
   #looks = 0
+  #lookedAtMs = 0
 
   /** `settle` is the pause between two looks that must agree; the age of a file is measured by `wallMs`. */
   constructor(path: string, maxBytes: number, listener: FileListener, settle = () => sleep(SETTLE_MS), wallMs = () => Date.now()) {
@@ -47,6 +65,7 @@ export class WatchedFile {
     this.#listener = listener
     this.#settle = settle
     this.#wallMs = wallMs
+    this.#changes = new ChangeWatch(path, () => this.#onChange())
   }
 
   /** How many looks have ended, each with all that followed from it. */
@@ -71,12 +90,44 @@ export class WatchedFile {
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
+    this.#changes.close()
   }
 
-  #scheduleLook(): void {
-    if (this.#isStopped) return
-    this.#timer = setTimeout(() => void this.#look().then(() => this.#scheduleLook()), POLL_MS)
-    this.#timer.unref()
+  #scheduleLook(waitMs = this.#watch === 'on' && !this.#isChanged ? WATCHED_POLL_MS : POLL_MS): void {
+    if (!this.#isStopped) this.#timer = setTimeout(() => void this.#lookAgain(), waitMs).unref()
+  }
+
+  async #lookAgain(): Promise<void> {
+    this.#timer = undefined
+    this.#isChanged = false
+    this.#lookedAtMs = performance.now()
+    const before = this.#seen
+    await this.#look()
+    if (this.#seen === '' || this.#seen !== before) {
+      this.#watch = 'untried'
+      this.#pauseMs = POLL_MS
+      this.#watchSetMs = 0
+    } else if (this.#watch === 'untried' && performance.now() >= this.#watchSetMs + this.#pauseMs) {
+      this.#watch = (await this.#changes.start()) ? 'on' : 'off'
+      this.#watchSetMs = performance.now()
+      // The next look sees what happened before the watch began.
+      this.#isChanged = true
+    }
+    this.#scheduleLook()
+  }
+
+  /** Looks at once, but no more often than without a watch. */
+  #onChange(): void {
+    if (this.#watch !== 'on') return
+    this.#watch = 'untried'
+    this.#changes.stop()
+    this.#isChanged = true
+    const nowMs = performance.now()
+    this.#pauseMs = nowMs - this.#watchSetMs > CALM_MS ? POLL_MS : Math.min(MAX_PAUSE_MS, 2 * this.#pauseMs)
+    this.#watchSetMs = nowMs
+    if (this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#scheduleLook(Math.max(0, POLL_MS - (nowMs - this.#lookedAtMs)))
   }
 
   /** Runs one look at a time; calls that come meanwhile share it. */

@@ -40,6 +40,8 @@ export interface Service {
   reload(): Promise<void>
   /** Whether a disk operation has passed its timeout and may never end; while one is pending, the process cannot exit normally. */
   waitsForDisk(): boolean
+  /** The longest that `stop` takes, apart from writing files. */
+  readonly stopUpToMs: number
   /** Drains and closes. Resolves when nothing is left open. */
   stop(reason: string): Promise<void>
 }
@@ -167,6 +169,7 @@ function startWorkers(
 
 function newService(context: StartContext, open: OpenService, addresses: ReadonlyMap<ListenerName, ListenAddress>): Service {
   const { reports, stateKeeper, keys, sources, tls } = open
+  const { drainMs } = context.config
   return {
     addresses,
     bundle: () => sources.intake.active,
@@ -180,20 +183,20 @@ function newService(context: StartContext, open: OpenService, addresses: Readonl
       keys.control.isSlow() ||
       sources.bundle?.status.isDiskSlow ||
       false,
-    stop: (reason) => shutDown(context, open, reason, context.config.drainMs),
+    stopUpToMs: stopUpToMs(context, open, drainMs),
+    stop: (reason) => shutDown(context, open, reason, drainMs),
   }
 }
 
 /** Requests end first, then what fed and watched the workers; then the state is saved. The event hub is closed last, so that it can still publish the end. */
-async function shutDown({ config, logger, pause }: StartContext, open: OpenService, reason: string, drainMs: number): Promise<void> {
+async function shutDown(context: StartContext, open: OpenService, reason: string, drainMs: number): Promise<void> {
+  const { config, logger, pause } = context
   const { state, reports, supervisor, stateKeeper, control, keys, sources, tls } = open
-  const closeMs = workersCloseMs(config)
-  const upToMs = drainMs + closeMs + (reports.events?.closeMs ?? 0)
-  logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: upToMs }, 'shutting down')
+  logger.info({ event: 'stopping', reason, drain_ms: drainMs, up_to_ms: stopUpToMs(context, open, drainMs) }, 'shutting down')
   reports.events?.flush()
   supervisor.drain()
   await pause(drainMs)
-  await supervisor.close(closeMs)
+  await supervisor.close(workersCloseMs(config))
   await reports.decisionLog?.close()
   await reports.usageFiles?.close()
   await sources.close()
@@ -205,6 +208,11 @@ async function shutDown({ config, logger, pause }: StartContext, open: OpenServi
   await stateKeeper?.close()
   logger.info({ event: 'stopped' }, 'edge stopped')
   await reports.events?.close()
+}
+
+/** Without the steps that write files, which take as long as the disk does. */
+function stopUpToMs({ config }: StartContext, { reports }: OpenService, drainMs: number): number {
+  return drainMs + workersCloseMs(config) + (reports.events?.closeMs ?? 0)
 }
 
 /** The longest that workers may take to close, once they have drained. */

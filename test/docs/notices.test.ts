@@ -6,7 +6,7 @@ const read = (file: string): string => readFileSync(new URL(file, ROOT), 'utf8')
 const NOTICES = read('THIRD-PARTY-NOTICES')
 
 test('THIRD-PARTY-NOTICES is what `npm run notices` writes', () => {
-  expect(NOTICES).toBe(read('program/licenses.txt'))
+  expect(NOTICES).toBe(read('program/THIRD-PARTY-NOTICES'))
 })
 
 test('it names every package of which the program contains code, by what the source maps say', () => {

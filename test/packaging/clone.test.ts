@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { codeBlocks, readText } from '../docs/markdown.ts'
 import { describeWithRegistry, run, succeed } from '../support/packaging/npm.ts'
 import { sourceCopy } from '../support/packaging/source-copy.ts'
 import { thisTest } from '../support/service/running.ts'
@@ -13,6 +14,7 @@ describeWithRegistry('a fresh clone', () => {
     expect(existsSync(join(clone, 'dist'))).toBe(false)
 
     const advice = /^To build.*: (npm .*)$/m.exec(production.stderr)![1]!
+    expect(codeBlocks(readText('docs/installation.md'), 'sh').map((block) => block.split('\n')[0])).toContain(advice)
     await succeed(clone, 'sh', '-c', advice)
     expect(existsSync(join(clone, 'node_modules/typescript'))).toBe(false)
     expect(await succeed(clone, process.execPath, 'program/edge.js', 'validate', 'examples/quickstart.json')).toMatch(/: ok\b/)

@@ -43,6 +43,7 @@ describeWithRegistry('the tarball, installed into an empty project', () => {
   test('`edge` runs by its name', async () => {
     const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { version: string }
     expect(await succeed(project, join(project, 'node_modules/.bin/edge'), '--version')).toBe(`${version}\n`)
+    expect(await succeed(project, 'npx', '--no-install', 'edge', '--version')).toBe(`${version}\n`)
   })
 
   test('`edge serve` decides by an example that comes with it', async () => {

@@ -1,4 +1,4 @@
-import { Worker as Thread } from 'node:worker_threads'
+import { type ResourceLimits, Worker as Thread } from 'node:worker_threads'
 import type { ListenAddress } from '../../listen/listeners.ts'
 import type { SharedMemory } from '../shared-memory.ts'
 import { DescriptorPort } from './descriptor-port.ts'
@@ -25,10 +25,13 @@ const ENTRY = new URL('./worker-thread.js', import.meta.url)
 export class ThreadHost implements WorkerHost {
   readonly #settings: Settings
   readonly #partialLine: SharedArrayBuffer
+  readonly #resourceLimits: ResourceLimits
 
-  constructor(settings: Settings, partialLine: SharedArrayBuffer) {
+  /** `maxHeapMib` bounds the heap of each thread. */
+  constructor(settings: Settings, partialLine: SharedArrayBuffer, maxHeapMib?: number) {
     this.#settings = settings
     this.#partialLine = partialLine
+    this.#resourceLimits = maxHeapMib === undefined ? {} : { maxOldGenerationSizeMb: maxHeapMib }
   }
 
   bind(address: ListenAddress, workers: number): Promise<DescriptorPort> {
@@ -37,7 +40,7 @@ export class ThreadHost implements WorkerHost {
 
   startWorker(worker: number, memory: SharedMemory, listener: WorkerListener): WorkerLink {
     const workerData: ThreadData = { settings: this.#settings, memory, partialLine: this.#partialLine, worker }
-    const thread = new Thread(ENTRY, { workerData, name: `worker ${worker}` })
+    const thread = new Thread(ENTRY, { workerData, name: `worker ${worker}`, resourceLimits: this.#resourceLimits })
     let error: Error | undefined
     thread.on('error', (thrown: Error) => {
       error = thrown

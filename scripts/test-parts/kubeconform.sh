@@ -1,0 +1,23 @@
+#!/bin/sh
+# Builds Kubeconform, which checks manifests of Kubernetes, from its Go module. Go verifies it and all its dependencies against its checksum
+# database. Exit status: 0 if it is installed in the end.
+set -eu
+module=github.com/yannh/kubeconform
+version=v0.8.0
+directory=${XDG_CACHE_HOME:-$HOME/.cache}/edge-test-parts/kubeconform-$version
+[ ! -x "$directory/kubeconform" ] || exit 0
+
+PATH=$PATH:/usr/local/go/bin
+if ! command -v go >/dev/null; then
+  printf '\nNot installed: kubeconform. To run all tests, install Go 1.25 or later, then run this script again.\n\n' >&2
+  exit 1
+fi
+
+mkdir -p "$directory"
+scratch=$(mktemp -d "$directory/build.XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 1' INT TERM
+{
+  CGO_ENABLED=0 GOBIN="$scratch" nice go install -buildvcs=false -ldflags '-s -w' "$module/cmd/kubeconform@$version"
+  mv "$scratch/kubeconform" "$directory/kubeconform"
+} >&2
