@@ -14,6 +14,7 @@ import { measureDelays } from './proxy/delays.mjs'
 import { measureFilter } from './proxy/filter.mjs'
 import { readPlan } from './proxy/plan.mjs'
 import { writeResults } from './proxy/results.mjs'
+import { measureSlow } from './proxy/slow.mjs'
 import { formatTable } from './proxy/table.mjs'
 import { caseOf, WORKLOADS } from './proxy/workloads.mjs'
 import { hasCores, OTHERS, start, stop } from './support/processes.mjs'
@@ -40,10 +41,12 @@ process.exit()
 
 async function measureContestants() {
   const workloads = Object.entries(WORKLOADS).filter(([id]) => plan.has(id))
-  if (workloads.length === 0 && !plan.has('delays')) return
+  if (workloads.length === 0 && !plan.has('delays') && !plan.has('slow')) return
   const contestants = await startContestants(backend, plan)
+  // First, while everybody is as cold as after a quiet night.
+  if (plan.has('slow')) results.slow = await measureSlow(Object.values(contestants), (cases) => warmUp(cases, load, plan))
   for (const [id, workload] of workloads) results.groups.push({ id, ...(await measureWorkload(workload, contestants)) })
-  if (plan.has('delays')) results.delays = await measureDelays(Object.values(contestants), streamLoad, plan.delayRounds)
+  if (plan.has('delays')) results.delays = await measureDelays(Object.values(contestants), streamLoad, plan)
   for (const { server } of Object.values(contestants)) if (server !== undefined) await stop(server)
 }
 

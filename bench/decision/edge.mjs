@@ -11,11 +11,11 @@ export function startEdge(rules) {
   return startEdgeWith([policy('bench', '/api', rules)])
 }
 
-/** `more` are further parts of the bundle. */
-export function startEdgeWith(policies, env = {}, more = {}) {
+/** `more` are further parts of the bundle; `main` is the program of another build. */
+export function startEdgeWith(policies, env = {}, more = {}, main = MAIN) {
   const bundle = join(newScratchDirectory(), 'bundle.json')
   writeFileSync(bundle, JSON.stringify({ bundle_version: 1, policies, ...more }))
-  return start(MEASURED, MAIN, {
+  return start(MEASURED, main, {
     args: ['serve'],
     env: { EDGE_CONFIG_FILE: bundle, EDGE_HOST: '127.0.0.1', EDGE_PORT: '0', EDGE_LOG_LEVEL: 'error', EDGE_WORKERS: '1', ...env },
   })

@@ -18,21 +18,23 @@ const engine = new Engine({ store: new EmbeddedStore(new SharedTable(buffer, own
 engine.activate(compileBundle(parsed.bundle))
 const keys = newKeys(keyCount)
 const request = new EngineRequest()
-let next = firstKey
+let next = 0
 
-parentPort.on('message', ({ startMs, endMs }) => {
+parentPort.on('message', ({ startMs, endMs, hasOwnKeys }) => {
+  const range = hasOwnKeys ? { first: firstKey, end: firstKey + keyCount / 2 } : { first: 0, end: keyCount }
+  next = firstKey
   while (systemClock.nowMs() < startMs);
   const beganMs = systemClock.nowMs()
   let decisions = 0
-  for (; systemClock.nowMs() < endMs; decisions += BATCH) decide(BATCH)
+  for (; systemClock.nowMs() < endMs; decisions += BATCH) decide(BATCH, range)
   parentPort.postMessage({ decisions, elapsedMs: systemClock.nowMs() - beganMs })
 })
 parentPort.postMessage('ready')
 
-function decide(count) {
+function decide(count, { first, end }) {
   for (let i = 0; i < count; i++) {
     request.key = keys[next]
     if (engine.decide(request).action !== 'allow') throw new Error('a limit that is never reached was reached')
-    if (++next === keys.length) next = 0
+    if (++next === end) next = first
   }
 }

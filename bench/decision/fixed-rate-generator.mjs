@@ -4,17 +4,16 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { percentile } from '../support/statistics.mjs'
 
-const CONNECTIONS = 32
 const PATIENCE_MS = 10_000
 
 process.on('message', async (options) => process.send(await run(options)))
 process.send({ port: 0 })
 
-async function run({ port, text, keys, perSecond, seconds }) {
+async function run({ port, text, keys, perSecond, seconds, connections = 32 }) {
   const requests = textsOf(text, keys).map((each) => Buffer.from(each, 'latin1'))
   const count = perSecond * seconds
   const delaysUs = new Float64Array(count)
-  const idle = await Promise.all(Array.from({ length: CONNECTIONS }, () => open(port)))
+  const idle = await Promise.all(Array.from({ length: connections }, () => open(port)))
   const all = [...idle]
   const startUs = nowUs() + 1000
   const dueUs = (i) => startUs + (i * 1e6) / perSecond
@@ -44,7 +43,7 @@ async function run({ port, text, keys, perSecond, seconds }) {
     lookAtClock()
   })
   for (const { socket } of all) socket.removeAllListeners('close').destroy()
-  return { p50: percentile(delaysUs, 0.5), p99: percentile(delaysUs, 0.99) }
+  return { p50: percentile(delaysUs, 0.5), p99: percentile(delaysUs, 0.99), p999: percentile(delaysUs, 0.999) }
 }
 
 /** One request, or one for each key. */

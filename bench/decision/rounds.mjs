@@ -1,4 +1,5 @@
-import { median, ratio } from '../support/statistics.mjs'
+import { mean, median, ratio } from '../support/statistics.mjs'
+import { readSteal, stealShare } from '../support/steal.mjs'
 import { cpuTimes, usedUs } from './cpu-time.mjs'
 import { textOf } from './requests.mjs'
 
@@ -23,6 +24,7 @@ export async function warmUp(cases, load, { warmUpRequests, warmUpSeconds }) {
 /** A contestant that is loaded in a way of its own has a `run`. */
 async function measure(each, load, seconds) {
   const { name, server, request, keys, isRejected = false, run } = each
+  const stealBefore = readSteal()
   const before = cpuTimes(server.pid)
   const result = run === undefined ? await load.run({ port: server.port, text: textOf(request), seconds, keys }) : await run(seconds)
   const cpuUs = usedUs(before, cpuTimes(server.pid))
@@ -30,7 +32,13 @@ async function measure(each, load, seconds) {
   if (failed > 0) throw new Error(`${name}: ${failed} of ${requests} requests failed`)
   if (isRejected ? rejected < requests * 0.99 : rejected > 0) throw new Error(`${name}: ${rejected} of ${requests} were rejected`)
   if (keys !== undefined) keys.first += requests
-  return { requests, cpuUs: cpuUs / requests, perSecond: (requests / elapsedMs) * 1000, busy: cpuUs / 1000 / elapsedMs }
+  return {
+    requests,
+    cpuUs: cpuUs / requests,
+    perSecond: (requests / elapsedMs) * 1000,
+    busy: cpuUs / 1000 / elapsedMs,
+    steal: stealShare(stealBefore, readSteal()),
+  }
 }
 
 /** Every key once, so that all of them are live. */
@@ -63,11 +71,9 @@ export function figures(samples) {
   return { cpuUs: of(({ cpuUs }) => cpuUs), perSecond: of(({ perSecond }) => perSecond), busy: of(({ busy }) => busy) }
 }
 
-/** How many times as fast the one is as the other, by CPU time. */
+/** How many times as fast the one is as the other, by CPU time; and how much of the machine's time was stolen meanwhile. */
 export function speedRatio(samples, others) {
   if (samples.length === 0 || others.length === 0) return undefined
-  return ratio(
-    others.map(({ cpuUs }) => cpuUs),
-    samples.map(({ cpuUs }) => cpuUs),
-  )
+  const cpuUs = ({ cpuUs }) => cpuUs
+  return { ...ratio(others.map(cpuUs), samples.map(cpuUs)), steal: mean([...samples, ...others].map(({ steal }) => steal)) }
 }

@@ -31,12 +31,13 @@ function formatDelays(delays, { latencyRounds }) {
   ]
 }
 
-function formatThreads({ one, two, ratio, ratioByCpuTime }) {
+function formatThreads({ one, two, ratio, ratioByCpuTime, ratioWithOwnKeys }) {
   return [
     '',
     line('the engine, one table, one rule', 'decisions/s', '', '', 'it : one', 'middle half'),
     line('  one thread', whole(one)),
     line('  two threads', whole(two), '', '', ...formatRatio(ratio)),
     line('  two threads, by CPU time', '', '', '', ...formatRatio(ratioByCpuTime)),
+    line('  the same, each with keys of its own', '', '', '', ...formatRatio(ratioWithOwnKeys)),
   ]
 }

@@ -1,10 +1,10 @@
 /** What the ratios of speed have to be at least. */
 export function judge({ oneRule, rawNet, nodeHttp, nginx, twoThreads }) {
   return [
-    atLeast('one rule, edge : constant node:net', oneRule(rawNet), 0.8),
+    atLeast('one rule, edge : constant node:net', oneRule(rawNet), 0.87),
     atLeast('one rule, edge : empty node:http', oneRule(nodeHttp), 1.6),
     atLeast('one rule, edge : nginx limit_req', oneRule(nginx), 0.7),
-    atLeast('two threads : one, on the engine', twoThreads, 1.7),
+    atLeast('two threads : one, on the engine', twoThreads, 1.85),
   ]
 }
 
@@ -19,7 +19,13 @@ export function atMost(what, ratio, bound) {
 
 /** A ratio that could not be measured has no verdict. */
 function target(what, ratio, bound, isMet) {
-  return { what, ratio: ratio?.median, bound, verdict: ratio === undefined ? 'not measured' : isMet ? 'met' : 'missed' }
+  return {
+    what,
+    ratio: ratio?.median,
+    bound,
+    verdict: ratio === undefined ? 'not measured' : isMet ? 'met' : 'missed',
+    steal: ratio?.steal,
+  }
 }
 
 function boundText(bound) {

@@ -3,6 +3,7 @@ import { Worker } from 'node:worker_threads'
 import { newTableBuffer } from '../../dist/store/table/table-layout.js'
 import { systemClock } from '../../dist/time/clock.js'
 import { median, ratio } from '../support/statistics.mjs'
+import { readSteal, stealShare } from '../support/steal.mjs'
 
 const ROUND_MS = 250
 const WARM_UP_ROUNDS = 3
@@ -11,7 +12,8 @@ const KEYS = 1000
 
 /**
  * Decisions per second of one thread and of two, both on the same table and the same keys, in turns. By the clock two threads
- * suffer more than one from whoever else uses the machine; CPU time tells what they do to one another.
+ * suffer more than one from whoever else uses the machine; CPU time tells what they do to one another. Two threads with keys of their
+ * own take part as well: what they are faster is what it costs to pass counters from core to core.
  */
 export async function measureTwoThreads(rounds) {
   const shared = { buffer: newTableBuffer(STORE_BYTES), hashKey: [1, 2], keyCount: KEYS }
@@ -20,34 +22,44 @@ export async function measureTwoThreads(rounds) {
     return new Worker(new URL('./engine-thread.mjs', import.meta.url), { workerData })
   })
   await Promise.all(threads.map((thread) => once(thread, 'message')))
+  const stealBefore = readSteal()
   const one = []
   const two = []
+  const apart = []
   for (let round = 0; round < WARM_UP_ROUNDS + rounds; round++) {
     const alone = await decide([threads[round % 2]])
     const together = await decide(threads)
+    const withOwnKeys = await decide(threads, true)
     if (round < WARM_UP_ROUNDS) continue
     one.push(alone)
     two.push(together)
+    apart.push(withOwnKeys)
   }
+  const steal = stealShare(stealBefore, readSteal())
   await Promise.all(threads.map((thread) => thread.terminate()))
   const perSecond = ({ perSecond }) => perSecond
-  const perCpuSecond = ({ perCpuSecond }) => perCpuSecond
   return {
     one: median(one.map(perSecond)),
     two: median(two.map(perSecond)),
-    ratio: ratio(two.map(perSecond), one.map(perSecond)),
-    ratioByCpuTime: ratio(
-      two.map((sample) => 2 * perCpuSecond(sample)),
-      one.map(perCpuSecond),
-    ),
+    ratio: { ...ratio(two.map(perSecond), one.map(perSecond)), steal },
+    ratioByCpuTime: ratioByCpuTime(two, one),
+    ratioWithOwnKeys: ratioByCpuTime(apart, one),
   }
 }
 
-async function decide(threads) {
+function ratioByCpuTime(two, one) {
+  const perCpuSecond = ({ perCpuSecond }) => perCpuSecond
+  return ratio(
+    two.map((sample) => 2 * perCpuSecond(sample)),
+    one.map(perCpuSecond),
+  )
+}
+
+async function decide(threads, hasOwnKeys = false) {
   // Time for the message to arrive everywhere.
   const startMs = systemClock.nowMs() + 5
   const before = process.cpuUsage()
-  for (const thread of threads) thread.postMessage({ startMs, endMs: startMs + ROUND_MS })
+  for (const thread of threads) thread.postMessage({ startMs, endMs: startMs + ROUND_MS, hasOwnKeys })
   const results = await Promise.all(threads.map(async (thread) => (await once(thread, 'message'))[0]))
   const { user, system } = process.cpuUsage(before)
   const decisions = results.reduce((sum, { decisions }) => sum + decisions, 0)

@@ -21,7 +21,7 @@ export async function measureDoors(plan) {
     },
     targets: [
       atMost('ShouldRateLimit : /v1/decision', costRatio(rateLimit, decision), 0.7),
-      atMost('the same, one stream alone', costRatio(rateLimitAlone, decision), 1.3),
+      atMost('the same, one stream alone', costRatio(rateLimitAlone, decision), 1.2),
       atMost('ShouldRateLimit : envoyproxy/ratelimit', costRatio(rateLimit, peer), 1 / 3),
       atMost('unix socket : TCP', costRatio(unixSocket, decision), 0.85),
       atMost('forward-auth : /v1/decision', costRatio(forwardAuth, decision), 1.05),

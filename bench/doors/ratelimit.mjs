@@ -28,7 +28,7 @@ export function findRatelimit() {
 export async function startRatelimit(file, limit) {
   const directory = newScratchDirectory()
   const redis = join(directory, 'redis.sock')
-  startProgram(OTHERS, findProgram('redis-server'), [
+  const redisServer = startProgram(OTHERS, findProgram('redis-server'), [
     '--port',
     '0',
     '--unixsocket',
@@ -61,7 +61,7 @@ export async function startRatelimit(file, limit) {
     },
   })
   await listening(port)
-  return Object.assign(child, { port })
+  return Object.assign(child, { port, httpPort, redis: redisServer })
 }
 
 function configuration(limit) {

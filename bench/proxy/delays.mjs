@@ -1,7 +1,11 @@
+import { atMost } from '../decision/targets.mjs'
 import { ask, MEASURED, start, stop } from '../support/processes.mjs'
-import { median } from '../support/statistics.mjs'
+import { mean, median } from '../support/statistics.mjs'
+import { readSteal, stealShare } from '../support/steal.mjs'
 
 const WARM_UP_ROUNDS = 1
+/** A head is on its way through other code than an event, and short streams have many of them. */
+const SHORT = { streams: 500, startGapMs: 0.2, events: 2, eventGapMs: 1, timeoutMs: 20_000 }
 const PACED = { streams: 60, startGapMs: 15, events: 20, eventGapMs: 40, timeoutMs: 20_000 }
 const PATH = '/streams/usage/v1/chat/completions'
 
@@ -10,18 +14,21 @@ export const EVENTS_PER_SECOND = (PACED.streams * 1000) / PACED.eventGapMs
 
 /**
  * Streams at a rate that all of them can hold: how long a head and an event are on their way. What a proxy adds is the difference to
- * a backend that is asked directly.
+ * a backend that is asked directly. At this rate a program that is compiled while it runs would be measured while its compiler shares the core
+ * with it, so that it is warmed up first.
  */
-export async function measureDelays(contestants, load, rounds) {
+export async function measureDelays(contestants, load, plan) {
   const direct = { name: 'direct', server: await start(MEASURED, new URL('./backend.mjs', import.meta.url)) }
   const measured = [...contestants.filter(({ isMissing }) => !isMissing), direct]
+  for (const each of measured) if (!each.isCompiled) await warmUp(each, load, plan)
   const samples = new Map(measured.map((each) => [each, []]))
-  for (let round = 0; round < WARM_UP_ROUNDS + rounds; round++) {
+  for (let round = 0; round < WARM_UP_ROUNDS + plan.delayRounds; round++) {
     for (const each of measured) {
+      const stealBefore = readSteal()
       const result = await ask(load, 'run', { ports: [each.server.port], path: PATH, ...PACED })
       const lost = PACED.streams - result.completed
       if (lost > 0) throw new Error(`${each.name} lost ${lost} streams`)
-      if (round >= WARM_UP_ROUNDS) samples.get(each).push(result)
+      if (round >= WARM_UP_ROUNDS) samples.get(each).push({ ...result, steal: stealShare(stealBefore, readSteal()) })
     }
   }
   await stop(direct.server)
@@ -30,8 +37,27 @@ export async function measureDelays(contestants, load, rounds) {
     if (each.isMissing) return { name: each.name, isMissing: true }
     const own = figures(samples.get(each))
     const added = each === direct ? undefined : Object.fromEntries(Object.entries(own).map(([key, us]) => [key, us - base[key]]))
-    return { name: each.name, ...own, added }
+    return { name: each.name, ...own, added, steal: mean(samples.get(each).map(({ steal }) => steal)) }
   })
+}
+
+/** What edge may add, by what nginx adds. A difference that noise has made negative is no measure. */
+export function judgeDelays(delays) {
+  const [edge, nginx] = ['edge', 'nginx'].map((wanted) => delays.find(({ name, added }) => name === wanted && added !== undefined))
+  const ratioOf = (key) =>
+    edge !== undefined && nginx?.added[key] > 0
+      ? { median: edge.added[key] / nginx.added[key], steal: Math.max(edge.steal, nginx.steal) }
+      : undefined
+  return [
+    atMost("head's median added, edge : nginx", ratioOf('headP50Us'), 2),
+    atMost("event's p99 added, edge : nginx", ratioOf('eventP99Us'), 2),
+  ]
+}
+
+async function warmUp({ server }, load, { delayWarmUpStreams, warmUpSeconds }) {
+  const endMs = performance.now() + warmUpSeconds * 1000
+  for (let streams = 0; streams < delayWarmUpStreams && performance.now() < endMs; streams += SHORT.streams)
+    await ask(load, 'run', { ports: [server.port], path: PATH, ...SHORT })
 }
 
 function figures(results) {

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { CONTESTANTS } from './contestants.mjs'
 import { WORKLOADS } from './workloads.mjs'
 
-const PARTS = [...Object.keys(WORKLOADS), 'delays', 'crowds', 'filter']
+const PARTS = ['slow', ...Object.keys(WORKLOADS), 'delays', 'crowds', 'filter']
 const ROUND_SECONDS = 1
 const DELAY_ROUNDS = 9
 const OPTIONS = {
@@ -34,6 +34,7 @@ export function readPlan(args) {
     roundSeconds: ROUND_SECONDS,
     delayRounds: Math.min(rounds, DELAY_ROUNDS),
     warmUpRequests: 40_000,
+    delayWarmUpStreams: 10_000,
     warmUpSeconds: 15,
     method: { rounds, roundSeconds: ROUND_SECONDS },
     against,

@@ -1,16 +1,24 @@
 import { formatRow } from '../decision/measured-row.mjs'
 import { whole } from '../support/numbers.mjs'
+import { formatSteal } from '../support/steal.mjs'
 import { formatTargets, line } from '../support/text-table.mjs'
-import { EVENTS_PER_SECOND } from './delays.mjs'
+import { EVENTS_PER_SECOND, judgeDelays } from './delays.mjs'
+import { judgeSlow } from './slow.mjs'
 
-export function formatTable({ load, method, isRough, groups, delays, crowds, filter }) {
+export function formatTable({ load, method, isRough, slow, groups, delays, crowds, filter }) {
+  const targets = [
+    ...(slow === undefined ? [] : judgeSlow(slow)),
+    ...groups.map(({ target }) => target),
+    ...(delays === undefined ? [] : judgeDelays(delays)),
+  ]
   return [
     `load: ${load.name}, ${load.details}; ${method.rounds} interleaved rounds of ${method.roundSeconds} s; CPU time is user and system of the whole proxy`,
+    ...(slow === undefined ? [] : slow.flatMap(formatSlow)),
     ...groups.flatMap(formatGroup),
     ...(delays === undefined ? [] : formatDelays(delays)),
     ...(crowds === undefined ? [] : formatCrowds(crowds)),
     ...(filter === undefined ? [] : formatFilter(filter)),
-    ...(groups.length === 0 ? [] : formatTargets(groups.map(({ target }) => target))),
+    ...(targets.length === 0 ? [] : formatTargets(targets)),
     ...(isRough ? ['', '*** THE MACHINE WAS BUSY WITH SOMETHING ELSE: look at ratios only, and repeat this on a quiet one ***'] : []),
   ].join('\n')
 }
@@ -19,11 +27,33 @@ function formatGroup({ title, unit, rows }) {
   return ['', line(title, `CPU µs/${unit}`, `${unit}s/s`, 'busy', 'nginx = 1', 'middle half'), ...rows.map(formatRow)]
 }
 
+function formatSlow({ title: rate, rows }) {
+  const title = line(`${rate}, small JSON, µs`, 'CPU', 'nginx = 1', 'p50', 'added', 'p99', 'p99.9', 'steal', 'runs')
+  return ['', title, ...rows.map(formatSlowRow)]
+}
+
+function formatSlowRow({ name, isMissing, cpuUs, cpuRatio, p50Us, p99Us, p999Us, addedUs, steal, runs, calmRuns }) {
+  if (isMissing) return line(`  ${name}`, 'not installed')
+  const delays =
+    p50Us === undefined ? ['stolen time', '', '', ''] : [p50Us, addedUs, p99Us, p999Us].map((us) => (us === undefined ? '' : whole(us)))
+  const mark = calmRuns < runs ? '!' : ' '
+  return line(
+    `  ${name}`,
+    whole(cpuUs),
+    cpuRatio?.toFixed(2) ?? '',
+    ...delays,
+    `${(steal * 100).toFixed(1)} %${mark}`,
+    `${calmRuns} of ${runs}`,
+  )
+}
+
 function formatDelays(delays) {
   return [
     '',
-    line(`streams, ${whole(EVENTS_PER_SECOND)} events/s, µs`, 'head p50', 'head p99', 'event p50', 'event p99'),
-    ...delays.map((each) => (each.isMissing ? line(`  ${each.name}`, 'not installed') : line(`  ${each.name}`, ...formatDelay(each)))),
+    line(`streams, ${whole(EVENTS_PER_SECOND)} events/s, µs`, 'head p50', 'head p99', 'event p50', 'event p99', 'steal'),
+    ...delays.map((each) =>
+      each.isMissing ? line(`  ${each.name}`, 'not installed') : line(`  ${each.name}`, ...formatDelay(each), formatSteal(each.steal)),
+    ),
     ...delays.flatMap(({ name, added }) => (added === undefined ? [] : [line(`  added by ${name}`, ...formatDelay(added))])),
   ]
 }

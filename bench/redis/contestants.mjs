@@ -1,10 +1,10 @@
 import { startEdgeWith } from '../decision/edge.mjs'
-import { freePort, listening } from '../decision/free-port.mjs'
+import { freePort } from '../decision/free-port.mjs'
 import { expectToReject, LOW_LIMIT } from '../decision/proof.mjs'
 import { DECISION } from '../decision/requests.mjs'
+import { DESCRIPTOR, DOMAIN } from '../doors/grpc-methods.mjs'
 import { policy, rule } from '../support/bundle.mjs'
-import { OTHERS, startProgram } from '../support/processes.mjs'
-import { newScratchDirectory } from '../support/scratch.mjs'
+import { startRedis } from '../support/redis.mjs'
 
 // What is asked about. The path chooses the limit; all keys are those of `X-Api-Key`.
 const KEY = ['header:x-api-key']
@@ -13,6 +13,7 @@ const POLICIES = [
   policy('cold', '/cold', [rule('per-key', KEY, 60, 1)]),
   policy('saturated', '/saturated', [rule('per-key', KEY, 20, 20)]),
   policy('proof', '/proof', [rule('per-key', KEY, LOW_LIMIT, 0.001)]),
+  { id: 'grpc', spec: { selector: { domain: DOMAIN }, rules: [rule('per-key', [`descriptor:${DESCRIPTOR}`])] } },
 ]
 
 /** Callers that come all the time, within their limits. */
@@ -25,8 +26,13 @@ export const COLD = (count) => ({
   keys: { count },
 })
 
-/** One caller far above its limit. */
-export const SATURATED = { title: 'one key far above its limit', request: about('/saturated'), isRejected: true }
+/** One caller far above its limit, which lets through what was left and what is refilled meanwhile. */
+export const SATURATED = {
+  title: 'one key far above its limit',
+  request: about('/saturated'),
+  isRejected: true,
+  allowed: (seconds) => 2 * (20 + 20 * seconds),
+}
 
 const EMBEDDED = { id: 'embedded', name: 'embedded (no Redis)' }
 const SHARED = [
@@ -38,15 +44,7 @@ const SHARED = [
 export async function startContestants(redisServer) {
   const contestants = [{ ...EMBEDDED, server: await startEdgeWith(POLICIES) }]
   for (const each of SHARED) {
-    // One Redis each, so that its CPU time and its counts are theirs. The one that is not asked sleeps.
-    const redis = await startRedis(redisServer)
-    const env = {
-      EDGE_REDIS_URL: `redis://127.0.0.1:${redis.port}`,
-      EDGE_REDIS_MODE: each.id,
-      // The load shares Redis's core: a wait for it is no failure here. Each round makes sure that Redis answered.
-      EDGE_REDIS_TIMEOUT_MS: '2000',
-    }
-    contestants.push({ ...each, redis, server: await startEdgeWith(POLICIES, env) })
+    contestants.push({ ...each, ...(await startOnRedis(redisServer, each.id)) })
   }
   for (const each of contestants) {
     await expectToReject({ ...each, request: about('/proof') })
@@ -55,16 +53,20 @@ export async function startContestants(redisServer) {
   return contestants
 }
 
-function about(path) {
-  return { ...DECISION, fields: { ...DECISION.fields, 'X-Original-URI': path } }
+/** edge with its counters in a Redis of its own, so that its CPU time and its counts are theirs. A Redis that is not asked sleeps. */
+export async function startOnRedis(redisServer, mode, { main, hasGrpc = false } = {}) {
+  const redis = await startRedis(redisServer)
+  const grpcPort = hasGrpc ? await freePort() : undefined
+  const env = {
+    EDGE_REDIS_URL: `redis://127.0.0.1:${redis.port}`,
+    EDGE_REDIS_MODE: mode,
+    // The load shares Redis's core: a wait for it is no failure here. Each round makes sure that Redis answered.
+    EDGE_REDIS_TIMEOUT_MS: '2000',
+    ...(hasGrpc ? { EDGE_GRPC_PORT: String(grpcPort) } : {}),
+  }
+  return { redis, server: Object.assign(await startEdgeWith(POLICIES, env, {}, main), { grpcPort }) }
 }
 
-async function startRedis(file) {
-  const port = await freePort()
-  const options = { port, bind: '127.0.0.1', save: '', appendonly: 'no', dir: newScratchDirectory(), loglevel: 'warning' }
-  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-  const redis = startProgram(OTHERS, file, args, { stdio: ['ignore', 'ignore', 'inherit'] })
-  await listening(port)
-  redis.port = port
-  return redis
+function about(path) {
+  return { ...DECISION, fields: { ...DECISION.fields, 'X-Original-URI': path } }
 }

@@ -20,13 +20,14 @@ export async function measureInTurns(contestants, kind, load, { rounds, roundSec
   return samples
 }
 
-function newRun({ name, server }, { request, keys, isRejected = false }, load) {
+function newRun({ name, server }, { request, keys, allowed, isRejected = false }, load) {
   const walk = keys && { first: 0, count: keys.count }
   return async (seconds) => {
     const result = await load.run({ port: server.port, text: textOf(request), seconds, keys: walk })
     const { requests, rejected, failed } = result
     expect(failed === 0, `${name}: ${failed} of ${requests} requests failed`)
-    if (isRejected) expect(rejected > requests * 0.98, `${name}: of ${requests} only ${rejected} were rejected`)
+    // A slow machine asks so rarely that what is refilled is a large part of it.
+    if (isRejected) expect(requests - rejected <= allowed(seconds), `${name}: of ${requests} only ${rejected} were rejected`)
     else expect(rejected === 0, `${name}: ${rejected} of ${requests} were rejected`)
     if (walk !== undefined) walk.first += requests
     return result

@@ -2,6 +2,10 @@ export function median(numbers) {
   return numbers.toSorted((a, b) => a - b)[numbers.length >> 1]
 }
 
+export function mean(numbers) {
+  return numbers.reduce((sum, each) => sum + each, 0) / numbers.length
+}
+
 /** The median of the per-round ratios, and the quarters around it. */
 export function ratio(numbers, others) {
   return quartiles(numbers.map((number, round) => number / others[round]))

@@ -1,3 +1,5 @@
+import { formatSteal } from './steal.mjs'
+
 const NAME_WIDTH = 50
 const COLUMN_WIDTH = 14
 
@@ -12,7 +14,9 @@ export function formatRatio(ratio) {
 export function formatTargets(targets) {
   return [
     '',
-    line('targets', 'ratio', 'target', ''),
-    ...targets.map(({ what, ratio, bound, verdict }) => line(`  ${what}`, ratio?.toFixed(2) ?? '', bound, verdict)),
+    line('targets', 'measured', 'target', '', 'steal'),
+    ...targets.map(({ what, ratio, bound, verdict, steal }) =>
+      line(`  ${what}`, ratio?.toFixed(2) ?? '', bound, verdict, steal === undefined ? '' : formatSteal(steal)),
+    ),
   ]
 }

@@ -1,0 +1,45 @@
+import { startEdgeWith } from '../decision/edge.mjs'
+import { stop } from '../support/processes.mjs'
+
+/**
+ * edge as a reverse proxy with one token budget for each bearer token; `config` is what the rule says beside the budget. With a Redis there are as many
+ * instances as `count` says, which share it. A day's budget is used because it does not refill: nothing that passes can be excused by time.
+ */
+export async function startBudgetEdge({ backendPort, budget, config = {}, rule = {}, count = 1, redisPort, prefix, env = {} }) {
+  const policies = [
+    {
+      id: 'llm',
+      spec: {
+        selector: { pathPrefix: '/v1' },
+        rules: [
+          {
+            name: 'day',
+            limit_keys: ['bearer'],
+            algorithm: 'token_bucket_llm',
+            algorithm_config: { tokens_per_day: budget, ...config },
+            ...rule,
+          },
+        ],
+      },
+    },
+  ]
+  const settings = {
+    EDGE_MODE: 'reverse_proxy',
+    // What Redis does to them is measured, and not reported line by line.
+    EDGE_LOG_LEVEL: 'silent',
+    EDGE_BACKEND_URL: `http://127.0.0.1:${backendPort}`,
+    ...(redisPort !== undefined && { EDGE_REDIS_URL: `redis://127.0.0.1:${redisPort}`, EDGE_REDIS_PREFIX: prefix }),
+    ...env,
+  }
+  const servers = []
+  for (let i = 0; i < count; i++) servers.push(await startEdgeWith(policies, settings))
+  return {
+    servers,
+    ports: servers.map(({ port }) => port),
+    key: 'bench',
+    remaining: ({ fields }) => Number(fields['ratelimit-remaining']),
+    end: async () => {
+      for (const server of servers) await stop(server)
+    },
+  }
+}
