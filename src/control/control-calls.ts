@@ -122,4 +122,6 @@ export interface FleetNews {
   readonly changes: KnownChanges
   /** Resets that were not announced before. */
   readonly resets: readonly AnnouncedReset[]
+  /** Whether this process has issued reservations, which other instances may settle. */
+  readonly hasReservations: boolean
 }

@@ -24,18 +24,19 @@ import type { FleetNews } from './control-calls.ts'
 import { FleetOverrides } from './overrides/fleet-overrides.ts'
 
 export interface FleetControlParts {
-  readonly link: Pick<RedisLink, 'run' | 'firstUse' | 'close'>
+  readonly link: Pick<RedisLink, 'run' | 'command' | 'firstUse' | 'close'>
   /** Prefix of all keys in Redis. */
   readonly prefix: string
   readonly map: OverrideMap
   readonly clock: Clock
   readonly logger: Logger
+  readonly hasReservations: () => boolean
   /** `all` is for workers that start later. */
   readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 
-/** Interval of polls. Another instance's override or reset is known here after this time and a round trip. */
-const POLL_MS = 400
+/** Interval of polls. Another instance's override or reset is known here after this time and a round trip, and so before it comes into force. */
+const POLL_MS = 800
 /** How long the start waits for Redis. */
 const FIRST_USE_MS = 2000
 /** Entries per call, few enough not to slow down decisions on the same Redis. */
@@ -53,6 +54,7 @@ export class FleetControl implements OverrideStorage {
   #latestMs = 0
   #digestKey = `0 ${randomBytes(8).toString('hex')}`
   #lastChanges = { overrides: '0', resets: '0' }
+  readonly #followers: (() => Promise<void>)[] = []
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   #refusal: string | undefined
@@ -68,6 +70,11 @@ export class FleetControl implements OverrideStorage {
   /** The main thread's connection to Redis. It is closed with this. */
   get link(): FleetControlParts['link'] {
     return this.#parts.link
+  }
+
+  /** Has something else read from Redis with each poll. It must not reject. */
+  follow(follower: () => Promise<void>): void {
+    this.#followers.push(follower)
   }
 
   /** Resolves when earlier changes by operators are known, or after waiting FIRST_USE_MS for Redis. */
@@ -112,12 +119,16 @@ export class FleetControl implements OverrideStorage {
   }
 
   async #poll(): Promise<void> {
+    // In the same turn as the poll, so that all commands share a write, and an idle instance is woken once.
+    for (const follower of this.#followers) void follower()
     try {
       let hasMore = true
       while (hasMore && !this.#isClosed) hasMore = await this.#ask()
       this.#noteShared()
     } catch (error) {
       this.#noteFailure(error)
+      // Workers look for settlements all the same, which may be allowed where polls are not.
+      this.#announce([])
     }
     if (!this.#isClosed) this.#timer = setTimeout(() => void this.#poll(), POLL_MS).unref()
   }
@@ -187,11 +198,12 @@ export class FleetControl implements OverrideStorage {
   #announce(resets: readonly AnnouncedReset[]): void {
     const digestKey = keyWords(this.#digestKey)
     const changes: KnownChanges = { latestMs: this.#latestMs, upcoming: this.#overrides.upcoming(this.#parts.clock.nowMs()) }
-    const announced = JSON.stringify([digestKey, changes])
+    const hasReservations = this.#parts.hasReservations()
+    const announced = JSON.stringify([digestKey, changes, hasReservations])
     if (announced === this.#announced && resets.length === 0) return
     this.#announced = announced
-    const all = { digestKey, changes, resets: [...this.#resets.values()] }
-    this.#parts.announce({ digestKey, changes, resets }, all)
+    const all = { digestKey, changes, resets: [...this.#resets.values()], hasReservations }
+    this.#parts.announce({ ...all, resets }, all)
   }
 
   #noteShared(): void {
@@ -229,6 +241,7 @@ export interface OpenFleetControlParts {
   readonly logger: Logger
   /** Deadlines of calls to Redis; real time unless a test controls it. */
   readonly deadlines?: Deadlines | undefined
+  readonly hasReservations: () => boolean
   readonly announce: (news: FleetNews, all: FleetNews) => void
 }
 

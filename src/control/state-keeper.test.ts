@@ -30,6 +30,42 @@ describe('counters that are kept', () => {
     expect(await readdir(kept.directory)).toEqual(['counters'])
   })
 
+  test('are saved again only once a while if nothing has changed, and at the next interval if something has', async (t) => {
+    const kept = await keeping(t)
+    let intervals = 0
+    const isUpToDate = kept.file.isUpToDate.bind(kept.file)
+    kept.file.isUpToDate = () => {
+      intervals++
+      return isUpToDate()
+    }
+    await until(() => kept.saves('saved') >= 4)
+    // Eleven of twelve intervals, and the last of them may not have been counted yet.
+    expect(intervals).toBeGreaterThanOrEqual(2 * 11)
+    const [before, since] = [kept.saves('saved'), kept.keeper.savedUpToMs]
+    expect(since).toBe(CLOCK.nowMs())
+    restore(kept.table, bucketRecord(2, 50, 1000), 1000, CLOCK.wallMs())
+    await until(() => kept.saves('saved') > before)
+    await until(async () => (await kept.counters()) === 2)
+  })
+
+  test('are not up to date when a record has changed or is gone, or what is saved beside them has', async (t) => {
+    const { file, table } = await keeping(t, undefined, 3_600_000)
+    let beside = 'a'
+    file.saveWith(() => [[77, Buffer.from(beside)]])
+    await file.save()
+    expect(file.isUpToDate()).toBe(true)
+    beside = 'b'
+    expect(file.isUpToDate()).toBe(false)
+    await file.save()
+    expect(file.isUpToDate()).toBe(true)
+    restore(table, bucketRecord(2, 50, 1000), 1000, CLOCK.wallMs())
+    expect(file.isUpToDate()).toBe(false)
+    await file.save()
+    expect(file.isUpToDate()).toBe(true)
+    table.forget(Array.from({ length: table.slotCount }, (_, slot) => slot).find((slot) => table.isOccupied(slot))!)
+    expect(file.isUpToDate()).toBe(false)
+  })
+
   test('and cannot be saved are told of once, and so is that they are saved again', async (t) => {
     const kept = await keeping(t)
     await until(() => kept.saves('saved') > 0)
@@ -120,6 +156,7 @@ async function keeping(t: TestContext, delay = async (): Promise<unknown> => und
   const family = new CounterFamily(metrics, 'edge_state_saves_total')
   return {
     keeper,
+    file,
     table,
     directory,
     path,

@@ -8,6 +8,11 @@ import type { Clock } from '../time/clock.ts'
 
 /** `--help` and the documentation state this interval, too. */
 const INTERVAL_MS = 5000
+/**
+ * Every so many intervals, counters that have not changed are saved all the same. The file says when it was written, by both clocks, so a clock
+ * that is set meanwhile counts as time that has passed; and a disk that has become unusable shows.
+ */
+const MAX_SKIPPED = 11
 const SLOW_MS = 2000
 const PATIENCE_MS = 5000
 
@@ -23,7 +28,7 @@ export interface StateKeeperParts {
   readonly patienceMs?: number
 }
 
-/** Saves the counters every few seconds and at shutdown. A save that fails leaves the file as it was, is logged, and is retried. */
+/** Saves counters that have changed every few seconds, and all of them at shutdown. A save that fails leaves the file as it was, is logged, and is retried. */
 export class StateKeeper {
   readonly #parts: StateKeeperParts
   readonly #saved: Series
@@ -38,6 +43,7 @@ export class StateKeeper {
   #locking: Promise<void> | undefined
   #savedUpToMs = Number.NEGATIVE_INFINITY
   #savedAtMs: number | undefined
+  #skipped = 0
 
   constructor(parts: StateKeeperParts) {
     this.#parts = parts
@@ -58,7 +64,7 @@ export class StateKeeper {
     return this.#parts.file.path
   }
 
-  /** When the last successful save ended, on the wall clock; undefined before the first. */
+  /** When the counters were last saved, or found to be in the file already, on the wall clock; undefined before the first save. */
   get savedAtMs(): number | undefined {
     return this.#savedAtMs
   }
@@ -108,9 +114,30 @@ export class StateKeeper {
   }
 
   async #saveAndRest(): Promise<void> {
-    await this.#save()
+    if (!(await this.#skip())) await this.#save()
     if (this.#isClosed) return
     this.#timer = setTimeout(() => void this.#saveAndRest(), this.#parts.intervalMs ?? INTERVAL_MS).unref()
+  }
+
+  /** Returns whether the file has everything already. A save reads the whole table, and the disk of an idle instance may sleep. */
+  async #skip(): Promise<boolean> {
+    const { file, clock } = this.#parts
+    const nowMs = clock.nowMs()
+    if (this.#problem !== undefined || this.#skipped >= MAX_SKIPPED || !file.isUpToDate()) return false
+    try {
+      await this.#keepLock()
+    } catch {
+      return false // the save runs into the same and reports it
+    }
+    this.#skipped++
+    this.#noteSaved(nowMs)
+    return true
+  }
+
+  #noteSaved(upToMs: number): void {
+    this.#savedAtMs = this.#parts.clock.wallMs()
+    this.#lastSaveS.count = Math.floor(this.#savedAtMs / 1000)
+    this.#savedUpToMs = Math.max(this.#savedUpToMs, upToMs)
   }
 
   /** Returns whether the save succeeded. */
@@ -122,12 +149,11 @@ export class StateKeeper {
       await this.#keepLock()
       const { counters } = await file.save()
       this.#saved.count++
-      this.#savedAtMs = clock.wallMs()
-      this.#lastSaveS.count = Math.floor(this.#savedAtMs / 1000)
+      this.#skipped = 0
+      this.#noteSaved(save.beganMs)
       this.#lastSaveCounters.count = counters
       if (this.#problem !== undefined) logger.info({ event: 'state_saved_again', path: file.path, counters }, 'counters are saved again')
       this.#problem = undefined
-      this.#savedUpToMs = Math.max(this.#savedUpToMs, save.beganMs)
       return true
     } catch (error) {
       this.#failed.count++

@@ -112,8 +112,8 @@ export interface Rejection {
 }
 
 /**
- * Shortens the wait of rows that would pass but for what requests in flight have reserved in the window: they wait for those requests rather than for the
- * end of the window. Must be called before choosing the rule that describes the reject.
+ * Shortens the wait of rows that would pass but for what requests in flight have reserved in the window, or will have reserved that wait ahead: they wait for
+ * those requests rather than for the end of the window. Must be called before choosing the rule that describes the reject.
  */
 export function awaitSettlements(group: Group, open: OpenReservations): void {
   const { charges, results } = group
@@ -125,8 +125,9 @@ export function awaitSettlements(group: Group, open: OpenReservations): void {
       const row = group.firstRows[i]! + c
       const counter = counters[c]!
       if (waitsMs[row] === 0 || waitsMs[row] === NEVER || !isAwaited(counter)) continue
-      const reserved = open.sumOf(counter, values, valuesFrom[row]!, valuesFrom[row + 1]!, wallMs)
-      if (reserved <= 0 || levels[row]! + reserved < costs[row]!) continue
+      const reserved = Math.max(0, open.sumOf(counter, values, valuesFrom[row]!, valuesFrom[row + 1]!, wallMs))
+      // If nothing is reserved, requests that wait ahead are in the way, and they will give back what they do not use.
+      if (levels[row]! + reserved < costs[row]!) continue
       waitsMs[row] = Math.min(waitsMs[row]!, open.waitMs(counter))
       group.awaiting.push(row)
     }

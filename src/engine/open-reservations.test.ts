@@ -15,6 +15,7 @@ import { Engine } from './engine.ts'
 import type { Explanation } from './explain/explanation.ts'
 import { forgetOpenReservations, newOpenReservationsBuffer, OpenReservations } from './open-reservations.ts'
 import type { ReservedCharge } from './reservation.ts'
+import type { Wait, WaitingLines } from './waiting-lines.ts'
 
 const WORKERS = 2
 const UNTIL_MIDNIGHT_MS = 12 * 3_600_000
@@ -48,6 +49,16 @@ describe('a worker that rejects', () => {
     expect(other.decide(300)).toMatchObject({ awaitsSettlement: true })
     forgetOpenReservations(memory, 1)
     expect(other.decide(300)).toMatchObject({ awaitsSettlement: false, limit: { resetMs: UNTIL_MIDNIGHT_MS } })
+  })
+
+  test('lets a request wait behind others that wait, also while nothing is open', () => {
+    const [one] = newProcess().workers
+    const waits: Wait[] = []
+    const lines = { isEmpty: false, aheadIn: () => 600, admit: (wait: Wait) => waits.push(wait) > 0 }
+    expect(one.decide(800, 'a', lines)).toMatchObject({ action: 'reject', isWaiting: true, awaitsSettlement: true })
+    expect(waits).toMatchObject([{ lookMs: 5000, maxMs: 10_000 }])
+    one.engine.settle(reserved(one.decide(500)), 500)
+    expect(one.decide(800, 'a', lines)).toMatchObject({ isWaiting: false, awaitsSettlement: false, limit: { resetMs: UNTIL_MIDNIGHT_MS } })
   })
 
   test('explains what it decides', () => {
@@ -135,13 +146,13 @@ function newProcess(store: CounterStore = newEmbeddedStore(64 * 1024), mode: 'en
     return {
       open,
       engine,
-      decide: (tokens: number, caller = 'a') => engine.decide(viewOf(caller), { body: bodyOf(tokens) }),
+      decide: (tokens: number, caller = 'a', lines?: WaitingLines) => engine.decide(viewOf(caller), { body: bodyOf(tokens), lines }),
       explain: (tokens: number) => engine.explain(viewOf('a'), { body: bodyOf(tokens) }) as Explanation,
     }
   }
   const workers = [newWorker(1), newWorker(2)] as const
   const load = (version: number, name: string): void => {
-    const rules = [llmRule(name, ['header:x-key'], { tokens_per_day: 1000 })]
+    const rules = [{ ...llmRule(name, ['header:x-key'], { tokens_per_day: 1000 }), wait_seconds: 10 }]
     const parsed = parseBundle(JSON.stringify(bundle(version, policy('p', { mode, rules }))))
     if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems))
     for (const { engine } of workers) engine.activate(compileBundle(parsed.bundle))

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { createRequire } from 'node:module'
+import { embeddedCountryFile } from '../files/package-files.ts'
 import { WatchedFile } from '../files/watched-file.ts'
 import { inSlices } from '../time/slices.ts'
 import { type IpData, type IpFile, shareList } from './ip-databases.ts'
@@ -89,10 +89,6 @@ function* untilStopped<Result>(steps: Generator<void, Result>, stopping: AbortSi
     if (done) return value
     yield
   }
-}
-
-function embeddedCountryFile(): string {
-  return createRequire(import.meta.url).resolve('@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb')
 }
 
 /** Keeps the file in memory only once in a process that starts many services, as tests do. */

@@ -49,8 +49,8 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
   readonly #timeouts: FrontTimeouts
   readonly #connections = new Map<Socket, Connection>()
   readonly #forget = (socket: Socket): void => void this.#connections.delete(socket)
-  /** One timer checks all connections. */
-  readonly #sweep: NodeJS.Timeout
+  /** One timer checks all connections; it runs only while there are some. */
+  #sweep: NodeJS.Timeout | undefined
 
   /**
    * `newConnection` gets a function to call when the connection is closed or handed over to `node:http`.
@@ -68,12 +68,12 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
     const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, shortestMs / 4))
     // Idle times are counted from `roughMs`, which may be up to one check old.
     this.#timeouts = { headMs: headersTimeoutMs, idleMs: keepAliveMs + KEEP_ALIVE_MARGIN_MS + sweepMs, sweepMs }
-    this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
 
   accept(socket: Socket): void {
-    if (this.#state.isDraining) this.#state.handOver(socket)
-    else this.#connections.set(socket, this.#newConnection(socket, this.#forget))
+    if (this.#state.isDraining) return this.#state.handOver(socket)
+    this.#startSweep()
+    this.#connections.set(socket, this.#newConnection(socket, this.#forget))
   }
 
   /** Returns undefined if the connection is closed or has been handed over to `node:http`. */
@@ -98,7 +98,18 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
     clearInterval(this.#sweep)
   }
 
+  #startSweep(): void {
+    if (this.#sweep !== undefined) return
+    this.#state.roughMs = performance.now()
+    this.#sweep = setInterval(() => this.#check(), this.#timeouts.sweepMs).unref()
+  }
+
   #check(): void {
+    if (this.#connections.size === 0) {
+      clearInterval(this.#sweep)
+      this.#sweep = undefined
+      return
+    }
     const nowMs = performance.now()
     this.#state.roughMs = nowMs
     for (const connection of this.#connections.values()) connection.check(nowMs, this.#timeouts)

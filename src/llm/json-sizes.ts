@@ -23,7 +23,7 @@ export interface Fields {
   readonly names: readonly string[]
   readonly byLength: readonly (readonly Field[])[]
   /** Computes the size of the object from those of its fields, which are ABSENT if missing. */
-  readonly size: (sizes: Float64Array, from: number) => number
+  readonly size: (sizes: readonly number[], from: number) => number
   /** Index in `keptSizes` at which the field sizes of the last such object are kept; undefined if they are not kept. */
   readonly keptAs: number | undefined
   /** How the object's other fields count; `otherSize` is their sum over all objects. They do not count if this is undefined. */
@@ -65,19 +65,22 @@ export function fieldsOf(
   names.forEach((name, index) => {
     byLength[name.length]!.push({ name: unitsOf(name), folded: unitsOf(name.toLowerCase()), index, reading: readings[name]! })
   })
-  const size = (sizes: Float64Array, from: number): number => sum(sizes, from, names.length)
+  const size = (sizes: readonly number[], from: number): number => sum(sizes, from, names.length)
   return { names, byLength, size, keptAs: undefined, others: undefined, isStrict: false, ...options }
 }
 
-export function sum(sizes: Float64Array, from: number, count: number): number {
+export function sum(sizes: readonly number[], from: number, count: number): number {
   let total = 0
   for (let i = from; i < from + count; i++) if (sizes[i]! > 0) total += sizes[i]!
   return total
 }
 
-/** Adds up the sizes in a scanned object according to a table of what counts. Memory is a few numbers for each level that is read. */
+/**
+ * Adds up the sizes in a scanned object according to a table of what counts. Memory is a few numbers for each level that is read. They are in arrays that
+ * grow: most bodies need little of them, and the memory of a typed array lies outside of the heap, so that it took longer to allocate than a body to read.
+ */
 export class JsonSizes implements JsonEvents {
-  readonly keptSizes: Float64Array[] = []
+  readonly keptSizes: (readonly number[])[] = []
   /** Whether the text is a list that is read. */
   isList = false
   /** The last text that is kept; undefined if it is longer than 256 UTF-16 units. */
@@ -89,7 +92,7 @@ export class JsonSizes implements JsonEvents {
   otherSize = 0
   marked = 0
   /** For each field of the outermost object: the number of bytes up to the end of its name. */
-  readonly nameEnds = new Float64Array(MAX_FIELDS)
+  readonly nameEnds: number[] = []
   /** Whether a field of the outermost object, or of a strict one, was repeated. */
   hasRepeatedName = false
   /** Whether a name in such an object differs from a field only in case. */
@@ -97,7 +100,7 @@ export class JsonSizes implements JsonEvents {
   /** Readings of the open objects and lists; each of them has MAX_FIELDS sizes. */
   readonly #frames: Reading[] = []
   readonly #isList: boolean[] = []
-  readonly #sizes = new Float64Array(MAX_FRAMES * MAX_FIELDS)
+  readonly #sizes: number[] = []
   /** For each frame: the index of the field that the next value belongs to. */
   readonly #field = new Int8Array(MAX_FRAMES)
   #next: Reading | undefined
@@ -138,7 +141,7 @@ export class JsonSizes implements JsonEvents {
     }
     const top = this.#frames.length - 1
     const fields = this.#frames[top]!.fields!
-    if (this.#field[top] === NO_NAME_YET) this.#sizes.fill(ABSENT, top * MAX_FIELDS, top * MAX_FIELDS + fields.names.length)
+    if (this.#field[top] === NO_NAME_YET) this.#clear(top * MAX_FIELDS, fields.names.length)
     const field = findField(fields, name)
     if (field === undefined) return this.#nameOther(fields, name, top)
     this.#next = field.reading
@@ -149,6 +152,10 @@ export class JsonSizes implements JsonEvents {
     this.nameEnds[field.index] = end
     this.hasRepeatedName ||= this.has(field.index)
     this.#seen |= 1 << field.index
+  }
+
+  #clear(from: number, count: number): void {
+    for (let i = from; i < from + count; i++) this.#sizes[i] = ABSENT
   }
 
   #noteKept(end: number): void {
@@ -259,7 +266,7 @@ export class JsonSizes implements JsonEvents {
     const from = top * MAX_FIELDS
     if (this.#isList.pop()) return this.#complete(this.#sizes[from]!)
     if (this.#field[top] === NO_NAME_YET) return this.#completeUncounted()
-    if (fields!.keptAs !== undefined) this.keptSizes[fields!.keptAs] = this.#sizes.slice(from, from + MAX_FIELDS)
+    if (fields!.keptAs !== undefined) this.keptSizes[fields!.keptAs] = this.#sizes.slice(from, from + fields!.names.length)
     if (top > 0) this.#complete(fields!.size(this.#sizes, from))
   }
 

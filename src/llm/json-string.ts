@@ -12,7 +12,8 @@ export class JsonString {
   /** Bytes of the whole text so far that continue a character instead of beginning one. */
   continuationBytes = 0
   readonly #plain: Uint8Array
-  readonly #captured = new Uint16Array(CAPTURED_UNITS)
+  /** An array that grows, because most names are short. */
+  readonly #captured: number[] = []
   /** Length in UTF-16 units; above CAPTURED_UNITS it may be too low. */
   #length = 0
   /** Whether the last unit was an escaped first half of a surrogate pair. */
@@ -81,7 +82,7 @@ export class JsonString {
 
   /** Returns the text, or undefined if it is longer than 256 UTF-16 units. */
   text(): string | undefined {
-    return this.#length > CAPTURED_UNITS ? undefined : String.fromCharCode(...this.#captured.subarray(0, this.#length))
+    return this.#length > CAPTURED_UNITS ? undefined : String.fromCharCode(...this.#captured.slice(0, this.#length))
   }
 
   numberValue(): number {

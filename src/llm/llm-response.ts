@@ -140,6 +140,6 @@ function keptObject(readings: Record<string, Reading>, keptAs: number): Reading 
   return { fields: fieldsOf(readings, { size: () => 1, keptAs }) }
 }
 
-function named(names: readonly string[], sizes: Float64Array): JsonObject {
+function named(names: readonly string[], sizes: readonly number[]): JsonObject {
   return Object.fromEntries(names.map((name, index) => [name, sizes[index]!]))
 }

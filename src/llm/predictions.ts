@@ -30,7 +30,7 @@ export const PREDICTION_FORMAT: RequestFormat = {
   background: undefined,
   streamOptions: undefined,
   bounds: () => [],
-  choices: ({ keptSizes: [parameters] }) => (parameters === undefined ? [] : [...parameters.subarray(0, CHOICES_FIELDS.length)]),
+  choices: ({ keptSizes: [parameters] }) => (parameters === undefined ? [] : [...parameters]),
   hasOwnBound: () => false,
   isRepeated: () => false,
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { asksForTokens } from '../llm/llm-request.ts'
 import { tokenCounts } from '../llm/usage.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest, ownFields } from './allowed-request.ts'
@@ -274,7 +275,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { llm, downstream } = this.#allowed
     try {
       if (this.#llmResponse !== undefined) this.#llmResponse.clientGone()
-      else llm?.settlement.settle('client_gone', tokenCounts(llm.request.promptTokens, 0))
+      else if (llm !== undefined) settleUnanswered(llm)
     } catch (error) {
       llm?.settlement.keepReservation('client_gone')
       this.#parts.onBroken(downstream, error)
@@ -381,4 +382,9 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#allowed.downstream.listener = undefined
     this.#parts.metrics.openRequests.count--
   }
+}
+
+/** Providers send the head of a whole response when they have generated all of it, so this is an estimate that rules need not trust. */
+function settleUnanswered({ settlement, request }: NonNullable<AllowedRequest['llm']>): void {
+  settlement.settle('client_gone', tokenCounts(request.promptTokens, 0), asksForTokens(request) ? 'fair' : undefined)
 }

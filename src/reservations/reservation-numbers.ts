@@ -180,6 +180,12 @@ export function newReservationMemory({ workers, secret, saved, wallMs }: MemoryO
   }
 }
 
+/** Returns a function that tells whether this process, or an earlier one of this instance, has issued reservations, which others may settle. */
+export function issuedWatch({ numbers, earlier }: ReservationMemory): () => boolean {
+  const own = new ReservationNumbers(numbers, 0)
+  return () => own.hasIssued || earlier.byteLength > 0
+}
+
 /** Returns what to save. It must be called after the counters were copied: a settlement in between is then lost rather than done twice. */
 export function savedReservations({ identity, run, numbers, earlier }: ReservationMemory, savedMs: number): SavedReservations {
   const blocks = [...new EarlierRuns(earlier).saved(savedMs)]

@@ -3,10 +3,8 @@ import type { ServerConfig } from '../config/config.ts'
 import type { FleetNews } from '../control/control-calls.ts'
 import type { ControlLink } from '../control/control-link.ts'
 import type { ReservationName } from '../reservations/reservation-content.ts'
-import { type ReservationMemory, ReservationNumbers } from '../reservations/reservation-numbers.ts'
+import { issuedWatch, type ReservationMemory } from '../reservations/reservation-numbers.ts'
 import type { MarkOutcome, SettledMarks } from '../reservations/reservations.ts'
-import { ADMIN_SESSION_S } from '../sessions/admin-sessions.ts'
-import { DEBUG_SESSION_S } from '../sessions/debug-sessions.ts'
 import type { Logouts } from '../sessions/session-cookies.ts'
 import { ControlScript, newEpoch, OverrideMoments } from '../store/redis/control-script.ts'
 import { Corrections } from '../store/redis/corrections.ts'
@@ -22,7 +20,7 @@ import type { EmbeddedStore } from '../store/table/embedded-store.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RedisMetrics } from '../telemetry/metrics/redis-metrics.ts'
 import type { Clock } from '../time/clock.ts'
-import { SharedLogouts } from './shared-logouts.ts'
+import { SharedLogouts, type SharedLogoutsParts } from './shared-logouts.ts'
 
 export interface FleetParts {
   readonly config: ServerConfig
@@ -40,11 +38,11 @@ export interface FleetParts {
 /** How long a starting worker waits for Redis. */
 const FIRST_USE_MS = 2000
 
-/** Interval at which settlements that could not be sent are retried. */
+/** How long settlements that could not be sent wait for the next attempt. */
 const RESEND_MS = 500
 
 /** Interval at which an instance corrects its own counts by what other instances have settled. */
-const CORRECT_MS = 1000
+const CORRECTION_MS = 1000
 
 /** A worker's part in a fleet: its connection to Redis, the store on it, and their metrics and log lines. */
 export class Fleet {
@@ -60,9 +58,13 @@ export class Fleet {
   readonly #failureMode: string
   readonly #clock: Clock
   readonly #logger: Logger
-  readonly #sending: NodeJS.Timeout
-  readonly #correcting: NodeJS.Timeout | undefined
+  #sending: NodeJS.Timeout | undefined
+  readonly #corrections: Corrections
+  /** Runs in one worker, and only once reservations were issued. */
+  #correcting: NodeJS.Timeout | undefined
   readonly #logouts: SharedLogouts[] = []
+  /** One worker is enough for what changes memory of all workers: the first one. */
+  readonly #isFirst: boolean
   /** When each open circuit opened, by node, on the monotonic clock. */
   readonly #openSinceMs = new Map<string, number>()
 
@@ -74,6 +76,7 @@ export class Fleet {
     this.#prefix = prefix
     this.#failureMode = failureMode
     this.#clock = clock
+    this.#isFirst = worker === 1
     // Each worker has its own connection, so its log lines name the worker.
     this.#logger = logger.child({ worker })
     this.#link = new RedisLink({
@@ -93,18 +96,17 @@ export class Fleet {
       this.#link,
       script,
       { prefix, maxSlackMs: timeoutMs, overridesKnownAt: (nowMs) => this.#overrides.knownAt(nowMs) },
-      { onUnknownOutcome: (what) => metrics.countDoubt(what) },
+      { onUnknownOutcome: (what) => metrics.countDoubt(what), onUnsent: () => this.#sendLater() },
     )
     this.#leases = config.redisMode === 'leased' ? this.#newLeases(local, config.redisLeaseMs) : undefined
     const listener = { onDecided: metrics.countAnswer.bind(metrics) }
     const reservationScript = new ReservationScript(this.#link)
-    const numbers = new ReservationNumbers(reservations.numbers, worker)
     const corrections = new Corrections({
       script: reservationScript,
       prefix,
       instance: reservations.instance,
       local,
-      isExpected: () => numbers.hasIssued || reservations.earlier.byteLength > 0,
+      isExpected: issuedWatch(reservations),
       nowMs: () => clock.nowMs(),
       wallMs: () => clock.wallMs(),
       listener: { onUnknownOutcome: (what) => metrics.countDoubt(what) },
@@ -117,12 +119,7 @@ export class Fleet {
       await controlScript.add(newEpoch(), 'resets', resets.map(resetEntry))
     }
     this.store = new FleetStore({ shared: this.#shared, local, leases: this.#leases, corrections, announce, failureMode, clock, listener })
-    this.#sending = setInterval(() => void this.#shared.sendUnsent(), RESEND_MS).unref()
-    // One worker is enough, because all workers count in the same memory.
-    const isCorrecting = config.mode === 'decision_service' && worker === 1
-    this.#correcting = isCorrecting
-      ? setInterval(() => corrections.isExpected() && void corrections.apply(), CORRECT_MS).unref()
-      : undefined
+    this.#corrections = corrections
   }
 
   /** Resolves when Redis can be used for the first time, or after FIRST_USE_MS. */
@@ -130,10 +127,11 @@ export class Fleet {
     return this.#link.firstUse(FIRST_USE_MS)
   }
 
-  /** Notes which changes of overrides this instance knows, and the resets that were announced. */
-  note({ changes, resets }: FleetNews): void {
+  /** Notes which changes of overrides this instance knows, the resets that were announced, and whether there is anything to correct. */
+  note({ changes, resets, hasReservations }: FleetNews): void {
     this.#overrides.use(changes)
     this.store.noteResets(resets)
+    if (hasReservations && this.#isFirst) this.#correcting ??= setInterval(() => void this.#corrections.apply(), CORRECTION_MS).unref()
   }
 
   /** Whether no thread of this process has an open circuit. */
@@ -141,30 +139,28 @@ export class Fleet {
     return !this.#metrics.hasOpenCircuits()
   }
 
-  /** Shares logouts from debug sessions with all instances. `own` holds those that this process knows. */
-  shareLogouts(own: Logouts): Logouts {
-    return this.#share(own, 'logouts', DEBUG_SESSION_S)
-  }
-
-  /** Shares logouts from operators' sessions with all instances. `own` holds those that this process knows. */
-  shareAdminLogouts(own: Logouts): Logouts {
-    return this.#share(own, 'admin-logouts', ADMIN_SESSION_S)
+  /** Shares logouts with all instances. `own` holds those that this process knows; the main thread fetches what others announce. */
+  shareLogouts(kind: SharedLogoutsParts['kind'], own: Logouts): Logouts {
+    const parts = { link: this.#link, prefix: this.#prefix, own, wallMs: () => this.#clock.wallMs(), logger: this.#logger }
+    const shared = new SharedLogouts({ kind, ...parts })
+    this.#logouts.push(shared)
+    return shared
   }
 
   /** Gives back unused leased tokens, and waits for calls that are under way, before the connection is closed. */
   async close(underWay: Promise<void>): Promise<void> {
-    clearInterval(this.#sending)
+    clearTimeout(this.#sending)
     clearInterval(this.#correcting)
     for (const logouts of this.#logouts) logouts.stop()
     await Promise.all([underWay, this.#leases?.close()])
     await this.#link.close()
   }
 
-  #share(own: Logouts, name: string, lifetimeS: number): Logouts {
-    const parts = { link: this.#link, key: `${this.#prefix}${name}`, keptMs: lifetimeS * 1000, own, wallMs: () => this.#clock.wallMs() }
-    const shared = new SharedLogouts({ ...parts, logger: this.#logger })
-    this.#logouts.push(shared)
-    return shared
+  #sendLater(): void {
+    this.#sending ??= setTimeout(() => {
+      this.#sending = undefined
+      void this.#shared.sendUnsent()
+    }, RESEND_MS).unref()
   }
 
   #newLeases(local: EmbeddedStore, leaseMs: number): Leases {

@@ -10,10 +10,14 @@ import { FileOverrideStorage } from '../control/overrides/file-override-storage.
 import { OverrideControl, overrideCalls } from '../control/overrides/override-control.ts'
 import type { StateKeeper } from '../control/state-keeper.ts'
 import type { OverrideStorage } from '../overrides/override-map.ts'
+import { issuedWatch } from '../reservations/reservation-numbers.ts'
+import { RevokedSessions } from '../sessions/revoked-sessions.ts'
 import type { OpenKeys } from './open-keys.ts'
 import type { OpenReports } from './open-reports.ts'
 import type { OpenSources } from './open-sources.ts'
 import type { OpenState } from './open-state.ts'
+import type { SharedLogoutsParts } from './shared-logouts.ts'
+import { ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
 import type { Supervisor } from './threads/supervisor.ts'
 import type { WorkerSlots } from './threads/worker-host.ts'
@@ -55,10 +59,9 @@ export async function openControl(context: StartContext, parts: ControlParts): P
   return { overrides, fleet, started }
 }
 
-async function openFleet(
-  { config, clock, logger, redisDeadlines: deadlines }: StartContext,
-  { overrides, supervisor }: ControlParts,
-): Promise<FleetControl | undefined> {
+async function openFleet(context: StartContext, { overrides, supervisor, state }: ControlParts): Promise<FleetControl | undefined> {
+  const { config, clock, logger, redisDeadlines: deadlines } = context
+  const { memory } = state
   if (config.redis === undefined) return undefined
   const { openFleetControl } = await import('../control/fleet-control.ts')
   /** Waits until the overrides have been announced: this news makes a worker claim that it knows them, so it must have them first. */
@@ -67,7 +70,23 @@ async function openFleet(
     supervisor.announceFleet(news, all)
   }
   const announce = (news: FleetNews, all: FleetNews): void => void announceFleet(news, all)
-  return openFleetControl(config.redis, { config, map: overrides.map, clock, logger, deadlines, announce })
+  const hasReservations = issuedWatch(memory.reservations)
+  const fleet = openFleetControl(config.redis, { config, map: overrides.map, clock, logger, deadlines, hasReservations, announce })
+  await followLogouts(context, memory, fleet)
+  return fleet
+}
+
+/** Logouts at other instances are read into memory of all threads. */
+async function followLogouts({ config, clock, logger }: StartContext, memory: SharedMemory, fleet: FleetControl): Promise<void> {
+  const { ADMIN_LOGOUTS, DEBUG_LOGOUTS, SharedLogouts } = await import('./shared-logouts.ts')
+  const { debugSessionSecret, adminToken, redisPrefix: prefix } = config
+  const parts = { link: fleet.link, prefix, wallMs: () => clock.wallMs(), logger }
+  const follow = (kind: SharedLogoutsParts['kind'], buffer: SharedArrayBuffer): void => {
+    const logouts = new SharedLogouts({ kind, ...parts, own: new RevokedSessions(buffer, ownerNumber(SUPERVISOR)) })
+    fleet.follow(() => logouts.fetch())
+  }
+  if (debugSessionSecret !== undefined) follow(DEBUG_LOGOUTS, memory.revokedSessions)
+  if (adminToken !== undefined) follow(ADMIN_LOGOUTS, memory.revokedAdminSessions)
 }
 
 function newFileStorage({ clock, logger }: StartContext, parts: ControlParts): OverrideStorage {

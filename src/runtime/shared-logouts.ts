@@ -1,22 +1,32 @@
 import type { Logger } from 'pino'
+import { ADMIN_SESSION_S } from '../sessions/admin-sessions.ts'
+import { DEBUG_SESSION_S } from '../sessions/debug-sessions.ts'
 import type { Logouts } from '../sessions/session-cookies.ts'
 import { LinkError } from '../store/redis/link/call.ts'
 import type { RedisLink } from '../store/redis/link/redis-link.ts'
 
+/** Sessions of one kind: the name of their logouts in Redis, a sorted set, and how long a session lasts. */
+interface SessionKind {
+  readonly name: string
+  readonly lifetimeS: number
+}
+
+export const DEBUG_LOGOUTS: SessionKind = { name: 'logouts', lifetimeS: DEBUG_SESSION_S }
+export const ADMIN_LOGOUTS: SessionKind = { name: 'admin-logouts', lifetimeS: ADMIN_SESSION_S }
+
 export interface SharedLogoutsParts {
+  readonly kind: SessionKind
   readonly link: Pick<RedisLink, 'command'>
-  /** Key of the sorted set of logouts in Redis. */
-  readonly key: string
-  /** The longest lifetime of a session. */
-  readonly keptMs: number
+  /** Prefix of all keys in Redis. */
+  readonly prefix: string
   /** Logouts that this process knows. */
   readonly own: Logouts
   readonly wallMs: () => number
   readonly logger: Logger
 }
 
-/** Interval of polls, and so roughly how long it takes until all instances know of a logout. */
-const POLL_MS = 1000
+/** How long a logout that could not be sent waits for the next attempt. */
+const RESEND_MS = 1000
 
 /** Logouts on this and every other instance. Each is kept in Redis until its session would have expired. */
 export class SharedLogouts implements Logouts {
@@ -24,21 +34,20 @@ export class SharedLogouts implements Logouts {
   readonly #key: string
   /** Expiry of each session whose logout is unsent, in epoch seconds, by id in hex. A logout may be sent twice, so it stays here until Redis confirms it. */
   readonly #unsent = new Map<string, number>()
-  readonly #timer: NodeJS.Timeout
-  #isPolling = false
+  #timer: NodeJS.Timeout | undefined
+  #isUnderWay = false
   /** Why Redis refuses to share logouts, while it does. */
   #refusal: string | undefined
 
   constructor(parts: SharedLogoutsParts) {
     this.#parts = parts
-    this.#key = parts.key
-    this.#timer = setInterval(() => void this.#poll(), POLL_MS).unref()
+    this.#key = `${parts.prefix}${parts.kind.name}`
   }
 
   add(id: Buffer, expiresAtS: number): void {
     this.#parts.own.add(id, expiresAtS)
     this.#unsent.set(id.toString('hex'), expiresAtS)
-    void this.#poll()
+    void this.#exchange(false)
   }
 
   has(id: Buffer, expiresAtS: number): boolean {
@@ -46,22 +55,36 @@ export class SharedLogouts implements Logouts {
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    clearTimeout(this.#timer)
   }
 
-  /** If Redis is unreachable or refuses, the next poll tries again. */
-  async #poll(): Promise<void> {
-    if (this.#isPolling) return
-    this.#isPolling = true
+  /** Fetches what other instances announce. One thread of an instance is enough, because `own` is memory of all threads. */
+  async fetch(): Promise<void> {
+    await this.#exchange(true)
+  }
+
+  async #exchange(isFetching: boolean): Promise<void> {
+    if (this.#isUnderWay) return
+    this.#isUnderWay = true
     try {
-      await this.#send()
-      await this.#fetch()
+      // Whatever was added meanwhile is sent, too.
+      if (isFetching) await this.#fetch()
+      while (this.#unsent.size > 0) await this.#send()
       this.#noteShared()
     } catch (error) {
       this.#noteFailure(error)
     } finally {
-      this.#isPolling = false
+      this.#isUnderWay = false
+      if (this.#unsent.size > 0) this.#sendLater()
     }
+  }
+
+  /** If Redis is unreachable or refuses, the next attempt may succeed. */
+  #sendLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined
+      void this.#exchange(false)
+    }, RESEND_MS).unref()
   }
 
   #noteShared(): void {
@@ -81,7 +104,8 @@ export class SharedLogouts implements Logouts {
   }
 
   async #send(): Promise<void> {
-    const { link, keptMs, wallMs } = this.#parts
+    const { link, kind, wallMs } = this.#parts
+    const keptMs = kind.lifetimeS * 1000
     for (const [id, expiresAtS] of this.#unsent) {
       await link.command('zadd', this.#key, String(expiresAtS), id)
       await link.command('pexpire', this.#key, String(keptMs))

@@ -25,6 +25,7 @@ import type { WorkerTls } from '../tls/worker-tls.ts'
 import type { WorkerDecisionLog } from './decision-log/worker-decision-log.ts'
 import type { ServerCode } from './server-code.ts'
 import type { ServerOptions, ServerParts } from './server-parts.ts'
+import { ADMIN_LOGOUTS, DEBUG_LOGOUTS } from './shared-logouts.ts'
 import { ownerNumber } from './shared-memory.ts'
 import type { WorkerUsageLog } from './usage-log/worker-usage-log.ts'
 import type { WorkerContext, WorkerEngine, WorkerPlans, WorkerStore } from './worker-engine.ts'
@@ -85,8 +86,8 @@ function logoutsOf({ config, memory, worker }: WorkerContext, { fleet }: WorkerS
   const revoked = new RevokedSessions(memory.revokedSessions, owner)
   const revokedAdmin = new RevokedSessions(memory.revokedAdminSessions, owner)
   return {
-    logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(revoked),
-    adminLogouts: fleet === undefined || config.adminToken === undefined ? revokedAdmin : fleet.shareAdminLogouts(revokedAdmin),
+    logouts: fleet === undefined || config.debugSessionSecret === undefined ? revoked : fleet.shareLogouts(DEBUG_LOGOUTS, revoked),
+    adminLogouts: fleet === undefined || config.adminToken === undefined ? revokedAdmin : fleet.shareLogouts(ADMIN_LOGOUTS, revokedAdmin),
   }
 }
 

@@ -212,7 +212,8 @@ function workerCalls({ context: { clock }, decider: { engine, top }, plans, even
   }
 }
 
-const INTERVAL_MS = 1000
+/** Span of a measurement. Scrapes are at least this far apart, and a shorter one would wake workers that have nothing to do. */
+const INTERVAL_MS = 5000
 
 /** Writes a worker's own measurements to shared memory, so that a scrape of any worker shows those of all. */
 class Vitals {

@@ -26,7 +26,7 @@ export interface FleetKeysParts {
 }
 
 /** Interval of polls. Another instance's change is known here after this time and a round trip. */
-const POLL_MS = 400
+const POLL_MS = 800
 /** How long the start waits for Redis. */
 const FIRST_USE_MS = 2000
 /** Changes of this instance that are written back first if Redis seems to have lost something, so that these at least are back at once. */

@@ -49,23 +49,26 @@ export class OwnGrpcServer implements ListenerServer {
   readonly #context: Http2Context
   readonly #admitted: AdmittedConnections
   readonly #connections = new Set<GrpcConnection>()
-  /** One timer checks all connections and their calls. */
-  #sweep: NodeJS.Timeout
+  /** One timer checks all connections and their calls; it runs only while there are some. */
+  #sweep: NodeJS.Timeout | undefined
+  readonly #sweepMs: number
 
   /** `onFailure` is called when a method or the HTTP/2 layer fails. */
   constructor(methods: ReadonlyMap<string, GrpcMethod>, options: PortOptions, onFailure: (error: unknown) => void, limits = GRPC_LIMITS) {
     this.#options = options
+    const { keepAliveMs, headersTimeoutMs, requestTimeoutMs } = options.timeouts
+    this.#sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4, requestTimeoutMs / 4))
     this.#context = new Http2Context(methods, limits, options.timeouts, onFailure)
     this.#admitted = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, () => {
       for (const connection of this.#connections) connection.closeIfIdle()
     })
     const forget = (connection: GrpcConnection): void => void this.#connections.delete(connection)
     this.#server = createServer((socket) => {
-      this.#admitted.admit(socket, (admitted) => this.#connections.add(new GrpcConnection(this.#context, admitted, forget)))
+      this.#admitted.admit(socket, (admitted) => {
+        this.#sweep ??= setInterval(() => this.#check(), this.#sweepMs).unref()
+        this.#connections.add(new GrpcConnection(this.#context, admitted, forget))
+      })
     })
-    const { keepAliveMs, headersTimeoutMs, requestTimeoutMs } = options.timeouts
-    const sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4, requestTimeoutMs / 4))
-    this.#sweep = setInterval(() => this.#check(), sweepMs).unref()
   }
 
   listen(target: ListenTarget): Promise<PortAddress | undefined> {
@@ -95,6 +98,11 @@ export class OwnGrpcServer implements ListenerServer {
   }
 
   #check(): void {
+    if (this.#connections.size === 0 && !this.#context.isDraining) {
+      clearInterval(this.#sweep)
+      this.#sweep = undefined
+      return
+    }
     const nowMs = performance.now()
     let unsentBytes = 0
     for (const connection of this.#connections) {

@@ -23,7 +23,7 @@ type State =
   | 'silent'
   /** A head has arrived in part. */
   | 'head'
-  /** The engine has been asked; until it answers, nothing is read. */
+  /** The engine has been asked; what arrives before it answers is put back. */
   | 'deciding'
   /** The client does not read its answers, so nothing is read from it. */
   | 'stalled'
@@ -108,6 +108,7 @@ export class WireConnection implements FrontConnection {
   /** `chunk` may be the shared read buffer, so whatever is needed beyond this turn must be copied. */
   #read(chunk: Buffer, length: number): void {
     const context = this.#context
+    if (this.#state === 'deciding') return this.#pause(chunk.subarray(0, length))
     if (context.isDraining) return this.#handOver(chunk.subarray(0, length))
     const isContinued = this.#state === 'head'
     const bytes = isContinued ? Buffer.concat([this.#partial, chunk.subarray(0, length)]) : chunk
@@ -161,19 +162,22 @@ export class WireConnection implements FrontConnection {
     part.copy(this.#partial)
   }
 
-  /** Handles one question at a time, so that answers keep their order and further questions stay in the socket. */
+  /**
+   * Handles one question at a time, so that answers keep their order and further questions stay in the socket. Most clients wait for the answer; so the
+   * socket is paused only when something arrives, because a pause and its end are two more calls of the system.
+   */
   #await(answer: Promise<DecisionAnswer>, reader: QuestionHead, text: string, rest: Buffer): void {
     if (text !== '') this.#answer(text)
     this.#state = 'deciding'
     this.#context.takeReader()
-    this.#pause(rest)
+    if (rest.length > 0) this.#pause(rest)
     void answer.then((later) => {
       this.#context.giveBack(reader)
       if (this.#socket.destroyed) return
       const keepsUp = this.#answer(this.#context.textOf(later))
       if (this.#hasEnded) this.#socket.end()
-      else if (keepsUp) this.#socket.resume()
-      else this.#stall(NO_BYTES)
+      else if (!keepsUp) this.#stall(NO_BYTES)
+      else if (this.#socket.isPaused()) this.#socket.resume()
     })
   }
 

@@ -1,9 +1,10 @@
 import { createServer, Socket } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type ConnectionPlaces, ConnectionSlots, newSlotsBuffer } from '../../listen/connection-slots.ts'
 import { BackendSlots, newBackendsBuffer } from '../backends/backend-slots.ts'
-import { Backend } from './backend.ts'
+import { Backend, type ConnectionSeeker } from './backend.ts'
 import { BackendCall, type BackendHandler, type BackendRequest } from './backend-call.ts'
+import type { BackendConnection } from './backend-connection.ts'
 
 const GET: BackendRequest = { method: 'GET', head: 'GET / HTTP/1.1\r\nHost: a\r\n\r\n', body: undefined, isUpgrade: false, isRouted: false }
 const nothing = (): void => {}
@@ -67,6 +68,64 @@ test('a backend that hangs has its own places: its next call finds none, and ano
     })
   void call(hung)
   expect(await Promise.all([call(hung), call(well)])).toEqual(['backend_busy', 200])
+})
+
+describe('a connection that another worker waits for', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+  })
+
+  test('is given up by a worker that is never idle and lets nobody wait, when its turn is over', async () => {
+    const { holder, waiter, connection } = await twoWorkers(1000)
+    const given = waitFor(waiter)
+    const next = { connection, isGiven: true }
+    const onGiven = (it: BackendConnection): void => void Object.assign(next, { connection: it, isGiven: true })
+    for (let ms = 0; ms < 400; ms += 20) {
+      vi.advanceTimersByTime(20)
+      if (!next.isGiven) continue
+      next.isGiven = false
+      holder.giveBack(next.connection)
+      holder.connect(seekerWith({ onGiven }))
+    }
+    expect(given.outcome).toBe('given')
+  })
+
+  test.each([100, 1000])('is given up while it rests, before a call that may wait for %i ms is refused', async (queueMs) => {
+    const { holder, waiter, connection } = await twoWorkers(queueMs)
+    holder.giveBack(connection)
+    const given = waitFor(waiter)
+    vi.advanceTimersByTime(queueMs)
+    expect(given.outcome).toBe('given')
+  })
+
+  /** Two workers that share one connection, which the first one has. */
+  async function twoWorkers(queueMs: number): Promise<{ holder: Backend; waiter: Backend; connection: BackendConnection }> {
+    const buffer = newSlotsBuffer(2)
+    const { backend: holder } = await backendBefore(nothing, new ConnectionSlots(buffer, 1, 'backend', 1), queueMs)
+    const { backend: waiter } = await backendBefore(nothing, new ConnectionSlots(buffer, 2, 'backend', 1), queueMs)
+    const connection = await new Promise<BackendConnection>((resolve) => {
+      let given: BackendConnection
+      const onGiven = (it: BackendConnection): void => {
+        given = it
+      }
+      holder.connect(seekerWith({ onGiven, onConnected: () => resolve(given) }))
+    })
+    return { holder, waiter, connection }
+  }
+
+  function waitFor(backend: Backend): { outcome: string } {
+    const seen = { outcome: 'waiting' }
+    const become = (outcome: string) => (): void => {
+      seen.outcome = outcome
+    }
+    backend.connect(seekerWith({ onGiven: become('given'), onNoRoom: become('refused') }))
+    return seen
+  }
+
+  function seekerWith(callbacks: Partial<ConnectionSeeker>): ConnectionSeeker {
+    return { needsFresh: false, isUpgrade: false, isSent: false, ...callbacks } as unknown as ConnectionSeeker
+  }
 })
 
 /** A backend that does this with each connection, for as long as the test runs. */

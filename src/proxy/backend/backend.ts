@@ -22,7 +22,7 @@ export interface BackendListener extends QueueListener {
 /** Backends close idle connections, and a request that is on its way at that moment is lost, so we close ours first. */
 const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
-/** How often a worker checks whether others have freed a slot or want one. */
+/** How often a worker with waiting calls checks whether others have freed a slot. */
 const LOOK_MS = 50
 /** How long a worker leaves a freed slot to the others: until their next check has surely come. */
 const HAND_OVER_MS = 2 * LOOK_MS
@@ -67,11 +67,12 @@ export class Backend {
     this.options = options
     this.#slots = slots
     this.#listener = listener
-    const { url, lookup, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs } = options
-    const limits = [connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, IDLE_MS].filter((ms) => ms > 0)
+    const { url, lookup, connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, queueMs } = options
+    // The checks also give up idle connections: five times while a call of another worker may wait for one.
+    const limits = [connectTimeoutMs, headersTimeoutMs, idleTimeoutMs, IDLE_MS, 2 * queueMs].filter((ms) => ms > 0)
     this.#sweep = new SilenceSweep(Math.min(...limits), () => this.#checkSilence())
     this.#connectionParts = { url, lookup, connectTimeoutMs, sweep: this.#sweep, onIdleClosed: (closed) => this.drop(closed) }
-    this.#queue = new ConnectionQueue(options.queueMs, {
+    this.#queue = new ConnectionQueue(queueMs, {
       onQueueLength: (count) => {
         slots.waiting = count
         listener.onQueueLength(count)
@@ -115,10 +116,9 @@ export class Backend {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
     if (this.#hasSurplus) this.#hasSurplus = this.#isOverfull
     if (this.#isClosed || restMs <= 0 || this.#hasSurplus) return this.drop(connection)
-    if (this.#queue.first !== undefined && this.#slots.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
+    if (this.#slots.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
     connection.rest(restMs)
     this.#idle.push(connection)
-    this.#look()
     this.#serveQueueSoon()
   }
 
@@ -159,10 +159,17 @@ export class Backend {
   /** Returns whether any connection is open. */
   #checkSilence(): boolean {
     for (const connection of this.#open) connection.checkSilence()
+    this.#giveUpIdle()
     return this.#open.size > 0
   }
 
-  /** Without turns, a worker whose queue never empties would keep its slots forever, and requests that wait in other workers would get none. */
+  /** Closes half of the idle connections if calls of other workers wait for their slots. */
+  #giveUpIdle(): void {
+    if (this.#idle.length === 0 || this.#queue.first !== undefined || !this.#slots.isWantedElsewhere) return
+    for (const connection of this.#idle.slice(0, Math.ceil(this.#idle.length / 2))) this.drop(connection)
+  }
+
+  /** Without turns, a worker that is always busy would keep its slots forever, and requests that wait in other workers would get none. */
   #isTurnOver(): boolean {
     const nowMs = performance.now()
     if (nowMs < this.#turnEndsMs) return false
@@ -210,14 +217,11 @@ export class Backend {
     }
   }
 
-  /** Workers do not notify each other, so each one polls while it has waiting calls or idle connections. */
+  /** Workers do not notify each other, so each one polls while it has waiting calls. */
   #look(): void {
     this.#looking ??= setInterval(() => {
       this.#serveQueue()
-      if (this.#queue.first === undefined && this.#slots.isWantedElsewhere) {
-        for (const connection of this.#idle.slice(0, Math.ceil(this.#idle.length / 2))) this.drop(connection)
-      }
-      if (this.#queue.first !== undefined || this.#idle.length > 0) return
+      if (this.#queue.first !== undefined) return
       clearInterval(this.#looking)
       this.#looking = undefined
     }, LOOK_MS).unref()

@@ -140,8 +140,11 @@ export class StreamedResponse implements LlmResponse {
     this.#flow.cut()
   }
 
+  /** A stream whose last event has come waits for no answer, because an answer after the settlement does not make it go on. */
   #waitForGrowth(): void {
-    if (this.#growth?.mustWait !== true || this.isWaiting) return
+    const mustWait = this.#growth?.mustWait === true && !this.#parts.settlement.isSettled
+    if (mustWait === this.isWaiting) return
+    if (!mustWait) return this.#goOn()
     this.isWaiting = true
     this.#decoder?.pause()
     this.#flow.holdBackend()

@@ -24,10 +24,13 @@ export class ScriptCalls {
     this.#script = script
   }
 
-  /** Rejects with a LinkError. */
-  async ask(action: QueryAction, rows: readonly QueryRow[], knownMs: number): Promise<ScriptReply> {
-    const sentMs = performance.now()
-    const reply = await this.#link.run(this.#script, keysOf(rows), queryArguments(action, rows, knownMs))
+  /** Sends a query. Rejects with a LinkError; `read` makes something of the reply. */
+  send({ action, rows, knownMs }: QueryCall): Promise<string> {
+    return this.#link.run(this.#script, keysOf(rows), queryArguments(action, rows, knownMs))
+  }
+
+  /** Reads the reply to a query that was sent at `sentMs`. Throws a LinkError if it is not one of the script. */
+  read({ rows }: QueryCall, reply: string, sentMs: number): ScriptReply {
     this.slowestMs = Math.max(performance.now() - sentMs, this.slowestMs * SLOWEST_DECAY)
     return readReply(reply, rows.length)
   }

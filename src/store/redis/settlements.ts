@@ -15,10 +15,10 @@ const MAX_REFUSALS = 10
 export class Settlements {
   readonly #link: CounterLink
   readonly #calls: ScriptCalls
-  readonly #listener: UnknownOutcomeListener
+  readonly #listener: SettlementListener
   readonly #unsent: UnsentSettlements<Settlement>
 
-  constructor(link: CounterLink, calls: ScriptCalls, listener: UnknownOutcomeListener) {
+  constructor(link: CounterLink, calls: ScriptCalls, listener: SettlementListener) {
     this.#link = link
     this.#calls = calls
     this.#listener = listener
@@ -42,7 +42,7 @@ export class Settlements {
   /** Returns false if the outcome is unknown, or if Redis refused it too often. */
   async #settle(settlement: Settlement): Promise<boolean> {
     if (!this.#link.isUsable(settlement.number)) {
-      this.#unsent.add(settlement)
+      this.#keep(settlement)
       return true
     }
     try {
@@ -51,12 +51,17 @@ export class Settlements {
       return true
     } catch (error) {
       if (!isOutcomeUnknown(error) && !isRefused(error, settlement)) {
-        this.#unsent.add(settlement)
+        this.#keep(settlement)
         return true
       }
       this.#listener.onUnknownOutcome('settlement')
       return false
     }
+  }
+
+  #keep(settlement: Settlement): void {
+    this.#unsent.add(settlement)
+    this.#listener.onUnsent?.()
   }
 }
 
@@ -94,6 +99,11 @@ class UnsentSettlements<Settlement> {
 export interface UnknownOutcomeListener {
   /** Called when a call may or may not have been done. It is not sent again. */
   onUnknownOutcome(what: 'take' | 'give_back' | 'settlement' | 'renewal' | 'lease'): void
+}
+
+export interface SettlementListener extends UnknownOutcomeListener {
+  /** Called when a settlement is kept, for whoever calls `sendUnsent` only when there is something to send. */
+  readonly onUnsent?: () => void
 }
 
 /** Returns whether a call that failed may have been done. */

@@ -6,7 +6,7 @@ import { CounterKeys, type CounterQuery, queryRows, type ReturnRow, renewalRows,
 import type { LinkError, Script } from './link/call.ts'
 import { type CounterLink, groupsOf, type QueryCall, returnsOf, ScriptCalls, takenMs } from './script-calls.ts'
 import { type ScriptReply, warnedPercent } from './script-format.ts'
-import { isOutcomeUnknown, Settlements, type UnknownOutcomeListener } from './settlements.ts'
+import { isOutcomeUnknown, type SettlementListener, Settlements } from './settlements.ts'
 
 export interface SharedSettings {
   /** Prefix of all keys. */
@@ -30,11 +30,11 @@ export class SharedCounters {
   readonly #settlements: Settlements
   readonly #maxSlackMs: number
   readonly #overridesKnownAt: (nowMs: number) => number
-  readonly #listener: UnknownOutcomeListener
+  readonly #listener: SettlementListener
   /** How far the clock of Redis is ahead of ours; 0 where they agree. */
   #aheadMs = 0
 
-  constructor(link: CounterLink, script: Script, settings: SharedSettings, listener: UnknownOutcomeListener) {
+  constructor(link: CounterLink, script: Script, settings: SharedSettings, listener: SettlementListener) {
     const { prefix, maxSlackMs, overridesKnownAt = () => 0 } = settings
     this.#link = link
     this.#overridesKnownAt = overridesKnownAt
@@ -73,15 +73,13 @@ export class SharedCounters {
    * that the query did not name; `redisWallMs` is correct from then on. Rejects with a LinkError if a call failed; what other nodes took is
    * given back.
    */
-  async ask(calls: readonly QueryCall[], charges: Charges, results: ChargeResults): Promise<boolean | 'other_window'> {
-    let failure: LinkError | undefined
-    try {
-      // Most decisions take one call.
-      if (calls.length === 1) await this.#run(calls[0]!)
-      else failure = await this.#runAll(calls)
-    } catch (error) {
-      failure = error as LinkError
-    }
+  ask(calls: readonly QueryCall[], charges: Charges, results: ChargeResults): Promise<boolean | 'other_window'> {
+    // Most decisions take one call.
+    const asked = calls.length === 1 ? this.#run(calls[0]!) : this.#runAll(calls)
+    return asked.then((failure) => this.#finish(calls, failure, charges, results))
+  }
+
+  #finish(calls: readonly QueryCall[], failure: LinkError | undefined, charges: Charges, results: ChargeResults): boolean | 'other_window' {
     results.momentMs = 0
     const isOtherWindow = calls.some(({ reply }) => reply?.fits === 'other_window')
     const fits = failure === undefined && calls.every(({ reply }) => reply!.fits === true)
@@ -167,21 +165,34 @@ export class SharedCounters {
 
   /** Runs all calls. Returns the first error, if any. */
   async #runAll(calls: readonly QueryCall[]): Promise<LinkError | undefined> {
-    const results = await Promise.allSettled(calls.map((call) => this.#run(call)))
-    return results.find((result) => result.status === 'rejected')?.reason as LinkError | undefined
+    const failures = await Promise.all(calls.map((call) => this.#run(call)))
+    return failures.find((failure) => failure !== undefined)
   }
 
-  async #run(call: QueryCall): Promise<void> {
-    const { action, rows, knownMs } = call
+  /** Runs a call, and sets its reply. Never rejects: returns its error, if any. */
+  #run(call: QueryCall): Promise<LinkError | undefined> {
+    const sentMs = performance.now()
+    return this.#calls.send(call).then(
+      (reply) => this.#tryRead(call, reply, sentMs),
+      (error: LinkError) => this.#fail(call, error),
+    )
+  }
+
+  #tryRead(call: QueryCall, text: string, sentMs: number): LinkError | undefined {
     try {
-      const reply = await this.#calls.ask(action, rows, knownMs)
+      const reply = this.#calls.read(call, text, sentMs)
       call.reply = reply
       this.#noteClock(reply.wallMs - call.askedWallMs)
+      return undefined
     } catch (error) {
-      if (action === 'take' && isOutcomeUnknown(error))
-        this.#listener.onUnknownOutcome(rows.every(({ cost }) => cost === 0) ? 'lease' : 'take')
-      throw error
+      return this.#fail(call, error as LinkError)
     }
+  }
+
+  #fail({ action, rows }: QueryCall, error: LinkError): LinkError {
+    if (action === 'take' && isOutcomeUnknown(error))
+      this.#listener.onUnknownOutcome(rows.every(({ cost }) => cost === 0) ? 'lease' : 'take')
+    return error
   }
 
   #noteClock(aheadMs: number): void {

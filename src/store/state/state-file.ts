@@ -56,6 +56,8 @@ export class StateFile {
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
   readonly #more: MoreSections[] = []
+  /** What the file has in it since the last save that succeeded, as `#contentAt` describes it. */
+  #content: string | undefined
 
   constructor(parts: StateFileParts) {
     this.#parts = parts
@@ -79,6 +81,12 @@ export class StateFile {
     return this.#waiting
   }
 
+  /** Whether another save would change nothing but the moments in the file. */
+  isUpToDate(): boolean {
+    const { clock } = this.#parts
+    return this.#content === this.#contentAt({ nowMs: clock.nowMs(), wallMs: clock.wallMs() })
+  }
+
   async #saveAfter(running: Promise<unknown>): Promise<Saved> {
     await running
     this.#waiting = undefined
@@ -90,15 +98,21 @@ export class StateFile {
   async #replace(): Promise<Saved> {
     try {
       // The file is readable by its owner alone: with the hash key, a caller could make its counters collide with those of others.
-      return await replaceFile(this.path, (handle) => this.#write(handle), { besidePath: `${this.path}.new`, mode: 0o600 })
+      const place = { besidePath: `${this.path}.new`, mode: 0o600 }
+      const { content, ...saved } = await replaceFile(this.path, (handle) => this.#write(handle), place)
+      this.#content = content
+      return saved
     } catch (error) {
+      this.#content = undefined
       throw new StateFault(`cannot write ${this.path}`, error)
     }
   }
 
-  async #write(handle: FileHandle): Promise<Saved> {
+  async #write(handle: FileHandle): Promise<Saved & { readonly content: string }> {
     const { table, hashKey, clock, unknownSections = Buffer.alloc(0) } = this.#parts
     const moment = { nowMs: clock.nowMs(), wallMs: clock.wallMs() }
+    // Whatever changes from here on may or may not be in the file.
+    const content = this.#contentAt(moment)
     const out = await StateWriter.begin(handle, { hashKey, ...moment }, unknownSections)
     const batch = new RecordBatch()
     let sliceEndMs = performance.now() + SLICE_MS
@@ -111,7 +125,14 @@ export class StateFile {
     }
     for (const more of this.#more) for (const [type, payload] of more(moment)) await out.addSection(type, payload)
     const bytes = await out.end()
-    return { counters: out.counters, bytes }
+    return { counters: out.counters, bytes, content }
+  }
+
+  /** Names what a save at this moment would write, without reading the table. */
+  #contentAt(moment: Moment): string {
+    const hash = createHash('sha256')
+    for (const more of this.#more) for (const [type, payload] of more(moment)) hash.update(`${type} ${payload.length} `).update(payload)
+    return `${this.#parts.table.changes} ${hash.digest('base64')}`
   }
 
   /** Waits without blocking, because the thread that holds the lock may be dead, and it is this thread that frees its locks. */

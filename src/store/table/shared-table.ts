@@ -4,6 +4,7 @@ import {
   firstMark,
   kindBits,
   kindIn,
+  LANE_CHANGES,
   LANE_EVICTIONS,
   LANE_OCCUPIED,
   LANE_WRITING,
@@ -83,6 +84,13 @@ export class SharedTable {
   /** No lock covers all sets, so of two concurrent resets the earlier moment may remain here. */
   set lastResetMs(momentMs: number) {
     this.#doubles[LAST_RESET] = momentMs
+  }
+
+  /** A number that is another one after each change of a record, by whichever thread. */
+  get changes(): number {
+    let sum = 0
+    for (let owner = 1; owner < MAX_OWNERS; owner++) sum = (sum + this.#words[laneWord(owner) + LANE_CHANGES]!) | 0
+    return sum
   }
 
   get forcedEvictions(): number {
@@ -212,6 +220,7 @@ export class SharedTable {
     this.#floats[record + 6] = size
     this.#floats[record + 7] = rate
     this.#words[writing] = 0
+    this.#noteChange()
   }
 
   /** Claims an empty slot for a new key, or returns -1. The caller writes the record before anything else. */
@@ -261,6 +270,7 @@ export class SharedTable {
   forget(slot: number): void {
     this.#marks[firstMark((slot / WAYS) | 0) + wayOf(slot)] = 0
     this.#add(LANE_OCCUPIED, -1)
+    this.#noteChange()
   }
 
   /** Frees the locks of a dead thread, and forgets the record that it was writing. Returns how many locks were freed. */
@@ -288,6 +298,11 @@ export class SharedTable {
     this.#words[record] = tagWord(low) | ruleBits(rule) | kindBits(kind)
     this.#words[record + 1] = high
     return slot
+  }
+
+  #noteChange(): void {
+    const changes = laneWord(this.#owner) + LANE_CHANGES
+    this.#words[changes] = this.#words[changes]! + 1
   }
 
   #add(lane: number, amount: number): void {

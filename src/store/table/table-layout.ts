@@ -34,9 +34,10 @@ const RECORD_BYTES = 32
 const SET_BYTES = LOCK_BYTES + WAYS * 2 + WAYS * RECORD_BYTES
 
 // The buffer begins with a lane per owner, written only by that owner or by the thread that cleans up after it: [slot being written + 1,
-// spare] as words, then occupied and evictions as doubles.
+// changes of records] as words, then occupied and evictions as doubles.
 const LANE_BYTES = 64
 export const LANE_WRITING = 0
+export const LANE_CHANGES = 1
 export const LANE_OCCUPIED = 1
 export const LANE_EVICTIONS = 2
 const LANES_BYTES = MAX_OWNERS * LANE_BYTES

@@ -301,14 +301,18 @@ export const CATALOGUE = {
     help: 'Connections refused on a listener (main, socket, grpc, grpc_socket, admin), because the limit on open files allows no more.',
   },
   edge_worker_connections: { type: 'gauge', labels: ['worker'], help: 'Open client connections by worker.' },
-  edge_worker_busy_ratio: { type: 'gauge', labels: ['worker'], help: 'Share of the last second in which the worker was busy.' },
+  edge_worker_busy_ratio: { type: 'gauge', labels: ['worker'], help: 'Share of the last five seconds in which the worker was busy.' },
   edge_worker_heap_bytes: { type: 'gauge', labels: ['worker'], help: 'JavaScript heap in use by worker.' },
   edge_state_saves_total: {
     type: 'counter',
     labels: ['result'],
     help: 'Attempts to save the counters in EDGE_STATE_FILE: saved or failed.',
   },
-  edge_state_last_save_timestamp_seconds: { type: 'gauge', labels: [], help: 'When the counters were last saved, in unix seconds.' },
+  edge_state_last_save_timestamp_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'When the counters were last saved, or found to be in the file already, in unix seconds.',
+  },
   edge_state_last_save_counters: { type: 'gauge', labels: [], help: 'Counters in the last save of EDGE_STATE_FILE.' },
   edge_metrics_overflow_total: {
     type: 'counter',

@@ -41,6 +41,11 @@ export class LeaseReturns {
     this.#listener = listener
   }
 
+  /** Whether there is nothing to give back, now or later. */
+  get isEmpty(): boolean {
+    return this.#leases.length === 0 && this.#emptied.length === 0
+  }
+
   add(lease: Lease): void {
     this.#leases.push(lease)
     this.#listener.onHeld(1)

@@ -22,6 +22,8 @@ export class Leases {
   readonly #rows: LeaseRows
   readonly #returns: LeaseReturns
   readonly #updates: LeaseUpdates
+  #isSweeping = false
+  /** Runs while there are leases. */
   #timer: NodeJS.Timeout | undefined
   readonly #renewals = new Set<Promise<void>>()
 
@@ -40,8 +42,7 @@ export class Leases {
 
   /** Starts giving back unused tokens automatically. */
   start(): void {
-    const { clock, leaseMs } = this.#parts
-    this.#timer = setInterval(() => void this.sweep(clock.nowMs()), leaseMs / 8).unref()
+    this.#isSweeping = true
   }
 
   /** Gives back what is left of old leases. */
@@ -52,7 +53,8 @@ export class Leases {
   /** Gives back all unused tokens that this thread leased, including those of pending calls. No leases are made after that. */
   async close(): Promise<void> {
     this.#rows.isClosed = true
-    clearInterval(this.#timer)
+    this.#isSweeping = false
+    this.#stopTimer()
     await Promise.all(this.#renewals)
     await this.#returns.endAll()
   }
@@ -160,7 +162,23 @@ export class Leases {
   }
 
   #add(row: UncoveredRow, key: string, cost: number, grant: Grant, seen: number, sentMs: number): number {
-    return this.#updates.add(row, key, cost, grant, seen, sentMs, this.#rows.isClosed)
+    const left = this.#updates.add(row, key, cost, grant, seen, sentMs, this.#rows.isClosed)
+    this.#startTimer()
+    return left
+  }
+
+  #startTimer(): void {
+    if (this.#timer !== undefined || !this.#isSweeping || this.#returns.isEmpty) return
+    const { clock, leaseMs } = this.#parts
+    this.#timer = setInterval(() => {
+      void this.sweep(clock.nowMs())
+      if (this.#returns.isEmpty) this.#stopTimer()
+    }, leaseMs / 8).unref()
+  }
+
+  #stopTimer(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   #uncoveredRow(row: number, charges: Charges): UncoveredRow {

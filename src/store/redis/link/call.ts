@@ -1,3 +1,7 @@
+import type { CommandBytes } from './command-bytes.ts'
+
+const NONE: readonly string[] = []
+
 /** The calls of one turn of the event loop, which are sent in one write and have one deadline. */
 export interface WriteBatch {
   readonly sentMs: number
@@ -10,32 +14,50 @@ export interface WriteBatch {
 
 /** A command sent to Redis. It is finished once, by its reply, by its deadline, or by the end of its connection. */
 export class Call {
-  readonly name: string
-  readonly args: readonly string[]
-  /** Set for EVALSHA, so that the script can be sent in full if Redis does not have it. */
+  /** The script that the call runs by its hash; undefined for a plain command. */
   readonly script: Script | undefined
+  readonly keys: readonly string[]
+  /** Arguments of the script; of a plain command, its name and all that follows. */
+  readonly args: readonly string[]
   readonly reply: Promise<unknown>
   isDone = false
+  /** How often it was sent again because Redis did not have the script. */
+  resentCount = 0
   /** Set when the call is sent. */
   batch: WriteBatch | undefined
   /** Called at the deadline. It is set by the node that the call was last sent to. */
   onTimeout: ((call: Call) => void) | undefined
   redirections = 0
+  /** Whether the node that it was last sent to is only taking the slot over, so that ASKING must precede it each time. */
+  isAsking = false
   #resolve!: (reply: unknown) => void
   #reject!: (error: LinkError) => void
 
-  constructor(name: string, args: readonly string[], script?: Script) {
-    this.name = name
-    this.args = args
+  constructor(script: Script | undefined, keys: readonly string[], args: readonly string[]) {
     this.script = script
+    this.keys = keys
+    this.args = args
     this.reply = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
   }
 
-  static ofScript(script: Script, keys: readonly string[], args: readonly string[]): Call {
-    return new Call('evalsha', [script.sha, String(keys.length), ...keys, ...args], script)
+  static ofCommand(name: string, args: readonly string[]): Call {
+    return new Call(undefined, NONE, [name, ...args])
+  }
+
+  /** `isInFull`: with the script itself instead of its hash. */
+  writeTo(bytes: CommandBytes, isInFull: boolean): void {
+    const { script, keys, args } = this
+    bytes.begin((script === undefined ? 0 : 3) + keys.length + args.length)
+    if (script !== undefined) {
+      bytes.add(isInFull ? 'eval' : 'evalsha')
+      bytes.add(isInFull ? script.text : script.sha)
+      bytes.add(String(keys.length))
+    }
+    for (let i = 0; i < keys.length; i++) bytes.add(keys[i]!)
+    for (let i = 0; i < args.length; i++) bytes.add(args[i]!)
   }
 
   succeed(reply: unknown): void {

@@ -58,9 +58,10 @@ export class Circuit {
   }
 }
 
-const IDLE_MS = 1000
+/** A server that goes away nearly always closes its connection, which is noticed at once; this is for one that falls silent. */
+const IDLE_MS = 5000
 
-/** Probes after a second without replies: if there were no calls, an unreachable server would go unnoticed. */
+/** Probes after some time without replies: if there were no calls, a silent server would go unnoticed. */
 export class IdleWatch {
   readonly #probe: () => void
   #lastReplyMs = performance.now()

@@ -1,8 +1,9 @@
-import { Command, type Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { Backoff } from '../../../time/clock.ts'
 import type { Deadlines } from './call.ts'
 import type { LinkListener } from './link-options.ts'
 import { ConnectWatch, createNodeClient, endClient } from './node-client.ts'
+import { type EndedCalls, type OnReply, Pipeline } from './pipeline.ts'
 import type { Endpoint, RedisAddress } from './redis-address.ts'
 
 export interface ConnectionOptions {
@@ -14,49 +15,52 @@ export interface ConnectionOptions {
   readonly deadlines: Deadlines
 }
 
+export interface ConnectionListener {
+  readonly onReady: () => void
+  readonly onReply: OnReply
+  /** Called when the connection has ended, with the calls that got no reply. */
+  readonly onDown: (reason: string, calls: EndedCalls) => void
+}
+
 const CLOSED = 'the connection was closed'
 
-/** The ioredis client of one server. It connects at once, and reconnects with a backoff whenever the connection ends. */
+/**
+ * The connection to one server. It connects at once, and reconnects with a backoff whenever the connection ends. ioredis finds the server, connects and
+ * logs in; from then on, calls and replies go through our own pipeline.
+ */
 export class NodeConnection {
   readonly #options: ConnectionOptions
-  readonly #onDown: (reason: string) => void
+  readonly #listener: ConnectionListener
   readonly #client: Redis
   readonly #connectWatch: ConnectWatch
   readonly #backoff = new Backoff(50, 1000)
   #reconnectTimer: NodeJS.Timeout | undefined
   #isClosed = false
+  /** Undefined unless the connection is ready. */
+  #pipeline: Pipeline | undefined
   /** Why the connection is about to end. */
   #failure: string | undefined
   /** The error of the sentinel that was asked last. */
   #sentinelFailure: string | undefined
 
-  constructor(options: ConnectionOptions, onReady: () => void, onDown: (reason: string) => void) {
+  constructor(options: ConnectionOptions, listener: ConnectionListener) {
     const { address, endpoint } = options
     this.#options = options
-    this.#onDown = onDown
+    this.#listener = listener
     this.#client = createNodeClient(address, endpoint)
     this.#client.on('error', this.#onError)
     this.#client.on('sentinelError', (error: Error) => {
       this.#sentinelFailure = errorText(error, address)
     })
-    this.#client.on('ready', onReady)
+    this.#client.on('ready', this.#onReady)
     this.#client.on('end', this.#onEnd)
     this.#connectWatch = new ConnectWatch(this.#client, address.isTls, endpoint === undefined, options.deadlines)
     this.#connect()
   }
 
-  get isReady(): boolean {
-    return this.#client.status === 'ready' && this.#client.stream.writable
-  }
-
-  get stream(): Redis['stream'] {
-    return this.#client.stream
-  }
-
-  send(name: string, args: readonly string[]): Promise<unknown> {
-    const command = new Command(name, args as string[], { replyEncoding: 'utf8' })
-    this.#client.sendCommand(command)
-    return command.promise
+  /** Where calls are added and sent; undefined if there is no connection. */
+  get pipeline(): Pipeline | undefined {
+    return this.#client.status === 'ready' && this.#client.stream.writable ? this.#pipeline : undefined
   }
 
   /** Makes the next reconnection quick, because the server has replied. */
@@ -81,6 +85,7 @@ export class NodeConnection {
     this.#isClosed = true
     this.#connectWatch.stop()
     clearTimeout(this.#reconnectTimer)
+    this.pipeline?.flush()
     return endClient(this.#client)
   }
 
@@ -101,11 +106,18 @@ export class NodeConnection {
     if (error.command?.name === 'select') this.#client.stream.destroy()
   }
 
+  readonly #onReady = (): void => {
+    this.#pipeline = new Pipeline(this.#client.stream, this.#listener.onReply)
+    if (!this.#isClosed) this.#listener.onReady()
+  }
+
   readonly #onEnd = (): void => {
+    const calls = this.#pipeline?.end() ?? { sent: [], unsent: [] }
+    this.#pipeline = undefined
+    const reason = this.#failure ?? CLOSED
+    if (!this.#isClosed && this.#failure === undefined) this.#options.listener.onError('connection', this.#options.name, CLOSED)
+    this.#listener.onDown(reason, calls)
     if (this.#isClosed) return
-    const { name, listener } = this.#options
-    if (this.#failure === undefined) listener.onError('connection', name, CLOSED)
-    this.#onDown(this.#failure ?? CLOSED)
     this.#reconnectTimer = setTimeout(() => this.#connect(), this.#backoff.nextMs())
   }
 }

@@ -39,12 +39,12 @@ export class RedisLink {
    * timeoutMs at the latest.
    */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
-    return this.#send(keys[0]!, Call.ofScript(script, keys, args)) as Promise<string>
+    return this.#send(keys[0]!, new Call(script, keys, args)) as Promise<string>
   }
 
   /** Sends a plain command, under the same rules as `run`. */
   command(name: string, key: string, ...args: string[]): Promise<unknown> {
-    return this.#send(key, new Call(name, [key, ...args]))
+    return this.#send(key, Call.ofCommand(name, [key, ...args]))
   }
 
   /** Resolves when Redis can serve decisions for the first time, or after waitMs. */

@@ -1,8 +1,9 @@
-import { ReplyError } from 'ioredis'
 import { Call, LinkError } from './call.ts'
 import { Circuit, IdleWatch } from './circuit.ts'
 import type { Probe } from './link-options.ts'
 import { type ConnectionOptions, errorText, NodeConnection } from './node-connection.ts'
+import type { EndedCalls, OnReply, Pipeline } from './pipeline.ts'
+import { ReplyError } from './reply-reader.ts'
 import type { WriteBatches } from './write-batches.ts'
 
 /** A connection that gives no reply for this long, although it is probed, is replaced. */
@@ -10,6 +11,9 @@ const SILENCE_MS = 1000
 
 /** Codes of error replies that are about the keys and say nothing against the node. */
 const KEY_ERRORS: ReadonlySet<string> = new Set(['TRYAGAIN', 'CROSSSLOT', 'WRONGTYPE'])
+
+/** How often a call is sent again after NOSCRIPT: by its hash behind a call with the script, then with the script. */
+const MAX_RESENT = 2
 
 const UNEXPECTED_REPLY = 'it does not answer like Redis'
 
@@ -33,7 +37,8 @@ export class RedisNode {
   readonly #connection: NodeConnection
   readonly #circuit: Circuit
   readonly #idleWatch: IdleWatch
-  #pendingCount = 0
+  /** The last call that was sent with its script in full, until it gets a reply. */
+  #loading: Call | undefined
   #isProbing = false
   #isClosed = false
   /** When the first call was sent of those that timed out since the last reply; undefined if none did. */
@@ -54,13 +59,13 @@ export class RedisNode {
     )
     this.#idleWatch = new IdleWatch(() => {
       // Pending calls notice by themselves that the server is unreachable.
-      if (this.isUsable && this.#pendingCount === 0) this.#probe()
+      if (this.isUsable && this.#connection.pipeline?.isEmpty === true) this.#probe()
     })
     const onReady = () => {
       this.#silentSinceMs = undefined
       this.#probe()
     }
-    this.#connection = new NodeConnection(options, onReady, (reason) => this.#openCircuit(reason))
+    this.#connection = new NodeConnection(options, { onReady, onReply: this.#onReply, onDown: this.#onDown })
   }
 
   get isUsable(): boolean {
@@ -68,25 +73,28 @@ export class RedisNode {
   }
 
   get isConnected(): boolean {
-    return this.#connection.isReady
+    return this.#connection.pipeline !== undefined
   }
 
   /** Sends a call if there is a connection, or fails it. */
   send(call: Call): void {
-    if (!this.isConnected) return call.fail(new LinkError('not_sent', 'not_connected', `${this.name} is not connected`))
-    this.#options.batches.add(call, this.#connection.stream)
-    this.#send(call, call.name, call.args)
+    const { pipeline } = this.#connection
+    if (pipeline === undefined) return call.fail(new LinkError('not_sent', 'not_connected', `${this.name} is not connected`))
+    call.onTimeout = this.#onTimeout
+    this.#options.batches.add(call, pipeline)
+    pipeline.add(call)
   }
 
   /** Sends a call that another node refused to serve. Its deadline stays the same. */
   sendRedirected(call: Call, isAsking: boolean, refusal: LinkError): void {
-    if (!this.isConnected) {
+    const { pipeline } = this.#connection
+    if (pipeline === undefined) {
       this.#options.listener.onError('reply', this.name, refusal.message)
       return call.fail(refusal)
     }
-    this.#options.batches.cork(this.#connection.stream)
-    if (isAsking) this.#connection.send('asking', []).catch(() => {})
-    this.#send(call, call.name, call.args)
+    call.resentCount = 0
+    call.isAsking = isAsking
+    this.#sendAgain(call, false, pipeline)
   }
 
   /** Closes a node that is no longer used, and its circuit first, so that the node does not stay reported as unreachable. */
@@ -103,24 +111,29 @@ export class RedisNode {
     return this.#connection.close()
   }
 
-  #send(call: Call, name: string, args: readonly string[]): void {
+  #sendAgain(call: Call, isInFull: boolean, pipeline: Pipeline): void {
     call.onTimeout = this.#onTimeout
-    this.#pendingCount += 1
-    this.#connection.send(name, args).then(
-      (reply) => {
-        this.#pendingCount -= 1
-        const nowMs = performance.now()
-        this.#noteReply(nowMs)
-        if (call.isDone) return
-        this.#connection.resetBackoff()
-        this.#options.listener.onRoundTrip((nowMs - call.batch!.sentMs) / 1000)
-        call.succeed(reply)
-      },
-      (error) => {
-        this.#pendingCount -= 1
-        this.#onFailed(call, name, error)
-      },
-    )
+    this.#options.batches.flushLater(pipeline)
+    if (call.isAsking) pipeline.addAsking()
+    pipeline.add(call, isInFull)
+  }
+
+  readonly #onReply: OnReply = (call, reply, nowMs) => {
+    this.#silentSinceMs = undefined
+    this.#idleWatch.noteReply(nowMs)
+    if (call === this.#loading) this.#loading = undefined
+    if (call.isDone) return
+    if (reply instanceof ReplyError) return this.#onFailed(call, reply)
+    this.#connection.resetBackoff()
+    this.#options.listener.onRoundTrip((nowMs - call.batch!.sentMs) / 1000)
+    call.succeed(reply)
+  }
+
+  readonly #onDown = (reason: string, { sent, unsent }: EndedCalls): void => {
+    this.#loading = undefined
+    this.#openCircuit(reason)
+    for (const call of sent) call.fail(new LinkError('unknown', 'connection', `${this.name}: ${reason}`))
+    for (const call of unsent) call.fail(new LinkError('not_sent', 'connection', `${this.name}: ${reason}`))
   }
 
   readonly #onTimeout = (call: Call): void => {
@@ -131,14 +144,12 @@ export class RedisNode {
     call.fail(new LinkError('unknown', 'timeout', `${this.name}: ${message}`))
   }
 
-  #onFailed(call: Call, name: string, error: unknown): void {
+  #onFailed(call: Call, error: ReplyError): void {
     let message = errorText(error, this.#options.address)
-    // The call was written before the connection ended, so it may have been done.
-    if (!(error instanceof ReplyError)) return call.fail(new LinkError('unknown', 'connection', `${this.name}: ${message}`))
-    this.#noteReply(performance.now())
-    if (call.isDone) return
     const code = replyCode(message)
-    if (code === 'NOSCRIPT' && name === 'evalsha' && this.isConnected) return this.#sendInFull(call)
+    const { pipeline } = this.#connection
+    if (code === 'NOSCRIPT' && call.script !== undefined && call.resentCount < MAX_RESENT && pipeline !== undefined)
+      return this.#sendWithScript(call, pipeline)
     if (code === 'MOVED' && this.#options.redirect === undefined) message += ' (it is a cluster: redis+cluster:// names one)'
     const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
     if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal, message)
@@ -154,22 +165,22 @@ export class RedisNode {
     if (code === 'READONLY' && this.isConnected) this.#connection.reconnect()
   }
 
-  #noteReply(nowMs: number): void {
-    this.#silentSinceMs = undefined
-    this.#idleWatch.noteReply(nowMs)
-  }
-
-  /** Sends the script itself, because Redis does not have it (yet, or since a restart or a flush) and so has done nothing. */
-  #sendInFull(call: Call): void {
-    this.#options.batches.cork(this.#connection.stream)
-    this.#send(call, 'eval', [call.script!.text, ...call.args.slice(1)])
+  /**
+   * Sends the script itself, because Redis does not have it (yet, or since a restart or a flush) and so has done nothing. If another call has just sent it,
+   * the hash is enough once more: ten thousand calls that were under way would otherwise send ten thousand copies.
+   */
+  #sendWithScript(call: Call, pipeline: Pipeline): void {
+    call.resentCount += 1
+    const isOnItsWay = this.#loading?.script === call.script && call.resentCount === 1
+    if (!isOnItsWay) this.#loading = call
+    this.#sendAgain(call, !isOnItsWay, pipeline)
   }
 
   #probe(): void {
     if (this.#isProbing || this.#isClosed || !this.isConnected) return
     const probe = this.#options.probe()
     if (probe === undefined) return this.#closeCircuit('it is connected')
-    const call = Call.ofScript(probe.script, probe.keys, probe.args)
+    const call = new Call(probe.script, probe.keys, probe.args)
     this.#isProbing = true
     call.reply.then(
       (reply) => {

@@ -1,5 +1,5 @@
-import type { Writable } from 'node:stream'
 import type { Call, Deadlines, WriteBatch } from './call.ts'
+import type { Pipeline } from './pipeline.ts'
 
 /**
  * Writes all calls of a turn of the event loop at once, and times out those without a reply, with one timer for all. Before a call times
@@ -9,7 +9,7 @@ export class WriteBatches {
   readonly #timeoutMs: number
   readonly #deadlines: Deadlines
   #next: Call[] = []
-  #corked: Writable[] = []
+  #unsent: Pipeline[] = []
   #isScheduled = false
   /** Batches in the order in which they were sent. Finished ones are dropped with the next batch, or by the timer. */
   readonly #sent: WriteBatch[] = []
@@ -20,18 +20,15 @@ export class WriteBatches {
     this.#deadlines = deadlines
   }
 
-  /** Adds a call, which the caller writes to the stream next. */
-  add(call: Call, stream: Writable): void {
+  /** Adds a call, which the caller adds to the pipeline next. */
+  add(call: Call, pipeline: Pipeline): void {
     this.#next.push(call)
-    this.cork(stream)
+    this.flushLater(pipeline)
   }
 
-  /** Holds back what is written to the stream in this turn, and sends it at the end of the turn. */
-  cork(stream: Writable): void {
-    if (!this.#corked.includes(stream)) {
-      stream.cork()
-      this.#corked.push(stream)
-    }
+  /** Sends what is added to the pipeline in this turn at the end of the turn. */
+  flushLater(pipeline: Pipeline): void {
+    if (!this.#unsent.includes(pipeline)) this.#unsent.push(pipeline)
     if (this.#isScheduled) return
     this.#isScheduled = true
     // This runs after the poll phase, so that requests that arrived on many connections share one write.
@@ -48,8 +45,8 @@ export class WriteBatches {
 
   readonly #send = (): void => {
     this.#isScheduled = false
-    for (const stream of this.#corked) stream.uncork()
-    this.#corked = []
+    for (const pipeline of this.#unsent) pipeline.flush()
+    this.#unsent = []
     if (this.#next.length === 0) return
     const calls = this.#next.filter(({ isDone }) => !isDone)
     this.#next = []
