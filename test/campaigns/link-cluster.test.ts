@@ -58,6 +58,20 @@ describeWithRedis('a link to a cluster', () => {
     expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
   })
 
+  test('a master that takes its first slot over, and has no script yet, gets it with ASKING', async () => {
+    const { countUp, circuits, errors } = await clusterLink(cluster)
+    const slot = hashSlot('{y}')
+    const from = await cluster.masterOf(slot)
+    const to = cluster.nodes.slice(0, 3).find((node) => node !== from)!
+    await cluster.beginMigration(slot, to)
+    await to.command('SCRIPT', 'FLUSH')
+    const counts = await Promise.all(['{y}a', '{y}a', '{y}b'].map(countUp))
+    expect(counts).toEqual(['1', '2', '1'])
+    await cluster.moveKeys(slot, to)
+    await cluster.endMigration(slot, to)
+    expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
+  })
+
   test('a master that hands over is followed', async () => {
     const { link, countUp } = await clusterLink(cluster)
     const key = KEYS[0]!

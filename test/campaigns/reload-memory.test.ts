@@ -8,8 +8,8 @@ import { describeWithProc, memoryKib, untilCalm } from '../support/service/proce
 import { type Environment, scratchDirectory } from '../support/service/running.ts'
 import { until } from '../support/until.ts'
 
-const RELOADS = 5
-const POLICIES = 20_000
+const RELOADS = 3
+const POLICIES = 12_000
 const TIMEOUT_MS = 900_000
 
 describeWithProc(`${RELOADS} reloads of ${POLICIES} policies`, () => {

@@ -65,12 +65,15 @@ describe('npm prepares a checkout', () => {
   })
 })
 
-test('where the bundler cannot run, the program is there all the same, and the build says that it starts slower', async () => {
-  const folder = await checkout({ 'package.json': '{"type":"module"}', 'dist/cli/main.js': "console.log('started')" })
+test('where the bundler cannot run, the build fails and says which Node has it', async () => {
+  const countries = 'node_modules/@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb'
+  const folder = await checkout({ 'package.json': '{"type":"module"}', 'dist/cli/main.js': '', [countries]: '' })
   for (const script of [BUNDLER, 'scripts/notices.mjs']) await cp(join(ROOT, script), join(folder, script))
   const built = spawnSync(process.execPath, [join(folder, BUNDLER)], { encoding: 'utf8' })
-  expect([built.status, built.stderr]).toEqual([0, expect.stringMatching(/^edge: built, but not bundled, .*rolldown.*\n$/)])
-  expect(spawnSync(join(folder, BUNDLED), { encoding: 'utf8' }).stdout).toBe('started\n')
+  expect([built.status, built.stderr]).toEqual([
+    1,
+    expect.stringMatching(/^edge: not built: the bundler needs Node 20\.19 .*rolldown.*\n$/),
+  ])
 })
 
 async function checkout(files: Readonly<Record<string, string>>): Promise<string> {

@@ -74,6 +74,6 @@ async function loadedBy(t: TestContext, env: Readonly<Record<string, string>> = 
 /** The packages whose code is in these files. The bundler notes where each part comes from. */
 async function packagesIn(names: readonly string[]): Promise<string[]> {
   const texts = await Promise.all(names.map((name) => readFile(new URL(name, PROGRAM), 'utf8')))
-  const origins = texts.flatMap((text) => [...text.matchAll(/^\s*\/\/#region node_modules\/((?:@[^/\s]+\/)?[^/\s]+)/gm)])
+  const origins = texts.flatMap((text) => [...text.matchAll(/^\s*\/\/#region (?:\S*\/)?node_modules\/((?:@[^/\s]+\/)?[^/\s]+)/gm)])
   return [...new Set(origins.map(([, name]) => name!))]
 }

@@ -103,6 +103,16 @@ describe('without_usage: keep', () => {
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 10))
   })
 
+  test.each([true, false])('keeps it where a client leaves before the head of a response, stream %s', async (stream) => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, { config: { without_usage: 'keep' } })
+    const client = proxy.open(CHAT, { ...ASKED, stream })
+    const call = await backend.next()
+    client.abort()
+    await until(() => call.isAborted)
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 500))
+  })
+
   test('is for money too, and for a client that leaves', async () => {
     const backend = await scriptedLlm()
     const proxy = await moneyProxy(backend, { config: { without_usage: 'keep' } })

@@ -6,6 +6,7 @@ import { sharing } from '../../support/redis/sharing-edge.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
+import { untilLogged } from '../../support/service/until-logged.ts'
 import { free, HOLD_MS, renewed, TWO_AT_A_TIME } from '../../support/settle/holds.ts'
 import { reserve, reserved, settle } from '../../support/settle/settling.ts'
 import { until } from '../../support/until.ts'
@@ -66,6 +67,19 @@ describeWithRedis('requests in flight of a fleet', () => {
       const token = await renewed(taker, await renewed(other, await reserved(taker)))
       expect((await settle(taker.port, await renewed(other, token))).status).toBe(204)
     }
+    await until(async () => ((await redis.command('KEYS', 'edge:corrections:*')) as string[]).length === 0)
+    expect(await free(taker)).toBe(2)
+  })
+
+  test('are released at the taker also where Redis lets nobody share overrides', async (owner) => {
+    const redis = await runningRedis({}, owner)
+    await redis.command('ACL', 'SETUSER', 'edge', 'on', '>pw', '~*', '+@all', '-hlen')
+    const options = { bundle: TWO_AT_A_TIME, env: { EDGE_RESERVATION_SECRET: 'the same for all instances of this fleet' } }
+    const url = `redis://edge:pw@${redis.address}`
+    const [taker, other] = (await Promise.all([1, 2].map(() => sharing(url, options, owner)))) as [Edge, Edge]
+    await untilLogged(taker, 'control_not_shared')
+    const token = await reserved(taker)
+    expect((await settle(other.port, token)).status).toBe(204)
     await until(async () => ((await redis.command('KEYS', 'edge:corrections:*')) as string[]).length === 0)
     expect(await free(taker)).toBe(2)
   })

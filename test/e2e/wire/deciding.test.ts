@@ -23,6 +23,51 @@ describe('while a decision is not made', () => {
     expect(statuses(client)).toEqual([200, 200, 200, 429, 200])
   })
 
+  test('what arrives meanwhile, in pieces, is asked afterwards and in order', async () => {
+    const { server, store, client } = await begin()
+    const [first, second, third] = [question('a'), question('b'), question('a')]
+    client.send(first!)
+    await until(() => store.waiting === 1)
+    // A question of somebody else is answered only after what was sent before it has been read.
+    for (const piece of [second!.subarray(0, 20), second!.subarray(20), third!]) {
+      client.send(piece)
+      expect((await ask(server.port, 'GET', '/livez')).status).toBe(200)
+    }
+    expect([store.waiting, client.received]).toEqual([1, ''])
+    for (let asked = 1; asked <= 3; asked++) {
+      await until(() => store.waiting === 1)
+      await store.answer()
+    }
+    await until(() => statuses(client).length === 3)
+    expect(remaining(client)).toEqual(['1', '1', '0'])
+  })
+
+  test('a client that ends its side meanwhile still gets the answer', async () => {
+    const { server, store, client } = await begin()
+    client.send(question('a'))
+    await until(() => store.waiting === 1)
+    client.socket.end()
+    expect((await ask(server.port, 'GET', '/livez')).status).toBe(200)
+    await store.answer()
+    await client.closed()
+    expect(statuses(client)).toEqual([200])
+  })
+
+  test('a client that asks on and on meanwhile is not read, and all of it is answered', async () => {
+    const { server, store, client } = await begin()
+    client.send(question('a'))
+    await until(() => store.waiting === 1)
+    const count = 2000
+    client.send(Buffer.concat(Array.from({ length: count }, (_, i) => question(`caller-${i}`))))
+    expect((await ask(server.port, 'GET', '/livez')).status).toBe(200)
+    expect(store.waiting).toBe(1)
+    await until(async () => {
+      await store.answerAll()
+      return statuses(client).length === count + 1
+    })
+    expect(new Set(statuses(client))).toEqual(new Set([200]))
+  })
+
   test('other connections have theirs made, each on its own head', async () => {
     const { server, store, client } = await begin()
     const others = ['b', 'a', 'c'].map((caller) => {

@@ -2,17 +2,19 @@ import type { BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { findings } from './axe.ts'
 
-const SIZES: readonly (readonly [string, BrowserContextOptions])[] = [
-  ['on a desk', { viewport: { width: 1280, height: 800 } }],
-  ['on a tablet', { viewport: { width: 768, height: 1024 }, hasTouch: true }],
-  ['on a phone', { viewport: { width: 375, height: 750 }, hasTouch: true, isMobile: true }],
-  ['on a large screen', { viewport: { width: 1920, height: 1080 } }],
-]
+const DESK = { viewport: { width: 1280, height: 800 } }
+const TABLET = { viewport: { width: 768, height: 1024 }, hasTouch: true }
+const PHONE = { viewport: { width: 375, height: 750 }, hasTouch: true, isMobile: true }
+const LARGE_SCREEN = { viewport: { width: 1920, height: 1080 } }
 
-/** Every size in light and in dark colours. */
-export const LOOKS: readonly (readonly [string, BrowserContextOptions])[] = SIZES.flatMap(([size, options]) =>
-  (['light', 'dark'] as const).map((colorScheme) => [`${colorScheme}, ${size}`, { ...options, colorScheme }] as const),
-)
+/** Every size once, and the most frequent one in both colours: colours do not move anything. */
+export const LOOKS: readonly (readonly [string, BrowserContextOptions])[] = [
+  ['light, on a desk', { ...DESK, colorScheme: 'light' }],
+  ['dark, on a desk', { ...DESK, colorScheme: 'dark' }],
+  ['light, on a tablet', { ...TABLET, colorScheme: 'light' }],
+  ['dark, on a phone', { ...PHONE, colorScheme: 'dark' }],
+  ['light, on a large screen', { ...LARGE_SCREEN, colorScheme: 'light' }],
+]
 
 /** Expects of what is shown now: axe-core objects to nothing, the page does not scroll sideways, and what scrolls in it says so. */
 export async function expectFine(page: Page, what: string): Promise<void> {

@@ -52,6 +52,20 @@ describeWithRedis('a budget that grows in Redis', () => {
     expect(used).toBeGreaterThan(DAY_TOKENS - clients.length * READ_TOKENS)
   })
 
+  test('does not hold up a stream whose last read uses up all that it has', async () => {
+    const llm = await scriptedLlm()
+    const proxy = await proxyTo(llm, shared().url)
+    const client = proxy.open(CHAT, ASKED)
+    const call = await llm.next()
+    call.begin()
+    // Two chunks in one read: the first uses up what is reserved, and the second is the stream's end.
+    await Promise.all([call.write(`${TEXT}${TEXT}`), call.write(sse('[DONE]'))])
+    await client.untilText('[DONE]')
+    call.end('')
+    await client.untilClosed()
+    expect(client.outcome).toBe('whole')
+  })
+
   test('refuses more while Redis is away, where that means to reject', async () => {
     const gate = await gateTo(shared().port)
     const llm = await scriptedLlm()
