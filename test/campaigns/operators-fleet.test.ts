@@ -51,8 +51,9 @@ describeWithRedis('operators of three instances on one Redis', () => {
     expect(used).toBe(3 * BURST)
     expect(admitted(await decide(two, BURST, 'carol', '/day'))).toBe(BURST / 2)
     for (const { json } of [block, free]) expect((await end(ports[2]!, json.id)).status).toBe(204)
+    // The caller may have used the limit up at an instance that restarted together with Redis, until another wrote the block back.
     for (const instance of instances) {
-      await until(async () => (await decide(instance, 1, 'mallory'))[0] === 200)
+      await until(async () => (await decide(instance, 1, 'mallory'))[0] !== 403)
     }
     // An end that only the killed instance and Redis know is lost with both of them: wait until the others know both ends.
     for (const port of ports) await until(async () => (await overridesAt(port)).length === 2)
