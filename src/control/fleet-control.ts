@@ -18,7 +18,7 @@ import { type AnnouncedReset, resetEntry, resetOf } from '../store/redis/fleet-r
 import { type Deadlines, LinkError } from '../store/redis/link/call.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
-import { counterProbe, counterScript } from '../store/redis/scripts.ts'
+import { counterProbe, counterScripts } from '../store/redis/scripts.ts'
 import type { Clock } from '../time/clock.ts'
 import type { FleetNews } from './control-calls.ts'
 import { FleetOverrides } from './overrides/fleet-overrides.ts'
@@ -251,12 +251,12 @@ const TIMEOUT_MS = 1000
 /** Opens the main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
 export function openFleetControl(address: RedisAddress, { config, deadlines, ...parts }: OpenFleetControlParts): FleetControl {
   const { redisPrefix: prefix, redisTimeoutMs } = config
-  const script = counterScript()
+  const { buckets } = counterScripts()
   const link = new RedisLink({
     address,
     prefix,
     timeoutMs: Math.max(redisTimeoutMs, TIMEOUT_MS),
-    probe: (key) => counterProbe(script, key),
+    probe: (key) => counterProbe(buckets, key),
     deadlines,
     listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
   })

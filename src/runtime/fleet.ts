@@ -14,7 +14,7 @@ import { Leases } from '../store/redis/leases/leases.ts'
 import { type Deadlines, LinkError } from '../store/redis/link/call.ts'
 import type { RedisAddress } from '../store/redis/link/redis-address.ts'
 import { RedisLink } from '../store/redis/link/redis-link.ts'
-import { counterProbe, counterScript, ReservationScript } from '../store/redis/scripts.ts'
+import { counterProbe, counterScripts, ReservationScript } from '../store/redis/scripts.ts'
 import { SharedCounters } from '../store/redis/shared-counters.ts'
 import type { EmbeddedStore } from '../store/table/embedded-store.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
@@ -71,7 +71,7 @@ export class Fleet {
   constructor(address: RedisAddress, { config, worker, local, metricMemory, control, reservations, clock, logger, deadlines }: FleetParts) {
     const { redisPrefix: prefix, redisTimeoutMs: timeoutMs, redisFailureMode: failureMode } = config
     const metrics = new RedisMetrics(metricMemory)
-    const script = counterScript()
+    const scripts = counterScripts()
     this.#metrics = metrics
     this.#prefix = prefix
     this.#failureMode = failureMode
@@ -83,7 +83,7 @@ export class Fleet {
       address,
       timeoutMs,
       prefix,
-      probe: (key) => counterProbe(script, key),
+      probe: (key) => counterProbe(scripts.buckets, key),
       deadlines,
       listener: {
         onNode: (node) => metrics.addNode(node),
@@ -94,7 +94,7 @@ export class Fleet {
     })
     this.#shared = new SharedCounters(
       this.#link,
-      script,
+      scripts,
       { prefix, maxSlackMs: timeoutMs, overridesKnownAt: (nowMs) => this.#overrides.knownAt(nowMs) },
       { onUnknownOutcome: (what) => metrics.countDoubt(what), onUnsent: () => this.#sendLater() },
     )

@@ -14,7 +14,7 @@ import { PlainRequestView } from '../../src/request/view.ts'
 import type { CounterStore } from '../../src/store/counter-store.ts'
 import { FleetStore } from '../../src/store/redis/fleet-store.ts'
 import { Leases } from '../../src/store/redis/leases/leases.ts'
-import { counterScript } from '../../src/store/redis/scripts.ts'
+import { counterScripts } from '../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { systemClock } from '../../src/time/clock.ts'
@@ -113,7 +113,7 @@ describeWithRedis('rules of all kinds in one request', () => {
 
   async function fleet(prefix: string, isLeased: boolean): Promise<Service> {
     const { link } = await usableLink(redis.url)
-    const shared = new SharedCounters(link, counterScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(link, counterScripts(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(1024 * 1024)
     const listener = { onDecided() {}, onHeld() {}, onTokens() {} }
     const leases = isLeased ? new Leases({ shared, local, leaseMs: 60_000, clock: systemClock, listener }) : undefined

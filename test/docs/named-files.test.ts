@@ -18,11 +18,11 @@ test.each(PAGES)('every file and folder that %s names exists', (page, ...bases) 
 test('a path is told from other words, and a file that is gone is found', () => {
   const text = [
     'See `engine/run`, `src/gone.ts` and `docs/decisions/`, at 100/minute, `POST /v1/settle` or `text/plain`.',
-    '`npx vitest run test/gone.test.ts`; `src/policy/schema/<name>.ts`, `src/policy/gone/<name>.ts`, `gone.lua`, `counters.lua`.',
+    '`npx vitest run test/gone.test.ts`; `src/policy/schema/<name>.ts`, `src/policy/gone/<name>.ts`, `gone.lua`, `control.lua`.',
     '    socket → engine/gone → store',
   ].join('\n')
   const named = namedPaths(text, ['', 'src'])
-  expect(named.filter((path) => exists(path, ['', 'src']))).toEqual(['engine/run', 'docs/decisions/', 'src/policy/schema/', 'counters.lua'])
+  expect(named.filter((path) => exists(path, ['', 'src']))).toEqual(['engine/run', 'docs/decisions/', 'src/policy/schema/', 'control.lua'])
   expect(named.filter((path) => !exists(path, ['', 'src']))).toEqual([
     'src/gone.ts',
     'test/gone.test.ts',

@@ -7,7 +7,7 @@ import { FleetStore } from '../../src/store/redis/fleet-store.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { DelayingNetwork } from '../support/fleet/delaying-network.ts'
-import { clockedScript } from '../support/redis/clocked-link.ts'
+import { clockedScripts } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
@@ -40,7 +40,7 @@ class SimulatedInstance {
     this.#skewMs = skewMs
     this.nowMs = skewMs
     const overridesKnownAt = (nowMs: number) => this.#moments.knownAt(nowMs)
-    const shared = new SharedCounters(network, clockedScript(), { prefix, maxSlackMs: 0, overridesKnownAt }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(network, clockedScripts(), { prefix, maxSlackMs: 0, overridesKnownAt }, { onUnknownOutcome() {} })
     const clock = { nowMs: () => this.nowMs, wallMs: () => START_MS + this.nowMs }
     this.#store = new FleetStore({ shared, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock, listener: { onDecided() {} } })
     this.#base = this.#store.open({ identity: ['rule'], limit: bucketLimit(RATE, SIZE), sinceMs: 0, isLeasable: true })

@@ -4,11 +4,11 @@ import { ChargeResults, Charges } from '../../src/store/charges.ts'
 import type { FleetCounter } from '../../src/store/redis/fleet-counter.ts'
 import type { AnnouncedReset } from '../../src/store/redis/fleet-resets.ts'
 import { FleetStore } from '../../src/store/redis/fleet-store.ts'
-import type { Script } from '../../src/store/redis/link/call.ts'
+import type { Script, ScriptArgument } from '../../src/store/redis/link/call.ts'
 import { SharedCounters } from '../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../src/store/table/embedded-store.ts'
 import { DelayingNetwork } from '../support/fleet/delaying-network.ts'
-import { clockedScript } from '../support/redis/clocked-link.ts'
+import { clockedScripts } from '../support/redis/clocked-link.ts'
 import { usableLink } from '../support/redis/recorded-link.ts'
 import { runningRedis } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
@@ -55,16 +55,16 @@ class SimulatedInstance {
     const link = {
       groupOf: () => 0,
       isUsable: () => true,
-      run: (script: Script, keys: readonly string[], args: readonly string[]) => {
+      run: (script: Script, keys: readonly string[], args: readonly ScriptArgument[]) => {
         const onExecuted = this.#onExecuted
         this.#onExecuted = undefined
         return network.run(script, keys, args, () => {
-          history.noteExecuted(args[0]!)
-          onExecuted?.(args[0]!)
+          history.noteExecuted(args[0] as string)
+          onExecuted?.(args[0] as string)
         })
       },
     }
-    const shared = new SharedCounters(link, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(link, clockedScripts(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const clock = { nowMs: () => network.wallMs - START_MS, wallMs: () => network.wallMs }
     const announce = async (resets: readonly AnnouncedReset[]): Promise<void> => void history.announced.push(...resets)
     const local = newEmbeddedStore(64 * 1024)

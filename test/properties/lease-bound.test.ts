@@ -69,7 +69,8 @@ describeWithRedis('leases from one bucket', () => {
 async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<void> {
   const [leaseMs, tokensPerMs, burst] = [100, 0.2, 20]
   const fleet = await LeasedFleet.start({ redis, leaseMs })
-  const run = (...args: readonly (string | number)[]) => fleet.call(['bucket'], args.map(String))
+  const run = async (action: string, ...numbers: readonly number[]) =>
+    (await fleet.call(fleet.scripts.buckets, ['bucket'], [action, numbers])) as readonly number[]
   const admittedMs: number[] = []
   let held: { left: number; endMs: number; wallMs: number }[] = []
   for (const { what, pauseMs, tokens } of all) {
@@ -80,7 +81,7 @@ async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<
       // Redis leases half of what is there at a time.
       let wanted = tokens
       for (let got = 1; got > 0 && wanted > 0; wanted -= got) {
-        got = Number((await run('take', 0, BUCKET, 0, burst, burst, 0, 0, tokensPerMs, 0, wanted, 0)).split(' ')[3])
+        got = (await run('take', 0, BUCKET, 0, burst, burst, 0, 0, tokensPerMs, 0, wanted, 0, 0, burst))[3]!
         held.push({ left: got, endMs: nowMs + leaseMs, wallMs: fleet.time.wallMs() })
       }
     } else if (what === 'use') {
@@ -88,7 +89,7 @@ async function holdAtAnySize(redis: RedisServer, all: readonly Move[]): Promise<
       held = []
     } else if (held.length > 0) {
       const { left, wallMs } = held.shift()!
-      await run('give_back', 0, BUCKET, left, burst, 0, wallMs, 0, tokensPerMs, 0, 1, 0)
+      await run('give_back', 0, BUCKET, left, burst, 0, wallMs, 0, tokensPerMs, 0, 1, 0, 0, burst)
     }
   }
   expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)

@@ -158,7 +158,7 @@ export interface UpcomingOverride {
 
 /**
  * Knows the overrides that decisions are made with, so that each call can report them to Redis. If another instance has already changed a
- * counter to a later override, Redis leaves it under that one, see `assets/redis/counters.lua`.
+ * counter to a later override, Redis leaves it under that one, see `assets/redis/counters/bucket.lua`.
  */
 export class OverrideMoments {
   #known: KnownChanges = { latestMs: 0, upcoming: [] }

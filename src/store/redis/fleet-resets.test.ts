@@ -12,7 +12,7 @@ import { newEmbeddedStore } from '../table/embedded-store.ts'
 import { FleetStore } from './fleet-store.ts'
 import { LinkError } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
-import { counterScript } from './scripts.ts'
+import { counterScripts } from './scripts.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 const SIZE = 100
@@ -249,7 +249,7 @@ describeWithRedis('a reset in Redis', () => {
 
   /** By the clock of the server. */
   function realStore(): FleetStore {
-    const shared = new SharedCounters(realLink, counterScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(realLink, counterScripts(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(64 * 1024)
     return new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onDecided() {} } })
   }

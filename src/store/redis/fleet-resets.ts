@@ -67,7 +67,7 @@ export class FleetResets {
       if (reply === undefined || reply.fits === 'other_window') return []
       return rows.map(({ row, limit }, i) => {
         const { identityDigest: identity } = charges.counters[row] as FleetCounter
-        const momentMs = reply.resetsMs[i]!
+        const momentMs = reply.rows[i]!.resetMs
         return { key: this.#parts.shared.digestOf(charges, row), identity, momentMs, forgetMs: forgetMsOf(limit, momentMs) }
       })
     })

@@ -1,10 +1,12 @@
+import { BUCKET } from '../../limiter/limit.ts'
 import type { Charges } from '../charges.ts'
 import { TICK_MS } from '../table/embedded-counter.ts'
 import type { EmbeddedStore } from '../table/embedded-store.ts'
 import type { CounterRow, QueryRow, ReturnRow } from './counter-rows.ts'
 import type { Script } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
-import { type QueryAction, queryArguments, readReply, returnArguments, type ScriptReply } from './script-format.ts'
+import { type QueryAction, queryArguments, type ReturnAction, readReply, returnArguments, type ScriptReply } from './script-format.ts'
+import type { CounterScripts } from './scripts.ts'
 
 /** The part of a connection that counters use. */
 export type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
@@ -12,37 +14,45 @@ export type CounterLink = Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>
 /** Decay of the slowest time with each reply: after a thousand, about a third of it is left. */
 const SLOWEST_DECAY = 0.999
 
-/** Runs the script: sends rows as text, and reads replies as numbers. All rows of a call belong to one group. */
+/** Runs the script on rows of counters. All rows of a call belong to one group. */
 export class ScriptCalls {
   readonly #link: CounterLink
-  readonly #script: Script
+  readonly #scripts: CounterScripts
   /** The slowest recent round trip of a query. */
   slowestMs = 0
 
-  constructor(link: CounterLink, script: Script) {
+  constructor(link: CounterLink, scripts: CounterScripts) {
     this.#link = link
-    this.#script = script
+    this.#scripts = scripts
   }
 
   /** Sends a query. Rejects with a LinkError; `read` makes something of the reply. */
-  send({ action, rows, knownMs }: QueryCall): Promise<string> {
-    return this.#link.run(this.#script, keysOf(rows), queryArguments(action, rows, knownMs))
+  send({ action, rows, knownMs }: QueryCall): Promise<unknown> {
+    return this.#link.run(this.#scriptFor(rows), keysOf(rows), queryArguments(action, rows, knownMs))
   }
 
   /** Reads the reply to a query that was sent at `sentMs`. Throws a LinkError if it is not one of the script. */
-  read({ rows }: QueryCall, reply: string, sentMs: number): ScriptReply {
+  read({ rows }: QueryCall, reply: unknown, sentMs: number): ScriptReply {
     this.slowestMs = Math.max(performance.now() - sentMs, this.slowestMs * SLOWEST_DECAY)
     return readReply(reply, rows.length)
   }
 
   /** Rejects with a LinkError. */
   async giveBack(action: 'settle' | 'refund' | 'give_back', rows: readonly ReturnRow[]): Promise<ScriptReply> {
-    return readReply(await this.#link.run(this.#script, keysOf(rows), returnArguments(action, rows)), rows.length)
+    return this.#return(action, rows)
   }
 
   /** Rejects with a LinkError. */
   async renew(rows: readonly ReturnRow[]): Promise<ScriptReply> {
-    return readReply(await this.#link.run(this.#script, keysOf(rows), returnArguments('renew', rows)), rows.length)
+    return this.#return('renew', rows)
+  }
+
+  async #return(action: ReturnAction, rows: readonly ReturnRow[]): Promise<ScriptReply> {
+    return readReply(await this.#link.run(this.#scriptFor(rows), keysOf(rows), returnArguments(action, rows)), rows.length)
+  }
+
+  #scriptFor(rows: readonly CounterRow[]): Script {
+    return rows.every(({ limit }) => limit.kind === BUCKET) ? this.#scripts.buckets : this.#scripts.all
   }
 }
 
@@ -68,15 +78,16 @@ export interface Grant {
 }
 
 /** Returns when a row was taken: later than the reset before it, even if the clock of Redis was set back since. */
-export function takenMs({ wallMs, resetsMs }: ScriptReply, i: number): number {
-  return resetsMs[i]! > 0 ? Math.max(wallMs, resetsMs[i]! + TICK_MS) : wallMs
+export function takenMs({ wallMs, rows }: ScriptReply, i: number): number {
+  const { resetMs } = rows[i]!
+  return resetMs > 0 ? Math.max(wallMs, resetMs + TICK_MS) : wallMs
 }
 
 /** Returns the tokens leased for a row of the charges. All calls must have a reply. */
 export function grantOf(calls: readonly QueryCall[], row: number): Grant {
   for (const { rows, reply } of calls) {
     const i = rows.findIndex((other) => other.row === row)
-    if (i >= 0) return { tokens: reply!.leased[i]!, momentMs: takenMs(reply!, i) }
+    if (i >= 0) return { tokens: reply!.rows[i]!.leased, momentMs: takenMs(reply!, i) }
   }
   return { tokens: 0, momentMs: 0 }
 }
@@ -89,11 +100,11 @@ export function returnsOf({ rows, reply }: QueryCall, isLessRefill: boolean): Re
       limit,
       ageMs,
       override,
-      tokens: cost + reply!.leased[i]!,
+      tokens: cost + reply!.rows[i]!.leased,
       takenWallMs: reply!.wallMs,
       momentMs: takenMs(reply!, i),
       isLessRefill,
-      withdrawnWarning: reply!.warnings[i]!,
+      withdrawnWarning: reply!.rows[i]!.warning,
     }
   })
 }
@@ -131,10 +142,11 @@ export async function inBatches<Item>(items: readonly Item[], run: (item: Item) 
 export function applyRefunds(calls: readonly QueryCall[], charges: Charges, local: EmbeddedStore, nowMs: number): void {
   for (const { rows, reply, action } of calls) {
     if (reply === undefined || reply.fits === 'other_window') continue
-    const { wallMs, levels, leased, refunded } = reply
     const isTaken = reply.fits && action === 'take'
-    for (const [i, { row, cost }] of rows.entries()) {
-      if (refunded[i]! > 0) local.raiseRow(charges, row, isTaken ? levels[i]! + cost + leased[i]! : levels[i]!, nowMs, wallMs)
+    for (let i = 0; i < rows.length; i++) {
+      const { row, cost } = rows[i]!
+      const { level, leased, refunded } = reply.rows[i]!
+      if (refunded > 0) local.raiseRow(charges, row, isTaken ? level + cost + leased : level, nowMs, reply.wallMs)
     }
   }
 }
@@ -152,10 +164,10 @@ export function applyResets(
 ): void {
   for (const { rows, reply } of calls) {
     if (reply === undefined || reply.fits === 'other_window') continue
-    const { wallMs, resetsMs } = reply
-    for (const [i, { row, knownResetMs }] of rows.entries()) {
-      const resetMs = resetsMs[i]!
-      if (resetMs > knownResetMs && local.resetRow(charges, row, resetMs, nowMs, wallMs)) onReset(charges, row)
+    for (let i = 0; i < rows.length; i++) {
+      const { row, knownResetMs } = rows[i]!
+      const { resetMs } = reply.rows[i]!
+      if (resetMs > knownResetMs && local.resetRow(charges, row, resetMs, nowMs, reply.wallMs)) onReset(charges, row)
     }
   }
 }

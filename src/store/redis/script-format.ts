@@ -1,21 +1,11 @@
 import { algorithmOf } from '../../limiter/algorithms/algorithms.ts'
 import type { Calendar } from '../../limiter/calendar.ts'
-import {
-  BUCKET,
-  type BucketLimit,
-  canOverdraw,
-  IN_FLIGHT,
-  type InFlightLimit,
-  type Limit,
-  WINDOW,
-  type WindowLimit,
-} from '../../limiter/limit.ts'
-import type { CounterOverride } from '../counter-store.ts'
+import { BUCKET, type BucketLimit, canOverdraw, IN_FLIGHT, WINDOW, type WindowLimit } from '../../limiter/limit.ts'
 import type { CounterRow, QueryRow, ReturnRow } from './counter-rows.ts'
-import { LinkError } from './link/call.ts'
+import { LinkError, type ScriptArgument } from './link/call.ts'
 
 export type QueryAction = 'take' | 'check' | 'reset'
-type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
+export type ReturnAction = 'settle' | 'refund' | 'give_back' | 'renew'
 
 /** Sent in place of the tokens to lease, for counters whose takes are settled. */
 const SETTLED = -1
@@ -26,26 +16,26 @@ const NEEDS_ANYTHING = 1
 const NEEDS_NOTHING = 2
 
 /**
- * Returns the arguments of the script, see `assets/redis/counters.lua`. `knownMs` is the moment of the last change of overrides that is in
- * force here.
+ * Returns the arguments of the script, see `assets/redis/counters/counters.lua`. `knownMs` is the moment of the last change of overrides that
+ * is in force here.
  */
-export function queryArguments(action: QueryAction, rows: readonly QueryRow[], knownMs: number): string[] {
-  const args: string[] = [action, String(knownMs)]
+export function queryArguments(action: QueryAction, rows: readonly QueryRow[], knownMs: number): ScriptArgument[] {
+  const numbers = [knownMs]
   for (const row of rows) {
     const { cost, most, lease, knownResetMs, wallMs, isChargedAlong } = row
-    addRow(args, row, { cost, most, momentMs: knownResetMs, more: lease ?? SETTLED, wallMs, isChargedAlong })
+    addRow(numbers, row, { cost, most, momentMs: knownResetMs, more: lease ?? SETTLED, wallMs, isChargedAlong, withdrawnWarning: 0 })
   }
-  return args
+  return [action, numbers]
 }
 
-export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]): string[] {
-  const args: string[] = [action, '0']
+export function returnArguments(action: ReturnAction, rows: readonly ReturnRow[]): ScriptArgument[] {
+  const numbers = [0]
   for (const row of rows) {
     const { tokens, takenWallMs, momentMs, isLessRefill, withdrawnWarning = 0 } = row
-    const warnings = action === 'give_back' ? withdrawnWarning : undefined
-    addRow(args, row, { cost: tokens, most: 0, momentMs, more: isLessRefill ? 1 : 0, wallMs: takenWallMs, warnings })
+    const more = isLessRefill ? 1 : 0
+    addRow(numbers, row, { cost: tokens, most: 0, momentMs, more, wallMs: takenWallMs, isChargedAlong: false, withdrawnWarning })
   }
-  return args
+  return [action, numbers]
 }
 
 interface RowNumbers {
@@ -55,68 +45,52 @@ interface RowNumbers {
   readonly more: number
   /** A time within the window or slice in question. */
   readonly wallMs: number
-  readonly isChargedAlong?: boolean
-  /** The warning to withdraw, sent in place of the shares to warn of. */
-  readonly warnings?: number | undefined
+  readonly isChargedAlong: boolean
+  readonly withdrawnWarning: number
 }
 
-function addRow(
-  args: string[],
-  { limit, ageMs, override }: CounterRow,
-  { cost, most, momentMs, more, wallMs, isChargedAlong, warnings }: RowNumbers,
-): void {
-  const size = algorithmOf(limit).size(limit)
-  const needs = isChargedAlong === true ? NEEDS_NOTHING : canOverdraw(limit) ? NEEDS_ANYTHING : NEEDS_COST
-  args.push(String(limit.kind), String(cost), String(size), String(most), String(momentMs), String(needs))
-  for (const number of ownNumbers(limit, { ageMs, more, wallMs, warnings, override })) args.push(String(number))
+function addRow(numbers: number[], row: CounterRow, sent: RowNumbers): void {
+  const { limit } = row
+  const needs = sent.isChargedAlong ? NEEDS_NOTHING : canOverdraw(limit) ? NEEDS_ANYTHING : NEEDS_COST
+  numbers.push(limit.kind, sent.cost, algorithmOf(limit).size(limit), sent.most, sent.momentMs, needs)
+  switch (limit.kind) {
+    case BUCKET:
+      return addBucket(numbers, limit, row, sent)
+    case WINDOW:
+      return addWindow(numbers, limit, sent)
+    case IN_FLIGHT:
+      numbers.push(limit.sliceMs, sent.wallMs)
+  }
 }
 
-/** Further arguments of each kind, in the order of its `columns` in the script. */
-const OWN_NUMBERS = {
-  [BUCKET]: ({ tokensPerMs }: BucketLimit, { ageMs, more, override }: OwnParts): readonly (number | string)[] => [
-    tokensPerMs,
-    ageMs,
-    more,
-    override === undefined ? 0 : `${override.momentMs}:${override.untilMs}:${override.ruleSize}`,
-  ],
-  [WINDOW]: (limit: WindowLimit, { wallMs, warnings }: OwnParts): readonly (number | string)[] => [
-    ...windowsAround(limit.calendar, wallMs),
-    warnings ?? warningsText(limit),
-  ],
-  [IN_FLIGHT]: ({ sliceMs }: InFlightLimit, { wallMs }: OwnParts): readonly number[] => [sliceMs, wallMs],
+function addBucket(numbers: number[], { tokensPerMs, burst }: BucketLimit, { ageMs, override }: CounterRow, { more }: RowNumbers): void {
+  numbers.push(tokensPerMs, ageMs, more)
+  if (override === undefined) numbers.push(0, 0, burst)
+  else numbers.push(override.momentMs, override.untilMs, override.ruleSize)
 }
 
-/** Formats the shares to warn of, such as `80:800,95:950`. */
-function warningsText({ warnings }: WindowLimit): string | 0 {
-  return warnings === undefined ? 0 : warnings.map(({ percent, tokens }) => `${percent}:${tokens}`).join(',')
+function addWindow(numbers: number[], { calendar, warnings = [] }: WindowLimit, { wallMs, withdrawnWarning }: RowNumbers): void {
+  numbers.push(...windowsAround(calendar, wallMs), withdrawnWarning, warnings.length)
+  for (const { percent, tokens } of warnings) numbers.push(percent, tokens)
 }
 
-interface OwnParts {
-  readonly ageMs: number
-  readonly more: number
-  readonly wallMs: number
-  readonly warnings: number | undefined
-  readonly override: CounterOverride | undefined
-}
-
-function ownNumbers(limit: Limit, parts: OwnParts): readonly (number | string)[] {
-  return (OWN_NUMBERS[limit.kind] as (limit: Limit, parts: OwnParts) => readonly (number | string)[])(limit, parts)
-}
-
-/** A reply of the script, see `assets/redis/counters.lua`. */
+/** A reply of the script, see `assets/redis/counters/counters.lua`. */
 export interface ScriptReply {
   /** Whether all rows fit; 'other_window' means that a row does not name the window of Redis's time, and nothing was done. */
   readonly fits: boolean | 'other_window'
   readonly wallMs: number
-  /**
-   * Each list has a number per row: tokens left, tokens leased, the time of the last reset or 0, a warning or 0, and the refunded tokens.
-   */
-  readonly levels: readonly number[]
-  readonly leased: readonly number[]
-  readonly resetsMs: readonly number[]
-  /** A warning is 1000 × the percentage that is reached, plus the one that was warned of before. */
-  readonly warnings: readonly number[]
-  readonly refunded: readonly number[]
+  readonly rows: readonly ReplyRow[]
+}
+
+export interface ReplyRow {
+  /** Tokens left. */
+  readonly level: number
+  readonly leased: number
+  /** When the counter was last reset, or 0. */
+  readonly resetMs: number
+  /** 1000 × the percentage that is reached, plus the one that was warned of before; or 0. */
+  readonly warning: number
+  readonly refunded: number
 }
 
 export function warnedPercent(warning: number): number {
@@ -124,24 +98,22 @@ export function warnedPercent(warning: number): number {
 }
 
 const OTHER_WINDOW = 2
+const HEADER = 2
 const COLUMNS = 5
 
 /** Reads a reply. Throws a LinkError if it is not one of the script. */
 export function readReply(reply: unknown, rowCount: number): ScriptReply {
-  const texts = String(reply).split(' ')
-  const fits = Number(texts[0])
-  const wallMs = Number(texts[1])
-  const isOtherWindow = fits === OTHER_WINDOW && texts.length === 2
-  let hasOnlyNumbers = texts.length === 2 + (isOtherWindow ? 0 : COLUMNS * rowCount) && !Number.isNaN(fits + wallMs)
-  const columns: [number[], number[], number[], number[], number[]] = [[], [], [], [], []]
-  for (let i = 2; i < texts.length; i++) {
-    const number = Number(texts[i])
-    if (Number.isNaN(number)) hasOnlyNumbers = false
-    columns[(i - 2) % COLUMNS]!.push(number)
+  const numbers: readonly number[] = Array.isArray(reply) ? reply : []
+  const [fits, wallMs] = numbers
+  const isOtherWindow = fits === OTHER_WINDOW && numbers.length === HEADER
+  const length = HEADER + (isOtherWindow ? 0 : COLUMNS * rowCount)
+  if (numbers.length !== length || numbers.some(Number.isNaN)) throw new LinkError('unknown', 'malformed', 'not a reply of the script')
+  const rows: ReplyRow[] = []
+  for (let i = HEADER; i < length; i += COLUMNS) {
+    const [level, leased, resetMs, warning, refunded] = [numbers[i]!, numbers[i + 1]!, numbers[i + 2]!, numbers[i + 3]!, numbers[i + 4]!]
+    rows.push({ level, leased, resetMs, warning, refunded })
   }
-  if (!hasOnlyNumbers) throw new LinkError('unknown', 'malformed', 'not a reply of the script')
-  const [levels, leased, resetsMs, warnings, refunded] = columns
-  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs, levels, leased, resetsMs, warnings, refunded }
+  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs: wallMs!, rows }
 }
 
 /** Three consecutive windows as the script reads them: number and start of each, then the end of the last. */

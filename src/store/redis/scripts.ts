@@ -4,12 +4,22 @@ import { BUCKET } from '../../limiter/limit.ts'
 import type { Script } from './link/call.ts'
 import type { Probe } from './link/link-options.ts'
 import type { RedisLink } from './link/redis-link.ts'
-import { queryArguments } from './script-format.ts'
+import { queryArguments, readReply } from './script-format.ts'
 
-/** Returns the script that makes each decision. `clock` is the Lua text that reads the time. */
-export function counterScript(clock = assetText('redis/clock.lua')): Script {
-  const text = `${clock}\n${assetText('redis/counters.lua')}`
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
+/** The script that makes each decision: with all kinds of counters, and with buckets alone, which takes Redis less time to run. */
+export interface CounterScripts {
+  readonly all: Script
+  readonly buckets: Script
+}
+
+/** `clock` is the Lua text that reads the time. */
+export function counterScripts(clock = assetText('redis/clock.lua')): CounterScripts {
+  return { all: counterScript(clock, ['bucket', 'window', 'in-flight']), buckets: counterScript(clock, ['bucket']) }
+}
+
+function counterScript(clock: string, kinds: readonly string[]): Script {
+  const text = [clock, ...['counters', ...kinds, 'decide'].map((name) => assetText(`redis/counters/${name}.lua`))].join('\n')
+  return { text, sha: createHash('sha1').update(text).digest('hex'), repliesNumbers: true }
 }
 
 /** A bucket of one token, which refills in a millisecond. */
@@ -21,9 +31,14 @@ export function counterProbe(script: Script, key: string): Probe {
   return { script, keys: [key], args: queryArguments('take', [row], 0), isValidReply }
 }
 
-/** A valid reply starts with whether the take fits (several workers may probe at once, so it need not), and then has the time. */
+/** A valid reply has a row, and says when it was made. Whether the take fits is open, because several workers may probe at once. */
 function isValidReply(reply: unknown): boolean {
-  return typeof reply === 'string' && /^[01] \d/.test(reply)
+  try {
+    const { fits, wallMs } = readReply(reply, 1)
+    return fits !== 'other_window' && wallMs > 0
+  } catch {
+    return false
+  }
 }
 
 /** The script that keeps track of reservations, see `assets/redis/reservations.lua`. */

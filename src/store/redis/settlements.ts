@@ -46,8 +46,8 @@ export class Settlements {
       return true
     }
     try {
-      const { warnings } = await this.#calls.giveBack(settlement.action, settlement.rows)
-      for (const [i, row] of settlement.rows.entries()) if (warnings[i]! > 0) row.onWarning?.(warnedPercent(warnings[i]!))
+      const reply = await this.#calls.giveBack(settlement.action, settlement.rows)
+      for (const [i, { warning }] of reply.rows.entries()) if (warning > 0) settlement.rows[i]!.onWarning?.(warnedPercent(warning))
       return true
     } catch (error) {
       if (!isOutcomeUnknown(error) && !isRefused(error, settlement)) {

@@ -11,10 +11,10 @@ import { newEmbeddedStore } from '../table/embedded-store.ts'
 import { rowsOf } from './counter-rows.ts'
 import type { FleetCounter } from './fleet-counter.ts'
 import { FleetStore } from './fleet-store.ts'
-import type { Script } from './link/call.ts'
+import type { Script, ScriptArgument } from './link/call.ts'
 import type { RedisLink } from './link/redis-link.ts'
 import { grantOf, type QueryCall } from './script-calls.ts'
-import { counterScript } from './scripts.ts'
+import { counterScripts } from './scripts.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 const SIZE = 60
@@ -59,14 +59,14 @@ describeWithRedis('what Redis granted before it forgot', () => {
     const late = await instance(LIMITS[kind], false, {
       groupOf: (key) => Number.parseInt(key.at(-1)!, 16),
       isUsable: () => true,
-      async run(script: Script, keys: readonly string[], args: readonly string[]) {
+      async run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]) {
         const reply = await link.run(script, keys, args)
-        if (args[0] !== 'take' || args[3] === '40') return reply
+        if (args[0] !== 'take' || args[1]![2] === 40) return reply
         // The other node: meanwhile this one forgets, and somebody begins the counter anew.
         await redis.command('FLUSHALL')
         await other.take(SIZE)
         refused++
-        return `0 ${Date.now()} 0 0 0 0 0`
+        return [0, Date.now(), 0, 0, 0, 0, 0]
       },
     })
     const charges = new Charges()
@@ -76,7 +76,7 @@ describeWithRedis('what Redis granted before it forgot', () => {
     expect(await late.shared.ask(late.callsFor(charges), charges, new ChargeResults())).toBe(false)
     expect(refused).toBe(1)
     // Behind the give-back, on its connection.
-    await link.run(counterScript(), ['edge:any'], ['check', '0', '1', '1', '1', '1', '0', '0', '1', '0', '0', '0'])
+    await link.run(counterScripts().buckets, ['edge:any'], ['check', [0, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 1]])
     expect(await leftOf(LIMITS[kind])).toBe(0)
   })
 
@@ -131,7 +131,7 @@ describeWithRedis('what Redis grants again because it forgot, and the own count 
     const late = await instance(kind === 'in_flight' ? inFlightLimit(SIZE, 60_000) : LIMITS[kind], false, {
       groupOf: () => 0,
       isUsable: () => true,
-      async run(script: Script, keys: readonly string[], args: readonly string[]) {
+      async run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]) {
         const run = earlier.then(async () => {
           if (args[0] === 'take') await redis.command('FLUSHALL')
           return link.run(script, keys, args)
@@ -176,7 +176,7 @@ interface Instance {
 async function instance(limit: Limit, isLeasable = false, link?: Pick<RedisLink, 'groupOf' | 'isUsable' | 'run'>): Promise<Instance> {
   const shared = new SharedCounters(
     link ?? (await usableLink(redis.url)).link,
-    counterScript(),
+    counterScripts(),
     { prefix: 'edge:', maxSlackMs: 0 },
     { onUnknownOutcome() {} },
   )

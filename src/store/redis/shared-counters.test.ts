@@ -9,7 +9,7 @@ import { Charges } from '../charges.ts'
 import type { Outcome } from '../counter-store.ts'
 import { newEmbeddedStore } from '../table/embedded-store.ts'
 import { FleetStore } from './fleet-store.ts'
-import { counterScript } from './scripts.ts'
+import { counterScripts } from './scripts.ts'
 import { SharedCounters } from './shared-counters.ts'
 
 /** A token in 100 s. */
@@ -25,7 +25,7 @@ describeWithRedis('instances that have different limits for one rule', () => {
   /** Takes one after the other, on an instance that has this limit and has taken nothing yet. */
   async function takeAlone(limit: Limit, ...costs: number[]): Promise<{ level: number; waitMs: number; shared: SharedCounters }> {
     const { link } = await usableLink(redisOf().url)
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(link, counterScripts(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(64 * 1024)
     const store = new FleetStore({ shared, local, failureMode: 'closed', clock: systemClock, listener: { onDecided() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: -1e9 })
@@ -53,12 +53,23 @@ describeWithRedis('instances that have different limits for one rule', () => {
 })
 
 test('a reply that the script cannot have sent leaves the decision to the failure mode', async () => {
-  for (const reply of ['OK', '', '1', '1 2 3', '1 2 3 0 0 0', '1 2 x 0 0 0 0', '2', '2 x', '2 1 0 0 0 0 0 0']) {
+  for (const reply of [
+    'OK',
+    '',
+    [],
+    [1],
+    [1, 2, 3],
+    [1, 2, 3, 0, 0, 0],
+    [1, 2, NaN, 0, 0, 0, 0],
+    [2],
+    [2, NaN],
+    [2, 1, 0, 0, 0, 0, 0, 0],
+  ]) {
     const link = { groupOf: () => 0, isUsable: () => true, run: async () => reply }
     const unknown: string[] = []
     const shared = new SharedCounters(
       link,
-      counterScript(),
+      counterScripts(),
       { prefix: 'edge:', maxSlackMs: 0 },
       { onUnknownOutcome: (what) => unknown.push(what) },
     )

@@ -3,9 +3,10 @@ import type { BucketLimit } from '../../limiter/limit.ts'
 import type { ChargeResults, Charges, Taken } from '../charges.ts'
 import type { OnWarning } from '../counter-store.ts'
 import { CounterKeys, type CounterQuery, queryRows, type ReturnRow, renewalRows, settlementRows } from './counter-rows.ts'
-import type { LinkError, Script } from './link/call.ts'
+import type { LinkError } from './link/call.ts'
 import { type CounterLink, groupsOf, type QueryCall, returnsOf, ScriptCalls, takenMs } from './script-calls.ts'
 import { type ScriptReply, warnedPercent } from './script-format.ts'
+import type { CounterScripts } from './scripts.ts'
 import { isOutcomeUnknown, type SettlementListener, Settlements } from './settlements.ts'
 
 export interface SharedSettings {
@@ -34,11 +35,11 @@ export class SharedCounters {
   /** How far the clock of Redis is ahead of ours; 0 where they agree. */
   #aheadMs = 0
 
-  constructor(link: CounterLink, script: Script, settings: SharedSettings, listener: SettlementListener) {
+  constructor(link: CounterLink, scripts: CounterScripts, settings: SharedSettings, listener: SettlementListener) {
     const { prefix, maxSlackMs, overridesKnownAt = () => 0 } = settings
     this.#link = link
     this.#overridesKnownAt = overridesKnownAt
-    this.#calls = new ScriptCalls(link, script)
+    this.#calls = new ScriptCalls(link, scripts)
     this.#keys = new CounterKeys(prefix)
     this.#settlements = new Settlements(link, this.#calls, listener)
     this.#maxSlackMs = maxSlackMs
@@ -178,9 +179,9 @@ export class SharedCounters {
     )
   }
 
-  #tryRead(call: QueryCall, text: string, sentMs: number): LinkError | undefined {
+  #tryRead(call: QueryCall, received: unknown, sentMs: number): LinkError | undefined {
     try {
-      const reply = this.#calls.read(call, text, sentMs)
+      const reply = this.#calls.read(call, received, sentMs)
       call.reply = reply
       this.#noteClock(reply.wallMs - call.askedWallMs)
       return undefined
@@ -213,7 +214,7 @@ function renewed(taken: Taken, replies: readonly ScriptReply[]): Taken {
   let [wallMs, momentMs] = [0, 0]
   for (const reply of replies) {
     wallMs = reply.wallMs
-    for (const [i, resetMs] of reply.resetsMs.entries()) {
+    for (const [i, { resetMs }] of reply.rows.entries()) {
       if (resetMs > 0 && taken.momentMs <= resetMs) return taken
       momentMs = Math.max(momentMs, takenMs(reply, i))
     }
@@ -222,15 +223,17 @@ function renewed(taken: Taken, replies: readonly ScriptReply[]): Taken {
 }
 
 function write({ rows, reply }: QueryCall, charges: Charges, results: ChargeResults, isGivenBack: boolean): void {
-  const { fits, wallMs, levels, leased, warnings } = reply!
-  for (const [i, { row }] of rows.entries()) {
+  const { fits, wallMs } = reply!
+  for (let i = 0; i < rows.length; i++) {
+    const { row } = rows[i]!
+    const { level: left, leased, warning } = reply!.rows[i]!
     const { limit } = charges.counters[row]!
     const cost = charges.costs[row]!
-    const level = isGivenBack ? levels[i]! + cost + leased[i]! : levels[i]!
+    const level = isGivenBack ? left + cost + leased : left
     results.levels[row] = level
     results.waitsMs[row] = fits ? 0 : algorithmOf(limit).waitMs(limit, level, cost, wallMs)
-    if (warnings[i]! > 0 && !isGivenBack) results.warn(row, warnedPercent(warnings[i]!))
+    if (warning > 0 && !isGivenBack) results.warn(row, warnedPercent(warning))
+    results.momentMs = Math.max(results.momentMs, takenMs(reply!, i))
   }
   results.wallMs = wallMs
-  for (let i = 0; i < rows.length; i++) results.momentMs = Math.max(results.momentMs, takenMs(reply!, i))
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { Charges } from '../../../src/store/charges.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
-import { counterScript } from '../../../src/store/redis/scripts.ts'
+import { counterScripts } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 import { systemClock } from '../../../src/time/clock.ts'
@@ -65,7 +65,7 @@ async function twoWorkers(
   const wallMs = Date.now()
   const newStore = async (gate: TcpGate): Promise<FleetStore> => {
     const { link } = await usableLink(`redis://${gate.address}`)
-    const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(link, counterScripts(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     return new FleetStore({
       shared,
       local,

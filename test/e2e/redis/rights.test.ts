@@ -4,7 +4,7 @@ import { calendarOf } from '../../../src/limiter/calendar.ts'
 import { ChargeResults, Charges } from '../../../src/store/charges.ts'
 import { ControlScript, controlEntryText } from '../../../src/store/redis/control-script.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
-import { counterScript, ReservationScript } from '../../../src/store/redis/scripts.ts'
+import { counterScripts, ReservationScript } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 import { systemClock } from '../../../src/time/clock.ts'
@@ -23,7 +23,7 @@ describeWithRedis('a Redis user with the documented rights', () => {
     ['window', { ...dayLimit(SIZE), calendar: calendarOf('1y', 'UTC') }],
   ] as const)('can take from a %s, check, settle, give back and reset it', async ([, limit]) => {
     const { link, errors } = await linkOfUser(shared())
-    const counters = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const counters = new SharedCounters(link, counterScripts(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const parts = { shared: counters, local: newEmbeddedStore(64 * 1024), failureMode: 'closed', clock: systemClock } as const
     const store = new FleetStore({ ...parts, listener: { onDecided() {} } })
     const counter = store.open({ identity: ['rule'], limit, sinceMs: 0 })

@@ -1,4 +1,4 @@
-import type { Script } from '../../../src/store/redis/link/call.ts'
+import type { Script, ScriptArgument } from '../../../src/store/redis/link/call.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
 
 /** Between instances and Redis: calls wait until they are let through, in any order, and their replies too. */
@@ -8,7 +8,7 @@ export class DelayingNetwork {
   readonly #startMs: number
   readonly #waiting: (() => void)[] = []
   /** The call that was let through last. */
-  #executed: Promise<string> | undefined
+  #executed: Promise<unknown> | undefined
 
   constructor(link: RedisLink, startMs: number) {
     this.#link = link
@@ -25,7 +25,7 @@ export class DelayingNetwork {
   }
 
   /** `onExecuted`: called when Redis has done it, in the order in which Redis does. */
-  async run(script: Script, keys: readonly string[], args: readonly string[], onExecuted = () => {}): Promise<string> {
+  async run(script: Script, keys: readonly string[], args: readonly ScriptArgument[], onExecuted = () => {}): Promise<unknown> {
     await this.#wait()
     const now = String(this.wallMs - this.#startMs)
     this.#executed = this.#link.run(script, keys, [...args, now, String(this.wallMs)])

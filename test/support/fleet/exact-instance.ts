@@ -2,10 +2,10 @@ import type { BucketLimit } from '../../../src/limiter/limit.ts'
 import { ChargeResults, Charges } from '../../../src/store/charges.ts'
 import type { Outcome } from '../../../src/store/counter-store.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
-import { LinkError, type Script } from '../../../src/store/redis/link/call.ts'
+import { LinkError, type Script, type ScriptArgument } from '../../../src/store/redis/link/call.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
-import { clockedScript } from '../redis/clocked-link.ts'
+import { clockedScripts } from '../redis/clocked-link.ts'
 import type { RedisServer } from '../redis/redis-server.ts'
 import type { Admission } from './admissions.ts'
 import type { SimulatedTime } from './simulated-time.ts'
@@ -36,7 +36,7 @@ export class ExactInstance {
   openUntilMs = 0
   slowestAnswerMs = 0
   readonly #options: ExactOptions
-  readonly #script = clockedScript()
+  readonly #scripts = clockedScripts()
   readonly #store: FleetStore
   readonly #counter: ReturnType<FleetStore['open']>
   /** Calls of one connection reach Redis in their order, and the replies arrive in order too. */
@@ -49,9 +49,9 @@ export class ExactInstance {
     const link = {
       groupOf: () => 0,
       isUsable: () => time.nowMs() >= this.openUntilMs,
-      run: (_: Script, keys: readonly string[], args: readonly string[]) => this.#run(keys, args),
+      run: (script: Script, keys: readonly string[], args: readonly ScriptArgument[]) => this.#run(script, keys, args),
     }
-    const shared = new SharedCounters(link, this.#script, { prefix: 'edge:', maxSlackMs: timeoutMs }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(link, this.#scripts, { prefix: 'edge:', maxSlackMs: timeoutMs }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(64 * 1024)
     this.#store = new FleetStore({ shared, local, failureMode: 'local', clock: time, listener: { onDecided() {} } })
     this.#counter = this.#store.open({ identity: ['rule'], limit, sinceMs: 0 })
@@ -61,7 +61,6 @@ export class ExactInstance {
   static async start(options: ExactOptions): Promise<ExactInstance> {
     const instance = new ExactInstance(options)
     await options.redis.command('FLUSHALL')
-    await options.redis.command('SCRIPT', 'LOAD', instance.#script.text)
     return instance
   }
 
@@ -75,14 +74,14 @@ export class ExactInstance {
     return outcome
   }
 
-  async #run(keys: readonly string[], args: readonly string[]): Promise<string> {
+  async #run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
     const { redis, time, timeoutMs } = this.#options
     const { outMs, backMs, isLost } = this.nextCall()
     const sentMs = time.nowMs()
     this.#lastThereMs = Math.max(this.#lastThereMs, sentMs + outMs)
     await time.pass(this.#lastThereMs - sentMs)
-    const clocked = [...args, time.nowMs(), time.wallMs()]
-    const reply = await time.standStillFor(() => redis.command('EVALSHA', this.#script.sha, keys.length, ...keys, ...clocked))
+    const clocked = [...args, String(time.nowMs()), String(time.wallMs())]
+    const reply = await time.standStillFor(() => redis.run(script, keys, clocked))
     if (isLost) {
       await time.pass(Math.max(0, sentMs + timeoutMs - time.nowMs()))
       this.openUntilMs = time.nowMs() + timeoutMs
@@ -91,6 +90,6 @@ export class ExactInstance {
     this.#lastBackMs = Math.max(this.#lastBackMs, time.nowMs() + backMs)
     await time.pass(this.#lastBackMs - time.nowMs())
     this.slowestAnswerMs = Math.max(this.slowestAnswerMs, time.nowMs() - sentMs)
-    return reply as string
+    return reply
   }
 }

@@ -3,12 +3,12 @@ import { ChargeResults, Charges } from '../../../src/store/charges.ts'
 import type { CounterSpec, Outcome } from '../../../src/store/counter-store.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import { Leases } from '../../../src/store/redis/leases/leases.ts'
-import { LinkError, type Script } from '../../../src/store/redis/link/call.ts'
+import { LinkError, type Script, type ScriptArgument } from '../../../src/store/redis/link/call.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { EmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 import { SharedTable } from '../../../src/store/table/shared-table.ts'
 import { newTableBuffer } from '../../../src/store/table/table-layout.ts'
-import { clockedScript } from '../redis/clocked-link.ts'
+import { clockedScripts } from '../redis/clocked-link.ts'
 import type { RedisServer } from '../redis/redis-server.ts'
 import { SimulatedTime } from './simulated-time.ts'
 
@@ -23,7 +23,7 @@ interface FleetOptions {
 export class LeasedFleet {
   readonly time = new SimulatedTime()
   readonly options: FleetOptions
-  readonly script = clockedScript()
+  readonly scripts = clockedScripts()
   /** Of all instances. */
   calls = 0
   isUnreachable = false
@@ -31,8 +31,7 @@ export class LeasedFleet {
   behindMs = 0
   /** Calls get no answer. */
   holdsCalls = false
-  /** The arguments of calls that have no answer yet. */
-  readonly underWay: (readonly string[])[] = []
+  readonly #underWay: (readonly ScriptArgument[])[] = []
 
   private constructor(options: FleetOptions) {
     this.options = options
@@ -41,27 +40,34 @@ export class LeasedFleet {
   static async start(options: FleetOptions): Promise<LeasedFleet> {
     const fleet = new LeasedFleet(options)
     await options.redis.command('FLUSHALL')
-    await options.redis.command('SCRIPT', 'LOAD', fleet.script.text)
     return fleet
+  }
+
+  /** The calls that have no answer yet, each on one bucket. */
+  get underWay(): { action: string; cost: number; leases: boolean }[] {
+    return this.#underWay.map(([action, numbers]) => {
+      const [, , cost, , , , , , , more] = numbers as readonly number[]
+      return { action: action as string, cost: cost!, leases: more !== 0 }
+    })
   }
 
   newInstance(): FleetInstance {
     return new FleetInstance(this, newTableBuffer(256 * 1024))
   }
 
-  async run(keys: readonly string[], args: readonly string[]): Promise<string> {
+  async run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
     const { wayMs = () => 0 } = this.options
     this.calls++
-    this.underWay.push(args)
+    this.#underWay.push(args)
     if (this.holdsCalls) return new Promise(() => {})
     await this.time.pass(wayMs())
     try {
       if (this.isUnreachable) throw new LinkError('not_sent', 'unreachable', 'Redis is unreachable')
-      const answer = await this.time.standStillFor(() => this.call(keys, args))
+      const answer = await this.time.standStillFor(() => this.call(script, keys, args))
       await this.time.pass(wayMs())
       return answer
     } finally {
-      this.underWay.splice(this.underWay.indexOf(args), 1)
+      this.#underWay.splice(this.#underWay.indexOf(args), 1)
     }
   }
 
@@ -73,10 +79,9 @@ export class LeasedFleet {
   }
 
   /** Runs the script at once. */
-  async call(keys: readonly string[], args: readonly string[]): Promise<string> {
-    const { options, script, time } = this
-    const clocked = [...args, time.nowMs() - this.behindMs, time.wallMs() - this.behindMs]
-    return (await options.redis.command('EVALSHA', script.sha, keys.length, ...keys, ...clocked)) as string
+  call(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    const { options, time, behindMs } = this
+    return options.redis.run(script, keys, [...args, String(time.nowMs() - behindMs), String(time.wallMs() - behindMs)])
   }
 }
 
@@ -99,9 +104,9 @@ export class FleetInstance {
     const link = {
       groupOf: () => 0,
       isUsable: () => !fleet.isUnreachable,
-      run: (_: Script, keys: readonly string[], args: readonly string[]) => fleet.run(keys, args),
+      run: (script: Script, keys: readonly string[], args: readonly ScriptArgument[]) => fleet.run(script, keys, args),
     }
-    const shared = new SharedCounters(link, fleet.script, { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome: () => {} })
+    const shared = new SharedCounters(link, fleet.scripts, { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome: () => {} })
     this.leases = new Leases({
       shared,
       local,

@@ -9,7 +9,7 @@ import { FileKeyStorage } from '../../../src/callers/keys/key-storage.ts'
 import { KeyTable } from '../../../src/callers/keys/key-table.ts'
 import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
 import { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
-import { counterProbe, counterScript } from '../../../src/store/redis/scripts.ts'
+import { counterProbe, counterScripts } from '../../../src/store/redis/scripts.ts'
 
 export interface KeyInstanceOptions {
   readonly path?: string | undefined
@@ -72,12 +72,12 @@ export class KeyInstance {
 }
 
 function linkTo(redis: string, prefix: string): RedisLink {
-  const script = counterScript()
+  const { buckets } = counterScripts()
   return new RedisLink({
     address: parseRedisAddress(redis),
     prefix,
     timeoutMs: 60_000,
-    probe: (key) => counterProbe(script, key),
+    probe: (key) => counterProbe(buckets, key),
     listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
   })
 }

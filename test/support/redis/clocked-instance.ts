@@ -5,11 +5,11 @@ import { Corrections } from '../../../src/store/redis/corrections.ts'
 import type { FleetCounter } from '../../../src/store/redis/fleet-counter.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
 import { Leases } from '../../../src/store/redis/leases/leases.ts'
-import type { LinkError, Script } from '../../../src/store/redis/link/call.ts'
+import type { LinkError, Script, ScriptArgument } from '../../../src/store/redis/link/call.ts'
 import { ReservationScript } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { type EmbeddedStore, newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
-import { type ClockedLink, clockedScript } from './clocked-link.ts'
+import { type ClockedLink, clockedScripts } from './clocked-link.ts'
 
 interface InstanceOptions {
   readonly failureMode?: 'local' | 'closed' | 'open'
@@ -57,9 +57,9 @@ export class ClockedInstance {
     const counterLink = {
       groupOf: groupOf ?? (() => 0),
       isUsable: () => true,
-      run: (script: Script, keys: readonly string[], args: readonly string[]) => this.#run(script, keys, args),
+      run: (script: Script, keys: readonly string[], args: readonly ScriptArgument[]) => this.#run(script, keys, args),
     }
-    const shared = new SharedCounters(counterLink, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(counterLink, clockedScripts(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     this.#shared = shared
     const clock = { nowMs: () => link.nowMs, wallMs: () => this.wallMs }
     const listener = { onUnknownOutcome() {} }
@@ -147,8 +147,8 @@ export class ClockedInstance {
     return { outcome, levels: levels!, waitsMs: waitsMs!, takenWallMs: wallMs, taken: { wallMs, momentMs, from: takenFrom } }
   }
 
-  async #run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
-    const action = args[0]!
+  async #run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    const action = args[0] as string
     this.calls.push(action)
     const notDone = await this.onWayOut(action, keys)
     if (notDone !== undefined) throw notDone

@@ -2,9 +2,9 @@ import type { ChargeResults, Charges, Counter, Taken } from '../../../src/store/
 import type { CounterLocator } from '../../../src/store/counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Outcome, Purpose, StoreStats } from '../../../src/store/counter-store.ts'
 import { FleetStore } from '../../../src/store/redis/fleet-store.ts'
-import type { Script } from '../../../src/store/redis/link/call.ts'
+import type { Script, ScriptArgument } from '../../../src/store/redis/link/call.ts'
 import type { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
-import { counterScript } from '../../../src/store/redis/scripts.ts'
+import { type CounterScripts, counterScripts } from '../../../src/store/redis/scripts.ts'
 import { SharedCounters } from '../../../src/store/redis/shared-counters.ts'
 import { newEmbeddedStore } from '../../../src/store/table/embedded-store.ts'
 
@@ -21,9 +21,9 @@ local redis = {
 }
 `
 
-/** The script that `ClockedLink` can tell the time. */
-export function clockedScript(): Script {
-  return counterScript(CLOCK_OF_A_TEST)
+/** The scripts that `ClockedLink` can tell the time. */
+export function clockedScripts(): CounterScripts {
+  return counterScripts(CLOCK_OF_A_TEST)
 }
 
 /** Tells the script what time it is. */
@@ -44,7 +44,7 @@ export class ClockedLink {
     return this.#link.isUsable(group)
   }
 
-  run(script: Script, keys: readonly string[], args: readonly string[], aheadMs = 0): Promise<string> {
+  run(script: Script, keys: readonly string[], args: readonly ScriptArgument[], aheadMs = 0): Promise<unknown> {
     return this.#link.run(script, keys, [...args, String(this.nowMs), String(this.wallMs + aheadMs)])
   }
 }
@@ -56,7 +56,7 @@ export class ClockedFleetStore implements CounterStore {
 
   constructor(link: RedisLink, prefix: string) {
     this.#link = new ClockedLink(link)
-    const shared = new SharedCounters(this.#link, clockedScript(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
+    const shared = new SharedCounters(this.#link, clockedScripts(), { prefix, maxSlackMs: 0 }, { onUnknownOutcome() {} })
     const local = newEmbeddedStore(256 * 1024)
     const clock = { nowMs: () => this.#link.nowMs, wallMs: () => this.#link.wallMs }
     this.#store = new FleetStore({ shared, local, failureMode: 'closed', clock, listener: { onDecided() {} } })

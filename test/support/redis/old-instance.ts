@@ -52,7 +52,7 @@ export class OldInstance {
     const limit = this.#limit
     const [size, rate, since] =
       limit.kind === BUCKET ? [limit.burst, limit.tokensPerMs, this.#link.nowMs] : [limit.tokens, 0, Math.floor(this.#link.wallMs / DAY_MS)]
-    return this.#link.run(this.#script, [this.#key], [action, ...[cost, size, rate, most, since, more].map(String)])
+    return this.#link.run(this.#script, [this.#key], [action, ...[cost, size, rate, most, since, more].map(String)]) as Promise<string>
   }
 
   #charges(cost: number): Charges {

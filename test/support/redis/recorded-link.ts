@@ -42,7 +42,14 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest,
       onCircuit: (node, isOpen, reason) => circuits.push(`${node} ${isOpen ? 'opened' : 'closed'}: ${reason}`),
     },
   })
-  const recorded: RecordedLink = { link, deadlines, errors, circuits, roundTrips: 0, countUp: (key) => link.run(COUNT_UP, [key], []) }
+  const recorded: RecordedLink = {
+    link,
+    deadlines,
+    errors,
+    circuits,
+    roundTrips: 0,
+    countUp: (key) => link.run(COUNT_UP, [key], []) as Promise<string>,
+  }
   owner.onTestFinished(() => link.close())
   return recorded
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, beforeEach } from 'vitest'
+import type { Script, ScriptArgument } from '../../../src/store/redis/link/call.ts'
 import { type Owner, thisTest } from '../service/running.ts'
 import { serverPort } from '../service/server-port.ts'
 import { thisSuite } from '../service/suite-owner.ts'
@@ -97,14 +98,16 @@ export class RedisServer {
   }
 
   /** By a connection of its own, through a socket file: no limit, gate or TLS of the port's is in its way. */
-  async command(...args: readonly (string | number)[]): Promise<RedisReply> {
-    const connection = await RespConnection.connect({ path: this.#socketPath })
-    try {
-      if (this.#options.password !== undefined) await connection.command('AUTH', this.#options.password)
-      return await connection.command(...args)
-    } finally {
-      connection.close()
-    }
+  command(...args: readonly (string | number)[]): Promise<RedisReply> {
+    return this.#connected((connection) => connection.command(...args))
+  }
+
+  /** Loads a script and runs it, on such a connection too. */
+  run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<RedisReply> {
+    return this.#connected(async (connection) => {
+      await connection.command('SCRIPT', 'LOAD', script.text)
+      return connection.run(script, keys, args)
+    })
   }
 
   /** How many times each command was called since `resetCalls`, those of scripts included; names are lower-case. */
@@ -193,6 +196,16 @@ export class RedisServer {
   async close(): Promise<void> {
     await this.stop()
     await rm(this.directory, { recursive: true, force: true })
+  }
+
+  async #connected(use: (connection: RespConnection) => Promise<RedisReply>): Promise<RedisReply> {
+    const connection = await RespConnection.connect({ path: this.#socketPath })
+    try {
+      if (this.#options.password !== undefined) await connection.command('AUTH', this.#options.password)
+      return await use(connection)
+    } finally {
+      connection.close()
+    }
   }
 
   get #args(): string[] {

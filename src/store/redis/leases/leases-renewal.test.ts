@@ -3,8 +3,8 @@ import { bucketLimit } from '../../../../test/support/store/charging.ts'
 import { ChargeResults, Charges } from '../../charges.ts'
 import { newEmbeddedStore } from '../../table/embedded-store.ts'
 import { FleetStore } from '../fleet-store.ts'
-import type { Script } from '../link/call.ts'
-import { counterScript } from '../scripts.ts'
+import type { Script, ScriptArgument } from '../link/call.ts'
+import { counterScripts } from '../scripts.ts'
 import { SharedCounters } from '../shared-counters.ts'
 import { Leases } from './leases.ts'
 
@@ -16,17 +16,17 @@ test('a decision whose answer comes in one turn with that of a renewal before it
   let isHeld = false
   const held: (() => void)[] = []
   // Redis, on one connection: it does calls in their order, and their answers may come all at once.
-  const run = (_: Script, _keys: readonly string[], args: readonly string[]): Promise<string> => {
-    const [cost, more] = [Number(args[3]), Number(args[10])]
+  const run = (_: Script, _keys: readonly string[], [, numbers]: readonly ScriptArgument[]): Promise<unknown> => {
+    const [cost, more] = [numbers![2] as number, numbers![9] as number]
     const leased = Math.min(more, Math.floor((level - cost) / 2))
     level -= cost + leased
-    const reply = `1 ${nowMs} ${level} ${leased} 0 0 0`
+    const reply = [1, nowMs, level, leased, 0, 0, 0]
     return isHeld ? new Promise((resolve) => held.push(() => resolve(reply))) : Promise.resolve(reply)
   }
   const clock = { nowMs: () => nowMs, wallMs: () => nowMs }
   const local = newEmbeddedStore(64 * 1024)
   const link = { groupOf: () => 0, isUsable: () => true, run }
-  const shared = new SharedCounters(link, counterScript(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
+  const shared = new SharedCounters(link, counterScripts(), { prefix: 'edge:', maxSlackMs: 0 }, { onUnknownOutcome() {} })
   const leases = new Leases({ shared, local, leaseMs: 1000, clock, listener: { onHeld() {}, onTokens() {} } })
   const store = new FleetStore({ shared, local, leases, failureMode: 'closed', clock, listener: { onDecided() {} } })
   const counter = store.open({ identity: ['rule'], limit: bucketLimit(1e-9, SIZE), sinceMs: 0, isLeasable: true })

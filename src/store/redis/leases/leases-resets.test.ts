@@ -93,7 +93,7 @@ describeWithRedis('a reset of a leased limit', () => {
     const one = fleet.newInstance()
     const thread = one.otherThread()
     await use(fleet, one, 100)
-    const isRenewed = () => fleet.underWay.some(([action, , , cost]) => action === 'take' && cost === '0')
+    const isRenewed = () => fleet.underWay.some(({ action, cost }) => action === 'take' && cost === 0)
     for (; !isRenewed(); await fleet.time.advance(1)) void one.take(one.open(LIMIT))
     // Granted, and on its way back.
     await fleet.time.advance(6)

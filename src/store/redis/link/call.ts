@@ -2,6 +2,9 @@ import type { CommandBytes } from './command-bytes.ts'
 
 const NONE: readonly string[] = []
 
+/** An argument of a script: a text, or numbers that are sent packed as doubles. */
+export type ScriptArgument = string | readonly number[]
+
 /** The calls of one turn of the event loop, which are sent in one write and have one deadline. */
 export interface WriteBatch {
   readonly sentMs: number
@@ -18,7 +21,7 @@ export class Call {
   readonly script: Script | undefined
   readonly keys: readonly string[]
   /** Arguments of the script; of a plain command, its name and all that follows. */
-  readonly args: readonly string[]
+  readonly args: readonly ScriptArgument[]
   readonly reply: Promise<unknown>
   isDone = false
   /** How often it was sent again because Redis did not have the script. */
@@ -33,7 +36,7 @@ export class Call {
   #resolve!: (reply: unknown) => void
   #reject!: (error: LinkError) => void
 
-  constructor(script: Script | undefined, keys: readonly string[], args: readonly string[]) {
+  constructor(script: Script | undefined, keys: readonly string[], args: readonly ScriptArgument[]) {
     this.script = script
     this.keys = keys
     this.args = args
@@ -57,7 +60,11 @@ export class Call {
       bytes.add(String(keys.length))
     }
     for (let i = 0; i < keys.length; i++) bytes.add(keys[i]!)
-    for (let i = 0; i < args.length; i++) bytes.add(args[i]!)
+    for (let i = 0; i < args.length; i++) {
+      const arg = args[i]!
+      if (typeof arg === 'string') bytes.add(arg)
+      else bytes.addNumbers(arg)
+    }
   }
 
   succeed(reply: unknown): void {
@@ -119,4 +126,6 @@ export interface Script {
   readonly text: string
   /** SHA-1 of the text, as EVALSHA expects it. */
   readonly sha: string
+  /** Whether it replies with packed doubles instead of text. They are read as an array of numbers. */
+  readonly repliesNumbers?: boolean
 }

@@ -50,6 +50,22 @@ test('a buffer that is used again has nothing of before, and one that is not sta
   expect(String(first)).toBe(expected(['first']))
 })
 
+test('numbers are parts of packed doubles, exactly as they are, in any position and number', () => {
+  const numbers = [0, -0, 1, -1, 0.1, Number.MAX_VALUE, Number.MIN_VALUE, Number.POSITIVE_INFINITY, 1_795_045_931_374.4929]
+  for (const list of [[], numbers.slice(0, 1), numbers, Array.from({ length: 5000 }, (_, i) => i / 7)]) {
+    const bytes = new CommandBytes()
+    bytes.begin(3)
+    bytes.add('take')
+    bytes.addNumbers(list)
+    bytes.add('end')
+    const head = `*3\r\n$4\r\ntake\r\n$${list.length * 8}\r\n`
+    const taken = bytes.take()
+    expect(taken.toString('latin1', 0, head.length)).toBe(head)
+    expect(list.map((_, i) => taken.readDoubleLE(head.length + 8 * i))).toEqual(list)
+    expect(taken.toString('latin1', head.length + 8 * list.length)).toBe('\r\n$3\r\nend\r\n')
+  }
+})
+
 test('what is cleared is not sent', () => {
   const bytes = new CommandBytes()
   bytes.begin(1)

@@ -37,6 +37,18 @@ export class CommandBytes {
     this.#endLine()
   }
 
+  /** Adds a part that consists of packed doubles. */
+  addNumbers(numbers: readonly number[]): void {
+    const byteLength = numbers.length * Float64Array.BYTES_PER_ELEMENT
+    this.#makeRoom(byteLength + OVERHEAD_BYTES)
+    this.#addHead(BULK, byteLength)
+    const bytes = this.#bytes
+    let at = this.length
+    for (let i = 0; i < numbers.length; i++) at = bytes.writeDoubleLE(numbers[i]!, at)
+    this.length = at
+    this.#endLine()
+  }
+
   /** Returns all that was added; from here on, it is the caller's. `keep` gives the buffer back if it is no longer needed. */
   take(): Buffer {
     const taken = this.#bytes.subarray(0, this.length)

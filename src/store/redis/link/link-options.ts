@@ -1,4 +1,4 @@
-import type { Deadlines, Script } from './call.ts'
+import type { Deadlines, Script, ScriptArgument } from './call.ts'
 import type { RedisAddress } from './redis-address.ts'
 
 export interface LinkOptions {
@@ -27,7 +27,7 @@ export interface LinkListener {
 export interface Probe {
   readonly script: Script
   readonly keys: readonly string[]
-  readonly args: readonly string[]
+  readonly args: readonly ScriptArgument[]
   /** Returns whether the script could have returned this. */
   readonly isValidReply: (reply: unknown) => boolean
 }

@@ -38,7 +38,10 @@ export class Pipeline {
   constructor(stream: Duplex, onReply: OnReply) {
     this.#stream = stream
     this.#onReply = onReply
-    this.#reader = new ReplyReader((reply) => this.#onNext(reply))
+    this.#reader = new ReplyReader(
+      (reply) => this.#onNext(reply),
+      () => this.#calls[this.#first]?.script?.repliesNumbers === true,
+    )
     stream.removeAllListeners('data')
     stream.on('data', (chunk: Buffer) => this.#read(chunk))
   }

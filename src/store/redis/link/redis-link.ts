@@ -1,4 +1,4 @@
-import { Call, type Deadlines, LinkError, realDeadlines, type Script } from './call.ts'
+import { Call, type Deadlines, LinkError, realDeadlines, type Script, type ScriptArgument } from './call.ts'
 import { ClusterServers } from './cluster-servers.ts'
 import type { LinkOptions } from './link-options.ts'
 import { OneServer, type Servers } from './servers.ts'
@@ -38,8 +38,8 @@ export class RedisLink {
    * Runs a script on keys of one group, even if the circuit is open, as long as there is a connection. Rejects with a LinkError after
    * timeoutMs at the latest.
    */
-  run(script: Script, keys: readonly string[], args: readonly string[]): Promise<string> {
-    return this.#send(keys[0]!, new Call(script, keys, args)) as Promise<string>
+  run(script: Script, keys: readonly string[], args: readonly ScriptArgument[]): Promise<unknown> {
+    return this.#send(keys[0]!, new Call(script, keys, args))
   }
 
   /** Sends a plain command, under the same rules as `run`. */

@@ -40,6 +40,29 @@ describe('replies', () => {
   })
 })
 
+test('numbers are unpacked where they are expected, whatever byte a chunk ends at, and all other replies stay what they are', () => {
+  const numbers = [1, 1_795_045_931_374.4929, -0.5, 0, Number.POSITIVE_INFINITY]
+  const packed = Buffer.from(Float64Array.from(numbers).buffer)
+  const bytes = Buffer.concat([
+    Buffer.from('$40\r\n'),
+    packed,
+    Buffer.from('\r\n$3\r\nabc\r\n-ERR no\r\n*1\r\n$8\r\n12345678\r\n$9\r\n'),
+    packed.subarray(0, 9),
+    Buffer.from('\r\n'),
+  ])
+  const expected = [numbers, 'abc', new ReplyError('ERR no'), ['12345678'], [1]]
+  for (let at = 0; at <= bytes.length; at++) {
+    const replies: unknown[] = []
+    const isNumbers = [true, false, true, true, true]
+    const reader = new ReplyReader(
+      (reply) => replies.push(reply),
+      () => isNumbers[replies.length]!,
+    )
+    for (const chunk of [bytes.subarray(0, at), bytes.subarray(at)]) reader.read(chunk)
+    expect(replies).toEqual(expected)
+  }
+})
+
 test.for([
   'HTTP/1.1 400 Bad Request\r\n\r\n',
   '\r\n',

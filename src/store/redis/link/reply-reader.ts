@@ -24,11 +24,12 @@ interface OpenArray {
 }
 
 /**
- * Reads the replies of RESP 2 from the chunks in which they arrive. Strings are returned as strings, integers as numbers, null as null, arrays as
- * arrays, and errors as ReplyErrors. A chunk that ends within a reply is kept, and no byte of a string is looked at twice.
+ * Reads the replies of RESP 2 from the chunks in which they arrive. Strings are returned as strings, or as the numbers that are packed in them if
+ * `expectsNumbers` says so of the next reply; integers as numbers, null as null, arrays as arrays, and errors as ReplyErrors. A chunk that ends within a reply is kept, and no byte of a string is looked at twice.
  */
 export class ReplyReader {
   readonly #onReply: (reply: unknown) => void
+  readonly #expectsNumbers: () => boolean
   readonly #arrays: OpenArray[] = []
   /** The beginning of a value that has not arrived in full, and how many bytes must be there before it is looked at again. */
   #kept: Buffer[] = []
@@ -37,8 +38,9 @@ export class ReplyReader {
   #bytes: Buffer = EMPTY
   #at = 0
 
-  constructor(onReply: (reply: unknown) => void) {
+  constructor(onReply: (reply: unknown) => void, expectsNumbers: () => boolean = () => false) {
     this.#onReply = onReply
+    this.#expectsNumbers = expectsNumbers
   }
 
   /** Throws a ProtocolError if the bytes are not RESP 2. Nothing more may be read after that. */
@@ -94,7 +96,8 @@ export class ReplyReader {
     if (end + 2 > this.#bytes.length) return this.#keep(start, end + 2 - start)
     if (this.#bytes[end] !== CR || this.#bytes[end + 1] !== LF) throw new ProtocolError(NOT_REDIS)
     this.#at = end + 2
-    this.#add(this.#bytes.toString('utf8', from, end))
+    const isPacked = this.#arrays.length === 0 && this.#expectsNumbers()
+    this.#add(isPacked ? unpackedNumbers(this.#bytes, from, end) : this.#bytes.toString('utf8', from, end))
     return true
   }
 
@@ -146,3 +149,10 @@ export class ReplyReader {
 }
 
 const EMPTY = Buffer.alloc(0)
+
+/** Bytes beyond the last whole number are ignored. */
+function unpackedNumbers(bytes: Buffer, from: number, end: number): number[] {
+  const numbers: number[] = []
+  for (let at = from; at + Float64Array.BYTES_PER_ELEMENT <= end; at += Float64Array.BYTES_PER_ELEMENT) numbers.push(bytes.readDoubleLE(at))
+  return numbers
+}
