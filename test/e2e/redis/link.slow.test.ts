@@ -93,7 +93,7 @@ describeWithRedis('a link to one Redis', () => {
     const redis = await runningRedis({ password: 'right' })
     const { link, circuits } = openLink(`redis://${redis.address}`)
     await until(() => circuits.length === 1)
-    expect(circuits).toEqual([`${redis.address} opened: NOAUTH a password is needed`])
+    expect(circuits).toEqual([`${redis.address} opened: NOAUTH Authentication required.`])
     await redis.command('CONFIG', 'SET', 'requirepass', '')
     await until(() => link.isUsable(0))
   })

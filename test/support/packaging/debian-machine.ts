@@ -105,16 +105,9 @@ export class DebianMachine {
 /** Builds the package for this machine, without compression, which takes a minute. */
 export async function debianPackage(checkout: string, directory: string): Promise<string> {
   const architecture = (await succeed(checkout, 'dpkg', '--print-architecture')).trim()
-  await succeed(
-    checkout,
-    'env',
-    'EDGE_DEB_COMPRESSION=none',
-    'SOURCE_DATE_EPOCH=1700000000',
-    'sh',
-    'release/deb.sh',
-    directory,
-    architecture,
-  )
+  const settings = ['EDGE_DEB_COMPRESSION=none', 'SOURCE_DATE_EPOCH=1700000000']
+  // From its own directory, so that what is packed meanwhile is no part of the checkout, which other tests copy.
+  await succeed(directory, 'env', ...settings, 'sh', join(checkout, 'release/deb.sh'), directory, architecture)
   const [file] = (await succeed(directory, 'sh', '-c', 'ls *.deb')).split('\n')
   return join(directory, file!)
 }
