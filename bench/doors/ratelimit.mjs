@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { freePort, listening } from '../decision/free-port.mjs'
 import { findProgram, isExecutable } from '../decision/programs.mjs'
 import { MEASURED, OTHERS, startProgram } from '../support/processes.mjs'
+import { startRedis } from '../support/redis.mjs'
 import { newScratchDirectory } from '../support/scratch.mjs'
 import { DESCRIPTOR, DOMAIN } from './grpc-methods.mjs'
 
@@ -22,25 +23,12 @@ export function findRatelimit() {
 }
 
 /**
- * envoyproxy/ratelimit with one rule. It keeps counters in Redis or memcached only: a Redis of its own runs beside the load, on a unix socket,
- * and what that costs is not counted.
+ * envoyproxy/ratelimit with one rule. It keeps counters in Redis or memcached only: a Redis of its own runs beside the load, and what that costs is not
+ * counted. It is reached by a unix socket, which is cheaper for it, or over TCP where it stands beside an edge that reaches Redis in that way.
  */
-export async function startRatelimit(file, limit) {
+export async function startRatelimit(file, limit, { isRedisOverTcp = false } = {}) {
   const directory = newScratchDirectory()
-  const redis = join(directory, 'redis.sock')
-  const redisServer = startProgram(OTHERS, findProgram('redis-server'), [
-    '--port',
-    '0',
-    '--unixsocket',
-    redis,
-    '--save',
-    '',
-    '--appendonly',
-    'no',
-    '--loglevel',
-    'warning',
-  ])
-  await listening(redis)
+  const redis = isRedisOverTcp ? await startRedis(findProgram('redis-server')) : await startRedisOnSocket(join(directory, 'redis.sock'))
   mkdirSync(join(directory, 'config'))
   writeFileSync(join(directory, 'config', 'bench.yaml'), configuration(limit))
   const [port, httpPort, debugPort] = [await freePort(), await freePort(), await freePort()]
@@ -54,14 +42,21 @@ export async function startRatelimit(file, limit) {
       DEBUG_PORT: String(debugPort),
       RUNTIME_ROOT: directory,
       RUNTIME_WATCH_ROOT: 'false',
-      REDIS_SOCKET_TYPE: 'unix',
-      REDIS_URL: redis,
+      REDIS_SOCKET_TYPE: isRedisOverTcp ? 'tcp' : 'unix',
+      REDIS_URL: isRedisOverTcp ? `127.0.0.1:${redis.port}` : redis.socket,
       DISABLE_STATS: 'true',
       LOG_LEVEL: 'error',
     },
   })
   await listening(port)
-  return Object.assign(child, { port, httpPort, redis: redisServer })
+  return Object.assign(child, { port, httpPort, redis })
+}
+
+async function startRedisOnSocket(socket) {
+  const args = ['--port', '0', '--unixsocket', socket, '--save', '', '--appendonly', 'no', '--loglevel', 'warning']
+  const redis = startProgram(OTHERS, findProgram('redis-server'), args)
+  await listening(socket)
+  return Object.assign(redis, { socket })
 }
 
 function configuration(limit) {

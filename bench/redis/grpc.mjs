@@ -35,7 +35,7 @@ async function startBoth(redisServer) {
     console.error('\n*** envoyproxy/ratelimit IS NOT INSTALLED: its rows are missing. See scripts/test-parts/ratelimit.sh ***\n')
     return [edge]
   }
-  const peer = await startRatelimit(file, HIGH_LIMIT)
+  const peer = await startRatelimit(file, HIGH_LIMIT, { isRedisOverTcp: true })
   return [edge, { id: 'ratelimit', name: 'envoyproxy/ratelimit', server: peer, port: peer.port }]
 }
 

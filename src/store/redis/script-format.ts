@@ -101,19 +101,23 @@ const OTHER_WINDOW = 2
 const HEADER = 2
 const COLUMNS = 5
 
+/** No clock says more, and calendars can name the windows around every time up to here. */
+const MAX_WALL_MS = 8e15
+
 /** Reads a reply. Throws a LinkError if it is not one of the script. */
 export function readReply(reply: unknown, rowCount: number): ScriptReply {
-  const numbers: readonly number[] = Array.isArray(reply) ? reply : []
-  const [fits, wallMs] = numbers
+  const numbers: readonly number[] = Array.isArray(reply) && reply.every(Number.isFinite) ? reply : []
+  const [fits, wallMs = 0] = numbers
   const isOtherWindow = fits === OTHER_WINDOW && numbers.length === HEADER
   const length = HEADER + (isOtherWindow ? 0 : COLUMNS * rowCount)
-  if (numbers.length !== length || numbers.some(Number.isNaN)) throw new LinkError('unknown', 'malformed', 'not a reply of the script')
+  const isOfScript = numbers.length === length && wallMs >= 0 && wallMs <= MAX_WALL_MS
+  if (!isOfScript) throw new LinkError('unknown', 'malformed', 'not a reply of the script')
   const rows: ReplyRow[] = []
   for (let i = HEADER; i < length; i += COLUMNS) {
     const [level, leased, resetMs, warning, refunded] = [numbers[i]!, numbers[i + 1]!, numbers[i + 2]!, numbers[i + 3]!, numbers[i + 4]!]
     rows.push({ level, leased, resetMs, warning, refunded })
   }
-  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs: wallMs!, rows }
+  return { fits: isOtherWindow ? 'other_window' : fits === 1, wallMs, rows }
 }
 
 /** Three consecutive windows as the script reads them: number and start of each, then the end of the last. */

@@ -40,6 +40,23 @@ describeWithRedis('many calls at once', () => {
     expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
   })
 
+  test('two scripts that Redis lost while calls of both were under way are each sent in full once', async () => {
+    const redis = shared()
+    const { countUp, countUpToo, link, circuits, errors } = await usableLink(redis.url, 600_000)
+    const count = 1000
+    await countUpToo('edge:a')
+    await redis.resetCalls()
+    const calls = [
+      link.command('script', 'flush'),
+      ...Array.from({ length: count }, (_, i) => (i % 2 === 0 ? countUp : countUpToo)('edge:a')),
+    ]
+    const [, ...replies] = await Promise.all(calls)
+    expect(replies.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, i) => i + 2))
+    const counts = await redis.calls()
+    expect([counts.get('eval'), counts.get('evalsha')]).toEqual([2, 2 * count - 2])
+    expect({ circuits, errors }).toEqual({ circuits: [], errors: [] })
+  })
+
   test('a script that is lost again and again is sent again each time', async () => {
     const redis = shared()
     const { countUp, link } = await usableLink(redis.url, 600_000)

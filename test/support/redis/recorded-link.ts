@@ -9,6 +9,8 @@ import { HeldDeadlines } from './held-deadlines.ts'
 
 /** Increments a key and returns the count. */
 const COUNT_UP: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. ''")
+/** Does the same, as another script. */
+const COUNT_UP_TOO: Script = scriptOf("return redis.call('INCR', KEYS[1]) .. '' -- too")
 
 export interface RecordedLink {
   readonly link: RedisLink
@@ -20,6 +22,7 @@ export interface RecordedLink {
   readonly circuits: string[]
   roundTrips: number
   countUp(key: string): Promise<string>
+  countUpToo(key: string): Promise<string>
 }
 
 /** A link for as long as the test runs, and all that it told. Its probes count up keys of their own, in calls as long as the real ones. */
@@ -49,6 +52,7 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest,
     circuits,
     roundTrips: 0,
     countUp: (key) => link.run(COUNT_UP, [key], []) as Promise<string>,
+    countUpToo: (key) => link.run(COUNT_UP_TOO, [key], []) as Promise<string>,
   }
   owner.onTestFinished(() => link.close())
   return recorded

@@ -1,4 +1,4 @@
-import { Call, LinkError } from './call.ts'
+import { Call, LinkError, type Script } from './call.ts'
 import { Circuit, IdleWatch } from './circuit.ts'
 import type { Probe } from './link-options.ts'
 import { type ConnectionOptions, errorText, NodeConnection } from './node-connection.ts'
@@ -37,8 +37,8 @@ export class RedisNode {
   readonly #connection: NodeConnection
   readonly #circuit: Circuit
   readonly #idleWatch: IdleWatch
-  /** The last call that was sent with its script in full, until it gets a reply. */
-  #loading: Call | undefined
+  /** For each script, the last call that was sent with it in full, until that call gets a reply. */
+  readonly #loading = new Map<Script, Call>()
   #isProbing = false
   #isClosed = false
   /** When the first call was sent of those that timed out since the last reply; undefined if none did. */
@@ -121,7 +121,7 @@ export class RedisNode {
   readonly #onReply: OnReply = (call, reply, nowMs) => {
     this.#silentSinceMs = undefined
     this.#idleWatch.noteReply(nowMs)
-    if (call === this.#loading) this.#loading = undefined
+    if (this.#loading.size > 0) this.#noteLoaded(call)
     if (call.isDone) return
     if (reply instanceof ReplyError) return this.#onFailed(call, reply)
     this.#connection.resetBackoff()
@@ -130,7 +130,7 @@ export class RedisNode {
   }
 
   readonly #onDown = (reason: string, { sent, unsent }: EndedCalls): void => {
-    this.#loading = undefined
+    this.#loading.clear()
     this.#openCircuit(reason)
     for (const call of sent) call.fail(new LinkError('unknown', 'connection', `${this.name}: ${reason}`))
     for (const call of unsent) call.fail(new LinkError('not_sent', 'connection', `${this.name}: ${reason}`))
@@ -149,7 +149,7 @@ export class RedisNode {
     const code = replyCode(message)
     const { pipeline } = this.#connection
     if (code === 'NOSCRIPT' && call.script !== undefined && call.resentCount < MAX_RESENT && pipeline !== undefined)
-      return this.#sendWithScript(call, pipeline)
+      return this.#sendWithScript(call, call.script, pipeline)
     if (code === 'MOVED' && this.#options.redirect === undefined) message += ' (it is a cluster: redis+cluster:// names one)'
     const refusal = new LinkError('refused', code, `${this.name}: ${message}`)
     if ((code === 'MOVED' || code === 'ASK') && this.#options.redirect !== undefined) return this.#options.redirect(call, refusal, message)
@@ -169,11 +169,15 @@ export class RedisNode {
    * Sends the script itself, because Redis does not have it (yet, or since a restart or a flush) and so has done nothing. If another call has just sent it,
    * the hash is enough once more: ten thousand calls that were under way would otherwise send ten thousand copies.
    */
-  #sendWithScript(call: Call, pipeline: Pipeline): void {
+  #sendWithScript(call: Call, script: Script, pipeline: Pipeline): void {
     call.resentCount += 1
-    const isOnItsWay = this.#loading?.script === call.script && call.resentCount === 1
-    if (!isOnItsWay) this.#loading = call
+    const isOnItsWay = this.#loading.has(script) && call.resentCount === 1
+    if (!isOnItsWay) this.#loading.set(script, call)
     this.#sendAgain(call, !isOnItsWay, pipeline)
+  }
+
+  #noteLoaded(call: Call): void {
+    if (call.script !== undefined && this.#loading.get(call.script) === call) this.#loading.delete(call.script)
   }
 
   #probe(): void {

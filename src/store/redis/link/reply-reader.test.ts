@@ -50,7 +50,7 @@ test('numbers are unpacked where they are expected, whatever byte a chunk ends a
     packed.subarray(0, 9),
     Buffer.from('\r\n'),
   ])
-  const expected = [numbers, 'abc', new ReplyError('ERR no'), ['12345678'], [1]]
+  const expected = [numbers, 'abc', new ReplyError('ERR no'), ['12345678'], packed.toString('utf8', 0, 9)]
   for (let at = 0; at <= bytes.length; at++) {
     const replies: unknown[] = []
     const isNumbers = [true, false, true, true, true]

@@ -15,6 +15,8 @@ const [SIMPLE, ERROR, INTEGER, BULK, ARRAY] = [0x2b, 0x2d, 0x3a, 0x24, 0x2a]
 const MAX_LINE_BYTES = 16 * 1024
 /** The largest string that Redis can hold. */
 const MAX_BULK_BYTES = 512 * 1024 * 1024
+/** Packed numbers are those of a call's rows, and a call has far fewer. */
+const MAX_PACKED_BYTES = 1024 * 1024
 const MAX_DEPTH = 16
 const NOT_REDIS = 'it does not speak the protocol of Redis'
 
@@ -25,7 +27,8 @@ interface OpenArray {
 
 /**
  * Reads the replies of RESP 2 from the chunks in which they arrive. Strings are returned as strings, or as the numbers that are packed in them if
- * `expectsNumbers` says so of the next reply; integers as numbers, null as null, arrays as arrays, and errors as ReplyErrors. A chunk that ends within a reply is kept, and no byte of a string is looked at twice.
+ * `expectsNumbers` says so of the next reply and they can be numbers; integers as numbers, null as null, arrays as arrays, and errors as
+ * ReplyErrors. A chunk that ends within a reply is kept, and no byte of a string is looked at twice.
  */
 export class ReplyReader {
   readonly #onReply: (reply: unknown) => void
@@ -96,7 +99,7 @@ export class ReplyReader {
     if (end + 2 > this.#bytes.length) return this.#keep(start, end + 2 - start)
     if (this.#bytes[end] !== CR || this.#bytes[end + 1] !== LF) throw new ProtocolError(NOT_REDIS)
     this.#at = end + 2
-    const isPacked = this.#arrays.length === 0 && this.#expectsNumbers()
+    const isPacked = this.#arrays.length === 0 && isPackable(length) && this.#expectsNumbers()
     this.#add(isPacked ? unpackedNumbers(this.#bytes, from, end) : this.#bytes.toString('utf8', from, end))
     return true
   }
@@ -150,9 +153,12 @@ export class ReplyReader {
 
 const EMPTY = Buffer.alloc(0)
 
-/** Bytes beyond the last whole number are ignored. */
+function isPackable(length: number): boolean {
+  return length <= MAX_PACKED_BYTES && length % Float64Array.BYTES_PER_ELEMENT === 0
+}
+
 function unpackedNumbers(bytes: Buffer, from: number, end: number): number[] {
   const numbers: number[] = []
-  for (let at = from; at + Float64Array.BYTES_PER_ELEMENT <= end; at += Float64Array.BYTES_PER_ELEMENT) numbers.push(bytes.readDoubleLE(at))
+  for (let at = from; at < end; at += Float64Array.BYTES_PER_ELEMENT) numbers.push(bytes.readDoubleLE(at))
   return numbers
 }
