@@ -243,13 +243,15 @@ export interface OpenFleetControlParts {
   readonly deadlines?: Deadlines | undefined
   readonly hasReservations: () => boolean
   readonly announce: (news: FleetNews, all: FleetNews) => void
+  /** Called when Redis stops answering, so that idle workers find out whether it answers them. */
+  readonly onSilence: () => void
 }
 
 /** The least time that an operator waits for Redis. Requests of clients never wait for this connection. */
 const TIMEOUT_MS = 1000
 
 /** Opens the main thread's part in a fleet, on a connection of its own. Workers report whether Redis can be reached. */
-export function openFleetControl(address: RedisAddress, { config, deadlines, ...parts }: OpenFleetControlParts): FleetControl {
+export function openFleetControl(address: RedisAddress, { config, deadlines, onSilence, ...parts }: OpenFleetControlParts): FleetControl {
   const { redisPrefix: prefix, redisTimeoutMs } = config
   const { buckets } = counterScripts()
   const link = new RedisLink({
@@ -258,7 +260,7 @@ export function openFleetControl(address: RedisAddress, { config, deadlines, ...
     timeoutMs: Math.max(redisTimeoutMs, TIMEOUT_MS),
     probe: (key) => counterProbe(buckets, key),
     deadlines,
-    listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit() {} },
+    listener: { onNode() {}, onRoundTrip() {}, onError() {}, onCircuit: (_, isOpen) => isOpen && onSilence() },
   })
   return new FleetControl({ ...parts, link, prefix })
 }

@@ -31,6 +31,8 @@ export type ToWorker =
   | { readonly type: 'overrides'; readonly change: OverridesChange }
   /** Changes that were made anywhere in the fleet. */
   | { readonly type: 'fleet'; readonly news: FleetNews }
+  /** The main thread gets no good answer from Redis, so the worker finds out whether it does. */
+  | { readonly type: 'probe_redis' }
   /** Key sets that were read again, or that the active bundle no longer names. */
   | { readonly type: 'key_sets'; readonly change: KeySetsChange }
   /** Secrets that are new or have changed. */

@@ -38,6 +38,12 @@ export interface FleetParts {
 /** How long a starting worker waits for Redis. */
 const FIRST_USE_MS = 2000
 
+/**
+ * How long this connection may be without replies before it is probed. The main thread asks Redis all the time and has all workers probe it when it falls
+ * silent, so this is for what concerns one connection only and the kernel does not notice.
+ */
+const IDLE_MS = 60_000
+
 /** How long settlements that could not be sent wait for the next attempt. */
 const RESEND_MS = 500
 
@@ -84,6 +90,7 @@ export class Fleet {
       timeoutMs,
       prefix,
       probe: (key) => counterProbe(scripts.buckets, key),
+      idleMs: IDLE_MS,
       deadlines,
       listener: {
         onNode: (node) => metrics.addNode(node),
@@ -132,6 +139,11 @@ export class Fleet {
     this.#overrides.use(changes)
     this.store.noteResets(resets)
     if (hasReservations && this.#isFirst) this.#correcting ??= setInterval(() => void this.#corrections.apply(), CORRECTION_MS).unref()
+  }
+
+  /** Finds out whether Redis still answers this worker. */
+  probe(): void {
+    this.#link.probe()
   }
 
   /** Whether no thread of this process has an open circuit. */

@@ -59,7 +59,7 @@ export async function openControl(context: StartContext, parts: ControlParts): P
   return { overrides, fleet, started }
 }
 
-async function openFleet(context: StartContext, { overrides, supervisor, state }: ControlParts): Promise<FleetControl | undefined> {
+async function openFleet(context: StartContext, { overrides, supervisor, state, slots }: ControlParts): Promise<FleetControl | undefined> {
   const { config, clock, logger, redisDeadlines: deadlines } = context
   const { memory } = state
   if (config.redis === undefined) return undefined
@@ -71,7 +71,17 @@ async function openFleet(context: StartContext, { overrides, supervisor, state }
   }
   const announce = (news: FleetNews, all: FleetNews): void => void announceFleet(news, all)
   const hasReservations = issuedWatch(memory.reservations)
-  const fleet = openFleetControl(config.redis, { config, map: overrides.map, clock, logger, deadlines, hasReservations, announce })
+  const onSilence = (): void => slots.sendAll({ type: 'probe_redis' })
+  const fleet = openFleetControl(config.redis, {
+    config,
+    map: overrides.map,
+    clock,
+    logger,
+    deadlines,
+    hasReservations,
+    announce,
+    onSilence,
+  })
   await followLogouts(context, memory, fleet)
   return fleet
 }

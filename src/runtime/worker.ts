@@ -110,6 +110,8 @@ export class Worker {
         return this.#listen(message)
       case 'fleet':
         return this.#noteFleet(message.news)
+      case 'probe_redis':
+        return counters.fleet?.probe()
       case 'overrides':
         return plans.changeOverrides(message.change)
       case 'key_sets':

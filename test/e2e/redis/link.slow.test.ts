@@ -5,11 +5,13 @@ import { openLink, usableLink } from '../../support/redis/recorded-link.ts'
 import { redisOfSuite, runningRedis } from '../../support/redis/redis-server.ts'
 import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { runningTls } from '../../support/redis/redis-tls.ts'
+import { thisTest } from '../../support/service/running.ts'
 import { serverPort } from '../../support/service/server-port.ts'
 import { until } from '../../support/until.ts'
 
 /** Of links whose calls are to be given up. It passes when the test says so. */
 const BRIEF_MS = 200
+const NEVER_MS = 2 ** 31 - 1
 /** A connection that is silent for so long is replaced. */
 const SILENCE_MS = 1000
 
@@ -55,6 +57,15 @@ describeWithRedis('a link to one Redis', () => {
     expect(circuits).toEqual([`${redis.address} opened: no answer within ${BRIEF_MS} ms`])
     redis.resume()
     await until(() => link.isUsable(0))
+  })
+
+  test('one that seldom probes by itself misses it at once when told to probe', async () => {
+    const redis = shared()
+    const { link, circuits, deadlines } = await usableLink(redis.url, BRIEF_MS, thisTest, NEVER_MS)
+    redis.pause()
+    link.probe()
+    await deadlines.passUntil(BRIEF_MS, () => !link.isUsable(0))
+    expect(circuits).toEqual([`${redis.address} opened: no answer within ${BRIEF_MS} ms`])
   })
 
   test('a silent connection is replaced', async () => {

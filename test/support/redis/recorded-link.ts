@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Script } from '../../../src/store/redis/link/call.ts'
+import { IDLE_MS } from '../../../src/store/redis/link/circuit.ts'
 import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
 import { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
 import { counterProbe } from '../../../src/store/redis/scripts.ts'
@@ -26,7 +27,7 @@ export interface RecordedLink {
 }
 
 /** A link for as long as the test runs, and all that it told. Its probes count up keys of their own, in calls as long as the real ones. */
-export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, prefix = 'edge:'): RecordedLink {
+export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, prefix = 'edge:', idleMs = IDLE_MS): RecordedLink {
   const errors: string[] = []
   const circuits: string[] = []
   const deadlines = new HeldDeadlines()
@@ -34,6 +35,7 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest,
     address: parseRedisAddress(url),
     timeoutMs,
     prefix,
+    idleMs,
     deadlines,
     probe: (key) => ({ ...counterProbe(COUNT_UP, key), isValidReply: isCount }),
     listener: {
@@ -59,8 +61,8 @@ export function openLink(url: string, timeoutMs = 1000, owner: Owner = thisTest,
 }
 
 /** One that has been of use. */
-export async function usableLink(url: string, timeoutMs = 1000, owner: Owner = thisTest): Promise<RecordedLink> {
-  const recorded = openLink(url, timeoutMs, owner)
+export async function usableLink(url: string, timeoutMs = 1000, owner: Owner = thisTest, idleMs = IDLE_MS): Promise<RecordedLink> {
+  const recorded = openLink(url, timeoutMs, owner, undefined, idleMs)
   await until(() => recorded.link.isUsable(recorded.link.groupOf('edge:a')))
   return recorded
 }

@@ -59,17 +59,19 @@ export class Circuit {
 }
 
 /** A server that goes away nearly always closes its connection, which is noticed at once; this is for one that falls silent. */
-const IDLE_MS = 5000
+export const IDLE_MS = 5000
 
 /** Probes after some time without replies: if there were no calls, a silent server would go unnoticed. */
 export class IdleWatch {
+  readonly #idleMs: number
   readonly #probe: () => void
   #lastReplyMs = performance.now()
   #timer: NodeJS.Timeout
 
-  constructor(probe: () => void) {
+  constructor(idleMs: number, probe: () => void) {
+    this.#idleMs = idleMs
     this.#probe = probe
-    this.#timer = this.#arm(IDLE_MS)
+    this.#timer = this.#arm(idleMs)
   }
 
   noteReply(nowMs: number): void {
@@ -87,8 +89,8 @@ export class IdleWatch {
   // One timer is armed again when it fires, instead of one for each reply.
   readonly #onTimer = (): void => {
     const idleMs = performance.now() - this.#lastReplyMs
-    const isIdle = idleMs >= IDLE_MS
-    this.#timer = this.#arm(isIdle ? IDLE_MS : IDLE_MS - idleMs)
+    const isIdle = idleMs >= this.#idleMs
+    this.#timer = this.#arm(isIdle ? this.#idleMs : this.#idleMs - idleMs)
     if (isIdle) this.#probe()
   }
 }

@@ -52,6 +52,10 @@ export class ClusterServers implements Servers {
     return !this.#circuit.isOpen && [...new Set(this.#slots)].every((node) => node?.isUsable)
   }
 
+  probe(): void {
+    for (const node of this.#nodes.values()) node.probeIfIdle()
+  }
+
   async close(): Promise<void> {
     this.#closing.abort()
     this.#circuit.stop()

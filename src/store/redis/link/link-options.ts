@@ -9,6 +9,8 @@ export interface LinkOptions {
   readonly listener: LinkListener
   /** Returns a probe that uses this key, which the node in question serves. */
   readonly probe: (key: string) => Probe
+  /** How long a node may be without replies before it is probed; IDLE_MS by default. */
+  readonly idleMs?: number
   /** Real time by default; tests pass their own. */
   readonly deadlines?: Deadlines | undefined
 }

@@ -6,6 +6,9 @@ const SENTINEL_REPLY_MS = 1000
 /** How long the server may take to close its end after us. */
 const DISCONNECT_MS = 200
 
+/** How long a connection is without traffic before the kernels of both ends exchange a packet. */
+const KEEP_ALIVE_MS = 5000
+
 /**
  * Options for ioredis that switch off everything that repeats commands: it connects on request, sends a command once or not at all, and
  * rejects pending commands as soon as the connection ends.
@@ -23,6 +26,8 @@ const OPTIONS = {
   protocol: 2,
   connectionName: 'edge',
   disableClientInfo: true,
+  // The kernel notices a connection that somebody in between has forgotten, and keeps it remembered.
+  keepAlive: KEEP_ALIVE_MS,
   // The users of the client have timeouts of their own, which give a reason.
   connectTimeout: 0,
   disconnectTimeout: DISCONNECT_MS,

@@ -47,6 +47,11 @@ export class RedisLink {
     return this.#send(key, Call.ofCommand(name, [key, ...args]))
   }
 
+  /** Finds out now whether Redis still answers, and opens the circuits of nodes that do not. */
+  probe(): void {
+    this.#servers.probe()
+  }
+
   /** Resolves when Redis can serve decisions for the first time, or after waitMs. */
   firstUse(waitMs: number): Promise<void> {
     if (this.#wasWhole || this.#isClosed) return Promise.resolve()

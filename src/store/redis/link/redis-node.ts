@@ -1,5 +1,5 @@
 import { Call, LinkError, type Script } from './call.ts'
-import { Circuit, IdleWatch } from './circuit.ts'
+import { Circuit, IDLE_MS, IdleWatch } from './circuit.ts'
 import type { Probe } from './link-options.ts'
 import { type ConnectionOptions, errorText, NodeConnection } from './node-connection.ts'
 import type { EndedCalls, OnReply, Pipeline } from './pipeline.ts'
@@ -19,6 +19,7 @@ const UNEXPECTED_REPLY = 'it does not answer like Redis'
 
 export interface NodeOptions extends ConnectionOptions {
   readonly timeoutMs: number
+  readonly idleMs?: number
   readonly batches: WriteBatches
   /** Returns undefined if the node serves none of our keys. */
   readonly probe: () => Probe | undefined
@@ -57,10 +58,7 @@ export class RedisNode {
       },
       options.deadlines,
     )
-    this.#idleWatch = new IdleWatch(() => {
-      // Pending calls notice by themselves that the server is unreachable.
-      if (this.isUsable && this.#connection.pipeline?.isEmpty === true) this.#probe()
-    })
+    this.#idleWatch = new IdleWatch(options.idleMs ?? IDLE_MS, () => this.probeIfIdle())
     const onReady = () => {
       this.#silentSinceMs = undefined
       this.#probe()
@@ -74,6 +72,11 @@ export class RedisNode {
 
   get isConnected(): boolean {
     return this.#connection.pipeline !== undefined
+  }
+
+  /** Finds out whether the server still answers. Pending calls notice by themselves if it does not. */
+  probeIfIdle(): void {
+    if (this.isUsable && this.#connection.pipeline?.isEmpty === true) this.#probe()
   }
 
   /** Sends a call if there is a connection, or fails it. */

@@ -11,6 +11,8 @@ export interface Servers {
   nodeOf(group: number): RedisNode | undefined
   /** Returns whether decisions can be made on all keys. */
   isWhole(): boolean
+  /** Probes the nodes that nobody is waiting for. */
+  probe(): void
   close(): Promise<void>
 }
 
@@ -47,6 +49,10 @@ export class OneServer implements Servers {
 
   isWhole(): boolean {
     return this.#node.isUsable
+  }
+
+  probe(): void {
+    this.#node.probeIfIdle()
   }
 
   close(): Promise<void> {
