@@ -26,7 +26,16 @@ export async function openKeys(context: StartContext, { memory }: OpenState, { e
   const newStorage = async (fleet: FleetControl | undefined): Promise<KeyStorage> => {
     if (fleet === undefined) return new FileKeyStorage(table, journal, wallMs)
     const { FleetKeys } = await import('../callers/keys/fleet-keys.ts')
-    return new FleetKeys({ link: fleet.link, prefix: config.redisPrefix, table, logger, wallMs, journal, syncedMs })
+    return new FleetKeys({
+      link: fleet.link,
+      prefix: config.redisPrefix,
+      table,
+      logger,
+      wallMs,
+      journal,
+      syncedMs,
+      repeat: (poll) => fleet.follow(poll),
+    })
   }
   let isStarted = false
   return {

@@ -22,11 +22,10 @@ export interface FleetKeysParts {
   readonly journal: KeyJournal | undefined
   /** When the copy was last known to be complete; undefined if it never was. */
   readonly syncedMs: number | undefined
-  readonly pollMs?: number
+  /** Has Redis polled again and again. Another instance's change is known here after the next poll. */
+  readonly repeat: (poll: () => Promise<void>) => void
 }
 
-/** Interval of polls. Another instance's change is known here after this time and a round trip. */
-const POLL_MS = 800
 /** How long the start waits for Redis. */
 const FIRST_USE_MS = 2000
 /** Changes of this instance that are written back first if Redis seems to have lost something, so that these at least are back at once. */
@@ -58,8 +57,7 @@ export class FleetKeys implements KeyStorage {
   #syncedMs: number | undefined
   #savedSyncedMs = 0
   #isClosed = false
-  #timer: NodeJS.Timeout | undefined
-  #polling: Promise<void> = Promise.resolve()
+  #polling: Promise<void> | undefined
   #comparedMs = Number.NEGATIVE_INFINITY
   #pauseMs = FIRST_PAUSE_MS
   #refusal: string | undefined
@@ -74,7 +72,7 @@ export class FleetKeys implements KeyStorage {
   }
 
   async start(): Promise<void> {
-    const { table, link } = this.#parts
+    const { table, link, repeat } = this.#parts
     await inSlices(
       table.watch((id, momentMs, sign) => {
         this.#sum = keySum(this.#sum, id, micros(momentMs), sign)
@@ -84,6 +82,7 @@ export class FleetKeys implements KeyStorage {
     if (this.#syncedMs !== undefined || table.size > 0) table.noteLoaded()
     await link.firstUse(FIRST_USE_MS)
     await this.#poll()
+    repeat(() => this.#poll())
   }
 
   async store(puts: readonly KeyPut[]): Promise<readonly PutOutcome[]> {
@@ -111,18 +110,24 @@ export class FleetKeys implements KeyStorage {
 
   async close(): Promise<void> {
     this.#isClosed = true
-    clearTimeout(this.#timer)
     await this.#polling
     await this.#copy?.close()
   }
 
+  /** Never rejects. If a poll is under way, there is no other one. */
   #poll(): Promise<void> {
-    this.#polling = this.#follow()
-      .catch((error: unknown) => this.#noteFailure(error))
-      .then(() => {
-        if (!this.#isClosed) this.#timer = setTimeout(() => void this.#poll(), this.#parts.pollMs ?? POLL_MS).unref()
-      })
-    return this.#polling
+    if (!this.#isClosed) this.#polling ??= this.#tryToFollow()
+    return this.#polling ?? Promise.resolve()
+  }
+
+  async #tryToFollow(): Promise<void> {
+    try {
+      await this.#follow()
+    } catch (error) {
+      this.#noteFailure(error)
+    } finally {
+      this.#polling = undefined
+    }
   }
 
   /** Reads what has changed, and compares the sums once there is no more to read. */

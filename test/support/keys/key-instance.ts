@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Logger, pino } from 'pino'
 import { FleetKeys } from '../../../src/callers/keys/fleet-keys.ts'
 import { isLaterKey } from '../../../src/callers/keys/issued-key.ts'
@@ -10,6 +11,8 @@ import { KeyTable } from '../../../src/callers/keys/key-table.ts'
 import { parseRedisAddress } from '../../../src/store/redis/link/redis-address.ts'
 import { RedisLink } from '../../../src/store/redis/link/redis-link.ts'
 import { counterProbe, counterScripts } from '../../../src/store/redis/scripts.ts'
+
+const POLL_MS = 20
 
 export interface KeyInstanceOptions {
   readonly path?: string | undefined
@@ -26,12 +29,14 @@ export class KeyInstance {
   readonly worker: IssuedKeys
   readonly table: KeyTable
   readonly #link: RedisLink | undefined
+  readonly #stopped: AbortController
 
-  private constructor(control: KeyControl, worker: IssuedKeys, table: KeyTable, link: RedisLink | undefined) {
+  private constructor(control: KeyControl, worker: IssuedKeys, table: KeyTable, link: RedisLink | undefined, stopped: AbortController) {
     this.control = control
     this.worker = worker
     this.table = table
     this.#link = link
+    this.#stopped = stopped
   }
 
   static async start(options: KeyInstanceOptions): Promise<KeyInstance> {
@@ -51,12 +56,13 @@ export class KeyInstance {
           })
     const link = redis === undefined ? undefined : linkTo(redis, prefix)
     const control = new KeyControl({ table, logger, wallMs })
+    const stopped = new AbortController()
     await control.start(
       link === undefined
         ? new FileKeyStorage(table, journal, wallMs)
-        : new FleetKeys({ link, prefix, table, logger, wallMs, journal, syncedMs, pollMs: 20 }),
+        : new FleetKeys({ link, prefix, table, logger, wallMs, journal, syncedMs, repeat: (poll) => void repeat(poll, stopped.signal) }),
     )
-    return new KeyInstance(control, new IssuedKeys(memory), table, link)
+    return new KeyInstance(control, new IssuedKeys(memory), table, link, stopped)
   }
 
   /** What this instance knows, as lines that can be compared. */
@@ -66,8 +72,16 @@ export class KeyInstance {
   }
 
   async stop(): Promise<void> {
+    this.#stopped.abort()
     await this.control.close()
     await this.#link?.close()
+  }
+}
+
+async function repeat(poll: () => Promise<void>, stopped: AbortSignal): Promise<void> {
+  while (!stopped.aborted) {
+    await sleep(POLL_MS)
+    await poll()
   }
 }
 
