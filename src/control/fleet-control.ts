@@ -60,6 +60,7 @@ export class FleetControl implements OverrideStorage {
   #refusal: string | undefined
   /** The last announcement to the workers, as text. */
   #announced = ''
+  #hadReservations: boolean | undefined
 
   constructor(parts: FleetControlParts) {
     this.#parts = parts
@@ -144,6 +145,7 @@ export class FleetControl implements OverrideStorage {
       changes: this.#lastChanges,
     })
     this.#clock.note(sentMs, clock.nowMs(), news.wallMs)
+    if (this.#isNoNews(news)) return false
     const isLost = this.#isLost(news)
     this.#digestKey = news.digestKey
     this.#epoch = news.epoch
@@ -159,6 +161,13 @@ export class FleetControl implements OverrideStorage {
     this.#announce(resets)
     if (isLost || hasLaterReset || hasLaterOverride) await this.#writeBack()
     return hasMore
+  }
+
+  /** Whether there is nothing to learn, as nearly always while nobody has changed anything, and nothing that is known can end. */
+  #isNoNews({ epoch, latestMs, digestKey, overrides, resets }: ControlNews): boolean {
+    const isSame = epoch === this.#epoch && latestMs === this.#latestMs && digestKey === this.#digestKey
+    const isEmpty = overrides.size + resets.size + this.#parts.map.size + this.#resets.size === 0
+    return isSame && isEmpty && this.#parts.hasReservations() === this.#hadReservations
   }
 
   /** Whether Redis lacks something that this instance knows, because it was flushed, restarted, or failed over to a stale replica. */
@@ -202,6 +211,7 @@ export class FleetControl implements OverrideStorage {
     const announced = JSON.stringify([digestKey, changes, hasReservations])
     if (announced === this.#announced && resets.length === 0) return
     this.#announced = announced
+    this.#hadReservations = hasReservations
     const all = { digestKey, changes, resets: [...this.#resets.values()], hasReservations }
     this.#parts.announce({ ...all, resets }, all)
   }
