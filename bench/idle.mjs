@@ -17,8 +17,11 @@ if (process.platform !== 'linux') throw new Error('CPU time is read from /proc: 
 const LOOK_MS = 500
 /** CPU time between two looks below which a start is over. */
 const QUIET_MS = 15
-/** By then an instance has released what it needed only for its start: the last garbage of it is collected 50 s later. */
-const SETTLED_MS = 60_000
+/**
+ * By then most instances have released what they needed only for their start. V8 collects the last garbage of it when it finds that a thread allocates little,
+ * which may be minutes later, and compiles what has run often enough: either takes 10 to 100 ms, once.
+ */
+const SETTLED_MS = 150_000
 const TARGET_MS = 2
 const HERE = fileURLToPath(new URL('../', import.meta.url))
 const { seconds, against, only } = parseArgs({
