@@ -223,6 +223,12 @@ export class SharedTable {
     this.#noteChange()
   }
 
+  /** Takes from a record's level and leaves the rest of it as it is. If this thread dies meanwhile, the record is whole before and after. */
+  takeFrom(slot: number, amount: number): void {
+    this.#doubles[recordWord(slot) / 2 + 1]! -= amount
+    this.#noteChange()
+  }
+
   /** Claims an empty slot for a new key, or returns -1. The caller writes the record before anything else. */
   claimEmpty(set: number, low: number, high: number, kind: number, rule: number): number {
     const first = firstMark(set)

@@ -31,7 +31,9 @@ export class RedisMetrics {
   }
 
   countAnswer(by: 'redis' | 'lease' | 'refusal' | 'failure_mode'): void {
-    this.#served[by].count++
+    // Nearly all answers of leases: with a constant name, V8 need not look the series up.
+    if (by === 'lease') this.#served.lease.count++
+    else this.#served[by].count++
   }
 
   countRoundTrip(seconds: number): void {

@@ -1,3 +1,4 @@
+import { type CounterRecord, newRecord } from '../../../limiter/limit.ts'
 import type { SharedTable } from '../../table/shared-table.ts'
 import { LEASE_BLOCK, LEASE_NOTE, LEASE_USE, WAYS, wayOf } from '../../table/table-layout.ts'
 
@@ -52,6 +53,9 @@ export class KeyLeases {
   #newer = -1
   #older = -1
   #olderBlock = BLOCK_A
+  #newerSize = 0
+  readonly #blockA = newRecord()
+  readonly #blockB = newRecord()
 
   /** The wall clock is read only for evictions, so that windows that have ended are evicted first. */
   constructor(table: SharedTable, leaseMs: number, wallMs: () => number) {
@@ -72,23 +76,23 @@ export class KeyLeases {
   }
 
   read(nowMs: number): void {
-    const table = this.#table
-    const a = this.#find(BLOCK_A)
-    const b = this.#find(BLOCK_B)
-    const isAOlder = a < 0 || (b >= 0 && table.at(a) < table.at(b))
+    const a = this.#readBlock(BLOCK_A, this.#blockA, nowMs)
+    const b = this.#readBlock(BLOCK_B, this.#blockB, nowMs)
+    const isAOlder = a < 0 || (b >= 0 && this.#blockA.at < this.#blockB.at)
     this.#older = isAOlder ? a : b
     this.#newer = isAOlder ? b : a
     this.#olderBlock = isAOlder ? BLOCK_A : BLOCK_B
-    const olderLeft = this.#leftIn(this.#older, nowMs)
-    const newerLeft = this.#leftIn(this.#newer, nowMs)
+    const { level: olderLeft } = isAOlder ? this.#blockA : this.#blockB
+    const { level: newerLeft, size, rate } = isAOlder ? this.#blockB : this.#blockA
     this.left = olderLeft + newerLeft
     this.from = olderLeft >= 1 ? this.#older : newerLeft >= 1 ? this.#newer : -1
-    this.seen = this.#newer < 0 ? 0 : table.rate(this.#newer)
+    this.seen = rate
+    this.#newerSize = size
   }
 
   /** Whether at most as many tokens are left as a quarter of the newer block had: a cheap test before `measure`. */
   get isLow(): boolean {
-    return this.left * 4 <= this.#table.size(this.#newer)
+    return this.left * 4 <= this.#newerSize
   }
 
   /** Reads the recent use into `used` and `elapsedMs`. */
@@ -219,6 +223,15 @@ export class KeyLeases {
 
   #find(record: number): number {
     return this.#table.find(this.#set, this.#tag | record, this.#high)
+  }
+
+  /** Reads a block, as an empty one if it has expired. Returns its slot, or -1. */
+  #readBlock(block: number, into: CounterRecord, nowMs: number): number {
+    const slot = this.#find(block)
+    if (slot < 0) into.level = into.size = into.rate = 0
+    else this.#table.read(slot, into)
+    if (into.at <= nowMs) into.level = 0
+    return slot
   }
 
   #leftIn(slot: number, nowMs: number): number {

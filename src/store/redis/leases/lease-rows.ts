@@ -29,6 +29,8 @@ export class LeaseRows {
   /** Tokens that the row's recent use calls for, and tokens to lease, which is 0 while the key has a note that a lease was asked for. */
   wants = new Float64Array(0)
   asks = new Float64Array(0)
+  /** Whether there may be tokens to lease. */
+  hasAsks = false
   /** For rows that take nothing: tokens that are leased here, which count as left when a counter is inspected. */
   lefts = new Float64Array(0)
   /** Tag and end of the block that the row's token was taken from. */
@@ -62,9 +64,9 @@ export class LeaseRows {
     rows.lock()
     const coverage = this.#readAll(takes, charges, results, nowMs)
     if (takes && coverage !== REFUSED) {
-      this.#takeHeld(rows.length)
+      this.#takeHeld(rows.length, coverage)
       // This may claim slots that were read above, so their indexes must not be used from here on.
-      this.#noteAsked(charges, nowMs)
+      if (this.hasAsks) this.#noteAsked(charges, nowMs)
       // Like everything that is taken from the fleet, these tokens are charged to this process's own counters.
       if (coverage === COVERED) this.#local.chargeLocked(rows, charges, this.#own, nowMs, wallMs)
     }
@@ -74,6 +76,7 @@ export class LeaseRows {
 
   #readAll(takes: boolean, charges: Charges, results: ChargeResults, nowMs: number): Coverage {
     let all: Coverage = COVERED
+    this.hasAsks = false
     for (let row = 0; row < charges.length; row++) {
       const counter = charges.counters[row] as FleetCounter
       this.asks[row] = 0
@@ -96,7 +99,7 @@ export class LeaseRows {
     if (leases.from >= 0) {
       if (takes) leases.left--
       results.levels[row] = Math.min(leases.left + leases.seen, burst)
-      if (takes && leases.isLow && !this.isClosed) this.asks[row] = this.wants[row] = this.#askAhead(leases, nowMs)
+      if (takes && leases.isLow && !this.isClosed) this.#ask(row, this.#askAhead(leases, nowMs))
       return COVERED
     }
     results.levels[row] = Math.min(leases.seen, burst)
@@ -108,9 +111,17 @@ export class LeaseRows {
       return REFUSED
     }
     leases.measure(nowMs)
-    this.wants[row] = tokensToLease(leases.used, leases.elapsedMs, this.#leaseMs)
-    if (takes && note === 'none' && !this.isClosed) this.asks[row] = this.wants[row]!
+    const want = tokensToLease(leases.used, leases.elapsedMs, this.#leaseMs)
+    this.wants[row] = want
+    if (takes && note === 'none' && !this.isClosed) this.#ask(row, want)
     return UNCOVERED
+  }
+
+  #ask(row: number, tokens: number): void {
+    if (tokens === 0) return
+    this.wants[row] = tokens
+    this.asks[row] = tokens
+    this.hasAsks = true
   }
 
   #leftOf(row: number, counter: FleetCounter, nowMs: number): number {
@@ -126,15 +137,16 @@ export class LeaseRows {
     return isRunningOut(left, used, elapsedMs, this.#leaseMs) ? tokensToLease(used, elapsedMs, this.#leaseMs) : 0
   }
 
-  #takeHeld(count: number): void {
+  #takeHeld(count: number, coverage: Coverage): void {
     const { table } = this.#local
     for (let row = 0; row < count; row++) {
       if (this.coverages[row] !== COVERED) continue
       const slot = this.#keys[row]!.from
-      const endMs = table.at(slot)
+      table.takeFrom(slot, 1)
+      // If all rows are covered, no token is put back.
+      if (coverage === COVERED) continue
       this.blockLows[row] = table.low(slot)
-      this.endsMs[row] = endMs
-      table.write(slot, table.level(slot) - 1, endMs, table.size(slot), table.rate(slot))
+      this.endsMs[row] = table.at(slot)
     }
   }
 

@@ -68,7 +68,7 @@ export class Leases {
     const coverage = this.#rows.ask(takes, charges, results, nowMs, wallMs)
     if (coverage === REFUSED) return false
     const request = coverage === COVERED ? undefined : this.#requestFor(takes, charges, results, nowMs)
-    if (takes) this.#renewHeld(charges, nowMs)
+    if (this.#rows.hasAsks) this.#renewHeld(charges, nowMs)
     return request ?? true
   }
 
