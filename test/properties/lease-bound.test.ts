@@ -25,6 +25,14 @@ interface Step {
   readonly times: number
 }
 
+/** After a pause, one of two threads of an instance is asked a number of times; or Redis loses its data, or is unreachable, or is back. */
+interface Mishap {
+  readonly pauseMs: number
+  readonly thread: number
+  readonly what: 'ask' | 'forget' | 'leave' | 'return'
+  readonly times: number
+}
+
 /** At some time, tokens are leased, or all that are held are used, or the oldest lease is given back. */
 interface Move {
   readonly pauseMs: number
@@ -52,6 +60,18 @@ describeWithRedis('leases from one bucket', () => {
     await fc.assert(
       fc.asyncProperty(loads(), (load) => holdsTheBound(redis, load)),
       { numRuns: runs(2) },
+    )
+  })
+
+  // By its own count, to which leases are charged when they are granted.
+  test('never let an instance admit more than that, though Redis loses its data and is unreachable at any time', async () => {
+    const redis = await runningRedis()
+    const anyMishaps = fc.array(mishaps(), { minLength: 20, maxLength: 150 })
+    await fc.assert(
+      fc.asyncProperty(anyMishaps, fc.constantFrom(0, 3, 20), fc.constantFrom(0, 0.02, 0.2), (all, wayMs, rate) =>
+        holdsByItself(redis, all, wayMs, rate),
+      ),
+      { numRuns: runs(4) },
     )
   })
 
@@ -119,6 +139,34 @@ async function holdsTheBound(redis: RedisServer, { instances, leaseMs, tokensPer
   expectBound(admittedMs, burst + tokensPerMs * leaseMs, tokensPerMs)
 }
 
+async function holdsByItself(redis: RedisServer, all: readonly Mishap[], wayMs: number, tokensPerMs: number): Promise<void> {
+  const [leaseMs, burst] = [200, 60]
+  const fleet = await LeasedFleet.start({ redis, leaseMs, wayMs: () => wayMs, failureMode: 'local' })
+  const { time } = fleet
+  const limit = bucketLimit(Math.max(tokensPerMs, 1e-9), burst)
+  const first = fleet.newInstance()
+  const threads = [first, first.otherThread()]
+  const admittedMs: number[] = []
+  for (const { pauseMs, thread, what, times } of all) {
+    for (let restMs = pauseMs; restMs > 0; restMs -= leaseMs / 8) {
+      await time.advance(Math.min(restMs, leaseMs / 8))
+      for (const each of threads) void each.leases.sweep(time.nowMs())
+    }
+    if (what === 'forget') await fleet.forget()
+    else if (what !== 'ask') fleet.isUnreachable = what === 'leave'
+    else {
+      const asked = threads[thread]!
+      for (let n = 0; n < times; n++) {
+        void asked.take(asked.open(limit)).then(({ outcome }) => {
+          if (outcome === true) admittedMs.push(time.nowMs())
+        })
+      }
+    }
+  }
+  await time.advance(leaseMs)
+  expectBound(admittedMs, burst + limit.tokensPerMs * leaseMs, limit.tokensPerMs)
+}
+
 /** Over all windows at once: from each first moment to each last one. */
 function expectBound(momentsMs: readonly number[], most: number, tokensPerMs: number): void {
   let lowest = Number.POSITIVE_INFINITY
@@ -150,6 +198,18 @@ function steps(): fc.Arbitrary<Step> {
       { weight: 30, arbitrary: fc.constant('ask' as const) },
       { weight: 1, arbitrary: fc.constant('close' as const) },
       { weight: 1, arbitrary: fc.constant('die' as const) },
+    ),
+    times: fc.integer({ min: 1, max: 12 }),
+  })
+}
+
+function mishaps(): fc.Arbitrary<Mishap> {
+  return fc.record({
+    pauseMs: fc.oneof({ weight: 8, arbitrary: fc.integer({ min: 0, max: 4 }) }, { weight: 1, arbitrary: fc.integer({ min: 5, max: 300 }) }),
+    thread: fc.integer({ min: 0, max: 1 }),
+    what: fc.oneof(
+      { weight: 12, arbitrary: fc.constant('ask' as const) },
+      { weight: 1, arbitrary: fc.constantFrom('forget' as const, 'forget' as const, 'leave' as const, 'return' as const) },
     ),
     times: fc.integer({ min: 1, max: 12 }),
   })

@@ -176,14 +176,14 @@ export class FleetQueries {
   /**
    * Charges what is taken from the fleet to this process's own counters too. Each instance thus knows its own share of every limit, and
    * none of it is granted again when Redis is unreachable or has lost its data. Returns false if the own count does not cover it, because
-   * Redis lost its data or the failure mode decided while the call was pending. Tokens from leases were obtained before, and are charged in
-   * any case. So are the buckets of a reservation that grows, whose counters are never leased.
+   * Redis lost its data or the failure mode decided while the call was pending. The buckets of a reservation that grows are charged in any
+   * case. Tokens from leases were charged when these were granted.
    */
   #takeOwn({ charges, results, request, nowMs: askedMs, purpose }: Asking): boolean {
     const { shared, local, clock } = this.#parts
-    const isAlong = (row: number) => isChargedAlong(purpose, charges.counters[row]!.limit)
-    const paid = purpose === 'growth' ? rowsOf(charges).filter(isAlong) : (request?.held.map(({ row }) => row) ?? NONE)
-    return local.chargeAll(charges, this.#own, results, { nowMs: clock.nowMs(), askedMs }, shared.slackMs, paid)
+    const along = purpose === 'growth' ? rowsOf(charges).filter((row) => isChargedAlong(purpose, charges.counters[row]!.limit)) : NONE
+    const leased = request?.held.map(({ row }) => row) ?? NONE
+    return local.chargeAll(charges, this.#own, results, { nowMs: clock.nowMs(), askedMs }, shared.slackMs, { along, leased })
   }
 }
 

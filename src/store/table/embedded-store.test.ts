@@ -10,7 +10,7 @@ import { MIN_TABLE_BYTES, newTableBuffer } from './table-layout.ts'
 const DAY_MS = 86_400_000
 
 describe('what was taken elsewhere', () => {
-  function charge(costs: readonly number[], slackMs: number, paid: readonly number[]) {
+  function charge(costs: readonly number[], slackMs: number, along: readonly number[], leased: readonly number[] = []) {
     const store = new EmbeddedStore(new SharedTable(newTableBuffer(MIN_TABLE_BYTES), 1), HASH_KEY)
     const limits = [bucketLimit(0.5, 10), bucketLimit(0.5, 10), dayLimit(10)]
     const counters = limits.map((limit, i) => store.open({ identity: [`${i}`], limit, sinceMs: 0 }))
@@ -22,7 +22,7 @@ describe('what was taken elsewhere', () => {
       { wallMs: 0, momentMs: 0 },
       { nowMs: NOW_MS, askedMs: NOW_MS },
       slackMs,
-      paid,
+      { along, leased },
     )
     const looks = counters.map((counter) => ({ counter, cost: 0 }))
     return { isCharged, levels: takeRowsNow(store, looks, NOW_MS).levels }
@@ -39,7 +39,12 @@ describe('what was taken elsewhere', () => {
     expect(charge([12.5, 4, 10], 4, [])).toEqual({ isCharged: false, levels: [10, 10, 10] })
   })
 
-  test('is charged in any case where it was paid for before, and the rest is not for that', () => {
+  test('is not charged where a lease was, however little is left there', () => {
+    expect(charge([20, 4, 10], 0, [], [0])).toEqual({ isCharged: true, levels: [10, 6, 0] })
+    expect(charge([20, 11, 10], 0, [], [0])).toEqual({ isCharged: false, levels: [10, 10, 10] })
+  })
+
+  test('is charged in any case where it goes along, and the rest is not for that', () => {
     expect(charge([20, 4, 10], 0, [0])).toEqual({ isCharged: true, levels: [-10, 6, 0] })
     expect(charge([20, 11, 10], 0, [0])).toEqual({ isCharged: false, levels: [10, 10, 10] })
   })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { canOverdraw } from '../../limiter/limit.ts'
-import { ChargeResults, type Charges, type Taken } from '../charges.ts'
+import { ChargeResults, Charges, type Taken } from '../charges.ts'
 import { type CounterLocator, identityDigest, tagText } from '../counter-locator.ts'
 import type { CounterSpec, CounterStore, OnWarning, Purpose, StoreStats } from '../counter-store.ts'
 import { EmbeddedCounter, Resets, type SubjectLookup } from './embedded-counter.ts'
@@ -19,7 +19,7 @@ import {
 } from './row-records.ts'
 import { SharedTable } from './shared-table.ts'
 import { newTableBuffer, worthMs } from './table-layout.ts'
-import { TableRows } from './table-rows.ts'
+import { type CounterPlace, TableRows } from './table-rows.ts'
 
 /** Creates a store with a table of its own, in `bytes` of memory that it never exceeds. */
 export function newEmbeddedStore(bytes: number): EmbeddedStore {
@@ -34,8 +34,10 @@ export class EmbeddedStore implements CounterStore {
   readonly #hashKey: readonly [number, number]
   readonly #rows: TableRows
   readonly #resets: Resets
-  /** Reused by settlements, which need only its warnings. */
+  /** Reused by settlements, which need only its warnings, and by charges of leases. */
   readonly #settled = new ChargeResults()
+  /** Reused by charges of leases. */
+  readonly #leaseCharge = new Charges()
 
   constructor(table: SharedTable, hashKey: readonly [number, number]) {
     this.table = table
@@ -181,46 +183,63 @@ export class EmbeddedStore implements CounterStore {
 
   /**
    * Charges what was taken from the fleet to this process's own counters, all rows or none. Returns false if a counter lacks more than it
-   * refills within `slackMs`. The rows in `paid`, and those that can be overdrawn, are charged even if not enough is left: of two takes
+   * refills within `slackMs`. Rows in `along`, and those that can be overdrawn, are charged even if not enough is left: of two takes
    * from an overdrawn counter that the fleet granted, the one that overdrew it may be charged here first. Rows that were reset since are
-   * not charged. A counter whose limit has changed since the fleet was asked keeps its new limit.
+   * not charged, nor are those in `leased`, because their leases were.
    */
   chargeAll(
     charges: Charges,
     results: ChargeResults,
     taken: Omit<Taken, 'from'>,
-    { nowMs, askedMs }: ChargeTimes,
+    times: ChargeTimes,
     slackMs: number,
-    paid: readonly number[],
+    { along, leased }: ChargeExceptions,
   ): boolean {
     const { wallMs, momentMs } = taken
     const rows = this.#locate(charges, results, wallMs)
     let fits = true
     for (let row = 0; row < charges.length; row++) {
-      const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
-      const isChanged = this.#isChangedSince(rows, charges, row, askedMs)
-      const isEnough = isChanged ? checkAsItIs(rows, charges, results, row) : checkRow(rows, charges, results, row, nowMs, wallMs)
-      const slack = algorithm.refillIn(limit, slackMs)
-      const isCharged = isEnough || results.levels[row]! + slack >= charges.costs[row]! || canOverdraw(limit) || paid.includes(row)
+      if (leased.includes(row)) continue
+      const isEnough = this.#readCharge(rows, charges, results, row, times, wallMs, slackMs)
+      const isCharged = isEnough || canOverdraw(charges.counters[row]!.limit) || along.includes(row)
       fits = (isCharged || this.#isResetSince(rows, row, momentMs)) && fits
     }
     for (let rank = 0; fits && rank < charges.length; rank++) {
-      if (!this.#isResetSince(rows, rows.order[rank]!, momentMs)) takeRow(rows, charges, results, rank, nowMs, wallMs)
+      const row = rows.order[rank]!
+      if (!leased.includes(row) && !this.#isResetSince(rows, row, momentMs)) takeRow(rows, charges, results, rank, times.nowMs, wallMs)
     }
     rows.unlock()
     return fits
   }
 
+  /**
+   * Charges a lease that the fleet granted, to a counter whose set the caller has locked. Returns false, and charges nothing, if the counter
+   * lacks more than it refills within `slackMs`.
+   */
+  chargeLease(place: CounterPlace, counter: EmbeddedCounter, tokens: number, times: ChargeTimes, wallMs: number, slackMs: number): boolean {
+    const rows = this.#rows
+    const charges = this.#leaseCharge
+    const results = this.#settled
+    charges.clear()
+    charges.add(counter, tokens)
+    rows.locateAt(place, counter.rule)
+    const isEnough = this.#readCharge(rows, charges, results, 0, times, wallMs, slackMs)
+    if (isEnough) takeRow(rows, charges, results, 0, times.nowMs, wallMs)
+    return isEnough
+  }
+
+  /** Credits tokens of a lease that were not used, to a counter whose set the caller has locked. One without a record is full. */
+  creditLease({ set, low, high }: CounterPlace, tokens: number): void {
+    const { table } = this
+    const slot = table.find(set, low, high)
+    // What refills from the record's time on, up to its size, can be added before or after this.
+    if (slot >= 0)
+      table.write(slot, Math.min(table.level(slot) + tokens, table.size(slot)), table.at(slot), table.size(slot), table.rate(slot))
+  }
+
   /** Returns whether the counter with this tag was reset after a take at `takenMs`. The caller holds the set's lock. */
   isResetSince(set: number, low: number, high: number, takenMs: number): boolean {
     return this.#resets.isSince(set, low, high, takenMs)
-  }
-
-  /** Charges rows that the caller has located and locked, even if not enough is left. */
-  chargeLocked(rows: TableRows, charges: Charges, results: ChargeResults, nowMs: number, wallMs: number): void {
-    results.growTo(charges.length)
-    for (let row = 0; row < charges.length; row++) readRow(rows, charges, row, nowMs, wallMs)
-    takeRows(rows, charges, results, nowMs, wallMs)
   }
 
   stats(): StoreStats {
@@ -235,6 +254,25 @@ export class EmbeddedStore implements CounterStore {
     results.growTo(charges.length)
     rows.lock()
     return rows
+  }
+
+  /**
+   * Reads a row for a charge of what the fleet granted; a counter whose limit has changed since the fleet was asked keeps its new limit.
+   * Returns whether it lacks no more than it refills within `slackMs`.
+   */
+  #readCharge(
+    rows: TableRows,
+    charges: Charges,
+    results: ChargeResults,
+    row: number,
+    { nowMs, askedMs }: ChargeTimes,
+    wallMs: number,
+    slackMs: number,
+  ): boolean {
+    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    const isChanged = this.#isChangedSince(rows, charges, row, askedMs)
+    const isEnough = isChanged ? checkAsItIs(rows, charges, results, row) : checkRow(rows, charges, results, row, nowMs, wallMs)
+    return isEnough || results.levels[row]! + algorithm.refillIn(limit, slackMs) >= charges.costs[row]!
   }
 
   /** Settles the row at position `rank` of the lock order, whose record has been read. */
@@ -285,8 +323,16 @@ export class EmbeddedStore implements CounterStore {
   }
 }
 
+/** Rows that are charged otherwise than the rest. */
+export interface ChargeExceptions {
+  /** They are charged even if not enough is left. */
+  readonly along: readonly number[]
+  /** They were charged when their lease was granted. */
+  readonly leased: readonly number[]
+}
+
 /** When the fleet was asked and when its reply is charged, on the monotonic clock. */
-interface ChargeTimes {
+export interface ChargeTimes {
   readonly askedMs: number
   readonly nowMs: number
 }

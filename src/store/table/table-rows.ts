@@ -14,6 +14,13 @@ const FEW_ROWS = 16
  */
 const RULE_TEXTS = 2
 
+/** Where a table has a counter's record: its set, and the words of its tag. */
+export interface CounterPlace {
+  readonly set: number
+  readonly low: number
+  readonly high: number
+}
+
 /**
  * Finds the rows of one question in the table and locks all of them. It holds the charges that were located last, so concurrent users need
  * one object each.
@@ -72,6 +79,17 @@ export class TableRows {
       this.order[row] = row
     }
     if (length > 1) this.#sortBySet(length)
+  }
+
+  /** As `locate`, for a single row whose place is known. */
+  locateAt({ set, low, high }: CounterPlace, rule: number): void {
+    this.length = 1
+    if (this.lows.length === 0) this.#growTo(1)
+    this.lows[0] = low
+    this.highs[0] = high
+    this.sets[0] = set
+    this.rules[0] = rule
+    this.order[0] = 0
   }
 
   lock(): void {

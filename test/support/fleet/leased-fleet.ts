@@ -17,6 +17,8 @@ interface FleetOptions {
   readonly leaseMs: number
   /** How long a call takes each way. */
   readonly wayMs?: () => number
+  /** How instances decide while Redis is unreachable; by default, they reject. */
+  readonly failureMode?: 'local' | 'closed'
 }
 
 /** Instances that share limits in a real Redis, all by one simulated clock. */
@@ -39,7 +41,7 @@ export class LeasedFleet {
 
   static async start(options: FleetOptions): Promise<LeasedFleet> {
     const fleet = new LeasedFleet(options)
-    await options.redis.command('FLUSHALL')
+    await fleet.forget()
     return fleet
   }
 
@@ -69,6 +71,11 @@ export class LeasedFleet {
     } finally {
       this.#underWay.splice(this.#underWay.indexOf(args), 1)
     }
+  }
+
+  /** Redis loses all of its data. */
+  async forget(): Promise<void> {
+    await this.options.redis.command('FLUSHALL')
   }
 
   /** Has an instance give back what is old. */
@@ -122,7 +129,8 @@ export class FleetInstance {
       },
     })
     const listener = { onDecided: (by: keyof typeof this.decidedBy) => this.decidedBy[by]++ }
-    this.store = new FleetStore({ shared, local, leases: this.leases, failureMode: 'closed', clock: fleet.time, listener })
+    const { failureMode = 'closed' } = fleet.options
+    this.store = new FleetStore({ shared, local, leases: this.leases, failureMode, clock: fleet.time, listener })
   }
 
   otherThread(): FleetInstance {

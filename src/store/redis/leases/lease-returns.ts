@@ -1,5 +1,6 @@
 import type { BucketLimit } from '../../../limiter/limit.ts'
-import type { SharedTable } from '../../table/shared-table.ts'
+import type { Clock } from '../../../time/clock.ts'
+import type { EmbeddedStore } from '../../table/embedded-store.ts'
 import { inBatches } from '../script-calls.ts'
 import type { SharedCounters } from '../shared-counters.ts'
 import { type BlockLocator, takeOut } from './key-leases.ts'
@@ -11,12 +12,24 @@ export interface LeaseListener {
   onTokens(what: 'leased' | 'given_back' | 'lost', tokens: number): void
 }
 
+export interface LeaseReturnsParts {
+  readonly local: Pick<EmbeddedStore, 'table' | 'isResetSince' | 'creditLease'>
+  readonly shared: Pick<SharedCounters, 'giveBackLease'>
+  readonly leaseMs: number
+  readonly clock: Pick<Clock, 'nowMs'>
+  readonly listener: LeaseListener
+}
+
 /** A block in the table that this thread fetched. */
 export interface Lease extends BlockLocator {
   readonly key: string
+  /** The tag of the key's own counter has this low word, and the high word of the block. */
+  readonly low: number
   readonly limit: BucketLimit
   /** When the block was granted, by the clock of Redis. */
   readonly leasedMs: number
+  /** When it was charged to this process's own counter, on the monotonic clock. */
+  readonly chargedMs: number
 }
 
 /**
@@ -24,21 +37,15 @@ export interface Lease extends BlockLocator {
  * tokens back into its block; tokens that were put there since are given back at the end.
  */
 export class LeaseReturns {
-  readonly #table: SharedTable
-  readonly #shared: SharedCounters
-  readonly #leaseMs: number
-  readonly #listener: LeaseListener
+  readonly #parts: LeaseReturnsParts
   /** Leases that have not been given back, roughly in the order in which they are due. */
   #leases: Lease[] = []
   /** Leases whose unused tokens were given back, kept until they end, in the same order. */
   #emptied: Lease[] = []
   readonly #pending = new Set<Promise<void>>()
 
-  constructor(table: SharedTable, shared: SharedCounters, leaseMs: number, listener: LeaseListener) {
-    this.#table = table
-    this.#shared = shared
-    this.#leaseMs = leaseMs
-    this.#listener = listener
+  constructor(parts: LeaseReturnsParts) {
+    this.#parts = parts
   }
 
   /** Whether there is nothing to give back, now or later. */
@@ -48,12 +55,12 @@ export class LeaseReturns {
 
   add(lease: Lease): void {
     this.#leases.push(lease)
-    this.#listener.onHeld(1)
+    this.#parts.listener.onHeld(1)
   }
 
   /** Gives back what is left of old leases. Never rejects. */
   async sweep(nowMs: number): Promise<void> {
-    const old = removeEndingBy(nowMs + (1 - KEPT_SHARE) * this.#leaseMs, this.#leases)
+    const old = removeEndingBy(nowMs + (1 - KEPT_SHARE) * this.#parts.leaseMs, this.#leases)
     this.#empty(old)
     const ended = removeEndingBy(nowMs, this.#emptied)
     await this.#tracked(this.#giveBackRests(old, ended))
@@ -78,14 +85,14 @@ export class LeaseReturns {
   }
 
   async #giveBack(key: string, limit: BucketLimit, tokens: number, leasedMs: number): Promise<void> {
-    const isDone = await this.#shared.giveBackLease(key, limit, tokens, leasedMs)
-    this.#listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
+    const isDone = await this.#parts.shared.giveBackLease(key, limit, tokens, leasedMs)
+    this.#parts.listener.onTokens(isDone ? 'given_back' : 'lost', tokens)
   }
 
   #empty(leases: readonly Lease[]): void {
     for (const lease of leases) {
       this.#emptied.push(lease)
-      this.#listener.onHeld(-1)
+      this.#parts.listener.onHeld(-1)
     }
   }
 
@@ -96,10 +103,25 @@ export class LeaseReturns {
 
   async #giveBackRest(lease: Lease, isEnd: boolean): Promise<void> {
     const { key, limit, set, leasedMs } = lease
-    this.#table.lock(set)
-    const tokens = takeOut(this.#table, lease, isEnd)
-    this.#table.unlock(set)
+    const { clock, local } = this.#parts
+    const { table } = local
+    const nowMs = clock.nowMs()
+    table.lock(set)
+    const tokens = takeOut(table, lease, isEnd)
+    if (tokens > 0) this.#credit(lease, tokens, nowMs)
+    table.unlock(set)
     if (tokens > 0) await this.giveBack(key, limit, tokens, leasedMs)
+  }
+
+  /**
+   * Credits unused tokens to this process's own counter, whether or not Redis can be told: less what refill may have replaced since the
+   * charge, as Redis does, but at an age that is no more than Redis's. So the own count is not the lower one of the two.
+   */
+  #credit(lease: Lease, tokens: number, nowMs: number): void {
+    const { local } = this.#parts
+    const { set, low, high, limit, leasedMs, chargedMs } = lease
+    const unused = tokens - (nowMs - chargedMs) * limit.tokensPerMs
+    if (unused > 0 && !local.isResetSince(set, low, high, leasedMs)) local.creditLease(lease, unused)
   }
 }
 

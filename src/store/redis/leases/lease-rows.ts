@@ -1,6 +1,6 @@
 import { algorithmOf } from '../../../limiter/algorithms/algorithms.ts'
 import type { BucketLimit } from '../../../limiter/limit.ts'
-import { ChargeResults, type Charges } from '../../charges.ts'
+import type { ChargeResults, Charges } from '../../charges.ts'
 import type { EmbeddedStore } from '../../table/embedded-store.ts'
 import type { TableRows } from '../../table/table-rows.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
@@ -42,8 +42,6 @@ export class LeaseRows {
   readonly #keys: KeyLeases[] = []
   readonly #wallMs: () => number
   readonly #local: EmbeddedStore
-  /** Results of charging this process's own counters. They are ignored: the results of a decision come from the leases. */
-  readonly #own = new ChargeResults()
   readonly #leaseMs: number
 
   constructor(local: EmbeddedStore, leaseMs: number, wallMs: () => number) {
@@ -67,8 +65,6 @@ export class LeaseRows {
       this.#takeHeld(rows.length, coverage)
       // This may claim slots that were read above, so their indexes must not be used from here on.
       if (this.hasAsks) this.#noteAsked(charges, nowMs)
-      // Like everything that is taken from the fleet, these tokens are charged to this process's own counters.
-      if (coverage === COVERED) this.#local.chargeLocked(rows, charges, this.#own, nowMs, wallMs)
     }
     rows.unlock()
     return coverage

@@ -5,12 +5,14 @@ import type { EmbeddedStore } from '../../table/embedded-store.ts'
 import type { SharedTable } from '../../table/shared-table.ts'
 import type { FleetCounter } from '../fleet-counter.ts'
 import type { Grant } from '../script-calls.ts'
+import type { SharedCounters } from '../shared-counters.ts'
 import { KeyLeases, putTokenBack } from './key-leases.ts'
 import { type LeaseListener, type LeaseReturns, refusalMs } from './lease-returns.ts'
 import type { HeldRow, UncoveredRow } from './remote-request.ts'
 
-export interface LeaseUpdateParts {
+export interface LeaseParts {
   readonly local: EmbeddedStore
+  readonly shared: SharedCounters
   readonly leaseMs: number
   readonly clock: Clock
   readonly listener: LeaseListener
@@ -18,29 +20,34 @@ export interface LeaseUpdateParts {
 
 /** Updates the leases of keys in the table after a call to Redis: for grants, refusals, failures and resets. */
 export class LeaseUpdates {
-  readonly #parts: LeaseUpdateParts
+  readonly #parts: LeaseParts
   readonly #table: SharedTable
   readonly #returns: LeaseReturns
 
-  constructor(parts: LeaseUpdateParts, returns: LeaseReturns) {
+  constructor(parts: LeaseParts, returns: LeaseReturns) {
     this.#parts = parts
     this.#table = parts.local.table
     this.#returns = returns
   }
 
   /**
-   * Adds a grant to the key's leases. The decision itself took `cost`, and Redis has `seen` left. Tokens that the leases cannot keep are
-   * given back at once; with `isClosed`, all of them are. Returns the tokens held.
+   * Adds a grant to the key's leases, and charges it to this process's own counter. The decision itself took `cost`, and Redis has `seen`
+   * left. Tokens that the leases cannot keep, or for which the own counter has no room, are given back at once; with `isClosed`, all of
+   * them are. Returns the tokens held.
    */
   add(row: UncoveredRow, key: string, cost: number, grant: Grant, seen: number, sentMs: number, isClosed: boolean): number {
-    const { clock, leaseMs, listener } = this.#parts
-    const { set, high, counter } = row
+    const { local, shared, clock, leaseMs, listener } = this.#parts
+    const { set, low, high, counter } = row
     const { tokens: leased, momentMs: leasedMs } = grant
     const endMs = sentMs + leaseMs
     const nowMs = clock.nowMs()
+    const wallMs = clock.wallMs()
+    const times = { nowMs, askedMs: sentMs }
     const leases = this.#lockedLeases(row)
     const isVoid = this.#isResetSince(row, leasedMs)
-    const slot = leases.add(cost, isVoid || isClosed ? 0 : leased, seen, endMs, nowMs)
+    const isCharged = leased > 0 && !isVoid && !isClosed && local.chargeLease(row, counter, leased, times, wallMs, shared.slackMs)
+    const slot = leases.add(cost, isCharged ? leased : 0, seen, endMs, nowMs)
+    if (isCharged && slot < 0) local.creditLease(row, leased)
     const blockLow = slot < 0 ? 0 : this.#table.low(slot)
     const { left, overwritten } = leases
     if (row.ask > 0) this.#noteGrant(leases, row, leased, seen, nowMs)
@@ -49,7 +56,7 @@ export class LeaseUpdates {
     if (leased === 0) return left
     listener.onTokens('leased', leased)
     const limit = counter.limit as BucketLimit
-    if (slot >= 0) this.#returns.add({ key, limit, set, blockLow, high, endMs, leasedMs })
+    if (slot >= 0) this.#returns.add({ key, limit, set, low, blockLow, high, endMs, leasedMs, chargedMs: nowMs })
     // Redis would not take these tokens back, because its counter was reset since.
     else if (isVoid) listener.onTokens('lost', leased)
     else void this.#returns.giveBack(key, limit, leased, leasedMs)

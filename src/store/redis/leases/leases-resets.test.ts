@@ -71,6 +71,8 @@ describeWithRedis('a reset of a leased limit', () => {
       await fleet.time.advance(LEASE_MS)
       expect(await use(fleet, two, 10)).toBe(10)
       expect(await left(fleet)).toBeGreaterThanOrEqual(SIZE - 10 - two.tokens.leased)
+      await fleet.time.advance(LEASE_MS)
+      await fleet.sweep(two)
       expect(two.ownLeft(two.open(LIMIT))).toBeCloseTo(SIZE - 10, 0)
     }
   })

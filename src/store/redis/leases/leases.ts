@@ -6,12 +6,8 @@ import { applyRefunds, applyResets, type Grant, grantOf, type QueryCall } from '
 import type { SharedCounters } from '../shared-counters.ts'
 import { LeaseReturns } from './lease-returns.ts'
 import { COVERED, LeaseRows, REFUSED, UNCOVERED } from './lease-rows.ts'
-import { type LeaseUpdateParts, LeaseUpdates } from './lease-updates.ts'
+import { type LeaseParts, LeaseUpdates } from './lease-updates.ts'
 import type { HeldRow, RemoteRequest, UncoveredRow } from './remote-request.ts'
-
-export interface LeaseParts extends LeaseUpdateParts {
-  readonly shared: SharedCounters
-}
 
 /**
  * Tokens of plain buckets, pre-fetched from Redis in blocks. Each token is used within `leaseMs` of sending the request for it, or not at
@@ -28,10 +24,10 @@ export class Leases {
   readonly #renewals = new Set<Promise<void>>()
 
   constructor(parts: LeaseParts) {
-    const { local, shared, leaseMs, clock, listener } = parts
+    const { local, leaseMs, clock } = parts
     this.#parts = parts
     this.#rows = new LeaseRows(local, leaseMs, () => clock.wallMs())
-    this.#returns = new LeaseReturns(local.table, shared, leaseMs, listener)
+    this.#returns = new LeaseReturns(parts)
     this.#updates = new LeaseUpdates(parts, this.#returns)
   }
 
