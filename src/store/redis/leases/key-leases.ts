@@ -6,11 +6,12 @@ const LEASE_KINDS: ReadonlySet<number> = new Set([LEASE_BLOCK, LEASE_NOTE, LEASE
 
 type Note = 'none' | 'asked' | 'refused'
 
-// The last two bits of a record's tag say what it holds; `USE`, below, is the fourth value. The other bits are those of the key's own
-// counter, changed by the counter's salt.
-const BLOCK_A = 1
-const BLOCK_B = 2
-const NOTE = 3
+// Two bits of a record's tag say what it holds; `USE`, below, is the fourth value. The other bits are those of the key's own counter, changed
+// by the counter's salt. The two are in the half of which the table keeps marks: a lookup reads the record that it wants, and no others of the key.
+const RECORD_BITS = 3 << 16
+const BLOCK_A = 1 << 16
+const BLOCK_B = 2 << 16
+const NOTE = 3 << 16
 
 // The states of a note, which are stored as its rate.
 const ASKED = 1
@@ -68,9 +69,9 @@ export class KeyLeases {
   locate(set: number, low: number, high: number, salt: number, rule: number): void {
     this.#set = set
     this.#rule = rule
-    this.#tag = (low ^ salt) & ~3
+    this.#tag = (low ^ salt) & ~RECORD_BITS
     // The tag must not be that of the key's own record.
-    if (this.#tag === (low & ~3)) this.#tag ^= 4
+    if (this.#tag === (low & ~RECORD_BITS)) this.#tag ^= 1
     this.#high = high
     this.from = this.#newer = this.#older = -1
   }
@@ -239,7 +240,7 @@ export class KeyLeases {
   }
 }
 
-/** The last two bits in the tag of a use record. Blocks and notes have other bits there. */
+/** These two bits in the tag of a use record. Blocks and notes have others there. */
 const USE = 0
 
 /** Stored as a block's end once the lease has ended; it is before all times. */
@@ -270,7 +271,7 @@ export function takeOut(table: SharedTable, { set, blockLow, high, endMs }: Bloc
   if (slot < 0 || table.at(slot) !== endMs) return 0
   const left = table.level(slot)
   table.write(slot, 0, isEnd ? ENDED : endMs, table.size(slot), table.rate(slot))
-  const use = table.find(set, (blockLow & ~3) | USE, high)
+  const use = table.find(set, (blockLow & ~RECORD_BITS) | USE, high)
   if (use >= 0) table.write(use, Math.max(0, table.level(use) - left), table.at(use), table.size(use), 0)
   return left
 }
