@@ -324,7 +324,7 @@ export class EmbeddedStore implements CounterStore {
 }
 
 /** Rows that are charged otherwise than the rest. */
-export interface ChargeExceptions {
+interface ChargeExceptions {
   /** They are charged even if not enough is left. */
   readonly along: readonly number[]
   /** They were charged when their lease was granted. */
@@ -332,7 +332,7 @@ export interface ChargeExceptions {
 }
 
 /** When the fleet was asked and when its reply is charged, on the monotonic clock. */
-export interface ChargeTimes {
+interface ChargeTimes {
   readonly askedMs: number
   readonly nowMs: number
 }
