@@ -82,7 +82,7 @@ export interface ScriptReply {
   readonly rows: readonly ReplyRow[]
 }
 
-export interface ReplyRow {
+interface ReplyRow {
   /** Tokens left. */
   readonly level: number
   readonly leased: number
