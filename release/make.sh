@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes all files of a release from a clean checkout, into one folder: the npm package, the image, the chart, the Debian packages, the list of what they
-# contain, and checksums; with a key also a signature of the checksums. Two checkouts of a commit give the same bytes: docs/verify.md has the conditions.
+# Makes all files of a release from the commit of a checkout, into one folder: the npm package, the image, the chart, the Debian packages, the list of what
+# they contain, and checksums; with a key also a signature of the checksums. Two checkouts of a commit give the same bytes: docs/verify.md has the conditions.
 # Needs git, npm, mmdebstrap and dpkg-deb, to sign also ssh-keygen, and npm's registry and Debian's mirror.
-# Usage: release/make.sh DIRECTORY [KEY], where KEY is the file of an SSH private key
+# Usage: release/make.sh DIRECTORY [KEY], where KEY is the file of an SSH private key. What is signed is a release: release/publishable.sh has to agree.
 set -eu
 case $# in 1 | 2) ;; *) sed -n 's/^# Usage: /Usage: /p' "$0" >&2; exit 1 ;; esac
 out=$(realpath -m -- "$1")
@@ -14,8 +14,16 @@ if [ -e "$out" ] && ! { [ -d "$out" ] && [ -z "$(ls -A "$out")" ]; }; then
   exit 1
 fi
 [ -z "$key" ] || [ -r "$key" ] || { echo "$key: not readable" >&2; exit 1; }
-changed=$(git status --porcelain)
+# Whoever calls this would otherwise learn after minutes that something is missing.
+missing=
+for program in git node npm mmdebstrap dpkg dpkg-deb dpkg-query ${key:+ssh-keygen}; do
+  command -v "$program" >/dev/null || missing="$missing $program"
+done
+[ -z "$missing" ] || { echo "Not installed:$missing; on Debian: apt-get install mmdebstrap openssh-client" >&2; exit 1; }
+# Changes that are not committed would not be in the release. Whatever the settings of git are, they show here.
+changed=$(git status --porcelain --untracked-files=normal)
 [ -z "$changed" ] || { printf 'The checkout differs from its commit, so nobody could make the same release. Commit or remove:\n%s\n' "$changed" >&2; exit 1; }
+[ -z "$key" ] || sh release/publishable.sh
 
 version=$(node -p 'require("./package.json").version')
 # The architectures of the image and of Debian packages.
@@ -28,6 +36,13 @@ partial=
 trap 'rm -rf "$scratch" "$partial"' EXIT
 trap 'exit 1' INT TERM
 scratch=$(mktemp -d)
+if [ -n "$key" ]; then
+  # A wrong passphrase or key shows here, and not when all else is done.
+  : >"$scratch/trial"
+  ssh-keygen -q -Y sign -f "$key" -n file "$scratch/trial"
+  ssh-keygen -q -Y verify -f release/allowed_signers -I edge-release -n file -s "$scratch/trial.sig" <"$scratch/trial" >/dev/null ||
+    { echo "$key: not a key that release/allowed_signers names" >&2; exit 1; }
+fi
 # The folder is complete or not there, so it is written beside its place.
 mkdir -p "$(dirname "$out")"
 partial=$(mktemp -d "$out.XXXXXX")
@@ -46,7 +61,15 @@ compress() {
 }
 
 echo "Building edge $version" >&2
-npm ci --loglevel=error >&2
+# Only what is committed is built and packed: a checkout also has files that git ignores, such as logs and the program of an earlier build.
+git -c core.autocrlf=false -c tar.umask=022 archive --format=tar --output "$scratch/source.tar" HEAD
+mkdir "$scratch/source"
+tar -xf "$scratch/source.tar" -C "$scratch/source"
+cd "$scratch/source"
+npm ci --loglevel=error --include=dev --ignore-scripts=false >&2
+for file in program/edge.js dist/index.js; do
+  [ -f "$file" ] || { echo "$file: missing, although npm ci should have built it" >&2; exit 1; }
+done
 # The code that V8 has compiled differs from build to build, and is of use to the same Node alone.
 rm -rf program/cache
 

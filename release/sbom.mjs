@@ -1,5 +1,6 @@
 // Prints what a release contains, in CycloneDX 1.6: the packages in program/ and in the operators' page, the Node that the image and the Debian package
-// have inside with the libraries in it, and Debian's packages in the image. The same inputs give the same bytes: the time is SOURCE_DATE_EPOCH.
+// have inside with the libraries in it, and Debian's packages in the image. It also has the versions of what made these files, on which their bytes depend.
+// The same inputs give the same bytes: the time is SOURCE_DATE_EPOCH.
 // Usage: node release/sbom.mjs NODE IMAGE, where NODE is the binary and IMAGE the OCI layout that release/image.sh wrote
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -29,7 +30,7 @@ const product = {
 }
 const components = [...npmPackages(), nodeComponent(), ...debianPackages()]
 const content = {
-  metadata: { timestamp: TIMESTAMP, component: product },
+  metadata: { timestamp: TIMESTAMP, tools: { components: builders() }, component: product },
   components,
   dependencies: [{ ref: product['bom-ref'], dependsOn: components.map((component) => component['bom-ref']) }],
 }
@@ -115,6 +116,20 @@ function blob(digest) {
 
 function readJson(file) {
   return JSON.parse(readFileSync(file, 'utf8'))
+}
+
+/** The programs that a release is made with: Node and npm, and Debian's packages by their versions, of which liblzma compresses for dpkg. */
+function builders() {
+  const packages = ['dpkg', 'gzip', 'liblzma5', 'mmdebstrap', 'tar']
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: these are fields of dpkg-query.
+  const shown = execFileSync('dpkg-query', ['--show', '--showformat', '${Package} ${Version}\n', ...packages], { encoding: 'utf8' })
+  const debian = [...new Set(shown.trimEnd().split('\n'))].map((line) => line.split(' '))
+  const npm = execFileSync('npm', ['--version'], { encoding: 'utf8' }).trim()
+  return [['node', process.versions.node], ['zlib', process.versions.zlib], ['npm', npm], ...debian].map(([name, version]) => ({
+    type: 'application',
+    name,
+    version,
+  }))
 }
 
 /** A name-based UUID, so that it changes with the content alone. */

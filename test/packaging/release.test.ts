@@ -22,11 +22,8 @@ describeWithRegistry('a release', () => {
       key = join(keys, 'key')
       await succeed(keys, 'ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'release', '-f', key)
       await writeFile(join(keys, 'allowed_signers'), `edge-release namespaces="file" ${await readFile(`${key}.pub`, 'utf8')}`)
-      const repository = await committed(suite)
-      ;[out, again] = await Promise.all([
-        released(repository, suite, 'first', PLAIN, key),
-        released(repository, suite, 'the second one', ODD),
-      ])
+      const repository = await committed(suite, await readFile(join(keys, 'allowed_signers'), 'utf8'))
+      ;[out, again] = await Promise.all([released(repository, suite, 'first', PLAIN, key), released(repository, suite, WORKED_IN, ODD)])
     }, 1_800_000)
 
     test('has all files, and their checksums', async () => {
@@ -71,7 +68,7 @@ describeWithRegistry('a release', () => {
       return status
     }
 
-    test('is the same from a second checkout, whatever the path, the umask, the time zone and the language', async () => {
+    test('is the same from a second checkout, whatever the path, the umask, the time zone, the language, and what git ignores there', async () => {
       expect(await readFile(join(again, 'SHA256SUMS'), 'utf8')).toBe(await readFile(join(out, 'SHA256SUMS'), 'utf8'))
       expect((await readdir(again)).sort()).toEqual((await readdir(out)).filter((name) => name !== 'SHA256SUMS.sig').sort())
       expect(await readdir(join(again, '..'))).toEqual(['made'])
@@ -87,14 +84,17 @@ describeWithRegistry('a release', () => {
       expect(OCIv1).toMatchObject({ config: { User: '65532:65532', Cmd: ['serve'] } })
     })
 
-    test('the list of contents names every package that was bundled, Node, what is in Node, and what is in the image', async () => {
+    test('the list of contents names every package that was bundled, Node, what is in Node and in the image, and what made it', async () => {
       const name = (await readdir(out)).find((each) => each.endsWith('.cdx.json'))!
-      const { components, dependencies } = JSON.parse(await readFile(join(out, name), 'utf8')) as Bom
+      const { components, dependencies, metadata } = JSON.parse(await readFile(join(out, name), 'utf8')) as Bom
       const notices = await readFile(join(ROOT, 'THIRD-PARTY-NOTICES'), 'utf8')
       const bundled = Array.from(notices.matchAll(/^(\S+) (\d\S+) \(.+\)$/gm), ([, name, version]) => `${name} ${version}`)
       const listed = components.map(({ name, version }) => `${name} ${version}`)
       expect(listed).toEqual(expect.arrayContaining([...bundled, expect.stringMatching(/^node 22\./)]))
       expect(bundled).toEqual(expect.arrayContaining([expect.stringMatching(/^preact /), expect.stringMatching(/^zod /)]))
+      expect(metadata.tools.components.map(({ name, version }) => `${name} ${version}`)).toEqual(
+        expect.arrayContaining([`node ${process.versions.node}`, ...['npm', 'dpkg', 'gzip', 'liblzma5'].map(versioned)]),
+      )
       expect(components.find(({ name }) => name === 'node')!.components!.map(({ name }) => name)).toEqual(
         expect.arrayContaining(['openssl', 'v8', 'uv', 'zlib']),
       )
@@ -107,6 +107,7 @@ describeWithRegistry('a release', () => {
 })
 
 interface Bom {
+  readonly metadata: { readonly tools: { readonly components: readonly Component[] } }
   readonly components: readonly Component[]
   readonly dependencies: readonly { readonly dependsOn: readonly string[] }[]
 }
@@ -126,7 +127,17 @@ const AUTHOR = ['-c', 'user.name=a', '-c', 'user.email=a@example.com', '-c', 'co
 
 /** What is around a build, and must not show in it. */
 const PLAIN = { umask: '022', env: ['TZ=UTC', 'LC_ALL=C.UTF-8'] }
-const ODD = { umask: '077', env: ['TZ=Pacific/Auckland', 'LC_ALL=POSIX'] }
+const ODD = { umask: '077', env: ['TZ=Pacific/Auckland', 'LC_ALL=POSIX', 'NODE_ENV=production'] }
+
+/** What git ignores in a checkout in which somebody has worked: the program of an earlier build, and logs and profiles beside files that are packed. */
+const IGNORED = ['program/edge.js', 'dist/index.js', 'examples/notes.log', 'docs/a.cpuprofile', 'deploy/helm/edge/dump.log']
+
+/** The clone in which these are. */
+const WORKED_IN = 'the second one'
+
+function versioned(name: string): unknown {
+  return expect.stringMatching(new RegExp(`^${name} \\d`))
+}
 
 /** Makes a release for this machine's architecture in a clone of its own, and returns its folder. */
 async function released(repository: string, owner: Owner, name: string, { umask, env }: typeof PLAIN, ...key: string[]): Promise<string> {
@@ -134,14 +145,18 @@ async function released(repository: string, owner: Owner, name: string, { umask,
   await mkdir(folder)
   const architecture = (await succeed(folder, 'dpkg', '--print-architecture')).trim()
   const settings = [`EDGE_RELEASE_ARCHITECTURES=${architecture}`, 'EDGE_DEB_COMPRESSION=gzip', `TMPDIR=${folder}`, ...env]
-  const commands = `umask ${umask}; git clone --quiet "$0" source && exec sh source/release/make.sh out/made "$@"`
+  const leave = name === WORKED_IN ? `for file in ${IGNORED.join(' ')}; do install -D -m 755 /dev/null source/$file; done;` : ''
+  const commands = `umask ${umask}; git clone --quiet "$0" source || exit; ${leave} exec sh source/release/make.sh out/made "$@"`
   await succeed(folder, 'env', ...settings, 'sh', '-c', commands, repository, ...key)
   return join(folder, 'out/made')
 }
 
-/** A repository with what git would commit here. */
-async function committed(owner: Owner): Promise<string> {
+/** A repository with what git would commit here, when it is about to be released. */
+async function committed(owner: Owner, signers: string): Promise<string> {
   const source = await sourceCopy(owner)
+  const { version } = JSON.parse(await readFile(join(source, 'package.json'), 'utf8')) as { version: string }
+  await writeFile(join(source, 'CHANGELOG.md'), `# Changelog\n\n## ${version}\n`)
+  await writeFile(join(source, 'release/allowed_signers'), signers)
   await succeed(source, 'git', 'init', '--quiet')
   await succeed(source, 'git', 'add', '--all')
   await succeed(source, 'env', ...COMMIT, 'git', ...AUTHOR, 'commit', '--quiet', '--message', 'all')
