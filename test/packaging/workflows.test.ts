@@ -24,7 +24,15 @@ interface Step {
 interface Workflow {
   readonly permissions: object
   readonly jobs: Readonly<
-    Record<string, { readonly steps: readonly Step[]; readonly permissions?: object; readonly strategy?: { matrix: object } }>
+    Record<
+      string,
+      {
+        readonly steps: readonly Step[]
+        readonly needs?: string | readonly string[]
+        readonly permissions?: object
+        readonly strategy?: { matrix: object }
+      }
+    >
   >
 }
 
@@ -92,18 +100,53 @@ describe('workflows', () => {
     expect(jobs['test']!.strategy!.matrix).toMatchObject({ node: [20, 22, 24], architecture: ['amd64', 'arm64'] })
   })
 
-  test.each([
-    ['v1.2.3', 0, ''],
-    ['v1.2.4', 1, 'The tag is v1.2.4, but package.json has version 1.2.3.'],
-    ['1.2.3', 1, 'The tag is 1.2.3, but'],
-  ])('release version 1.2.3 from the tag %s: exit status %i', async (tag, status, says) => {
+  test('release only what may be published by its tag, and only after it has been started on both architectures', async () => {
     const { jobs } = load(await readFile(join(WORKFLOWS, 'release.yml'), 'utf8')) as Workflow
-    const { run: script } = jobs['make']!.steps.find(({ name }) => name === 'The tag is the version')!
+    const commands = jobs['make']!.steps.flatMap(({ run: script }) => script ?? [])
+    expect(commands).toContain('sh release/publishable.sh "$GITHUB_REF_NAME"')
+    expect(jobs['publish']).toMatchObject({ needs: ['make', 'start', 'dockerfile'] })
+    expect(jobs['start']!.strategy!.matrix).toMatchObject({ include: [{ architecture: 'amd64' }, { architecture: 'arm64' }] })
+  })
+
+  test('sign with the key that users know, or publish nothing', async () => {
+    const { jobs } = load(await readFile(join(WORKFLOWS, 'release.yml'), 'utf8')) as Workflow
+    const { run: script } = jobs['publish']!.steps.find(({ name }) => name === 'Sign the checksums')!
     const directory = await scratchDirectory()
-    await writeFile(join(directory, 'package.json'), '{ "version": "1.2.3" }')
-    const finished = await run(directory, 'env', `GITHUB_REF_NAME=${tag}`, 'bash', '-e', '-c', script!)
-    expect(finished.status).toBe(status)
-    expect(finished.stdout).toContain(says)
+    for (const folder of ['out', 'signers']) await mkdir(join(directory, folder))
+    await writeFile(join(directory, 'out/SHA256SUMS'), 'sums\n')
+    for (const name of ['known', 'other']) await succeed(directory, 'ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', name)
+    await writeFile(join(directory, 'signers/allowed_signers'), `edge-release ${await readFile(join(directory, 'known.pub'), 'utf8')}`)
+    const sign = async (name: string): Promise<Finished> => {
+      const variables = [`RUNNER_TEMP=${directory}`, `KEY=${name === '' ? '' : (await readFile(join(directory, name), 'utf8')).trimEnd()}`]
+      await succeed(directory, 'rm', '-f', 'out/SHA256SUMS.sig')
+      return run(directory, 'env', ...variables, 'bash', '-e', '-c', script!)
+    }
+    expect(await sign('known')).toMatchObject({ status: 0, stdout: expect.stringContaining('Good "file" signature') })
+    expect((await sign('other')).status).not.toBe(0)
+    expect(await sign('')).toMatchObject({ status: 1, stdout: expect.stringContaining('has no secret RELEASE_SIGNING_KEY') })
+  })
+
+  test('that start containers of their own begin with groups in which limits can be set, and have the history for upgrades', async () => {
+    for (const [file, job] of [
+      ['ci.yml', 'full'],
+      ['night.yml', 'chance'],
+    ] as const) {
+      const { steps } = (load(await readFile(join(WORKFLOWS, file), 'utf8')) as Workflow).jobs[job]!
+      expect(steps[0]).toMatchObject({ with: { 'fetch-depth': 0 } })
+      expect(steps.at(-1)!.run).toMatch(/^sh scripts\/delegate-cgroup\.sh && (?:\.ci\/run|npm run test:full)$/)
+    }
+  })
+
+  test('scripts/delegate-cgroup.sh moves every process below, then lets limits be set; with version 1 it does nothing', async () => {
+    const group = await scratchDirectory()
+    const script = join(ROOT, 'scripts/delegate-cgroup.sh')
+    expect(await run(group, 'sh', script, group)).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect(await readdir(group)).toEqual([])
+    await writeFile(join(group, 'cgroup.controllers'), 'cpuset cpu memory\n')
+    await writeFile(join(group, 'cgroup.procs'), '1\n17\n')
+    expect(await run(group, 'sh', script, group)).toEqual({ status: 0, stdout: '', stderr: '' })
+    expect(await readFile(join(group, 'init/cgroup.procs'), 'utf8')).toBe('1\n17\n')
+    expect(await readFile(join(group, 'cgroup.subtree_control'), 'utf8')).toBe('+cpuset +cpu +memory\n')
   })
 
   test.each([
