@@ -343,6 +343,39 @@ describeWithHelm('what surrounds the pods', () => {
     expect(minimal.ingress[0].from).toBeUndefined()
   })
 
+  test('a network policy without ports for Redis falls back to its usual one', async () => {
+    const redis = {
+      secrets: { EDGE_REDIS_URL: { name: 'x', key: 'x' } },
+      networkPolicy: { enabled: true, egress: { redis: { ports: null } } },
+    }
+    const { egress } = only(await rendered({ ...MINIMAL, ...redis }), 'NetworkPolicy').spec
+    expect(egress.map(({ ports }: Manifest) => ports.map(({ port }: Manifest) => port))).toEqual([[53, 53], [6379]])
+  })
+
+  test.each<[what: string, values: Values]>([
+    ['requests that are the limits, in other units', { resources: { requests: { cpu: '2000m', memory: '1024Mi' } } }],
+    ['quantities with fractions, of all kinds', { resources: { requests: { cpu: 0.5, memory: '0.5Gi', 'ephemeral-storage': '1G' } } }],
+    ['no limits', { resources: { limits: { cpu: null, memory: null } }, settings: { EDGE_STORE_SIZE: '4g' } }],
+    ['a registry with a port, and a path', { image: { repository: 'Images.Example:5000/team-a/edge_x/edge', tag: '1.0.0-rc.1_x' } }],
+    ['a scrape that may take the whole interval', { metrics: { serviceMonitor: { enabled: true, interval: '60s', scrapeTimeout: '1m' } } }],
+    ['addresses, networks and words', { settings: { EDGE_TRUSTED_PROXIES: 'loopback, 10.0.0.0/8,2001:db8::/32, 192.0.2.1' } }],
+    [
+      'URLs with a query, an address of IPv6, and ports up to the last',
+      { settings: { EDGE_OTLP_URL: 'http://[2001:db8::1]:65535/v1/traces' } },
+    ],
+    [
+      "a variable and a volume of one's own",
+      { extraEnv: [{ name: 'POD_NAME', value: 'x' }], extraVolumes: [{ name: 'data', emptyDir: {} }] },
+    ],
+  ])('%s: no reason to refuse them', async (_what, values) => {
+    expect(await validated(await rendered({ ...MINIMAL, ...values }))).toMatchObject({ status: 0, stdout: '' })
+  })
+
+  test('a bundle by a URL with a query, in which a percent sign stands for a byte, is taken as it is', async () => {
+    const url = 'https://config.example/a%20b/limits.yaml?team=a&version=1'
+    expect(environmentOf(await rendered({ bundle: { url } }))['EDGE_CONFIG_URL']).toBe(url)
+  })
+
   test('the monitor calls the job as the alerts do, and the rules are those of deploy/prometheus', async () => {
     const text = await rendered(FLEET)
     expect(only(text, 'ServiceMonitor').spec.endpoints).toEqual([

@@ -1,6 +1,6 @@
 {{/* Values that the schema admits one by one, but that cannot work together. All of them are named at once. */}}
 {{- define "edge.checks" -}}
-{{- $problems := list -}}
+{{- $problems := concat (include "edge.resourceProblems" . | fromJsonArray) (include "edge.podProblems" . | fromJsonArray) -}}
 {{- $values := .Values -}}
 {{- $settings := .Values.settings -}}
 {{- $secrets := .Values.secrets -}}
@@ -57,6 +57,21 @@
 {{- $ports = append $ports $port -}}
 {{- end -}}
 {{- end -}}
+{{- $urls := dict "bundle.url" $values.bundle.url -}}
+{{- range $name := list "EDGE_BACKEND_URL" "EDGE_EVENTS_URL" "EDGE_OTLP_URL" -}}
+{{- $_ := set $urls (printf "settings.%s" $name) (get $settings $name) -}}
+{{- end -}}
+{{- range $host := splitList "," (default "" $settings.EDGE_BACKEND_HOSTS) -}}
+{{- $_ := set $urls (printf "settings.EDGE_BACKEND_HOSTS (%s)" (trim $host)) (ternary (printf "https://%s" (trim $host)) "" (regexMatch ":[0-9]+$" (trim $host))) -}}
+{{- end -}}
+{{- range $name, $url := $urls -}}
+{{- if $url -}}
+{{- $port := int64 (regexFind ":[0-9]+(?:[/?]|$)" (trimPrefix "http://" (trimPrefix "https://" $url)) | trimPrefix ":" | trimSuffix "/" | trimSuffix "?") -}}
+{{- if gt $port 65535 -}}
+{{- $problems = append $problems (printf "%s: expected a port between 1 and 65535, got %d." $name $port) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $address := default $settings.EDGE_HOST $settings.EDGE_ADMIN_HOST -}}
 {{- if eq (include "edge.isLoopback" $address) "true" -}}
 {{- $problems = append $problems (printf "settings: the admin port would listen on %s, where no probe of Kubernetes reaches it. Leave EDGE_ADMIN_HOST and EDGE_HOST unset, and say in networkPolicy.operators who may connect." $address) -}}
@@ -108,17 +123,6 @@
 {{- $problems = append $problems "secrets.EDGE_EVENTS_SECRET: expected a secret, because EDGE_EVENTS_URL is set and events posted there are signed." -}}
 {{- end -}}
 
-{{- range $name, $_ := $values.podLabels -}}
-{{- if hasKey (include "edge.labels" $ | fromYaml) $name -}}
-{{- $problems = append $problems (printf "podLabels: expected no label that the chart sets, got %s." $name) -}}
-{{- end -}}
-{{- end -}}
-{{- range $values.extraEnv -}}
-{{- if hasPrefix "EDGE_" .name -}}
-{{- $problems = append $problems (printf "extraEnv: expected no variables of edge, got %s. Set it below settings or secrets, or by the value that the chart's README names for it." .name) -}}
-{{- end -}}
-{{- end -}}
-
 {{- if and (include "edge.isSinglePod" .) (include "edge.isFleet" .) -}}
 {{- $problems = append $problems (printf "data.claim.accessMode: %s serves one pod. Set replicas: 1 and autoscaling.enabled: false, or use ReadWriteMany or data.volume: emptyDir." $values.data.claim.accessMode) -}}
 {{- end -}}
@@ -130,6 +134,11 @@
 {{- end -}}
 {{- if and $values.autoscaling.enabled (not (dig "requests" "cpu" "" $values.resources)) -}}
 {{- $problems = append $problems "resources.requests.cpu: expected a request, because autoscaling compares the use of the CPU with it." -}}
+{{- end -}}
+{{- with $values.metrics.serviceMonitor -}}
+{{- if gt (int64 (include "edge.milliseconds" .scrapeTimeout)) (int64 (include "edge.milliseconds" .interval)) -}}
+{{- $problems = append $problems (printf "metrics.serviceMonitor.scrapeTimeout: expected no more than interval (%s), got %s." .interval .scrapeTimeout) -}}
+{{- end -}}
 {{- end -}}
 {{- if and $values.service.externalTrafficPolicy (eq $values.service.type "ClusterIP") -}}
 {{- $problems = append $problems "service.externalTrafficPolicy: expected service.type NodePort or LoadBalancer, because nobody outside reaches a ClusterIP." -}}
@@ -144,4 +153,71 @@
 {{- if $problems -}}
 {{- fail (printf "\n\n%s\n" (join "\n" $problems)) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Prints a list of what is wrong with the CPU time and the memory of the container. */}}
+{{- define "edge.resourceProblems" -}}
+{{- $problems := list -}}
+{{- $limits := default dict .Values.resources.limits -}}
+{{- range $name, $request := default dict .Values.resources.requests -}}
+{{- $limit := get $limits $name -}}
+{{- if and $limit $request -}}
+{{- if gt (float64 (include "edge.thousandths" $request)) (float64 (include "edge.thousandths" $limit)) -}}
+{{- $problems = append $problems (printf "resources.requests.%s: expected no more than the limit (%v), got %v." $name $limit $request) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $store := default "64m" .Values.settings.EDGE_STORE_SIZE -}}
+{{- with $limits.memory -}}
+{{- if ge (mulf (include "edge.bytes" $store) 1000) (float64 (include "edge.thousandths" .)) -}}
+{{- $problems = append $problems (printf "resources.limits.memory: expected more than settings.EDGE_STORE_SIZE (%s), got %v." (include "edge.settingText" $store) .) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
+{{- end -}}
+
+{{/* Prints a list of what the values add to the pod although the chart has it already, or twice. */}}
+{{- define "edge.podProblems" -}}
+{{- $problems := list -}}
+{{- range $name, $_ := .Values.podLabels -}}
+{{- if hasKey (include "edge.labels" $ | fromYaml) $name -}}
+{{- $problems = append $problems (printf "podLabels: expected no label that the chart sets, got %s." $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $_ := .Values.podAnnotations -}}
+{{- if has $name (list "checksum/bundle" "kubectl.kubernetes.io/default-container") -}}
+{{- $problems = append $problems (printf "podAnnotations: expected no annotation that the chart sets, got %s." $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if hasPrefix "EDGE_" .name -}}
+{{- $problems = append $problems (printf "extraEnv: expected no variables of edge, got %s. Set it below settings or secrets, or by the value that the chart's README names for it." .name) -}}
+{{- end -}}
+{{- end -}}
+{{- $names := list -}}
+{{- range include "edge.environment" . | fromYamlArray -}}
+{{- if and (has .name $names) (not (hasPrefix "EDGE_" .name)) -}}
+{{- $problems = append $problems (printf "extraEnv: expected each name once, and none that the chart sets, got %s." .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- $volumes := list -}}
+{{- range include "edge.volumes" . | fromYamlArray -}}
+{{- if has .name $volumes -}}
+{{- $problems = append $problems (printf "extraVolumes: expected each name once, and none that the chart sets, got %s." .name) -}}
+{{- end -}}
+{{- $volumes = append $volumes .name -}}
+{{- end -}}
+{{- $paths := list -}}
+{{- range include "edge.volumeMounts" . | fromYamlArray -}}
+{{- $path := default "/" (trimSuffix "/" .mountPath) -}}
+{{- if has $path $paths -}}
+{{- $problems = append $problems (printf "extraVolumeMounts: expected each path once, and none that the chart mounts, got %s." .mountPath) -}}
+{{- end -}}
+{{- $paths = append $paths $path -}}
+{{- if not (has .name $volumes) -}}
+{{- $problems = append $problems (printf "extraVolumeMounts: expected the name of a volume, got %s." .name) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $problems -}}
 {{- end -}}

@@ -20,7 +20,7 @@
 
 {{/* A rule for a destination: `to` its peers, on `ports` or, if there are none, on `found`, which are separated by commas. */}}
 {{- define "edge.egressRule" -}}
-{{- $ports := ternary .rule.ports (splitList "," .found) (gt (len .rule.ports) 0) -}}
+{{- $ports := default (splitList "," .found) .rule.ports -}}
 - ports:
     {{- range $ports }}
     - { protocol: TCP, port: {{ . }} }

@@ -32,6 +32,25 @@
 {{- mul (int64 (regexFind "^[0-9]+" $text)) (default 1 (get $factors (regexFind "[kmg]" $text))) -}}
 {{- end -}}
 
+{{/* Prints the thousandths of a quantity of Kubernetes such as 500m, 0.5 or 512Mi. */}}
+{{- define "edge.thousandths" -}}
+{{- $text := toString . -}}
+{{- $unit := regexFind "[a-zA-Z]+$" $text -}}
+{{- $factors := dict "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
+{{- $binary := dict "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
+{{- mulf (float64 (trimSuffix $unit $text)) (default 1.0 (get (merge $factors $binary) $unit)) 1000 | printf "%.0f" -}}
+{{- end -}}
+
+{{/* Prints the milliseconds of a duration of Prometheus such as 15s or 1m30s. */}}
+{{- define "edge.milliseconds" -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9]+[a-z]+" . -1 -}}
+{{- $unit := regexFind "[a-z]+" . -}}
+{{- $sum = add $sum (mul (int64 (trimSuffix $unit .)) (get (dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000) $unit)) -}}
+{{- end -}}
+{{- $sum -}}
+{{- end -}}
+
 {{- define "edge.isAdminTls" -}}
 {{- if and .Values.tls.certificates (has "admin" .Values.tls.listeners) -}}true{{- end -}}
 {{- end -}}
