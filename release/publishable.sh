@@ -25,5 +25,5 @@ refuse() {
 [ -z "$(awk '/^## / { inside = ($2 == "Unreleased"); next } inside && NF' CHANGELOG.md)" ] ||
   refuse "CHANGELOG.md: something is still below \"## Unreleased\". Raise the version, and call that part by it."
 [ -s release/allowed_signers ] ||
-  refuse 'release/allowed_signers: missing. Without the public key, nobody can verify the signature: CONTRIBUTING.md says how to make it.'
+  refuse 'release/allowed_signers: missing. Without the public key, nobody can verify the signature. CONTRIBUTING.md says how to make it.'
 exit "$status"

@@ -36,6 +36,10 @@ describeWithHelm('docs/deployment.md', () => {
       const text = await renderedBy([chart === CHART ? CHART : join(directory, archive), ...values])
       expect(await validated(text)).toMatchObject({ status: 0, stdout: '' })
       expect(only(text, 'Deployment').spec.replicas).toBe(replicas)
+      expect(podOf(text).containers[0].env).toContainEqual({
+        name: 'EDGE_REDIS_URL',
+        valueFrom: { secretKeyRef: { name: 'edge-redis', key: 'url' } },
+      })
       expect(podOf(text).containers[0].image).toBe(`images.example/edge:${version}`)
     }
   })

@@ -156,13 +156,15 @@ describe('workflows', () => {
     const { jobs } = load(await readFile(join(WORKFLOWS, 'release.yml'), 'utf8')) as Workflow
     const { run: script } = jobs['publish']!.steps.find(({ name }) => name === 'Publish')!
     const directory = await scratchDirectory()
-    await mkdir(join(directory, 'out'))
+    for (const folder of ['out', 'signers']) await mkdir(join(directory, folder))
+    await writeFile(join(directory, 'signers/verified'), 'key SHA256:abc\n')
     for (const name of ['SHA256SUMS', 'SHA256SUMS.sig']) await writeFile(join(directory, 'out', name), '')
     const variables = `GITHUB_REF_NAME=${tag} GITHUB_REPOSITORY=owner/repository`
     const gh = `${variables}; gh() { printf '%s\\n' "$@"; }; ${script}`
     const args = (await succeed(directory, 'bash', '-e', '-c', gh)).trimEnd().split('\n')
     expect(args.slice(0, 3)).toEqual(['release', 'create', tag])
     expect(args.filter((arg) => arg === '--prerelease')).toEqual(more)
+    expect(args.find((arg) => arg.startsWith('CHANGELOG'))).toMatch(/: key SHA256:abc$/)
     expect(args.slice(-2)).toEqual(['out/SHA256SUMS', 'out/SHA256SUMS.sig'])
   })
 })
