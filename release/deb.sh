@@ -78,7 +78,7 @@ for architecture in "$@"; do
   (cd "$root" && find . -path ./DEBIAN -prune -o -type f -print | LC_ALL=C sort | sed 's|^\./||' | grep -v '^etc/' | tr '\n' '\0' | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
   size=$(find "$root" -path "$root/DEBIAN" -prune -o -type f -printf '%s\n' | awk '{ kib += int(($1 + 1023) / 1024) } END { print kib }')
   sed "s/@VERSION@/$version/; s/@ARCHITECTURE@/$architecture/; s/@SIZE@/$size/" release/debian/control >"$root/DEBIAN/control"
-  for script in postinst prerm postrm; do install -m 755 "release/debian/$script" "$root/DEBIAN/$script"; done
+  for script in preinst postinst prerm postrm; do install -m 755 "release/debian/$script" "$root/DEBIAN/$script"; done
   find "$root" -type d -exec chmod 755 {} +
   find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
   # How many threads compress would show in the result.

@@ -100,6 +100,14 @@ async function upgradeAndRollBack() {
   assert.equal(upgraded.spec.template.spec.terminationGracePeriodSeconds, installed.spec.template.spec.terminationGracePeriodSeconds + 15)
   say('upgrade of a setting: the Deployment changes, and its grace period with it')
 
+  const keeping = ['--reset-then-reuse-values', '--set', 'replicas=6']
+  helm('upgrade', 'edge', CHART, '--namespace', NAMESPACE, ...keeping)
+  const kept = await seen()
+  assert.equal(kept.text, bundle(2))
+  assert.equal(kept.spec.replicas, 6)
+  assert.deepEqual(kept.spec.template, upgraded.spec.template)
+  say('upgrade with --reset-then-reuse-values: what was set before stays, and one value changes')
+
   helm('rollback', 'edge', '1', '--namespace', NAMESPACE)
   const back = await seen()
   assert.equal(back.text, first)
@@ -107,7 +115,7 @@ async function upgradeAndRollBack() {
   const history = JSON.parse(helm('history', 'edge', '--namespace', NAMESPACE, '--output', 'json'))
   assert.deepEqual(
     history.map(({ status }) => status),
-    ['superseded', 'superseded', 'superseded', 'deployed'],
+    ['superseded', 'superseded', 'superseded', 'superseded', 'deployed'],
   )
   helm('uninstall', 'edge', '--namespace', NAMESPACE)
   say('rollback to the first revision: bundle and Deployment are as they were')

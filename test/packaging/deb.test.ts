@@ -58,6 +58,15 @@ describeWithRegistry('the Debian package', () => {
       suite.onTestFinished(async () => void (await lintian))
     })
 
+    test('is not installed where somebody logs in as the user of the service, and not a bit of it is there then', async () => {
+      await succeed(root, 'chroot', root, 'useradd', '--shell', '/bin/bash', 'edge')
+      const { status, stderr } = await run(root, 'chroot', root, 'dpkg', '--install', '/edge.deb')
+      expect(status).toBe(1)
+      expect(stderr).toContain('there is a user edge already, who logs in with /bin/bash')
+      expect([existsSync(join(root, 'usr/lib/edge')), existsSync(join(root, 'etc/edge'))]).toEqual([false, false])
+      await succeed(root, 'chroot', root, 'userdel', 'edge')
+    })
+
     test('is installed where systemd does not run, and enabled; a unit that was disabled stays so', async () => {
       const enabled = join(root, 'etc/systemd/system/multi-user.target.wants/edge.service')
       await succeed(root, 'chroot', root, 'dpkg', '--install', '/edge.deb')
