@@ -3,10 +3,11 @@ import { load } from 'js-yaml'
 import { expect, test } from 'vitest'
 import { readConfig } from '../../src/config/config.ts'
 import { codeBlocks, readText } from '../docs/markdown.ts'
-import { describeWithHelm, only, podOf, renderedBy, validated } from '../support/chart/helm.ts'
+import { describeWithHelm, HELM, type Manifest, only, podOf, renderedBy, validated } from '../support/chart/helm.ts'
+import { StoredApi } from '../support/chart/stored-api.ts'
 import { succeed } from '../support/packaging/npm.ts'
 import { ROOT } from '../support/packaging/source-copy.ts'
-import { scratchDirectory, serving } from '../support/service/running.ts'
+import { scratchDirectory, serving, thisTest } from '../support/service/running.ts'
 import { untilLogged } from '../support/service/until-logged.ts'
 import { until } from '../support/until.ts'
 
@@ -42,6 +43,39 @@ describeWithHelm('docs/deployment.md', () => {
       })
       expect(podOf(text).containers[0].image).toBe(`images.example/edge:${version}`)
     }
+  })
+
+  test('its commands of Helm, one after another, keep what was set before, and go back', async () => {
+    const api = await StoredApi.start(thisTest)
+    const directory = await scratchDirectory()
+    await succeed(ROOT, 'cp', '-r', CHART, join(ROOT, 'examples/quickstart.json'), directory)
+    const { version } = JSON.parse(readText('package.json')) as { version: string }
+    await succeed(directory, 'tar', '-czf', `edge-chart-${version}.tgz`, 'edge')
+    const seen: unknown[] = []
+    for (const block of COMMANDS) {
+      const words = wordsOf(block.replaceAll('limits.yaml', 'quickstart.json').replaceAll(CHART, './edge')).slice(1)
+      // The server has no schemas; those of the manifests are checked by the test before.
+      const more = words[0] === 'rollback' ? [] : ['--disable-openapi-validation']
+      await succeed(directory, 'env', `KUBECONFIG=${api.kubeconfig}`, HELM, ...words, ...more)
+      const [{ spec }] = api.objects('deployments') as [Manifest]
+      const { env, image } = spec.template.spec.containers[0]
+      const [url] = env.filter(({ name }: Manifest) => name === 'EDGE_REDIS_URL')
+      const [bundle] = api.objects('configmaps') as [Manifest]
+      seen.push([
+        words[0],
+        spec.replicas,
+        image,
+        url?.valueFrom?.secretKeyRef,
+        bundle.data['bundle.yaml'] === readText('examples/quickstart.json'),
+      ])
+    }
+    const same = [`images.example/edge:${version}`, { name: 'edge-redis', key: 'url' }, true]
+    expect(seen).toEqual([
+      ['install', 2, ...same],
+      ['upgrade', 3, ...same],
+      ['upgrade', 3, ...same],
+      ['rollback', 3, ...same],
+    ])
   })
 
   test('its sidecar is a pod that Kubernetes accepts, with settings that edge knows', async () => {

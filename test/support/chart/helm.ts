@@ -9,7 +9,7 @@ import { scratchDirectory } from '../service/running.ts'
 import { testPart } from '../test-part.ts'
 
 const CHART = join(ROOT, 'deploy/helm/edge')
-const HELM = testPart('helm')
+export const HELM = testPart('helm')
 const KUBECONFORM = testPart('kubeconform')
 const SCHEMAS = testPart('kubernetes-schemas')
 /** A Helm that was built from its module takes itself to be on a Kubernetes of 2020. */
