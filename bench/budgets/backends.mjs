@@ -16,6 +16,8 @@ export const MODELS = {
   slow: { tokens: 500, 'tokens-per-event': 5, 'token-ms': 40, 'delay-ms': 1000 },
   /** Responses at once, in 20 events if they are streams. */
   quick: { tokens: 20, 'tokens-per-event': 1, 'token-ms': 5 },
+  /** Streams that stay open for a quarter of a minute and say little: a hundred of them keep nobody busy. */
+  held: { tokens: 10, 'tokens-per-event': 1, 'token-ms': 1500 },
 }
 
 /** What every request says. `edge fake-llm` counts it as two tokens. */
@@ -37,7 +39,7 @@ export async function startBackends() {
 }
 
 /** What a fake LLM has generated so far, as a provider would bill it. */
-async function generatedBy(port) {
+export async function generatedBy(port) {
   const { body } = await fetchFrom(port, '/fake/usage')
   const { requests, responses, prompt_tokens: prompt, completion_tokens: completion } = JSON.parse(body)
   return { requests, responses, completion, total: prompt + completion }

@@ -2,11 +2,13 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuTimes, usedUs } from '../decision/cpu-time.mjs'
 import { residentBytes } from '../support/memory.mjs'
+import { stop } from '../support/processes.mjs'
 import { median, percentile, ratio } from '../support/statistics.mjs'
 import { MAX_STEAL_SHARE, stealDuring } from '../support/steal.mjs'
+import { generatedBy } from './backends.mjs'
 import { chat, keepingAgent } from './chat-client.mjs'
 import { startBudgetEdge } from './edge.mjs'
-import { hasLitellm, litellmCaller } from './litellm.mjs'
+import { hasLitellm, litellmCaller, startLitellm } from './litellm.mjs'
 import { nginxFile, startLimitingNginx } from './request-limiters.mjs'
 
 const AMPLE = 1_000_000_000
@@ -16,13 +18,16 @@ const KINDS = [
   { id: 'streams', isStream: true, perSecond: 5, seconds: 4 },
 ]
 const OPEN_STREAMS = 100
+/** Requests before memory is read: what a process loads for its first ones is not a stream's. */
+const FIRST_STREAMS = 20
 
 /**
- * What a request costs, by the process's own CPU time, and what it adds to the time without a proxy. One after the other in rounds; the server is alone on its
- * core, and the load and the backend share the other. Ratios are medians of the ratios to nginx in the same round.
+ * What a request costs, by the process's own CPU time, and what it adds to the time without a proxy. All have just started. They take turns in rounds, on one
+ * core, where the others are idle meanwhile; the load and the backend share the other core. Ratios are medians of the ratios to nginx in the same round.
  */
-export async function measureCost({ ports, litellm }, rounds) {
-  const contestants = await openAll(ports, litellm)
+export async function measureCost({ ports }, rounds) {
+  const memory = await measureAllMemory(ports)
+  const contestants = await openAll(ports)
   const samples = new Map(contestants.map(({ id }) => [id, { whole: [], streams: [] }]))
   const steals = []
   for (let round = 0; round <= rounds; round++) {
@@ -36,8 +41,6 @@ export async function measureCost({ ports, litellm }, rounds) {
       }
     }
   }
-  const memory = new Map()
-  for (const each of contestants) if (each.caller) memory.set(each.id, await measureMemory(each))
   const rows = contestants.map(({ id, name }) => ({ id, name, ...figuresOf(samples, id), ...memory.get(id) }))
   for (const { caller } of contestants) await caller?.end()
   if (!hasLitellm) rows.push({ id: 'litellm', name: 'LiteLLM', isMissing: true })
@@ -56,13 +59,26 @@ export async function measureCost({ ports, litellm }, rounds) {
   }
 }
 
-async function openAll(ports, litellm) {
-  const contestants = [{ id: 'direct', name: 'no proxy', port: ports.quick }]
-  const add = (id, name, caller) => contestants.push({ id, name, caller, port: caller.ports[0], pid: caller.servers[0].pid })
-  if (nginxFile !== undefined) add('nginx', 'nginx', await startLimitingNginx(ports.quick, AMPLE))
-  add('edge', '`edge`', await startBudgetEdge({ backendPort: ports.quick, budget: AMPLE }))
-  if (hasLitellm) add('litellm', 'LiteLLM', litellmCaller(litellm.alone, { budget: AMPLE }))
-  return contestants.map((each) => ({ ...each, key: each.caller?.key ?? 'none', agent: keepingAgent() }))
+async function openAll(ports) {
+  const contestants = [{ id: 'direct', name: 'no proxy', port: ports.quick, key: 'none', agent: keepingAgent() }]
+  for (const { id, name, open } of PROXIES) contestants.push(contestantOf(id, name, await open(ports, 'quick')))
+  return contestants
+}
+
+/** Each starts in front of one model; LiteLLM is in front of all of them anyway. */
+const PROXIES = [
+  { id: 'nginx', name: 'nginx', isMissing: nginxFile === undefined, open: (ports, model) => startLimitingNginx(ports[model], AMPLE) },
+  { id: 'edge', name: '`edge`', open: (ports, model) => startBudgetEdge({ backendPort: ports[model], budget: AMPLE }) },
+  { id: 'litellm', name: 'LiteLLM', isMissing: !hasLitellm, open: openLitellm },
+].filter(({ isMissing }) => !isMissing)
+
+async function openLitellm(ports) {
+  const server = await startLitellm(ports)
+  return { ...litellmCaller([server], { budget: AMPLE }), end: () => stop(server) }
+}
+
+function contestantOf(id, name, caller) {
+  return { id, name, caller, port: caller.ports[0], pid: caller.servers[0].pid, key: caller.key, agent: keepingAgent() }
 }
 
 async function measure(contestant, { isStream, perSecond, seconds }) {
@@ -98,18 +114,39 @@ function usedMs(before, after) {
   return hasLost ? after.tickMs - before.tickMs : usedUs(before.threads, after.threads) / 1000
 }
 
-/** What it has in memory when idle, and with so many streams open. */
-async function measureMemory(contestant) {
-  const idleMb = residentBytes(contestant.pid) / 2 ** 20
-  const streams = Array.from({ length: OPEN_STREAMS }, () => chat(contestant, { model: 'quick', maxTokens: 20, isStream: true }))
-  let mostMb = idleMb
-  let isOver = false
-  Promise.all(streams).then(() => (isOver = true))
-  while (!isOver) {
-    await sleep(20)
-    mostMb = Math.max(mostMb, residentBytes(contestant.pid) / 2 ** 20)
+/** Each by itself, in a process that has just started. By contestant. */
+async function measureAllMemory(ports) {
+  const memory = new Map()
+  for (const { id, name, open } of PROXIES) {
+    console.error(`memory: ${name}`)
+    const contestant = contestantOf(id, name, await open(ports, 'held'))
+    memory.set(id, await measureMemory(contestant, ports.held))
+    await contestant.caller.end()
   }
+  return memory
+}
+
+/** What it has in memory when idle, and the most that it has while so many streams are open, as the backend and the clients say. */
+async function measureMemory(contestant, backendPort) {
+  const openStream = (maxTokens) => chat(contestant, { model: 'held', maxTokens, isStream: true })
+  await Promise.all(Array.from({ length: FIRST_STREAMS }, () => openStream(1)))
+  const idleMb = residentMb(contestant)
+  const { responses: before } = await generatedBy(backendPort)
+  let isAnyOver = false
+  const streams = Array.from({ length: OPEN_STREAMS }, () => openStream().then(() => (isAnyOver = true)))
+  while ((await generatedBy(backendPort)).responses - before < OPEN_STREAMS) await sleep(100)
+  let mostMb = residentMb(contestant)
+  for (let i = 0; i < 20; i++) {
+    await sleep(100)
+    mostMb = Math.max(mostMb, residentMb(contestant))
+  }
+  if (isAnyOver) throw new Error(`${contestant.name}: a stream was over before all ${OPEN_STREAMS} were open`)
+  await Promise.all(streams)
   return { idleMb, mostMb }
+}
+
+function residentMb({ pid }) {
+  return residentBytes(pid) / 2 ** 20
 }
 
 function figuresOf(samples, id) {

@@ -8,6 +8,8 @@ const SIZES = [
   { count: 50, budget: 10_000 },
   { count: 200, budget: 40_000 },
 ]
+/** The second is LiteLLM's, when a budget of money is used up. */
+const REJECTS = [429, 422]
 /** What clients ask for, and what they get. */
 const CASES = [
   { id: 'exact', title: '`max_tokens: 500`, 500 generated', model: 'usual', maxTokens: 500 },
@@ -28,24 +30,25 @@ export async function measureParallel(parts, counts) {
     for (const contestant of contestants) {
       console.error(`${count} at once: ${contestant.name}`)
       const cells = []
-      for (const column of columns) cells.push(await measure(contestant, column, { count, budget, parts }))
+      for (const column of columns) cells.push(await measureBurst(contestant, column, { count, budget, ports: parts.ports }))
       rows.push({ id: contestant.id, name: contestant.name, count, budget, cells })
     }
   }
   return { cases: CASES.map(({ id, title }) => ({ id, title })), rows }
 }
 
-async function measure(contestant, { id, model, maxTokens, isStream }, { count, budget, parts }) {
+/** One cell: so many requests at once, all of a caller with this budget of tokens. */
+export async function measureBurst(contestant, { id, model, maxTokens, isStream }, { count, budget, ports }) {
   const cell = { case: id, isStream }
   const caller = contestant.isMissing ? undefined : await contestant.open({ model, budget })
   if (caller === undefined) return { ...cell, isMissing: true }
   const ask = (i) => (caller.decide ? decided(caller) : chat(callerAt(caller, i), { model, maxTokens, isStream }))
   const work = () => Promise.all(Array.from({ length: count }, (_, i) => ask(i)))
-  const { result: responses, generated } = await generatedDuring(parts.ports[model], work)
+  const { result: responses, generated } = await generatedDuring(ports[model], work)
   await caller.end()
   const each = PROMPT_TOKENS + MODELS[model].tokens
   const passed = responses.filter(({ status }) => status === 200)
-  const rejected = responses.filter(({ status }) => status === 429)
+  const rejected = responses.filter(({ status }) => REJECTS.includes(status))
   const used = caller.decide ? passed.length * each : generated.total
   const waits = rejected.map(({ fields = {} }) => Number(fields['retry-after'])).filter(Number.isFinite)
   return {

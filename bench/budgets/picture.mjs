@@ -5,16 +5,17 @@ import { isRough } from './tables.mjs'
 /** The results as an SVG: what passed of a budget, who was rejected for nothing, and what a request costs. */
 export function drawPicture({ parts, versions, machine }) {
   const { parallel, agents, aborts, cost } = parts
-  const unstated = parallelBars(parallel, 'long', true, 'Tokens used : budget, streams that nobody bounded')
+  const streams = parallelBars(parallel, true, 'Tokens used : budget, streams without max_tokens')
+  const responses = parallelBars(parallel, false, 'Tokens used : budget, whole responses without max_tokens')
   return drawPage({
     title: 'Does your budget hold?',
     description: describe(parallel),
     subtitle: `npm run bench:budgets · LiteLLM ${versions.litellm}, nginx ${versions.nginx}, node ${machine.node} · ${parallel.date}`,
-    isRough: isRough(cost.load),
+    isRough: [parallel, agents, aborts, cost].some(isRough),
     topY: 76,
     columns: [
-      [unstated, agentBars(agents)],
-      [abortBars(aborts), costBars(cost)],
+      [streams, abortBars(aborts)],
+      [responses, agentBars(agents), costBars(cost)],
     ],
   })
 }
@@ -22,23 +23,25 @@ export function drawPicture({ parts, versions, machine }) {
 /** Names in pictures have no marks of Markdown, and are short. */
 const NAMES = {
   edge: 'edge',
-  'edge-stated': 'edge, stated bound',
+  'edge-stated': 'edge, max 500',
   'edge-growing': 'edge, reserve',
+  'edge-growing-expected': 'edge, reserve 500',
   'edge-waiting': 'edge, wait_seconds',
-  'edge-fleet-growing': '3 edge, reserve',
+  'edge-fleet': '3 edge',
+  'edge-fleet-growing-expected': '3 edge, reserve 500',
   litellm: 'LiteLLM',
   'litellm-fleet': '3 LiteLLM',
   nginx: 'nginx',
   ratelimit: 'Envoy ratelimit',
 }
 
-function parallelBars({ rows }, caseId, isStream, title) {
+function parallelBars({ rows }, isStream, title) {
   const bars = rows
     .filter(({ id, count }) => count === 50 && Object.hasOwn(NAMES, id))
     .map(({ id, cells }) =>
       bar(
         id,
-        cells.find((cell) => cell.case === caseId && cell.isStream === isStream),
+        cells.find((cell) => cell.case === 'long' && cell.isStream === isStream),
         ({ factor }) => factor,
         factorText,
       ),

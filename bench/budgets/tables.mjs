@@ -1,8 +1,17 @@
 // The results as tables in Markdown: printed by the benchmark, and inserted into docs/comparison.md between marks that name them.
 import { whole } from '../support/numbers.mjs'
+import { MAX_STEAL_SHARE } from '../support/steal.mjs'
 
-/** By part, each a text. */
-export const TABLES = { parallel, aborts, silent, redis, agents, cost }
+/** Others that use more than this share of the cores can be told from the figures. */
+const MOST_OF_OTHERS = 0.1
+
+/** By part, each a text: its tables, and how the machine was meanwhile. */
+export const TABLES = Object.fromEntries(
+  Object.entries({ parallel, aborts, silent, redis, agents, money, cost }).map(([name, tables]) => [
+    name,
+    (part) => `${tables(part)}\n\n${machineNote(part)}`,
+  ]),
+)
 
 /** Tables stand between `<!-- budgets NAME -->` and `<!-- end -->`. */
 export function insertTables(page, { parts }) {
@@ -11,18 +20,33 @@ export function insertTables(page, { parts }) {
   )
 }
 
+function machineNote({ date, othersShare, stealShare, rounds }) {
+  const measured = `${rounds === undefined ? 'Measured' : `Medians of ${rounds} rounds,`} on ${date}`
+  const note = `${measured}. Before and after, other programs used ${percent(othersShare)} of the cores, and other guests took ${percent(stealShare)} meanwhile.`
+  return isRough({ othersShare, stealShare }) ? `${note} **Rough: the machine was busy with something else.**` : note
+}
+
+/** Whether others had the cores too. Shares before and after a part are those of the time in which the benchmark's own servers are idle. */
+export function isRough({ othersShare, stealShare }) {
+  return othersShare > MOST_OF_OTHERS || stealShare > MAX_STEAL_SHARE
+}
+
 function parallel({ cases, rows }) {
   const counts = [...new Set(rows.map(({ count }) => count))]
   return counts.map((count) => parallelTable(count, cases, rows)).join('\n\n')
 }
 
-function parallelTable(count, cases, allRows) {
+function money({ cases, rows, money: budget }) {
+  return parallelTable(rows[0].count, cases, rows, `a budget of $${budget.toFixed(2)}`)
+}
+
+function parallelTable(count, cases, allRows, budgetText) {
   const rows = allRows.filter((row) => row.count === count)
   const [{ budget, cells: shape }] = rows
   const titleOf = (id) => cases.find((each) => each.id === id).title
   const head = shape.map((cell) => `${titleOf(cell.case)}, ${cell.isStream ? 'streams' : 'whole'}`)
   return table(
-    [`${count} at once, a budget of ${whole(budget)}`, ...head],
+    [`${count} at once, ${budgetText ?? `a budget of ${whole(budget)}`}`, ...head],
     rows.map(({ name, cells }) => [name, ...cells.map(parallelCell)]),
   )
 }
@@ -62,13 +86,21 @@ function silent({ texts, rows }) {
   )
 }
 
-function redis({ rows }) {
+function redis({ perSecond, seconds, rows }) {
   return table(
-    ['Redis stopped', 'Admitted : budget', 'Failed while stopped', 'p50', 'p99', 'longest wait of all'],
-    rows.map(({ name, isMissing, factor, stoppedFailed, p50Ms, p99Ms, maxMs }) =>
+    [
+      'Redis stopped',
+      'Admitted : budget',
+      `Admitted while stopped, of ${perSecond * seconds.stopped}`,
+      'Failed while stopped',
+      'p50',
+      'p99',
+      'longest wait of all',
+    ],
+    rows.map(({ name, isMissing, factor, stoppedAdmitted, stoppedFailed, p50Ms, p99Ms, maxMs }) =>
       isMissing
-        ? [name, 'not installed', '', '', '', '']
-        : [name, factor.toFixed(2), String(stoppedFailed), ...[p50Ms, p99Ms, maxMs].map(duration)],
+        ? [name, 'not installed', '', '', '', '', '']
+        : [name, factor.toFixed(2), String(stoppedAdmitted), String(stoppedFailed), ...[p50Ms, p99Ms, maxMs].map(duration)],
     ),
   )
 }
@@ -84,33 +116,29 @@ function agents({ requests, rows }) {
   )
 }
 
-function cost({ kinds, openStreams, rows, rounds, load, steal }) {
+function cost({ kinds, openStreams, rows }) {
   const [whole20, streams] = kinds
-  const figures = table(
+  return table(
     [
       'One core',
       `CPU a request, ${whole20.perSecond}/s`,
-      'added, p50',
+      'added, p50 and p99',
       `CPU a stream, ${streams.perSecond}/s`,
-      'added to the first event, p50',
+      'added to the first event, p50 and p99',
       `Memory idle, and with ${openStreams} streams`,
+      'a stream',
     ],
-    rows.map(costRow),
+    rows.map((row) => costRow(row, openStreams)),
   )
-  const machine = `Medians of ${rounds} rounds. The machine's load before was ${load.toFixed(1)}, and its steal at most ${percent(steal.most)}.`
-  return `${figures}\n\n${machine}${isRough(load) ? ' **Rough: it was busy with something else, so no delay here says anything.**' : ''}`
 }
 
-/** Whether others had the cores too. The benchmark's own servers are idle at that moment. */
-export function isRough(load) {
-  return load > 2
-}
-
-function costRow({ id, name, isMissing, whole: json, streams, idleMb, mostMb }) {
-  if (isMissing) return [name, 'not installed', '', '', '', '']
-  if (id === 'direct') return [name, '', `(${ms(json.p50Ms)})`, '', `(${ms(streams.p50Ms)})`, '']
+function costRow({ id, name, isMissing, whole: json, streams, idleMb, mostMb }, openStreams) {
+  if (isMissing) return [name, 'not installed', '', '', '', '', '']
+  if (id === 'direct') return [name, '', `(${ms(json.p50Ms)})`, '', `(${ms(streams.p50Ms)})`, '', '']
   const cpu = ({ cpuMs, cpuRatio }) => `${ms(cpuMs)}${cpuRatio === undefined ? '' : ` (${times(cpuRatio)} nginx)`}`
-  return [name, cpu(json), ms(json.addedP50Ms), cpu(streams), ms(streams.addedP50Ms), `${whole(idleMb)} MB, ${whole(mostMb)} MB`]
+  const added = ({ addedP50Ms, addedP99Ms }) => `${ms(addedP50Ms)}, ${ms(addedP99Ms)}`
+  const aStream = `${whole(((mostMb - idleMb) * 1024) / openStreams)} KB`
+  return [name, cpu(json), added(json), cpu(streams), added(streams), `${whole(idleMb)} MB, ${whole(mostMb)} MB`, aStream]
 }
 
 function table(head, rows) {
