@@ -1,6 +1,7 @@
 // The backend of `npm run bench:proxy`: as cheap as a server can be, so that the proxy before it is what is measured.
 //   /items…, /orders  a small JSON answer, always the same
 //   /documents…       64 KB
+//   /llm…             a whole chat completion, with its usage
 //   /files…           256 KiB
 //   /echo             the request's head and body, as JSON
 //   /streams…?turn=N  a chat stream whose next event is sent when the one before has arrived: see turns.mjs
@@ -13,6 +14,24 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const ITEM = JSON.stringify({ id: 42, name: 'a small answer', price: 12.5, tags: 'red,green,blue', stock: 7, note: 'x'.repeat(80) })
 const ITEM_ANSWER = Buffer.from(answer(ITEM))
 const DOCUMENT_ANSWER = Buffer.from(answer(JSON.stringify({ text: 'lorem ipsum '.repeat(6000).slice(0, 64 * 1024 - 11) })))
+const COMPLETION_ANSWER = Buffer.from(
+  answer(
+    JSON.stringify({
+      id: 'chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG',
+      object: 'chat.completion',
+      created: 1741570283,
+      model: 'gpt-4o-2024-08-06',
+      choices: [
+        {
+          index: 0,
+          message: { role: 'assistant', content: 'It is four in the morning. '.repeat(3), refusal: null },
+          finish_reason: 'stop',
+        },
+      ],
+      usage: { prompt_tokens: 31, completion_tokens: 20, total_tokens: 51, prompt_tokens_details: { cached_tokens: 0 } },
+    }),
+  ),
+)
 const FILE_ANSWER = Buffer.from(answer('lorem ipsum '.repeat(22_000).slice(0, 256 * 1024)))
 const STREAM_HEAD = `HTTP/1.1 200 OK\r\n${fields('text/event-stream; charset=utf-8')}Transfer-Encoding: chunked\r\n\r\n`
 
@@ -45,6 +64,7 @@ function respond(socket, bytes) {
   const path = bytes.latin1Slice(bytes.indexOf(0x20) + 1, bytes.indexOf(0x20, 5))
   if (path.startsWith('/streams')) stream(socket, new URLSearchParams(path.slice(path.indexOf('?'))))
   else if (path.startsWith('/documents')) socket.write(DOCUMENT_ANSWER)
+  else if (path.startsWith('/llm')) socket.write(COMPLETION_ANSWER)
   else if (path.startsWith('/files')) socket.write(FILE_ANSWER)
   else if (path.startsWith('/echo')) socket.write(answer(JSON.stringify({ request: bytes.latin1Slice() })))
   else socket.write(ITEM_ANSWER)

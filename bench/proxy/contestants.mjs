@@ -5,7 +5,7 @@ import { MEASURED, start, stop } from '../support/processes.mjs'
 import { startEdge } from './edge.mjs'
 import { startHaproxy } from './haproxy.mjs'
 import { startNginx } from './nginx.mjs'
-import { expectToCut, expectToLimit, expectToPass, expectToReport } from './proof.mjs'
+import { expectToCharge, expectToCut, expectToLimit, expectToPass, expectToReport } from './proof.mjs'
 
 const HERE = fileURLToPath(new URL('../..', import.meta.url))
 export const HIGH_LIMIT = 1_000_000_000
@@ -33,6 +33,7 @@ export async function startProvenEdge({ name, directory = HERE, ...options }) {
   const contestant = { name, server: await startEdge({ directory, ...options }), dropsHops: true }
   await expectToLimit(contestant)
   await expectToCut(contestant)
+  await expectToCharge(contestant)
   contestant.server.raiseLimits()
   await expectToReport(contestant)
   await expectToPass(contestant)

@@ -1,9 +1,8 @@
 import { atMost } from '../decision/targets.mjs'
 import { ask, MEASURED, start, stop } from '../support/processes.mjs'
 import { mean, median } from '../support/statistics.mjs'
-import { readSteal, stealShare } from '../support/steal.mjs'
+import { calmOf, hasEnough, runUntilCalm } from './calm-rounds.mjs'
 
-const WARM_UP_ROUNDS = 1
 /** A head is on its way through other code than an event, and short streams have many of them. */
 const SHORT = { streams: 500, startGapMs: 0.2, events: 2, eventGapMs: 1, timeoutMs: 20_000 }
 const PACED = { streams: 60, startGapMs: 15, events: 20, eventGapMs: 40, timeoutMs: 20_000 }
@@ -15,30 +14,35 @@ export const EVENTS_PER_SECOND = (PACED.streams * 1000) / PACED.eventGapMs
 /**
  * Streams at a rate that all of them can hold: how long a head and an event are on their way. What a proxy adds is the difference to
  * a backend that is asked directly. At this rate a program that is compiled while it runs would be measured while its compiler shares the core
- * with it, so that it is warmed up first.
+ * with it, so that it is warmed up first. Delays are those of runs with little steal, of which there have to be some.
  */
 export async function measureDelays(contestants, load, plan) {
   const direct = { name: 'direct', server: await start(MEASURED, new URL('./backend.mjs', import.meta.url)) }
   const measured = [...contestants.filter(({ isMissing }) => !isMissing), direct]
   for (const each of measured) if (!each.isCompiled) await warmUp(each, load, plan)
-  const samples = new Map(measured.map((each) => [each, []]))
-  for (let round = 0; round < WARM_UP_ROUNDS + plan.delayRounds; round++) {
-    for (const each of measured) {
-      const stealBefore = readSteal()
-      const result = await ask(load, 'run', { ports: [each.server.port], path: PATH, ...PACED })
-      const lost = PACED.streams - result.completed
-      if (lost > 0) throw new Error(`${each.name} lost ${lost} streams`)
-      if (round >= WARM_UP_ROUNDS) samples.get(each).push({ ...result, steal: stealShare(stealBefore, readSteal()) })
-    }
-  }
+  const runs = await runUntilCalm(measured, plan.delayRounds, (each) => run(each, load))
   await stop(direct.server)
-  const base = figures(samples.get(direct))
+  const base = figures(runs.get(direct))
   return [...contestants, direct].map((each) => {
     if (each.isMissing) return { name: each.name, isMissing: true }
-    const own = figures(samples.get(each))
-    const added = each === direct ? undefined : Object.fromEntries(Object.entries(own).map(([key, us]) => [key, us - base[key]]))
-    return { name: each.name, ...own, added, steal: mean(samples.get(each).map(({ steal }) => steal)) }
+    const own = figures(runs.get(each))
+    const added =
+      each === direct || own === undefined || base === undefined
+        ? undefined
+        : Object.fromEntries(Object.entries(own).map(([key, us]) => [key, us - base[key]]))
+    const all = runs.get(each)
+    const calm = calmOf(all)
+    // What is shown is of the calm runs; without them, the steal says why nothing is.
+    const steal = mean((hasEnough(calm) ? calm : all).map((one) => one.steal))
+    return { name: each.name, ...own, added, steal, runs: all.length, calmRuns: calm.length }
   })
+}
+
+async function run({ name, server }, load) {
+  const result = await ask(load, 'run', { ports: [server.port], path: PATH, ...PACED })
+  const lost = PACED.streams - result.completed
+  if (lost > 0) throw new Error(`${name} lost ${lost} streams`)
+  return result
 }
 
 /** What edge may add, by what nginx adds. A difference that noise has made negative is no measure. */
@@ -60,8 +64,11 @@ async function warmUp({ server }, load, { delayWarmUpStreams, warmUpSeconds }) {
     await ask(load, 'run', { ports: [server.port], path: PATH, ...SHORT })
 }
 
-function figures(results) {
-  const of = (pick) => median(results.map(pick))
+/** Undefined if the machine was not left alone often enough. */
+function figures(runs) {
+  const calm = calmOf(runs)
+  if (!hasEnough(calm)) return undefined
+  const of = (pick) => median(calm.map(pick))
   return {
     headP50Us: of(({ headUs }) => headUs.p50),
     headP99Us: of(({ headUs }) => headUs.p99),

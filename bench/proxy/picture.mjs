@@ -15,7 +15,7 @@ export function drawPicture(results) {
     isRough: results.isRough,
     topY: 84,
     columns: [
-      [...of('items', 'post', 'documents'), delayBars(results.delays), targetLines(results.groups.map(({ target }) => target))],
+      [...of('items', 'post', 'documents'), delayBars(results.delays), targetLines(results.groups.flatMap(({ target }) => target ?? []))],
       [...of('plain', 'counted', 'usage'), memoryBars(results.crowds), blockedBars(results.crowds)],
     ],
   })
@@ -35,8 +35,8 @@ function ratioText(ratio) {
 
 function delayBars(delays) {
   const bars = delays.map(({ name, isMissing, eventP50Us, eventP99Us, headP50Us }) =>
-    isMissing
-      ? missing(name)
+    isMissing || eventP50Us === undefined
+      ? { ...missing(name), value: isMissing ? 'not installed' : 'stolen time' }
       : {
           name,
           kind: kindOf(name),

@@ -13,11 +13,12 @@ const OPTIONS = {
   against: { type: 'string' },
   contestants: { type: 'string' },
   'new-ids': { type: 'boolean', default: false },
+  write: { type: 'boolean', default: false },
 }
 
 /** What is measured, and how often. Results are written when nothing was left out and nothing was added. */
 export function readPlan(args) {
-  const { only, rounds: roundsText, against, contestants, 'new-ids': hasNewIds } = parseArgs({ args, options: OPTIONS }).values
+  const { only, rounds: roundsText, against, contestants, 'new-ids': hasNewIds, write } = parseArgs({ args, options: OPTIONS }).values
   const parts = chosen('--only', only, PARTS)
   const ids = chosen('--contestants', contestants, Object.keys(CONTESTANTS))
   const rounds = Number(roundsText)
@@ -27,6 +28,7 @@ export function readPlan(args) {
   return {
     has: (part) => parts.includes(part),
     isContestant: (id) => ids.includes(id),
+    isWritten: write && contestants === undefined && against === undefined && !hasNewIds,
     isWhole: only === undefined && contestants === undefined && against === undefined && !hasNewIds,
     /** Each request has an X-Request-Id of its own, so no two heads are the same. */
     hasNewIds,

@@ -1,6 +1,7 @@
 // Each contestant is shown to do its job before it is measured.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, fetchFrom } from '../support/http-client.mjs'
+import { COMPLETION } from './requests.mjs'
 
 const KEY = { 'X-Api-Key': 'check' }
 const CHAT = '{"stream":true,"messages":[]}'
@@ -24,6 +25,8 @@ export async function expectToPass({ name, server: { port }, dropsHops }) {
   const { request: seen } = JSON.parse(body)
   const isKept = seen.startsWith('POST /echo?a=b HTTP/1.1\r\n') && /\r\nx-kept: kept\r\n/i.test(seen) && seen.includes('some text')
   expect(isKept && !(dropsHops && /x-hop/i.test(seen)), `${name} passes on: ${seen}`)
+  const chat = await chatStatusOf({ port }, 'check')
+  expect(chat === 200, `${name} passes an LLM request on: ${chat}`)
   const document = await fetchFrom(port, '/documents/7', { fields: KEY })
   expect(document.body.length === DOCUMENT_BYTES, `${name} passes 64 KB on: ${document.body.length}`)
   const stream = await streamFrom(port, 'plain')
@@ -36,6 +39,13 @@ export async function expectToCut({ name, server: { port } }) {
   expect(counted.includes('"finish_reason":"length"'), `${name} cuts a stream: ${counted}`)
   const reported = await streamFrom(port, 'usage')
   expect(reported.includes('"finish_reason":"length"') && reported.includes('"usage":{'), `${name} cuts and reports: ${reported}`)
+}
+
+/** What only edge does, too: tokens of whole responses use up a budget. */
+export async function expectToCharge({ name, server }) {
+  const statuses = []
+  for (let i = 0; i < 8; i++) statuses.push(await chatStatusOf(server, 'check'))
+  expect(statuses[0] === 200 && statuses.at(-1) === 429, `${name} charges a budget of tokens: ${statuses}`)
 }
 
 /** With limits that nobody reaches: every event arrives, with usage only where a rule asks for it. */
@@ -54,6 +64,11 @@ export async function expectToReport({ name, server }) {
 
 async function statusOf({ port }, key) {
   return (await fetchFrom(port, '/items/1', { fields: { 'X-Api-Key': key } })).status
+}
+
+async function chatStatusOf({ port }, key) {
+  const { method, path, fields, body } = COMPLETION
+  return (await fetchFrom(port, path, { method, body, fields: { ...fields, 'X-Api-Key': key } })).status
 }
 
 async function streamFrom(port, kind) {

@@ -20,10 +20,20 @@ const CHAT = JSON.stringify({
     { role: 'user', content: 'Tell me what time it is, over and over again, until I know it by heart. '.repeat(4) },
   ],
 })
+const WHOLE_CHAT = JSON.stringify({
+  model: 'gpt-4o',
+  max_tokens: 20,
+  messages: [
+    { role: 'system', content: 'You are a helpful assistant that answers in short sentences.' },
+    { role: 'user', content: 'What time is it in Lisbon when it is noon in Tokyo?' },
+  ],
+})
 
 export const ITEM = { method: 'GET', path: '/items/42?full=1', fields: FIELDS }
 export const DOCUMENT = { method: 'GET', path: '/documents/7', fields: FIELDS }
 export const ORDERS = withJson('/orders', ORDER)
+/** An LLM request, whose response comes whole. */
+export const COMPLETION = withJson('/llm/v1/chat/completions', WHOLE_CHAT)
 
 /** The same request, with another X-Request-Id each time. The load counts in the number behind the last `key-`. */
 export function withIds(request) {

@@ -1,20 +1,39 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describeMachine, versionsOf } from '../decision/machine.mjs'
 import { rounded } from '../support/numbers.mjs'
 import { hasCores } from '../support/processes.mjs'
 import { drawPicture } from './picture.mjs'
 
+const DIRECTORY = new URL('../results/', import.meta.url)
+const FILE = new URL('proxy.json', DIRECTORY)
+/** Parts that can be measured again without the others. Ratios of workloads are of one run. */
+const PARTS = ['slow', 'delays', 'crowds', 'filter']
+
 /** What the documents show. */
 export function writeResults(measured) {
-  const results = {
-    date: new Date().toISOString().slice(0, 10),
+  write({
+    date: today(),
     machine: { ...describeMachine(), isServerPinned: hasCores },
     versions: versionsOf(['nginx', 'haproxy'], ['undici']),
     ...measured,
-  }
-  const directory = new URL('../results/', import.meta.url)
-  mkdirSync(directory, { recursive: true })
-  writeFileSync(new URL('proxy.json', directory), `${JSON.stringify(results, rounded, 2)}\n`)
-  writeFileSync(new URL('proxy.svg', directory), drawPicture(results))
+  })
+}
+
+/** Replaces the parts that were measured, with their dates, and leaves the others as they are. */
+export function writeParts(measured) {
+  const names = PARTS.filter((name) => measured[name] !== undefined)
+  const before = JSON.parse(readFileSync(FILE, 'utf8'))
+  const parts = Object.fromEntries(names.map((name) => [name, measured[name]]))
+  write({ ...before, ...parts, dates: { ...before.dates, ...Object.fromEntries(names.map((name) => [name, today()])) } })
+}
+
+function write(results) {
+  mkdirSync(DIRECTORY, { recursive: true })
+  writeFileSync(FILE, `${JSON.stringify(results, rounded, 2)}\n`)
+  writeFileSync(new URL('proxy.svg', DIRECTORY), drawPicture(results))
   console.log('\nwritten to bench/results/proxy.json and bench/results/proxy.svg')
+}
+
+function today() {
+  return new Date().toISOString().slice(0, 10)
 }

@@ -8,7 +8,7 @@ import { judgeSlow } from './slow.mjs'
 export function formatTable({ load, method, isRough, slow, groups, delays, crowds, filter }) {
   const targets = [
     ...(slow === undefined ? [] : judgeSlow(slow)),
-    ...groups.map(({ target }) => target),
+    ...groups.flatMap(({ target }) => target ?? []),
     ...(delays === undefined ? [] : judgeDelays(delays)),
   ]
   return [
@@ -27,8 +27,8 @@ function formatGroup({ title, unit, rows }) {
   return ['', line(title, `CPU µs/${unit}`, `${unit}s/s`, 'busy', 'nginx = 1', 'middle half'), ...rows.map(formatRow)]
 }
 
-function formatSlow({ title: rate, rows }) {
-  const title = line(`${rate}, small JSON, µs`, 'CPU', 'nginx = 1', 'p50', 'added', 'p99', 'p99.9', 'steal', 'runs')
+function formatSlow({ title: asked, rows }) {
+  const title = line(`${asked}, µs`, 'CPU', 'nginx = 1', 'p50', 'added', 'p99', 'p99.9', 'steal', 'runs')
   return ['', title, ...rows.map(formatSlowRow)]
 }
 
@@ -50,16 +50,18 @@ function formatSlowRow({ name, isMissing, cpuUs, cpuRatio, p50Us, p99Us, p999Us,
 function formatDelays(delays) {
   return [
     '',
-    line(`streams, ${whole(EVENTS_PER_SECOND)} events/s, µs`, 'head p50', 'head p99', 'event p50', 'event p99', 'steal'),
+    line(`streams, ${whole(EVENTS_PER_SECOND)} events/s, µs`, 'head p50', 'head p99', 'event p50', 'event p99', 'steal', 'runs'),
     ...delays.map((each) =>
-      each.isMissing ? line(`  ${each.name}`, 'not installed') : line(`  ${each.name}`, ...formatDelay(each), formatSteal(each.steal)),
+      each.isMissing
+        ? line(`  ${each.name}`, 'not installed')
+        : line(`  ${each.name}`, ...formatDelay(each), formatSteal(each.steal), `${each.calmRuns} of ${each.runs}`),
     ),
     ...delays.flatMap(({ name, added }) => (added === undefined ? [] : [line(`  added by ${name}`, ...formatDelay(added))])),
   ]
 }
 
 function formatDelay({ headP50Us, headP99Us, eventP50Us, eventP99Us }) {
-  return [headP50Us, headP99Us, eventP50Us, eventP99Us].map(whole)
+  return headP50Us === undefined ? ['stolen time', '', '', ''] : [headP50Us, headP99Us, eventP50Us, eventP99Us].map(whole)
 }
 
 function formatCrowds(crowds) {
