@@ -42,13 +42,8 @@ export function isSameEndpoint(request: ProxiedRequest, basePath: string, other:
   return basePath === other || said(basePath) === said(other)
 }
 
-/** The endpoint that was asked for last: most clients ask for the same one again, and finding it takes longer than reading a short body. */
-let recent: { readonly basePath: string; readonly target: string; readonly endpoint: LlmEndpoint } | undefined
-
 function endpointBehind(basePath: string, { target }: ProxiedRequest): LlmEndpoint {
-  if (recent === undefined || recent.target !== target || recent.basePath !== basePath)
-    recent = { basePath, target, endpoint: endpointOf(normalizePath(`${basePath}${normalizePath(target)}`)) }
-  return recent.endpoint
+  return endpointOf(normalizePath(`${basePath}${normalizePath(target)}`))
 }
 
 /** Returns how much memory the decoder may hold besides the body; 0 if that is little. */
