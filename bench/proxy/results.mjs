@@ -2,10 +2,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { describeMachine, versionsOf } from '../decision/machine.mjs'
 import { rounded } from '../support/numbers.mjs'
 import { hasCores } from '../support/processes.mjs'
+import { insertTables } from './page.mjs'
 import { drawPicture } from './picture.mjs'
 
 const DIRECTORY = new URL('../results/', import.meta.url)
 const FILE = new URL('proxy.json', DIRECTORY)
+const PAGE = new URL('../../docs/measurements.md', import.meta.url)
 /** Parts that can be measured again without the others. Ratios of workloads are of one run. */
 const PARTS = ['slow', 'delays', 'crowds', 'filter']
 
@@ -29,9 +31,12 @@ export function writeParts(measured) {
 
 function write(results) {
   mkdirSync(DIRECTORY, { recursive: true })
-  writeFileSync(FILE, `${JSON.stringify(results, rounded, 2)}\n`)
-  writeFileSync(new URL('proxy.svg', DIRECTORY), drawPicture(results))
-  console.log('\nwritten to bench/results/proxy.json and bench/results/proxy.svg')
+  const text = `${JSON.stringify(results, rounded, 2)}\n`
+  const written = JSON.parse(text)
+  writeFileSync(FILE, text)
+  writeFileSync(new URL('proxy.svg', DIRECTORY), drawPicture(written))
+  writeFileSync(PAGE, insertTables(readFileSync(PAGE, 'utf8'), written))
+  console.log('\nwritten to bench/results/proxy.json, bench/results/proxy.svg and docs/measurements.md')
 }
 
 function today() {
