@@ -2,7 +2,7 @@ import { startBudgetEdge } from './edge.mjs'
 import { hasLitellm, litellmCaller } from './litellm.mjs'
 
 /** What somebody knows who says that completions have about 500 tokens. */
-export const EXPECTED = 500
+const EXPECTED = 500
 
 /** What an edge's rule says beside its budget. Names of rows say all of it, because some of it is known of this backend alone. */
 const DEFAULT = {}
