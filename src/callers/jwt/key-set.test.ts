@@ -69,6 +69,16 @@ describe('the algorithms of a key', () => {
     expect(verifying.verifies(Buffer.from('a text'), Buffer.alloc(signature.length))).toBe(false)
     expect(verifying.verifies(Buffer.from('a text'), Buffer.alloc(0))).toBe(false)
   })
+
+  test('PS256 does not verify a signature without its leading zero', () => {
+    const verifying = setOf(jwkOf(rsa)).find('rsa', 'PS256')!
+    const text = Buffer.from('a text')
+    // Its salt is random: one in 256 begins with a zero.
+    let signature = signatureOf('PS256', rsa.privateKey, text)
+    while (signature[0] !== 0) signature = signatureOf('PS256', rsa.privateKey, text)
+    expect(verifying.verifies(text, signature)).toBe(true)
+    expect(verifying.verifies(text, signature.subarray(1))).toBe(false)
+  })
 })
 
 describe('a token', () => {

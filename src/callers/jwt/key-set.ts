@@ -192,15 +192,20 @@ export class VerifyingKey {
   readonly fingerprint: string
   readonly #hash: string | undefined
   readonly #input: VerifyKeyObjectInput
+  /** Of RSA, whose signatures are as long as the modulus (RFC 8017). OpenSSL takes a PSS signature without its leading zeros, too. */
+  readonly #signatureBytes: number | undefined
 
   constructor(key: KeyObject, algorithm: JwtAlgorithm, fingerprint: string) {
     const { hash: digest, options } = ALGORITHMS.get(algorithm)!
     this.fingerprint = fingerprint
     this.#hash = digest
     this.#input = { key, ...options }
+    const { modulusLength: bits } = key.asymmetricKeyDetails!
+    this.#signatureBytes = bits === undefined ? undefined : Math.ceil(bits / 8)
   }
 
   verifies(signed: Buffer, signature: Buffer): boolean {
-    return verify(this.#hash, signed, this.#input, signature)
+    const hasLength = this.#signatureBytes === undefined || signature.length === this.#signatureBytes
+    return hasLength && verify(this.#hash, signed, this.#input, signature)
   }
 }
