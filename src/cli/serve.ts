@@ -30,6 +30,7 @@ export async function serve(args: string[]): Promise<number> {
     process.exit(1)
   })
   const manager = await serviceManager(logger)
+  keepIdleCode()
   const interrupt = new AbortController()
   const host = new ThreadHost({ env: { ...process.env }, flags }, partialLine, workerHeapMib(config.storeBytes, config.workers))
   const running = startService(config, logger, host, { interrupt: interrupt.signal, readBundle: readInThread, tap })
@@ -115,6 +116,15 @@ function ignore(): void {}
 function exit(status: number, service: Service | undefined): never {
   if (service?.waitsForDisk()) process.kill(process.pid, 'SIGKILL')
   process.exit(status)
+}
+
+/**
+ * When little goes on, V8 collects garbage once more to give memory back, and forgets the shapes of objects of which there are none at that moment,
+ * with all code that was optimized for them. To a proxy between two requests that is nearly all of its code. The flag applies to threads that start
+ * later: the workers keep their code.
+ */
+function keepIdleCode(): void {
+  setFlagsFromString('--no-memory-reducer')
 }
 
 /** How far the heap may grow beyond what was in use after the last collection before the next one starts. */
