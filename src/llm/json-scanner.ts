@@ -1,7 +1,7 @@
 import { type Charset, JsonString } from './json-string.ts'
 
 /**
- * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is one byte per level of nesting. It accepts exactly
+ * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is one number per level of nesting. It accepts exactly
  * what JSON.parse accepts, within its limits and with numbers of up to 256 characters. It never throws: text that is not JSON is still counted in
  * characters, and beyond a limit nothing more is read.
  */
@@ -12,7 +12,7 @@ export class JsonScanner {
   #state = VALUE
   #isName = false
   /** For each open level: 1 for an object, 0 for a list. */
-  #levels = new Uint8Array(32)
+  readonly #levels: number[] = []
   #depth = 0
   #values = 0
   #bytes = 0
@@ -109,16 +109,16 @@ export class JsonScanner {
           if (!this.#countValue() || !this.#open(byte === OPEN_OBJECT)) return to
           break
         case CLOSE_OBJECT:
-          if (state !== NAME_OR_END && !(state === AFTER && this.#isInObject)) return this.#fail(at)
+          if (state !== NAME_OR_END && !(state === AFTER && this.#isInObject())) return this.#fail(at)
           this.#close(state === NAME_OR_END)
           break
         case CLOSE_LIST:
-          if (state !== VALUE_OR_END && (state !== AFTER || this.#isInObject)) return this.#fail(at)
+          if (state !== VALUE_OR_END && (state !== AFTER || this.#isInObject())) return this.#fail(at)
           this.#close(state === VALUE_OR_END)
           break
         case COMMA:
           if (state !== AFTER) return this.#fail(at)
-          this.#state = this.#isInObject ? NAME : VALUE
+          this.#state = this.#isInObject() ? NAME : VALUE
           break
         case COLON:
           if (state !== BEFORE_COLON) return this.#fail(at)
@@ -219,7 +219,7 @@ export class JsonScanner {
     return to
   }
 
-  get #isInObject(): boolean {
+  #isInObject(): boolean {
     return this.#levels[this.#depth - 1] === 1
   }
 
@@ -233,11 +233,6 @@ export class JsonScanner {
     if (this.#depth === this.#limits.depth) {
       this.#state = BEYOND
       return false
-    }
-    if (this.#depth === this.#levels.length) {
-      const larger = new Uint8Array(this.#levels.length * 4)
-      larger.set(this.#levels)
-      this.#levels = larger
     }
     this.#levels[this.#depth++] = isObject ? 1 : 0
     this.#state = isObject ? NAME_OR_END : VALUE_OR_END

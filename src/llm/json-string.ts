@@ -12,7 +12,10 @@ export class JsonString {
   /** Bytes of the whole text so far that continue a character instead of beginning one. */
   continuationBytes = 0
   readonly #plain: Uint8Array
-  /** An array that grows, because most names are short. */
+  /** Bytes that hold the whole string so far, one for each unit, from this index on; undefined if the units are captured. They are the caller's. */
+  #run: Uint8Array | undefined
+  #runFrom = 0
+  /** An array that grows, because most strings need none of it. */
   readonly #captured: number[] = []
   /** Length in UTF-16 units; above CAPTURED_UNITS it may be too low. */
   #length = 0
@@ -32,6 +35,7 @@ export class JsonString {
     this.characters = 0
     this.writtenCharacters = 0
     this.#length = 0
+    this.#run = undefined
     this.#isAfterHigh = false
   }
 
@@ -46,6 +50,8 @@ export class JsonString {
       if (at === to || bytes[at]! < 0x80) break
       at = this.#readCharacter(bytes, at, to)
     }
+    // The caller may reuse the bytes before the rest of the string comes: behind the end of a piece, or behind an escape, in which a piece may end.
+    if (at === to || bytes[at] !== QUOTE) this.#captureRun()
     return at
   }
 
@@ -82,22 +88,42 @@ export class JsonString {
 
   /** Returns the text, or undefined if it is longer than 256 UTF-16 units. */
   text(): string | undefined {
-    return this.#length > CAPTURED_UNITS ? undefined : String.fromCharCode(...this.#captured.slice(0, this.#length))
+    if (this.#length > CAPTURED_UNITS) return undefined
+    this.#captureRun()
+    return String.fromCharCode(...this.#captured.slice(0, this.#length))
   }
 
   numberValue(): number {
-    return Number(this.text())
+    let value = 0
+    for (let i = 0; i < this.#length; i++) {
+      const digit = this.#captured[i]! - DIGIT_0
+      if (digit < 0 || digit > 9 || i === EXACT_DIGITS) return Number(this.text())
+      value = value * 10 + digit
+    }
+    return value
+  }
+
+  /** The first unit, in lower case. */
+  get initial(): number {
+    return inLowerCase(this.#run === undefined ? this.#captured[0]! : this.#run[this.#runFrom]!)
   }
 
   equals(units: Uint16Array): boolean {
     if (units.length !== this.#length) return false
-    for (let i = 0; i < units.length; i++) if (units[i] !== this.#captured[i]) return false
+    const run = this.#run
+    if (run === undefined) {
+      for (let i = 0; i < units.length; i++) if (units[i] !== this.#captured[i]) return false
+    } else {
+      const from = this.#runFrom
+      for (let i = 0; i < units.length; i++) if (units[i] !== run[from + i]) return false
+    }
     return true
   }
 
   /** Compares without regard to case, as Go's JSON reader does for names. `units` must be in lower case. */
   equalsInAnyCase(units: Uint16Array): boolean {
     if (units.length !== this.#length) return false
+    this.#captureRun()
     for (let i = 0; i < units.length; i++) if (units[i] !== inLowerCase(this.#captured[i]!)) return false
     return true
   }
@@ -106,7 +132,12 @@ export class JsonString {
     this.characters += to - from
     this.writtenCharacters += to - from
     this.#isAfterHigh = false
-    if (this.#length <= CAPTURED_UNITS) this.#capture(bytes, from, to)
+    if (this.#length === 0) {
+      // Most strings are a single run, and most of those are only counted.
+      this.#run = bytes
+      this.#runFrom = from
+      this.#length = to - from
+    } else if (this.#length <= CAPTURED_UNITS) this.#capture(bytes, from, to)
   }
 
   /** Reads a character beyond ASCII. Invalid UTF-8 counts as U+FFFD by the rules of the WHATWG decoder, as in `Buffer.toString`. */
@@ -155,7 +186,17 @@ export class JsonString {
     } else this.#point = REPLACEMENT
   }
 
+  #captureRun(): void {
+    const run = this.#run
+    if (run === undefined) return
+    const length = this.#length
+    this.#run = undefined
+    this.#length = 0
+    this.#capture(run, this.#runFrom, this.#runFrom + length)
+  }
+
   #capture(bytes: Uint8Array, from: number, to: number): void {
+    this.#captureRun()
     const room = CAPTURED_UNITS - this.#length
     const end = to - from <= room ? to : from + room
     for (let at = from, i = this.#length; at < end; at++, i++) this.#captured[i] = bytes[at]!
@@ -169,6 +210,7 @@ export class JsonString {
   }
 
   #captureUnit(unit: number): void {
+    this.#captureRun()
     if (this.#length < CAPTURED_UNITS) this.#captured[this.#length] = unit
     this.#length++
   }
@@ -180,6 +222,10 @@ export function unitsOf(text: string): Uint16Array {
 }
 
 const REPLACEMENT = 0xfffd
+const QUOTE = 0x22
+const DIGIT_0 = 0x30
+/** A number of so many digits is exact however it is computed. */
+const EXACT_DIGITS = 15
 const ESCAPE_CHARACTERS = 6
 const SHORT_ESCAPES = [0x08, 0x09, 0x0a, 0x0c, 0x0d, 0x22, 0x5c]
 

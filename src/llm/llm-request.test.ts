@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { judgeLlmRequest, readLlmRequest } from '../../test/support/llm/json-readers.ts'
 import { comparable, requestByTree } from '../../test/support/llm/json-tree.ts'
+import { inReusedMemory } from '../../test/support/llm/reused-memory.ts'
+import { LlmRequestReader } from './llm-request.ts'
 
 describe('the prompt estimate', () => {
   test.each([
@@ -317,6 +319,19 @@ describe('the model', () => {
     expect(readLlmRequest(`{"model":${spelled}}`).model).toBe(model)
   })
 })
+
+test('a body in pieces costs the same as in one, though the memory of each piece is used again for the next', () => {
+  const text =
+    '{"model":"an\\/other","str\\u0065am":true,"max_tokens":1234567890,"n":3,"messages":[{"role":"user","content":"one \\u00e9 ä"}]}'
+  for (const read of inReusedMemory(text, () => new LlmRequestReader())) expect(read).toEqual(readLlmRequest(text))
+})
+
+test.each([1, 7, 256, 4_294_967_296, 999_999_999_999_999, 1_000_000_000_000_001, 9_007_199_254_740_991])(
+  'a number of tokens is read as JSON.parse reads it: %d',
+  (tokens) => {
+    expect(readLlmRequest(`{"messages":[],"max_tokens":${tokens}}`).requestedTokens).toBe(tokens)
+  },
+)
 
 describe('a request for a stream', () => {
   test.each(['\ufeff{"stream":true}', '{"stream":true,"temperature":NaN}', '{"stream":true}}', 'stream=true'])('may be %j', (body) => {

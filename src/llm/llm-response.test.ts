@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { readAnswer, readPartialAnswer } from '../../test/support/llm/json-readers.ts'
+import { inReusedMemory } from '../../test/support/llm/reused-memory.ts'
+import { LlmResponseReader } from './llm-response.ts'
 import { countTokens, type TokenCounts } from './usage.ts'
 
 function cost(answer: unknown): TokenCounts {
@@ -23,6 +25,12 @@ describe('an answer that came whole', () => {
     expect(
       cost({ type: 'message', content: [{ type: 'text', text: 'Hi' }], usage: { input_tokens: 10, output_tokens: 25 } }),
     ).toMatchObject({ input: 10, output: 25 })
+  })
+
+  test('costs the same in pieces, though the memory of each is used again for the next, which may be of another response', () => {
+    const text = '{"model":"an\\/other","choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tok\\u0065ns":10,"completion_tokens":5}}'
+    for (const read of inReusedMemory(text, () => new LlmResponseReader())) expect(read).toEqual(readAnswer(text))
+    expect(readAnswer(text)).toMatchObject({ model: 'an/other' })
   })
 
   test('tells cached tokens apart, in every dialect', () => {
