@@ -60,6 +60,8 @@ const RESPONSE = fieldsOf({
   ...GEMINI_READINGS,
 })
 const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, MODEL, USAGE, CANDIDATES, METADATA, METADATA_IN_SNAKE_CASE] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+/** Fields whose text counts in every response. */
+const TEXTS = [CHOICES, OUTPUT, CANDIDATES]
 
 /** Reads the cost of a response that is not streamed, while its bytes arrive. */
 export interface TallyReader {
@@ -109,8 +111,10 @@ export class LlmResponseReader implements TallyReader {
   }
 
   #characters(isMessage: boolean): number {
-    const counted = isMessage ? [CHOICES, OUTPUT, CANDIDATES, CONTENT] : [CHOICES, OUTPUT, CANDIDATES]
-    return counted.reduce((characters, index) => characters + Math.max(0, this.#sizes.size(index)), this.#sizes.listSize)
+    const sizes = this.#sizes
+    let characters = sizes.listSize + (isMessage ? Math.max(0, sizes.size(CONTENT)) : 0)
+    for (const index of TEXTS) characters += Math.max(0, sizes.size(index))
+    return characters
   }
 
   #readRest(tally: Tally): void {
@@ -123,12 +127,29 @@ export class LlmResponseReader implements TallyReader {
     if (metadata !== undefined && isKept) readGeminiUsage(named(GEMINI_USAGE_FIELDS, metadata), tally)
   }
 
+  /** Returns what was kept of the usage, as JSON.parse would return it. The order is that of USAGE_FIELDS and USAGE_DETAILS. */
   #usage(): JsonObject {
-    const [usage, ...details] = this.#sizes.keptSizes.slice(0, GEMINI_USAGE)
-    const isKept = (i: number): boolean => usage![USAGE_FIELDS.length + i] === 1
-    const parts = USAGE_DETAILS.map((name, i) => [name, isKept(i) ? named(DETAIL_FIELDS, details[i]!) : undefined])
-    return { ...named(USAGE_FIELDS, usage!), ...Object.fromEntries(parts) }
+    const { keptSizes } = this.#sizes
+    const [total, prompt, input, completion, output, cacheRead, cacheCreation, ...areKept] = keptSizes[0]!
+    const details = (i: number): JsonObject | undefined => (areKept[i] === 1 ? usageDetails(keptSizes[1 + i]!) : undefined)
+    return {
+      total_tokens: total,
+      prompt_tokens: prompt,
+      input_tokens: input,
+      completion_tokens: completion,
+      output_tokens: output,
+      cache_read_input_tokens: cacheRead,
+      cache_creation_input_tokens: cacheCreation,
+      prompt_tokens_details: details(0),
+      input_tokens_details: details(1),
+      cache_creation: details(2),
+    }
   }
+}
+
+/** The order is that of DETAIL_FIELDS. */
+function usageDetails([cached, cacheWrite, for5m, for1h]: readonly number[]): JsonObject {
+  return { cached_tokens: cached, cache_write_tokens: cacheWrite, ephemeral_5m_input_tokens: for5m, ephemeral_1h_input_tokens: for1h }
 }
 
 function numbers(names: readonly string[], number: 'value' | 'value or text' = 'value'): Record<string, Reading> {
