@@ -113,24 +113,24 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** Returns the bytes to send on. */
   push(chunk: Buffer): Buffer | string {
-    if (this.#isOver) return EMPTY
+    if (this.#isOver()) return EMPTY
     this.#framing.push(chunk)
-    while (!this.#isOver && this.#framing.next()) this.#readPiece()
+    while (!this.#isOver() && this.#framing.next()) this.#readPiece()
     return this.#out.take()
   }
 
   end(): Buffer | string {
-    if (!this.#isOver && this.#framing.finish()) this.#readPiece()
+    if (!this.#isOver() && this.#framing.finish()) this.#readPiece()
     return this.#out.take()
   }
 
   /** Whether no more text passes. */
-  get #isStopped(): boolean {
+  #isStopped(): boolean {
     return this.hasEnded && this.#options.stopsAtEnd === true
   }
 
   /** Whether nothing more passes. */
-  get #isOver(): boolean {
+  #isOver(): boolean {
     return this.cut !== undefined || this.hasOverrun
   }
 
@@ -167,7 +167,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   /** The same as clients see it, in the words of the response's API. */
-  get #shown(): ShownCounts {
+  #shown(): ShownCounts {
     return shownCounts(this.#tally, this.#options.promptEstimate)
   }
 
@@ -205,7 +205,7 @@ export class StreamFilter<Rule extends StreamRule> {
     const { bytes, start, end, kind } = this.#framing
     if (kind === 'event') return this.#readEvent()
     if (kind === 'line_end') return this.#out.pass(bytes, start, end)
-    this.hasOverrun = this.#isStopped
+    this.hasOverrun = this.#isStopped()
     if (this.hasOverrun) return
     this.#out.pass(bytes, start, end)
     this.#tally.characters += end - start
@@ -229,7 +229,7 @@ export class StreamFilter<Rule extends StreamRule> {
     const data = readEventData(piece)
     if (data === undefined) return this.#out.pass(bytes, start, end)
     if (!canBeParsed(piece, data)) {
-      this.hasOverrun = this.#isStopped
+      this.hasOverrun = this.#isStopped()
       if (this.hasOverrun) return
       this.#out.pass(bytes, start, end)
       this.#tally.characters += end - start
@@ -254,7 +254,7 @@ export class StreamFilter<Rule extends StreamRule> {
   /** Counts an event. Returns false if the stream ends instead of passing it. */
   #passes(event: JsonObject, size: number): boolean {
     const before = this.#tally.characters
-    const isLate = this.#isStopped
+    const isLate = this.#isStopped()
     const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
     if (meaning === 'end') this.hasEnded = true
     if (meaning === 'error') this.#hasError = true
@@ -338,12 +338,12 @@ export class StreamFilter<Rule extends StreamRule> {
 
   #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {
     const dialect = this.#dialect ?? defaultDialect(this.#options.dialect)
-    return Buffer.from(dialect.closing(how, this.#shown, rule.llm!.streaming.includePartialUsage))
+    return Buffer.from(dialect.closing(how, this.#shown(), rule.llm!.streaming.includePartialUsage))
   }
 
   #passWithUsage(bytes: Buffer, start: number, end: number, { at, replaced, before }: UsageInsertion): void {
     this.#out.pass(bytes, start, at)
-    this.#out.add(`${before}${chatUsageText(this.#shown)}`)
+    this.#out.add(`${before}${chatUsageText(this.#shown())}`)
     this.#out.pass(bytes, at + replaced, end)
   }
 }

@@ -93,8 +93,8 @@ export class Backend {
   /** Changes how many connections all workers may have. Surplus ones are closed, those in use after their call. */
   limitConnections(max: number): void {
     this.#slots.max = max
-    this.#hasSurplus = this.#isOverfull
-    while (this.#isOverfull && this.#idle.length > 0) this.drop(this.#idle[0]!)
+    this.#hasSurplus = this.#isOverfull()
+    while (this.#isOverfull() && this.#idle.length > 0) this.drop(this.#idle[0]!)
     this.#serveQueueSoon()
   }
 
@@ -114,7 +114,7 @@ export class Backend {
   /** Keeps a connection for the next request, unless another worker is owed its slot or the backend will soon close it. */
   giveBack(connection: BackendConnection): void {
     const restMs = connection.keepAliveMs === undefined ? IDLE_MS : connection.keepAliveMs - HINT_MARGIN_MS
-    if (this.#hasSurplus) this.#hasSurplus = this.#isOverfull
+    if (this.#hasSurplus) this.#hasSurplus = this.#isOverfull()
     if (this.#isClosed || restMs <= 0 || this.#hasSurplus) return this.drop(connection)
     if (this.#slots.isOwedElsewhere && this.#isTurnOver()) return this.drop(connection)
     connection.rest(restMs)
@@ -182,7 +182,7 @@ export class Backend {
     this.#turnEndsMs = nowMs + Math.max(this.options.queueMs / TURNS, HAND_OVER_MS)
   }
 
-  get #isOverfull(): boolean {
+  #isOverfull(): boolean {
     return this.#slots.taken > this.#slots.max
   }
 

@@ -78,7 +78,7 @@ export class ResponseReader {
     if (this.#heldBytes === 0) return this.#readAll(bytes, from, to)
     const next = from + this.#take(bytes, from, to)
     const unread = this.#readAll(this.#held, 0, this.#heldBytes)
-    return next === to || this.#isOver ? unread + to - next : this.push(bytes, next, to)
+    return next === to || this.#isOver() ? unread + to - next : this.push(bytes, next, to)
   }
 
   /** To be called when the connection has ended. Returns whether the response is complete. */
@@ -112,7 +112,7 @@ export class ResponseReader {
     return this.#relaysChunks === true && (this.#state === 'chunk_data' || this.#state === 'chunk_end')
   }
 
-  get #isOver(): boolean {
+  #isOver(): boolean {
     return this.#state === 'idle' || this.#state === 'upgraded'
   }
 
@@ -120,14 +120,14 @@ export class ResponseReader {
   #readAll(bytes: Buffer, from: number, to: number): number {
     let at = from
     this.#runStart = from
-    while (at < to && !this.#isOver) {
+    while (at < to && !this.#isOver()) {
       const next = this.#read(bytes, at, to)
       if (next === INCOMPLETE) break
       at = next
       this.#searched = 0
     }
-    if (this.#isUndecided) return this.#decide(bytes, to)
-    if (this.#isOver) {
+    if (this.#isUndecided()) return this.#decide(bytes, to)
+    if (this.#isOver()) {
       this.#letGo()
       return to - at
     }
@@ -137,7 +137,7 @@ export class ResponseReader {
     return 0
   }
 
-  get #isUndecided(): boolean {
+  #isUndecided(): boolean {
     return this.#relaysChunks === undefined && this.#hasChunks
   }
 
@@ -292,7 +292,7 @@ export class ResponseReader {
 
   /** The size line reaches from `at` to `next`. */
   #beginChunk(bytes: Buffer, at: number, next: number, size: number, isBare: boolean): number {
-    if (size === 0 && this.#isUndecided) return INCOMPLETE
+    if (size === 0 && this.#isUndecided()) return INCOMPLETE
     this.#remaining = size
     this.#state = size === 0 ? 'trailers' : 'chunk_data'
     if (size > 0) this.#hasChunks = true

@@ -80,7 +80,7 @@ export class GrowingCharge {
 
   /** Whether nothing more may pass until an answer comes. */
   get mustWait(): boolean {
-    return this.isPending && this.#left <= 0
+    return this.isPending && this.#left() <= 0
   }
 
   /** Number of completion tokens from which on it must be told what was used. */
@@ -90,7 +90,7 @@ export class GrowingCharge {
     const perToken = this.#amountOf(this.#step) / this.#step
     if (this.#tokens >= this.#bound || perToken === 0 || this.mustWait) return Number.POSITIVE_INFINITY
     if (output < this.#exemptUntil) return this.#exemptUntil
-    return output + Math.max(1, Math.ceil((this.#left - (this.isPending || this.#isRefused ? 0 : this.#margin)) / perToken))
+    return output + Math.max(1, Math.ceil((this.#left() - (this.isPending || this.#isRefused ? 0 : this.#margin())) / perToken))
   }
 
   /** Notes what was used, and asks for more if that is needed. `onAnswer` is called after an answer that does not come at once. */
@@ -99,7 +99,7 @@ export class GrowingCharge {
     this.#used = this.#chargeFor(counts)
     while (this.#needsMore()) {
       const tokens = Math.min(this.#next, this.#bound - this.#tokens)
-      const amount = this.#amountOf(tokens) + Math.max(0, -this.#left)
+      const amount = this.#amountOf(tokens) + Math.max(0, -this.#left())
       if (amount === 0) return
       const answer = this.#ask(amount)
       if (answer instanceof Promise) {
@@ -118,7 +118,7 @@ export class GrowingCharge {
    * not grow.
    */
   async reserveAll(): Promise<void> {
-    const amount = this.#rest
+    const amount = this.#rest()
     this.#tokens = this.#bound
     if (amount <= 0) return
     this.#parts.onReserved(this.charge, amount)
@@ -131,27 +131,27 @@ export class GrowingCharge {
 
   /** The whole reservation, as if it did not grow. */
   get wholeAmount(): number {
-    return reservedAmount(this.charge) + Math.max(0, this.#rest)
+    return reservedAmount(this.charge) + Math.max(0, this.#rest())
   }
 
-  get #rest(): number {
+  #rest(): number {
     const { requestedTokens, choices } = this.#request
     const whole = maxCompletionTokens(requestedTokens, this.charge.rule.llm!.maxCompletionTokens, choices)
     return this.#tokens < whole ? this.#amountOf(whole - this.#tokens) : 0
   }
 
-  get #left(): number {
+  #left(): number {
     return reservedAmount(this.charge) - this.#used
   }
 
-  get #margin(): number {
+  #margin(): number {
     return this.#amountOf(this.#step) / 2
   }
 
   #needsMore(): boolean {
     if (this.isPending || this.#isSpent || this.#tokens >= this.#bound || this.#parts.isSettled()) return false
     if (this.#counts.output < this.#exemptUntil) return false
-    return this.#isRefused ? this.#left < 0 : this.#left < this.#margin
+    return this.#isRefused ? this.#left() < 0 : this.#left() < this.#margin()
   }
 
   /** Never throws or rejects: a store that fails is unavailable. */
@@ -180,7 +180,7 @@ export class GrowingCharge {
     } else if (answer === 'not_enforced') this.#exemptUntil = this.#counts.output + this.#step
     else if (answer === 'refused') this.#refuse(tokens)
     // Less would not be granted either, and a stream that has nothing left waits for no second answer.
-    else if (answer === 'unavailable') this.#isSpent = this.#left < 0
+    else if (answer === 'unavailable') this.#isSpent = this.#left() < 0
   }
 
   /** The rest may do for less than was asked for, unless nothing can be asked. */
@@ -188,7 +188,7 @@ export class GrowingCharge {
     const next = Math.floor(tokens / 2)
     const isLeast = next < this.#step * SMALLEST_SHARE
     if (!isLeast) this.#next = next
-    this.#isSpent = isLeast && this.#left < 0
+    this.#isSpent = isLeast && this.#left() < 0
   }
 
   /** What so many more completion tokens cost, at the prices and weights of what was used so far. */
