@@ -15,7 +15,7 @@ export class DecisionMetrics {
   readonly #wouldRefuse: CounterFamily
   readonly #callers: CounterFamily
   readonly #durations: HistogramSeries
-  /** The usual series of a policy, found without building its label key. */
+  /** The usual series of a policy, found without looking up each label. */
   readonly #passes = new WeakMap<PlanPolicy, Series>()
   /** The series of a rule's latest reject, found in the same way. */
   readonly #lastRejects = new WeakMap<PlanRule, RejectSeries>()

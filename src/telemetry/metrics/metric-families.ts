@@ -1,11 +1,17 @@
 import { CATALOGUE, type HistogramName, type MetricName } from './catalogue.ts'
 import { type MetricMemory, OVERFLOW_CELL } from './metric-memory.ts'
 
+/** Series by the value of each label in turn, which are found faster than by a text of all values. */
+interface Branch {
+  series?: Series
+  next?: Map<string, Branch>
+}
+
 /** A counter or gauge by label values. Series stay once they exist, even across bundles, so a counter never goes down. */
 export class CounterFamily {
   readonly name: MetricName
   readonly #memory: MetricMemory
-  readonly #series = new Map<string, Series>()
+  readonly #root: Branch = {}
 
   constructor(memory: MetricMemory, name: MetricName) {
     this.name = name
@@ -13,13 +19,18 @@ export class CounterFamily {
   }
 
   series(...values: string[]): Series {
-    const key = values.length === 1 ? values[0]! : JSON.stringify(values)
-    let series = this.#series.get(key)
-    if (series === undefined) {
-      series = new Series(this.#memory.own, this.#memory.cellOf(this.name, values))
-      this.#series.set(key, series)
+    let branch = this.#root
+    for (const value of values) {
+      branch.next ??= new Map()
+      let next = branch.next.get(value)
+      if (next === undefined) {
+        next = {}
+        branch.next.set(value, next)
+      }
+      branch = next
     }
-    return series
+    branch.series ??= new Series(this.#memory.own, this.#memory.cellOf(this.name, values))
+    return branch.series
   }
 
   /** Sums over all threads. */
