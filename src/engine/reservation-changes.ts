@@ -175,7 +175,7 @@ export class ReservationChanges {
 
   /** Returns a row for each counter that was taken from, as the active plan and its overrides limit it now. */
   #chargesOf({ rule, active: taker, values }: ReservedCharge, cost: number, nowMs: number): Charges {
-    const charges = new Charges()
+    const charges = new Charges(rule.counters.length)
     const { active } = this.#plans
     for (const counter of rule.counters) {
       for (const value of values) charges.addValue(value)

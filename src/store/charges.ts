@@ -14,10 +14,16 @@ export class Charges {
   readonly counters: (Counter | undefined)[] = []
   /** Descriptor values of all rows, one after the other; those of row i are from valuesFrom[i] up to, not including, valuesFrom[i + 1]. */
   readonly values: string[] = []
-  valuesFrom = new Int32Array(INITIAL_ROWS + 1)
-  costs = new Float64Array(INITIAL_ROWS)
+  valuesFrom: Int32Array
+  costs: Float64Array
   /** Counter locators of the rows, if the rows have no values. They are never set where decisions are made. */
   locators: readonly CounterLocator[] | undefined
+
+  /** There is room for this many rows; it grows with them. The memory of few rows lies within the heap, where it takes no time to allocate. */
+  constructor(rows = INITIAL_ROWS) {
+    this.valuesFrom = new Int32Array(rows + 1)
+    this.costs = new Float64Array(rows)
+  }
 
   clear(): void {
     const { values, valueCount } = this
