@@ -283,6 +283,7 @@ function newWorkers(
 
 function endInto(ended: string[], uploads: Readonly<Record<string, BodyClaim>>): void {
   for (const [name, claim] of Object.entries(uploads)) {
+    claim.watch()
     claim.onEnd = () => {
       ended.push(name)
       claim.release()

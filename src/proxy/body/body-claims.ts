@@ -56,7 +56,13 @@ export class BodyClaims {
   /** Returns a claim for an upload that may begin at once, or undefined if there is no room for it. */
   open(holders: MemoryHolders, bytes: number): BodyClaim | undefined {
     const claim = new BodyClaim(this, holders, this.#parts.memory.partsFor(bytes)[0]!)
-    return this.grow(claim, bytes) === 'done' ? this.#begin(claim) : undefined
+    return this.grow(claim, bytes) === 'done' ? claim : undefined
+  }
+
+  /** To be called when an upload has to wait for its client: from now on it may turn out to be slow. */
+  watch(claim: BodyClaim): void {
+    this.#uploads.add(claim)
+    this.#lookOn()
   }
 
   /** Waits for a claim. `onDone` gets undefined if that takes too long, or if too many uploads wait already. Returns a function that cancels the wait. */
@@ -74,7 +80,7 @@ export class BodyClaims {
       neededBytes: bytes,
       deadlineMs: this.#parts.nowMs() + MAX_WAIT_MS,
       take: () => this.grow(claim, bytes),
-      onGranted: () => onDone(this.#begin(claim)),
+      onGranted: () => onDone(claim),
       onOverdue: () => onDone(undefined),
     }
     this.#wait(waiting)
@@ -83,6 +89,7 @@ export class BodyClaims {
 
   /** Grows a claim as soon as there is room. Until then the upload brings nothing, so one that waits for long becomes slow. */
   growLater(claim: BodyClaim, toBytes: number, onGranted: () => void): void {
+    this.watch(claim)
     const [part] = this.#parts.memory.partsFor(toBytes)
     this.#wait({
       holders: claim.holders,
@@ -134,12 +141,6 @@ export class BodyClaims {
     heldBytes.count = memory.ownBytes
   }
 
-  #begin(claim: BodyClaim): BodyClaim {
-    this.#uploads.add(claim)
-    this.#lookOn()
-    return claim
-  }
-
   #wait(waiting: Waiting): void {
     const index = this.#waiting.findIndex(({ neededBytes }) => neededBytes > waiting.neededBytes)
     this.#waiting.splice(index < 0 ? this.#waiting.length : index, 0, waiting)
@@ -155,7 +156,8 @@ export class BodyClaims {
     })
   }
 
-  #forget(isOver: (waiting: Waiting) => boolean): Waiting[] {
+  #forget(isOver: (waiting: Waiting) => boolean): readonly Waiting[] {
+    if (this.#waiting.length === 0) return this.#waiting
     const over = this.#waiting.filter(isOver)
     if (over.length === 0) return over
     this.#waiting = this.#waiting.filter((waiting) => !over.includes(waiting))
@@ -284,6 +286,11 @@ export class BodyClaim {
   /** The part of the memory that the claim belongs to. */
   get part(): MemoryPart {
     return this.#part
+  }
+
+  /** To be called when the upload has to wait for its client. */
+  watch(): void {
+    this.#claims.watch(this)
   }
 
   /** To be called when this many bytes of the body have arrived. */

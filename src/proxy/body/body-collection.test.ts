@@ -9,8 +9,13 @@ const OPTIONS = { maxBytes: 100, idleTimeoutMs: 7, isEnforced: true }
 class Claim {
   bytes = 4
   isReleased = false
+  isWatched = false
   grant: (() => void) | undefined
   onEnd = (): void => {}
+
+  watch(): void {
+    this.isWatched = true
+  }
 
   note(): void {}
 
@@ -43,6 +48,13 @@ test('nothing is read while a piece waits for memory, and the client may be sile
   source.reader!.onEnd()
   expect(await outcome).toEqual({ bytes: Buffer.from('abcdef'), isPartial: false })
   expect([source.reader, source.idleMs, claim.isReleased]).toEqual([undefined, 0, false])
+})
+
+test.each([true, false])('a claim is watched unless the whole body has arrived: %s', (isComplete) => {
+  const [source, claim] = [new RecordedBody(), new Claim()]
+  source.isComplete = isComplete
+  void collect(source, claim as unknown as BodyClaim, OPTIONS)
+  expect(claim.isWatched).toBe(!isComplete)
 })
 
 test('a piece that waits for memory may be overwritten meanwhile', async () => {

@@ -60,6 +60,7 @@ class Collection implements BodyReader {
 
   start(): void {
     this.#claim.onEnd = () => (this.#options.isEnforced ? this.#finish('upload_too_slow') : this.#finishPartial())
+    if (!this.#body.isComplete) this.#claim.watch()
     this.#body.giveTo(this)
     this.#goOn()
   }

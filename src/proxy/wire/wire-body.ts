@@ -21,7 +21,10 @@ export class WireBody implements BodySource {
   /** Nobody wants the rest of the body. */
   isDropped = false
   isGone = false
-  comesNext = false
+  /** Bytes that have arrived behind the head, while that is handled. They are not among the unread bytes yet, or the head is still before them there. */
+  #arrived: Buffer | undefined
+  #arrivedFrom = 0
+  #arrivedEnd = 0
   /** How long the client may be silent; 0 means no limit. */
   idleMs = 0
   /** When the silence began. */
@@ -56,10 +59,28 @@ export class WireBody implements BodySource {
     return this.#isChunked && this.#chunks!.isLast
   }
 
+  /** To be called before the head is handled, with the bytes behind it: the body, a part of it, or other requests as well. */
+  announce(bytes: Buffer, from: number, end: number): void {
+    this.#arrived = bytes
+    this.#arrivedFrom = from
+    this.#arrivedEnd = end
+  }
+
+  /** To be called when the head was handled. */
+  endAnnouncement(): void {
+    this.#arrived = undefined
+  }
+
+  /** What has arrived of a chunked body may be only part of a size line. */
+  get comesNext(): boolean {
+    return this.#arrived !== undefined && this.#arrivedFrom < this.#arrivedEnd && !this.#isChunked
+  }
+
   get isComplete(): boolean {
     if (this.isRead) return true
     const { buffer, at, end } = this.#unread
     try {
+      if (this.#arrived !== undefined) return this.endsWithin(this.#arrived, this.#arrivedFrom, this.#arrivedEnd)
       return this.endsWithin(buffer, at, end)
     } catch {
       return false // whoever reads the body will report the error

@@ -195,3 +195,30 @@ test('a head that comes a byte at a time is not read anew for ever: node:http go
   expect(connection.isHandedOver).toBe(true)
   expect(connection.read().toString()).toMatch(/^GET \/ HTTP\/1\.1\r\nHost: a\r\nX-A: x+$/)
 })
+
+describe('whether a body has arrived is known when its head is', () => {
+  const LONG_HEAD = POST.replace('Host', `X-Long: ${'x'.repeat(100)}\r\nHost`)
+  const CHUNKS = '5\r\n01234\r\n0\r\n\r\n'
+
+  test.each([
+    ['with nothing of it', LONG_HEAD, '', [false, false]],
+    ['with a part', LONG_HEAD, '01234', [false, true]],
+    ['with all of it', LONG_HEAD, '0123456789', [true, true]],
+    ['with another request behind it', LONG_HEAD, `0123456789${GET}`, [true, true]],
+    ['with a part of its chunks', CHUNKED, CHUNKS.slice(0, -1), [false, false]],
+    ['with all chunks', CHUNKED, CHUNKS, [true, false]],
+  ] as const)('%s', (_what, head, body, expected) => {
+    for (const pieces of [[head + body], [head.slice(0, 50), head.slice(50) + body], [GET + head + body]]) {
+      const connection = new Connection()
+      let found: unknown
+      connection.onRequest = () => {
+        const { isComplete, comesNext } = connection.downstream!.body
+        found = [isComplete, comesNext]
+        if (pieces[0]!.startsWith(GET) && connection.begun === 1) connection.responds()
+      }
+      for (const piece of pieces) connection.says(piece)
+      vi.advanceTimersByTime(1)
+      expect(found).toEqual(expected)
+    }
+  })
+})

@@ -106,7 +106,7 @@ class WireClient implements FrontConnection {
     } else {
       const wasAnswered = this.#state === 'busy' && this.#downstream.isEnded
       const rest = this.#readBytes(chunk, 0, length)
-      if (rest < length && this.#isOpen) this.#unread.add(chunk, rest, length)
+      if (rest < length && this.#isOpen()) this.#unread.add(chunk, rest, length)
       this.#isPipelined = !wasAnswered
       if (this.#state === 'idle') this.#schedule()
     }
@@ -121,7 +121,7 @@ class WireClient implements FrontConnection {
     const { buffer, at, end } = this.#unread
     if (at < end) {
       const rest = this.#readBytes(buffer, at, end)
-      if (!this.#isOpen) return this.#unread.clear()
+      if (!this.#isOpen()) return this.#unread.clear()
       this.#unread.readTo(rest)
       if (this.#state === 'idle') this.#schedule()
     }
@@ -129,7 +129,7 @@ class WireClient implements FrontConnection {
     if (this.#downstream.hasEnded) this.#checkEnd()
   }
 
-  get #isOpen(): boolean {
+  #isOpen(): boolean {
     return this.#state !== 'closing' && this.#state !== 'gone'
   }
 
@@ -137,7 +137,7 @@ class WireClient implements FrontConnection {
   #readBytes(bytes: Buffer, from: number, end: number): number {
     let at = from
     this.#isReading = true
-    while (at < end && this.#isOpen) {
+    while (at < end && this.#isOpen()) {
       if (this.#state === 'busy') {
         if (!this.#body.isFlowing || this.#body.isRead) break
         at = this.#readBody(bytes, at, end)
@@ -178,10 +178,9 @@ class WireClient implements FrontConnection {
     this.#downstream.begin(plain.received)
     // Bytes that have waited may already be known to be malformed; then the request never begins.
     if (isPipelined && !this.#canBeBody(bytes, next, end)) return next
-    // What has arrived of a chunked body may be only part of a size line.
-    this.#body.comesNext = next < end && !request.isChunked
+    this.#body.announce(bytes, next, end)
     handlers.handle(request, this.#downstream)
-    this.#body.comesNext = false
+    this.#body.endAnnouncement()
     return next
   }
 
@@ -261,7 +260,7 @@ class WireClient implements FrontConnection {
   }
 
   #stopReading(): void {
-    if (this.#isOpen) this.#pause.begin(this.#body.isRead ? this.#unread.size : 0)
+    if (this.#isOpen()) this.#pause.begin(this.#body.isRead ? this.#unread.size : 0)
   }
 
   #end(): void {
@@ -274,7 +273,7 @@ class WireClient implements FrontConnection {
     if (this.#state === 'head') this.#refuse('400 Bad Request', ENDED)
     else if (this.#state === 'busy') {
       if (!this.#body.isComplete) this.#refuseBody('400 Bad Request', ENDED)
-    } else if (this.#isOpen && this.#unread.size === 0) this.#closeSoon()
+    } else if (this.#isOpen() && this.#unread.size === 0) this.#closeSoon()
   }
 
   /** Refuses a body that is malformed, or will never be complete. */
