@@ -60,7 +60,7 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
   }
 
   /** A body is received once, however often the request is decided. */
-  async read(isEnforced: boolean, isRouted: boolean): Promise<ReadCost> {
+  read(isEnforced: boolean, isRouted: boolean): Promise<ReadCost> {
     if (this.body === undefined) this.waiter?.stepAside()
     return this.#handler.readBody(this, isEnforced, isRouted)
   }

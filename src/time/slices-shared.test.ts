@@ -67,3 +67,30 @@ test('a turn that has begun leaves no time for what comes later in it', async ()
     ['b', 'c'],
   ])
 })
+
+test('a lone piece of work asks for no turn of its own, and what it spent still counts', async () => {
+  const bench = new Bench()
+  bench.add('a', 1, 0.5)
+  await nextTurn()
+  bench.add('b', 4, 0.5)
+  expect(await bench.turns()).toEqual([['a', 'b', 'b', 'b'], ['b']])
+})
+
+test('work that is done now shares the slice with all other work', async () => {
+  const bench = new Bench()
+  const take = (ms: number) => (): void => {
+    bench.nowMs += ms
+  }
+  expect([bench.slices.doNow(take(1.5)), bench.slices.doNow(take(0.5)), bench.slices.doNow(take(0))]).toEqual([true, true, false])
+  bench.add('a', 1, 0)
+  expect(await bench.turns()).toEqual([[], ['a']])
+  expect(bench.slices.doNow(take(0))).toBe(true)
+})
+
+test('no work is done now while other work waits', async () => {
+  const bench = new Bench()
+  bench.add('a', 5, 1)
+  await nextTurn()
+  expect(bench.slices.doNow(() => bench.steps.push('now'))).toBe(false)
+  expect((await bench.turns()).flat().join('')).toBe('aaaaa')
+})

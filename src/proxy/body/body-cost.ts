@@ -6,7 +6,7 @@ import type { FieldValue } from '../../request/view.ts'
 import { normalizePath } from '../../text/path.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ProxiedRequest } from '../proxied-request.ts'
-import { BodyScan, brotliWindowBytes, codingOf } from './body-scan.ts'
+import { brotliWindowBytes, codingOf, type ScanOutcome, scanAll } from './body-scan.ts'
 
 export interface CostOptions {
   readonly maxBytes: number
@@ -19,21 +19,24 @@ export interface CostOptions {
 /** The facts that a body's cost depends on, or the reason why they are unknown. */
 export type BodyCost = LlmRequest | 'body_too_large' | 'bad_request' | 'repeated_descriptor'
 
-export function readCost(bytes: Buffer, request: ProxiedRequest, { maxBytes, slices, basePath }: CostOptions): Promise<BodyCost> {
+/** Returns a promise only if the body is decoded, or has to wait for a slice. */
+export function readCost(
+  bytes: Buffer,
+  request: ProxiedRequest,
+  { maxBytes, slices, basePath }: CostOptions,
+): BodyCost | Promise<BodyCost> {
   const coding = codingOf(request.header('content-encoding'))
   const boundary = coding === 'identity' ? boundaryOf(request.header('content-type'), bytes) : undefined
   // A body that cannot be decoded is counted as it is.
   const endpoint = endpointBehind(basePath, request)
   const charset = coding === undefined ? 'latin1' : 'utf8'
   const reader = boundary === undefined ? new LlmRequestReader(charset, endpoint) : new FormRequestReader(boundary, endpoint)
-  return new Promise((resolve, reject) => {
-    const scan = new BodyScan(reader, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false, onBroken: reject })
-    if (bytes.length > 0) scan.write(bytes)
-    scan.end((outcome) => {
-      if (outcome === 'read') resolve(withHeadFacts(reader.end(), request, endpoint))
-      else resolve(outcome === 'damaged' ? 'bad_request' : 'body_too_large')
-    })
-  })
+  const costAt = (outcome: ScanOutcome): BodyCost => {
+    if (outcome === 'read') return withHeadFacts(reader.end(), request, endpoint)
+    return outcome === 'damaged' ? 'bad_request' : 'body_too_large'
+  }
+  const read = scanAll(reader, bytes, { coding: coding ?? 'identity', maxBytes, slices, isBorrowed: false })
+  return read instanceof Promise ? read.then(costAt) : costAt(read)
 }
 
 /** Whether a request says the same about its body behind both of these paths. */
@@ -94,9 +97,12 @@ function hasWholeUsage(mask: FieldValue): boolean {
 
 /** Some servers decode a body by its declared charset, and find other names in it than we do. */
 function hasForeignCharset(contentType: string | undefined): boolean {
-  const charsets = (contentType ?? '').matchAll(/;\s*charset\s*=\s*"?([^\s;"]*)/gi)
-  return [...charsets].some(([, charset]) => !/^(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i.test(charset!))
+  const charsets = contentType?.match(CHARSETS) ?? []
+  return charsets.some((charset) => !KNOWN_CHARSET.test(charset))
 }
+
+const CHARSETS = /;\s*charset\s*=\s*"?[^\s;"]*/gi
+const KNOWN_CHARSET = /^;\s*charset\s*=\s*"?(?:utf-?8|us-ascii|utf-16(?:le|be)?)$/i
 
 function unknown(cost: LlmRequest): LlmRequest {
   return { ...cost, requestedTokens: undefined, model: undefined, isUnreadable: true, isGrowable: false }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { WorkSlices } from '../../time/slices.ts'
-import { BodyScan, type BodyScanOptions, type ScanOutcome } from './body-scan.ts'
+import { BodyScan, type BodyScanOptions, type ScanOutcome, scanAll } from './body-scan.ts'
 
 const MIB = 1024 * 1024
 
@@ -143,5 +143,50 @@ describe('a body that is not read', () => {
     })
     while (broken.length === 0) await nextTurn()
     expect([broken, outcome]).toEqual([[new Error('oops')], undefined])
+  })
+})
+
+describe('a body that is there as a whole', () => {
+  const options = (changes: Partial<BodyScanOptions> = {}): BodyScanOptions => ({
+    coding: 'identity',
+    maxBytes: MIB,
+    slices: new WorkSlices(() => 0),
+    isBorrowed: false,
+    onBroken: () => {},
+    ...changes,
+  })
+
+  test.each([
+    ['read', 0, false],
+    ['read', 100_000, false],
+    ['too_large', MIB + 1, false],
+    ['too_large', 100, true],
+  ] as const)('is %s at once while its slice has time left: %d bytes', (outcome, bytes, isBeyondLimits) => {
+    const reader = new Recorder()
+    reader.isBeyondLimits = isBeyondLimits
+    expect(scanAll(reader, Buffer.alloc(bytes), options())).toBe(outcome)
+    if (outcome === 'read') expect(reader.text.length).toBe(bytes)
+  })
+
+  test.each([
+    ['that has to wait for a slice', Buffer.alloc(100_000), {}],
+    ['that is decoded', gzipSync(Buffer.alloc(100_000)), { coding: 'gzip' }],
+  ] as const)('%s is promised', async (_what, bytes, changes) => {
+    const reader = new Recorder()
+    let nowMs = 0
+    const read = scanAll(reader, bytes, options({ slices: new WorkSlices(() => (nowMs += 2)), ...changes }))
+    expect(read).toBeInstanceOf(Promise)
+    expect([await read, reader.text.length]).toEqual(['read', 100_000])
+  })
+
+  test.each([
+    ['at once', Buffer.from('hello'), {}],
+    ['later', gzipSync('hello'), { coding: 'gzip' }],
+  ] as const)('throws what its reader throws, %s', async (_when, bytes, changes) => {
+    const reader = new Recorder()
+    reader.push = () => {
+      throw new Error('oops')
+    }
+    await expect((async () => await scanAll(reader, bytes, options(changes)))()).rejects.toThrow('oops')
   })
 })

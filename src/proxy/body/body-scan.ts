@@ -25,6 +25,32 @@ export interface BodyScanOptions {
   readonly onBroken: (error: unknown) => void
 }
 
+/** Reads the whole of a body. Returns a promise only if it is decoded, or has to wait for a slice. An error of our own code is thrown. */
+export function scanAll(
+  reader: BodyScanReader,
+  bytes: Buffer,
+  options: Omit<BodyScanOptions, 'onDrain' | 'onBroken'>,
+): ScanOutcome | Promise<ScanOutcome> {
+  let done: ScanOutcome | undefined
+  let broken: { readonly error: unknown } | undefined
+  let onEnd = (outcome: ScanOutcome): void => {
+    done = outcome
+  }
+  let onBroken = (error: unknown): void => {
+    broken = { error }
+  }
+  const { coding, maxBytes, slices, isBorrowed } = options
+  const scan = new BodyScan(reader, { coding, maxBytes, slices, isBorrowed, onBroken: (error) => onBroken(error) })
+  if (bytes.length > 0) scan.write(bytes)
+  scan.end((outcome) => onEnd(outcome))
+  if (broken !== undefined) throw broken.error
+  if (done !== undefined) return done
+  return new Promise((resolve, reject) => {
+    onEnd = resolve
+    onBroken = reject
+  })
+}
+
 /** Decodes a body as it arrives and passes it to a reader, a slice at a time. It holds only the bytes that were written and not read yet. */
 export class BodyScan implements WorkInSteps {
   readonly #reader: BodyScanReader
@@ -82,12 +108,21 @@ export class BodyScan implements WorkInSteps {
     return false
   }
 
-  /** Returns whether the chunk was read at once. */
+  /** Returns whether the chunk was read at once, as most are. */
   #readOrKeep(chunk: Buffer): boolean {
+    if (this.#waiting.length === 0 && chunk.length <= STEP_BYTES && this.#options.slices.doNow(() => this.#readNow(chunk))) return true
     this.#take(chunk)
+    if (this.#waiting.length === 0) return true
     const last = this.#waiting.length - 1
     if (this.#waiting[last] === chunk) this.#waiting[last] = this.#keepable(chunk)
-    return last < 0
+    return false
+  }
+
+  #readNow(chunk: Buffer): void {
+    this.#bytes += chunk.length
+    if (this.#bytes > this.#options.maxBytes) return this.#stop('too_large')
+    this.#guard(() => this.#reader.push(chunk, 0, chunk.length))
+    if (this.#reader.isBeyondLimits) this.#stop('too_large')
   }
 
   #keepable(chunk: Buffer): Buffer {

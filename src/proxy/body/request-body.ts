@@ -28,41 +28,56 @@ export interface ReadOptions extends CollectOptions, CostOptions {
  * is enforced, the request does not wait for memory, and its body passes unread. A body that was received before is looked at again only if its backend's
  * path is another one, and says something else about it.
  */
-export async function readBody(
+export function readBody(
   request: ProxiedRequest,
   downstream: Downstream,
   claims: BodyClaims,
   options: ReadOptions,
   received: ReadBody | undefined,
 ): Promise<ReadBody | undefined> {
-  const { contentLength } = request
   const { maxBytes, isEnforced, holders, basePath } = options
-  if (received !== undefined) {
-    if (received.isPartial || isSameEndpoint(request, basePath, received.basePath)) return received
-    const llm = await readDecoded(received.bytes, request, downstream.body, claims, options)
-    return llm && { ...received, llm, basePath }
-  }
-  if (!request.hasBody) {
-    inviteBody(request, downstream)
-    return { ...UNREAD, basePath, isPartial: false, llm: await readCost(EMPTY, request, options) }
-  }
-  const firstBytes = contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
+  if (received !== undefined) return readAgain(received, request, downstream, claims, options)
+  if (!request.hasBody) return readNothing(request, downstream, options)
+  const firstBytes = request.contentLength ?? Math.min(FIRST_STEP_BYTES, maxBytes)
   if (!isEnforced && firstBytes > maxBytes) {
     inviteBody(request, downstream)
-    return { ...UNREAD, basePath, llm: 'body_too_large' }
+    return Promise.resolve({ ...UNREAD, basePath, llm: 'body_too_large' })
   }
-  const claim = claims.open(holders, firstBytes) ?? (await waitForClaim(downstream.body, claims, options, firstBytes))
+  const claim = claims.open(holders, firstBytes)
+  if (claim !== undefined) return readClaimed(request, downstream, claims, claim, options)
+  return readWhenClaimed(request, downstream, claims, options, firstBytes)
+}
+
+async function readAgain(
+  received: ReadBody,
+  request: ProxiedRequest,
+  downstream: Downstream,
+  claims: BodyClaims,
+  options: ReadOptions,
+): Promise<ReadBody | undefined> {
+  const { basePath } = options
+  if (received.isPartial || isSameEndpoint(request, basePath, received.basePath)) return received
+  const llm = await readDecoded(received.bytes, request, downstream.body, claims, options)
+  return llm && { ...received, llm, basePath }
+}
+
+async function readNothing(request: ProxiedRequest, downstream: Downstream, options: ReadOptions): Promise<ReadBody> {
+  inviteBody(request, downstream)
+  return { ...UNREAD, basePath: options.basePath, isPartial: false, llm: await readCost(EMPTY, request, options) }
+}
+
+async function readWhenClaimed(
+  request: ProxiedRequest,
+  downstream: Downstream,
+  claims: BodyClaims,
+  options: ReadOptions,
+  bytes: number,
+): Promise<ReadBody | undefined> {
+  const claim = await waitForClaim(downstream.body, claims, options, bytes)
   if (claim === undefined) return undefined
-  if (claim === 'body_memory_exhausted') {
-    if (!isEnforced) inviteBody(request, downstream)
-    return { ...UNREAD, basePath, llm: claim }
-  }
-  try {
-    return await readClaimed(request, downstream, claims, claim, options)
-  } catch (error) {
-    claim.release()
-    throw error
-  }
+  if (claim !== 'body_memory_exhausted') return readClaimed(request, downstream, claims, claim, options)
+  if (!options.isEnforced) inviteBody(request, downstream)
+  return { ...UNREAD, basePath: options.basePath, llm: claim }
 }
 
 /** RFC 9110 10.1.1: a client that waits for permission to send its body gets it now. */
@@ -77,30 +92,47 @@ async function readClaimed(
   claim: BodyClaim,
   options: ReadOptions,
 ): Promise<ReadBody | undefined> {
-  inviteBody(request, downstream)
-  const outcome = await collect(downstream.body, claim, options)
-  if (outcome === undefined) return undefined
-  const { basePath } = options
-  if (typeof outcome === 'string') return { ...UNREAD, basePath, llm: outcome }
-  const { bytes, isPartial } = outcome
-  const llm = isPartial ? 'body_too_large' : await readDecoded(bytes, request, downstream.body, claims, options)
-  if (llm !== undefined) return { bytes, isPartial, llm, basePath, release: () => claim.release() }
-  claim.release()
-  return undefined
+  try {
+    inviteBody(request, downstream)
+    const outcome = await collect(downstream.body, claim, options)
+    if (outcome === undefined) return undefined
+    const { basePath } = options
+    if (typeof outcome === 'string') return { ...UNREAD, basePath, llm: outcome }
+    const { bytes, isPartial } = outcome
+    const read = isPartial ? 'body_too_large' : readDecoded(bytes, request, downstream.body, claims, options)
+    const llm = read instanceof Promise ? await read : read
+    if (llm !== undefined) return { bytes, isPartial, llm, basePath, release: () => claim.release() }
+    claim.release()
+    return undefined
+  } catch (error) {
+    claim.release()
+    throw error
+  }
 }
 
-/** Reads the cost of a body after claiming what its decoder will hold. Returns undefined if the client is gone. */
-async function readDecoded(
+/** Reads the cost of a body after claiming what its decoder will hold. Returns undefined if the client is gone, and a promise only if it has to wait. */
+function readDecoded(
   bytes: Buffer,
   request: ProxiedRequest,
   body: BodySource,
   claims: BodyClaims,
   options: ReadOptions,
-): Promise<ReadBody['llm'] | undefined> {
-  const { maxBytes, holders } = options
+): ReadBody['llm'] | Promise<ReadBody['llm'] | undefined> {
   // Body and decoder together never exceed the largest body, which fits into every share.
-  const decoderBytes = Math.min(decoderBytesOf(request, bytes), maxBytes - countedBytes(bytes.length))
+  const decoderBytes = Math.min(decoderBytesOf(request, bytes), options.maxBytes - countedBytes(bytes.length))
   if (decoderBytes <= 0) return readCost(bytes, request, options)
+  return readWithDecoder(bytes, decoderBytes, request, body, claims, options)
+}
+
+async function readWithDecoder(
+  bytes: Buffer,
+  decoderBytes: number,
+  request: ProxiedRequest,
+  body: BodySource,
+  claims: BodyClaims,
+  options: ReadOptions,
+): Promise<ReadBody['llm'] | undefined> {
+  const { holders } = options
   const claim = claims.open(holders, decoderBytes) ?? (await waitForClaim(body, claims, options, decoderBytes))
   if (claim === undefined || claim === 'body_memory_exhausted') return claim
   claim.complete(decoderBytes)

@@ -170,7 +170,7 @@ export class Settlement {
       settled.push({ charge, reserved, amount })
     }
     noteUsage?.(this.#settledRequest(end, usage, settled))
-    for (const { charge, amount } of settled) void this.#settleCharge(charge, amount)
+    for (const { charge, amount } of settled) this.#settleCharge(charge, amount)
   }
 
   #settledRequest(end: SettlementEnd, usage: Usage, charges: readonly SettledCharge[]): SettledRequest {
@@ -199,15 +199,18 @@ export class Settlement {
   }
 
   /** A charge that cannot be settled, at once or later, does not affect the others. */
-  async #settleCharge(charge: ReservedCharge, amount: number): Promise<void> {
-    const { engine, logger } = this.#parts
+  #settleCharge(charge: ReservedCharge, amount: number): void {
     try {
-      await engine.settle(charge, amount)
+      this.#parts.engine.settle(charge, amount)?.catch((error: unknown) => this.#logUnsettled(charge, error))
     } catch (error) {
-      logger.error(
-        { event: 'settlement_failed', policy: charge.rule.policy.id, rule: charge.rule.name, err: error },
-        'a reservation could not be settled and stays charged',
-      )
+      this.#logUnsettled(charge, error)
     }
+  }
+
+  #logUnsettled({ rule }: ReservedCharge, error: unknown): void {
+    this.#parts.logger.error(
+      { event: 'settlement_failed', policy: rule.policy.id, rule: rule.name, err: error },
+      'a reservation could not be settled and stays charged',
+    )
   }
 }

@@ -40,6 +40,7 @@ describe('a block of a model', () => {
       '{"model":"allowed","x":"+ACIALAAi-model+ACIAOgAi-forbidden"}',
       [['Content-Type', 'application/json; charset=utf-8; charset=utf-7']],
     ],
+    ['labelled with no name of a charset', '{"model":"allowed"}', [['Content-Type', 'application/json; charset=x=utf-8']]],
     ['in a coding that edge does not know', '(\xb5/\xfd and more)', [['Content-Encoding', 'zstd']]],
   ] as const)('refuses a body %s: some backend may find that model in it', async (_what, body, fields) => {
     const { edge, backend } = await limited(policy('p', { rules }))
