@@ -1,5 +1,5 @@
-// `npm run build` loads this into each thread of the program before everything else (scripts/code-cache.mjs): once the program serves, each thread
-// writes the compiled code of the files that it has loaded, and then the program is stopped.
+// `npm run build` loads this into each thread of the program before everything else (scripts/code-cache.mjs): when it is told to, each thread writes
+// the compiled code of the files that it has loaded, and then the program is stopped.
 'use strict'
 const { writeFileSync } = require('node:fs')
 const { basename, join } = require('node:path')
@@ -14,7 +14,7 @@ vm.Script = class extends vm.Script {
     scripts.set(basename(options.filename), this)
   }
 }
-// The program sets a flag when it has started, and V8 would then take the code for that of a program started with this flag.
+// The program sets flags, and V8 would then take the code for that of a program started with them.
 v8.setFlagsFromString = () => {}
 
 const channel = new BroadcastChannel('code cache')
@@ -22,10 +22,9 @@ if (isMainThread) stopWhenWritten()
 else channel.onmessage = ({ data }) => data === 'write' && write() && channel.postMessage('written')
 channel.unref()
 
-/** The first text on stdout is the greeting, which is printed when everything is open. */
 function stopWhenWritten() {
   channel.onmessage = ({ data }) => data === 'written' && process.kill(process.pid, 'SIGTERM')
-  process.stdout.write = () => write() && setImmediate(() => channel.postMessage('write'))
+  process.once('message', () => write() && channel.postMessage('write'))
 }
 
 function write() {
