@@ -1,4 +1,5 @@
 import { setPriority } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { cpuTimes, usedUs } from '../decision/cpu-time.mjs'
 import { textOf } from '../decision/requests.mjs'
 import { atMost } from '../decision/targets.mjs'
@@ -14,13 +15,16 @@ const REQUESTS = [
 ]
 /**
  * Requests a second, how long a run takes, and on how many connections. Most machines see no more than the first. Its first row is of processes that have
- * just started; all others come right after as many requests at full speed as half an hour of such traffic has, when the code is compiled that can be.
+ * just started; all others come after as many requests at full speed as half an hour of such traffic has, when the code is compiled that can be, and a
+ * rest, in which what nobody uses may be given back.
  */
 const RATES = [
   { title: '20 requests/s, just started', perSecond: 20, seconds: 3, connections: 2 },
   { title: '20 requests/s', perSecond: 20, seconds: 3, connections: 2, isWarm: true },
   { title: '1,000 requests/s', perSecond: 1000, seconds: 1, connections: 32, isWarm: true },
 ]
+/** V8 looks for what it can give back when little has gone on for eight seconds. */
+const REST_MS = 20_000
 const ROUNDS = 5
 /** What edge may take and add, in µs, at 20 requests a second. */
 const MOST_CPU_US = 500
@@ -55,7 +59,10 @@ async function measureRates(contestants, request, generator, warmUp) {
   let isWarm = false
   for (const rate of RATES) {
     console.error(`${rate.title}: ${request.method} ${request.path}`)
-    if (rate.isWarm && !isWarm) await warmUp(measured.map((each) => ({ ...each, request })))
+    if (rate.isWarm && !isWarm) {
+      await warmUp(measured.map((each) => ({ ...each, request })))
+      await sleep(REST_MS)
+    }
     isWarm = rate.isWarm
     const runs = await runUntilCalm(measured, ROUNDS, (each) => run(each, request, generator, rate))
     const runsOf = (wanted) => runs.get(contestants.find(({ name }) => name === wanted))
