@@ -8,11 +8,8 @@ import type { Clock } from '../time/clock.ts'
 
 /** `--help` and the documentation state this interval, too. */
 const INTERVAL_MS = 5000
-/**
- * Every so many intervals, counters that have not changed are saved all the same. The file says when it was written, by both clocks, so a clock
- * that is set meanwhile counts as time that has passed; and a disk that has become unusable shows.
- */
-const MAX_SKIPPED = 11
+/** Every so many intervals, counters that have not changed are saved all the same, so that a disk that has become unusable shows. */
+const MAX_SKIPPED = 59
 const SLOW_MS = 2000
 const PATIENCE_MS = 5000
 

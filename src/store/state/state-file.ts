@@ -42,6 +42,14 @@ export interface Saved {
   readonly bytes: number
 }
 
+/** What a file has in it, as `#contentAt` describes it, and when it was written. */
+interface Written {
+  readonly content: string
+  readonly moment: Moment
+}
+
+/** The wall clock may drift. If it was set, or the machine has slept, what a file says of time is wrong by more than this. */
+const CLOCK_TOLERANCE_MS = 1000
 /** The longest that a save blocks its thread. */
 const SLICE_MS = 2
 /** Sets copied between two readings of the clock. */
@@ -56,8 +64,8 @@ export class StateFile {
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
   readonly #more: MoreSections[] = []
-  /** What the file has in it since the last save that succeeded, as `#contentAt` describes it. */
-  #content: string | undefined
+  /** Undefined before the first save, and after one that failed. */
+  #written: Written | undefined
 
   constructor(parts: StateFileParts) {
     this.#parts = parts
@@ -81,10 +89,17 @@ export class StateFile {
     return this.#waiting
   }
 
-  /** Whether another save would change nothing but the moments in the file. */
+  /** Whether another save would change nothing but the moments in the file, and those still say how much time has passed since. */
   isUpToDate(): boolean {
+    const written = this.#written
+    if (written === undefined) return false
+    const moment = this.#moment()
+    return Math.abs(aheadMs(moment) - aheadMs(written.moment)) <= CLOCK_TOLERANCE_MS && written.content === this.#contentAt(moment)
+  }
+
+  #moment(): Moment {
     const { clock } = this.#parts
-    return this.#content === this.#contentAt({ nowMs: clock.nowMs(), wallMs: clock.wallMs() })
+    return { nowMs: clock.nowMs(), wallMs: clock.wallMs() }
   }
 
   async #saveAfter(running: Promise<unknown>): Promise<Saved> {
@@ -99,18 +114,18 @@ export class StateFile {
     try {
       // The file is readable by its owner alone: with the hash key, a caller could make its counters collide with those of others.
       const place = { besidePath: `${this.path}.new`, mode: 0o600 }
-      const { content, ...saved } = await replaceFile(this.path, (handle) => this.#write(handle), place)
-      this.#content = content
+      const { written, ...saved } = await replaceFile(this.path, (handle) => this.#write(handle), place)
+      this.#written = written
       return saved
     } catch (error) {
-      this.#content = undefined
+      this.#written = undefined
       throw new StateFault(`cannot write ${this.path}`, error)
     }
   }
 
-  async #write(handle: FileHandle): Promise<Saved & { readonly content: string }> {
-    const { table, hashKey, clock, unknownSections = Buffer.alloc(0) } = this.#parts
-    const moment = { nowMs: clock.nowMs(), wallMs: clock.wallMs() }
+  async #write(handle: FileHandle): Promise<Saved & { readonly written: Written }> {
+    const { table, hashKey, unknownSections = Buffer.alloc(0) } = this.#parts
+    const moment = this.#moment()
     // Whatever changes from here on may or may not be in the file.
     const content = this.#contentAt(moment)
     const out = await StateWriter.begin(handle, { hashKey, ...moment }, unknownSections)
@@ -125,7 +140,7 @@ export class StateFile {
     }
     for (const more of this.#more) for (const [type, payload] of more(moment)) await out.addSection(type, payload)
     const bytes = await out.end()
-    return { counters: out.counters, bytes, content }
+    return { counters: out.counters, bytes, written: { content, moment } }
   }
 
   /** Names what a save at this moment would write, without reading the table. */
@@ -256,6 +271,11 @@ class GatheredSection {
     this.#used = SECTION_HEADER_BYTES
     return section
   }
+}
+
+/** By how much the wall clock is ahead of the monotonic one. */
+function aheadMs({ wallMs, nowMs }: Moment): number {
+  return wallMs - nowMs
 }
 
 function viewOf(bytes: Buffer): DataView {
