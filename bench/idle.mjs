@@ -25,7 +25,7 @@ const SETTLED_MS = 150_000
 const TARGET_MS = 2
 const HERE = fileURLToPath(new URL('../', import.meta.url))
 const { seconds, against, only } = parseArgs({
-  options: { seconds: { type: 'string', default: '30' }, against: { type: 'string' }, only: { type: 'string', default: '' } },
+  options: { seconds: { type: 'string', default: '60' }, against: { type: 'string' }, only: { type: 'string', default: '' } },
 }).values
 
 const groups = []
