@@ -9,7 +9,7 @@ import { median } from './support/statistics.mjs'
 
 const STARTS = Number(process.argv[2] ?? 5)
 const WORKERS = [1, 2, 4, 8]
-/** By then a start has released what it needed only for itself. */
+/** By then a start is over. */
 const SETTLED_MS = 3000
 const MIB = 1024 * 1024
 const PROGRAM = new URL('../program/edge.js', import.meta.url)

@@ -1,4 +1,4 @@
-// `npm run bench:idle [-- --seconds 30] [--against DIR] [--only TEXT]`: what an instance takes while nobody asks it anything, by what is switched on.
+// `npm run bench:idle [-- --seconds 60] [--against DIR] [--only TEXT]`: what an instance takes while nobody asks it anything, by what is switched on.
 //
 // The figures are the CPU time of the process with all its threads and children, in milliseconds of each second, and how often a thread of it was
 // woken. All of them are idle at the same time, for as long as it takes, so a busy machine disturbs all of them alike; the first row is a process of

@@ -128,7 +128,7 @@ export const LINGER_MS = 5000
 
 /** A request's body as it arrives. It is read from the first `resume` on. */
 export interface BodySource {
-  /** The last byte has arrived, whether it has been read or not. */
+  /** The last byte has arrived, whether it has been read or not. Not to be asked while a piece is given to the reader. */
   readonly isComplete: boolean
   /** The body has been read to its end. */
   readonly isRead: boolean
