@@ -120,8 +120,8 @@ function exit(status: number, service: Service | undefined): never {
 
 /**
  * When little goes on, V8 collects garbage once more to give memory back, and forgets the shapes of objects of which there are none at that moment,
- * with all code that was optimized for them. To a proxy between two requests that is nearly all of its code. The flag applies to threads that start
- * later: the workers keep their code.
+ * with all code that was optimized for them. To a proxy between two requests that is much of the code of an LLM request. The flag applies to threads
+ * that start later: the workers keep their code.
  */
 function keepIdleCode(): void {
   setFlagsFromString('--no-memory-reducer')
