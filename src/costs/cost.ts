@@ -67,8 +67,11 @@ export interface SettlingRecord {
   readonly numbers: readonly number[]
 }
 
-/** The usage of a request, as far as it is known at its end. */
-export type Usage = 'nothing' | 'unknown' | KnownUsage
+/**
+ * The usage of a request, as far as it is known at its end. 'unfinished' says that the backend was asked and nothing came that costs tokens, so that it may
+ * have generated all the same: rules decide whether they charge that.
+ */
+export type Usage = 'nothing' | 'unknown' | 'unfinished' | KnownUsage
 
 interface KnownUsage {
   /** Undefined if the caller reports only a cost. */
@@ -86,13 +89,18 @@ interface KnownUsage {
   readonly estimate?: 'fair' | 'low' | undefined
   /** Whether the completion is an estimate that is charged as if the provider had counted it: that of a whole response. */
   readonly isUncounted?: boolean | undefined
+  /** Set if a call to another backend was left before, because nothing came of it in time: that one is unfinished, too. */
+  readonly isRepeated?: boolean | undefined
 }
 
-/** Returns the actual amount, or the reservation if that is more and the amount is an estimate that is not trusted. */
+/** Returns the actual amount, or the reservation if that is more and the amount may not be all: then the rule may not trust it. */
 export function amountWithoutUsage(settled: number, reserved: number, usage: Usage, without: WithoutUsage): number {
-  const estimate = typeof usage === 'object' ? usage.estimate : undefined
-  return estimate === 'low' || (estimate === 'fair' && without === 'keep') ? Math.max(settled, reserved) : settled
+  const { estimate, isRepeated } = typeof usage === 'object' ? usage : NO_ESTIMATE
+  const mayBeMore = usage === 'unfinished' || estimate === 'fair' || isRepeated === true
+  return estimate === 'low' || (mayBeMore && without === 'keep') ? Math.max(settled, reserved) : settled
 }
+
+const NO_ESTIMATE: Partial<KnownUsage> = {}
 
 // A number always stands for the same kind, because reservation tokens outlive the program that issued them.
 

@@ -116,8 +116,8 @@ class RequestedPrice implements Settler {
   settled(amount: number, usage: Usage): number | undefined {
     const sent = (typeof usage === 'string' ? undefined : usage.sentModel) ?? this.#model
     const settled = this.#prices.priceOf(sent).settled(amount, usage)
-    if (settled === undefined || typeof usage === 'string') return settled
-    const served = usage.tokens?.model
+    if (settled === undefined) return undefined
+    const served = typeof usage === 'string' ? undefined : usage.tokens?.model
     const dearer = served === undefined ? 0 : this.#prices.priceOfServed(served, sent).settled(amount, usage)!
     return amountWithoutUsage(Math.max(settled, dearer), amount, usage, this.#withoutUsage)
   }
@@ -163,10 +163,12 @@ export class LlmReservation implements Cost, Settling {
 
   settled(amount: number, usage: Usage): number | undefined {
     if (usage === 'nothing') return 0
+    const { weights, withoutUsage, streaming } = this.#llm
+    if (usage === 'unfinished') return amountWithoutUsage(0, amount, usage, withoutUsage)
     if (usage === 'unknown' || usage.tokens === undefined) return undefined
     // A rule that does not watch streams does not know their usage.
-    if (usage.isStreamed && !this.#llm.streaming.enabled) return undefined
-    return amountWithoutUsage(chargedTokens(usage.tokens, this.#llm.weights), amount, usage, this.#llm.withoutUsage)
+    if (usage.isStreamed && !streaming.enabled) return undefined
+    return amountWithoutUsage(chargedTokens(usage.tokens, weights), amount, usage, withoutUsage)
   }
 }
 

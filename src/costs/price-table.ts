@@ -153,7 +153,7 @@ function longInputFrom([tokens, input = 0, cachedInput = 0, cacheWrite = 0, cach
 
 /** Returns the cost that the caller reports, or 0 if nothing was used; undefined if neither is known. */
 export function settledMoney(usage: Usage): number | undefined {
-  if (usage === 'nothing') return 0
+  if (usage === 'nothing' || usage === 'unfinished') return 0
   return usage === 'unknown' || usage.cost === undefined ? undefined : nanoOf(usage.cost)
 }
 

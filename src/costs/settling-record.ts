@@ -24,6 +24,6 @@ export function settledBy({ kind, numbers }: SettlingRecord, amount: number, usa
 }
 
 function settledTokens(usage: Usage, weights: TokenWeights | undefined): number | undefined {
-  if (usage === 'nothing') return 0
+  if (usage === 'nothing' || usage === 'unfinished') return 0
   return usage === 'unknown' || usage.tokens === undefined ? undefined : chargedTokens(usage.tokens, weights)
 }

@@ -109,15 +109,16 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   }
 
   #failCooling(retryAfterMs: number): void {
-    this.#giveBack()
+    this.#fail()
     this.#parts.onFailure(this.#allowed.downstream, coolingFailure(retryAfterMs), ownFields(this.#allowed))
   }
 
   /** Sends the request to the next backend of its route, if there is one and the request may still go there. */
   #retryElsewhere(outcome: AttemptOutcome, reason: string): boolean {
-    const { attempts, request, downstream } = this.#allowed
+    const { attempts, request, downstream, llm } = this.#allowed
     const hasWholeBody = !request.hasBody || this.#body.read?.isPartial === false
     if (attempts?.retry(outcome, { isUpgrade: request.isUpgrade, hasAnswered: this.#hasAnswered, hasWholeBody }) !== true) return false
+    if (outcome === 'timeout' && this.#call.isSent) llm?.settlement.noteLeftCall()
     this.#parts.metrics.countRetry(reason)
     downstream.trace?.leaveCall(reason)
     // What is left of the earlier response must reach nobody.
@@ -243,7 +244,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
       this.onClientGone()
       return downstream.cut()
     }
-    this.#giveBack()
+    this.#fail(failure.code === 'backend_timeout' && this.#call.isSent)
     this.#parts.onFailure(downstream, failure, ownFields(this.#allowed))
   }
 
@@ -251,7 +252,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     const { downstream, held } = this.#allowed
     if (this.#hasResponded) return this.#parts.onBroken(undefined, error)
     if (this.#isOver) downstream.cut()
-    else this.#giveBack()
+    else this.#fail()
     // An upgrade that failed has no tunnel that would release the holds.
     held?.release()
     this.#parts.onBroken(downstream, error)
@@ -360,9 +361,11 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     else downstream.trace?.end()
   }
 
-  #giveBack(): void {
+  /** `isUnfinished` says that the backend has the whole request and did not answer in time. */
+  #fail(isUnfinished = false): void {
     this.#end()
     if (this.#llmResponse !== undefined) this.#llmResponse.backendFailed()
+    else if (isUnfinished) this.#allowed.llm?.settlement.settleUnfinished()
     else this.#allowed.llm?.settlement.giveBack('backend_failed')
   }
 

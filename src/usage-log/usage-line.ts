@@ -53,6 +53,7 @@ export function usageLine(settled: SettledRequest, wallMs: number, callerDigest:
     end,
     usage: typeof usage === 'string' ? usage : undefined,
     estimate: typeof usage === 'object' ? estimateIn(usage) : undefined,
+    repeated: typeof usage === 'object' ? usage.isRepeated : undefined,
     tokens: tokens && {
       input: tokens.input,
       cached_input: tokens.cachedInput,

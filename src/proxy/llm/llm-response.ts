@@ -112,21 +112,31 @@ export class WholeResponse implements LlmResponse {
 
   /** A client that leaves one byte before the end has seen the text, and pays for it. */
   clientGone(): void {
-    const { settlement, request, isLookup, maxBodyBytes } = this.#parts
-    this.#scan?.readWaiting()
-    this.#scan?.drop()
-    const isReadable = this.#size === 0 || (this.#coding === 'identity' && this.#size <= maxBodyBytes && !this.#reader.isBeyondLimits)
+    const { settlement, request, isLookup } = this.#parts
+    const tally = this.#breakOff()
     if (isLookup) return settlement.giveBack('client_gone')
-    const tally = isReadable ? this.#reader.breakOff() : undefined
     // The backend has begun to respond, so there is something to pay for.
-    if (tally === undefined || (tally.characters === 0 && !hasUsage(tally) && asksForTokens(request)))
-      return settlement.keepReservation('client_gone')
+    if (tally === undefined || (isEmpty(tally) && asksForTokens(request))) return settlement.keepReservation('client_gone')
     settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
   }
 
   backendFailed(): void {
+    const { settlement, request, isLookup } = this.#parts
+    const tally = this.#breakOff()
+    const isError = this.#status >= 400 && (tally === undefined || !hasUsage(tally))
+    if (isLookup || isError) return settlement.giveBack('backend_failed')
+    if (tally === undefined) return settlement.keepReservation('backend_failed')
+    if (isEmpty(tally)) return settlement.settleUnfinished()
+    const estimate = tally.completionTokens === undefined ? 'fair' : undefined
+    settlement.settle('backend_failed', countTokens(tally, request.promptTokens), estimate)
+  }
+
+  /** Returns what the response had shown when it broke off; undefined if that cannot be read. */
+  #breakOff(): Tally | undefined {
+    this.#scan?.readWaiting()
     this.#scan?.drop()
-    this.#parts.settlement.giveBack('backend_failed')
+    const isTooLarge = this.#size > this.#parts.maxBodyBytes || this.#reader.isBeyondLimits
+    return this.#size === 0 || (this.#coding === 'identity' && !isTooLarge) ? this.#reader.breakOff() : undefined
   }
 
   pause(): void {}
@@ -165,4 +175,8 @@ export class WholeResponse implements LlmResponse {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
     else this.#parts.settlement.keepReservation('done')
   }
+}
+
+function isEmpty(tally: Tally): boolean {
+  return tally.characters === 0 && !hasUsage(tally)
 }

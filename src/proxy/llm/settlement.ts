@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Usage } from '../../costs/cost.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } from '../../engine/reservation.ts'
-import type { LlmRequest } from '../../llm/llm-request.ts'
+import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import type { TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { Choice } from '../../policy/routes/routing.ts'
@@ -49,6 +49,8 @@ export class Settlement {
   /** One for each charge, in the same order. */
   readonly #inFlight: readonly ReservedRequest[]
   #isSettled = false
+  /** A call was left because nothing came of it in time. */
+  #isRepeated = false
   readonly #beganMs: number
   #firstByteMs: number | undefined
   #status: number | undefined
@@ -92,6 +94,11 @@ export class Settlement {
     this.sentModel = model
   }
 
+  /** Notes that a backend has the request and did not answer in time, and that another one is asked now. */
+  noteLeftCall(): void {
+    this.#isRepeated = asksForTokens(this.#request)
+  }
+
   /** Notes that the head of the response has arrived that the client gets. */
   noteHead(status: number): void {
     this.#status = status
@@ -130,6 +137,11 @@ export class Settlement {
     this.#settle(end, 'nothing')
   }
 
+  /** Settles a request that the backend has taken, and of whose response nothing came that costs tokens. Rules that trust no estimate keep what they took. */
+  settleUnfinished(): void {
+    this.#settle('backend_failed', asksForTokens(this.#request) ? 'unfinished' : 'nothing')
+  }
+
   /** Keeps everything that was taken, because the usage is unknown; of a reservation that grows, all that it would have grown to. */
   keepReservation(end: SettlementEnd): void {
     this.#settle(end, 'unknown', true)
@@ -154,9 +166,10 @@ export class Settlement {
   }
 
   /** `isWhole` says that reservations which grow are charged in full. */
-  #settle(end: SettlementEnd, usage: Usage, isWhole = false): void {
+  #settle(end: SettlementEnd, known: Usage, isWhole = false): void {
     if (this.#isSettled) return
     this.#isSettled = true
+    const usage = this.#isRepeated ? repeated(known) : known
     const { metrics, trace, noteUsage } = this.#parts
     const settled: SettledCharge[] = []
     metrics.countSettlement(end)
@@ -213,4 +226,10 @@ export class Settlement {
       'a reservation could not be settled and stays charged',
     )
   }
+}
+
+/** What a request has used, one call of which was left. What that one has used is never known, so it is charged once, however many there were. */
+function repeated(usage: Usage): Usage {
+  if (usage === 'nothing') return 'unfinished'
+  return typeof usage === 'string' ? usage : { ...usage, isRepeated: true }
 }

@@ -31,6 +31,7 @@ export class StreamedResponse implements LlmResponse {
   /** Set when the backend has sent everything but the decoder is not done yet. */
   #onDecoded: (() => void) | undefined
   #loggedWouldCuts = 0
+  #hasBytes = false
   /** The stream is counted among the open ones. */
   #isOpen = true
 
@@ -67,6 +68,7 @@ export class StreamedResponse implements LlmResponse {
   }
 
   read(chunk: Buffer): void {
+    this.#hasBytes = true
     if (!this.isFiltered) this.#flow.deliver(chunk)
     if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
     this.#decoder ??= this.#newDecoder(this.#coding)
@@ -103,9 +105,21 @@ export class StreamedResponse implements LlmResponse {
     this.#decoder?.destroy()
   }
 
+  /** What has passed and what the provider has counted is charged, whoever broke the stream. */
   backendFailed(): void {
-    this.#settle(() => this.#parts.settlement.giveBack('backend_failed'))
+    const filter = this.#filter
+    const isError = filter?.hasFailed === true || (this.#status >= 400 && filter?.hasUsage !== true)
+    const hasPassed = filter === undefined ? this.#hasBytes : filter.isUnderstood || filter.isOpaque
+    if (isError) this.#settle(() => this.#parts.settlement.giveBack('backend_failed'))
+    else if (hasPassed) this.#settleBroken('backend_failed', filter)
+    else this.#settle(() => this.#settleEmpty())
     this.#decoder?.destroy()
+  }
+
+  #settleEmpty(): void {
+    const { settlement, isLookup } = this.#parts
+    if (isLookup) settlement.giveBack('backend_failed')
+    else settlement.settleUnfinished()
   }
 
   /** A stream that is only counted is not paused: counting goes on. */
@@ -254,7 +268,7 @@ export class StreamedResponse implements LlmResponse {
   }
 
   /** Settles a stream that ends early. */
-  #settleBroken(end: 'truncated' | 'client_gone', filter: StreamFilter<PlanRule> | undefined): void {
+  #settleBroken(end: 'truncated' | 'client_gone' | 'backend_failed', filter: StreamFilter<PlanRule> | undefined): void {
     this.#settle(() => {
       const { settlement, request, isLookup } = this.#parts
       if (isLookup) settlement.giveBack(end)

@@ -50,6 +50,25 @@ describe('tokens', () => {
     expect([a.seen.length, b.seen.length]).toEqual([1, 1])
   })
 
+  test.each([
+    ['estimate', 100],
+    ['keep', 5002],
+  ] as const)('are kept once with `keep`, however many backends were left after a timeout: %s', async (without_usage, charged) => {
+    const silent = await HttpBackend.start(() => {})
+    const usage = JSON.stringify({ usage: { prompt_tokens: 50, completion_tokens: 50, total_tokens: 100 }, choices: [] })
+    const last = await HttpBackend.start(saying(usage, 200, { 'Content-Type': 'application/json' }))
+    const rules = [llmRule('r', [], { tokens_per_day: 100_000, without_usage })]
+    const left = { headers_timeout_seconds: 0.1 }
+    const chain = { ...route, fallback: [{ name: 'b' }, { name: 'c' }], retry: { on: ['timeout'], attempts: 2 } }
+    const edge = await routing({ a: silent, b: silent, c: last }, [chain], {
+      policies: [policy('p', { rules })],
+      more: { a: left, b: left },
+    })
+    const response = await fetch(`http://127.0.0.1:${edge.port}/v1/chat/completions`, json(JSON.stringify(asked)))
+    expect([response.status, silent.seen.length]).toEqual([200, 2])
+    await until(async () => (await edge.metric(USED)) === charged)
+  })
+
   test('of a reservation that grows are taken for the stream of the second backend alone', async () => {
     const words = Array.from({ length: 300 }, (_, i) => `w${String(i).padStart(3, '0')}`)
     const a = await HttpBackend.start(saying(chatStream(words), 500, streams))

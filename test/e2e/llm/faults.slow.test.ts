@@ -44,12 +44,15 @@ async function expectServing(proxy: LlmProxy): Promise<void> {
 }
 
 describe.each(['gzip', 'identity'])('a stream in %s', (coding) => {
-  test.each(['push', 'end'] as const)('whose filter breaks (%s) is broken off, and all of it goes back', async (method) => {
+  test.each([
+    ['push', 0],
+    ['end', HELLO_TOKENS + 50],
+  ] as const)('whose filter breaks (%s) is broken off, and costs what was seen: %d', async (method, cost) => {
     const proxy = await llmProxy(await streaming(coding))
     breakOnce(StreamFilter.prototype, method)
     const client = await proxy.open(CHAT, ASKED).untilClosed()
     expect(client.outcome === 'whole' ? client.status : client.outcome).toBe(client.status === 500 ? 500 : 'broken')
-    expect(await proxy.spent()).toEqual(both(0))
+    expect(await proxy.spent()).toEqual(both(cost))
     await expectServing(proxy)
   })
 

@@ -41,7 +41,7 @@ describe('tokens', () => {
     const client = proxy.open(CHAT, ASKED)
     await client.untilText('"completion_tokens":2')
     client.abort()
-    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 5 + HELLO_TOKENS + 11 + 0 + HELLO_TOKENS + 2))
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 5 + HELLO_TOKENS + 11 + 2 * (HELLO_TOKENS + 2)))
     expect(await proxy.settlements()).toEqual({ done: 1, truncated: 1, backend_failed: 1, client_gone: 1 })
     const { reserved, used, given_back, overdrawn } = await tokens(proxy)
     expect(reserved! - given_back! + overdrawn!).toBe(used)

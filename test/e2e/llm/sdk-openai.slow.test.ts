@@ -217,12 +217,12 @@ describe('an abort', () => {
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
   })
 
-  test('a backend that breaks off is an error of the client, and costs nothing', async () => {
+  test('a backend that breaks off is an error of the client, and costs what was seen', async () => {
     const proxy = await llmProxy(await fakeLlm({ tokens: 50, fail: 'reset', failAfterTokens: 3 }))
     const failure = await (async () => collect(await client(proxy).chat.completions.create({ ...CHAT, stream: true })))().catch(
       (error: unknown) => error,
     )
     expect(failure).toBeInstanceOf(Error)
-    expect(await proxy.spent()).toEqual(both(0))
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 3))
   })
 })

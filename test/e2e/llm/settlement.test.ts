@@ -3,10 +3,12 @@ import { bundle, llmRule, policy } from '../../support/bundles/bundles.ts'
 import { ASKED, RESERVED, streaming } from '../../support/llm/asked-stream.ts'
 import { both, CHAT, DAY_TOKENS, HELLO_TOKENS, llmProxy, MINUTE_TOKENS } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, chatStream, sse } from '../../support/llm/llm-streams.ts'
-import { streamingLlm } from '../../support/llm/scripted-llm.ts'
+import { scriptedLlm, streamingLlm } from '../../support/llm/scripted-llm.ts'
 import { until } from '../../support/until.ts'
 
 /** Every way in which an answer can end, and what its budget has paid when it did. */
+
+const KEEP = { config: { without_usage: 'keep' } }
 
 describe('a stream that comes to its end', () => {
   test('[DONE] settles at once, before the backend closes its answer', async () => {
@@ -59,12 +61,83 @@ describe('a client that goes away', () => {
 })
 
 describe('a backend that fails', () => {
-  test('a reset in mid-stream: the client sees a broken answer, and all of it goes back', async () => {
+  test('a reset in mid-stream: the client sees a broken answer, and pays its prompt and what was seen', async () => {
     const { proxy, call, client } = await streaming()
     call.reset()
     await client.untilClosed()
-    expect([client.outcome, await proxy.spent()]).toEqual(['broken', both(0)])
+    expect([client.outcome, await proxy.spent()]).toEqual(['broken', both(HELLO_TOKENS + 2)])
     expect(await proxy.settlements()).toEqual({ backend_failed: 1 })
+  })
+
+  test('a reset behind the count of the provider, which is charged, also with `keep`', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, KEEP)
+    const client = proxy.open(CHAT, ASKED)
+    const call = await backend.next()
+    call.begin()
+    await call.write(chatChunk({ content: 'abcd' }) + sse({ choices: [], usage: { prompt_tokens: 70, completion_tokens: 7 } }))
+    await client.untilText('"prompt_tokens":70')
+    call.reset()
+    await client.untilClosed()
+    expect([client.outcome, await proxy.spent()]).toEqual(['broken', both(77)])
+  })
+
+  test.each([
+    ['estimate', 0, HELLO_TOKENS + 1],
+    ['keep', RESERVED, RESERVED],
+  ] as const)('a reset with `%s` costs %d behind the head, and %d behind text', async (without_usage, empty, begun) => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend, { config: { without_usage } })
+    const broken = async (text: string): Promise<number> => {
+      const { day: before } = await proxy.spent()
+      const client = proxy.open(CHAT, ASKED)
+      const call = await backend.next()
+      call.begin()
+      await client.untilHead()
+      await call.write(`: seen\n\n${text}`)
+      await client.untilText(': seen')
+      call.reset()
+      await client.untilClosed()
+      return (await proxy.spent()).day - before
+    }
+    expect([await broken(''), await broken(chatChunk({ content: 'abcd' }))]).toEqual([empty, begun])
+  })
+
+  test.each([
+    ['estimate', 0],
+    ['keep', RESERVED],
+  ] as const)('silence before the head, and before the first event, costs %s: %d each', async (without_usage, cost) => {
+    let calls = 0
+    const backend = await scriptedLlm((call) => {
+      if (++calls === 2) call.begin()
+    })
+    const env = { EDGE_BACKEND_HEADERS_TIMEOUT_MS: '50', EDGE_BACKEND_IDLE_TIMEOUT_MS: '50' }
+    const proxy = await llmProxy(backend, { config: { without_usage }, env })
+    expect((await proxy.post(CHAT, ASKED)).headers['x-edge-reason']).toBe('backend_timeout')
+    expect(await proxy.spent()).toEqual(both(cost))
+    const client = await proxy.open(CHAT, ASKED).untilClosed()
+    expect([client.outcome, await proxy.spent()]).toEqual(['broken', both(2 * cost)])
+    expect(await proxy.settlements()).toEqual({ backend_failed: 2 })
+  })
+
+  test('a whole answer that breaks off costs the text that was sent, and its usage if that has come', async () => {
+    const backend = await scriptedLlm()
+    const proxy = await llmProxy(backend)
+    const broken = async (text: string): Promise<number> => {
+      const { day: before } = await proxy.spent()
+      const client = proxy.open(CHAT, { ...ASKED, stream: false })
+      const call = await backend.next()
+      call.begin({ 'Content-Type': 'application/json', 'Content-Length': '1000' })
+      await client.untilHead()
+      await call.write(text)
+      await client.untilText(text)
+      call.reset()
+      await client.untilClosed()
+      return (await proxy.spent()).day - before
+    }
+    expect(await broken('{"id":"x",')).toBe(0)
+    expect(await broken('{"choices":[{"message":{"content":"abcdefgh')).toBe(HELLO_TOKENS + 2)
+    expect(await broken('{"usage":{"prompt_tokens":70,"completion_tokens":7},"choices":[{')).toBe(77)
   })
 })
 

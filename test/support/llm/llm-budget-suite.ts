@@ -144,9 +144,10 @@ async function finish(client: StreamClient, call: ScriptedCall, end: End): Promi
 
 function costOf(texts: readonly string[], end: End): number {
   if (typeof end !== 'string') return end.prompt + end.completion
-  if (end === 'status_500' || end === 'fails_before_head' || end === 'backend_resets') return 0
+  if (end === 'status_500' || end === 'fails_before_head') return 0
   if (end === 'leaves_before_head' || end === 'resets_before_head') return HELLO_TOKENS
   const characters = sentTexts(texts, end).join('').length + (end === 'truncated' ? 4 * MAX + 4 : 0)
+  if (characters === 0 && end === 'backend_resets') return 0
   // Nobody knows what a stream without text and usage has cost.
   if (characters === 0 && (end === 'done' || end === 'eof')) return HELLO_TOKENS + MAX
   return HELLO_TOKENS + Math.ceil(characters / 4)

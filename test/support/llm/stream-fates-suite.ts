@@ -65,7 +65,6 @@ class FatedStream {
 
   /** What it comes to, its prompt included. */
   get cost(): number {
-    if (this.fate === 'backend resets') return 0
     return HELLO_TOKENS + (this.fate === 'too long' ? MAX + 1 : this.#events)
   }
 
