@@ -24,6 +24,11 @@ export function formatShare(share: number): string {
   return PERCENT.format(share)
 }
 
+/** Formats the share that a policy rejected of the requests that it covered. */
+export function formatShareRejected({ allowed, rejected }: { readonly allowed: number; readonly rejected: number }): string {
+  return allowed + rejected === 0 ? '–' : formatShare(rejected / (allowed + rejected))
+}
+
 /** Formats an amount of money in whole units, such as `1,234.50`. Bundles do not name the currency: `amounts.ts` adds words for it. */
 export function formatMoney(units: number): string {
   return MONEY.format(units)

@@ -1,5 +1,5 @@
 import type { Activity, BusyPolicy } from '../../src/admin/api/instance-types.ts'
-import { formatNumber, formatShare } from '../format.ts'
+import { formatNumber, formatShareRejected } from '../format.ts'
 import { addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column<BusyPolicy>[] = [
     title: 'Share rejected',
     isNumber: true,
     isMinor: true,
-    cell: shareOf,
+    cell: formatShareRejected,
     sortBy: ({ allowed, rejected }) => rejected / (allowed + rejected || 1),
   },
   { title: 'Would reject', isNumber: true, cell: ({ would_reject }) => formatNumber(would_reject), sortBy: (row) => row.would_reject },
@@ -39,7 +39,7 @@ export function BusiestPolicies({ activity: { policies, busiest } }: { readonly 
       isWide
     >
       <DataTable
-        caption="Policies, the busiest first, with what they decided in the last minute"
+        caption="Policies, the busiest first, with what they did with the requests that they covered in the last minute"
         columns={COLUMNS}
         rows={busiest}
         rowKey={({ policy }) => policy}
@@ -51,8 +51,4 @@ export function BusiestPolicies({ activity: { policies, busiest } }: { readonly 
 
 function Rejected({ rejected }: BusyPolicy) {
   return <span class={rejected > 0 ? 'bad' : undefined}>{formatNumber(rejected)}</span>
-}
-
-function shareOf({ allowed, rejected }: BusyPolicy): string {
-  return allowed + rejected === 0 ? '–' : formatShare(rejected / (allowed + rejected))
 }

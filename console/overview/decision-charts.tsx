@@ -36,9 +36,9 @@ const BREAKDOWNS: readonly Breakdown[] = [
     empty: nothingRejected,
   },
   {
-    title: 'Decisions by policy',
-    label: 'Decisions per second by policy',
-    unit: 'decisions per second',
+    title: 'Requests by policy',
+    label: 'Requests per second by policy',
+    unit: 'requests per second',
     countsOf: byPolicy(({ allowed, rejected }) => allowed + rejected),
     totalOf: ({ allowed, rejected }) => allowed + rejected,
     empty: (words) => `Nothing was decided in ${words}.`,

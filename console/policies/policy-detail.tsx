@@ -1,5 +1,5 @@
 import type { PolicyJson, PolicyPage, RuleJson } from '../../src/admin/api/types.ts'
-import { formatCount, formatNumber } from '../format.ts'
+import { formatCount, formatNumber, formatShareRejected } from '../format.ts'
 import { usePoll } from '../live.ts'
 import { address, addressOf } from '../navigation.ts'
 import { Badge } from '../parts/badge.tsx'
@@ -41,6 +41,7 @@ function Detail({ policy: { id, mode, selector, last_minute, rules } }: { readon
       <Figures>
         <Figure label="Allowed" value={formatNumber(allowed)} unit={LATELY} />
         <Figure label="Rejected" value={formatNumber(rejected)} unit={LATELY} {...(rejected > 0 && { tone: 'bad' })} />
+        <Figure label="Share rejected" value={formatShareRejected(last_minute)} unit="of those that it covered" />
         <Figure label="Would reject" value={formatNumber(would_reject)} unit={LATELY} {...(would_reject > 0 && { tone: 'warn' })} />
       </Figures>
       <Facts

@@ -1,7 +1,7 @@
 import { algorithmOf } from '../limiter/algorithms/algorithms.ts'
 import { type Limit, NEVER } from '../limiter/limit.ts'
 import type { LimitReason, PlanCounter } from '../policy/algorithms/compiled-rule.ts'
-import type { PlanRule } from '../policy/plan.ts'
+import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { CallerVerdict, UnknownCaller } from '../request/caller.ts'
 import type { Allowed, CallerReason, Descriptor, Group, RateLimit, Refused, Rejected, WouldReject } from './decision.ts'
 import { isAwaited, type OpenReservations } from './open-reservations.ts'
@@ -33,7 +33,7 @@ export interface Concluding {
   readonly missingKeys: readonly string[]
   readonly reserved: readonly ReservedCharge[]
   readonly holds: readonly ReservedCharge[]
-  readonly matches: { readonly count: number }
+  readonly coveredBy: readonly PlanPolicy[]
   readonly isShadowed: boolean
   readonly caller: CallerVerdict | undefined
   readonly wouldRefuse: CallerReason | undefined
@@ -73,6 +73,7 @@ function conclude(
   wait?: Wait,
   isWaiting = false,
 ): Allowed | Rejected {
+  const { coveredBy } = run
   const decision = {
     action,
     reason,
@@ -88,7 +89,8 @@ function conclude(
     rule,
     wouldRejects: run.wouldRejects,
     missingKeys: run.missingKeys,
-    matchedPolicies: run.matches.count,
+    matchedPolicies: coveredBy.length,
+    coveredBy,
     isShadowed: run.isShadowed,
     caller: run.caller,
     wouldRefuse: run.wouldRefuse,

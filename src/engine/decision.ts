@@ -60,6 +60,8 @@ interface Evaluated {
   /** Descriptor keys that rules needed and the request lacks, each once. */
   readonly missingKeys: readonly string[]
   readonly matchedPolicies: number
+  /** The policies that cover the request, in bundle order. */
+  readonly coveredBy: readonly PlanPolicy[]
   /** Whether an override puts all policies in shadow mode. */
   readonly isShadowed: boolean
   /** Who sent the request, or why nobody knows; undefined if the bundle has no `callers`, or a block rejected the request whoever sent it. */

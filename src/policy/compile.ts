@@ -31,7 +31,7 @@ export function compileBundle(bundle: Bundle): Plan {
 export class PlanBuilder {
   readonly #version: bigint
   readonly #routes = new RouteIndex<PlanPolicy>()
-  readonly #domains = new DomainIndex<PlanRule>()
+  readonly #domains = new DomainIndex<PlanRule, PlanPolicy>()
   readonly #parts: PlanParts
   readonly #policies: PlanPolicy[] = []
   readonly #callers: PlanCallers | undefined
@@ -57,7 +57,7 @@ export class PlanBuilder {
   add(policy: Policy): void {
     const planned = compilePolicy(policy, this.#policies.length, this.#parts)
     if (planned.selector.domain === undefined) this.#routes.add(planned, planned.selector)
-    else this.#domains.add(policy.spec, planned.rules)
+    else this.#domains.add(policy.spec, planned)
     this.#policies.push(planned)
   }
 

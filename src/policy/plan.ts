@@ -19,7 +19,7 @@ export interface Plan {
   /** The policies that cover requests. */
   readonly routes: RouteIndex<PlanPolicy>
   /** The rules that cover calls of the rate limit service. */
-  readonly domains: DomainIndex<PlanRule>
+  readonly domains: DomainIndex<PlanRule, PlanPolicy>
   /** Every descriptor key of the bundle, once; rules, routes and usage labels refer to them by index. */
   readonly keys: readonly DescriptorKey[]
   /** Those of them that rules and routes read. */

@@ -41,7 +41,7 @@ describeInBrowser('the view of policies', () => {
       .poll(() => api.getByRole('cell').allTextContents())
       .toEqual(['enforce', 'GET below /api', '2 rules: 0.0864 requests per day, burst 2, per header:x-k …', '2', '3', '0'])
     const trial = page.getByRole('row', { name: /^trial / })
-    expect((await trial.getByRole('cell').allTextContents()).slice(3)).toEqual(['1', '0', '1'])
+    expect((await trial.getByRole('cell').allTextContents()).slice(3)).toEqual(['3', '0', '1'])
     expect(await trial.getByRole('cell').first().textContent()).toBe('shadow')
 
     await page.getByRole('link', { name: 'api', exact: true }).click()

@@ -61,15 +61,17 @@ export class MetricLook {
     const byReason = new Map<string, number>()
     let allowed = 0
     let rejected = 0
-    yield* this.#grown('edge_decisions_total', span, ([action, reason, policy, route], by) => {
-      const isAllowed = action === 'allow'
-      if (isAllowed) allowed += by
-      else {
-        rejected += by
-        add(byReason, reason!, by)
+    yield* this.#grown('edge_policy_requests_total', span, ([policy], by) => {
+      policies.of(policy!).allowed += by
+    })
+    yield* this.#grown('edge_decisions_total', span, ([action, reason, policy], by) => {
+      if (action === 'allow') {
+        allowed += by
+        return
       }
-      // If no policy decided, both labels are 'none'. A policy may have that name, too.
-      if (policy !== 'none' || route !== 'none') policies.of(policy!)[isAllowed ? 'allowed' : 'rejected'] += by
+      rejected += by
+      add(byReason, reason!, by)
+      policies.of(policy!).reject(by)
     })
     let wouldReject = 0
     yield* this.#grown('edge_would_reject_total', span, ([policy], by) => {
@@ -190,12 +192,12 @@ function observed(times: HistogramGrowth, span: number | undefined): Observation
 }
 
 class ByPolicy {
-  readonly #counts = new Map<string, { policy: string; allowed: number; rejected: number; would_reject: number }>()
+  readonly #counts = new Map<string, PolicyCounts>()
 
-  of(policy: string): { allowed: number; rejected: number; would_reject: number } {
+  of(policy: string): PolicyCounts {
     let counts = this.#counts.get(policy)
     if (counts === undefined) {
-      counts = { policy, allowed: 0, rejected: 0, would_reject: 0 }
+      counts = new PolicyCounts(policy)
       this.#counts.set(policy, counts)
     }
     return counts
@@ -203,6 +205,24 @@ class ByPolicy {
 
   all(): Iterable<PolicySample> {
     return this.#counts.values()
+  }
+}
+
+/** Of the requests that a policy covers, those that it did not reject count as allowed. */
+class PolicyCounts implements PolicySample {
+  readonly policy: string
+  allowed = 0
+  rejected = 0
+  would_reject = 0
+
+  constructor(policy: string) {
+    this.policy = policy
+  }
+
+  /** Workers count on during a look, so it may see a reject and not yet that the policy covered the request. */
+  reject(count: number): void {
+    this.rejected += count
+    this.allowed = Math.max(0, this.allowed - count)
   }
 }
 
@@ -216,9 +236,8 @@ function shownPolicies(policies: Iterable<PolicySample>): PolicySample[] {
   return [...shown]
 }
 
-/** A shadow policy may have decided nothing, so requests that it would have rejected count too. */
-function decisionsOf({ allowed, rejected, would_reject }: PolicySample): number {
-  return Math.max(allowed + rejected, would_reject)
+function decisionsOf({ allowed, rejected }: PolicySample): number {
+  return allowed + rejected
 }
 
 function add(counts: Map<string, number>, name: string, by: number): void {

@@ -11,9 +11,8 @@ test('what policies decided a minute ago is forgotten, without anybody having as
   const memory = new MetricMemory(newMetricBuffer(1), 0)
   const recent = new RecentActivity({ memory, logger: pino({ level: 'silent' }), nowMs: () => clock.nowMs(), intervalMs: 1 })
   onTestFinished(() => recent.stop())
-  const decisions = new CounterFamily(memory, 'edge_decisions_total')
-  decisions.series('allow', 'all_rules_passed', 'p', '/').count = 3
-  decisions.series('reject', 'token_bucket_exceeded', 'p', '/').count = 2
+  const covered = new CounterFamily(memory, 'edge_policy_requests_total').series('p')
+  covered.count = 5
   new CounterFamily(memory, 'edge_rejects_total').series('p', 'r', 'token_bucket_exceeded').count = 2
   new CounterFamily(memory, 'edge_would_reject_total').series('p', 'r', 'token_bucket_exceeded').count = 4
   const nothing = { allowed: 0, rejected: 0, would_reject: 0, rules: new Map() }
@@ -23,6 +22,6 @@ test('what policies decided a minute ago is forgotten, without anybody having as
     clock.advance(10_000)
     return recent.of(['p'])[0]!.allowed === 0
   })
-  decisions.series('allow', 'all_rules_passed', 'p', '/').count = 10
+  covered.count = 12
   expect(recent.of(['p'])[0]!.allowed).toBe(7)
 })

@@ -18,7 +18,7 @@ export interface RecentActivityParts {
 export class RecentActivity {
   readonly #parts: RecentActivityParts
   readonly #counts: RecentCounts
-  readonly #decisions: SeriesOfPolicies
+  readonly #covered: SeriesOfPolicies
   readonly #rejects: SeriesOfPolicies
   readonly #wouldRejects: SeriesOfPolicies
   readonly #repeated: RepeatedNotes
@@ -26,11 +26,10 @@ export class RecentActivity {
   constructor(parts: RecentActivityParts) {
     const { memory, logger, nowMs, intervalMs = INTERVAL_MS } = parts
     this.#parts = parts
-    this.#counts = new RecentCounts(memory, ['edge_decisions_total', 'edge_rejects_total', 'edge_would_reject_total'])
-    // The last argument is the index of the policy among the metric's labels.
-    this.#decisions = new SeriesOfPolicies(memory, 'edge_decisions_total', 2)
-    this.#rejects = new SeriesOfPolicies(memory, 'edge_rejects_total', 0)
-    this.#wouldRejects = new SeriesOfPolicies(memory, 'edge_would_reject_total', 0)
+    this.#counts = new RecentCounts(memory, ['edge_policy_requests_total', 'edge_rejects_total', 'edge_would_reject_total'])
+    this.#covered = new SeriesOfPolicies(memory, 'edge_policy_requests_total')
+    this.#rejects = new SeriesOfPolicies(memory, 'edge_rejects_total')
+    this.#wouldRejects = new SeriesOfPolicies(memory, 'edge_would_reject_total')
     this.#repeated = new RepeatedNotes({
       steps: () => this.#counts.noteSteps(nowMs()),
       intervalMs,
@@ -42,19 +41,23 @@ export class RecentActivity {
   /** Returns the activity of each policy, in the order of the argument. */
   of(policies: readonly string[]): PolicyActivity[] {
     const nowMs = this.#parts.nowMs()
-    const decisions = this.#decisions.read(this.#counts, nowMs)
+    const covered = this.#covered.read(this.#counts, nowMs)
     const rejects = this.#rejects.read(this.#counts, nowMs)
     const wouldRejects = this.#wouldRejects.read(this.#counts, nowMs)
     return policies.map((policy) => {
       const activity = new Activity()
-      for (const { values, count } of decisions(policy)) activity[values[0] === 'allow' ? 'allowed' : 'rejected'] += count
-      for (const { values, count } of rejects(policy)) activity.rule(values[1]!).rejected += count
+      for (const { count } of covered(policy)) activity.covered += count
+      for (const { values, count } of rejects(policy)) {
+        activity.rejected += count
+        activity.rule(values[1]!).rejected += count
+      }
       for (const { values, count } of wouldRejects(policy)) {
         activity.would_reject += count
         activity.rule(values[1]!).would_reject += count
       }
-      const { allowed, rejected, would_reject, rules } = activity
-      return { allowed, rejected, would_reject, rules }
+      const { covered: asked, rejected, would_reject, rules } = activity
+      // A worker counts a reject a moment before or after that the policy covered the request.
+      return { allowed: Math.max(0, asked - rejected), rejected, would_reject, rules }
     })
   }
 
@@ -64,7 +67,7 @@ export class RecentActivity {
 }
 
 class Activity {
-  allowed = 0
+  covered = 0
   rejected = 0
   would_reject = 0
   readonly rules = new Map<string, { rejected: number; would_reject: number }>()
@@ -79,25 +82,23 @@ class Activity {
   }
 }
 
-/** Finds the series of a metric that belong to a policy. The directory of series only ever grows. */
+/** Finds the series of a metric that belong to a policy, its first label. The directory of series only ever grows. */
 class SeriesOfPolicies {
   readonly #memory: MetricMemory
   readonly #name: MetricName
-  readonly #label: number
   readonly #indexes = new Map<string, number[]>()
   #seen = 0
 
-  constructor(memory: MetricMemory, name: MetricName, label: number) {
+  constructor(memory: MetricMemory, name: MetricName) {
     this.#memory = memory
     this.#name = name
-    this.#label = label
   }
 
   /** Returns a lookup of a policy's series: their label values and what each has counted lately. */
   read(counts: RecentCounts, nowMs: number): (policy: string) => { readonly values: readonly string[]; readonly count: number }[] {
     const entries = this.#memory.entriesOf(this.#name)
     for (; this.#seen < entries.length; this.#seen++) {
-      const policy = entries[this.#seen]!.values[this.#label]!
+      const policy = entries[this.#seen]!.values[0]!
       const indexes = this.#indexes.get(policy)
       if (indexes === undefined) this.#indexes.set(policy, [this.#seen])
       else indexes.push(this.#seen)

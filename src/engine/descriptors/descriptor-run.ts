@@ -26,8 +26,8 @@ export class DescriptorRun implements Concluding {
   readonly givenBack = new MergedGroup()
   limit: RateLimit | undefined
   wouldRejects: readonly WouldReject[] = NONE
-  /** Number of policies of the domain. */
-  readonly matches = { count: 0 }
+  /** The policies of the domain. */
+  coveredBy: readonly PlanPolicy[] = NONE
   // A descriptor that a rule covers lacks no keys, and nothing in a call is settled later.
   readonly missingKeys = NONE
   readonly reserved = NONE
@@ -61,7 +61,7 @@ export class DescriptorRun implements Concluding {
     this.#overrides = index
     this.isShadowed = index?.isShadowed(nowMs) ?? false
     const domain = active.plan.domains.get(call.domain)
-    this.matches.count = domain?.policyCount ?? 0
+    this.coveredBy = domain?.policies ?? NONE
     if (domain === undefined) return
     for (let d = 0; d < call.descriptors.length; d++) {
       const { names, values } = call.descriptors[d]!

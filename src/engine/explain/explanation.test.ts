@@ -201,7 +201,13 @@ test('an explanation foretells the decision, and changes nothing', () => {
 
 /** Rules by their names: each service has a plan of its own. */
 function told(decision: Decision): unknown {
-  return JSON.parse(JSON.stringify(decision, (key, value) => (key === 'rule' || key === 'policy' ? (value?.id ?? value?.name) : value)))
+  return JSON.parse(JSON.stringify(decision, nameOf))
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: of any member of a decision
+function nameOf(key: string, value: any): unknown {
+  if (key === 'coveredBy') return value.map(({ id }: { id: string }) => id)
+  return key === 'rule' || key === 'policy' ? (value?.id ?? value?.name) : value
 }
 
 function newService(...policies: readonly PolicyText[]) {

@@ -14,31 +14,31 @@ interface Compiled {
 }
 
 /** Finds the rules that cover a descriptor of the rate limit service, by its domain and its keys. */
-export class DomainIndex<R extends Compiled> {
-  readonly #domains = new Map<string, Domain<R>>()
+export class DomainIndex<R extends Compiled, P extends { readonly rules: readonly R[] }> {
+  readonly #domains = new Map<string, Domain<R, P>>()
   #ruleCount = 0
 
-  /** `compiled` has the policy's compiled rules, in the same order. */
-  add({ selector, rules }: Policy['spec'], compiled: readonly R[]): void {
+  /** `compiled` is the same policy, with its rules in the same order. */
+  add({ selector, rules }: Policy['spec'], compiled: P): void {
     const { domain = '', descriptors = {} } = selector ?? {}
-    const found = this.#domains.get(domain) ?? new Domain()
+    const found = this.#domains.get(domain) ?? new Domain<R, P>()
     this.#domains.set(domain, found)
-    found.policyCount++
+    found.policies.push(compiled)
     const conditions = compileMatch(descriptors)
     for (const [r, rule] of rules.entries()) {
-      const part = { rule: compiled[r]!, order: this.#ruleCount++, stated: statedLimits(rule) }
+      const part = { rule: compiled.rules[r]!, order: this.#ruleCount++, stated: statedLimits(rule) }
       for (const names of keySetsOf(rule, rules, conditions)) found.keySet(names).add(ruleIn(names, rule, conditions, part))
     }
   }
 
-  get(domain: string): Domain<R> | undefined {
+  get(domain: string): Domain<R, P> | undefined {
     return this.#domains.get(domain)
   }
 }
 
 /** The rules of one domain. */
-class Domain<R> {
-  policyCount = 0
+class Domain<R, P> {
+  readonly policies: P[] = []
   readonly #keySets = new Map<string, KeySet<R>>()
 
   /** Returns the rules for descriptors with exactly these keys. `names` must be sorted. */

@@ -66,6 +66,16 @@ export class RouteIndex<P extends Routed> {
 export class Matches<P extends Routed> {
   count = 0
   readonly policies: (P | undefined)[] = []
+  #list: readonly P[] = []
+
+  /** The policies as a list that never changes. Requests in a row that the same policies cover share one, because most do. */
+  get list(): readonly P[] {
+    const { count, policies } = this
+    let same = this.#list.length === count ? 0 : -1
+    while (same >= 0 && same < count) same = this.#list[same] === policies[same] ? same + 1 : -1
+    if (same < 0) this.#list = policies.slice(0, count) as P[]
+    return this.#list
+  }
 
   add(policy: P): void {
     this.policies[this.count++] = policy

@@ -7,6 +7,11 @@ export const CATALOGUE = {
     labels: ['action', 'reason', 'policy', 'route'],
     help: 'Decisions by action and reason; policy and route are those of the policy that decided.',
   },
+  edge_policy_requests_total: {
+    type: 'counter',
+    labels: ['policy'],
+    help: 'Requests that a policy covered; a request that several policies cover counts for each.',
+  },
   edge_rejects_total: {
     type: 'counter',
     labels: ['policy', 'rule', 'reason'],

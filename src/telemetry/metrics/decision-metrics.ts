@@ -8,6 +8,7 @@ import type { MetricMemory } from './metric-memory.ts'
 /** Metrics that are counted on every decision. */
 export class DecisionMetrics {
   readonly #decisions: CounterFamily
+  readonly #covered: CounterFamily
   readonly #rejects: CounterFamily
   readonly #missingDescriptors: CounterFamily
   readonly #wouldRejects: CounterFamily
@@ -15,8 +16,9 @@ export class DecisionMetrics {
   readonly #wouldRefuse: CounterFamily
   readonly #callers: CounterFamily
   readonly #durations: HistogramSeries
-  /** The usual series of a policy, found without looking up each label. */
-  readonly #passes = new WeakMap<PlanPolicy, Series>()
+  /** The usual series of policies, found without looking up each label, and those looked up last. */
+  readonly #ofPolicies = new WeakMap<PlanPolicy, PolicySeries>()
+  #lastPolicy: PolicySeries | undefined
   /** The series of a rule's latest reject, found in the same way. */
   readonly #lastRejects = new WeakMap<PlanRule, RejectSeries>()
   readonly #passWithoutPolicy: Series
@@ -24,6 +26,7 @@ export class DecisionMetrics {
 
   constructor(memory: MetricMemory) {
     this.#decisions = new CounterFamily(memory, 'edge_decisions_total')
+    this.#covered = new CounterFamily(memory, 'edge_policy_requests_total')
     this.#rejects = new CounterFamily(memory, 'edge_rejects_total')
     this.#missingDescriptors = new CounterFamily(memory, 'edge_descriptor_missing_total')
     this.#wouldRejects = new CounterFamily(memory, 'edge_would_reject_total')
@@ -37,6 +40,7 @@ export class DecisionMetrics {
   count(decision: Allowed | Rejected, durationMs: number): void {
     if (decision.action === 'reject') this.#countReject(decision)
     else this.#passSeries(decision).count++
+    this.#countCovered(decision)
     this.#durations.observe(durationMs / 1000)
     for (const key of decision.missingKeys) this.#missingDescriptors.series(key).count++
     for (const { rule, reason } of decision.wouldRejects) this.#wouldReject(rule, reason).count++
@@ -60,6 +64,14 @@ export class DecisionMetrics {
     this.#verified.count++
   }
 
+  /** A shadow policy is asked only about requests that the enforcing ones allow. */
+  #countCovered({ action, coveredBy }: Allowed | Rejected): void {
+    for (let i = 0; i < coveredBy.length; i++) {
+      const policy = coveredBy[i]!
+      if (action === 'allow' || !policy.isShadow) this.#of(policy).covered.count++
+    }
+  }
+
   #countReject({ reason, rule }: Rejected): void {
     // Most rules have one reason to reject. An LLM rule has two, and an override may block.
     let series = this.#lastRejects.get(rule!)
@@ -75,14 +87,27 @@ export class DecisionMetrics {
     return { reason, decisions: this.#series('reject', reason, policy), rejects: this.#rejects.series(policy.id, name, reason) }
   }
 
-  #passSeries({ reason, policy }: Allowed): Series {
+  /** What a shadow policy would do takes no allow away from the policy that enforces. */
+  #passSeries({ reason, policy, limit }: Allowed): Series {
+    if (limit !== undefined) return this.#passesOf(limit.rule.policy)
     if (policy === undefined) return this.#passWithoutPolicy
-    if (reason !== 'all_rules_passed') return this.#series('allow', reason, policy)
-    let series = this.#passes.get(policy)
+    return reason === 'all_rules_passed' ? this.#passesOf(policy) : this.#series('allow', reason, policy)
+  }
+
+  #passesOf(policy: PlanPolicy): Series {
+    const series = this.#of(policy)
+    series.passes ??= this.#series('allow', 'all_rules_passed', policy)
+    return series.passes
+  }
+
+  #of(policy: PlanPolicy): PolicySeries {
+    if (this.#lastPolicy?.policy === policy) return this.#lastPolicy
+    let series = this.#ofPolicies.get(policy)
     if (series === undefined) {
-      series = this.#series('allow', reason, policy)
-      this.#passes.set(policy, series)
+      series = { policy, covered: this.#covered.series(policy.id), passes: undefined }
+      this.#ofPolicies.set(policy, series)
     }
+    this.#lastPolicy = series
     return series
   }
 
@@ -93,6 +118,13 @@ export class DecisionMetrics {
   #wouldReject(rule: PlanRule, reason: WouldReject['reason']): Series {
     return this.#wouldRejects.series(rule.policy.id, rule.name, reason)
   }
+}
+
+/** The series in which nearly every request is counted that a policy covers. */
+interface PolicySeries {
+  readonly policy: PlanPolicy
+  readonly covered: Series
+  passes: Series | undefined
 }
 
 /** The series in which a reject is counted. */
