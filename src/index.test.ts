@@ -1,7 +1,10 @@
-import { describe, expect, test } from 'vitest'
-import { bucketRule, budgetRule, bundle, llmRule, policy } from '../test/support/bundles/bundles.ts'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { blockRule, bucketRule, budgetRule, bundle, llmRule, matching, policy } from '../test/support/bundles/bundles.ts'
+import { ask } from '../test/support/service/http.ts'
 import { ManualClock } from '../test/support/service/manual-clock.ts'
-import { type BudgetWarning, createEngine, type PlainDescriptor } from './index.ts'
+import { type BudgetWarning, createEngine, type EmbeddedEngine, formatProblem, type PlainDescriptor, type PlainRequest } from './index.ts'
 
 const REQUEST = { method: 'GET', uri: '/api', headers: { 'X-Key': 'ann' } }
 const NAME = { policy: 'p', rule: 'r', values: { 'header:x-key': 'ann' } }
@@ -175,5 +178,73 @@ describe('a caller', () => {
     const engine = createEngine({ storeBytes: 1 << 20 })
     engine.load(CALLERS)
     expect(engine.decide(REQUEST, { caller: null as never })).toMatchObject({ action: 'refuse', reason: 'unknown_caller' })
+  })
+})
+
+describe('the address of a client', () => {
+  const RULES = [bucketRule('by-address', ['ip:address'], 2, 1e-6)]
+  const BUNDLE = JSON.stringify(bundle(1, policy('p', { rules: RULES })))
+  const limiting = (trustedProxies?: string) => {
+    const engine = createEngine({ storeBytes: 64 * 1024, clock: new ManualClock(), trustedProxies })
+    return { engine, warnings: engine.load(BUNDLE).warnings }
+  }
+  /** What four requests get, each with another claim about who sent it. */
+  const four = (engine: EmbeddedEngine, request: Partial<PlainRequest>, field = 'X-Forwarded-For') =>
+    [1, 2, 3, 4].map((n) => engine.decide({ method: 'GET', uri: '/', ...request, headers: { [field]: `9.9.9.${n}` } }).action)
+  const LIMITED = ['allow', 'allow', 'reject', 'reject']
+  const UNLIMITED = ['allow', 'allow', 'allow', 'allow']
+
+  test('is that of its peer, whatever the peer says about others', () => {
+    const { engine } = limiting()
+    expect(four(engine, { peer: '203.0.113.9' })).toEqual(LIMITED)
+    // A server that listens on IPv6 sees IPv4 peers in their mapped form.
+    expect(four(engine, { peer: '::ffff:203.0.113.9' })).toEqual(['reject', 'reject', 'reject', 'reject'])
+    expect(four(engine, { peer: '203.0.113.10' }, 'Forwarded')).toEqual(LIMITED)
+    expect(four(engine, { peer: '2001:db8::1' })).toEqual(LIMITED)
+  })
+
+  test('is what a trusted peer says, and only such a peer', () => {
+    const { engine } = limiting('198.51.100.7')
+    expect(four(engine, { peer: '198.51.100.7' })).toEqual(UNLIMITED)
+    expect(four(engine, { peer: '198.51.100.7' })).toEqual(UNLIMITED)
+    expect(four(engine, { peer: '198.51.100.7' })).toEqual(['reject', 'reject', 'reject', 'reject'])
+    expect(four(engine, { peer: '127.0.0.1' })).toEqual(LIMITED)
+  })
+
+  test('is missing without a readable peer: a client may have written X-Forwarded-For itself', () => {
+    const { engine } = limiting()
+    for (const peer of [undefined, '', 'unix', '203.0.113.9, 203.0.113.10']) {
+      expect(engine.decide({ method: 'GET', uri: '/', headers: { 'x-forwarded-for': '9.9.9.9' }, peer })).toMatchObject({
+        action: 'allow',
+        missingKeys: ['ip:address'],
+      })
+    }
+  })
+
+  test('is asked for by load where a rule needs it, until a request has had one', () => {
+    const { engine, warnings } = limiting()
+    expect(warnings.map(formatProblem)).toEqual([
+      'policies[0].spec.rules[0]: without ip:address, which nothing provides, the rule never applies: pass the address of its connection with each request, such as peer: req.socket.remoteAddress',
+    ])
+    engine.decide({ method: 'GET', uri: '/', peer: '203.0.113.9' })
+    expect(engine.load(BUNDLE).warnings).toEqual([])
+    const byCountry = bundle(2, policy('p', { rules: [matching({ 'ip:country': 'DE' }, blockRule('de'))] }))
+    expect(engine.load(JSON.stringify(byCountry)).warnings).toMatchObject([{ message: expect.stringContaining('pass ipFacts.countryOf') }])
+  })
+
+  test('and the rest of a request are taken as node:http has them', async () => {
+    const { engine } = limiting('198.51.100.7')
+    const decided: string[] = []
+    const server = createServer((req, res) => {
+      const { method = '', url = '', headersDistinct, socket } = req
+      const request: PlainRequest = { method, uri: url, host: req.headers.host, headers: headersDistinct, peer: socket.remoteAddress }
+      decided.push(engine.decide(request).action)
+      res.end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, resolve))
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    for (let i = 0; i < 3; i++) await ask(port, 'GET', '/', [['X-Forwarded-For', `9.9.9.${i}`]])
+    expect(decided).toEqual(['allow', 'allow', 'reject'])
   })
 })

@@ -6,15 +6,18 @@ import { Engine } from './engine/engine.ts'
 import type { Explanation } from './engine/explain/explanation.ts'
 import type { CounterName, Inspection } from './engine/explain/inspection.ts'
 import type { OnBudgetWarning } from './engine/watchers.ts'
+import { isForwardingField } from './http1/field-name.ts'
 import { compileBundle } from './policy/compile.ts'
 import { type ParsedBundle, parseBundle } from './policy/parse.ts'
-import type { BundleFormat } from './policy/schema/bundle.ts'
+import type { Bundle, BundleFormat } from './policy/schema/bundle.ts'
 import type { VerifiedCaller } from './request/caller.ts'
 import { TrustedProxies } from './request/client-address.ts'
 import type { IpFacts } from './request/ip-facts.ts'
-import { type PlainRequest, PlainRequestView } from './request/view.ts'
+import { type FieldValue, type PlainRequest, PlainRequestView, type RequestView } from './request/view.ts'
 import type { StoreStats } from './store/counter-store.ts'
 import { newEmbeddedStore } from './store/table/embedded-store.ts'
+import { parseAddress } from './text/address.ts'
+import type { Problem } from './text/problem.ts'
 import { type Clock, systemClock } from './time/clock.ts'
 
 export type { Allowed, Decision, Descriptor, RateLimit, Refused, Rejected, WouldReject } from './engine/decision.ts'
@@ -36,31 +39,34 @@ export type { Clock } from './time/clock.ts'
 
 export interface EmbeddedEngineOptions {
   /** Memory for counters, allocated once at the start. 64 MiB hold a million callers. */
-  readonly storeBytes?: number
-  /** Proxies whose X-Forwarded-For header is trusted, in the format of EDGE_TRUSTED_PROXIES. */
-  readonly trustedProxies?: string
-  readonly ipFacts?: IpFacts
-  readonly clock?: Clock
+  readonly storeBytes?: number | undefined
+  /** Peers whose X-Forwarded-For and other fields about the client are trusted, in the format of EDGE_TRUSTED_PROXIES. */
+  readonly trustedProxies?: string | undefined
+  readonly ipFacts?: IpFacts | undefined
+  readonly clock?: Clock | undefined
   /** Called when a caller reaches a percentage in warn_at_percent of a budget, or of a day's tokens. Must not throw. */
-  readonly onBudgetWarning?: OnBudgetWarning
+  readonly onBudgetWarning?: OnBudgetWarning | undefined
 }
 
 export interface EmbeddedEngine {
-  /** Checks a bundle and, if it is valid, makes it the active one. An invalid bundle changes nothing. */
+  /**
+   * Checks a bundle and, if it is valid, makes it the active one. An invalid bundle changes nothing. Warns of rules by `ip:` keys until a request has named its
+   * `peer`, because without one they never apply.
+   */
   load(text: string, format?: BundleFormat): ParsedBundle
   /**
    * Decides and takes. With `explain`, the decision carries the descriptor values. `cost` is what rules that count requests take in place
    * of one; 0 takes nothing. Throws a RangeError if it is not a finite number of at least 0. `caller` is who sends the request, for a bundle
    * with `callers`: the library verifies no credentials, so without it the caller is unknown. Throws a TypeError if its id or a label is not a text, or empty.
    */
-  decide(request: PlainRequest, options?: { readonly explain?: boolean; readonly cost?: number; readonly caller?: PlainCaller }): Decision
+  decide(request: PlainRequest, options?: AskOptions & { readonly explain?: boolean | undefined }): Decision
   /**
    * Decides a call of the rate limit service, by the policies of its domain: takes for all of its descriptors, or for none. Throws a RangeError
    * if hits are not a finite number of at least 0, or if two entries of a descriptor have the same name.
    */
   decideDescriptors(call: PlainLimitCall): LimitResult
   /** Returns what the request would get now, and every policy, rule, descriptor and counter that leads to it. Takes nothing. */
-  explain(request: PlainRequest, options?: { readonly cost?: number; readonly caller?: PlainCaller }): Explanation
+  explain(request: PlainRequest, options?: AskOptions): Explanation
   /** Returns the state of a rule's counters for one caller. Takes nothing. */
   counters(name: CounterName): Inspection
   /** Resets a rule's counters for one caller, as if nothing had ever been taken, and returns their state. */
@@ -68,38 +74,88 @@ export interface EmbeddedEngine {
   stats(): StoreStats
 }
 
+export interface AskOptions {
+  readonly cost?: number | undefined
+  readonly caller?: PlainCaller | undefined
+}
+
 /** A caller whom you have verified: rules read `id` as `caller:id`, labels as `caller:<label>`, and claims as `jwt:<claim>` if the bundle has `callers.jwt`. */
 export interface PlainCaller {
   readonly id: string
-  readonly labels?: Readonly<Record<string, string>>
-  readonly claims?: Readonly<Record<string, unknown>>
+  readonly labels?: Readonly<Record<string, string>> | undefined
+  readonly claims?: Readonly<Record<string, unknown>> | undefined
 }
 
 export function createEngine(options: EmbeddedEngineOptions = {}): EmbeddedEngine {
   const store = newEmbeddedStore(options.storeBytes ?? DEFAULT_STORE_BYTES)
-  const identification = {
-    trustedProxies: new TrustedProxies(options.trustedProxies, (entry) => {
-      throw new RangeError(`trustedProxies: ${JSON.stringify(entry)} is not a CIDR, an address, loopback, linklocal or uniquelocal`)
-    }),
-    ipFacts: options.ipFacts ?? {},
-  }
+  const trustedProxies = new TrustedProxies(options.trustedProxies, (entry) => {
+    throw new RangeError(`trustedProxies: ${JSON.stringify(entry)} is not a CIDR, an address, loopback, linklocal or uniquelocal`)
+  })
+  const ipFacts = options.ipFacts ?? {}
+  const identification = { trustedProxies, ipFacts }
   const { clock = systemClock, onBudgetWarning } = options
   const engine = new Engine({ store, clock, identification, ...(onBudgetWarning && { onBudgetWarning }) })
+  let hasSeenPeer = false
+  const viewOf = (request: PlainRequest): RequestView => {
+    if (request.peer !== undefined) hasSeenPeer = true
+    return new EmbeddedRequestView(request, trustedProxies)
+  }
   return {
     load(text, format) {
       const parsed = parseBundle(text, format)
-      if (parsed.ok) engine.activate(compileBundle(parsed.bundle))
-      return parsed
+      if (!parsed.ok) return parsed
+      engine.activate(compileBundle(parsed.bundle))
+      return { ...parsed, warnings: [...parsed.warnings, ...rulesWithoutAddress(parsed.bundle, hasSeenPeer, ipFacts)] }
     },
     // The embedded store returns values, not promises, and so does the engine.
     decide: (request, { explain, cost, caller } = {}) =>
-      engine.decide(new PlainRequestView(request), { withDescriptors: explain, given: cost, caller: verified(caller) }) as Decision,
+      engine.decide(viewOf(request), { withDescriptors: explain, given: cost, caller: verified(caller) }) as Decision,
     decideDescriptors: (call) => engine.decideDescriptors(limitCallOf(call)) as LimitResult,
     explain: (request, { cost, caller } = {}) =>
-      engine.explain(new PlainRequestView(request), { withDescriptors: true, given: cost, caller: verified(caller) }) as Explanation,
+      engine.explain(viewOf(request), { withDescriptors: true, given: cost, caller: verified(caller) }) as Explanation,
     counters: (name) => engine.inspect(name) as Inspection,
     reset: (name) => engine.reset(name) as Inspection,
     stats: () => store.stats(),
+  }
+}
+
+/**
+ * A request as the engine sees it here. As in `reverse_proxy`, the peer is the client, unless it is a trusted proxy: only such a proxy is believed what it says
+ * about others.
+ */
+class EmbeddedRequestView extends PlainRequestView {
+  readonly #address: string | undefined
+  readonly #isProxy: boolean
+
+  constructor(request: PlainRequest, trustedProxies: TrustedProxies) {
+    super(request)
+    const address = request.peer === undefined ? undefined : parseAddress(request.peer)
+    this.#address = address && request.peer
+    this.#isProxy = address !== undefined && trustedProxies.includes(address)
+  }
+
+  override header(name: string): FieldValue {
+    if (!isForwardingField(name)) return super.header(name)
+    const value = this.#isProxy ? super.header(name) : undefined
+    return value === undefined && name === 'x-forwarded-for' ? this.#address : value
+  }
+}
+
+/** Returns a warning for each rule that needs a value which no request so far can have. */
+function* rulesWithoutAddress({ policies }: Bundle, hasSeenPeer: boolean, { countryOf }: IpFacts): Generator<Problem> {
+  for (const [p, { spec }] of policies.entries()) {
+    for (const [r, { limit_keys = [], match }] of spec.rules.entries()) {
+      const keys = [...limit_keys, ...(typeof match === 'object' ? Object.keys(match) : [])]
+      const key = keys.find((one) => one.startsWith('ip:') && (!hasSeenPeer || (one === 'ip:country' && countryOf === undefined)))
+      if (key === undefined) continue
+      const wayOut = hasSeenPeer
+        ? 'pass ipFacts.countryOf'
+        : 'pass the address of its connection with each request, such as peer: req.socket.remoteAddress'
+      yield {
+        path: `policies[${p}].spec.rules[${r}]`,
+        message: `without ${key}, which nothing provides, the rule never applies: ${wayOut}`,
+      }
+    }
   }
 }
 

@@ -36,9 +36,11 @@ export interface RequestView {
 export interface PlainRequest {
   readonly method: string
   readonly uri: string
-  readonly host?: string
+  readonly host?: string | undefined
   /** Names may be in any case. */
-  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>> | undefined
+  /** The address that the request's connection comes from, such as `req.socket.remoteAddress`. Without it the client's address is unknown. */
+  readonly peer?: string | undefined
 }
 
 export class PlainRequestView implements RequestView {

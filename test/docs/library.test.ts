@@ -9,14 +9,14 @@ import { thisSuite } from '../support/service/suite-owner.ts'
 import { codeBlocks, ROOT, readText } from './markdown.ts'
 
 const guide = readText('docs/library.md')
-const [FIRST, EXAMPLE, EXPLAINED, IP_FACTS] = codeBlocks(guide, 'js') as [string, string, string, string]
+const [FIRST, EXAMPLE, EXPLAINED, ADDRESSES, IP_FACTS] = codeBlocks(guide, 'js') as [string, string, string, string, string]
 
 const suite = thisSuite()
 /** What each program prints. */
 let printed: readonly string[]
 
 beforeAll(async () => {
-  printed = await outputs([FIRST, readText('examples/library.mjs'), EXPLAINED, IP_FACTS])
+  printed = await outputs([FIRST, readText('examples/library.mjs'), EXPLAINED, IP_FACTS, `${ADDRESSES}\n${ADDRESSED}`])
 })
 
 test('the first snippet of docs/library.md prints what its comment says', () => {
@@ -38,6 +38,19 @@ test('what docs/library.md explains, looks up and resets is printed as it says',
 
 test('the IP facts of docs/library.md are taken as they are written', () => {
   expect(printed[3]).toBe('')
+})
+
+/** Asks the server of the guide, over its own connection. */
+const ADDRESSED = `
+import { get } from 'node:http'
+await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+const { statusCode } = await new Promise((resolve) => get({ port: server.address().port, agent: false }, resolve))
+console.log(statusCode, engine.stats().occupiedSlots)
+server.close()
+`
+
+test('the server of docs/library.md counts the address that asks it', () => {
+  expect(printed[4]).toBe('200 1\n')
 })
 
 const MARK = 'end-of-program\n'
