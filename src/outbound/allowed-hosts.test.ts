@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isLinkLocal, isLoopbackName, parseAddress } from '../text/address.ts'
+import { isLoopbackName, isMetadataAddress, parseAddress } from '../text/address.ts'
 import { AllowedHosts, mayFetch, readAllowedHosts } from './allowed-hosts.ts'
 
 const HOSTS = hosts('login.example.com, *.okta.com, idp.test:8443, *.corp.test:9443, localhost:9000, 127.0.0.1:9000, [::1]:9000, 10.0.0.7')
@@ -100,15 +100,44 @@ test.each([
   'https://[::169.254.169.254]/',
   'https://[64:ff9b::a9fe:a9fe]/',
   'https://[2002:a9fe:a9fe::1]/',
-])('%s is link-local, whatever the hosts are', (url) => {
+  'https://168.63.129.16/',
+  'https://2822734096/',
+  'https://100.100.100.200/',
+  'https://192.0.0.192/',
+  'https://[::ffff:168.63.129.16]/',
+  'https://[::168.63.129.16]/',
+  'https://[::ffff:0:100.100.100.200]/',
+  'https://[64:ff9b::6464:64c8]/',
+  'https://[64:ff9b:1::a83f:8110]/',
+  'https://[2002:a83f:8110::]/',
+  'https://[fd00:ec2::254]/',
+  'https://[fd00:ec2::23]/',
+  'https://[fd20:ce::254]/',
+  'https://[fd00:c1::a9fe:a9fe]/',
+  'https://[fd00:a9fe:a9fe::1]/',
+  'https://[fd00:42::42]/',
+  'https://[fd00:100::100:200]/',
+])('%s is link-local or serves metadata, whatever the hosts are', (url) => {
   const { hostname } = new URL(url)
-  expect(mayFetch(url, new AllowedHosts([hostname]))).toBe('a host other than a link-local address')
+  expect(mayFetch(url, new AllowedHosts([hostname]))).toBe('a host other than a link-local address, or one of a metadata service')
 })
 
-test.each(['169.253.255.255', '169.255.0.0', 'fec0::1', 'fe7f::1', '2002:a9ff::1', '64:ff9b::a9ff:1', '::1', '127.0.0.1'])(
-  '%s is not link-local',
-  (text) => expect(isLinkLocal(parseAddress(text)!)).toBe(false),
-)
+test.each([
+  '169.253.255.255',
+  '169.255.0.0',
+  'fec0::1',
+  'fe7f::1',
+  '2002:a9ff::1',
+  '64:ff9b::a9ff:1',
+  '::1',
+  '127.0.0.1',
+  '168.63.129.17',
+  '100.100.100.100',
+  'fd00:ec3::254',
+  'fd20:ce::255',
+  'fd12:3456::1',
+  '2001:db8::a83f:8110',
+])('%s is any address', (text) => expect(isMetadataAddress(parseAddress(text)!)).toBe(false))
 
 test('loopback is an address of the machine itself, or the name localhost', () => {
   expect(['127.0.0.1', '127.255.255.255', '::1', 'localhost', '::ffff:127.0.0.1'].map(isLoopbackName)).toEqual(Array(5).fill(true))

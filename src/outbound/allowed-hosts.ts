@@ -1,5 +1,5 @@
 import { isHostPattern, normalizeHost } from '../policy/patterns.ts'
-import { isLinkLocal, isLoopbackName, parseAddress } from '../text/address.ts'
+import { isLoopbackName, isMetadataAddress, METADATA_ADDRESS, parseAddress } from '../text/address.ts'
 import { formatPath, type Problem } from '../text/problem.ts'
 
 /** Where the process may connect to on behalf of a bundle: EDGE_BACKEND_HOSTS. */
@@ -58,7 +58,7 @@ export function mayFetch(text: string, hosts: AllowedHosts): string | undefined 
   const host = hostOf(url)
   if (host === '') return 'a URL with a host name that has no empty part'
   const address = parseAddress(host)
-  if (address !== undefined && isLinkLocal(address)) return 'a host other than a link-local address'
+  if (address !== undefined && isMetadataAddress(address)) return `a host other than ${METADATA_ADDRESS}`
   if (url.protocol === 'http:' && !isLoopbackName(host)) return 'https://, because http:// is allowed to loopback addresses alone'
   return hostProblem(url, hosts)
 }

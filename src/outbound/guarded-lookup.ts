@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net'
-import { type Address, isLinkLocal, isLoopback, parseAddress } from '../text/address.ts'
+import { type Address, isLoopback, isMetadataAddress, METADATA_ADDRESS, parseAddress } from '../text/address.ts'
 
 /**
  * Resolves names of hosts that a bundle may choose. A name may resolve to anything, and to something else each time it is asked for: so the addresses that
@@ -22,7 +22,7 @@ function textProblem(text: string, isLoopbackOnly: boolean): string | undefined 
 
 /** Says why edge does not connect to this address; undefined if it does. */
 export function addressProblem(address: Address, isLoopbackOnly: boolean): string | undefined {
-  if (isLinkLocal(address)) return 'its host is a link-local address, to which edge does not connect'
+  if (isMetadataAddress(address)) return `its host is ${METADATA_ADDRESS}, to which edge does not connect`
   if (isLoopbackOnly && !isLoopback(address))
     return 'its host is not a loopback address, and http:// is allowed to loopback addresses alone'
   return undefined

@@ -120,14 +120,15 @@ test('nobody listening is said', async () => {
 
 test.each(['http://169.254.169.254/', 'https://169.254.169.254/', 'https://[fe80::1]/', 'https://[::ffff:169.254.1.1]/'])(
   '%s is not connected to',
-  (url) => expect(get(url)).rejects.toThrow('its host is a link-local address, to which edge does not connect'),
+  (url) =>
+    expect(get(url)).rejects.toThrow('its host is a link-local address, or one of a metadata service, to which edge does not connect'),
 )
 
 test.each([[['169.254.169.254']], [['127.0.0.1', '169.254.0.1']], [['::ffff:169.254.0.1']], [['fe80::1%lo']], [['64:ff9b::a9fe:1']]])(
   'a name that resolves to %j is not connected to',
   async (addresses) => {
     const { port } = new URL(await serve((_req, res) => res.end('{}')))
-    const problem = 'its host is a link-local address, to which edge does not connect'
+    const problem = 'its host is a link-local address, or one of a metadata service, to which edge does not connect'
     await expect(get(`http://localhost:${port}/`, { lookup: resolvesTo(...addresses) })).rejects.toThrow(problem)
     await expect(get(`https://keys.test:${port}/`, { lookup: resolvesTo(...addresses) })).rejects.toThrow(problem)
   },

@@ -151,10 +151,13 @@ function isSecret(path: Path): boolean {
   return isInHeaders(path) || (at >= 0 && !isQuotable(String(path[at + 1])))
 }
 
-/** Whether the value is the URL of a backend in which somebody wrote a password or a key. */
+/** Whether the value is a URL in which somebody wrote a password or a key: whatever is where a URL belongs, and a URL wherever it is. */
 function isSecretUrl(path: Path, value: unknown): boolean {
-  return path[0] === 'backends' && path[2] === 'url' && typeof value === 'string' && /[@?#]/.test(value)
+  if (typeof value !== 'string' || !/[@?#]/.test(value)) return false
+  return URL_FIELDS.has(path.at(-1)!) || value.includes('://')
 }
+
+const URL_FIELDS = new Set<PropertyKey>(['url', 'jwks_url', 'jwks_file'])
 
 /** Whether the path leads to a member of a backend's `headers`. */
 function isInHeaders(path: Path): boolean {

@@ -35,20 +35,41 @@ export function isLoopback({ isV6, words: [first, second, third, last] }: Addres
   return isV6 ? first === 0 && second === 0 && third === 0 && last === 1 : first >>> 24 === 127
 }
 
-/** Whether packets go to the machine's own link, where clouds serve credentials of the machine: 169.254.0.0/16 or fe80::/10. */
-export function isLinkLocal({ isV6, words: [first, second, third, last] }: Address): boolean {
-  if (!isV6) return isLinkLocalV4(first)
-  if (first >>> 22 === 0xfe80 >>> 6) return true
+/** What `isMetadataAddress` finds, as messages call it. */
+export const METADATA_ADDRESS = 'a link-local address, or one of a metadata service'
+
+/**
+ * Whether packets go to where clouds serve credentials of the machine: to its own link (169.254.0.0/16, fe80::/10), or to an address of `METADATA_V4` or
+ * `METADATA_V6`, in whatever spelling leads there.
+ */
+export function isMetadataAddress({ isV6, words: [first, second, third, last] }: Address): boolean {
+  if (!isV6) return isMetadataV4(first)
+  if (first >>> 22 === 0xfe80 >>> 6 || first >>> 0 === AWS_SERVICES) return true
+  if (
+    METADATA_V6.some(
+      (words) => words[0] === first >>> 0 && words[1] === second >>> 0 && words[2] === third >>> 0 && words[3] === last >>> 0,
+    )
+  )
+    return true
   // RFC 3056: 6to4 has the IPv4 address in bits 16 to 47.
-  if (first >>> 16 === 0x2002) return isLinkLocalV4(((first << 16) | (second >>> 16)) >>> 0)
-  // RFC 6052 and RFC 4291 2.5.5.1: these end in an IPv4 address.
+  if (first >>> 16 === 0x2002) return isMetadataV4(((first << 16) | (second >>> 16)) >>> 0)
+  // RFC 6052, RFC 8215, RFC 4291 2.5.5.1 and RFC 2765 2.1: these end in an IPv4 address.
   const isNat64 = first === 0x0064ff9b
-  const isCompatible = first === 0 && second === 0 && third === 0
-  return (isNat64 || isCompatible) && isLinkLocalV4(last)
+  const isCompatible = first === 0 && second === 0 && (third === 0 || third >>> 0 === 0xffff0000)
+  return (isNat64 || isCompatible) && isMetadataV4(last)
 }
 
-function isLinkLocalV4(word: number): boolean {
-  return word >>> 16 === 0xa9fe
+/** Azure, Alibaba Cloud, and Oracle's classic cloud. The first is a public address, and reaches the machine's own host all the same. */
+const METADATA_V4 = new Set(['168.63.129.16', '100.100.100.200', '192.0.0.192'].map((text) => parseV4Word(text)! >>> 0))
+/** fd00:ec2::/32, which Amazon keeps for services of the machine: metadata (::254), and credentials of pods (::23). */
+const AWS_SERVICES = 0xfd000ec2
+/** Google, Oracle, Akamai (Linode), Scaleway, Alibaba Cloud. */
+const METADATA_V6 = ['fd20:ce::254', 'fd00:c1::a9fe:a9fe', 'fd00:a9fe:a9fe::1', 'fd00:42::42', 'fd00:100::100:200'].map((text) =>
+  parseV6(text)!.words.map((word) => word >>> 0),
+)
+
+function isMetadataV4(word: number): boolean {
+  return word >>> 16 === 0xa9fe || METADATA_V4.has(word >>> 0)
 }
 
 function formatV4(word: number): string {

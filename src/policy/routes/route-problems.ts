@@ -1,5 +1,5 @@
 import { parseHeaderTemplate } from '../../secrets/header-template.ts'
-import { isLinkLocal, isLoopbackName, parseAddress } from '../../text/address.ts'
+import { isLoopbackName, isMetadataAddress, METADATA_ADDRESS, parseAddress } from '../../text/address.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
 import { parseDescriptorKey } from '../descriptor-key.ts'
@@ -53,8 +53,8 @@ function* backendProblems(backend: unknown, path: Path): Generator<Problem> {
   if (url === undefined) return
   const host = normalizeHost(url.hostname)
   const address = parseAddress(host)
-  if (address !== undefined && isLinkLocal(address)) {
-    const message = 'expected a host other than a link-local address, where clouds serve credentials of the machine'
+  if (address !== undefined && isMetadataAddress(address)) {
+    const message = `expected a host other than ${METADATA_ADDRESS}, where clouds serve credentials of the machine`
     yield { path: formatPath([...path, 'url']), message }
   }
   const headers = field(backend, 'headers')

@@ -19,6 +19,22 @@ describe('a section of callers', () => {
     expect(planOf(bundle(1)).callers).toBeUndefined()
   })
 
+  test('a problem never quotes a URL with a password or a key', () => {
+    const wrong = [
+      'https://u:canary@okta.test/',
+      'u:canary@okta.test',
+      'https://okta.test/?key=canary#',
+      `https://u:canary@${'a'.repeat(300)}`,
+    ]
+    for (const url of wrong) {
+      for (const entry of [{ jwks_url: url }, { jwks_url: undefined, jwks_file: url }, { issuer: 'https://u:canary@\n' }]) {
+        const parsed = parseBundle(JSON.stringify({ ...bundle(1), callers: { jwt: [{ ...OKTA, ...entry }] } }))
+        expect(parsed.ok).toBe(false)
+        expect(JSON.stringify(parsed)).not.toContain('canary')
+      }
+    }
+  })
+
   test.each<[string, object, string]>([
     ['nothing', {}, 'callers: expected at least one of jwt and keys, got an object'],
     [

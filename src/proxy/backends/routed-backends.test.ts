@@ -63,6 +63,8 @@ test.each([
   ['https://api.test', {}, '169.254.169.254', 'link-local'],
   ['https://api.test', {}, '::ffff:169.254.169.254', 'link-local'],
   ['http://api.test', {}, 'fe80::1', 'link-local'],
+  ['https://api.test', {}, 'fd00:ec2::254', 'metadata'],
+  ['http://api.test', {}, '168.63.129.16', 'metadata'],
   ['http://localhost', { authorization: 'Bearer {KEY}' }, '10.0.0.1', 'not a loopback address'],
 ])('%s with %j is not connected to if it resolves to %s', async (url, headers, address, problem) => {
   const lookup: LookupFunction = (_name, { all }, callback) =>

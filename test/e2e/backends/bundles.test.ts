@@ -30,6 +30,8 @@ test.each([
   'https://[::ffff:169.254.169.254]',
   'https://0251.0xfe.43518',
   'https://[64:ff9b::a9fe:a9fe]',
+  'https://[fd00:ec2::254]',
+  'http://168.63.129.16',
 ])('a backend at %s is refused, even if EDGE_BACKEND_HOSTS allows it', async (url) => {
   const hosts = `127.0.0.1:9,${new URL(url).host}`
   const edge = await running({ bundle: routedTo('http://127.0.0.1:9'), env: { EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts } })

@@ -51,7 +51,7 @@ test('a bundle that names a place without permission is refused, and the one bef
   )
   const [refused] = await untilLogged(edge, 'bundle_refused')
   expect(refused!['problems']).toEqual([
-    'callers.jwt[0].jwks_url: expected a host other than a link-local address',
+    'callers.jwt[0].jwks_url: expected a host other than a link-local address, or one of a metadata service',
     expect.stringMatching(/^callers\.jwt\[1\]\.jwks_file: expected the name of a file in EDGE_SECRETS_DIR/),
   ])
 })
