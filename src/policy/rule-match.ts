@@ -1,3 +1,4 @@
+import { spelledToken } from '../request/bearer.ts'
 import type { Network } from '../request/cidr-map.ts'
 import { parseAddress, subjectText } from '../text/address.ts'
 import { type DescriptorKey, parseDescriptorKey } from './descriptor-key.ts'
@@ -19,6 +20,7 @@ export function compileMatch(match: Readonly<Record<string, string | readonly st
 
 /** Compiles the patterns of a key, in the form in which its values are written. */
 function patternsOf(key: DescriptorKey, given: readonly string[]): Patterns {
+  if (key.kind === 'bearer') return new Patterns(given.map((one) => (isPrefixPattern(one) ? one : spelledToken(one))))
   if (key.kind !== 'ip' || key.fact !== 'address') return new Patterns(given)
   const [texts, networks]: [string[], Network[]] = [[], []]
   for (const one of given) {
@@ -41,5 +43,6 @@ export function listOf(given: string | readonly string[]): readonly string[] {
 
 /** Returns a value that an operator gave, in the form in which requests are counted; undefined if no request can have it. `key` is a `DescriptorKey.text`. */
 export function countedForm(key: string, value: string): string | undefined {
+  if (key === 'bearer') return spelledToken(value)
   return key === 'ip:address' ? addressForm(value) : value
 }

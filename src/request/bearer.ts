@@ -16,6 +16,12 @@ export function bearerToken(authorization: FieldValue): FieldValue {
   return typeof token === 'string' ? asOneSpelling(token) : token
 }
 
+/** Returns a token that an operator wrote in the form that `bearerToken` returns. */
+export function spelledToken(token: string): string {
+  const spelled = asOneSpelling(token)
+  return spelled === REPEATED ? token : spelled!
+}
+
 /** Returns the bearer token as it was sent. Claims are read from it, since no spelling of the signature changes them. */
 export function sentToken(authorization: FieldValue): FieldValue {
   if (typeof authorization !== 'string') return authorization
@@ -35,7 +41,7 @@ const BASE64URL = /^[\w-]+$/
 
 /**
  * Brings a JWT to one spelling. Backends compare the bytes of its signature, which have several spellings: the last character has spare bits,
- * `=` may follow it, and `+/` may replace `-_`. The parts before the signature are signed as they are spelled. In an encrypted JWT, all
+ * `=` may follow it, and `+/` may replace `-_`. An ECDSA signature has a twin, which anybody can compute (`withLowS`). The parts before the signature are signed as they are spelled. In an encrypted JWT, all
  * parts but the first have several spellings. Some backends skip any number of other characters, so a token that has one counts as repeated.
  */
 function asOneSpelling(token: string): FieldValue {
@@ -44,7 +50,7 @@ function asOneSpelling(token: string): FieldValue {
   const second = first < 0 ? -1 : token.indexOf('.', first + 1)
   if (second < 0) return token
   // Nearly all tokens have this spelling already, and are neither split nor copied.
-  if (token.indexOf('.', second + 1) < 0 && isUsual(token.slice(second + 1))) return token
+  if (token.indexOf('.', second + 1) < 0 && isUsual(token.slice(second + 1))) return withLowS(token, first, second)
   const parts = token.split('.', 6)
   const from = parts.length === 3 ? 2 : parts.length === 5 ? 1 : parts.length
   if (from === parts.length || (parts.length === 3 && parts[2]!.length < MIN_SIGNATURE)) return token
@@ -61,7 +67,52 @@ function asOneSpelling(token: string): FieldValue {
     if (!BASE64URL.test(plain) || plain.length % 4 === 1) return REPEATED
     parts[i] = withoutSpareBits(plain)
   }
-  return parts.join('.')
+  return parts.length === 3 ? withLowS(parts.join('.'), first, second) : parts.join('.')
+}
+
+/** The order of the group in which an algorithm signs (SEC 2; RFC 7518 3.4, RFC 8812 3.2). A signature is two numbers of as many bytes. */
+const ORDERS: ReadonlyMap<unknown, Buffer> = new Map(
+  Object.entries({
+    ES256: 'ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551',
+    ES256K: 'fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141',
+    ES384: 'ffffffffffffffffffffffffffffffffffffffffffffffffc7634d81f4372ddf581a0db248b0a77aecec196accc52973',
+    ES512:
+      '01fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffa51868783bf2f966b7fcc0148f709a5d03bb5c9b8899c47aebb6fb71e91386409',
+  }).map(([algorithm, order]) => [algorithm, Buffer.from(order, 'hex')]),
+)
+/** Signatures of 64, 96 and 132 bytes. */
+const ECDSA_CHARACTERS = [86, 128, 176]
+
+/**
+ * An ECDSA signature (r, s) is good for exactly the tokens for which (r, n − s) is, and issuers choose either of the two. Returns the token with the
+ * smaller s. It begins at the start, and its first and second dot are given.
+ */
+function withLowS(token: string, first: number, second: number): string {
+  if (!ECDSA_CHARACTERS.includes(token.length - second - 1)) return token
+  const order = ORDERS.get(algorithmOf(token.slice(0, first)))
+  const signature = Buffer.from(token.slice(second + 1), 'base64url')
+  if (order === undefined || signature.length !== 2 * order.length) return token
+  const s = signature.subarray(order.length)
+  const twin = Buffer.allocUnsafe(order.length)
+  let borrow = 0
+  for (let i = order.length - 1; i >= 0; i--) {
+    const difference = order[i]! - s[i]! - borrow
+    twin[i] = difference
+    borrow = difference < 0 ? 1 : 0
+  }
+  // One above the order is no signature.
+  if (borrow === 1 || s.compare(twin) <= 0) return token
+  s.set(twin)
+  return `${token.slice(0, second + 1)}${signature.toString('base64url')}`
+}
+
+/** What the first part of a JWT says of its signature. It is signed as it is spelled, so a client cannot change it. */
+function algorithmOf(header: string): unknown {
+  try {
+    return (JSON.parse(decodeBase64(header) ?? '') as { readonly alg?: unknown } | null)?.alg
+  } catch {
+    return undefined
+  }
 }
 
 /** Uses the decoder, which is much cheaper than a regular expression. It accepts both alphabets and skips other characters, which shows in the length. */

@@ -1,7 +1,7 @@
 import type { CallerDigest } from '../../engine/decide-options.ts'
 import type { CallerMatch } from '../../policy/caller-match.ts'
 import { isCredential, KEY_FORMS, meantKey, parseDescriptorKey } from '../../policy/descriptor-key.ts'
-import { addressForm } from '../../policy/rule-match.ts'
+import { addressForm, countedForm } from '../../policy/rule-match.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { refuseUnknown } from '../api/api-request.ts'
@@ -52,7 +52,7 @@ function readValues(given: unknown, callerDigest: CallerDigest): Omit<CallerQues
   for (const [text, value] of entries) {
     const key = parseDescriptorKey(text)?.text
     const problem = key === undefined ? unknownKey(text) : values.has(key) ? `${show(key)} comes more than once` : valueProblem(key, value)
-    if (problem === undefined) values.set(key!, key === 'ip:address' ? addressForm(value)! : value)
+    if (problem === undefined) values.set(key!, countedForm(key!, value)!)
     else problems.push(problem)
   }
   if (problems.length > 0) {
@@ -81,9 +81,9 @@ function readValue(value: unknown, callerDigest: CallerDigest): Omit<CallerQuest
   const bytes = Buffer.from(value).toString('latin1')
   const address = addressForm(value)
   return {
-    given: { formFor: (key) => (key === 'ip:address' ? address : BYTES.test(key) ? bytes : isPossible(key, value) ? value : undefined) },
+    given: { formFor: (key) => (isPossible(key, value) ? countedForm(key, BYTES.test(key) ? bytes : value) : undefined) },
     match: {
-      credential: [...new Set([...digests(value, callerDigest), callerDigest([bytes])])],
+      credential: [...new Set([...digests(value, callerDigest), callerDigest([bytes]), callerDigest([countedForm('bearer', bytes)!])])],
       plain: [...new Set([value, bytes, address ?? value])],
     },
   }

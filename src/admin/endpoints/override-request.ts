@@ -141,8 +141,10 @@ const DIGEST = /^[0-9a-f]{16}$/
 
 /** As the counters have them. Credentials are kept as digests, and may be given as such. */
 function keptValues(values: Readonly<Record<string, string>>, callerDigest: CallerDigest): RuleSubject['values'] {
-  const kept = (key: string, value: string): string =>
-    isCredential(key) && !DIGEST.test(value) ? callerDigest([value]) : countedForm(key, value)!
+  const kept = (key: string, value: string): string => {
+    const counted = countedForm(key, value)!
+    return isCredential(key) && !DIGEST.test(value) ? callerDigest([counted]) : counted
+  }
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, kept(key, value)]))
 }
 
