@@ -58,8 +58,13 @@ const LEFT: Readonly<Record<CounterJson['kind'], string>> = {
 }
 
 /** Says how much is left and of what, such as `0 of 4 requests left in this window`. */
-export function counterText({ kind, remaining, limit }: Pick<CounterJson, 'kind' | 'remaining' | 'limit'>, unit: CounterUnit): string {
-  return `${leftText(remaining, limit, unit)} ${LEFT[kind] ?? `left (${kind})`}`
+export function counterText({ kind, level, remaining, limit }: Omit<CounterJson, 'reset_s'>, unit: CounterUnit): string {
+  return `${leftText(remaining, limit, unit)} ${LEFT[kind] ?? `left (${kind})`}${debtText(level, unit)}`
+}
+
+/** Says how much more was used than the limit, such as `, 7.4 million tokens over`; nothing where that is not so. */
+export function debtText(level: number, unit: CounterUnit): string {
+  return level < 0 ? `, ${amountText(-level, unit)} over` : ''
 }
 
 const UNITS: Readonly<Partial<Record<CounterJson['kind'], CounterUnit>>> = {

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useId, useLayoutEffect, useRef } from 'preact/hooks'
 import type { CounterJson, CountersJson, CounterUnit } from '../../src/admin/api/types.ts'
-import { amountText, counterText, refillText } from '../amounts.ts'
+import { counterText, refillText } from '../amounts.ts'
 import type { RuleCaller } from '../caller-values.ts'
 import { isCredential, looksLikeDigest } from '../caller-values.ts'
 import { formatCount } from '../format.ts'
@@ -97,17 +97,14 @@ function CounterList({ found: { counters, unit, mode, holds, override } }: { rea
 }
 
 function CounterLine({ counter, unit }: { readonly counter: CounterJson; readonly unit: CounterUnit }) {
-  const { level, limit, remaining } = counter
+  const { limit, remaining } = counter
   return (
     <>
       <p>
         <strong>{counterText(counter, unit)}</strong>
       </p>
       <Level remaining={remaining} limit={limit} />
-      <p class="quiet">
-        {refillText(counter)}
-        {level < 0 && `, ${amountText(-level, unit)} overdrawn`}
-      </p>
+      <p class="quiet">{refillText(counter)}</p>
     </>
   )
 }

@@ -18,7 +18,7 @@ const SHOWN_CALLERS = 10
 const COLUMNS: readonly Column<NearCallerJson>[] = [
   { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
   { title: 'Limit of', isMinor: true, cell: ({ kind }) => limitName(kind) },
-  { title: 'Used', isNumber: true, cell: (caller) => amountText(usedOf(caller, caller.remaining), caller.unit) },
+  { title: 'Used', isNumber: true, cell: (caller) => amountText(usedOf(caller, caller.level), caller.unit) },
   { title: 'Reserved', isNumber: true, cell: (caller) => reservedText(caller, caller.unit) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, unit }) => amountText(limit, unit) },
@@ -78,10 +78,10 @@ function Nearest({ rule }: { readonly rule: SpendingRule }) {
   )
 }
 
-function Left({ remaining, limit, unit }: NearCallerJson) {
+function Left({ level, remaining, limit, unit }: NearCallerJson) {
   return (
     <>
-      <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(remaining, unit)}</span>
+      <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(level < 0 ? level : remaining, unit)}</span>
       <Level remaining={remaining} limit={limit} />
     </>
   )

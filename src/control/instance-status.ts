@@ -84,9 +84,11 @@ export async function answerTop({ limit, sinceMs: askedMs, ...filter }: TopAsk, 
       // Policies in shadow mode reject nothing.
       return { policy, rule, mode: 'enforce', values, count, hour_count: hourCount, first_at: secondOf(firstMs), last_at: secondOf(lastMs) }
     }),
-    nearest: nearest.map(({ policy, rule, mode, values, kind, period = null, unit, remaining, limit: most, reserved, leftPercent }) => {
-      const inFlight = reserved === undefined ? {} : { reserved }
-      return { policy, rule, mode, values, kind, period, unit, remaining, limit: most, ...inFlight, left_percent: leftPercent }
-    }),
+    nearest: nearest.map(
+      ({ policy, rule, mode, values, kind, period = null, unit, level, remaining, limit: most, reserved, leftPercent }) => {
+        const inFlight = reserved === undefined ? {} : { reserved }
+        return { policy, rule, mode, values, kind, period, unit, level, remaining, limit: most, ...inFlight, left_percent: leftPercent }
+      },
+    ),
   }
 }

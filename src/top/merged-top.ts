@@ -30,6 +30,9 @@ interface RejectCount extends ShownCaller {
 }
 
 interface NearestCaller extends ShownCaller, Pick<NearCaller, 'mode' | 'kind' | 'period' | 'unit' | 'limit' | 'reserved'> {
+  /** Remaining amount, with fractions; negative if settlements left a debt. */
+  readonly level: number
+  /** The same, rounded down and never negative. */
   readonly remaining: number
   /** Remaining share of the limit, rounded down. */
   readonly leftPercent: number
@@ -158,8 +161,8 @@ function nearestFirst(callers: readonly NearCaller[]): NearestCaller[] {
     const known = byId.get(caller.id)
     if (known === undefined || caller.level * known.limit < known.level * caller.limit) byId.set(caller.id, caller)
   }
-  const shown = Array.from(byId.values(), ({ id: _, level, ...caller }): NearestCaller => {
-    const remaining = Math.max(0, Math.floor(level))
+  const shown = Array.from(byId.values(), ({ id: _, ...caller }): NearestCaller => {
+    const remaining = Math.max(0, Math.floor(caller.level))
     return { ...caller, remaining, leftPercent: Math.floor((100 * remaining) / caller.limit) }
   })
   return shown.sort((a, b) => Number(a.mode === 'shadow') - Number(b.mode === 'shadow') || a.leftPercent - b.leftPercent || byName(a, b))

@@ -91,11 +91,11 @@ export function describeCounterStore(name: string, newStore: () => CounterStore 
         expect((await take(counter, 0, 3, MIDNIGHT_MS + DAY_MS + 5)).levels).toEqual([50])
       })
 
-      test('that becomes smaller than what is spent has nothing left, and not less', async () => {
+      test('that becomes smaller than what is spent lacks the rest', async () => {
         await take(open('a', dayLimit(100)), 80, 0)
         const smaller = open('a', dayLimit(50), 1)
-        expect(await take(smaller, 1, 1)).toEqual({ taken: false, levels: [0], waitsMs: [DAY_MS] })
-        expect(await take(smaller, 0, 1)).toEqual({ taken: true, levels: [0], waitsMs: [0] })
+        expect(await take(smaller, 1, 1)).toEqual({ taken: false, levels: [-30], waitsMs: [DAY_MS] })
+        expect(await take(smaller, 0, 1)).toEqual({ taken: true, levels: [-30], waitsMs: [0] })
         expect((await take(open('a', dayLimit(200), 2), 0, 2)).levels).toEqual([120])
       })
     })

@@ -151,13 +151,13 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
         expect(await level(day, 0)).toBe(70)
       })
 
-      test('counts on a day beyond what it has, though no negative level is reported', async () => {
+      test('counts on a day beyond what it has, and is reported as a debt', async () => {
         const counter = open('a', dayLimit(100))
         await take(counter, 90, 0)
         await settle(counter, -40, 0)
-        expect(await take(counter, 1, 0)).toEqual({ taken: false, levels: [0], waitsMs: [DAY_MS] })
+        expect(await take(counter, 1, 0)).toEqual({ taken: false, levels: [-30], waitsMs: [DAY_MS] })
         await settle(counter, 25, 0)
-        expect(await level(counter, 0)).toBe(0)
+        expect(await level(counter, 0)).toBe(-5)
         await settle(counter, 10, 0)
         expect(await level(counter, 0)).toBe(5)
       })
@@ -211,7 +211,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
         await take(open('a', dayLimit(100)), 80, 0)
         const smaller = open('a', dayLimit(50), 1)
         await settle(smaller, 20, 1)
-        expect(await level(smaller, 1)).toBe(0)
+        expect(await level(smaller, 1)).toBe(-10)
         await settle(smaller, 40, 1)
         expect(await level(smaller, 1)).toBe(30)
       })
@@ -228,7 +228,7 @@ export function describeSettlement(name: string, newStore: () => CounterStore | 
         ]
         await takeRows(store, rowsOf([8, 80, 8, 80]), 0, MIDNIGHT_MS)
         await settleRows(store, rowsOf([5, -30, -9, 0]), 0, MIDNIGHT_MS)
-        expect((await takeRows(store, rowsOf([0, 0, 0, 0]), 0, MIDNIGHT_MS)).levels).toEqual([7, 0, -7, 20])
+        expect((await takeRows(store, rowsOf([0, 0, 0, 0]), 0, MIDNIGHT_MS)).levels).toEqual([7, -10, -7, 20])
         await settleRows(store, rowsOf([0, 15, 0, 5]), 0, MIDNIGHT_MS)
         expect((await takeRows(store, rowsOf([0, 0, 0, 0]), 0, MIDNIGHT_MS)).levels).toEqual([7, 5, -7, 25])
       })

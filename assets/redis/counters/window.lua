@@ -78,7 +78,6 @@ function window.read(key, at)
   end
   if not used then row.used = max(0, row.size - most) end
   row.left = min(row.size - row.used, most)
-  if row.over == 0 then row.left = max(0, row.left) end
   return row, following
 end
 

@@ -42,6 +42,8 @@ export interface NearCallerJson extends RuleCaller {
   /** The length of its windows, such as `1mo`; null where it has none. */
   readonly period: string | null
   readonly unit: CounterUnit
+  /** As in a counter: below zero is a debt. */
+  readonly level: number
   readonly remaining: number
   readonly limit: number
   /** As in a counter. */

@@ -35,8 +35,8 @@ export function rejectedTable(callers: readonly RejectedCaller[]): string {
 
 export function nearestTable(callers: readonly NearCallerJson[]): string {
   if (callers.length === 0) return '  nobody\n'
-  const rows = callers.map(({ kind, period, unit, remaining, limit, left_percent: percent, ...caller }) => [
-    amountText(remaining, kind),
+  const rows = callers.map(({ kind, period, unit, level, remaining, limit, left_percent: percent, ...caller }) => [
+    amountText(level < 0 ? level : remaining, kind),
     amountText(limit, kind),
     `${percent}%`,
     countedText(kind, period, unit),

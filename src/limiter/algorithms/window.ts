@@ -33,7 +33,8 @@ export const window: Algorithm<WindowLimit> = {
     record.size = limit.tokens
   },
 
-  left: ({ tokens, canOverdraw }, { level }) => (level <= tokens || canOverdraw ? tokens - level : 0),
+  // Below zero where settlements charged more than was left.
+  left: ({ tokens }, { level }) => tokens - level,
 
   take(record, cost) {
     record.level += cost

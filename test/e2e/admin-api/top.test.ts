@@ -46,7 +46,16 @@ describe('GET top', () => {
     const caller = (name: string) => ({ policy: 'p', rule: 'r', mode: 'enforce', values: { 'header:x-k': name } })
     const rejected = (name: string, count: number) => ({ ...caller(name), count, hour_count: count, first_at: second, last_at: second })
     const near = (name: string, remaining: number) => {
-      return { ...caller(name), kind: 'bucket', period: null, unit: 'requests', remaining, limit: 4, left_percent: 25 * remaining }
+      return {
+        ...caller(name),
+        kind: 'bucket',
+        period: null,
+        unit: 'requests',
+        level: expect.closeTo(remaining, 1),
+        remaining,
+        limit: 4,
+        left_percent: 25 * remaining,
+      }
     }
     expect(await top(edge)).toEqual({
       since: time,

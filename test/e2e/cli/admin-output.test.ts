@@ -223,7 +223,7 @@ override  abc, see edge override --list
   test('top: once where the output is not a terminal', async () => {
     const caller = { policy: 'api', rule: 'per-key', mode: 'enforce', values: { 'header:x-k': 'alice' } }
     const times = { first_at: '2026-11-16T09:12:01Z', last_at: '2026-11-16T10:03:59Z' }
-    const near = { ...caller, kind: 'bucket', period: null, unit: 'requests', remaining: 1, limit: 5, left_percent: 20 }
+    const near = { ...caller, kind: 'bucket', period: null, unit: 'requests', level: 1.5, remaining: 1, limit: 5, left_percent: 20 }
     const tokens = { ...near, rule: 'tokens', unit: 'tokens' }
     const since = '2026-11-16T10:00:00Z'
     const hour = { since: '2026-11-16T09:05:00Z', max_error: 0, complete: true }

@@ -214,7 +214,7 @@ export class MapStore implements CounterStore {
     const fits = canOverdraw ? used < tokens : cost === 0 || used + cost <= tokens
     const isNever = cost > tokens && !canOverdraw
     const waitMs = fits ? 0 : isNever ? Number.POSITIVE_INFINITY : calendar.windowAt(wallMs).endMs - wallMs
-    return { level: canOverdraw ? tokens - used : Math.max(0, tokens - used), waitMs, take: () => this.#usedInWindow.set(key, used + cost) }
+    return { level: tokens - used, waitMs, take: () => this.#usedInWindow.set(key, used + cost) }
   }
 }
 
