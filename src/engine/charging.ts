@@ -1,5 +1,6 @@
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
 import { UNDECIDED } from '../request/descriptors.ts'
+import { REPEATED_FIELD, UNCOUNTED_SOCKET } from './conclusion.ts'
 import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER } from './rule-verdicts.ts'
 import type { Run } from './run.ts'
 
@@ -19,7 +20,7 @@ export function chargePolicy(run: Run, policy: PlanPolicy, isHeadOnly: boolean):
 /** Charges a policy in which not all rules apply to everybody. The limit keys of a rule that does not match are not read. */
 function chargeApplying(run: Run, policy: PlanPolicy, isHeadOnly: boolean): void {
   const verdicts = run.judge(policy)
-  if (verdicts.hasRepeated) run.hasRepeated = true
+  if (verdicts.hasRepeated) run.refusal = REPEATED_FIELD
   for (let i = 0; i < policy.rules.length; i++) {
     const rule = policy.rules[i]!
     const verdict = verdicts.of(i)
@@ -44,7 +45,7 @@ function chargeRule(run: Run, bundled: PlanRule): void {
   const { charges } = group
   const cost = rule.cost.of(run)
   if (Number.isNaN(cost)) {
-    run.hasRepeated = true
+    run.refusal = REPEATED_FIELD
     return
   }
   const firstRow = charges.length
@@ -52,7 +53,9 @@ function chargeRule(run: Run, bundled: PlanRule): void {
     if (!addValues(run, rule)) break
     charges.add(variant === undefined ? run.active!.counters[rule.counters[c]!.index]! : variant.counters[c]!, cost)
   }
-  if (charges.length > firstRow) group.add(rule, firstRow)
+  if (charges.length === firstRow) return
+  group.add(rule, firstRow)
+  if (rule.refusesSockets && !rule.policy.isShadow && run.opensLlmSocket) run.refusal ??= UNCOUNTED_SOCKET
 }
 
 /** Returns false and adds no values if one is missing. */
@@ -84,9 +87,9 @@ function leaveUndecided(run: Run, rule: PlanRule): void {
     needsOnlyBody = false
     run.noteMissing(index, value)
   }
-  if (!cost.needsBody && Number.isNaN(cost.of(run))) run.hasRepeated = true
+  if (!cost.needsBody && Number.isNaN(cost.of(run))) run.refusal = REPEATED_FIELD
   // An `else` that needs no body itself may be undecided because it waits for another rule.
-  if (needsOnlyBody && run.isBodyAmbiguous) run.hasRepeated = true
+  if (needsOnlyBody && run.isBodyAmbiguous) run.refusal = REPEATED_FIELD
   else if (needsBody && needsOnlyBody) run.noteBodyNeed(rule)
 }
 

@@ -11,6 +11,7 @@ import type { Wait } from './waiting-lines.ts'
 
 export const NO_HOST: Refused = { action: 'refuse', reason: 'missing_original_host' }
 export const REPEATED_FIELD: Refused = { action: 'refuse', reason: 'repeated_descriptor' }
+export const UNCOUNTED_SOCKET: Refused = { action: 'refuse', reason: 'websocket_not_counted' }
 export const NO_STORE: Refused = { action: 'refuse', reason: 'store_unavailable' }
 
 /** Returns the refusal of a request whose caller is not known. */

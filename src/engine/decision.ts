@@ -39,7 +39,13 @@ export type RejectReason = LimitReason | 'blocked'
 /** The request was not decided, and nothing was taken. */
 export interface Refused {
   readonly action: 'refuse'
-  readonly reason: 'no_bundle_loaded' | 'missing_original_host' | 'store_unavailable' | CallerReason | RouteProblem
+  readonly reason:
+    | 'no_bundle_loaded'
+    | 'missing_original_host'
+    | 'store_unavailable'
+    | 'websocket_not_counted'
+    | CallerReason
+    | RouteProblem
   /** Why nobody knows who sent the request; undefined if it was refused for another reason. */
   readonly caller?: UnknownCaller
 }

@@ -15,7 +15,6 @@ import {
   mostConstrained,
   NO_HOST,
   NO_STORE,
-  REPEATED_FIELD,
   rejected,
   unknownCaller,
 } from './conclusion.ts'
@@ -217,7 +216,7 @@ export class Evaluator {
     const first = firstObjection(run)
     if (first !== undefined) return first
     this.#chargeEnforcing(run, isHeadOnly, isBodyOnly)
-    return run.hasRepeated ? REPEATED_FIELD : undefined
+    return run.refusal
   }
 
   #findObjection(run: Run, isHeadOnly: boolean): Rejected | Refused | undefined {

@@ -61,6 +61,11 @@ export const REASONS = {
     status: 503,
     meaning: "No decision: no memory for the body was freed in time, in total or within the caller's share (EDGE_BODY_MEMORY).",
   },
+  websocket_not_counted: {
+    status: 426,
+    meaning:
+      'Refused: a WebSocket at an endpoint of an LLM API, in which nobody would count what a rule limits. The rule may say `websockets: reserve`.',
+  },
   no_route: { status: 404, meaning: 'Refused: no route of the bundle covers the request, and there is no EDGE_BACKEND_URL.' },
   model_not_replaceable: {
     status: 400,

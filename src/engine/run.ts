@@ -10,8 +10,9 @@ import { isPreflight } from '../request/preflight.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
 import { isAmbiguousPath, isPlainPath, normalizePath } from '../text/path.ts'
 import type { ActivePlan } from './active-plan.ts'
+import { REPEATED_FIELD } from './conclusion.ts'
 import type { BodyFacts, BodyNeed, OpenOptions } from './decide-options.ts'
-import { type CallerReason, type Descriptor, Group, type RateLimit, type WouldReject } from './decision.ts'
+import { type CallerReason, type Descriptor, Group, type RateLimit, type Refused, type WouldReject } from './decision.ts'
 import { type Mismatch, mismatchOf } from './explain/selector-mismatch.ts'
 import type { OverrideIndex } from './overrides/override-index.ts'
 import { bundleRule, type Variant } from './overrides/rule-overrides.ts'
@@ -55,8 +56,8 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   seen: SeenCounters | undefined
   /** Whether policies that apply depend on a host and the request names none. */
   lacksHost = false
-  /** Whether a charged rule depends on a repeated field or an ambiguous body, in which case nothing may be taken. */
-  hasRepeated = false
+  /** Set if a charged rule cannot count the request: it depends on a repeated field or an ambiguous body, or opens a socket. Nothing may be taken then. */
+  refusal: Refused | undefined
   path = ''
   body: RequestFacts['body']
   /** The models that the request's route may send it as. */
@@ -163,7 +164,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     if (this.missingKeys.length > 0) this.missingKeys = NONE
     if (this.reserved.length > 0) this.reserved = NONE
     if (this.holds.length > 0) this.holds = NONE
-    this.hasRepeated = false
+    this.refusal = undefined
     if (this.givenCaller !== undefined) this.givenCaller = undefined
     if (this.lines !== undefined) this.lines = undefined
     if (this.wouldRefuse !== undefined) this.wouldRefuse = undefined
@@ -176,6 +177,11 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   mismatchOf({ selector }: PlanPolicy): Mismatch | undefined {
     const view = this.#descriptors.view!
     return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method), this.#exceptedPath(view))
+  }
+
+  /** Whether the request opens a WebSocket in which an LLM generates. */
+  get opensLlmSocket(): boolean {
+    return this.#descriptors.view!.opensLlmSocket === true
   }
 
   get model(): DescriptorValue {
@@ -318,7 +324,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   /** Notes a value that is missing or repeated. A value that is not known yet is not reported. */
   noteMissing(index: number, value: DescriptorValue): void {
     if (value === UNDECIDED) return
-    if (value === REPEATED) this.hasRepeated = true
+    if (value === REPEATED) this.refusal = REPEATED_FIELD
     if (!this.#descriptors.isFirstMiss(index)) return
     if (this.missingKeys.length === 0) this.missingKeys = []
     this.missingKeys.push(this.active!.plan.keys[index]!.text)

@@ -199,7 +199,13 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
   const compiled = compileAlgorithm(rule, parts.prices)
   const isInDomain = policy.selector.domain !== undefined
   // Calls of the rate limit service say how many hits they take.
-  const { cost, llm, asksUsage = false, block }: CompiledRule = isInDomain ? { cost: GIVEN, block: compiled.block } : compiled
+  const {
+    cost,
+    llm,
+    asksUsage = false,
+    refusesSockets = false,
+    block,
+  }: CompiledRule = isInDomain ? { cost: GIVEN, block: compiled.block } : compiled
   return Object.freeze({
     policy,
     name: rule.name,
@@ -214,6 +220,7 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
     needsBody: cost.needsBody || keys.some(isInBody) || (matched?.some(({ key }) => isInBody(key)) ?? false),
     llm,
     asksUsage,
+    refusesSockets,
     maxWaitMs: (rule.wait_seconds ?? 0) * 1000,
     variantOf: undefined,
   })

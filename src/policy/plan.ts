@@ -100,6 +100,8 @@ export interface PlanRule {
   readonly llm: LlmSettings | undefined
   /** Whether the proxy asks the provider to report the usage of the streams that this rule counts. */
   readonly asksUsage: boolean
+  /** Whether WebSockets of LLM APIs are refused where the rule applies, because it would count nothing in them. */
+  readonly refusesSockets: boolean
   /** How long a request that the rule rejects may wait in `reverse_proxy`; 0 if it is rejected at once. */
   readonly maxWaitMs: number
   /** The rule of the bundle that this one is a variant of; undefined if this is the rule of the bundle itself. */

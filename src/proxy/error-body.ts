@@ -13,11 +13,14 @@ export function llmErrorBody(target: string, code: Reason, message: string, fiel
 
 /** Clients of Anthropic's Messages API recognise an error only by the type of its object. A gateway's prefix may come before the path. */
 const ANTHROPIC_TARGET = /^[^?#]*\/v1\/messages(?:[/?#]|$)/
-/** All methods of Google's APIs follow a colon. Without one, which most rejects are, nothing else is read. */
+/** The path of Google's WebSockets. */
+const GOOGLE_SOCKET = /BidiGenerateContent/i
+/** All other methods of Google's APIs follow a colon. Without one, which most rejects are, nothing else is read. */
 const COLON = /:|%3A/i
 
 function formOf(target: string): ErrorForm {
   if (ANTHROPIC_TARGET.test(target)) return 'anthropic'
+  if (GOOGLE_SOCKET.test(target)) return 'google'
   if (!COLON.test(target)) return 'openai'
   const { dialect, isPrediction } = endpointOf(normalizePath(target))
   if (dialect === 'anthropic') return 'anthropic'
@@ -50,6 +53,7 @@ const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
   404: 'NOT_FOUND',
   408: 'DEADLINE_EXCEEDED',
   413: 'INVALID_ARGUMENT',
+  426: 'FAILED_PRECONDITION',
   429: 'RESOURCE_EXHAUSTED',
   500: 'INTERNAL',
   502: 'UNAVAILABLE',

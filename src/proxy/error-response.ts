@@ -25,7 +25,9 @@ export function respondError(downstream: Downstream, code: Reason, message: stri
 /** Returns the header fields of an error response, without its length. `fields` are those of the decision. */
 export function errorFields(code: Reason, fields: HeaderList): HeaderList {
   const own = fields.includes('X-Edge-Reason') ? [] : ['X-Edge-Reason', code]
-  return [...fields, ...own, 'Content-Type', 'application/json']
+  // RFC 9110 15.5.22: the client is told what to use instead
+  const instead = code === 'websocket_not_counted' ? ['Upgrade', 'HTTP/1.1', 'Connection', 'Upgrade, close'] : []
+  return [...fields, ...own, ...instead, 'Content-Type', 'application/json']
 }
 
 /** Returns the message for a rejected client. `wallMs` is the time now. */

@@ -34,7 +34,7 @@ export interface AskedOptions {
 export function readAsked(asked: AskedRequest, options: AskedOptions): { readonly view: RequestView; readonly body: AskedBody } | string {
   if (!KNOWN_METHODS.has(asked.method)) return 'the method is not known'
   const bytes = Buffer.from(asked.body ?? '')
-  const request = ProxiedRequest.read(headOf(asked, bytes.length), false)
+  const request = ProxiedRequest.read(headOf(asked, bytes.length), true)
   if (typeof request === 'string') return request
   const refusal = refusalOf(request, options.basePath)
   return refusal ?? { view: new ProxiedRequestView(request, options.peer), body: new AskedBody(request, bytes, options) }

@@ -11,7 +11,7 @@ const ONCE: readonly (readonly [what: string, written: RegExp])[] = [
   ['that compares the length of a body with the largest', /contentLength[^\n]*> [\w.#]*maxBodyBytes/g],
   ['that refuses a request without a host', /return NO_HOST\b/g],
   ['that asks for blocks before a decision', /= findBlock\(run\)/g],
-  ['that refuses a request with a repeated field', /\? REPEATED_FIELD\b/g],
+  ['that refuses a request with a repeated field, or that no rule can count', /return run\.refusal\b/g],
   ["that takes for a request's rules", /store\.takeAll\(charges, results, run\./g],
   ['that reads what a gateway says of a prompt', /header\('x-edge-prompt-tokens'\)/g],
   ['that refuses a target that leaves the base path', /mayClimb\(target\)/g],

@@ -115,6 +115,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
   no_route: 'The bundle has routes, none of them covers it, and there is no EDGE_BACKEND_URL.',
   model_not_replaceable:
     'Its route replaces the model, and this request has none that can be replaced: no JSON body, a compressed one, or no model.',
+  websocket_not_counted:
+    'It opens a WebSocket in which a rule of tokens or money could count nothing: the rule may say websockets: reserve.',
   no_bundle_loaded: 'No bundle is active, so nothing can be decided.',
   store_unavailable: 'Redis is unreachable, and EDGE_REDIS_FAILURE_MODE refuses requests meanwhile.',
   missing_original_host: 'A policy for certain hosts covers its path, and the request has no host: give --host.',

@@ -52,6 +52,7 @@ const REASON_NAMES = [
   'blocked',
   'unknown_caller',
   'repeated_descriptor',
+  'websocket_not_counted',
   'missing_original_host',
   'repeated_original_method',
   'repeated_original_uri',

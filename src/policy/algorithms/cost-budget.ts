@@ -11,11 +11,12 @@ import { sharesOf, windowIdentity, windowLimit } from './request-cost.ts'
 
 export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables): CompiledRule {
   const prices = config.prices === undefined ? undefined : tables.named(config.prices)
-  const { cost, without_usage: withoutUsage, reserve, streaming } = config
+  const { cost, without_usage: withoutUsage, reserve, streaming, websockets } = config
   return {
     cost: new BudgetCost(prices, cost && fieldOf(cost), withoutUsage, reserve),
     llm: reserve && growingSettings(reserve, config),
     asksUsage: streaming.ask_usage,
+    refusesSockets: websockets !== 'reserve',
   }
 }
 

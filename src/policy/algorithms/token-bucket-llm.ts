@@ -9,7 +9,8 @@ import { sharesOf, windowLimit } from './request-cost.ts'
 
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
   const llm = llmSettings(config)
-  return { cost: new LlmReservation(llm), llm, asksUsage: config.streaming.enabled && config.streaming.ask_usage }
+  const asksUsage = config.streaming.enabled && config.streaming.ask_usage
+  return { cost: new LlmReservation(llm), llm, asksUsage, refusesSockets: config.websockets !== 'reserve' }
 }
 
 function llmSettings(config: TokenBucketLlmConfig): LlmSettings {

@@ -1,3 +1,4 @@
+import { isSocketPath } from '../../llm/endpoints.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
 import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.ts'
@@ -90,6 +91,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
     for (const [r, rule] of rules.entries()) {
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
+      if (refusesOnlySockets(rule, policy.spec)) yield { path, message: REFUSED_SOCKETS }
     }
   }
   yield* routeSurprises(bundle)
@@ -112,6 +114,17 @@ function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
     case 'block':
       return []
   }
+}
+
+const REFUSED_SOCKETS =
+  'in reverse_proxy, WebSockets at this path get 426, because nothing in them is counted: say websockets: reserve to let them through, or refuse if that is meant'
+
+/** Whether the rule is about a path that only WebSockets use, and does not say what becomes of them. Responses have requests at the same path. */
+function refusesOnlySockets(rule: Rule, { mode, selector = {} }: Policy['spec']): boolean {
+  const path = selector.pathExact ?? selector.pathPrefix ?? ''
+  const isSilent =
+    (rule.algorithm === 'token_bucket_llm' || rule.algorithm === 'cost_budget') && rule.algorithm_config.websockets === undefined
+  return isSilent && mode !== 'shadow' && isSocketPath(path) && !/responses/i.test(path)
 }
 
 /** Finds labels that no request has a value for, and labels that would be written twice. */
@@ -219,6 +232,7 @@ const REFUSED_FIELDS: Readonly<Record<string, string>> = {
   count: 'the hits of a call are its tokens',
   reserve: 'the hits of a call are its tokens',
   streaming: 'the hits of a call are its tokens',
+  websockets: 'its calls open none',
   warn_at_percent: 'nobody is warned of calls',
   cut_streams: 'it ends no streams',
 }

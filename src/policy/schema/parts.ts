@@ -29,6 +29,12 @@ export const withoutUsage = z.enum(['estimate', 'keep'], { error: '"estimate" or
     "How to charge a stream that ends without the provider's count, or a response whose client does not wait for it: an estimate, or at least the reservation.",
 })
 
+/** A field of token budgets and of money budgets. */
+export const websockets = z.enum(['refuse', 'reserve'], { error: '"refuse" or "reserve"' }).optional().meta({
+  description:
+    'What becomes of WebSockets at paths of LLM APIs, in which nothing is counted: refused with 426, which is the default, or let through for what a request reserves.',
+})
+
 export const askUsage = flag(
   "Ask for the provider's count of chat and completions streams if the client does not; the client does not see the event with the count.",
 ).default(false)
