@@ -54,6 +54,8 @@ export interface Settler {
    * of that moment apply, even if a later bundle changes them.
    */
   settled(amount: number, usage: Usage): number | undefined
+  /** Returns the model that responded if its price is that of every model without one. */
+  unlistedModel?(usage: Usage): string | undefined
   /** How to settle where the cost itself is not at hand. */
   readonly record: SettlingRecord
 }

@@ -118,8 +118,13 @@ class RequestedPrice implements Settler {
     const settled = this.#prices.priceOf(sent).settled(amount, usage)
     if (settled === undefined) return undefined
     const served = typeof usage === 'string' ? undefined : usage.tokens?.model
-    const dearer = served === undefined ? 0 : this.#prices.priceOfServed(served, sent).settled(amount, usage)!
+    const dearer = served === undefined ? 0 : this.#prices.priceOf(served).settled(amount, usage)!
     return amountWithoutUsage(Math.max(settled, dearer), amount, usage, this.#withoutUsage)
+  }
+
+  unlistedModel(usage: Usage): string | undefined {
+    const served = typeof usage === 'string' ? undefined : usage.tokens?.model
+    return served !== undefined && this.#prices.isUnlisted(served) ? served : undefined
   }
 }
 

@@ -1,8 +1,11 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { runs } from '../../test/support/run/property-runs.ts'
 import { tokenCounts } from '../llm/usage.ts'
 import { ModelPrice, PriceTable } from './price-table.ts'
 import { settledBy } from './settling-record.ts'
 
+const FREE = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 }
 const PATTERNS = ['gpt-5', 'gpt-5*', 'gpt-5-mini*', 'gpt-*', 'claude-opus-4', '*']
 const prices = PATTERNS.map(
   (pattern, i) => [pattern, new ModelPrice({ input: i, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 })] as const,
@@ -28,6 +31,84 @@ test.each([
   for (const list of [prices, prices.toReversed()]) {
     expect(PATTERNS[new PriceTable(list).priceOf(model).record.numbers[0]!]).toBe(pattern)
   }
+})
+
+const VERSIONED = [
+  'gpt-4o',
+  'gpt-4o-2024-05-13',
+  'haiku',
+  'haiku@20251001',
+  'opus-20250101',
+  'sonnet@*',
+  'gemini-001',
+  'model-mini',
+  'bedrock-v1',
+  '*',
+]
+
+test.each([
+  ['gpt-4o-2024-08-06', 'gpt-4o'],
+  ['gpt-4o-0806', 'gpt-4o'],
+  ['gpt-4o-2411', 'gpt-4o'],
+  ['gpt-4o-20240513', 'gpt-4o-2024-05-13'],
+  ['gpt-4o-2024-05-13', 'gpt-4o-2024-05-13'],
+  ['haiku-20251001', 'haiku@20251001'],
+  ['haiku@20251001', 'haiku@20251001'],
+  ['haiku@20260101', 'haiku'],
+  ['opus', 'opus-20250101'],
+  ['opus@20250101', 'opus-20250101'],
+  ['opus-20260101', 'opus-20250101'],
+  ['sonnet-20250101', 'sonnet@*'],
+  ['sonnet', 'sonnet@*'],
+  ['gemini', 'gemini-001'],
+  ['gemini-002', 'gemini-001'],
+  ['bedrock-v1:0', 'bedrock-v1'],
+  ['bedrock', '*'],
+  ['model', '*'],
+  ['model-mini-2026-01-01', 'model-mini'],
+  ['gpt-4o-mini', '*'],
+  ['gpt-4o-2024-08-06-preview', '*'],
+  ['gpt-4o-32', '*'],
+  ['gpt-4o-9999', '*'],
+  ['eu.haiku-20251001', '*'],
+  ['-20251001', '*'],
+  ['@20251001', '*'],
+])('%s and %s are one model', (model, pattern) => {
+  const table = new PriceTable(VERSIONED.map((each, i) => [each, new ModelPrice({ ...FREE, input: i })] as const))
+  for (let twice = 0; twice < 2; twice++) expect(VERSIONED[table.priceOf(model).record.numbers[0]!]).toBe(pattern)
+  expect(table.isUnlisted(model)).toBe(pattern === '*')
+})
+
+test('an unknown version of a model costs at least what each known one does', () => {
+  const price = fc.record({ input: fc.nat(9), cachedInput: fc.nat(9), cacheWrite: fc.nat(9), cacheWrite1h: fc.nat(9), output: fc.nat(9) })
+  const prices = fc.record({
+    own: price,
+    above: fc.option(fc.record({ more: price, tokens: fc.integer({ min: 1, max: 30 }) })),
+    perRequest: fc.nat(9),
+  })
+  const used = fc.record({
+    input: fc.nat(40),
+    output: fc.nat(40),
+    cachedInput: fc.nat(20),
+    cacheWrite: fc.nat(20),
+    cacheWrite1h: fc.nat(20),
+  })
+  fc.assert(
+    fc.property(fc.array(prices, { minLength: 1, maxLength: 4 }), used, (entries, { input, output, ...cached }) => {
+      const models = entries.map(
+        ({ own, above, perRequest }) =>
+          new ModelPrice({ ...own, perRequest, above: above ? { ...above.more, tokens: above.tokens } : undefined }),
+      )
+      const table = new PriceTable([...models.map((model, i) => [`m-00${i}`, model] as const), ['*', new ModelPrice(FREE)]])
+      const usage = { tokens: tokenCounts(input, output, cached), isStreamed: false }
+      const unknown = table.priceOf('m-009')
+      for (const model of models) {
+        expect(unknown.settled(0, usage)).toBeGreaterThanOrEqual(model.settled(0, usage)!)
+        expect(unknown.reserved(input, output)).toBeGreaterThanOrEqual(model.reserved(input, output))
+      }
+    }),
+    { numRuns: runs(200) },
+  )
 })
 
 test('models with the prices of earlier versions have their kind of settling record, and any others a new one', () => {

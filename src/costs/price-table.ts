@@ -4,48 +4,87 @@ import { cappedAmount, nanoOf } from './money.ts'
 
 const ANY = '*'
 
-/** Prices by model name, or by a prefix that ends in `*`. The exact name applies first, then the longest prefix; `*` matches every model. */
+/** Names that were looked up are remembered up to this number and length. A response can name anything. */
+const MAX_REMEMBERED = 256
+const MAX_NAME_CHARACTERS = 256
+
+/**
+ * Prices by model name, or by a prefix that ends in `*`. The exact name applies first, then the longest prefix, then names that differ only in their date or
+ * version; `*` matches every other model.
+ */
 export class PriceTable {
   readonly #exact = new Map<string, ModelPrice>()
   readonly #prefixes = new Map<string, ModelPrice>()
-  /** The lengths of all prefixes, the longest first. */
+  /** Prices of entries that state a date or version: by that version, however it is spelled, and by the name without it. */
+  readonly #versions = new Map<string, ModelPrice>()
+  /** The lengths of all prefixes but `*`, the longest first. */
   readonly #lengths: readonly number[]
+  readonly #remembered = new Map<string, ModelPrice>()
   /** The price of models that no other pattern matches, and of requests whose model is unknown. */
   readonly other: ModelPrice
 
-  /** One of the patterns must be `*`. */
-  constructor(prices: Iterable<readonly [pattern: string, price: ModelPrice]>) {
+  /** One of the patterns must be `*`. An alias has the price of the model that it stands for. */
+  constructor(prices: Iterable<readonly [pattern: string, price: ModelPrice]>, aliases: Readonly<Record<string, string>> = {}) {
     for (const [pattern, price] of prices) {
+      this.#addVersion(pattern, price)
       if (pattern.endsWith(ANY)) this.#prefixes.set(pattern.slice(0, -1), price)
       else this.#exact.set(pattern, price)
     }
-    this.#lengths = [...new Set([...this.#prefixes.keys()].map(({ length }) => length))].sort((a, b) => b - a)
     this.other = this.#prefixes.get('')!
+    this.#prefixes.delete('')
+    this.#lengths = [...new Set([...this.#prefixes.keys()].map(({ length }) => length))].sort((a, b) => b - a)
+    const aliased = Object.entries(aliases).map(([alias, model]) => [alias, this.#find(model)] as const)
+    for (const [alias, price] of aliased) if (price !== this.other) this.#exact.set(alias, price)
   }
 
   priceOf(model: string | undefined): ModelPrice {
-    return (model === undefined ? undefined : this.#named(model)) ?? this.other
+    if (model === undefined) return this.other
+    const known = this.#exact.get(model) ?? this.#remembered.get(model)
+    if (known !== undefined) return known
+    const price = this.#find(model)
+    if (model.length > MAX_NAME_CHARACTERS) return price
+    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear()
+    this.#remembered.set(model, price)
+    return price
   }
 
-  /**
-   * Returns the price of the model that responded. If its name only extends the requested name, such as by a date, it is the requested model,
-   * unless it has a price of its own.
-   */
-  priceOfServed(served: string, requested: string | undefined): ModelPrice {
-    const named = this.#named(served)
-    if (named !== undefined && named !== this.other) return named
-    return this.priceOf(requested !== undefined && served.startsWith(requested) ? requested : served)
+  /** Whether only `*` has a price for the model, in a table that prices some by name. */
+  isUnlisted(model: string): boolean {
+    return this.#exact.size + this.#prefixes.size > 0 && this.priceOf(model) === this.other
   }
 
-  #named(model: string): ModelPrice | undefined {
+  #find(model: string): ModelPrice {
     const exact = this.#exact.get(model)
     if (exact !== undefined) return exact
     for (const length of this.#lengths) {
       const price = length <= model.length ? this.#prefixes.get(model.slice(0, length)) : undefined
       if (price !== undefined) return price
     }
-    return undefined
+    const { name, version } = versioned(model)
+    return this.#versions.get(`${name}@${version}`) ?? this.#exact.get(name) ?? this.#versions.get(name) ?? this.other
   }
+
+  /** A version that no entry states has the highest prices of those that are stated. In `model@*`, the `*` stands for any version. */
+  #addVersion(pattern: string, price: ModelPrice): void {
+    const { name, version } = versioned(pattern)
+    if (version === '') return
+    for (const key of [name, `${name}@${version}`]) {
+      const other = this.#versions.get(key)
+      this.#versions.set(key, other === undefined ? price : price.orMore(other))
+    }
+  }
+}
+
+/**
+ * The date or version at the end of a model's name: `-20251001`, `@20251001`, `-2024-08-06`, `-0613` (month and day), `-2411` (year and month), `-001`, and
+ * `:0` behind any of them. Nothing else is: `-mini` and `-preview` are other models.
+ */
+const VERSION = /(?:[@-]\d{8}|-\d{4}-\d{2}-\d{2}|-(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|-2\d(?:0[1-9]|1[0-2])|-\d{3}|@\*)(?::\d)?$|:\d$/
+
+/** Divides a name into the model and its date or version, which has the same digits however it is spelled; empty if the name states none. */
+function versioned(model: string): { readonly name: string; readonly version: string } {
+  const at = model.search(VERSION)
+  return at <= 0 ? { name: model, version: '' } : { name: model.slice(0, at), version: model.slice(at).replace(/[@:-]/g, '') }
 }
 
 /** Prices of tokens in millionths of a unit for a million tokens, which are trillionths for one token. They are whole numbers. */
@@ -120,6 +159,18 @@ export class ModelPrice implements Settler {
     )
   }
 
+  /** Returns prices at which no request costs less than at either. */
+  orMore(other: ModelPrice): ModelPrice {
+    const [one, two] = [this.#prices, other.#prices]
+    const long = [one.above, two.above].filter((above) => above !== undefined)
+    const tokens = Math.min(...long.map((above) => above.tokens))
+    return new ModelPrice({
+      ...highest([one, two]),
+      above: long.length === 0 ? undefined : { ...highest([one, two, ...long]), tokens },
+      perRequest: Math.max(one.perRequest ?? 0, two.perRequest ?? 0),
+    })
+  }
+
   /** A request whose input is long has other prices as a whole, not only for what exceeds the threshold. */
   #pricesFor(input: number): TokenPrices {
     const { above } = this.#prices
@@ -139,6 +190,17 @@ function recordOf({ above, perRequest = 0, ...prices }: Prices): SettlingRecord 
     return { kind: PRICED, numbers: [input, cachedInput, cacheWrite, output] }
   const longInput = above === undefined ? [] : [above.tokens, ...numbersOf(above)]
   return { kind: FULLY_PRICED, numbers: [perRequest, ...numbersOf(prices), ...longInput] }
+}
+
+function highest(prices: readonly TokenPrices[]): TokenPrices {
+  const most = (name: keyof TokenPrices): number => Math.max(...prices.map((each) => each[name]))
+  return {
+    input: most('input'),
+    cachedInput: most('cachedInput'),
+    cacheWrite: most('cacheWrite'),
+    cacheWrite1h: most('cacheWrite1h'),
+    output: most('output'),
+  }
 }
 
 function numbersOf({ input, cachedInput, cacheWrite, cacheWrite1h, output }: TokenPrices): number[] {

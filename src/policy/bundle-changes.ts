@@ -146,7 +146,7 @@ function ruleFields({ limit_keys, match, algorithm, wait_seconds, algorithm_conf
 
 function comparePrices(before: PricesConfig = {}, after: PricesConfig = {}, list: ChangeList<Omit<PriceChange, 'kind'>>): void {
   for (const table of new Set([...Object.keys(before), ...Object.keys(after)])) {
-    const [old, fresh] = [own(before, table) ?? {}, own(after, table) ?? {}]
+    const [old, fresh] = [entriesOf(own(before, table)), entriesOf(own(after, table))]
     for (const model of new Set([...Object.keys(old), ...Object.keys(fresh)])) {
       const [one, other] = [own(old, model), own(fresh, model)]
       const lines = new Lines(MAX_LINES_OF_CHANGE)
@@ -155,6 +155,11 @@ function comparePrices(before: PricesConfig = {}, after: PricesConfig = {}, list
       else list.note(kindOf(one, other), { table, model, fields }, lines.taken)
     }
   }
+}
+
+/** The aliases of a table are listed as one of its models, which cannot have their name. */
+function entriesOf(table: PricesConfig[string] = {}): Readonly<Record<string, object>> {
+  return { ...table } as Readonly<Record<string, object>>
 }
 
 /** Entries are compared by name, because their order means nothing. */

@@ -78,7 +78,7 @@ export class ReverseProxy {
   readonly #parts: ProxyParts
   /** By reason, and by backend if a route names it. */
   readonly #failures = new Sampler<string>(new Map())
-  readonly #notUnderstood = new Sampler<string>(new Map(), 1, MINUTE_MS)
+  readonly #sampled = new Sampler<string>(new Map(), 1, MINUTE_MS)
   /** Bodies and responses of all requests share these slices. */
   readonly #slices = new WorkSlices()
   readonly #rateLimitText = new RateLimitText('')
@@ -325,7 +325,7 @@ export class ReverseProxy {
   ): LlmResponseParts {
     const { engine, logger, clock, llmMetrics: metrics, costMetrics, inFlightMetrics, maxBodyBytes, noteUsage } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
-    const notUnderstood = this.#notUnderstood
+    const sampled = this.#sampled
     const settlement = new Settlement(reservation, llm, {
       engine,
       metrics,
@@ -333,7 +333,7 @@ export class ReverseProxy {
       inFlightMetrics,
       logger,
       clock,
-      notUnderstood,
+      sampled,
       trace: downstream.trace,
       traceId: noteUsage && (downstream.trace?.traceId ?? traceIdOf(view.header('traceparent'))),
       noteUsage,

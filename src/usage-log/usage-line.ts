@@ -15,6 +15,8 @@ export interface SettledRequest {
   readonly end: string
   /** The model that the backend was asked for, if it replaced the request's own. */
   readonly sentModel: string | undefined
+  /** The model that responded, if only `*` has a price for it. */
+  readonly servedModel: string | undefined
   /** The backend of the bundle that the request was sent to last; undefined if `EDGE_BACKEND_URL` got it, or none. */
   readonly backend: string | undefined
   /** The status of the backend's response; undefined if there was none. */
@@ -41,13 +43,14 @@ export interface HourLines {
 
 /** Returns the line of the usage log, with its line end. Money is in whole billionths, so that sums of lines are exact. */
 export function usageLine(settled: SettledRequest, wallMs: number, callerDigest: CallerDigest): string {
-  const { request, charges, usage, end, sentModel, backend, status, firstByteMs, lastByteMs, traceId } = settled
+  const { request, charges, usage, end, sentModel, servedModel, backend, status, firstByteMs, lastByteMs, traceId } = settled
   const tokens = typeof usage === 'object' ? usage.tokens : undefined
   const line = {
     time: new Date(wallMs).toISOString(),
     trace: traceId,
     model: request.model && storableText(request.model),
     sent_model: sentModel,
+    served_model: servedModel,
     backend,
     status,
     end,
@@ -68,6 +71,13 @@ export function usageLine(settled: SettledRequest, wallMs: number, callerDigest:
   }
   return `${JSON.stringify(line)}\n`
 }
+
+/** Names in responses are of any length. */
+export function shownModel(model: string): string {
+  return storableText(model.slice(0, MAX_MODEL_CHARACTERS))
+}
+
+const MAX_MODEL_CHARACTERS = 256
 
 function estimateIn({ estimate, isUncounted }: Exclude<Usage, string>): string | undefined {
   return isUncounted ? 'fair' : estimate

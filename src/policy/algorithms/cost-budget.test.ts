@@ -208,6 +208,66 @@ test('`reserve` is recommended where the budget cannot hold what agents ask for 
   ])
 })
 
+test('the price of "*" alone recommends nothing: it stands for models that no one may ask for', () => {
+  const any = { '*': { input: 15, output: 75 } }
+  expect(warnings(withPrices({ main: any }, { ...BUDGET, budget: 1 }))).toEqual([])
+  expect(warnings(withPrices({ main: { ...any, mini: { input: 1, output: 2 } } }, { ...BUDGET, budget: 1 }))).toEqual([])
+})
+
+test('prices for a thousand tokens get a warning, and others do not', () => {
+  const models = {
+    'gpt-4o': { input: 0.0025, output: 0.01 },
+    embedding: { input: 0.00002, output: 0 },
+    free: { input: 0, output: 0 },
+    small: { input: 0.005, output: 0.02 },
+  }
+  const message = (least: number, most: number): string =>
+    `prices are for a million tokens: ${least} and ${most} look like prices for a thousand`
+  expect(warnings(withPrices({ main: { ...models, '*': { input: 15, output: 75 } } }))).toEqual([
+    `prices.main["gpt-4o"]: ${message(0.0025, 0.01)}`,
+    `prices.main.embedding: ${message(0, 0.00002)}`,
+  ])
+})
+
+describe('an alias', () => {
+  const any = { input: 15, output: 75 }
+  const of = (aliases: unknown): object => withPrices({ main: { 'gpt-4o': any, '*': any, aliases } })
+
+  test('is refused where it could mean two things, or no model', () => {
+    expect(problems(of({ 'gpt-4o': 'gpt-5' }))).toEqual([
+      'prices.main.aliases["gpt-4o"]: expected a name without a price of its own: remove the alias, or the price, got "gpt-5"',
+    ])
+    expect(problems(of({ a: 'b', b: 'gpt-4o' }))).toEqual([
+      'prices.main.aliases.a: expected the name of a model that is no alias itself, got "b"',
+    ])
+    const name = 'the name of a model without *, in 1 to 256 printable ASCII characters'
+    expect(problems(of({ a: 'gpt-4*' }))).toEqual([`prices.main.aliases.a: expected ${name}, got "gpt-4*"`])
+    expect(problems(of({ 'a*': 'gpt-4o' }))).toEqual([`prices.main.aliases: expected each key to be ${name}, got "a*"`])
+    expect(problems(of(['gpt-4o']))).toEqual([
+      'prices.main.aliases: expected an object of names and the models that they stand for (no model can be called aliases), got a list',
+    ])
+    expect(problems(of({ input: 1, output: 2 }))).toHaveLength(2)
+  })
+
+  test('of a model without a price has no effect, which is said', () => {
+    expect(warnings(of({ a: 'gpt-5', b: 'gpt-4o-2024-08-06' }))).toEqual([
+      'prices.main.aliases.a: it has no effect, because only "*" has a price for "gpt-5": add that model',
+    ])
+  })
+
+  test('prices a model that a route sends, which is else said to cost as much as any', () => {
+    const routed = (aliases: object): object => ({
+      ...of(aliases),
+      backends: { azure: { url: 'https://example.openai.azure.com' } },
+      routes: [{ backends: [{ name: 'azure', model: 'gpt-4o' }], fallback: [{ name: 'azure', model: 'prod-gpt-4o' }] }],
+    })
+    expect(warnings(routed({}))).toEqual([
+      'routes[0].fallback[0].model: only "*" of prices.main has a price for "prod-gpt-4o": add the model, or an alias for it',
+    ])
+    expect(warnings(routed({ 'prod-gpt-4o': 'gpt-4o' }))).toEqual([])
+  })
+})
+
 describe('the counter of a budget', () => {
   function counterOf(config: object) {
     const parsed = parseBundle(JSON.stringify(withConfig(config)))

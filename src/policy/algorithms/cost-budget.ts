@@ -4,8 +4,10 @@ import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-tabl
 import type { LlmSettings, ReserveSettings } from '../../llm/llm-request.ts'
 import { DEFAULT_FIRST_TOKENS, maxCompletionTokens } from '../../llm/usage.ts'
 import { quoted } from '../../text/printable.ts'
+import { formatPath, type Problem } from '../../text/problem.ts'
+import type { Bundle } from '../schema/bundle.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
-import type { PricesConfig } from '../schema/prices.ts'
+import { type ModelPricesConfig, modelsOf, type PricesConfig } from '../schema/prices.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { sharesOf, windowIdentity, windowLimit } from './request-cost.ts'
 
@@ -59,19 +61,21 @@ export function* costBudgetSurprises({ budget, cost, prices, reserve }: CostBudg
   if (cost !== undefined && cost.default > budget) {
     yield `a request without ${cost.header} costs ${cost.default}, more than budget (${budget}) can ever hold: it is always rejected`
   }
-  const model = prices === undefined ? undefined : dearestOf(tables[prices])
-  if (model === undefined) return
+  const dearest = prices === undefined ? undefined : dearestOf(tables[prices])
+  if (dearest === undefined) return
+  const { model, named } = dearest
   const tokens = maxCompletionTokens(undefined, undefined)
   const first = reserve?.first ?? DEFAULT_FIRST_TOKENS
-  const [stream, unstated, stated] = [model.costOf(first), model.costOf(tokens), model.costOf(AGENTS_TOKENS)]
+  const [stream, unstated] = [model.costOf(first), model.costOf(tokens)]
   const never = `more than budget (${budget}) can ever hold: it is always rejected`
   if (reserve !== undefined && stream > budget) {
     yield `a stream reserves ${stream} at the price of ${model.name} (reserve.first, ${first} tokens), ${never}`
   } else if (unstated > budget) {
     const which = reserve === undefined ? '' : ' that is no stream'
     yield `a request without max_tokens${which} reserves ${unstated} at the price of ${model.name} (${tokens} tokens), ${never}`
-  } else if (reserve === undefined && stated > budget && stream <= budget) {
-    yield `a request with max_tokens: ${AGENTS_TOKENS}, as agents send it, reserves ${stated} at the price of ${model.name}, ${never}. With reserve: {} a stream reserves ${stream}`
+  } else if (reserve === undefined && named !== undefined && named.costOf(AGENTS_TOKENS) > budget && named.costOf(first) <= budget) {
+    const stated = `a request with max_tokens: ${AGENTS_TOKENS}, as agents send it, reserves ${named.costOf(AGENTS_TOKENS)}`
+    yield `${stated} at the price of ${named.name}, ${never}. With reserve: {} a stream reserves ${named.costOf(first)}`
   }
 }
 
@@ -82,24 +86,38 @@ interface DearestModel {
   costOf(tokens: number): number
 }
 
-/** A table may have thousands of models, and a bundle thousands of rules that use it. */
-const DEAREST = new WeakMap<PricesConfig[string], DearestModel>()
+interface DearestModels {
+  /** Of the whole table. */
+  readonly model: DearestModel
+  /** Without `*`, which stands for models that no one may ever ask for; undefined if there is no other. */
+  readonly named: DearestModel | undefined
+}
 
-/** Returns the model whose long completions cost most; undefined if the table is missing or empty, which is a problem of its own. */
-function dearestOf(table: PricesConfig[string] | undefined): DearestModel | undefined {
+/** A table may have thousands of models, and a bundle thousands of rules that use it. */
+const DEAREST = new WeakMap<PricesConfig[string], DearestModels>()
+
+/** Returns the models whose long completions cost most; undefined if the table is missing or empty, which is a problem of its own. */
+function dearestOf(table: PricesConfig[string] | undefined): DearestModels | undefined {
   if (table === undefined) return undefined
   const known = DEAREST.get(table)
   if (known !== undefined) return known
-  let found: { readonly pattern: string; readonly prices: ModelPricesConfig } | undefined
-  for (const [pattern, prices] of Object.entries(table)) {
-    if (found === undefined || completionCost(prices, AGENTS_TOKENS) > completionCost(found.prices, AGENTS_TOKENS))
-      found = { pattern, prices }
+  const { '*': other, ...models } = modelsOf(table)
+  const named = dearestIn(models)
+  const model = dearestIn({ ...(other && { '*': other }), ...(named && { [named.pattern]: models[named.pattern]! }) })
+  if (model === undefined) return undefined
+  const found = { model, named }
+  DEAREST.set(table, found)
+  return found
+}
+
+function dearestIn(models: Readonly<Record<string, ModelPricesConfig>>): (DearestModel & { readonly pattern: string }) | undefined {
+  let found: readonly [pattern: string, prices: ModelPricesConfig] | undefined
+  for (const each of Object.entries(models)) {
+    if (found === undefined || completionCost(each[1], AGENTS_TOKENS) > completionCost(found[1], AGENTS_TOKENS)) found = each
   }
   if (found === undefined) return undefined
-  const { pattern, prices } = found
-  const model = { name: quoted(pattern), costOf: (tokens: number) => completionCost(prices, tokens) }
-  DEAREST.set(table, model)
-  return model
+  const [pattern, prices] = found
+  return { pattern, name: quoted(pattern), costOf: (tokens) => completionCost(prices, tokens) }
 }
 
 /** Rounded to billionths of a unit, which is what budgets count. */
@@ -120,14 +138,16 @@ export class PriceTables {
   named(name: string): PriceTable {
     const known = this.#compiled.get(name)
     if (known !== undefined) return known
-    const models = Object.entries(this.#config[name]!)
-    const compiled = new PriceTable(models.map(([model, prices]) => [model, modelPrice(prices)]))
+    const table = this.#config[name]!
+    const models = Object.entries(modelsOf(table))
+    const compiled = new PriceTable(
+      models.map(([model, prices]) => [model, modelPrice(prices)]),
+      table.aliases,
+    )
     this.#compiled.set(name, compiled)
     return compiled
   }
 }
-
-type ModelPricesConfig = PricesConfig[string][string]
 
 function modelPrice({ above, per_request = 0, ...own }: ModelPricesConfig): ModelPrice {
   const long = above && {
@@ -143,11 +163,53 @@ function tokenPrices(config: Omit<ModelPricesConfig, 'above' | 'per_request'>): 
   return { input: microOf(input), cachedInput, cacheWrite, cacheWrite1h, output: microOf(output) }
 }
 
-/** Warns about tables in which models without a price of their own are free. */
-export function* priceSurprises(tables: PricesConfig): Generator<{ readonly table: string; readonly message: string }> {
-  for (const [name, models] of Object.entries(tables)) {
+/** No price for a million tokens is as low for both kinds: it is one for a thousand. */
+const TINY_PRICE = 0.01
+
+interface PriceSurprise {
+  readonly path: readonly string[]
+  readonly message: string
+}
+
+/** Warns about tables in which models without a price of their own are free, prices for a thousand tokens, and aliases that have no effect. */
+export function* priceSurprises(tables: PricesConfig): Generator<PriceSurprise> {
+  const compiled = new PriceTables(tables)
+  for (const [name, table] of Object.entries(tables)) {
+    const models = modelsOf(table)
     const { input, output, per_request = 0 } = models['*']!
     if (input === 0 && output === 0 && per_request === 0)
-      yield { table: name, message: 'the price for "*" is 0: every model without a price of its own is free' }
+      yield { path: [name], message: 'the price for "*" is 0: every model without a price of its own is free' }
+    for (const [model, prices] of Object.entries(models)) {
+      const [least, most] = [Math.min(prices.input, prices.output), Math.max(prices.input, prices.output)]
+      if (most > 0 && most <= TINY_PRICE)
+        yield { path: [name, model], message: `prices are for a million tokens: ${least} and ${most} look like prices for a thousand` }
+    }
+    for (const [alias, model] of Object.entries(table.aliases ?? {})) {
+      if (compiled.named(name).isUnlisted(model))
+        yield {
+          path: [name, 'aliases', alias],
+          message: `it has no effect, because only "*" has a price for ${quoted(model)}: add that model`,
+        }
+    }
+  }
+}
+
+/** Warns about models that routes send, in budgets that charge them the price of every model without one. */
+export function* routedModelSurprises({ policies, prices = {}, routes = [] }: Bundle): Generator<Problem> {
+  const compiled = new PriceTables(prices)
+  const tables = new Set(
+    policies.flatMap(({ spec }) =>
+      spec.rules.flatMap((rule) => (rule.algorithm === 'cost_budget' ? (rule.algorithm_config.prices ?? []) : [])),
+    ),
+  )
+  for (const [r, { backends, fallback = [] }] of routes.entries()) {
+    for (const [list, choices] of Object.entries({ backends, fallback })) {
+      for (const [c, { model }] of choices.entries()) {
+        const table = model === undefined ? undefined : [...tables].find((each) => compiled.named(each).isUnlisted(model))
+        if (table === undefined) continue
+        const message = `only "*" of prices.${table} has a price for ${quoted(model!)}: add the model, or an alias for it`
+        yield { path: formatPath(['routes', r, list, c, 'model']), message }
+      }
+    }
   }
 }

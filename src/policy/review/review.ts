@@ -1,7 +1,7 @@
 import { isSocketPath } from '../../llm/endpoints.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
-import { costBudgetSurprises, priceSurprises } from '../algorithms/cost-budget.ts'
+import { costBudgetSurprises, priceSurprises, routedModelSurprises } from '../algorithms/cost-budget.ts'
 import { fixedWindowSurprises } from '../algorithms/fixed-window.ts'
 import { tokenBucketSurprises } from '../algorithms/token-bucket.ts'
 import { tokenBucketLlmSurprises } from '../algorithms/token-bucket-llm.ts'
@@ -81,7 +81,8 @@ export function* findContradictions(policies: readonly unknown[], envelope: Enve
 
 /** Finds valid settings with surprising effects: paths that match nothing, budgets that can never cover a single request. */
 export function* findSurprises(bundle: Bundle): Generator<Problem> {
-  for (const { table, message } of priceSurprises(bundle.prices ?? {})) yield { path: formatPath(['prices', table]), message }
+  for (const { path, message } of priceSurprises(bundle.prices ?? {})) yield { path: formatPath(['prices', ...path]), message }
+  yield* routedModelSurprises(bundle)
   for (const [p, policy] of bundle.policies.entries()) {
     const { selector = {}, rules } = policy.spec
     yield* selectorSurprises(selector, 'policy', ['policies', p, 'spec', 'selector'])

@@ -44,7 +44,9 @@ function visit(schema: z.core.$ZodType, value: unknown, path: Path, found: Found
     for (const key of Object.keys(value)) if (key !== '__proto__') visit(schema.valueType, value[key], [...path, key], found)
   } else if (schema instanceof z.ZodObject && schema !== metadataSchema && isRecord(value)) {
     const known = Object.keys(schema.shape)
-    reportUnknown(value, known, path, found)
+    const others = schema.def.catchall
+    if (others === undefined) reportUnknown(value, known, path, found)
+    else visit(z.record(z.string(), others), omit(value, known), path, found)
     for (const key of known) if (Object.hasOwn(value, key)) visit(schema.shape[key] as z.core.$ZodType, value[key], [...path, key], found)
   }
 }
@@ -108,6 +110,10 @@ function withoutDefault(schema: z.ZodObject | z.ZodPrefault<z.ZodObject>): z.Zod
 
 function fieldsOf(schema: z.ZodObject): readonly string[] {
   return Object.keys(schema.shape)
+}
+
+function omit(value: Record<string, unknown>, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => !names.includes(name)))
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

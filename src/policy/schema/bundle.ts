@@ -145,11 +145,22 @@ export function bundleJsonSchema(): Record<string, unknown> {
     target: 'draft-7',
     io: 'input',
     override({ jsonSchema, zodSchema }) {
-      const schema = zodSchema instanceof z.ZodOptional ? zodSchema.unwrap() : zodSchema
-      if (jsonSchema.type !== 'object' || schema === metadataSchema || schema instanceof z.ZodRecord) return
+      const schema = innermost(zodSchema)
+      if (jsonSchema.type !== 'object' || schema === metadataSchema || hasAnyNames(schema)) return
       jsonSchema.additionalProperties = false
       if (schema !== selectorSchema && schema !== routeSelector) jsonSchema.patternProperties = { [NOTE_NAMES.source]: {} }
     },
   })
   return { ...schema, title: 'edge policy bundle' }
+}
+
+function innermost(schema: z.core.$ZodType): z.core.$ZodType {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault
+    ? innermost(schema.unwrap())
+    : schema
+}
+
+/** Whether the names of an object's members are chosen by those who write bundles. */
+function hasAnyNames(schema: z.core.$ZodType): boolean {
+  return schema instanceof z.ZodRecord || (schema instanceof z.ZodObject && schema.def.catchall !== undefined)
 }

@@ -53,13 +53,23 @@ const modelPrices = z.object(
 )
 
 const PATTERN = 'a model, or a prefix that ends in *, in 1 to 256 printable ASCII characters'
+const ALIASES = 'an object of names and the models that they stand for (no model can be called aliases)'
+const ALIASED = 'the name of a model without *, in 1 to 256 printable ASCII characters'
+const MAX_ALIASES = 1000
 
-const pattern = z.string({ error: PATTERN }).regex(/^[\x20-\x29\x2b-\x7e]{0,255}[\x20-\x7e]$/, { error: PATTERN })
+const PATTERN_CHARACTERS = /^[\x20-\x29\x2b-\x7e]{0,255}[\x20-\x7e]$/
+const modelName = z.string({ error: ALIASED }).regex(/^[\x20-\x29\x2b-\x7e]{1,256}$/, { error: ALIASED })
+
+const aliases = z
+  .record(modelName, modelName, { error: ALIASES })
+  .refine((names) => Object.keys(names).length <= MAX_ALIASES, { error: `at most ${MAX_ALIASES} aliases` })
+  .meta({ description: 'Names that stand for models of the table, such as those of deployments: each has the price of its model.' })
 
 const table = z
-  .record(pattern, modelPrices, { error: 'an object with a price for each model' })
-  .refine((models) => Object.hasOwn(models, '*'), { error: 'a price for every other model, so that none is free by accident', path: ['*'] })
-  .meta({ required: ['*'] })
+  .object({ aliases: aliases.optional() }, { error: 'an object with a price for each model' })
+  .catchall(modelPrices)
+  .check(checkNames)
+  .meta({ required: ['*'], propertyNames: { type: 'string', pattern: PATTERN_CHARACTERS.source } })
 
 export const pricesSchema = z
   .record(label, table, { error: 'an object with tables of prices' })
@@ -67,10 +77,35 @@ export const pricesSchema = z
   .refine((tables) => patternsIn(tables) <= MAX_PATTERNS_IN_ALL, { error: `at most ${MAX_PATTERNS_IN_ALL} models in all tables` })
   .meta({ description: 'Tables of prices by model, for cost_budget. In units of your currency for a million tokens.' })
 
-export type PricesConfig = z.output<typeof pricesSchema>
+interface PriceTableConfig {
+  readonly aliases?: Readonly<Record<string, string>> | undefined
+}
 
-function patternsIn(tables: Readonly<Record<string, object>>): number {
+export type ModelPricesConfig = z.output<typeof modelPrices>
+export type PricesConfig = Readonly<Record<string, PriceTableConfig>>
+
+/** Returns the models of a table, or prefixes of them, with their prices. */
+export function modelsOf({ aliases: _names, ...models }: PriceTableConfig): Readonly<Record<string, ModelPricesConfig>> {
+  return models as Readonly<Record<string, ModelPricesConfig>>
+}
+
+function checkNames({ value, issues }: z.core.ParsePayload<PriceTableConfig>): void {
+  const models = modelsOf(value)
+  for (const pattern of Object.keys(models)) {
+    if (PATTERN_CHARACTERS.test(pattern)) continue
+    const issue: z.core.$ZodRawIssue = { code: 'custom', message: PATTERN, input: pattern, path: [] }
+    issues.push({ code: 'invalid_key', origin: 'record', issues: [issue as z.core.$ZodIssue], input: pattern, path: [pattern] })
+  }
+  const custom = (message: string, path: string[]): number => issues.push({ code: 'custom', message, input: value, path })
+  if (!Object.hasOwn(models, '*')) custom('a price for every other model, so that none is free by accident', ['*'])
+  for (const [alias, model] of Object.entries(value.aliases ?? {})) {
+    if (Object.hasOwn(models, alias)) custom('a name without a price of its own: remove the alias, or the price', ['aliases', alias])
+    if (Object.hasOwn(value.aliases!, model)) custom('the name of a model that is no alias itself', ['aliases', alias])
+  }
+}
+
+function patternsIn(tables: PricesConfig): number {
   let patterns = 0
-  for (const models of Object.values(tables)) patterns += Object.keys(models).length
+  for (const models of Object.values(tables)) patterns += Object.keys(modelsOf(models)).length
   return patterns
 }

@@ -10,7 +10,7 @@ import type { CostMetrics, InFlightMetrics, LlmMetrics, ReservedRequest } from '
 import type { Sampler } from '../../telemetry/sampler.ts'
 import type { RequestTrace } from '../../telemetry/tracing/request-trace.ts'
 import type { Clock } from '../../time/clock.ts'
-import { isMoney, type SettledCharge, type SettledRequest } from '../../usage-log/usage-line.ts'
+import { isMoney, type SettledCharge, type SettledRequest, shownModel } from '../../usage-log/usage-line.ts'
 import { type GrowingCharge, growingCharges } from './growth.ts'
 
 /** The way in which a response ended. */
@@ -25,8 +25,8 @@ export interface SettlementParts {
   readonly inFlightMetrics: Pick<InFlightMetrics, 'open'>
   readonly logger: Logger
   readonly clock: Clock
-  /** Limits the log lines about responses that were not understood, by policy. */
-  readonly notUnderstood: Sampler<string>
+  /** Limits the log lines about responses, by event and policy. */
+  readonly sampled: Sampler<string>
   readonly trace: RequestTrace | undefined
   /** The trace of the request, whether or not we trace it; undefined if it has none. */
   readonly traceId?: string | undefined
@@ -152,13 +152,11 @@ export class Settlement {
    * `isSilent` says that nothing came that could have been text, so that a reservation that grows keeps only what it has taken.
    */
   keepNotUnderstood(isSilent = false): void {
-    const { metrics, logger, clock, notUnderstood } = this.#parts
+    const { metrics } = this.#parts
     for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
       metrics.countNotUnderstood(policy)
-      const unlogged = notUnderstood.admit(policy.id, clock.nowMs())
-      if (unlogged === undefined) continue
-      logger.warn(
-        { event: 'llm_response_not_understood', policy: policy.id, unlogged },
+      this.#warn(
+        { event: 'llm_response_not_understood', policy: policy.id },
         'a response has neither usage nor text in a known format: its reservation stays charged',
       )
     }
@@ -182,11 +180,33 @@ export class Settlement {
       this.#metricsOf(charge.rule).countUsed(charge.rule, reserved, amount)
       settled.push({ charge, reserved, amount })
     }
-    noteUsage?.(this.#settledRequest(end, usage, settled))
+    noteUsage?.(this.#settledRequest(end, usage, settled, this.#noteUnlisted(usage)))
     for (const { charge, amount } of settled) this.#settleCharge(charge, amount)
   }
 
-  #settledRequest(end: SettlementEnd, usage: Usage, charges: readonly SettledCharge[]): SettledRequest {
+  /** Tells operators of a model that responded and that only "*" has a price for, which is meant to be the highest. Returns its name. */
+  #noteUnlisted(usage: Usage): string | undefined {
+    let unlisted: string | undefined
+    for (const { rule, settler } of this.reservation.charges) {
+      const model = settler.unlistedModel?.(usage)
+      if (model === undefined) continue
+      unlisted = shownModel(model)
+      this.#parts.costMetrics.countUnlistedModel(rule)
+      this.#warn(
+        { event: 'model_unlisted', policy: rule.policy.id, rule: rule.name, model: unlisted },
+        'a model responded that only "*" has a price for: add it to the table of prices, or to its aliases',
+      )
+    }
+    return unlisted
+  }
+
+  #warn(what: { readonly event: string; readonly policy: string; readonly [field: string]: string }, message: string): void {
+    const { logger, clock, sampled } = this.#parts
+    const unlogged = sampled.admit(`${what.event} ${what.policy}`, clock.nowMs())
+    if (unlogged !== undefined) logger.warn({ ...what, unlogged }, message)
+  }
+
+  #settledRequest(end: SettlementEnd, usage: Usage, charges: readonly SettledCharge[], servedModel: string | undefined): SettledRequest {
     const { clock, traceId } = this.#parts
     return {
       request: this.#request,
@@ -194,6 +214,7 @@ export class Settlement {
       usage,
       end,
       sentModel: this.sentModel,
+      servedModel,
       backend: this.#backend,
       status: this.#status,
       firstByteMs: this.#firstByteMs,

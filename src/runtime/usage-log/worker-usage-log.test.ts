@@ -41,7 +41,16 @@ function newLog(labels: readonly string[] = []) {
     const view = new PlainRequestView({ method: 'POST', uri: '/v1/chat/completions', headers })
     const { reservation } = engine.decide(view, { body: BODY }) as Allowed
     const usage = { tokens: tokenCounts(3, used - 3), isStreamed: false }
-    const ends = { end: 'done', sentModel: undefined, backend: undefined, status: 200, firstByteMs: 1, lastByteMs: 2, traceId: undefined }
+    const ends = {
+      end: 'done',
+      sentModel: undefined,
+      servedModel: undefined,
+      backend: undefined,
+      status: 200,
+      firstByteMs: 1,
+      lastByteMs: 2,
+      traceId: undefined,
+    }
     return { request: BODY, charges: [{ charge: reservation!.charges[0]!, reserved: 10, amount: used }], usage, ...ends }
   }
   const count = (name: string, ...labels: string[]): number => {

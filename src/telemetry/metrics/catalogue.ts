@@ -182,6 +182,11 @@ export const CATALOGUE = {
     labels: ['policy', 'rule'],
     help: 'Money charged for responses, in units of the currency.',
   },
+  edge_cost_unlisted_models_total: {
+    type: 'counter',
+    labels: ['policy', 'rule'],
+    help: 'Responses of models that only "*" has a price for, in a table that prices others by name.',
+  },
   edge_budget_warnings_total: {
     type: 'counter',
     labels: ['policy', 'rule', 'percent'],

@@ -79,10 +79,12 @@ function series(family: CounterFamily, rule: PlanRule): Series {
 export class CostMetrics {
   readonly #reserved: MoneyFamily
   readonly #spent: MoneyFamily
+  readonly #unlisted: CounterFamily
 
   constructor(memory: MetricMemory) {
     this.#reserved = new MoneyFamily(memory, 'edge_cost_reserved_total')
     this.#spent = new MoneyFamily(memory, 'edge_cost_spent_total')
+    this.#unlisted = new CounterFamily(memory, 'edge_cost_unlisted_models_total')
   }
 
   /** `nano` is an amount in billionths, which money is counted in. */
@@ -92,6 +94,10 @@ export class CostMetrics {
 
   countUsed(rule: PlanRule, _reserved: number, nano: number): void {
     this.#spent.add(rule.policy.id, rule.name, nano)
+  }
+
+  countUnlistedModel(rule: PlanRule): void {
+    series(this.#unlisted, rule).count++
   }
 }
 

@@ -112,7 +112,7 @@ export class GrowingStreams {
       overdraw: (charge: ReservedCharge, amount: number) => engine.overdraw(charge, amount),
       grow: (charge: ReservedCharge, amount: number) => engine.grow(charge, amount),
     }
-    const notUnderstood = new Sampler<string>(new Map())
+    const sampled = new Sampler<string>(new Map())
     const [metrics, logger] = [this.#metrics(), this.#logger()]
     return {
       engine: proxied as unknown as Engine,
@@ -121,7 +121,7 @@ export class GrowingStreams {
       inFlightMetrics: IN_FLIGHT,
       logger,
       clock: this.#clock,
-      notUnderstood,
+      sampled,
       trace: undefined,
     }
   }
