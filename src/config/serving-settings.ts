@@ -12,6 +12,7 @@ import {
   readLongSecret,
   readPort,
   readPortOrOff,
+  readSeconds,
   readSize,
   readSocketMode,
   readSocketPath,
@@ -151,6 +152,13 @@ export const BACKEND_SETTINGS = {
     fallback: '300000',
     about: 'how long a body may pause, in either direction; 0: no limit',
     read: (text) => readDurationMs(text!),
+  },
+  silentMs: {
+    env: 'EDGE_SILENT_SECONDS',
+    flag: 'silent-seconds',
+    fallback: '60',
+    about: 'how long a backend may send nothing to a request, in seconds, before edge status and the page call it a problem',
+    read: (text) => readSeconds(text!, 0.1, 86_400) * 1000,
   },
   backendMaxConnections: {
     env: 'EDGE_BACKEND_MAX_CONNECTIONS',

@@ -18,6 +18,7 @@ import type { KnownChanges } from '../store/redis/control-script.ts'
 import type { AnnouncedReset } from '../store/redis/fleet-resets.ts'
 import type { TopReport } from '../top/top-callers.ts'
 import type { TopFilter } from '../top/top-filter.ts'
+import type { SilentBackend } from './silent-requests.ts'
 
 /** Calls that a worker makes to the main thread on behalf of an operator, each with its argument and its answer. Everything must be cloneable. */
 export interface ControlCalls {
@@ -73,6 +74,8 @@ export interface ControlCalls {
 /** Calls that the main thread makes to all workers. */
 export interface WorkerCalls {
   readonly top: { readonly ask: TopFilter; readonly answer: TopReport }
+  /** The backends to which requests have been silent for too long. */
+  readonly silent_requests: { readonly ask: undefined; readonly answer: readonly SilentBackend[] }
   /** Answered when all overrides that were sent before are in the worker's engine. */
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
   /** Answered when the worker has ended the streams that blocks in force cover. */

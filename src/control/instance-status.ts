@@ -10,6 +10,7 @@ import type { TopReport } from '../top/top-callers.ts'
 import type { TopFilter } from '../top/top-filter.ts'
 import { appliedJson } from './bundle-reports.ts'
 import type { Problems } from './problems.ts'
+import { type SilentBackend, silentProblems } from './silent-requests.ts'
 
 export interface InstanceParts {
   readonly clock: Clock
@@ -23,13 +24,17 @@ export interface InstanceParts {
   readonly problems: Problems
   /** Why the bundle that the source has now was refused; undefined if it was not. */
   readonly refusal: Refusal | undefined
+  /** What all workers report of requests that have been silent for `silentMs`. */
+  readonly silent: readonly SilentBackend[]
+  readonly silentMs: number
 }
 
 const MAX_DETAILS = 10
 
 /** Describes the instance for operators, as far as the main thread knows it. */
 export function instanceStatus(parts: InstanceParts): InstanceStatus {
-  const { clock, startedMs, workers, bundle, stateFile, keySets, shadowAll, problems, refusal } = parts
+  const { clock, startedMs, workers, bundle, stateFile, keySets, shadowAll, problems, refusal, silent, silentMs } = parts
+  const wallMs = clock.wallMs()
   return {
     uptime_s: Math.floor((clock.nowMs() - startedMs) / 1000),
     memory_bytes: process.memoryUsage.rss(),
@@ -38,7 +43,10 @@ export function instanceStatus(parts: InstanceParts): InstanceStatus {
     state_file: stateFile === undefined ? null : { path: stateFile.path, saved_at: timeText(stateFile.savedAtMs) },
     key_sets: keySets,
     shadow_all: shadowAll ?? null,
-    problems: problems.list(clock.wallMs()).map((problem) => (problem.code === 'bundle_refused' ? detailed(problem, refusal) : problem)),
+    problems: [
+      ...problems.list(wallMs).map((problem) => (problem.code === 'bundle_refused' ? detailed(problem, refusal) : problem)),
+      ...silentProblems(silent, silentMs, wallMs),
+    ],
   }
 }
 

@@ -11,7 +11,7 @@ import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { RouteMetrics } from '../telemetry/metrics/route-metrics.ts'
 import { WaitMetrics } from '../telemetry/metrics/wait-metrics.ts'
-import { Backend } from './backend/backend.ts'
+import { Backend, type SilentRequests } from './backend/backend.ts'
 import type { BackendHealth } from './backends/backend-health.ts'
 import type { BackendSlots } from './backends/backend-slots.ts'
 import { CoolingReports } from './backends/cooling-reports.ts'
@@ -34,6 +34,7 @@ export type ProxyOptions = Pick<
   | 'backendHeadersTimeoutMs'
   | 'backendIdleTimeoutMs'
   | 'backendQueueMs'
+  | 'silentMs'
   | 'maxBodyBytes'
   | 'maxWaiting'
   | 'isProxyOnNodeHttp'
@@ -53,6 +54,7 @@ export class ProxyListeners {
   readonly #backend: Backend | undefined
   readonly #routed: RoutedBackends
   readonly #stallMs: number
+  readonly #silentMs: number
   readonly #trustedProxies: TrustedProxies
   readonly #hasOwnWire: boolean
   readonly #servers: NodeServer[] = []
@@ -70,6 +72,7 @@ export class ProxyListeners {
     }
     const { backendUrl: url } = options
     this.#stallMs = timeouts.idleTimeoutMs
+    this.#silentMs = options.silentMs
     this.#backend = url && new Backend({ ...timeouts, url }, slots, summedListener(backendMetrics))
     this.#routed = new RoutedBackends({
       slots: parts.backendSlots,
@@ -144,6 +147,14 @@ export class ProxyListeners {
 
   cutBlockedStreamsAt(atMs: number): void {
     this.#proxy.cutBlockedStreamsAt(atMs)
+  }
+
+  /** The backends to which requests have been silent for EDGE_SILENT_SECONDS. */
+  silentRequests(): (SilentRequests & { readonly name: string })[] {
+    const lastResort = this.#backend === undefined ? [] : [{ name: 'EDGE_BACKEND_URL', backend: this.#backend }]
+    return [...lastResort, ...this.#routed.open]
+      .map(({ name, backend }) => ({ name, ...backend.silentFor(this.#silentMs) }))
+      .filter(({ count }) => count > 0)
   }
 
   /** Makes every response that begins from now on the last on its connection, and ends the waits for rules. */

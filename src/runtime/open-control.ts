@@ -124,7 +124,7 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
   const { overrides } = control
   const { intake } = sources
   return {
-    status: () =>
+    status: async () =>
       instanceStatus({
         clock,
         startedMs,
@@ -135,6 +135,8 @@ export function controlCalls({ config, clock }: StartContext, parts: ControlCall
         shadowAll: overrides.shadowAll && overrideJson(overrides.shadowAll, undefined),
         problems,
         refusal: sources.bundle?.status.refusal,
+        silent: config.mode === 'reverse_proxy' ? (await slots.ask('silent_requests', undefined)).flat() : [],
+        silentMs: config.silentMs,
       }),
     ...bundleCalls({
       intake,

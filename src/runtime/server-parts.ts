@@ -2,6 +2,7 @@ import type { AdminRouteParts } from '../admin/admin-routes.ts'
 import type { EventStreams } from '../admin/endpoints/event-streams.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { ControlLink } from '../control/control-link.ts'
+import type { SilentBackend } from '../control/silent-requests.ts'
 import type { NoteDecided } from '../decide/question.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ConnectionParts } from '../listen/port-options.ts'
@@ -48,6 +49,8 @@ export interface ServerParts
 }
 
 export interface StreamCutter {
+  /** The backends to which requests have been silent for too long. */
+  silentRequests(): SilentBackend[]
   /** Called when an override becomes known that ends streams, with the moment at which it comes into force. */
   cutBlockedStreamsAt(atMs: number): void
   /** Ends the streams that blocks in force cover. Resolves when all have been looked at. */

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { policiesOf, pricesOf, routingOf } from '../bundle/shared-bundle.ts'
 import type { ServerConfig } from '../config/config.ts'
 import type { ControlLink } from '../control/control-link.ts'
+import type { SilentBackend } from '../control/silent-requests.ts'
 import type { FromWorker, ToWorker } from '../control/thread-messages.ts'
 import { BudgetWarnings } from '../decide/budget-warnings.ts'
 import { type CallerReaderOf, PlanSwitch } from '../engine/active-plan.ts'
@@ -139,6 +140,10 @@ export class WorkerPlans {
   /** Resolves when the streams that blocks in force cover have been ended. */
   async cutBlockedStreams(): Promise<void> {
     await Promise.all(this.#cutters.map((cutter) => cutter.cutBlockedStreams()))
+  }
+
+  silentRequests(): SilentBackend[] {
+    return this.#cutters.flatMap((cutter) => cutter.silentRequests())
   }
 
   changeOverrides(change: OverridesChange): void {

@@ -210,6 +210,7 @@ function workerCalls({ context: { clock }, decider: { engine, top }, plans, even
       await plans.cutBlockedStreams()
       return undefined
     },
+    silent_requests: () => plans.silentRequests(),
     flush_events: () => void events?.flush(),
   }
 }

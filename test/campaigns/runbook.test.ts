@@ -37,6 +37,17 @@ describeWithCurl('every command prints what the page shows', () => {
     await runbook.run(chat)
     await runbook.follow('A provider refuses our key')
   })
+
+  test('docs/runbook.md: a stream hangs', async () => {
+    const openai = await HttpBackend.start((_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: {}\n\n')
+    })
+    const providers = { 'https://api.openai.com': openai, 'https://example.openai.azure.com': await named('azure') }
+    const runbook = await Runbook.startProxy(providers, { EDGE_SILENT_SECONDS: '1' })
+    const chat = `curl -s -o /dev/null -X POST http://localhost:8080/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"gpt-4o","messages":[]}' &`
+    for (let i = 0; i < 3; i++) await runbook.run(chat)
+    await runbook.follow('A stream hangs')
+  })
 })
 
 describeWithCurl('docs/operations/admin-api.md', () => {

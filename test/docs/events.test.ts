@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { BACKEND_PROBLEMS } from '../../src/admin/endpoints/backend-report.ts'
 import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/control/problems.ts'
+import { REQUESTS_SILENT } from '../../src/control/silent-requests.ts'
 import { EVENTS_DROPPED, PUBLISHED_EVENTS } from '../../src/telemetry/events/published-events.ts'
 import { codeWords, readText, tableRows } from './markdown.ts'
 
@@ -18,7 +19,7 @@ test('every event that can be watched is one of the log', () => {
 
 test('docs/runbook.md says of every problem what it means', () => {
   const listed = tableRows(readText('docs/runbook.md'), ['Problem', 'What it means', 'What to do']).flatMap(([codes]) => codeWords(codes!))
-  expect(listed.toSorted()).toEqual([...PROBLEM_CODES, ...BACKEND_PROBLEMS].toSorted())
+  expect(listed.toSorted()).toEqual([...PROBLEM_CODES, ...BACKEND_PROBLEMS, REQUESTS_SILENT].toSorted())
 })
 
 test('every event that a problem begins or ends with can be watched', () => {

@@ -19,6 +19,7 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
     'Redis is unreachable',
     'A provider is down',
     'A provider refuses our key',
+    'A stream hangs',
     'Which instance?',
   ])
 })

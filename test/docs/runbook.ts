@@ -46,11 +46,14 @@ export class Runbook {
   }
 
   /** A proxy with the bundle that has backends: those that the page names, by their URLs there. */
-  static startProxy(providers: Readonly<Record<string, { readonly url: string }>>): Promise<Runbook> {
+  static startProxy(
+    providers: Readonly<Record<string, { readonly url: string }>>,
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Runbook> {
     const bundle = Object.entries(providers).reduce((text, [shown, { url }]) => text.replace(shown, url), ROUTED_BUNDLE)
     const hosts = Object.values(providers).map(({ url }) => new URL(url).host)
     const secrets = { EDGE_SECRET_OPENAI: 'canary-a', EDGE_SECRET_AZURE: 'canary-b' }
-    return Runbook.start({ EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts.join(','), ...secrets }, bundle)
+    return Runbook.start({ EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts.join(','), ...secrets, ...env }, bundle)
   }
 
   /** Runs the commands of a section in order, and compares each block with what the page shows below it. */

@@ -44,7 +44,7 @@ export interface KeySetJson {
 
 /** A current problem. */
 export interface ProblemJson {
-  /** Name of the log event that reported it. */
+  /** Name of the log event that reported it, or of what the instance finds when asked, such as `requests_silent`. */
   readonly code: string
   readonly message: string
   readonly since: Time

@@ -156,6 +156,11 @@ export class BackendConnection {
     } else if (this.#silence.isTooLong()) this.#timeOut()
   }
 
+  /** For how long the backend has sent nothing although the whole request was sent and the client takes what comes. */
+  get silentMs(): number {
+    return this.#state === 'busy' && this.#user?.isSent === true && !this.#isPaused ? this.#silence.silentMs : 0
+  }
+
   pause(): void {
     this.#isPaused = true
     this.#socket.pause()

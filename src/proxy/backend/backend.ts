@@ -19,6 +19,11 @@ export interface BackendListener extends QueueListener {
   onOpenConnections(count: number): void
 }
 
+export interface SilentRequests {
+  readonly count: number
+  readonly longestMs: number
+}
+
 /** Backends close idle connections, and a request that is on its way at that moment is lost, so we close ours first. */
 const IDLE_MS = 4000
 const HINT_MARGIN_MS = 1000
@@ -136,6 +141,17 @@ export class Backend {
     if (!this.#open.delete(connection)) return
     this.#listener.onOpenConnections(this.#open.size)
     this.#freeSlot()
+  }
+
+  /** The requests to which the backend has sent nothing for more than this time. Looks at each connection. */
+  silentFor(ms: number): SilentRequests {
+    let [count, longestMs] = [0, 0]
+    for (const { silentMs } of this.#open) {
+      if (silentMs <= ms) continue
+      count++
+      longestMs = Math.max(longestMs, silentMs)
+    }
+    return { count, longestMs }
   }
 
   #give(call: ConnectionSeeker): boolean {

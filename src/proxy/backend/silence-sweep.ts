@@ -69,6 +69,11 @@ export class SilenceWatch {
     this.#sinceMs = this.#sweep.listenedMs
   }
 
+  /** For how long nothing has happened on a connection that is in use. */
+  get silentMs(): number {
+    return this.#sweep.listenedMs - this.#sinceMs
+  }
+
   /** Limits how long the connection may be silent; 0 means no limit. */
   limit(ms: number): void {
     if (ms === this.#limitMs) return

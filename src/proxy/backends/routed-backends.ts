@@ -33,6 +33,7 @@ export interface RoutedBackendsParts {
 /** The connections to one backend, and how many calls use them. */
 export interface UsedBackend {
   readonly backend: Backend
+  readonly name: string
   readonly identity: string
   readonly series: RouteSeries
   users: number
@@ -85,7 +86,7 @@ export class RoutedBackends {
       const options = { ...timeouts, headersTimeoutMs, url: planned.url, lookup: guardedLookup(lookup, isLoopbackOnly(planned)) }
       const series = routeMetrics.of(planned.name)
       const backend = new Backend(options, places, summedListener(metrics, series))
-      used = { backend, identity, series, users: 0 }
+      used = { name: planned.name, backend, identity, series, users: 0 }
       this.#open.set(identity, used)
     }
     used.users++
@@ -95,6 +96,11 @@ export class RoutedBackends {
   giveUp(used: UsedBackend): void {
     used.users--
     if (!this.#wanted.has(used.identity)) this.#closeUnused(used)
+  }
+
+  /** The connections to each backend, by its name. A bundle that changed a backend leaves those that are still in use. */
+  get open(): Iterable<UsedBackend> {
+    return this.#open.values()
   }
 
   close(): void {
