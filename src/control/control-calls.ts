@@ -80,6 +80,8 @@ export interface WorkerCalls {
   readonly know_overrides: { readonly ask: undefined; readonly answer: undefined }
   /** Answered when the worker has ended the streams that blocks in force cover. */
   readonly cut_streams: { readonly ask: undefined; readonly answer: undefined }
+  /** What requests in flight would give back (`store/state/open-amounts.ts`), if they had taken all of it by this time of the monotonic clock. */
+  readonly open_amounts: { readonly ask: { readonly beforeMs: number }; readonly answer: Uint8Array }
   /** Answered after the events that the worker had not sent yet. */
   readonly flush_events: { readonly ask: undefined; readonly answer: undefined }
 }

@@ -20,6 +20,7 @@ import type { OpenReservations } from './open-reservations.ts'
 import { PlanOverrides } from './overrides/override-index.ts'
 import { type LocatedCharge, locatedCharges, type Reservation, type ReservedCharge } from './reservation.ts'
 import { type Growth, ReservationChanges } from './reservation-changes.ts'
+import type { Unsettled, UnsettledAmount } from './unsettled.ts'
 import type { CallerWatch, OnBudgetWarning } from './watchers.ts'
 
 export interface EngineOptions {
@@ -200,6 +201,19 @@ export class Engine {
 
   overdraw(reserved: ReservedCharge, amount: number): void | Promise<void> {
     return this.#reservations.overdraw(reserved, amount)
+  }
+
+  /** Notes that a request is in flight that has reserved something, until `noteSettled`. */
+  noteUnsettled(unsettled: Unsettled): void {
+    this.#reservations.noteUnsettled(unsettled)
+  }
+
+  noteSettled(unsettled: Unsettled): void {
+    this.#reservations.noteSettled(unsettled)
+  }
+
+  unsettledAmounts(beforeMs: number): Iterable<UnsettledAmount> {
+    return this.#reservations.unsettledAmounts(beforeMs)
   }
 
   renew(hold: ReservedCharge): Taken | Promise<Taken> {

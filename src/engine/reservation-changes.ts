@@ -8,6 +8,7 @@ import type { PlanSwitch } from './active-plan.ts'
 import type { OpenReservations } from './open-reservations.ts'
 import { type LocatedCharge, locatedRows, locatedRule, NO_LABELS, type ReservedCharge } from './reservation.ts'
 import { type ReservedPart, ReservedParts } from './reserved-parts.ts'
+import type { Unsettled, UnsettledAmount } from './unsettled.ts'
 import type { OnBudgetWarning } from './watchers.ts'
 
 /**
@@ -26,6 +27,8 @@ export class ReservationChanges {
   readonly #plans: PlanSwitch
   readonly #onBudgetWarning: OnBudgetWarning
   readonly #open: OpenReservations | undefined
+  /** Reservations of requests in flight. */
+  readonly #unsettled = new Set<Unsettled>()
   /** Calls of the store that correct or grow reservations. */
   readonly #underWay = new Set<Promise<unknown>>()
 
@@ -81,6 +84,7 @@ export class ReservationChanges {
       return givenBack instanceof Promise ? givenBack.then(() => 'too_late') : 'too_late'
     }
     this.#open?.openPart(reserved, part)
+    growth.changedMs = this.#clock.nowMs()
     const dropped = growth.add(part, (a, b) => isSameWindow(rule, a, b))
     if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
     return 'granted'
@@ -90,10 +94,40 @@ export class ReservationChanges {
   overdraw(reserved: ReservedCharge, amount: number): void | Promise<void> {
     const part = { amount, taken: reserved.taken }
     reserved.growth ??= new ReservedParts(reserved)
+    reserved.growth.changedMs = this.#clock.nowMs()
     this.#open?.openPart(reserved, part)
     const dropped = reserved.growth.add(part, (a, b) => isSameWindow(reserved.rule, a, b))
     if (dropped !== undefined) this.#open?.closePart(reserved, dropped)
     return this.#correct(reserved, part, -amount)
+  }
+
+  noteUnsettled(unsettled: Unsettled): void {
+    this.#unsettled.add(unsettled)
+  }
+
+  noteSettled(unsettled: Unsettled): void {
+    this.#unsettled.delete(unsettled)
+  }
+
+  /** Returns what requests in flight would give back to this process's own counters if they ended now, except for what has changed since `beforeMs`. */
+  *unsettledAmounts(beforeMs: number): Generator<UnsettledAmount> {
+    for (const unsettled of this.#unsettled) {
+      if (unsettled.sinceMs >= beforeMs) continue
+      for (const charge of unsettled.charges) {
+        if (charge.growth === undefined || charge.growth.changedMs < beforeMs) yield* this.#unsettledOf(charge, unsettled.amountNow(charge))
+      }
+    }
+  }
+
+  *#unsettledOf(charge: ReservedCharge, amount: number): Generator<UnsettledAmount> {
+    const { counters } = charge.rule
+    const parts = charge.growth === undefined ? [[charge, charge.amount - amount] as const] : charge.growth.corrections(amount)
+    for (const [part, back] of parts) {
+      const { from, momentMs } = part.taken
+      if (back <= 0 || from !== 'local') continue
+      const locators = this.#store.locatorsOf(this.#chargesOf(charge, back, this.#clock.nowMs()), part.taken)
+      for (const [i, locator] of locators.entries()) yield { counter: counters[i]!, locator, back, kept: part.amount - back, momentMs }
+    }
   }
 
   /** Whether the rule limits its caller now: the active plan still has its windows, and no override suspends it or puts all policies in shadow mode. */

@@ -19,6 +19,8 @@ export class ReservedParts {
   /** Sum of the parts that were dropped, which count as used. */
   #spent = 0
   isSettled = false
+  /** When the last part was added, on the monotonic clock. */
+  changedMs = Number.NEGATIVE_INFINITY
 
   constructor(first: ReservedPart) {
     this.#parts = [first]

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino'
 import type { SavedReservations } from '../reservations/reservation-numbers.ts'
+import { giveBackOpen } from '../store/state/open-amounts.ts'
 import { StateFile } from '../store/state/state-file.ts'
-import { OVERRIDES, RESERVATION_IDENTITY, SETTLED_RESERVATIONS } from '../store/state/state-format.ts'
+import { OPEN_AMOUNTS, OVERRIDES, RESERVATION_IDENTITY, SETTLED_RESERVATIONS } from '../store/state/state-format.ts'
 import { acquireStateLock, type StateLock } from '../store/state/state-lock.ts'
 import { readState, restoreInto, type SavedState, StateTooLarge, setAside } from '../store/state/state-read.ts'
 import type { SharedTable } from '../store/table/shared-table.ts'
@@ -62,6 +63,14 @@ async function restoreSaved(table: SharedTable, saved: SavedState, clock: Clock,
   if (evicted > (counters + evicted) * MAX_EVICTED_SHARE) throw new StateTooLarge(saved.path, counters + evicted, evicted)
   const savedAt = new Date(saved.header.wallMs).toISOString()
   logger.info({ event: 'state_loaded', path: saved.path, counters, saved_at: savedAt }, 'counters were restored from the state file')
+  const open = giveBackOpen(table, saved.payloads.get(OPEN_AMOUNTS) ?? [])
+  if (open.counters > 0) {
+    const { counters: of, tokens, keptTokens: kept_tokens, nanos, keptNanos: kept_nanos } = open
+    logger.warn(
+      { event: 'reservations_given_back', path: saved.path, counters: of, tokens, kept_tokens, nanos, kept_nanos },
+      'the last run ended in the middle of requests: what they had reserved was given back, except for what they had been sent',
+    )
+  }
   if (evicted > 0) {
     logger.warn(
       { event: 'state_evicted', path: saved.path, counters: evicted },

@@ -19,6 +19,7 @@ import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Clock } from '../time/clock.ts'
 import { newSharedMemory, ownerNumber, type SharedMemory, SUPERVISOR } from './shared-memory.ts'
 import type { StartContext } from './start-context.ts'
+import type { WorkerSlots } from './threads/worker-host.ts'
 
 /** The memory that all threads share, with the counters of the last run if a state file kept them. */
 export interface OpenState {
@@ -57,8 +58,14 @@ function openKeyMemory({ adminToken, keysFile, redis, maxKeys }: ServerConfig): 
 }
 
 /** Creates what saves the state while the service runs, from `start` on; undefined without a state file. Its code is loaded while the workers load theirs. */
-export async function openStateKeeper({ logger, clock }: StartContext, { kept, metrics }: OpenState): Promise<StateKeeper | undefined> {
+export async function openStateKeeper(
+  { config, logger, clock }: StartContext,
+  { kept, metrics }: OpenState,
+  slots: WorkerSlots,
+): Promise<StateKeeper | undefined> {
   if (kept === undefined) return undefined
+  // In decision_service, gateways settle, before a crash or after it.
+  if (config.mode === 'reverse_proxy') kept.file.saveOpenAmounts((beforeMs) => slots.ask('open_amounts', { beforeMs }))
   const { StateKeeper } = await import('../control/state-keeper.ts')
   return new StateKeeper({ ...kept, metrics, logger, clock })
 }

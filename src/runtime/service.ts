@@ -98,7 +98,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     tls?.follow({ metrics: state.metrics, announce: (material) => supervisor.announceTls(material) })
     undo.add(() => tls?.close())
 
-    const stateKeeper = await openStateKeeper(context, state)
+    const stateKeeper = await openStateKeeper(context, state, slots)
     const control = await openControl(context, { overrides, state, slots, supervisor, stateKeeper })
     undo.add(() => overrides.close())
     const keysStarted = keys.start(control.fleet)

@@ -11,8 +11,11 @@ import { ControlLink } from '../control/control-link.ts'
 import { WorkerEvents } from '../control/events/worker-events.ts'
 import type { ToWorker } from '../control/thread-messages.ts'
 import { DecisionLines } from '../decision-log/decision-lines.ts'
+import type { UnsettledAmount } from '../engine/unsettled.ts'
 import type { ListenerServers } from '../listen/listener-servers.ts'
 import { WorkerSecrets } from '../secrets/worker-secrets.ts'
+import { tagWords } from '../store/counter-locator.ts'
+import type { OpenAmount } from '../store/state/open-amounts.ts'
 import { CounterFamily, type Series } from '../telemetry/metrics/metric-families.ts'
 import { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
@@ -212,7 +215,16 @@ function workerCalls({ context: { clock }, decider: { engine, top }, plans, even
     },
     silent_requests: () => plans.silentRequests(),
     flush_events: () => void events?.flush(),
+    open_amounts: async ({ beforeMs }) => {
+      const { encodeOpenAmounts } = await import('../store/state/open-amounts.ts')
+      return encodeOpenAmounts([...engine.unsettledAmounts(beforeMs)].map(openAmount))
+    },
   }
+}
+
+function openAmount({ counter, locator, ...amounts }: UnsettledAmount): OpenAmount {
+  const [low, high] = tagWords(locator.tag)
+  return { low, high, ...amounts, isMoney: counter.reason === 'budget_exceeded' }
 }
 
 /** Span of a measurement. Scrapes are at least this far apart, and a shorter one would wake workers that have nothing to do. */

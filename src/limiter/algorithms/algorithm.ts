@@ -32,8 +32,8 @@ export interface Algorithm<L> {
   left(limit: L, record: CounterRecord): number
   /** Takes from a record that is up to date, whether or not there is enough. */
   take(record: CounterRecord, cost: number): void
-  /** Gives back to a record that is up to date, never above the limit's size; a negative `cost` is charged. */
-  settle(limit: L, record: CounterRecord, cost: number): void
+  /** Gives back to a record that is up to date, never above its size; a negative `cost` is charged. */
+  settle(record: CounterRecord, cost: number): void
   /** Returns how many tokens are refilled in this time. */
   refillIn(limit: L, ms: number): number
 

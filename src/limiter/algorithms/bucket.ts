@@ -45,7 +45,7 @@ export const bucket: Algorithm<BucketLimit> = {
     record.level -= cost
   },
 
-  settle(_limit, record, cost) {
+  settle(record, cost) {
     record.level = Math.min(record.level + cost, record.size)
   },
 

@@ -28,9 +28,9 @@ test('the slices that count at one time have different numbers, and the next one
 test('what is taken is missing, and comes back up to nothing held', () => {
   const record = recordAt(NOON_MS, 3)
   expect(inFlight.left(limit, record)).toBe(1)
-  inFlight.settle(limit, record, 2)
+  inFlight.settle(record, 2)
   expect(inFlight.left(limit, record)).toBe(3)
-  inFlight.settle(limit, record, 2)
+  inFlight.settle(record, 2)
   expect(inFlight.left(limit, record)).toBe(4)
 })
 

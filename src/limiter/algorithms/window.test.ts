@@ -52,9 +52,9 @@ describe('a window', () => {
   test('gets back no more than was used, and is charged beyond its tokens', () => {
     const limit = limitOf(100, '1d', 'UTC')
     const record = usedOf(limit, 30, NOON_MS)
-    window.settle(limit, record, 80)
+    window.settle(record, 80)
     expect(record.level).toBe(0)
-    window.settle(limit, record, -130)
+    window.settle(record, -130)
     expect([record.level, window.left(limit, record)]).toEqual([130, -30])
   })
 
@@ -86,7 +86,7 @@ describe('a window', () => {
     const limit = { ...limitOf(100, '1d', 'UTC'), warnings: [{ percent: 80, tokens: 80 }] }
     const record = usedOf(limit, 80, NOON_MS)
     expect([newWarning(limit, record), newWarning(limit, record)]).toEqual([80, 0])
-    window.settle(limit, record, 80)
+    window.settle(record, 80)
     const worth = window.worthMs(record, 0, NOON_MS)
     expect(worth).toBeGreaterThan(0)
     expect(worth).toBeLessThan(window.worthMs(usedOf(limit, 0.001, NOON_MS), 0, NOON_MS))

@@ -40,7 +40,7 @@ export const window: Algorithm<WindowLimit> = {
     record.level += cost
   },
 
-  settle(_limit, record, cost) {
+  settle(record, cost) {
     record.level = Math.max(0, record.level - cost)
   },
 

@@ -2,8 +2,9 @@ import type { Logger } from 'pino'
 import type { Usage } from '../../costs/cost.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } from '../../engine/reservation.ts'
+import type { Unsettled } from '../../engine/unsettled.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
-import type { TokenCounts } from '../../llm/usage.ts'
+import { type TokenCounts, tokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { Choice } from '../../policy/routes/routing.ts'
 import type { CostMetrics, InFlightMetrics, LlmMetrics, ReservedRequest } from '../../telemetry/metrics/llm-metrics.ts'
@@ -37,8 +38,10 @@ export interface SettlementParts {
 export type NoteUsage = (settled: SettledRequest) => void
 
 /** A reservation and its one settlement. A response can end in several ways, and the first end counts. */
-export class Settlement {
+export class Settlement implements Unsettled {
   readonly reservation: Reservation
+  /** Returns what the response has used so far, as far as it is known before its end. */
+  seen: (() => TokenCounts) | undefined
   /** The charges that grow while the stream passes. */
   readonly growing: readonly GrowingCharge[]
   /** The model that the backend was asked for, if it replaced the request's own. */
@@ -51,7 +54,7 @@ export class Settlement {
   #isSettled = false
   /** A call was left because nothing came of it in time. */
   #isRepeated = false
-  readonly #beganMs: number
+  readonly sinceMs: number
   #firstByteMs: number | undefined
   #status: number | undefined
 
@@ -59,7 +62,7 @@ export class Settlement {
     const { engine, metrics, logger, clock } = parts
     this.reservation = reservation
     this.#request = request
-    this.#beganMs = clock.nowMs()
+    this.sinceMs = clock.nowMs()
     this.#parts = parts
     for (const { rule, amount } of reservation.charges) this.#metricsOf(rule).countReserved(rule, amount)
     const onReserved = (charge: ReservedCharge, amount: number): void => {
@@ -81,6 +84,17 @@ export class Settlement {
         this.growing.some((each) => each.charge === charge),
       ),
     )
+    engine.noteUnsettled(this)
+  }
+
+  get charges(): readonly ReservedCharge[] {
+    return this.reservation.charges
+  }
+
+  /** As if the client left now. */
+  amountNow(charge: ReservedCharge): number {
+    const tokens = this.seen?.() ?? tokenCounts(this.#request.promptTokens, 0)
+    return settledAmount(charge, { tokens, sentModel: this.sentModel, isStreamed: this.#request.isStream, estimate: 'fair' })
   }
 
   /** Whether all policies are in shadow mode at the moment; then no response is changed. */
@@ -102,7 +116,7 @@ export class Settlement {
   /** Notes that the head of the response has arrived that the client gets. */
   noteHead(status: number): void {
     this.#status = status
-    this.#firstByteMs = this.#parts.clock.nowMs() - this.#beganMs
+    this.#firstByteMs = this.#parts.clock.nowMs() - this.sinceMs
   }
 
   get isSettled(): boolean {
@@ -167,6 +181,7 @@ export class Settlement {
   #settle(end: SettlementEnd, known: Usage, isWhole = false): void {
     if (this.#isSettled) return
     this.#isSettled = true
+    this.#parts.engine.noteSettled(this)
     const usage = this.#isRepeated ? repeated(known) : known
     const { metrics, trace, noteUsage } = this.#parts
     const settled: SettledCharge[] = []
@@ -218,7 +233,7 @@ export class Settlement {
       backend: this.#backend,
       status: this.#status,
       firstByteMs: this.#firstByteMs,
-      lastByteMs: clock.nowMs() - this.#beganMs,
+      lastByteMs: clock.nowMs() - this.sinceMs,
       traceId,
     }
   }

@@ -57,6 +57,8 @@ export class StreamedResponse implements LlmResponse {
       const meter = this.#growth
       const stopsAtEnd = this.isFiltered
       this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter, stopsAtEnd })
+      const filter = this.#filter
+      settlement.seen = () => filter.counts
     } else if (head.status < 400) settlement.reserveAll()
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'

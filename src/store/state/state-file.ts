@@ -13,6 +13,7 @@ import {
   HEADER_BYTES,
   isKeptFrom,
   type Moment,
+  OPEN_AMOUNTS,
   RECORD_BYTES,
   SECTION_HEADER_BYTES,
   StateFault,
@@ -35,6 +36,12 @@ export interface StateFileParts {
  * `saved`.
  */
 export type MoreSections = (saved: Moment) => Iterable<readonly [type: number, payload: Buffer]>
+
+/**
+ * Returns what requests in flight would give back, as `open-amounts.ts` encodes it. Only those that had taken all of it by `beforeMs`, on the monotonic clock,
+ * may be among them. It is called after the counters were copied.
+ */
+export type AskOpenAmounts = (beforeMs: number) => Promise<readonly Uint8Array[]>
 
 export interface Saved {
   /** Number of counters and of resets of counters. */
@@ -64,6 +71,7 @@ export class StateFile {
   #running: Promise<unknown> = Promise.resolve()
   #waiting: Promise<Saved> | undefined
   readonly #more: MoreSections[] = []
+  #askOpen: AskOpenAmounts = async () => []
   /** Undefined before the first save, and after one that failed. */
   #written: Written | undefined
 
@@ -78,6 +86,11 @@ export class StateFile {
   /** Adds sections that each save from now on includes. */
   saveWith(more: MoreSections): void {
     this.#more.push(more)
+  }
+
+  /** Each save from now on asks for what requests in flight would give back. */
+  saveOpenAmounts(ask: AskOpenAmounts): void {
+    this.#askOpen = ask
   }
 
   /**
@@ -138,6 +151,8 @@ export class StateFile {
       else await setImmediate()
       sliceEndMs = performance.now() + SLICE_MS
     }
+    // Asked now, a request that was settled before its counter was copied is not among them, and one that was settled since stays spent in the file.
+    for (const payload of await this.#askOpen(moment.nowMs)) if (payload.length > 0) await out.addSection(OPEN_AMOUNTS, payload)
     for (const more of this.#more) for (const [type, payload] of more(moment)) await out.addSection(type, payload)
     const bytes = await out.end()
     return { counters: out.counters, bytes, written: { content, moment } }
@@ -209,7 +224,7 @@ class StateWriter {
   }
 
   /** Writes a section that is not made of records. */
-  async addSection(type: number, payload: Buffer): Promise<void> {
+  async addSection(type: number, payload: Uint8Array): Promise<void> {
     const header = Buffer.alloc(SECTION_HEADER_BYTES)
     encodeSectionHeader(viewOf(header), { ...this.#moment, type, bytes: payload.length })
     await this.#write(header)
@@ -233,7 +248,7 @@ class StateWriter {
     return section
   }
 
-  async #write(bytes: Buffer): Promise<void> {
+  async #write(bytes: Uint8Array): Promise<void> {
     this.#hash.update(bytes)
     await this.#handle.writeFile(bytes)
     this.#bytes += bytes.length

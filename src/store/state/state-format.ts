@@ -47,6 +47,8 @@ export const RESERVATION_IDENTITY = 500
 export const SETTLED_RESERVATIONS = 501
 /** Overrides, a line of text for each (`src/overrides/`). */
 export const OVERRIDES = 502
+/** What requests in flight would give back (`open-amounts.ts`). */
+export const OPEN_AMOUNTS = 503
 
 const VERSION = 2
 const MAGIC = Buffer.from('EDGSTATE', 'latin1')

@@ -14,6 +14,7 @@ import {
   isSavedKind,
   type Moment,
   NONSENSE,
+  OPEN_AMOUNTS,
   OVERRIDES,
   RECORD_BYTES,
   RESERVATION_IDENTITY,
@@ -26,7 +27,7 @@ import {
 } from './state-format.ts'
 
 /** Types of sections that are not records, and that other rooms read. */
-const PAYLOADS: ReadonlySet<number> = new Set([RESERVATION_IDENTITY, SETTLED_RESERVATIONS, OVERRIDES])
+const PAYLOADS: ReadonlySet<number> = new Set([RESERVATION_IDENTITY, SETTLED_RESERVATIONS, OVERRIDES, OPEN_AMOUNTS])
 const MAX_PAYLOAD_BYTES = 4 * 1024 * 1024
 
 export interface Scan {

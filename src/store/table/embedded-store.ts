@@ -164,7 +164,7 @@ export class EmbeddedStore implements CounterStore {
     readRow(rows, charges, row, nowMs, wallMs)
     const missing = left - algorithm.left(limit, rows.records[row]!)
     if (rows.slots[row]! >= 0 && missing > 0) {
-      algorithm.settle(limit, rows.records[row]!, missing)
+      algorithm.settle(rows.records[row]!, missing)
       writeRow(rows, rows.order.indexOf(row), nowMs, wallMs)
     }
     rows.unlock()
@@ -278,14 +278,14 @@ export class EmbeddedStore implements CounterStore {
   /** Settles the row at position `rank` of the lock order, whose record has been read. */
   #settle(rows: TableRows, charges: Charges, rank: number, takenMs: number, nowMs: number, wallMs: number): void {
     const row = rows.order[rank]!
-    const { limit, algorithm, warning } = charges.counters[row] as EmbeddedCounter
+    const { algorithm, warning } = charges.counters[row] as EmbeddedCounter
     const cost = charges.costs[row]!
     const exists = rows.slots[row]! >= 0
     // A counter without a record is full, so there is nothing to give back to. A hold is charged only to a slice that has a record.
     if (cost === 0 || (!exists && (cost > 0 || algorithm.isSliced))) return
     if (this.#isResetSince(rows, row, takenMs)) return
     const record = rows.records[row]!
-    algorithm.settle(limit, record, cost)
+    algorithm.settle(record, cost)
     // A debt of a window that has ended is dropped.
     if (!exists && worthMs(record, nowMs, wallMs) === 0) return
     if (warning !== undefined && cost < 0) warnRow(rows, this.#settled, row, warning)
@@ -295,14 +295,14 @@ export class EmbeddedStore implements CounterStore {
   /** Moves the hold of the row at position `rank` of the lock order, if its counter has slices. */
   #moveHold(rows: TableRows, charges: Charges, rank: number, taken: Taken, wallMs: number, nowMs: number): void {
     const row = rows.order[rank]!
-    const { limit, algorithm } = charges.counters[row] as EmbeddedCounter
+    const { algorithm } = charges.counters[row] as EmbeddedCounter
     if (!algorithm.isSliced) return
     const record = rows.records[row]!
     const cost = charges.costs[row]!
     rows.slots[row] = -1
     if (taken.from !== 'none') readTaken(rows, charges, row, nowMs, taken.wallMs)
     if (rows.slots[row]! >= 0) {
-      algorithm.settle(limit, record, cost)
+      algorithm.settle(record, cost)
       writeRow(rows, rank, nowMs, wallMs)
     }
     readRow(rows, charges, row, nowMs, wallMs)

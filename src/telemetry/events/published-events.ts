@@ -81,6 +81,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'worker_not_replaced',
   'state_new',
   'state_loaded',
+  'reservations_given_back',
   'state_set_aside',
   'state_evicted',
   'state_not_saved',

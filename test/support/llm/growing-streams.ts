@@ -104,6 +104,8 @@ export class GrowingStreams {
       get isShadowed() {
         return engine.isShadowed
       },
+      noteUnsettled: () => {},
+      noteSettled: () => {},
       settle: (charge: ReservedCharge, amount: number) => {
         const done = engine.settle(charge, amount)
         this.#settling.push(Promise.resolve(done))
