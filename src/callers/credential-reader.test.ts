@@ -16,6 +16,7 @@ const KEY = testKey('ed25519', 'a')
 const OTHER_KEY = testKey('ed25519', 'b')
 const ENTRY = jwtEntry({ labels: { team: { claim: 'team' } } })
 const KEYS = { from: ['bearer', 'header:X-Team-Key', 'header:x-other-key'] }
+const NO_CREDENTIAL_BUT_KEY = { problem: 'no_credential', keyFields: ['authorization'] }
 const SOURCE = `file:${ENTRY.jwks_file}`
 
 let clock: ManualClock
@@ -95,6 +96,10 @@ describe('a credential', () => {
       { problem: 'no_credential' },
     ],
     ['half a key', { keys: KEYS }, (key) => bearer(key.slice(0, -1)), { problem: 'malformed', keyFields: ['authorization'] }],
+    ['a key in quotes', { jwt: [ENTRY], keys: KEYS }, (key) => bearer(`"${key}"`), { problem: 'malformed', keyFields: ['authorization'] }],
+    ['a key by another scheme', { keys: KEYS }, (key) => ({ authorization: `Token ${key}` }), NO_CREDENTIAL_BUT_KEY],
+    ['a key as a password', { jwt: [ENTRY], keys: KEYS }, (key) => ({ authorization: `Basic ${btoa(`x:${key}`)}` }), NO_CREDENTIAL_BUT_KEY],
+    ['a name like a key', { keys: KEYS }, () => ({ authorization: `Basic ${btoa('edge_service:x')}` }), { problem: 'no_credential' }],
     ['two keys in a line', { keys: KEYS }, (key) => ({ 'x-team-key': `a ${key}` }), { problem: 'malformed', keyFields: ['x-team-key'] }],
     ['a key that was never issued', { keys: KEYS }, () => bearer(newKeyText()), { problem: 'unknown_key', keyFields: ['authorization'] }],
   ])('that is %s is judged so', (_, callers, fields, verdict) => {

@@ -75,13 +75,14 @@ class CredentialReader implements CallerReader {
   read(view: RequestView, addressOf: () => string | undefined): CallerVerdict | Promise<CallerVerdict> {
     const bearer = this.#bearerOf(view)
     const credential = this.#keyFields.length === 0 ? bearer : this.#onlyCredential(view, bearer)
-    if (credential === undefined) return NO_CREDENTIAL
+    if (credential === undefined) return this.#unknown(view, NO_CREDENTIAL)
     if (credential === REPEATED) return this.#unknown(view, { problem: 'two_credentials' })
     if (credential.startsWith(KEY_PREFIX)) return this.#readKey(view, credential, addressOf)
     // A token is read as a bearer token alone.
     if (this.#tokens === undefined || bearer === undefined) return this.#unknown(view, MALFORMED)
     const verdict = this.#tokens.verifier.verify(credential, addressOf)
-    return 'missingKeyOf' in verdict ? this.#waitFor(this.#tokens, verdict, credential, addressOf()) : verdict
+    if ('missingKeyOf' in verdict) return this.#waitFor(this.#tokens, verdict, credential, addressOf())
+    return 'problem' in verdict ? this.#unknown(view, verdict) : verdict
   }
 
   #bearerOf(view: RequestView): FieldValue {
@@ -108,20 +109,20 @@ class CredentialReader implements CallerReader {
     return { ...found, keyFields: this.#fieldsWithKeys(view) }
   }
 
-  #unknown(view: RequestView, { problem }: UnknownCaller): UnknownCaller {
+  #unknown(view: RequestView, unknown: UnknownCaller): UnknownCaller {
     const keyFields = this.#fieldsWithKeys(view)
-    return keyFields.length === 0 ? { problem } : { problem, keyFields }
+    return keyFields.length === 0 ? unknown : { ...unknown, keyFields }
   }
 
-  /** The fields that have something in them that looks like a key. A repeated field may, where keys are read. */
+  /** The fields that have something in them that looks like a key, wherever keys are read. A repeated field may. */
   #fieldsWithKeys(view: RequestView): string[] {
-    const bearer = this.#bearerOf(view)
-    const hasBearer = bearer === REPEATED ? this.#readsBearerKeys : bearer?.startsWith(KEY_PREFIX) === true
+    const authorization = view.header(AUTHORIZATION)
     const others = this.#keyFields.filter((name) => {
       const value = view.header(name)
       return value === REPEATED || value?.includes(KEY_PREFIX) === true
     })
-    return hasBearer ? [AUTHORIZATION, ...others] : others
+    const mayHaveKey = authorization === REPEATED ? this.#keys !== undefined : authorization !== undefined && hasKey(authorization)
+    return mayHaveKey ? [AUTHORIZATION, ...others] : others
   }
 
   /** Waits for the set that may have the token's key, and verifies once more. The address is read before, because the request may be gone afterwards. */
@@ -141,3 +142,16 @@ class CredentialReader implements CallerReader {
     })
   }
 }
+
+/** Whether the text of `Authorization` has a key in it, however clients spelled that: `Token KEY`, `Bearer "KEY"`, `KEY`, or as a name or password. */
+function hasKey(authorization: string): boolean {
+  const basic = BASIC.exec(authorization)
+  if (basic !== null && KEY.test(Buffer.from(basic[1]!, 'base64').toString('latin1'))) return true
+  // By chance, one JWT of a million has the prefix of keys in it.
+  return authorization.includes(KEY_PREFIX) && !BEARER_JWT.test(authorization)
+}
+
+const BASIC = /^\s*basic\s+(\S.*)$/i
+/** In a name such as `edge_service`, the prefix alone means nothing. */
+const KEY = new RegExp(`${KEY_PREFIX}[\\w-]{43}`)
+const BEARER_JWT = /^bearer ey[\w-]*\.[\w-]*\.[\w-]*$/i

@@ -52,6 +52,8 @@ describe.each(PROXY_WIRES)('with the wire %s, a backend', (wire) => {
       [...bearer(key), ...bearer('another')],
       [['authorization', `BEARER  ${key}`]],
       [['Authorization', `Bearer another ${key}`]],
+      ...oddlySpelled(key).map((value): Fields => [['Authorization', value]]),
+      [['Authorization', `Token ${key}`], ...inField('another')],
       inField(`${key}, ${never}`),
       inField(`Bearer ${key}`),
       ...[key, revoked.key].flatMap((each): Fields[] => [
@@ -64,12 +66,52 @@ describe.each(PROXY_WIRES)('with the wire %s, a backend', (wire) => {
     expect(backend.seen).toHaveLength(sent.length)
     expect(JSON.stringify(backend.seen.map(({ rawHeaders }) => rawHeaders))).not.toContain('edge_')
     expect(backend.seen.map(({ headers }) => headers['x-other'])).toEqual(sent.map(() => '1'))
-    for (const fields of [bearer('sk-other'), inField('sk-other'), [['Authorization', 'Basic eDp5']]] as Fields[]) {
+    const basic = (text: string): Fields => [['Authorization', `Basic ${Buffer.from(text).toString('base64')}`]]
+    const byChance = `eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJvdGhlciJ9.xx${'edge_'.repeat(20)}`
+    for (const fields of [bearer('sk-other'), inField('sk-other'), basic('x:y'), basic('edge_service:secret'), bearer(byChance)]) {
       await ask(edge.port, 'GET', '/', fields)
       expect(backend.seen.at(-1)!.rawHeaders).toContain(fields[0]![1])
     }
   })
 })
+
+test.each(PROXY_WIRES)(
+  'with the wire %s, no mode and no exception lets a key through that is oddly spelled in Authorization',
+  async (wire) => {
+    for (const mode of ['shadow', 'enforce']) {
+      const backend = await HttpBackend.start()
+      const callers = { mode, except_paths: ['/open'], keys: { from: ['header:x-team-key'] } }
+      const published = { ...bundle(1, policy('p', { rules: [bucketRule('r', [], 1000)] })), callers }
+      const edge = await proxying(backend, { bundle: published, env: { ...ADMIN_ENV, EDGE_PROXY_WIRE: wire } })
+      const { key } = await createKey(edge)
+      for (const value of oddlySpelled(key)) {
+        for (const name of ['Authorization', 'AUTHORIZATION'])
+          expect((await ask(edge.port, 'GET', '/open', [[name, value]])).status).toBe(200)
+      }
+      expect(backend.seen).toHaveLength(2 * oddlySpelled(key).length)
+      expect(backend.seen.filter(({ headers }) => 'authorization' in headers)).toEqual([])
+    }
+  },
+)
+
+/** What clients write into `Authorization` that are not quite right. */
+function oddlySpelled(key: string): string[] {
+  const encoded = (text: string): string => Buffer.from(text).toString('base64')
+  return [
+    key,
+    `Token ${key}`,
+    `token="${key}"`,
+    `Bearer "${key}"`,
+    `Bearer:${key}`,
+    `Bearer ${key},`,
+    `Bearer x${key}`,
+    `Basic ${key}`,
+    `Basic ${encoded(`user:${key}`)}`,
+    `basic  ${encoded(`${key}:`)}`,
+    `Basic ${Buffer.from(key).toString('base64url')}`,
+    `ApiKey ${key} and more`,
+  ]
+}
 
 test('no token and no key is in the log, the metrics, events, decisions, traces, responses, the API for operators, or any file', async () => {
   closeTracesPatiently()
