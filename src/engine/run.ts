@@ -6,7 +6,7 @@ import type { Plan, PlanPolicy, PlanRule } from '../policy/plan.ts'
 import type { RoutedRequest } from '../policy/routes/routing.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import { Descriptors, type DescriptorValue, type Identification, type RequestParts, UNDECIDED, UNREADABLE } from '../request/descriptors.ts'
-import { isPreflight } from '../request/preflight.ts'
+import { isPreflight, isRewritten } from '../request/excepted-request.ts'
 import { REPEATED, type RequestView } from '../request/view.ts'
 import { isAmbiguousPath, isPlainPath, normalizePath } from '../text/path.ts'
 import type { ActivePlan } from './active-plan.ts'
@@ -126,7 +126,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   get isExcepted(): boolean {
     const { exceptPaths, exceptsPreflights } = this.active!.plan.callers!
     const view = this.#descriptors.view!
-    if (exceptPaths !== undefined && isPlainPath(view.uri) && exceptPaths.cover(this.path)) return true
+    if (exceptPaths !== undefined && isPlainPath(view.uri) && exceptPaths.cover(this.path) && !isRewritten(view)) return true
     const { caller } = this
     return exceptsPreflights && caller !== undefined && 'problem' in caller && caller.problem === 'no_credential' && isPreflight(view)
   }

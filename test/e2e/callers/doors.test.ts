@@ -18,6 +18,24 @@ const PREFLIGHT: Fields = [
   ['Access-Control-Request-Method', 'POST'],
 ]
 
+const REWRITING: Fields = [
+  ['X-Original-URL', '/v1/chat'],
+  ['X-Original-URL', 'https://a.test/v1/chat'],
+  ['X-Original-URI', '/v1/chat'],
+  ['X-Rewrite-URL', '/v1/chat'],
+  ['x_rewrite_url', '/v1/chat'],
+  ['X-Rewrite-URL', '/health/../v1/chat'],
+  ['X-Rewrite-URL', '/health#/v1/chat'],
+  ['X-Rewrite-URL', '//health'],
+  ['X-Forwarded-Uri', '/v1/chat'],
+  ['X-Forwarded-Prefix', '/health'.slice(0, -1)],
+  ['X-Forwarded-Path', '/v1/chat'],
+  ['X-Script-Name', ''],
+  ['X-HTTP-Method-Override', 'POST'],
+  ['X_HTTP_METHOD_OVERRIDE', 'POST'],
+  ['X-Method-Override', 'get'],
+]
+
 /** What a request with these fields is answered with, and with which words to the client. */
 const REFUSED: readonly [string, Fields, string, string][] = [
   ['without a credential', [], 'Bearer', 'unknown_caller'],
@@ -75,6 +93,29 @@ describe.each(HTTP_DOORS)('at the door $name', (door) => {
       expect(await ask('/health/live?x=1', [])).toBe(200)
       expect(await ask('/health/..%2fapi', [])).toBe(401)
       expect(await ask('/health;/../api', [])).toBe(401)
+    })
+
+    test('a field that says another path or method ends an exception, and one that says the same does not', async () => {
+      const port = await listening(hasFastWire)
+      const own = door.describe('GET', '/health', 'a.test').fields.map(([name]) => name.toLowerCase())
+      const ask = async (fields: Fields): Promise<number> =>
+        (await askThrough(door, port, { host: 'a.test', uri: '/health?x=1', fields })).status
+      for (const [name, value] of REWRITING.filter(([name]) => !own.includes(name.toLowerCase())))
+        expect([name, await ask([[name, value]])]).toEqual([name, 401])
+      expect(
+        await ask([
+          ['X-Rewrite-URL', '/health'],
+          ['X-Rewrite-URL', '/health'],
+        ]),
+      ).toBe(401)
+      expect(
+        await ask([
+          ['X-Rewrite-URL', '/health?x=1'],
+          ['X-HTTP-Method-Override', 'GET'],
+          ['X-Override-URL', 'https://b.test/health'],
+        ]),
+      ).toBe(200)
+      expect(await ask([['X-Rewrite-URL', '/v1/chat'], ...bearer('good:ada:blue')])).toBe(200)
     })
   })
 })

@@ -20,10 +20,17 @@ const RULES = bundle(
 const bearer = (token: string): Fields => [['Authorization', `Bearer ${token}`]]
 
 describe.each(PROXY_WIRES)('in the proxy, with the wire %s,', (wire) => {
-  async function started(callers: object = { mode: 'enforce' }): Promise<{ edge: Edge; backend: HttpBackend }> {
+  async function started(
+    callers: object = { mode: 'enforce' },
+    env: Record<string, string> = {},
+  ): Promise<{ edge: Edge; backend: HttpBackend }> {
     const backend = await HttpBackend.start()
     const published = { ...RULES, callers: { ...CALLERS, ...callers } }
-    const edge = await proxying(backend, { bundle: published, env: { EDGE_PROXY_WIRE: wire }, callerReaderOf: () => new GoodCallers() })
+    const edge = await proxying(backend, {
+      bundle: published,
+      env: { EDGE_PROXY_WIRE: wire, ...env },
+      callerReaderOf: () => new GoodCallers(),
+    })
     return { edge, backend }
   }
 
@@ -124,6 +131,27 @@ describe.each(PROXY_WIRES)('in the proxy, with the wire %s,', (wire) => {
     statuses.push((await ask(edge.port, 'OPTIONS', '/v1/chat/completions', [])).status)
     expect(statuses).toEqual([200, 401, 401, 401, 401, 401, 401])
     expect(backend.seen.length).toBe(1)
+  })
+
+  test('an excepted path is none with a field by which the backend may take another one', async () => {
+    const { edge, backend } = await started({ mode: 'enforce', except_paths: ['/health'] })
+    const fields: Fields = [
+      ['X-Original-URL', '/v1/chat'],
+      ['X_Original.URL', '/v1/chat'],
+      ['X-Rewrite-URL', '/v1/chat'],
+      ['X-Forwarded-Uri', '/v1/chat'],
+      ['X_Forwarded_Prefix', '/v1'],
+      ['X-HTTP-Method-Override', 'DELETE'],
+    ]
+    for (const field of fields) expect([field, (await ask(edge.port, 'GET', '/health', [field])).status]).toEqual([field, 401])
+    expect(backend.seen).toEqual([])
+    expect((await ask(edge.port, 'GET', '/health', [['X-Original-URL', '/health']])).status).toBe(200)
+  })
+
+  test('what an untrusted peer says in X-Forwarded-* does not reach the backend, and ends no exception', async () => {
+    const { edge, backend } = await started({ mode: 'enforce', except_paths: ['/health'] }, { EDGE_TRUSTED_PROXIES: '192.0.2.1' })
+    expect((await ask(edge.port, 'GET', '/health', [['X-Forwarded-Uri', '/v1/chat']])).status).toBe(200)
+    expect(backend.seen[0]!.headers).not.toHaveProperty('x-forwarded-uri')
   })
 
   test('a block comes before 401, and 401 before the limit', async () => {
