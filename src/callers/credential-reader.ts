@@ -153,5 +153,5 @@ function hasKey(authorization: string): boolean {
 
 const BASIC = /^\s*basic\s+(\S.*)$/i
 /** In a name such as `edge_service`, the prefix alone means nothing. */
-const KEY = new RegExp(`${KEY_PREFIX}[\\w-]{43}`)
+const KEY = /edge_[\w-]{43}/
 const BEARER_JWT = /^bearer ey[\w-]*\.[\w-]*\.[\w-]*$/i

@@ -25,7 +25,18 @@ test('a text in quotes has no character that a terminal obeys', () => {
   expect(quoted('"\u009b2J\u202e\n')).toBe('"\\"\\u009b2J\\u202e\\n"')
 })
 
-test.each(['alice', 'a b', 'Zoë', '日本', '\u2764\ufe0f', '\u{1f44d}\u{1f3fd}', 'e\u0301'])('all of %j is seen', (text) => {
+test.each([
+  'alice',
+  'a b',
+  'Zoë',
+  '日本',
+  '\u2764\ufe0f',
+  'a \u2764\ufe0e!',
+  '\u{1f44d}\u{1f3fd}',
+  '\u270c\u{1f3fd}\ufe0f',
+  '1\ufe0f\u20e3',
+  'e\u0301',
+])('all of %j is seen', (text) => {
   expect(isAllSeen(text)).toBe(true)
 })
 
@@ -48,6 +59,22 @@ test.each([
   '\u{e0061}',
   '\u{e0100}',
   '\ud800',
+  '\ufe00',
+  '\ufe0e',
+  '\ufe0f',
+  '\u2764\ufe00',
+  '\u2764\ufe0f\ufe0f',
+  '1\ufe0f',
+  '\u2800',
+  '\u00a0',
+  '\u1680',
+  '\u2003',
+  '\u202f',
+  '\u3000',
+  '\u0378',
+  '\ue000',
+  '\u{10fffe}',
+  '\u{f0000}',
 ])('something in a text with %j is not seen', (character) => {
   expect([isAllSeen(`a${character}b`), isAllSeen(character)]).toEqual([false, false])
 })

@@ -18,8 +18,12 @@ export function printableJson(json: string): string {
   })
 }
 
-/** What has no look of its own, such as a tag, a soft hyphen or a filler, and what a terminal would obey. Selectors that choose the look of an emoji may be seen. */
-const UNSEEN = /(?![\ufe00-\ufe0f])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
+/**
+ * What has no look of its own, such as a tag, a soft hyphen or a filler, what looks like a space and is none, what looks different everywhere (private use,
+ * unassigned), and what a terminal would obey. A selector that chooses the look of the emoji or keycap before it may be seen.
+ */
+const UNSEEN =
+  /(?!(?<=\p{Extended_Pictographic}\p{Emoji_Modifier}?)[\ufe0e\ufe0f]|(?<=[0-9#*])\ufe0f\u20e3)[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/u
 
 /** Whether people see all of a text, so that two texts of which they see the same are not told apart by something hidden. */
 export function isAllSeen(text: string): boolean {

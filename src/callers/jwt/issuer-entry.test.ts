@@ -129,7 +129,19 @@ describe('a label', () => {
     expect(labelOf({ team: ['b'.repeat(1025), 'a'] }, { claim: 'team' })).toBe('a')
   })
 
-  test.each(['blue\n', '\u202eeulb', 'bl\u00adue', 'blue\u{e0041}', '\u3164', '\ud800'])(
+  test.each([
+    'blue\n',
+    '\u202eeulb',
+    'bl\u00adue',
+    'blue\u{e0041}',
+    '\u3164',
+    '\ud800',
+    'blue\ufe0f',
+    'blue\u2800',
+    'blue\u00a0',
+    'blue\ue000',
+    '\u0378',
+  ])(
     'of %j has something that nobody sees, so the token is refused, and not taken for one without the label; one that was not chosen does not matter',
     (team) => {
       expect(callerOf({ team }, { team: { claim: 'team', default: 'none' } })).toBeUndefined()

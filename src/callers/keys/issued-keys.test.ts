@@ -128,6 +128,9 @@ describe('labels', () => {
     ['labels.a: expected printable characters only', { a: '\ud800' }],
     ['labels.a: expected printable characters only', { a: 'x\u3164' }],
     ['labels.a: expected printable characters only', { a: '\ue000' }],
+    ['labels.a: expected printable characters only', { a: 'x\ufe0f' }],
+    ['labels.a: expected printable characters only', { a: '\u2800' }],
+    ['labels.a: expected printable characters only', { a: 'x\u00a0y' }],
   ])('that cannot be used are refused with a sentence: %s', (sentence, labels) => {
     expect(readKeyLabels(labels)).toContain(sentence)
   })

@@ -9,8 +9,6 @@ const MAX_CHARACTERS = 256
 const NAME = /^[A-Za-z0-9._-]{1,64}$/
 /** `caller:id` is the identity, `GET keys` has parameters named `after` and `limit`, and an object cannot have the last one as its own. */
 const OTHER_NAMES = ['id', 'after', 'limit', '__proto__']
-/** Characters of private use, and those that Unicode has not assigned, look different everywhere. */
-const WITHOUT_MEANING = /[\p{Co}\p{Cn}]/u
 
 /** Reads the labels of a key. Returns a sentence if they cannot be used. */
 export function readKeyLabels(value: unknown): KeyLabels | string {
@@ -35,6 +33,5 @@ function labelValueProblem(name: string, value: unknown): string | undefined {
   if (typeof value !== 'string') return `labels.${name}: expected a text, got ${show(value)}`
   if (value === '') return `labels.${name}: expected a text, got an empty one`
   if (value.length > MAX_CHARACTERS) return `labels.${name}: expected at most ${MAX_CHARACTERS} characters, got ${value.length}`
-  const isPrintable = isAllSeen(value) && !WITHOUT_MEANING.test(value)
-  return isPrintable ? undefined : `labels.${name}: expected printable characters only, got ${show(value)}`
+  return isAllSeen(value) ? undefined : `labels.${name}: expected printable characters only, got ${show(value)}`
 }
