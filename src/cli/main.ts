@@ -14,7 +14,7 @@ void runCommand(process.argv.slice(2)).then((status) => {
 /** One that the command line asks for stays. */
 async function closeDebugger(): Promise<void> {
   const options = [...process.execArgv, process.env['NODE_OPTIONS'] ?? ''].join(' ')
-  if (/--inspect(?:-brk|-wait)?(?![\w-])/.test(options)) return
+  if (/--inspect(?:-brk|-wait)?(?:[ =]|$)/.test(options)) return
   const { close, url } = await import('node:inspector')
   if (url() !== undefined) close()
 }

@@ -14,8 +14,8 @@ const EXEMPT: Readonly<Record<string, string>> = {
   'policy/patterns.ts ^(?=.*::|(?:[^:]*:){7}[^:]*$)[0-9a-f:.]{2,45}$': 'anchored; [^:]* ends where the next part begins',
   'proxy/downstream.ts ^::ffff:(?=\\d+\\.)': 'anchored; an address from the system',
   'proxy/incoming-request.ts \\/+$': 'the path of EDGE_BACKEND_URL, once at the start',
-  'text/printable.ts (?![\\ufe00-\\ufe0f])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}]':
-    'one character, looked at twice',
+  'text/printable.ts (?!(?<=\\p{Extended_Pictographic}\\p{Emoji_Modifier}?)[\\ufe0e\\ufe0f]|(?<=[0-9#*])\\ufe0f\\u20e3)[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]|(?! )\\p{Zs}':
+    'one character, and a look at two before it',
   'telemetry/tracing/span-sender.ts \\/+$': 'the path of EDGE_OTLP_URL, once at the start',
 }
 
