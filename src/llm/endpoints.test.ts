@@ -22,7 +22,7 @@ describe('a path', () => {
     [`${VERTEX}/anthropic/models/count-tokens:rawPredict`, { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }],
     ['/v1/messages/count_tokens', { dialect: 'anthropic', isCounting: true, ignoresBodyModel: true }],
     ['/openai/deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
-    ['/base/openai/deployments/my-gpt/embeddings', { model: 'my-gpt', ignoresBodyModel: true }],
+    ['/base/openai/deployments/my-gpt/embeddings', { model: 'my-gpt', ignoresBodyModel: true, isEmbedding: true }],
     ['/OpenAI/Deployments/my-gpt/chat/completions', { model: 'my-gpt', ignoresBodyModel: true }],
     ['/openai/deployments/azure/my-gpt/chat/completions', { model: 'azure/my-gpt', ignoresBodyModel: true }],
     ['/openai/deployments/my-gpt/some/other', { model: 'my-gpt', ignoresBodyModel: true }],

@@ -80,7 +80,8 @@ const ESCAPED_SLASH = /%(?:25)*2F/gi
 
 /** Returns what a normalised path says. Some servers decode slashes before they divide a path, so a path that names a model only then is ambiguous. */
 export function endpointOf(path: string): LlmEndpoint {
-  const endpoint = readEndpoint(path)
+  const read = readEndpoint(path)
+  const endpoint = path.endsWith(EMBEDDINGS_END) ? { ...read, isEmbedding: true } : read
   if (!path.includes('%') || endpoint.model === AMBIGUOUS_MODEL) return endpoint
   return readEndpoint(path.replace(ESCAPED_SLASH, '/')).model === endpoint.model ? endpoint : { model: AMBIGUOUS_MODEL }
 }
@@ -146,9 +147,10 @@ const SOCKET_END = /[./:\\](?:realtime|responses|bidiGenerateContent)(?=[/\\\s\0
 
 /** Whether a request at this path generates nothing. */
 export function isEmbeddingPath(path: string): boolean {
-  return path.endsWith('/embeddings') || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
+  return path.endsWith(EMBEDDINGS_END) || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)
 }
 
+const EMBEDDINGS_END = '/embeddings'
 const COUNTING_ENDS = [COUNTING_END, 'countTokens', 'rawPredict']
 const EMBEDDING_ENDS = ['embedContent', 'batchEmbedContents', 'predict']
 

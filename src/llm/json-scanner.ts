@@ -2,8 +2,8 @@ import { type Charset, JsonString } from './json-string.ts'
 
 /**
  * Reads JSON in pieces of any size and builds nothing: time is linear in the bytes, and memory is one number per level of nesting. It accepts exactly
- * what JSON.parse accepts, within its limits and with numbers of up to 256 characters. It never throws: text that is not JSON is still counted in
- * characters, and beyond a limit nothing more is read.
+ * what JSON.parse accepts, within its limits; of responses also the numbers that Python's writers add. It never throws: text that is not JSON is still
+ * counted in characters, and beyond a limit nothing more is read.
  */
 export class JsonScanner {
   readonly #events: JsonEvents
@@ -134,7 +134,7 @@ export class JsonScanner {
   /** Begins a number, true, false or null. */
   #beginScalar(byte: number, at: number, to: number): number {
     const isNumber = byte === MINUS || (byte >= DIGIT_0 && byte <= DIGIT_9)
-    const literal = isNumber ? undefined : LITERALS.find(({ bytes }) => bytes[0] === byte)
+    const literal = isNumber ? undefined : this.#literalWith(byte)
     if (!isNumber && literal === undefined) return this.#fail(at)
     if (!this.#countValue()) return to
     this.#string.begin()
@@ -143,6 +143,11 @@ export class JsonScanner {
     this.#literal = literal ?? this.#literal
     this.#literalAt = 0
     return at
+  }
+
+  #literalWith(initial: number): JsonLiteral | undefined {
+    const begins = ({ bytes }: JsonLiteral): boolean => bytes[0] === initial
+    return LITERALS.find(begins) ?? (this.#limits.isLenient === true ? NUMBER_WORDS.find(begins) : undefined)
   }
 
   #readString(bytes: Uint8Array, from: number, to: number): number {
@@ -195,7 +200,10 @@ export class JsonScanner {
       state = next
     }
     this.#numberState = state
-    if (!this.#string.addNumber(bytes, from, at)) this.#state = BEYOND
+    if (state === AFTER_MINUS && at < to && this.#limits.isLenient === true && bytes[at] === INFINITY.bytes[0]) {
+      this.#literal = INFINITY
+      this.#state = LITERAL
+    } else if (!this.#string.addNumber(bytes, from, at) && this.#limits.isLenient !== true) this.#state = BEYOND
     else if (at < to && !this.#endNumber()) return this.#fail(at)
     return this.#state === BEYOND ? to : at
   }
@@ -325,10 +333,14 @@ interface JsonLiteral {
   readonly value: boolean | null
 }
 
-const LITERALS: readonly JsonLiteral[] = [true, false, null].map((value) => ({
-  bytes: Array.from(String(value), (letter) => letter.charCodeAt(0)),
-  value,
-}))
+const LITERALS: readonly JsonLiteral[] = [true, false, null].map((value) => literal(String(value), value))
+/** Python writes numbers so that JSON does not have, and log probabilities are among them. They are read as null. */
+const INFINITY = literal('Infinity', null)
+const NUMBER_WORDS: readonly JsonLiteral[] = [INFINITY, literal('NaN', null)]
+
+function literal(word: string, value: boolean | null): JsonLiteral {
+  return { bytes: Array.from(word, (letter) => letter.charCodeAt(0)), value }
+}
 
 /** RFC 8259 7: the UTF-16 unit that a letter after a backslash stands for; 0 for `u` and for letters that may not follow a backslash. */
 const ESCAPED_UNITS = new Uint16Array(256)
@@ -360,10 +372,15 @@ interface ScanLimits {
   readonly depth: number
   /** Greatest total number of values: strings, numbers, literals, objects and lists. */
   readonly values: number
+  /** Whether numbers may be of any length, and NaN or infinite: one that is too long to be kept has the value NaN. */
+  readonly isLenient?: boolean
 }
 
 /**
- * Limits for requests and complete responses. The depth exceeds what the parsers of most backends accept, and the number of values exceeds that of
- * any prompt of token ids or of 16 MiB of embeddings. Reading two million values takes a fraction of a second.
+ * Limits for requests. The depth exceeds what the parsers of most backends accept, and the number of values exceeds that of any prompt of token ids.
+ * Reading two million values takes a fraction of a second.
  */
 export const SCAN_LIMITS: ScanLimits = { depth: 1000, values: 2_000_000 }
+
+/** Limits for responses. A client chooses how long a response is, so its usage is found behind any number of values. */
+export const RESPONSE_LIMITS: ScanLimits = { depth: 1000, values: Number.POSITIVE_INFINITY, isLenient: true }

@@ -212,7 +212,7 @@ export class JsonSizes implements JsonEvents {
 
   number(number: JsonString): void {
     if (this.#unreadDepth > 0) return
-    if (this.#writtenDepth > 0) return this.#write(writtenNumber(number.numberValue()))
+    if (this.#writtenDepth > 0) return this.#write(number.isCaptured ? writtenNumber(number.numberValue()) : number.length)
     const reading = this.#next?.number
     if (reading === undefined) return this.#completeUncounted()
     if (typeof reading === 'number') return this.#complete(reading)

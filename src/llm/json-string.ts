@@ -1,6 +1,6 @@
 export type Charset = 'utf8' | 'latin1'
 
-/** Number of UTF-16 units of a string that are kept. A longer number is not accepted. */
+/** Number of UTF-16 units of a string that are kept. A longer number is not accepted in requests. */
 const CAPTURED_UNITS = 256
 
 /** The name, string or number that a scanner is reading: its size, its first units, and a character that was cut off at the end of a piece. */
@@ -69,7 +69,7 @@ export class JsonString {
   /** Returns false if the number is too long. */
   addNumber(bytes: Uint8Array, from: number, to: number): boolean {
     this.#capture(bytes, from, to)
-    return this.#length <= CAPTURED_UNITS
+    return this.isCaptured
   }
 
   addEscaped(unit: number): void {
@@ -86,9 +86,14 @@ export class JsonString {
     return this.#length
   }
 
+  /** Whether all units are kept. */
+  get isCaptured(): boolean {
+    return this.#length <= CAPTURED_UNITS
+  }
+
   /** Returns the text, or undefined if it is longer than 256 UTF-16 units. */
   text(): string | undefined {
-    if (this.#length > CAPTURED_UNITS) return undefined
+    if (!this.isCaptured) return undefined
     this.#captureRun()
     return String.fromCharCode(...this.#captured.slice(0, this.#length))
   }

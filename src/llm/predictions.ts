@@ -1,8 +1,7 @@
-import { JsonScanner, SCAN_LIMITS } from './json-scanner.ts'
+import { JsonScanner, RESPONSE_LIMITS } from './json-scanner.ts'
 import { fieldsOf, JsonSizes, type Reading } from './json-sizes.ts'
-import type { TallyReader } from './llm-response.ts'
 import { indexesOf, indexOf, type RequestFormat, readings, WRITTEN } from './request-format.ts'
-import { MAX_TOKENS, newTally, type Tally } from './usage.ts'
+import { MAX_TOKENS, newTally, type Tally, type TallyReader } from './usage.ts'
 
 /** Vertex's `predict`: a list of `instances` becomes a list of `predictions`, and each model has its own form of both. */
 
@@ -51,15 +50,12 @@ const [PREDICTIONS, OF_RESPONSE] = [0, 1]
  */
 export class PredictionReader implements TallyReader {
   readonly isUnderWay = false
+  readonly hasError = false
   readonly #sizes = new JsonSizes(RESPONSE)
-  readonly #scanner = new JsonScanner(this.#sizes, SCAN_LIMITS)
+  readonly #scanner = new JsonScanner(this.#sizes, RESPONSE_LIMITS)
 
   push(bytes: Uint8Array, from: number, to: number): void {
     this.#scanner.push(bytes, from, to)
-  }
-
-  get isBeyondLimits(): boolean {
-    return this.#scanner.isBeyondLimits
   }
 
   end(): Tally {

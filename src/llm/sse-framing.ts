@@ -238,7 +238,7 @@ export function readEventData({ bytes, start, lines, lineCount, isFirst }: SsePi
 }
 
 /** An event up to this size is parsed within two or three milliseconds, whatever it contains. */
-const SMALL_EVENT_BYTES = 64 * 1024
+export const SMALL_EVENT_BYTES = 64 * 1024
 /** Limits for larger events. A mebibyte of log probabilities stays below this; a mebibyte of `{},` has twice as many values. */
 const LARGE_EVENT_LIMITS = { depth: 1000, values: 150_000 }
 

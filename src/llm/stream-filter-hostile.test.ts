@@ -6,7 +6,8 @@ import { chatChunk, parseSse, sse } from '../../test/support/llm/llm-streams.ts'
 import { compileBundle } from '../policy/compile.ts'
 import { parseBundle } from '../policy/parse.ts'
 import type { PlanRule } from '../policy/plan.ts'
-import { StreamFilter, type StreamFilterOptions } from './stream-filter.ts'
+import { StreamFilter } from './stream-filter.ts'
+import type { StreamFilterOptions } from './stream-rules.ts'
 import { countTokens, newTally, readUsage } from './usage.ts'
 
 const LONG = 'x'.repeat(100)
@@ -190,15 +191,25 @@ test('[DONE] may have white space after it', () => {
 describe('an event with more values than may be parsed at once', () => {
   const hostile = sse(`{"choices":[${'{},'.repeat(200_000)}{}]}`)
 
-  test('passes unread and is counted by its size', () => {
+  test('is scanned, and costs what it says', () => {
     const filter = newFilter(1e9)
     expect(push(filter, hostile)).toBe(hostile)
-    expect(filter.counts.output).toBe(Math.ceil(hostile.length / 4))
+    expect(filter.counts.output).toBe(0)
+    push(filter, sse(`{"choices":[${'{"delta":{"content":"x"}},'.repeat(30_000)}{}]}`))
+    expect(filter.counts.output).toBe(7500)
+  })
+
+  test('is counted by its size if it is no JSON', () => {
+    const filter = newFilter(1e9)
+    const damaged = hostile.replace(/\]\}\n\n$/, ']\n\n')
+    expect(push(filter, damaged)).toBe(damaged)
+    expect(filter.counts.output).toBe(Math.ceil(damaged.length / 4))
   })
 
   test('may be the last before a cut', () => {
-    const out = push(newFilter(5), hostile)
-    expect(out.startsWith(hostile)).toBe(true)
+    const text = sse(`{"choices":[${'{},'.repeat(200_000)}{"delta":{"content":"${'x'.repeat(50)}"}}]}`)
+    const out = push(newFilter(5), text)
+    expect(out.startsWith(text)).toBe(true)
     expect(parseSse(out).at(-1)!.data).toBe('[DONE]')
   })
 

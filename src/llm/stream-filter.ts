@@ -1,10 +1,11 @@
 import { type UsageInsertion, usageInsertion } from './ask-usage.ts'
-import { type Closing, type Dialect, type DialectName, isErrorEvent } from './dialects/dialect.ts'
-import { defaultDialect, dialectOf } from './dialects/dialect-of.ts'
+import { type Closing, type Dialect, isErrorEvent } from './dialects/dialect.ts'
+import { defaultDialect, StreamDialects } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
-import type { LlmSettings } from './llm-request.ts'
+import { LargeEvent } from './large-event.ts'
 import { PassedBytes } from './passed-bytes.ts'
-import { canBeParsed, readEventData, SseFraming, type SsePiece } from './sse-framing.ts'
+import { canBeParsed, readEventData, SMALL_EVENT_BYTES, SseFraming } from './sse-framing.ts'
+import type { BudgetEnd, StreamExcess, StreamFilterOptions, StreamMeter, StreamRule } from './stream-rules.ts'
 import {
   chatUsageText,
   countTokens,
@@ -13,61 +14,16 @@ import {
   newTally,
   type ShownCounts,
   shownCounts,
+  type Tally,
+  TextSize,
   type TokenCounts,
 } from './usage.ts'
 
-/** A larger event passes unread, like one with too many values, because no model's text arrives in pieces this large. */
+/** A larger event is not held back: it passes while it is scanned. Pictures arrive in such events, and what repeats a whole response. */
 export const MAX_EVENT_BYTES = 1024 * 1024
 
 /** Events of choices without any text do not get this long in all, unless they contain sound or pictures. */
 const MAX_EMPTY_CHARACTERS = 64 * 1024
-
-/** The part of a rule that the filter uses. */
-export interface StreamRule {
-  readonly policy: { readonly isShadow: boolean }
-  /** Defined for all rules passed to the filter. */
-  readonly llm: LlmSettings | undefined
-}
-
-export interface StreamFilterOptions<Rule extends StreamRule> {
-  /** The LLM rules that apply to this request and have streaming enabled, in bundle order. */
-  readonly rules: readonly Rule[]
-  readonly promptEstimate: number
-  /** Whether the client asked for a stream. A stream that it did not ask for is counted but never changed. */
-  readonly isActivated: boolean
-  /** Whether the provider's count was requested although the client did not ask for it. An event that contains nothing else is then not passed on. */
-  readonly hidesUsage?: boolean
-  /** Returns whether all rules are currently in shadow mode, so that the stream is not cut. */
-  readonly isShadowed?: () => boolean
-  /** The API of a stream of which nothing is understood, if the request's path says which. */
-  readonly dialect?: DialectName | undefined
-  /** Measures what the stream uses of budgets whose reservations grow; undefined if there are none. */
-  readonly meter?: StreamMeter<Rule> | undefined
-  /** Whether text after the end of the stream is not passed on: the stream is settled by then, so that such text would be free. */
-  readonly stopsAtEnd?: boolean
-  readonly maxEventBytes?: number
-}
-
-/** Measures a stream while it passes. */
-export interface StreamMeter<Rule extends StreamRule> {
-  /** Number of completion tokens from which on it must be told what the stream has used. */
-  readonly noticeAt: number
-  /** Notes what the stream has used. Returns what ends the stream, if the budget of an enforcing rule is used up. */
-  notice(used: TokenCounts): BudgetEnd<Rule> | undefined
-}
-
-/** A rule whose budget a stream has used up, and the code that an error has then. */
-export interface BudgetEnd<Rule extends StreamRule> {
-  readonly rule: Rule
-  readonly code: 'tpd_exceeded' | 'budget_exceeded'
-}
-
-/** A rule that a stream has exceeded: its max_completion_tokens, or its budget. */
-export interface StreamExcess<Rule extends StreamRule = StreamRule> {
-  readonly rule: Rule
-  readonly completionTokens: number
-  readonly cause: 'max_completion_tokens' | 'budget'
-}
 
 /**
  * Reads an SSE response while it passes: counts what is generated, adds usage to events if a rule asks for it, and cuts the stream once an enforcing
@@ -82,8 +38,12 @@ export class StreamFilter<Rule extends StreamRule> {
   readonly #out = new PassedBytes()
   readonly #watches: Watch<Rule>[]
   readonly #addsUsage: boolean
-  readonly #tally = newTally()
-  #dialect: Dialect | undefined
+  readonly tally: Tally = newTally()
+  readonly #dialects = new StreamDialects()
+  /** The event that passes while it is scanned. */
+  #large: LargeEvent | undefined
+  /** The size of what was not understood; counted while nothing is. */
+  readonly #unread = new TextSize()
   #hasData = false
   #hasError = false
   /** Prompt and model as they were when the meter was last told: they change what the same completion costs. */
@@ -152,8 +112,8 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** Whether all of the text has probably passed: the provider has counted it, which it does at the end, or has said why it ended. */
   get hasFinished(): boolean {
-    const isCounted = this.hasProviderCount && this.#tally.characters === this.#tally.countedCharacters
-    return this.hasEnded || isCounted || this.#dialect?.hasFinished === true
+    const isCounted = this.hasProviderCount && this.tally.characters === this.tally.countedCharacters
+    return this.hasEnded || isCounted || this.#dialects.current?.hasFinished === true
   }
 
   /** Whether the bytes passed on so far end with a complete event. */
@@ -163,119 +123,159 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /** Cost of the response so far. */
   get counts(): TokenCounts {
-    return countTokens(this.#tally, this.#options.promptEstimate)
+    return countTokens(this.tally, this.#options.promptEstimate)
   }
 
   /** The same as clients see it, in the words of the response's API. */
   #shown(): ShownCounts {
-    return shownCounts(this.#tally, this.#options.promptEstimate)
+    return shownCounts(this.tally, this.#options.promptEstimate)
   }
 
   /** Completion tokens by our own estimate, ignoring the provider's count. */
   get estimatedCompletionTokens(): number {
-    return estimatedTokens(this.#tally.characters)
+    return estimatedTokens(this.tally.characters)
   }
 
   /** Whether the provider sent its own count of the completion. */
   get hasProviderCount(): boolean {
-    return this.#tally.completionTokens !== undefined
+    return this.tally.completionTokens !== undefined
   }
 
   get hasUsage(): boolean {
-    return hasUsage(this.#tally)
+    return hasUsage(this.tally)
   }
 
   /** Whether the response had usage, or text that we know how to read. */
   get isUnderstood(): boolean {
-    return this.hasUsage || this.#tally.characters > 0
+    return this.hasUsage || this.tally.characters > 0
   }
 
   /** Whether the response may have been long, though nothing of it was understood: the API is not known, or there is much data and no text. */
   get isOpaque(): boolean {
     if (this.isUnderstood) return false
-    return (this.#hasData && this.#dialect === undefined) || this.#textlessCharacters > MAX_EMPTY_CHARACTERS
+    return (
+      ((this.#hasData || this.#unread.bytes > 0) && this.#dialects.current === undefined) || this.#textlessCharacters > MAX_EMPTY_CHARACTERS
+    )
   }
 
   /** Whether the response was an error and nothing else. */
   get hasFailed(): boolean {
-    return this.#hasError && this.#tally.characters === 0 && !this.hasUsage
+    return this.#hasError && this.tally.characters === 0 && !this.hasUsage
+  }
+
+  /** Cost of a response of which nothing is understood, by its size. */
+  get countsBySize(): TokenCounts {
+    return countTokens({ ...this.tally, completionTokens: this.#unread.tokens }, this.#options.promptEstimate)
   }
 
   #readPiece(): void {
     const { bytes, start, end, kind } = this.#framing
     if (kind === 'event') return this.#readEvent()
     if (kind === 'line_end') return this.#out.pass(bytes, start, end)
+    this.#passLarge()
+  }
+
+  /** Passes a piece of an event that is scanned. The stream is cut behind it, because clients cannot use a part of it; within it only if it seems endless. */
+  #passLarge(): void {
+    const { bytes, start, end, kind } = this.#framing
     this.hasOverrun = this.#isStopped()
     if (this.hasOverrun) return
     this.#out.pass(bytes, start, end)
-    this.#tally.characters += end - start
-    this.#checkAfter(end - start, kind)
+    this.#large ??= new LargeEvent()
+    this.#large.push(bytes, start, end)
+    if (kind !== 'part' || this.#large.isEndless) this.#checkLarge(this.#large, kind !== 'part')
   }
 
-  /**
-   * Checks after an event that has already passed, at least in part, and was counted by its size: a cut comes after it. Within the event only budgets are
-   * checked: what they grant is used up by every read.
-   */
-  #checkAfter(characters: number, kind: SsePiece['kind']): void {
-    const end = this.#check(characters, kind === 'part')
-    if (this.cut === undefined) return
-    if (!this.#framing.isEnded) this.#out.add(BLANK_LINE)
+  #checkLarge(large: LargeEvent, isEnded: boolean): void {
+    const [characters, counted] = [this.tally.characters, this.tally.completionTokens ?? 0]
+    if (isEnded) this.#readLarge(large)
+    else this.tally.characters += large.takeSize()
+    if (isEnded) this.#large = undefined
+    const end = this.#check(this.tally.characters - characters)
+    if (this.cut === undefined) return this.#cutIfSpent(counted)
+    this.#addBlankLine()
     this.#addClosing(this.cut, end)
+  }
+
+  /** An event that cannot be scanned either, or is of no known API, may have text if it is not small, so its size counts. */
+  #readLarge(large: LargeEvent): void {
+    if (!large.hasData) return this.#unread.add(large.size)
+    this.#hasData = true
+    const mayBeText = this.#framing.kind !== 'event' || large.size.bytes > SMALL_EVENT_BYTES
+    const scanned = large.end()
+    if (scanned === undefined || this.#dialects.of(scanned.event) === undefined) this.tally.characters += mayBeText ? large.takeSize() : 0
+    else {
+      this.tally.characters += scanned.characters
+      this.#note(scanned.event, scanned.characters, large.size.bytes)
+    }
+    if (this.tally.characters === 0 && !this.hasUsage) this.#unread.add(large.size)
   }
 
   #readEvent(): void {
     const piece = this.#framing
     const { bytes, start, end } = piece
     const data = readEventData(piece)
-    if (data === undefined) return this.#out.pass(bytes, start, end)
-    if (!canBeParsed(piece, data)) {
-      this.hasOverrun = this.#isStopped()
-      if (this.hasOverrun) return
-      this.#out.pass(bytes, start, end)
-      this.#tally.characters += end - start
-      return this.#checkAfter(end - start, piece.kind)
+    if (data === undefined) {
+      if (!this.isUnderstood && bytes[start] !== COLON) this.#unread.push(bytes, start, end)
+      return this.#out.pass(bytes, start, end)
     }
+    if (!canBeParsed(piece, data)) return this.#passLarge()
     const isEnd = data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]'
     if (isEnd) this.hasEnded = true
     else if (data.text !== '') this.#hasData = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
-    const event = isObject ? asObject(parseJson(data.text)) : undefined
-    if (event === undefined) return this.#out.pass(bytes, start, end)
-    this.#dialect ??= dialectOf(event)
-    const counted = this.#tally.completionTokens ?? 0
+    const parsed = isObject ? parseJson(data.text.trimStart()) : undefined
+    // Some servers write numbers that JSON does not have.
+    if (isObject && parsed === undefined) return this.#passLarge()
+    const event = asObject(parsed)
+    if (event === undefined) {
+      if (!isEnd && !this.isUnderstood) this.#unread.push(bytes, start, end)
+      return this.#out.pass(bytes, start, end)
+    }
+    const counted = this.tally.completionTokens ?? 0
     if (!this.#passes(event, data.text.length)) return
+    if (!this.isUnderstood) this.#unread.push(bytes, start, end)
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
     if (insertion === undefined) this.#out.pass(bytes, start, end)
     else this.#passWithUsage(bytes, start, end, insertion)
-    if (this.#spent !== undefined && this.#tally.completionTokens! > counted) this.#cutBehind(this.#spent)
+    this.#cutIfSpent(counted)
   }
 
   /** Counts an event. Returns false if the stream ends instead of passing it. */
   #passes(event: JsonObject, size: number): boolean {
-    const before = this.#tally.characters
+    const before = this.tally.characters
     const isLate = this.#isStopped()
-    const meaning = this.#dialect?.read(event, this.#tally) ?? (isErrorEvent(event) ? 'error' : 'content')
-    if (meaning === 'end') this.hasEnded = true
-    if (meaning === 'error') this.#hasError = true
-    if (isLate && this.#tally.characters > before) {
-      this.#tally.characters = before
+    const dialect = this.#note(event, 0, size)
+    if (isLate && this.tally.characters > before) {
+      this.tally.characters = before
       this.hasOverrun = true
       return false
     }
-    if (this.#tally.characters === 0 && isInChoice(event)) this.#textlessCharacters += size
-    const end = this.#check(this.#tally.characters - before)
-    if (this.cut === undefined) this.#dialect?.remember(event)
+    const end = this.#check(this.tally.characters - before)
+    if (this.cut === undefined) dialect?.remember(event)
     else this.#addClosing(this.cut, end)
     return this.cut === undefined
+  }
+
+  /** Has an event read by the API that it belongs to. `text` is the length of its text that is counted already. */
+  #note(event: JsonObject, text: number, size: number): Dialect | undefined {
+    const dialect = this.#dialects.of(event)
+    const before = this.tally.characters - text
+    const meaning = dialect?.read(event, this.tally) ?? (isErrorEvent(event) ? 'error' : 'content')
+    if (meaning === 'end') this.hasEnded = true
+    if (meaning === 'error') this.#hasError = true
+    if (this.tally.characters > before) this.#dialects.noteText(dialect)
+    else if (this.tally.characters === 0 && isInChoice(event)) this.#textlessCharacters += size
+    return dialect
   }
 
   /**
    * Checks each rule that has let enough tokens pass since its last check, and the meter. `characters` is the length of the new text. Returns the budget that
    * cuts the stream, if one does.
    */
-  #check(characters: number, isPart = false): BudgetEnd<Rule> | undefined {
-    if (!isPart) this.#checkBounds()
+  #check(characters: number): BudgetEnd<Rule> | undefined {
+    this.#checkBounds()
     const { meter } = this.#options
     if (meter === undefined || this.cut !== undefined) return undefined
     const end = this.#measure(meter)
@@ -287,7 +287,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   #measure(meter: StreamMeter<Rule>): BudgetEnd<Rule> | undefined {
-    const { promptTokens, besidePrompt, completionTokens = 0, model } = this.#tally
+    const { promptTokens, besidePrompt, completionTokens = 0, model } = this.tally
     const output = Math.max(completionTokens, this.estimatedCompletionTokens)
     const isSamePrompt = promptTokens === this.#noticedPrompt && besidePrompt === this.#noticedBeside
     if (output < meter.noticeAt && isSamePrompt && model === this.#noticedModel) return undefined
@@ -299,12 +299,18 @@ export class StreamFilter<Rule extends StreamRule> {
 
   /**
    * Cuts the stream behind an event without text that costs something by the provider's count, such as one with sound, or one that comes while the model
-   * thinks; but not behind the last ones.
+   * thinks; but not behind the last ones. `counted` is the provider's count before it.
    */
-  #cutBehind(end: BudgetEnd<Rule>): void {
-    if (this.hasFinished || this.#options.isShadowed?.()) return
+  #cutIfSpent(counted: number): void {
+    const end = this.#spent
+    if (end === undefined || (this.tally.completionTokens ?? 0) <= counted || this.hasFinished || this.#options.isShadowed?.()) return
     this.#cutAt(end)
+    this.#addBlankLine()
     this.#addClosing(this.cut!, end)
+  }
+
+  #addBlankLine(): void {
+    if (!this.#framing.isEnded) this.#out.add(BLANK_LINE)
   }
 
   #cutAt({ rule }: BudgetEnd<Rule>): void {
@@ -337,7 +343,7 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 
   #closing(rule: Rule, how: Closing = rule.llm!.streaming.onLimitExceeded): Buffer {
-    const dialect = this.#dialect ?? defaultDialect(this.#options.dialect)
+    const dialect = this.#dialects.current ?? defaultDialect(this.#options.dialect)
     return Buffer.from(dialect.closing(how, this.#shown(), rule.llm!.streaming.includePartialUsage))
   }
 
@@ -362,6 +368,7 @@ function isInChoice({ choices, candidates }: JsonObject): boolean {
 const EMPTY = Buffer.alloc(0)
 const BLANK_LINE = '\n\n'
 const OPEN_BRACE = 0x7b
+const COLON = 0x3a
 const BEGINS_OBJECT = /^\s*\{/
 
 interface Watch<Rule> {

@@ -44,15 +44,19 @@ describe('usage that a provider tells', () => {
     expect(counted({})).toMatchObject({ input: 100, output: 50 })
   })
 
-  test('replaces what was told before and is not added to it', () => {
+  test('is not added to what was told before, and takes nothing of it back', () => {
     expect(counted({ input_tokens: 7, output_tokens: 1 }, { output_tokens: 3 }, { output_tokens: 9 })).toMatchObject({
       input: 7,
       output: 9,
     })
     expect(counted({ prompt_tokens: 5, completion_tokens: 9 }, { prompt_tokens: 6, completion_tokens: 0 })).toMatchObject({
       input: 6,
-      output: 0,
+      output: 9,
     })
+    const cached = { input_tokens: 5, cache_read_input_tokens: 40, cache_creation_input_tokens: 3 }
+    const zeros = { input_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0, output_tokens: 2 }
+    expect(counted(cached, zeros)).toMatchObject({ input: 48, cachedInput: 40, cacheWrite: 3, output: 2 })
+    expect(counted(cached, { prompt_tokens: 7, prompt_tokens_details: { cached_tokens: 0 } })).toMatchObject({ input: 48 })
   })
 
   test('has cached and reasoning tokens in its sums already, but for those that Anthropic caches, which are added', () => {

@@ -19,6 +19,19 @@ export interface Tally {
   model: string | undefined
 }
 
+/** Reads the cost of a response that is not streamed, while its bytes arrive. */
+export interface TallyReader {
+  push(bytes: Uint8Array, from: number, to: number): void
+  /** Whether the response reports that its work continues in the background, so that its usage is not known yet. */
+  readonly isUnderWay: boolean
+  /** Whether the response reports an error. */
+  readonly hasError: boolean
+  /** Returns the tally of a complete response. */
+  end(): Tally
+  /** Returns the tally of a response that was cut off. */
+  breakOff(): Tally
+}
+
 /** The tokens of a request as they are charged, in one shape for all APIs. The parts of the input never exceed it (`tokenCounts`). */
 export interface TokenCounts {
   /** All tokens of the prompt, cached or not. */
@@ -100,9 +113,14 @@ export function hasUsage(tally: Tally): boolean {
   return tally.promptTokens !== undefined || tally.completionTokens !== undefined
 }
 
+/** Returns the larger of two counts. Counts are cumulative, so one that is smaller than an earlier one, such as a last event's zeros, takes nothing back. */
+export function larger(known: number | undefined, count: number | undefined): number | undefined {
+  return known === undefined || count === undefined ? (known ?? count) : Math.max(known, count)
+}
+
 /**
- * Reads a `usage` object of OpenAI's or Anthropic's APIs. All counts are cumulative, so new values replace old ones. Details such as OpenAI's cached
- * or reasoning tokens are included in these sums; Anthropic's cache reads and writes are counted separately from `input_tokens`.
+ * Reads a `usage` object of OpenAI's or Anthropic's APIs. All counts are cumulative. Details such as OpenAI's cached or reasoning tokens are included in
+ * these sums; Anthropic's cache reads and writes are counted separately from `input_tokens`.
  */
 export function readUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
@@ -115,10 +133,9 @@ export function readUsage(value: unknown, tally: Tally): void {
     completion ??= Math.max(0, total - (prompt ?? 0))
     prompt ??= Math.max(0, total - completion)
   }
-  tally.promptTokens = prompt ?? tally.promptTokens
-  readCache(usage, tally)
+  readInput(usage, prompt, tally)
   if (completion === undefined) return
-  tally.completionTokens = completion
+  tally.completionTokens = larger(tally.completionTokens, completion)
   tally.countedCharacters = tally.characters
 }
 
@@ -126,8 +143,15 @@ export function readUsage(value: unknown, tally: Tally): void {
 export function readPromptUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
   if (usage === undefined) return
-  tally.promptTokens = asCount(usage['input_tokens']) ?? tally.promptTokens
+  readInput(usage, asCount(usage['input_tokens']), tally)
+}
+
+/** The whole input never becomes smaller either, in whichever of the two ways its cached tokens are counted. */
+function readInput(usage: JsonObject, prompt: number | undefined, tally: Tally): void {
+  const before = addTokens(tally.promptTokens ?? 0, tally.besidePrompt)
+  tally.promptTokens = larger(tally.promptTokens, prompt)
   readCache(usage, tally)
+  tally.besidePrompt = Math.max(tally.besidePrompt, before - (tally.promptTokens ?? 0))
 }
 
 /**
@@ -143,9 +167,9 @@ function readCache(usage: JsonObject, tally: Tally): void {
   const read = readInside ?? asCount(usage['cache_read_input_tokens'])
   const written = writtenInside ?? asCount(usage['cache_creation_input_tokens']) ?? created
   if (read === undefined && written === undefined) return
-  tally.cachedTokens = read ?? tally.cachedTokens
-  tally.writtenTokens = written ?? tally.writtenTokens
-  tally.written1hTokens = for1h ?? tally.written1hTokens
+  tally.cachedTokens = larger(tally.cachedTokens, read)
+  tally.writtenTokens = larger(tally.writtenTokens, written)
+  tally.written1hTokens = larger(tally.written1hTokens, for1h)
   const isInPrompt = (readInside ?? writtenInside ?? asCount(usage['prompt_tokens'])) !== undefined
   tally.besidePrompt = isInPrompt ? 0 : addTokens(tally.cachedTokens ?? 0, tally.writtenTokens ?? 0)
 }
@@ -206,6 +230,43 @@ export function addTokens(some: number, more: number): number {
 export function estimatedTokens(characters: number): number {
   return Math.ceil(characters / 4)
 }
+
+/** A longer run of characters that base64 has, or a backslash between them, is a picture, sound or a signature, and not text. */
+const MEDIA_CHARACTERS = 1024
+
+/** Estimates the cost of bytes of which nothing else is known by their size, leaving out long base64. */
+export class TextSize {
+  #bytes = 0
+  /** Length of the run of such characters up to the last byte. */
+  #run = 0
+
+  push(bytes: Uint8Array, from = 0, to = bytes.length): void {
+    let run = this.#run
+    for (let at = from; at < to; at++) {
+      if (IN_BASE64[bytes[at]!] === 1) run++
+      else {
+        this.#bytes += run < MEDIA_CHARACTERS ? run + 1 : 1
+        run = 0
+      }
+    }
+    this.#run = run
+  }
+
+  add({ bytes }: TextSize): void {
+    this.#bytes += bytes
+  }
+
+  get bytes(): number {
+    return this.#bytes + (this.#run < MEDIA_CHARACTERS ? this.#run : 0)
+  }
+
+  get tokens(): number {
+    return estimatedTokens(this.bytes)
+  }
+}
+
+/** Some writers escape the slashes of base64 and break its lines, so that backslashes are among its characters. */
+const IN_BASE64 = Uint8Array.from({ length: 256 }, (_, byte) => (/[A-Za-z0-9+/=_\\-]/.test(String.fromCharCode(byte)) ? 1 : 0))
 
 /** How much each kind of token counts in a token budget, in hundredths. Every token is of exactly one kind. */
 export interface TokenWeights {

@@ -323,7 +323,7 @@ export class ReverseProxy {
     llm: LlmRequest,
     asked: UsageRequest | undefined,
   ): LlmResponseParts {
-    const { engine, logger, clock, llmMetrics: metrics, costMetrics, inFlightMetrics, maxBodyBytes, noteUsage } = this.#parts
+    const { engine, logger, clock, llmMetrics: metrics, costMetrics, inFlightMetrics, noteUsage } = this.#parts
     const isActivated = llm.isStream || /(?:^|[\s,])text\/event-stream\s*(?:[;,]|$)/i.test(request.header('accept') ?? '')
     const sampled = this.#sampled
     const settlement = new Settlement(reservation, llm, {
@@ -341,7 +341,7 @@ export class ReverseProxy {
     const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
     const hidesUsage = typeof asked === 'object' && !asked.isForClient
     const isUnasked = asked === 'unchanged'
-    return { settlement, request: llm, isActivated, hidesUsage, isUnasked, isLookup, maxBodyBytes, slices: this.#slices, metrics, logger }
+    return { settlement, request: llm, isActivated, hidesUsage, isUnasked, isLookup, slices: this.#slices, metrics, logger }
   }
 
   /** Handles a backend that sent no response, or not the whole of it. Half a response is reset, not ended as if it were whole. */

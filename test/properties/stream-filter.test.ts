@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import { StreamFilter, type StreamFilterOptions } from '../../src/llm/stream-filter.ts'
+import { StreamFilter } from '../../src/llm/stream-filter.ts'
+import type { StreamFilterOptions } from '../../src/llm/stream-rules.ts'
 import type { TokenCounts } from '../../src/llm/usage.ts'
 import { compileBundle } from '../../src/policy/compile.ts'
 import { parseBundle } from '../../src/policy/parse.ts'

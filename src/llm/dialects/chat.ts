@@ -1,5 +1,5 @@
 import { asCount, asList, asObject, type JsonObject } from '../json.ts'
-import { chatUsage, NOT_COUNTED, readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
+import { addTokens, chatUsage, larger, NOT_COUNTED, newTally, readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
 import {
   CLOSING_ERRORS,
   type Closing,
@@ -23,6 +23,9 @@ export class ChatDialect implements Dialect {
   #missingFields: readonly string[] = REPEATED_FIELDS
   /** Whether each choice, by its index, has ended. */
   readonly #hasEnded = new Map<number, boolean>()
+  /** Completion tokens of each choice that counts its own, and the last such count, which is not read yet. */
+  readonly #completions = new Map<number, number>()
+  #choiceUsage: JsonObject | undefined
   #isText = false
   /** Whether a choice has come to its end. */
   #hasFinishReason = false
@@ -37,10 +40,9 @@ export class ChatDialect implements Dialect {
     const choices = event['choices']
     if (Array.isArray(choices)) for (const choice of choices) this.#readChoice(asObject(choice), tally)
     // This must come after the choices: the provider's count includes the text of the same event.
-    const { usage } = event
-    readUsage(usage, tally)
+    const isCounted = this.#readUsage(event, tally)
     // Some servers count in every event, and some of them nothing but zeros before the end.
-    if (asObject(usage) !== undefined && !this.#hasFinishReason && asList(choices).length > 0) tally.countedCharacters = NOT_COUNTED
+    if (isCounted && !this.#hasFinishReason && asList(choices).length > 0) tally.countedCharacters = NOT_COUNTED
     return isErrorEvent(event) ? 'error' : 'content'
   }
 
@@ -76,6 +78,29 @@ export class ChatDialect implements Dialect {
     })
   }
 
+  /** Groq's count is in an object of its own, and Kimi's in each choice. Returns whether the event has a count. */
+  #readUsage(event: JsonObject, tally: Tally): boolean {
+    const usage = asObject(event['usage']) ?? asObject(asObject(event['x_groq'])?.['usage'])
+    readUsage(usage, tally)
+    const ofChoices = this.#choiceUsage
+    if (ofChoices === undefined) return usage !== undefined
+    this.#choiceUsage = undefined
+    let sum = 0
+    for (const tokens of this.#completions.values()) sum = addTokens(sum, tokens)
+    readUsage({ ...ofChoices, completion_tokens: sum }, tally)
+    return true
+  }
+
+  /** Each choice counts its own completion, and all of them the same prompt. */
+  #noteChoiceUsage(usage: JsonObject, index: number): void {
+    const own = newTally()
+    readUsage(usage, own)
+    const known = this.#completions.get(index)
+    if (known === undefined && this.#completions.size === MAX_CHOICES) return
+    this.#completions.set(index, larger(known, own.completionTokens) ?? 0)
+    this.#choiceUsage = usage
+  }
+
   #readChoice(choice: JsonObject | undefined, tally: Tally): void {
     if (choice === undefined) return
     const { text } = choice
@@ -83,6 +108,8 @@ export class ChatDialect implements Dialect {
     if (typeof text === 'string') this.#isText = true
     tally.characters += typeof text === 'string' ? characters(text) : chatCharacters(choice['delta'])
     const index = asCount(choice['index'])
+    const usage = choice['usage']
+    if (usage !== undefined && asObject(usage) !== undefined) this.#noteChoiceUsage(usage as JsonObject, index ?? 0)
     if (index !== undefined && !this.#hasEnded.has(index) && this.#hasEnded.size < MAX_CHOICES) this.#hasEnded.set(index, false)
   }
 

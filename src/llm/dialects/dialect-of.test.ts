@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { AnthropicDialect } from './anthropic.ts'
 import { ChatDialect } from './chat.ts'
-import { defaultDialect, dialectOf } from './dialect-of.ts'
+import { defaultDialect, StreamDialects } from './dialect-of.ts'
 import { ResponsesDialect } from './responses.ts'
 
 describe('the dialect of an event', () => {
   test.each([[{ choices: [] }], [{ choices: [{ index: 0, delta: {} }], id: 'x' }], [{ choices: [{ text: 'x' }], type: 'ping' }]])(
     'is chat where it has choices: %j',
     (event) => {
-      expect(dialectOf(event)).toBeInstanceOf(ChatDialect)
+      expect(new StreamDialects().of(event)).toBeInstanceOf(ChatDialect)
     },
   )
 
@@ -19,7 +19,7 @@ describe('the dialect of an event', () => {
     ['response.some_new_thing'],
     ['transcript.text.delta'],
   ])('is Responses where its type is %s', (type) => {
-    expect(dialectOf({ type })).toBeInstanceOf(ResponsesDialect)
+    expect(new StreamDialects().of({ type })).toBeInstanceOf(ResponsesDialect)
   })
 
   test.each([
@@ -30,7 +30,7 @@ describe('the dialect of an event', () => {
     ['message_delta'],
     ['message_stop'],
   ])('is Anthropic where its type is %s', (type) => {
-    expect(dialectOf({ type })).toBeInstanceOf(AnthropicDialect)
+    expect(new StreamDialects().of({ type })).toBeInstanceOf(AnthropicDialect)
   })
 
   test.each([
@@ -42,7 +42,7 @@ describe('the dialect of an event', () => {
     [{ type: 'responses' }],
     [{ error: {} }],
   ])('could be any where it is %j', (event) => {
-    expect(dialectOf(event)).toBeUndefined()
+    expect(new StreamDialects().of(event)).toBeUndefined()
   })
 
   test('is chat where nothing was understood', () => {

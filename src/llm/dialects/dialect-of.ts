@@ -38,11 +38,43 @@ function isGemini(event: JsonObject): boolean {
 
 const GEMINI_OBJECTS = ['usageMetadata', 'usage_metadata', 'promptFeedback', 'prompt_feedback']
 
-/** Returns the dialect that an event belongs to, or undefined if it could belong to any. */
-export function dialectOf(event: JsonObject): Dialect | undefined {
-  for (const { isOwn, open } of Object.values(DIALECTS)) if (isOwn(event)) return open()
-  return undefined
+/** The APIs of a stream's events: nearly always one. Each event is read by its own, so that an odd first one does not hide the text of the others. */
+export class StreamDialects {
+  readonly #opened = new Map<DialectName, Dialect>()
+  #name: DialectName | undefined
+  #hasText = false
+  /** The API by which the stream is closed: that of the latest text, or of the latest event if there was no text yet. */
+  current: Dialect | undefined
+
+  /** Returns the API that an event belongs to; an event that could belong to any belongs to the one before it. */
+  of(event: JsonObject): Dialect | undefined {
+    const name = this.#name
+    if (name !== undefined && DIALECTS[name].isOwn(event)) return this.current
+    const own = NAMES.find((each) => each !== name && DIALECTS[each].isOwn(event))
+    if (own === undefined) return this.current
+    let dialect = this.#opened.get(own)
+    if (dialect === undefined) {
+      dialect = DIALECTS[own].open()
+      this.#opened.set(own, dialect)
+    }
+    if (!this.#hasText) this.#use(own, dialect)
+    return dialect
+  }
+
+  /** To be called when an event of this API had text. */
+  noteText(dialect: Dialect | undefined): void {
+    this.#hasText = true
+    if (dialect === this.current) return
+    for (const [name, opened] of this.#opened) if (opened === dialect) this.#use(name, opened)
+  }
+
+  #use(name: DialectName, dialect: Dialect): void {
+    this.#name = name
+    this.current = dialect
+  }
 }
+
+const NAMES = Object.keys(DIALECTS) as readonly DialectName[]
 
 /** Returns the dialect for a stream of which nothing was understood: that of the path or, as the specification prescribes, of the chat API. */
 export function defaultDialect(name: DialectName = 'chat'): Dialect {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseSse } from '../../../test/support/llm/llm-streams.ts'
 import { countTokens, newTally, type Tally } from '../usage.ts'
 import type { Closing } from './dialect.ts'
-import { dialectOf } from './dialect-of.ts'
+import { StreamDialects } from './dialect-of.ts'
 import { GeminiDialect, readGeminiUsage } from './gemini.ts'
 
 type Event = Record<string, unknown>
@@ -37,7 +37,7 @@ describe('an event of Gemini', () => {
     [{ usage_metadata: { total_token_count: 1 } }],
     [{ promptFeedback: { blockReason: 'SAFETY' } }],
   ])('is recognised: %j', (event) => {
-    expect(dialectOf(event)).toBeInstanceOf(GeminiDialect)
+    expect(new StreamDialects().of(event)).toBeInstanceOf(GeminiDialect)
   })
 
   test.each([

@@ -1,7 +1,7 @@
 import { plainModel } from '../endpoints.ts'
 import { asCount, asList, asObject, type JsonObject, writeJson } from '../json.ts'
 import { fieldsOf, type Reading } from '../json-sizes.ts'
-import { addTokens, NOT_COUNTED, readModel, type ShownCounts, type Tally } from '../usage.ts'
+import { addTokens, larger, NOT_COUNTED, readModel, type ShownCounts, type Tally } from '../usage.ts'
 import {
   CLOSING_ERRORS,
   type Closing,
@@ -113,8 +113,14 @@ const TEXT: Reading = { text: 'characters' }
 const PART: Reading = {
   fields: fieldsOf({ text: TEXT, ...Object.fromEntries(OBJECT_PARTS.flat().map((name) => [name, { written: 'objects' }])) }),
 }
-/** A candidate of a response that is not streamed. */
-export const GEMINI_CANDIDATE: Reading = { fields: fieldsOf({ content: { fields: fieldsOf({ parts: { list: PART } }) } }) }
+/** A candidate of a response that is scanned. Its reason to end is marked. */
+export const GEMINI_CANDIDATE: Reading = {
+  fields: fieldsOf({
+    content: { fields: fieldsOf({ parts: { list: PART } }) },
+    finishReason: { isMarked: true },
+    finish_reason: { isMarked: true },
+  }),
+}
 
 /** Names of the numbers that `readGeminiUsage` looks for, each followed by its other spelling. */
 export const GEMINI_USAGE_FIELDS = [
@@ -134,14 +140,14 @@ export function readGeminiUsage(value: unknown, tally: Tally): void {
   const usage = asObject(value)
   if (usage === undefined) return
   const [total, prompt, candidates, thoughts, toolUse, cached] = [0, 2, 4, 6, 8, 10].map((i) => countOf(usage, i))
-  tally.promptTokens = prompt ?? tally.promptTokens
-  tally.besidePrompt = toolUse ?? tally.besidePrompt
-  tally.cachedTokens = cached ?? tally.cachedTokens
+  tally.promptTokens = larger(tally.promptTokens, prompt)
+  tally.besidePrompt = larger(tally.besidePrompt, toolUse)!
+  tally.cachedTokens = larger(tally.cachedTokens, cached)
   const listed = candidates === undefined && thoughts === undefined ? undefined : addTokens(candidates ?? 0, thoughts ?? 0)
   const rest = total === undefined ? -1 : total - (tally.promptTokens ?? 0) - tally.besidePrompt
   const output = rest >= 0 ? rest : listed
   if (output === undefined) return
-  tally.completionTokens = output
+  tally.completionTokens = larger(tally.completionTokens, output)
   tally.countedCharacters = tally.characters
 }
 

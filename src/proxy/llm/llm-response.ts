@@ -1,14 +1,14 @@
 import type { Logger } from 'pino'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
-import { LlmResponseReader, type TallyReader } from '../../llm/llm-response.ts'
+import { LlmResponseReader } from '../../llm/llm-response.ts'
 import { PredictionReader } from '../../llm/predictions.ts'
-import { countTokens, estimatedTokens, hasUsage, type Tally } from '../../llm/usage.ts'
+import { countTokens, estimatedTokens, hasUsage, type Tally, type TallyReader, TextSize, tokenCounts } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { BodyScan, type Coding, codingOf, type ScanOutcome } from '../body/body-scan.ts'
-import type { Settlement } from './settlement.ts'
+import type { PassedSize, Settlement } from './settlement.ts'
 
 /** A response that costs tokens. It is read on its way to the client, and settled when it first ends, for whatever reason. */
 export interface LlmResponse {
@@ -60,7 +60,6 @@ export interface LlmResponseParts {
   readonly isUnasked: boolean
   /** The request only looks up an earlier result: whatever usage it reports was charged to the request that caused it. */
   readonly isLookup: boolean
-  readonly maxBodyBytes: number
   readonly slices: WorkSlices
   readonly metrics: LlmMetrics
   readonly logger: Logger
@@ -77,6 +76,8 @@ export class WholeResponse implements LlmResponse {
   readonly #status: number
   readonly #coding: Coding | undefined
   readonly #reader: TallyReader
+  readonly #isMedia: boolean
+  readonly #text = new TextSize()
   #scan: BodyScan | undefined
   #size = 0
 
@@ -86,14 +87,14 @@ export class WholeResponse implements LlmResponse {
     this.#reader = parts.request.isPrediction === true ? new PredictionReader() : new LlmResponseReader()
     this.#status = head.status
     this.#coding = codingOf(headerValue(head.fields, 'content-encoding'))
+    this.#isMedia = MEDIA.test(headerValue(head.fields, 'content-type') ?? '')
     if (head.status < 400) parts.settlement.reserveAll()
   }
 
   read(chunk: Buffer): void {
     this.#flow.deliver(chunk)
     this.#size += chunk.length
-    if (this.#coding === undefined) return
-    if (this.#size > this.#parts.maxBodyBytes) return this.#scan?.drop()
+    if (this.#coding === undefined) return this.#text.push(chunk)
     this.#scan ??= this.#newScan(this.#coding)
     if (!this.#scan.write(chunk)) this.#flow.pauseBackend()
   }
@@ -106,7 +107,7 @@ export class WholeResponse implements LlmResponse {
       onEnded()
     }
     if (this.#size === 0) onRead('read')
-    else if (this.#coding === undefined || this.#size > this.#parts.maxBodyBytes) onRead('too_large')
+    else if (this.#coding === undefined) onRead('damaged')
     else this.#scan!.end(onRead)
   }
 
@@ -116,7 +117,7 @@ export class WholeResponse implements LlmResponse {
     const tally = this.#breakOff()
     if (isLookup) return settlement.giveBack('client_gone')
     // The backend has begun to respond, so there is something to pay for.
-    if (tally === undefined || (isEmpty(tally) && asksForTokens(request))) return settlement.keepReservation('client_gone')
+    if (tally === undefined || (isEmpty(tally) && asksForTokens(request))) return settlement.keepReservation('client_gone', this.#bySize())
     settlement.settle('client_gone', countTokens(tally, request.promptTokens), 'fair')
   }
 
@@ -125,7 +126,7 @@ export class WholeResponse implements LlmResponse {
     const tally = this.#breakOff()
     const isError = this.#status >= 400 && (tally === undefined || !hasUsage(tally))
     if (isLookup || isError) return settlement.giveBack('backend_failed')
-    if (tally === undefined) return settlement.keepReservation('backend_failed')
+    if (tally === undefined) return settlement.keepReservation('backend_failed', this.#bySize())
     if (isEmpty(tally)) return settlement.settleUnfinished()
     const estimate = tally.completionTokens === undefined ? 'fair' : undefined
     settlement.settle('backend_failed', countTokens(tally, request.promptTokens), estimate)
@@ -135,8 +136,7 @@ export class WholeResponse implements LlmResponse {
   #breakOff(): Tally | undefined {
     this.#scan?.readWaiting()
     this.#scan?.drop()
-    const isTooLarge = this.#size > this.#parts.maxBodyBytes || this.#reader.isBeyondLimits
-    return this.#size === 0 || (this.#coding === 'identity' && !isTooLarge) ? this.#reader.breakOff() : undefined
+    return this.#size === 0 || this.#coding === 'identity' ? this.#reader.breakOff() : undefined
   }
 
   pause(): void {}
@@ -144,11 +144,18 @@ export class WholeResponse implements LlmResponse {
   resume(): void {}
 
   #newScan(coding: Coding): BodyScan {
-    const { maxBodyBytes: maxBytes, slices } = this.#parts
-    return new BodyScan(this.#reader, {
+    const reader = {
+      push: (bytes: Uint8Array, from: number, to: number): void => {
+        this.#text.push(bytes, from, to)
+        this.#reader.push(bytes, from, to)
+      },
+      isBeyondLimits: false,
+    }
+    return new BodyScan(reader, {
       coding,
-      maxBytes,
-      slices,
+      // A client can have a response of any length, and its usage may be at the end. Nothing of it is kept.
+      maxBytes: Number.POSITIVE_INFINITY,
+      slices: this.#parts.slices,
       isBorrowed: true,
       onDrain: () => this.#flow.resumeBackend(),
       onBroken: (error) => this.#flow.abandon(error),
@@ -157,10 +164,11 @@ export class WholeResponse implements LlmResponse {
 
   #settle(tally: Tally): void {
     const { settlement, request, metrics, isLookup } = this.#parts
-    if (isLookup || (this.#status >= 400 && !hasUsage(tally))) return settlement.giveBack('done')
+    const isError = this.#status >= 400 || (this.#reader.hasError && tally.characters === 0)
+    if (isLookup || (isError && !hasUsage(tally))) return settlement.giveBack('done')
     if (this.#reader.isUnderWay) return settlement.keepReservation('done')
     const isUnderstood = hasUsage(tally) || tally.characters > 0 || request.isEmbedding === true
-    if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood()
+    if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood(this.#bySize())
     const counts = countTokens(tally, request.promptTokens)
     if (tally.promptTokens !== undefined) metrics.compareEstimate('prompt', request.promptTokens, counts.input)
     if (tally.completionTokens !== undefined && tally.characters > 0) {
@@ -170,12 +178,21 @@ export class WholeResponse implements LlmResponse {
     else settlement.settle('done', counts)
   }
 
-  /** The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */
+  /** The bytes do not decode. The cost is unknown, so the reservation counts as spent, unless the status says that the request failed. */
   #settleUnread(): void {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
-    else this.#parts.settlement.keepReservation('done')
+    else this.#parts.settlement.keepReservation('done', this.#bySize())
+  }
+
+  /** What has passed by its size; undefined if it is no text. */
+  #bySize(): PassedSize | undefined {
+    const tokens = tokenCounts(this.#parts.request.promptTokens, this.#text.tokens)
+    return this.#isMedia ? undefined : { tokens, isStreamed: false }
   }
 }
+
+/** Types whose bytes are no text, or text in a frame that is many times as large. */
+const MEDIA = /^(?:audio|image|video)\/|^application\/(?:octet-stream|pdf|zip|vnd\.amazon\.eventstream)\b/i
 
 function isEmpty(tally: Tally): boolean {
   return tally.characters === 0 && !hasUsage(tally)

@@ -19,6 +19,12 @@ export type SettlementEnd = 'done' | 'truncated' | 'client_gone' | 'backend_fail
 
 type Estimate = 'fair' | 'low' | undefined
 
+/** What a response of which nothing is known costs by its size. It is charged if that is more than was reserved: a client may reserve as little as it likes. */
+export interface PassedSize {
+  readonly tokens: TokenCounts
+  readonly isStreamed: boolean
+}
+
 export interface SettlementParts {
   readonly engine: Engine
   readonly metrics: LlmMetrics
@@ -157,24 +163,28 @@ export class Settlement implements Unsettled {
   }
 
   /** Keeps everything that was taken, because the usage is unknown; of a reservation that grows, all that it would have grown to. */
-  keepReservation(end: SettlementEnd): void {
-    this.#settle(end, 'unknown', true)
+  keepReservation(end: SettlementEnd, passed?: PassedSize): void {
+    this.#settle(end, this.#bySize(passed), true)
   }
 
   /**
    * Keeps the reservation after a response with neither usage nor a text that we know, and warns operators: the backend may speak an unknown API.
    * `isSilent` says that nothing came that could have been text, so that a reservation that grows keeps only what it has taken.
    */
-  keepNotUnderstood(isSilent = false): void {
+  keepNotUnderstood(passed: PassedSize | undefined, isSilent = false): void {
     const { metrics } = this.#parts
     for (const policy of new Set(this.reservation.charges.map(({ rule }) => rule.policy))) {
       metrics.countNotUnderstood(policy)
       this.#warn(
         { event: 'llm_response_not_understood', policy: policy.id },
-        'a response has neither usage nor text in a known format: its reservation stays charged',
+        'a response has neither usage nor text in a known format: its reservation stays charged, or its size if that is more',
       )
     }
-    this.#settle('done', 'unknown', !isSilent)
+    this.#settle('done', this.#bySize(passed), !isSilent)
+  }
+
+  #bySize(passed: PassedSize | undefined): Usage {
+    return passed === undefined ? 'unknown' : { ...passed, sentModel: this.sentModel, estimate: 'low' }
   }
 
   /** `isWhole` says that reservations which grow are charged in full. */
@@ -190,7 +200,7 @@ export class Settlement implements Unsettled {
     for (const [i, charge] of this.reservation.charges.entries()) {
       this.#inFlight[i]!.close()
       const growing = isWhole ? this.growing.find((each) => each.charge === charge) : undefined
-      const amount = growing?.wholeAmount ?? settledAmount(charge, usage)
+      const amount = Math.max(growing?.wholeAmount ?? 0, settledAmount(charge, usage))
       const reserved = reservedAmount(charge)
       this.#metricsOf(charge.rule).countUsed(charge.rule, reserved, amount)
       settled.push({ charge, reserved, amount })

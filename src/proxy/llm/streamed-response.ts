@@ -1,12 +1,15 @@
 import type { Transform } from 'node:stream'
 import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens } from '../../llm/llm-request.ts'
-import { type StreamExcess, StreamFilter } from '../../llm/stream-filter.ts'
+import { StreamFilter } from '../../llm/stream-filter.ts'
+import type { StreamExcess } from '../../llm/stream-rules.ts'
+import { TextSize, tokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
 import { StreamGrowth } from './growth.ts'
 import { type LlmResponse, type LlmResponseParts, type ResponseFlow, WholeResponse } from './llm-response.ts'
+import type { PassedSize } from './settlement.ts'
 
 /**
  * An SSE response. Its bytes go through the filter if an enforcing rule watches a stream that the client asked for, or if usage must be hidden;
@@ -32,6 +35,8 @@ export class StreamedResponse implements LlmResponse {
   #onDecoded: (() => void) | undefined
   #loggedWouldCuts = 0
   #hasBytes = false
+  /** The size of a stream in a coding that cannot be decoded; undefined if no rule counts it. */
+  readonly #text: TextSize | undefined
   /** The stream is counted among the open ones. */
   #isOpen = true
 
@@ -59,7 +64,10 @@ export class StreamedResponse implements LlmResponse {
       this.#filter = new StreamFilter({ rules, promptEstimate, isActivated, hidesUsage, isShadowed, dialect, meter, stopsAtEnd })
       const filter = this.#filter
       settlement.seen = () => filter.counts
-    } else if (head.status < 400) settlement.reserveAll()
+    } else {
+      if (isCounted) this.#text = new TextSize()
+      if (head.status < 400) settlement.reserveAll()
+    }
     this.#coding = isRead ? coding : undefined
     this.isDecoded = this.isFiltered && coding !== 'identity'
     parts.metrics.openStreams.count++
@@ -72,6 +80,7 @@ export class StreamedResponse implements LlmResponse {
   read(chunk: Buffer): void {
     this.#hasBytes = true
     if (!this.isFiltered) this.#flow.deliver(chunk)
+    this.#text?.push(chunk)
     if (this.#coding === undefined || this.#coding === 'identity') return this.#pass(chunk)
     this.#decoder ??= this.#newDecoder(this.#coding)
     // Some codings mark their own end; bytes after it are ignored. The chunk is copied because a decoder keeps what is written to it for a while.
@@ -110,6 +119,7 @@ export class StreamedResponse implements LlmResponse {
   /** What has passed and what the provider has counted is charged, whoever broke the stream. */
   backendFailed(): void {
     const filter = this.#filter
+    if (filter?.hasEnded) this.#settleDone(filter)
     const isError = filter?.hasFailed === true || (this.#status >= 400 && filter?.hasUsage !== true)
     const hasPassed = filter === undefined ? this.#hasBytes : filter.isUnderstood || filter.isOpaque
     if (isError) this.#settle(() => this.#parts.settlement.giveBack('backend_failed'))
@@ -172,7 +182,8 @@ export class StreamedResponse implements LlmResponse {
     if (filter === undefined || this.#parts.settlement.isSettled) return
     this.#guard(() => {
       const end = this.#growth!.notice(filter.counts)
-      const isCut = end !== undefined && !filter.hasFinished && !this.#parts.settlement.isShadowed
+      // Within an event that passes in parts, the filter cuts behind it.
+      const isCut = end !== undefined && filter.isBetweenEvents && !filter.hasFinished && !this.#parts.settlement.isShadowed
       const closing = isCut ? filter.endAt(end) : undefined
       this.#afterPass(filter)
       if (closing !== undefined) {
@@ -245,12 +256,13 @@ export class StreamedResponse implements LlmResponse {
 
   /** Stops reading a stream that is only counted. Its bytes still pass, and it is settled as if it had not been read. */
   #stopCounting(): void {
+    const filter = this.#filter
     this.#filter = undefined
     // A destroyed decoder takes no more bytes and would never emit 'drain'.
     this.#isDecoderDone = true
     this.#decoder?.destroy()
     this.#flow.resumeBackend()
-    this.#settle(() => this.#settleUnread())
+    this.#settle(() => this.#settleUnread(filter))
   }
 
   #afterPass(filter: StreamFilter<PlanRule>): void {
@@ -266,16 +278,23 @@ export class StreamedResponse implements LlmResponse {
         this.#log('truncated', cut, 'stream truncated')
         this.#parts.settlement.settleStream('truncated', filter.counts, this.#estimateOf(filter))
       })
-    } else if (filter.hasEnded) this.#settleDone(filter)
+    } else if (filter.hasEnded && !this.#awaitsCount(filter)) this.#settleDone(filter)
   }
 
-  /** Settles a stream that ends early. */
+  /** Some servers send the count that a client asked for behind the end of the stream. */
+  #awaitsCount(filter: StreamFilter<PlanRule>): boolean {
+    const { hidesUsage, request } = this.#parts
+    return !filter.hasProviderCount && !filter.hasOverrun && (hidesUsage || (request.streamOptionsAt ?? 0) > 0)
+  }
+
+  /** Settles a stream that ends early. If only the provider's count was missing, which some send behind the end, it has ended as usual. */
   #settleBroken(end: 'truncated' | 'client_gone' | 'backend_failed', filter: StreamFilter<PlanRule> | undefined): void {
+    if (filter?.hasEnded && filter.cut === undefined) return this.#settleDone(filter)
     this.#settle(() => {
       const { settlement, request, isLookup } = this.#parts
       if (isLookup) settlement.giveBack(end)
-      else if (filter === undefined) settlement.keepReservation(end)
-      else if (filter.isOpaque && asksForTokens(request)) settlement.keepReservation(end)
+      else if (filter === undefined) settlement.keepReservation(end, this.#bySize())
+      else if (filter.isOpaque && asksForTokens(request)) settlement.keepReservation(end, this.#bySize(filter))
       else settlement.settleStream(end, filter.counts, this.#estimateOf(filter))
     })
   }
@@ -295,7 +314,7 @@ export class StreamedResponse implements LlmResponse {
       const { settlement, metrics, request, isLookup } = this.#parts
       const { hasProviderCount, counts } = filter
       if (isLookup || filter.hasFailed || (this.#status >= 400 && !filter.hasUsage)) return settlement.giveBack('done')
-      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(!filter.isOpaque)
+      if (!filter.isUnderstood && asksForTokens(request)) return settlement.keepNotUnderstood(this.#bySize(filter), !filter.isOpaque)
       settlement.settleStream('done', counts, this.#estimateOf(filter))
       if (!hasProviderCount) return
       metrics.compareEstimate('prompt', request.promptTokens, counts.input)
@@ -303,9 +322,17 @@ export class StreamedResponse implements LlmResponse {
     })
   }
 
-  #settleUnread(): void {
+  #settleUnread(filter?: StreamFilter<PlanRule>): void {
     if (this.#status >= 400) this.#parts.settlement.giveBack('done')
-    else this.#parts.settlement.keepReservation('done')
+    else this.#parts.settlement.keepReservation('done', this.#bySize(filter))
+  }
+
+  /** What has passed by its size, of which nothing more is known. */
+  #bySize(filter?: StreamFilter<PlanRule>): PassedSize | undefined {
+    if (filter?.isOpaque) return { tokens: filter.countsBySize, isStreamed: true }
+    if (filter !== undefined) return { tokens: filter.counts, isStreamed: true }
+    if (this.#text === undefined) return undefined
+    return { tokens: tokenCounts(this.#parts.request.promptTokens, this.#text.tokens), isStreamed: true }
   }
 
   /** A stream can end in several ways, and only the first end counts. */

@@ -158,7 +158,7 @@ describe('a stream of Gemini', () => {
   })
 
   test('of which nothing was understood ends in the form that its path says', async () => {
-    const odd = sse({ odd: 'x'.repeat(1_100_000) })
+    const odd = sse({ odd: 'x '.repeat(550_000) })
     const proxy = await llmProxy(await streamingLlm(odd), {
       config: { max_completion_tokens: 1 },
       streaming: { include_partial_usage: false },

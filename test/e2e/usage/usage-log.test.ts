@@ -130,7 +130,7 @@ describe('each way to end', () => {
     const unknown = await usageProxy(await answeringLlm(200, { what: 'is this' }))
     await unknown.post(CHAT, BIG, [RED])
     const [kept] = await unknown.lines(1)
-    expect(kept).toMatchObject({ end: 'done', usage: 'unknown', rules: [{ tokens: 53 }, { cost_nanos: 1_090_000_000 }, { tokens: 53 }] })
+    expect(kept).toMatchObject({ end: 'done', estimate: 'low', rules: [{ tokens: 53 }, { cost_nanos: 1_090_000_000 }, { tokens: 53 }] })
     expectSumsOf([kept!], await unknown.metrics())
   })
 

@@ -18,6 +18,7 @@ import { readSettlement } from '../../../dist/doors/settlement-request.js'
 import { fieldValue } from '../../../dist/http1/header-fields.js'
 import { endpointOf, plainModel } from '../../../dist/llm/endpoints.js'
 import { FormRequestReader } from '../../../dist/llm/form-request.js'
+import { LargeEvent } from '../../../dist/llm/large-event.js'
 import { LlmRequestReader } from '../../../dist/llm/llm-request.js'
 import { LlmResponseReader } from '../../../dist/llm/llm-response.js'
 import { withModel } from '../../../dist/llm/replace-model.js'
@@ -134,6 +135,12 @@ const framed = (unit) => (length) => () => {
 const streamed = (unit) => (length) => () => {
   const filter = new StreamFilter({ rules: [], promptEstimate: 0, isActivated: true })
   for (const byte of Buffer.from(fill(unit, length))) filter.push(Buffer.from([byte]))
+}
+/** One byte at a time. */
+const passing = (start, unit) => (length) => () => {
+  const event = new LargeEvent()
+  for (const byte of Buffer.from(`${start}${fill(unit, length)}`)) event.push(Buffer.from([byte]), 0, 1)
+  event.end()
 }
 /** An event that comes in two pieces. */
 const halved = (unit) => (length) => () => {
@@ -386,6 +393,12 @@ export const readers = {
   'a name of a model': (length) => () => plainModel(fill('models/', length)),
   'a request that is no JSON': llmRequest('', 'a"'),
   'a whole answer of Gemini': scanned(LlmResponseReader, '[', '{"candidates":[{"content":{"parts":[{"text":"a"}]}}]},'),
+  'an event that passes': passing('data: {"choices":[', '{"delta":{"content":"a"}},'),
+  'an event of many lines that passes': passing('data: [', '1,\rdata: \r: \r'),
+  'events of no known API': streamed('data: {"a":"b"}\n\nodd\n\n'),
+  'a stream with another label': scanned(LlmResponseReader, '', 'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'),
+  'numbers that JSON does not have': scanned(LlmResponseReader, '[', '-Infinity,NaN,'),
+  'a number without end': scanned(LlmResponseReader, '[', '9'),
   'a whole answer': scanned(LlmResponseReader, '{"choices":[', '{"message":{"content":"a"}},'),
   'the input of a tool': scanned(LlmResponseReader, '{"content":[{"input":', '{"a":[1,{}],"b":'),
   'empty frames': http2Frames('\0\0\0\x04\0\0\0\0\0'),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { JsonEncoding } from './llm-request.ts'
+import { JsonEncoding } from './json-encoding.ts'
 
 const TEXT = '{"a":"é😀"}'
 const LITTLE = Buffer.from(TEXT, 'utf16le')
