@@ -27,13 +27,13 @@ describe('the limit of open files', () => {
   })
 
   test('a decision service has no backend', () => {
-    expect(connectionLimits(1024, config({}))).toEqual({ ...NONE, main: 1024 - 40 - 20 - 16, admin: 16 })
+    expect(connectionLimits(1024, config({}))).toEqual({ ...NONE, main: 1024 - 40 - 20 - 32, admin: 32 })
   })
 
   test('a unix socket shares with the port, and has all where there is no port', () => {
-    const all = 1024 - 40 - 20 - 16
-    expect(connectionLimits(1024, config({ EDGE_SOCKET: 's' }))).toEqual({ ...NONE, main: all / 2, socket: all / 2, admin: 16 })
-    expect(connectionLimits(1024, config({ EDGE_SOCKET: 's', EDGE_PORT: 'off' }))).toEqual({ ...NONE, socket: all, admin: 16 })
+    const all = 1024 - 40 - 20 - 32
+    expect(connectionLimits(1024, config({ EDGE_SOCKET: 's' }))).toEqual({ ...NONE, main: all / 2, socket: all / 2, admin: 32 })
+    expect(connectionLimits(1024, config({ EDGE_SOCKET: 's', EDGE_PORT: 'off' }))).toEqual({ ...NONE, socket: all, admin: 32 })
   })
 
   test('Redis has its share', () => {
@@ -42,7 +42,7 @@ describe('the limit of open files', () => {
   })
 
   test.each([0, 64])('even %i leave a few', (limit) => {
-    expect(connectionLimits(limit, config(PROXY))).toEqual({ ...NONE, main: 4, admin: 16, backend: 4 })
+    expect(connectionLimits(limit, config(PROXY))).toEqual({ ...NONE, main: 4, admin: 32, backend: 4 })
   })
 
   test('no limit at all', () => {

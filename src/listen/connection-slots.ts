@@ -7,7 +7,10 @@ const KINDS: readonly ConnectionKind[] = [...LISTENER_NAMES, 'backend']
 
 /** Words for each worker and kind: how many connections it has, and how many requests wait for one. */
 export const PLACE_WORDS = 2
-const LANE_WORDS = KINDS.length * PLACE_WORDS
+/** Addresses are counted by a hash of this many values, so that few share a count. */
+const ADDRESS_WORDS = 256
+const FIRST_ADDRESS_WORD = KINDS.length * PLACE_WORDS
+const LANE_WORDS = FIRST_ADDRESS_WORD + ADDRESS_WORDS
 
 /** Where the counts of one kind of connections are: each worker has a lane, and every lane has them at the same index. */
 interface PlaceLanes {
@@ -36,10 +39,10 @@ export class ConnectionPlaces {
     this.#own = worker * laneWords + first
   }
 
-  /** Returns false, and changes nothing, if all places are taken. */
-  take(): boolean {
+  /** Returns false, and changes nothing, if all places but `kept` are taken. */
+  take(kept = 0): boolean {
     Atomics.add(this.#words, this.#own, 1)
-    if (this.#sum(0) <= this.max) return true
+    if (this.#sum(0) <= this.max - kept) return true
     this.giveBack()
     return false
   }
@@ -88,9 +91,55 @@ export class ConnectionPlaces {
 
 /** The connections of one kind. */
 export class ConnectionSlots extends ConnectionPlaces {
+  /** Undefined if all may take all of them. */
+  readonly reserved: ReservedSlots | undefined
+
   constructor(buffer: SharedArrayBuffer, worker: number, kind: ConnectionKind, max: number) {
     super({ words: new Int32Array(buffer), laneWords: LANE_WORDS, first: KINDS.indexOf(kind) * PLACE_WORDS }, worker, max)
+    const isReserved = kind !== 'backend' && listener(kind).connections === 'reserved'
+    this.reserved = isReserved ? new ReservedSlots(buffer, worker, max) : undefined
   }
+}
+
+/** An address may have this part of reserved slots, in all workers. */
+const ADDRESS_PART = 1 / 4
+/** This part of reserved slots is for probes alone. */
+const KEPT_PART = 1 / 8
+
+/** The slots of a listener that few clients share: an address has only a part of them, and some are kept. */
+export class ReservedSlots {
+  readonly kept: number
+  readonly #max: number
+  readonly #words: Int32Array
+  readonly #ownAt: number
+
+  constructor(buffer: SharedArrayBuffer, worker: number, max: number) {
+    this.kept = Math.floor(max * KEPT_PART)
+    this.#max = Math.ceil(max * ADDRESS_PART)
+    this.#words = new Int32Array(buffer)
+    this.#ownAt = worker * LANE_WORDS + FIRST_ADDRESS_WORD
+  }
+
+  /** Returns false, and changes nothing, if the address has its part. `subject` is an address as `addressSubject` returns it. */
+  take(subject: string): boolean {
+    const place = placeOf(subject)
+    Atomics.add(this.#words, this.#ownAt + place, 1)
+    let sum = 0
+    for (let at = FIRST_ADDRESS_WORD + place; at < this.#words.length; at += LANE_WORDS) sum += Atomics.load(this.#words, at)
+    if (sum <= this.#max) return true
+    this.giveBack(subject)
+    return false
+  }
+
+  giveBack(subject: string): void {
+    Atomics.sub(this.#words, this.#ownAt + placeOf(subject), 1)
+  }
+}
+
+function placeOf(subject: string): number {
+  let hash = 0x811c9dc5
+  for (let i = 0; i < subject.length; i++) hash = Math.imul(hash ^ subject.charCodeAt(i), 0x01000193)
+  return ((hash ^ (hash >>> 16)) >>> 0) % ADDRESS_WORDS
 }
 
 /** Returns one worker's slots for all kinds. */
@@ -180,7 +229,7 @@ const BASE_RESERVE = 40
 const WORKER_RESERVE = 20
 /** Connections of each worker to the nodes of a Redis cluster. */
 const REDIS_CONNECTIONS = 16
-const LEAST_RESERVED = 16
+const LEAST_RESERVED = 32
 const MOST_RESERVED = 256
 /** Minimum, however low the limit of open files is: with fewer connections, the service would be useless. */
 const LEAST_CONNECTIONS = 8

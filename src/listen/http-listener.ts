@@ -20,6 +20,8 @@ export interface ConnectionFront {
   accept(socket: Socket): void
   /** Hands all connections over to Node from now on. */
   drain(): void
+  /** Whether a request is under way on a connection of the front; false if it is not one of them. */
+  isServing(socket: Socket): boolean
   closeIdleConnections(): void
   closeAllConnections(): void
   close(): void
@@ -36,8 +38,10 @@ export interface ListenerOptions extends ConnectionLimits {
   readonly peers: 'remote' | 'local'
   /** Called when a connection could not be accepted. */
   readonly onAcceptError: (error: Error) => void
-  /** Whether a connection has a request under way. If unset, all connections get the same time at shutdown. */
+  /** Whether a connection that Node has is in use beyond its requests, such as by another protocol. */
   readonly isServing?: (socket: Socket) => boolean
+  /** Whether this needs no slot of its own on a crowded listener, such as a probe. If unset, nothing does. */
+  readonly isProbe?: (req: IncomingMessage) => boolean
   /** How much is parsed at a time. If unset, it is everything that has arrived, which can be thousands of pipelined requests. */
   readonly parsing?: ParsingLimits
   /** Called before the listener closes, to end what would not end by itself. */
@@ -57,6 +61,8 @@ export class HttpListener implements ListenerServer {
   readonly #front: ConnectionFront | undefined
   readonly #options: ListenerOptions
   readonly #connections: AdmittedConnections
+  /** Requests under way on each connection that Node has. */
+  readonly #open = new WeakMap<Socket, Set<ServerResponse>>()
   /** Connections whose last request has arrived. */
   readonly #ended = new WeakSet<Socket>()
   #isDraining = false
@@ -64,12 +70,20 @@ export class HttpListener implements ListenerServer {
   constructor(options: ListenerOptions) {
     const { timeouts, handle, handleExpecting, requiresHost, configure, newFront } = options
     this.#options = options
-    this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP, () => this.#closeIdle())
+    this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP, {
+      closeIdle: () => this.#closeIdle(),
+      isServing: (socket) => this.#isServing(socket),
+    })
     const draining = (handler: typeof handle): typeof handle => {
       return (req, res) => {
         // RFC 9112 9.6: requests after the last one of a connection are not served. Node would serve them, and drop the responses.
         if (this.#ended.has(req.socket)) return
         if (this.#isDraining) res.shouldKeepAlive = false
+        this.#note(req.socket, res)
+        if (this.#connections.isKept(req.socket)) {
+          res.shouldKeepAlive = false
+          if (options.isProbe?.(req) !== true) return void req.socket.end(NO_SLOT_OVER_HTTP)
+        }
         handler(req, res)
         if (!res.shouldKeepAlive) this.#ended.add(req.socket)
       }
@@ -118,11 +132,10 @@ export class HttpListener implements ListenerServer {
       this.#closeIdle()
       this.#connections.cutSilent(SWEEP_MS)
     }, SWEEP_MS)
-    const { isServing } = this.#options
     const headCut = setTimeout(
       () => {
         this.#connections.cutHandshakes()
-        this.#connections.cut((socket) => isServing?.(socket) === false)
+        this.#connections.cut((socket) => !this.#isServing(socket))
       },
       Math.min(MAX_HEAD_GRACE_MS, graceMs),
     )
@@ -143,6 +156,19 @@ export class HttpListener implements ListenerServer {
     await cut
     // Handlers of the last connections' events run before the caller continues.
     await turn()
+  }
+
+  #note(socket: Socket, res: ServerResponse): void {
+    const open = this.#open.get(socket) ?? new Set()
+    this.#open.set(socket, open.add(res))
+    res.once('close', () => open.delete(res))
+  }
+
+  /** A request whose body is still on its way is not under way yet, unless the listener says so. */
+  #isServing(socket: Socket): boolean {
+    if (socket.writableLength > 0 || this.#front?.isServing(socket) === true || this.#options.isServing?.(socket) === true) return true
+    for (const { req } of this.#open.get(socket) ?? []) if (req.complete) return true
+    return false
   }
 
   /** Node considers a connection idle when its response has ended, even if part of it is unsent. Such connections are spared. */

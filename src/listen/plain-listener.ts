@@ -8,7 +8,7 @@ import type { Handle } from './node-http/routes.ts'
 export function newPlainListener(
   options: PortOptions,
   handle: Handle,
-  special: Pick<ListenerOptions, 'newFront' | 'parsing' | 'onClosing'> = {},
+  special: Pick<ListenerOptions, 'newFront' | 'parsing' | 'onClosing' | 'isProbe'> = {},
 ): HttpListener {
   const malformed = new MalformedRequests()
   const handleNoted: Handle = (req, res) => {

@@ -17,6 +17,8 @@ export interface FrontTimeouts {
 
 /** A connection for as long as it sends only what its wire can read. */
 export interface FrontConnection {
+  /** Whether a request is in flight, or part of a response has not been sent yet. */
+  readonly isServing: boolean
   /** Ends the connection if what it waits for has taken too long. */
   check(nowMs: number, timeouts: FrontTimeouts): void
   /** Called when the wire drains. A connection that waits for its first request, or for the rest of a head, is handed over to `node:http`. */
@@ -84,6 +86,10 @@ export class WireFront<Connection extends FrontConnection = FrontConnection> imp
   drain(): void {
     this.#state.isDraining = true
     for (const connection of this.#connections.values()) connection.drain()
+  }
+
+  isServing(socket: Socket): boolean {
+    return this.#connections.get(socket)?.isServing === true
   }
 
   closeIdleConnections(): void {

@@ -19,6 +19,12 @@ export function subjectText(address: Address): string {
   return `${groups.map((group) => group.toString(16)).join(':')}::/64`
 }
 
+/** The subject of an address as a socket reports it. All that have none, such as clients of a unix socket, are one. */
+export function addressSubject(address: string | undefined): string {
+  const parsed = address === undefined ? undefined : parseAddress(address)
+  return parsed === undefined ? 'unknown' : subjectText(parsed)
+}
+
 export function formatAddress(address: Address): string {
   if (!address.isV6) return formatV4(address.words[0])
   return address.words.map((word) => `${(word >>> 16).toString(16)}:${(word & 0xffff).toString(16)}`).join(':')

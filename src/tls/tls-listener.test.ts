@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { RawClient } from '../../test/support/proxy/proxy.ts'
 import { scratchDirectory } from '../../test/support/service/running.ts'
 import { type Certificate, issued, selfSigned } from '../../test/support/service/self-signed.ts'
+import { anyKeyShare, clientHello, recordsOf } from '../../test/support/tls/record-client.ts'
 import { TlsClient } from '../../test/support/tls/tls-client.ts'
 import { ownPair } from '../../test/support/tls/tls-edge.ts'
 import { until } from '../../test/support/until.ts'
@@ -16,7 +17,7 @@ const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const HALF_HELLO = Buffer.from([22, 3, 1, 1, 0, 1, 0, 0, 252, 3, 3])
 
 test('a connection without a slot gets an alert, whatever it sends', async () => {
-  const { port, refused } = await listening({ slots: 1, places: new HandshakePlaces() })
+  const { port, refused } = await listening({ slots: 1, places: newPlaces() })
   const first = await TlsClient.connected(port)
   first.send('GET / HTTP/1.1\r\nHo')
   // Its bytes are there once the second is refused, because nobody takes the slot of one that sends.
@@ -30,7 +31,7 @@ test('a connection without a slot gets an alert, whatever it sends', async () =>
 })
 
 test('a handshake that waits for its turn loses nothing of what its client sends', async () => {
-  const { port } = await listening({ slots: 9, places: new HandshakePlaces(1) })
+  const { port } = await listening({ slots: 9, places: newPlaces(1) })
   const holder = RawClient.connect(port)
   holder.send(HALF_HELLO)
   const noise = RawClient.connect(port)
@@ -42,11 +43,41 @@ test('a handshake that waits for its turn loses nothing of what its client sends
   await noise.closed()
 })
 
+test('a connection that says nothing takes no place from those that speak', async () => {
+  const { port } = await listening({ slots: 99, places: new HandshakePlaces({ maxRunning: 1, share: 0.6, nowMs: () => 0 }) })
+  const silent = Array.from({ length: 50 }, () => RawClient.connect(port))
+  await until(() => silent.every(({ socket }) => !socket.connecting))
+  expect(await (await TlsClient.connected(port)).ask(GET)).toMatch(/^HTTP\/1.1 200 /)
+  expect(silent.some(({ isClosed }) => isClosed)).toBe(false)
+})
+
+test.each([
+  ['half of one', HALF_HELLO],
+  ['one byte', Buffer.of(22)],
+  ['a whole one', recordsOf(clientHello([anyKeyShare()]))],
+])('a crowd of one address that falls silent after a ClientHello (%s) makes room for a client of another', async (_what, bytes) => {
+  let nowMs = 0
+  const places = new HandshakePlaces({ maxRunning: 20, share: 0.6, nowMs: () => nowMs })
+  places.costMs = 0
+  const { port } = await listening({ slots: 99, places })
+  const crowd = Array.from({ length: 60 }, () => RawClient.connect(port))
+  for (const client of crowd) client.send(bytes)
+  await until(() => crowd.every(({ socket }) => socket.bytesWritten === bytes.length))
+  // Those that run and those that wait are all there before one that comes now.
+  const newcomer = TlsClient.connect(port, { localAddress: '127.0.9.9' } as object)
+  newcomer.send(GET)
+  await until(() => newcomer.socket.bytesWritten > 0)
+  for (let i = 0; i < 20; i++) await new Promise(setImmediate)
+  nowMs = 250
+  await until(() => newcomer.received.startsWith('HTTP/1.1 200 '))
+  expect(crowd.filter(({ isClosed }) => isClosed).length).toBeLessThan(20)
+})
+
 test('a handshake that waits for its turn is cut when its time is over', async () => {
   const failures: string[] = []
   const { port } = await listening({
     slots: 9,
-    places: new HandshakePlaces(0),
+    places: newPlaces(0),
     handshakeMs: 50,
     onFailure: (reason) => void failures.push(reason),
   })
@@ -67,7 +98,7 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
     const clock = { wallMs: Date.now() }
     const { port } = await listening({
       slots: 9,
-      places: new HandshakePlaces(),
+      places: newPlaces(),
       onFailure: (reason) => void failures.push(reason),
       client: { authority, wallMs: () => clock.wallMs },
     })
@@ -88,7 +119,7 @@ test.each(['TLSv1.2', 'TLSv1.3'] as const)(
 )
 
 test('half a handshake does not hold up the end of a gRPC listener, however long its calls may take', async () => {
-  const security = await secured({ places: new HandshakePlaces() })
+  const security = await secured({ places: newPlaces() })
   const server = new OwnGrpcServer(new Map(), portOptions(9, security), () => {})
   const { port } = (await server.listen({ host: '127.0.0.1', port: 0 }))!
   const half = RawClient.connect(port)
@@ -99,6 +130,10 @@ test('half a handshake does not hold up the end of a gRPC listener, however long
   await server.close(600_000)
   await half.closed()
 })
+
+function newPlaces(maxRunning = 500): HandshakePlaces {
+  return new HandshakePlaces({ maxRunning, share: 0.6 })
+}
 
 interface ListeningOptions {
   readonly slots: number

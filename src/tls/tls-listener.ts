@@ -104,7 +104,7 @@ export class TlsListener implements ConnectionSecurity {
     const fail = (reason: HandshakeFailure): void => this.#end(handshake, reason)
     const handshake = new Handshake(socket, this.#server, { onSecure, fail, handshakeMs })
     this.#pending.set(socket, handshake)
-    places.enter(handshake)
+    handshake.onFirstBytes(() => places.enter(handshake))
   }
 
   #noteSecure(secured: TLSSocket): void {
@@ -158,6 +158,7 @@ interface HandshakeParts {
 
 class Handshake implements PendingHandshake {
   readonly socket: Socket
+  readonly address: string | undefined
   readonly #onSecure: (secured: Socket) => void
   readonly #isHalfOpen: boolean
   readonly #server: Server
@@ -167,6 +168,7 @@ class Handshake implements PendingHandshake {
 
   constructor(socket: Socket, server: Server, { onSecure, fail, handshakeMs }: HandshakeParts) {
     this.socket = socket
+    this.address = socket.remoteAddress
     this.#onSecure = onSecure
     this.#isHalfOpen = socket.allowHalfOpen
     this.#server = server
@@ -174,6 +176,14 @@ class Handshake implements PendingHandshake {
     this.#timer = setTimeout(() => fail('timeout'), handshakeMs).unref()
     socket.on('error', ignore)
     socket.on('close', this.#onClose)
+  }
+
+  /** A connection that says nothing costs no more than on a plain port. What has been read stays in the socket, where TLS finds it. */
+  onFirstBytes(enter: () => void): void {
+    this.socket.once('readable', () => {
+      if (this.socket.readableLength === 0) this.#fail('closed')
+      else if (!this.socket.destroyed) enter()
+    })
   }
 
   begin(): void {

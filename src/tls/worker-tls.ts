@@ -1,7 +1,7 @@
 import { createPrivateKey, sign } from 'node:crypto'
 import type { ServerConfig } from '../config/config.ts'
 import type { ConnectionSecurity } from '../listen/admitted-connections.ts'
-import type { ListenerName } from '../listen/listeners.ts'
+import { type ListenerName, listener } from '../listen/listeners.ts'
 import { CounterFamily } from '../telemetry/metrics/metric-families.ts'
 import type { MetricMemory } from '../telemetry/metrics/metric-memory.ts'
 import { FAILURE_REASONS, type HandshakeFailure } from './handshake-failures.ts'
@@ -21,6 +21,7 @@ export class WorkerTls {
   readonly #settings: TlsSettings
   readonly #failures: CounterFamily
   readonly #places: HandshakePlaces
+  readonly #operatorPlaces = HandshakePlaces.forOperators()
   readonly #listeners: TlsListener[] = []
 
   constructor(settings: TlsSettings, metrics: MetricMemory) {
@@ -31,9 +32,10 @@ export class WorkerTls {
 
   /** Uses these certificates for new connections. The first ones come before any listener opens. */
   note(material: TlsMaterial): void {
-    this.#places.costMs = REST_MS + Math.max(...material.pairs.map(({ key }) => signatureMs(key)))
+    const costMs = REST_MS + Math.max(...material.pairs.map(({ key }) => signatureMs(key)))
+    for (const places of [this.#places, this.#operatorPlaces]) places.costMs = costMs
     const contexts = new TlsContexts(material)
-    for (const listener of this.#listeners) listener.use(contexts)
+    for (const security of this.#listeners) security.use(contexts)
   }
 
   /** Returns what secures the connections of a listener; undefined if they stay plain. */
@@ -45,12 +47,12 @@ export class WorkerTls {
       protocol: name === 'grpc' ? 'h2' : 'http/1.1',
       requiresClientCertificate: tlsClientAuth === 'require',
       handshakeMs: headersTimeoutMs,
-      places: this.#places,
+      places: listener(name).connections === 'reserved' ? this.#operatorPlaces : this.#places,
       onFailure: (reason: HandshakeFailure) => void failures.get(reason)!.count++,
     } as const
-    const listener = new TlsListener(options)
-    this.#listeners.push(listener)
-    return listener
+    const security = new TlsListener(options)
+    this.#listeners.push(security)
+    return security
   }
 }
 

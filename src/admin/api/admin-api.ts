@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HeaderList } from '../../http1/header-fields.ts'
 import { originForm, pathOf } from '../../listen/node-http/routes.ts'
+import { MAX_OPEN_BYTES } from '../admin-server.ts'
 import type { Access, Asker } from './access.ts'
 import { ApiError, ClientGone, errorBody, ReadOnly } from './api-error.ts'
 import { parseQuery, readJsonBody } from './api-request.ts'
@@ -12,9 +13,6 @@ const IDENTITY = ['X-Edge-Admin', 'v1'] as const
 
 /** Who asks where anybody may. */
 const UNKNOWN: Asker = { actor: 'unknown', isReadOnly: false }
-
-/** Largest body of a request that needs no token. */
-const MAX_OPEN_BYTES = 4 * 1024
 
 /** The API through which operators observe and change the running service: JSON below `/admin/v1/`, for those who have the token. */
 export class AdminApi {
@@ -29,17 +27,20 @@ export class AdminApi {
   /** Nobody learns without the token which paths exist. If our own code fails, this responds and then rejects. */
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
     res.setHeader(...IDENTITY)
+    let asker: Asker | undefined
     try {
       const path = pathOf(req.url!).slice(API_PATH.length)
       const open = this.routes.find((route) => route.isOpen === true && covers(route, path) && route.method === req.method)
-      const asker = open === undefined ? this.#access.check(req) : UNKNOWN
+      asker = open === undefined ? this.#access.check(req) : UNKNOWN
       const route = open ?? this.#find(req, path)
       if (asker.isReadOnly && !isForReaders(route)) throw new ReadOnly('a change')
       const body = route.method === 'POST' || route.method === 'PATCH' ? await readJsonBody(req, route.isOpen && MAX_OPEN_BYTES) : {}
       respond(res, await route.handle(requestOf(req, path.slice(route.path.length, path.length - (route.tail?.length ?? 0)), body, asker)))
     } catch (error) {
-      if (error instanceof ClientGone) return
+      // A response that has begun says already that the body was too large.
+      if (error instanceof ClientGone || (error instanceof ApiError && res.headersSent)) return
       if (res.headersSent) throw error
+      if (asker === undefined && mayBeLarge(req)) res.shouldKeepAlive = false
       if (error instanceof ApiError) return respondError(res, error)
       respondError(res, new ApiError('internal_error', 'internal error; the log has its cause, as event admin_failed'))
       throw error
@@ -63,6 +64,11 @@ class MethodNotAllowed extends ApiError {
     super('method_not_allowed', `expected ${allow}`)
     this.allow = allow
   }
+}
+
+/** Whether reading the body of a stranger would take long. */
+function mayBeLarge({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > MAX_OPEN_BYTES
 }
 
 function isForReaders({ method, isForReaders }: ApiRoute): boolean {

@@ -23,6 +23,7 @@ export const API_ERRORS: Readonly<Record<ErrorCode, number>> = {
   key_exists: 409,
   key_revoked: 409,
   not_cooling: 409,
+  body_too_large: 413,
   store_unavailable: 503,
   too_many_readers: 503,
   internal_error: 500,

@@ -45,6 +45,7 @@ export type ErrorCode =
   | 'key_exists'
   | 'key_revoked'
   | 'not_cooling'
+  | 'body_too_large'
   | 'store_unavailable'
   | 'too_many_readers'
   | 'internal_error'

@@ -1,4 +1,4 @@
-import { parseAddress, subjectText } from '../../text/address.ts'
+import { addressSubject } from '../../text/address.ts'
 
 /** Part of a worker's time that verification may take. */
 const SHARE = 0.3
@@ -32,7 +32,7 @@ export class VerificationShare {
   readonly #proven = new ProvenAddresses()
 
   admits(address: string | undefined, nowMs: number): boolean {
-    const subject = subjectOf(address)
+    const subject = addressSubject(address)
     const payers = this.#payersOf(subject)
     const owesMs = payers.paidAt(subject, nowMs) - nowMs
     const allowedMs = payers.allowedMs - Math.max(owesMs, 0) / 2
@@ -42,7 +42,7 @@ export class VerificationShare {
   /** Charges an address for what was done, whatever came of it. `isGood`: a token was verified. */
   charge(address: string | undefined, spentMs: number, nowMs: number, isGood = false): void {
     const costMs = Math.min(Math.max(spentMs, 0), MAX_COST_MS) / SHARE
-    const subject = subjectOf(address)
+    const subject = addressSubject(address)
     this.#payersOf(subject).charge(subject, costMs, nowMs)
     this.#paidAtMs = Math.max(this.#paidAtMs, nowMs) + costMs
     if (isGood) this.#proven.add(subject)
@@ -132,9 +132,4 @@ class ProvenAddresses {
     }
     this.#young.add(subject)
   }
-}
-
-function subjectOf(address: string | undefined): string {
-  const parsed = address === undefined ? undefined : parseAddress(address)
-  return parsed === undefined ? 'unknown' : subjectText(parsed)
 }

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { DecisionPipeline } from '../../decide/decision-pipeline.ts'
 import { listenOn } from '../../listen/accept.ts'
 import { AdmittedConnections, MAX_HEAD_GRACE_MS } from '../../listen/admitted-connections.ts'
@@ -48,7 +48,7 @@ export class OwnGrpcServer implements ListenerServer {
   readonly #options: PortOptions
   readonly #context: Http2Context
   readonly #admitted: AdmittedConnections
-  readonly #connections = new Set<GrpcConnection>()
+  readonly #connections = new Map<Socket, GrpcConnection>()
   /** One timer checks all connections and their calls; it runs only while there are some. */
   #sweep: NodeJS.Timeout | undefined
   readonly #sweepMs: number
@@ -59,14 +59,16 @@ export class OwnGrpcServer implements ListenerServer {
     const { keepAliveMs, headersTimeoutMs, requestTimeoutMs } = options.timeouts
     this.#sweepMs = Math.max(1, Math.min(MAX_SWEEP_MS, keepAliveMs / 4, headersTimeoutMs / 4, requestTimeoutMs / 4))
     this.#context = new Http2Context(methods, limits, options.timeouts, onFailure)
-    this.#admitted = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, () => {
-      for (const connection of this.#connections) connection.closeIfIdle()
+    this.#admitted = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, {
+      closeIdle: () => {
+        for (const connection of this.#connections.values()) connection.closeIfIdle()
+      },
+      isServing: (socket) => this.#connections.get(socket)?.isServing === true,
     })
-    const forget = (connection: GrpcConnection): void => void this.#connections.delete(connection)
     this.#server = createServer((socket) => {
       this.#admitted.admit(socket, (admitted) => {
         this.#sweep ??= setInterval(() => this.#check(), this.#sweepMs).unref()
-        this.#connections.add(new GrpcConnection(this.#context, admitted, forget))
+        this.#connections.set(admitted, new GrpcConnection(this.#context, admitted, () => void this.#connections.delete(admitted)))
       })
     })
   }
@@ -77,13 +79,13 @@ export class OwnGrpcServer implements ListenerServer {
 
   drain(): void {
     this.#context.isDraining = true
-    for (const connection of this.#connections) connection.leave()
+    for (const connection of this.#connections.values()) connection.leave()
   }
 
   async close(graceMs: number): Promise<void> {
     this.drain()
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    for (const connection of this.#connections) connection.close()
+    for (const connection of this.#connections.values()) connection.close()
     clearInterval(this.#sweep)
     this.#sweep = setInterval(() => {
       this.#admitted.cutSilent(CLOSING_SWEEP_MS)
@@ -105,10 +107,10 @@ export class OwnGrpcServer implements ListenerServer {
     }
     const nowMs = performance.now()
     let unsentBytes = 0
-    for (const connection of this.#connections) {
+    for (const connection of this.#connections.values()) {
       connection.check(nowMs)
       unsentBytes += connection.unsentBytes
     }
-    if (unsentBytes > this.#context.limits.maxUnsentBytes) for (const connection of this.#connections) connection.cutIfBehind()
+    if (unsentBytes > this.#context.limits.maxUnsentBytes) for (const connection of this.#connections.values()) connection.cutIfBehind()
   }
 }

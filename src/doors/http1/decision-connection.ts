@@ -65,6 +65,10 @@ export class WireConnection implements FrontConnection {
     socket.on('close', this.#onClose)
   }
 
+  get isServing(): boolean {
+    return this.#state === 'deciding' || this.#state === 'stalled' || this.#socket.writableLength > 0
+  }
+
   check(nowMs: number, { headMs, idleMs }: FrontTimeouts): void {
     const waitedMs = nowMs - this.#sinceMs
     switch (this.#state) {

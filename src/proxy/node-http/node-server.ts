@@ -46,10 +46,8 @@ export class NodeServer {
   newListener(options: PortOptions): HttpListener {
     const handle: ListenerOptions['handle'] = (req, res) => this.#handle(req, res)
     const configure = (server: Server): void => this.#events.configure(server)
-    const { newWire } = this.#options
-    let wire: ProxyWire | undefined
-    const newFront = newWire && ((handOver: (socket: Socket) => void): ProxyWire => (wire = newWire(handOver)))
-    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket) || (wire?.connectionOf(socket)?.isServing ?? false)
+    const { newWire: newFront } = this.#options
+    const isServing = (socket: Socket): boolean => this.#clients.isServing(socket)
     return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
   }
 

@@ -73,7 +73,6 @@ class WireClient implements FrontConnection {
     socket.on('close', this.#onClose)
   }
 
-  /** Whether a request is in flight on the connection, or part of a response has not been sent yet. */
   get isServing(): boolean {
     return (this.#state === 'busy' && !this.#downstream.isEnded) || this.#socket.writableLength > 0
   }

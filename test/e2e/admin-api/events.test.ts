@@ -5,7 +5,7 @@ import { ALICE, REJECTING, SECRET } from '../../support/admin/rejecting-bundle.t
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import type { Edge } from '../../support/service/edge.ts'
 import { ask } from '../../support/service/http.ts'
-import { running } from '../../support/service/running.ts'
+import { running, thisTest } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { until } from '../../support/until.ts'
 
@@ -75,11 +75,13 @@ describe('GET events', () => {
 
   test('serves 100 readers at once, each with every event, and forgets those that leave', async () => {
     const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
-    const clients = await Promise.all(Array.from({ length: 100 }, () => EventClient.open(edge.adminPort)))
+    // One address may have a quarter of the port's connections.
+    const open = (_: unknown, i: number) => EventClient.open(edge.adminPort, '', thisTest, {}, `127.0.0.${(i % 4) + 1}`)
+    const clients = await Promise.all(Array.from({ length: 100 }, open))
     await edge.decideTimes(2, ALICE)
     for (const client of clients) await client.untilNamed('reject')
     expect((await askAdmin(edge.adminPort, 'GET', 'status')).status).toBe(200)
-    const more = await Promise.all(Array.from({ length: 28 }, () => EventClient.open(edge.adminPort)))
+    const more = await Promise.all(Array.from({ length: 28 }, open))
     expect(await askAdmin(edge.adminPort, 'GET', 'events')).toMatchObject({ status: 503, json: { error: { code: 'too_many_readers' } } })
     for (const client of [...clients, ...more]) client.abort()
     await until(async () => {

@@ -24,7 +24,10 @@ describe('a session', () => {
   test('is opened by a small body only: anybody may send one', async () => {
     const body = { token: ADMIN_TOKEN, actor: 'a'.repeat(4096) }
     const response = await askAdmin(edge.adminPort, 'POST', 'session', { token: undefined, body })
-    expect(response).toMatchObject({ status: 400, json: { error: { message: 'the body must not be larger than 4 KiB' } } })
+    expect(response).toMatchObject({
+      status: 413,
+      json: { error: { code: 'body_too_large', message: 'the body must not be larger than 4 KiB' } },
+    })
   })
 
   test('is opened with the token, and its cookie reads everything', async () => {

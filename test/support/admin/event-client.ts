@@ -33,10 +33,16 @@ export class EventClient {
   }
 
   /** Done when the head of the response is here. */
-  static open(port: number, query = '', owner: Owner = thisTest, fields: Readonly<Record<string, string>> = {}): Promise<EventClient> {
+  static open(
+    port: number,
+    query = '',
+    owner: Owner = thisTest,
+    fields: Readonly<Record<string, string>> = {},
+    localAddress = '127.0.0.1',
+  ): Promise<EventClient> {
     return new Promise((resolve, reject) => {
       const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, ...fields }
-      const req = request({ port, host: '127.0.0.1', path: `/admin/v1/events${query}`, agent: false, headers })
+      const req = request({ port, host: '127.0.0.1', localAddress, path: `/admin/v1/events${query}`, agent: false, headers })
       req.on('error', reject)
       req.on('response', (res) => {
         const client = new EventClient(req, res)

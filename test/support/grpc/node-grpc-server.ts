@@ -46,7 +46,7 @@ export class NodeGrpcServer implements ListenerServer {
     this.#limits = limits
     const { requestTimeoutMs } = options.timeouts
     const context: NodeCallContext = { methods, limits, requestTimeoutMs, onFailure, partial: new PartialMessages(limits.maxPartialBytes) }
-    this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, () => this.#cutIdle())
+    this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP2, { closeIdle: () => this.#cutIdle(), isServing: () => true })
     const { maxStreams: maxConcurrentStreams, maxHeaderBytes: maxHeaderListSize } = limits
     this.#server = createServer({
       settings: { maxConcurrentStreams, maxHeaderListSize, enablePush: false },

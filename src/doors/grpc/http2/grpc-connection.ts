@@ -46,7 +46,7 @@ export class GrpcConnection {
     this.#socket.resume()
   }
 
-  constructor(context: Http2Context, socket: Socket, onGone: (connection: GrpcConnection) => void) {
+  constructor(context: Http2Context, socket: Socket, onGone: () => void) {
     const { limits } = context
     const nowMs = performance.now()
     this.#context = context
@@ -74,7 +74,7 @@ export class GrpcConnection {
     socket.on('error', () => {}) // 'close' follows
     socket.on('close', () => {
       this.#close()
-      onGone(this)
+      onGone()
     })
     socket.setNoDelay(true)
   }
@@ -110,6 +110,11 @@ export class GrpcConnection {
   /** Cuts a connection that is far behind, to free memory. */
   cutIfBehind(): void {
     if (this.unsentBytes > MAX_UNSENT_BYTES) this.#socket.destroy()
+  }
+
+  /** Whether a call is under way, or part of what was sent for one. */
+  get isServing(): boolean {
+    return this.#streams.size > 0 || this.unsentBytes > 0
   }
 
   closeIfIdle(): void {
