@@ -136,10 +136,10 @@ export const readHere: ReadBundle = async (...given) => {
   return readBundle(...given)
 }
 
-/** Adds the warnings that matter for `reverse_proxy`, where other hosts lead to the same backend. */
-export function withHostGaps(read: ReadBundle = readHere): ReadBundle {
+/** Adds the warnings that matter only for `reverse_proxy`. */
+export function withProxyWarnings(read: ReadBundle = readHere): ReadBundle {
   return async (...given) => {
     const reading = await read(...given)
-    return reading.ok ? { ...reading, warnings: [...reading.warnings, ...reading.hostGaps] } : reading
+    return reading.ok ? { ...reading, warnings: [...reading.warnings, ...reading.proxyWarnings] } : reading
   }
 }

@@ -5,6 +5,7 @@ import { locateProblems } from '../policy/locate-problems.ts'
 import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
+import { openCredentials } from '../policy/routes/open-credentials.ts'
 import { type BackendEntry, backendEntries } from '../policy/routes/planned-backend.ts'
 import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
 import type { Callers, JwtEntry } from '../policy/schema/callers.ts'
@@ -32,7 +33,7 @@ export interface GoodBundle {
   /** A request to try it with; undefined if it covers none. */
   readonly example: ExampleRequest | undefined
   /** Warnings that apply only to `reverse_proxy`. */
-  readonly hostGaps: readonly Problem[]
+  readonly proxyWarnings: readonly Problem[]
   /** Changes since the bundle that was active when this one was read; undefined if there was none. */
   readonly changes: BundleChanges | undefined
   /** Tells bundles apart that decide differently, whatever their versions are. */
@@ -108,13 +109,14 @@ function warningsOf(
   { bundle, warnings }: Extract<ParsedBundle, { ok: true }>,
   locate: ((problems: readonly Problem[]) => readonly Problem[]) | undefined,
   active: SharedBundle | undefined,
-): Pick<Extract<BundleReading, { ok: true }>, 'warnings' | 'hostGaps' | 'versionPlace'> {
-  const gaps = hostGaps(bundle)
+): Pick<Extract<BundleReading, { ok: true }>, 'warnings' | 'proxyWarnings' | 'versionPlace'> {
+  const ofProxy = [...openCredentials(bundle), ...hostGaps(bundle)]
   const isOld = active !== undefined && BigInt(bundle.bundle_version) <= BigInt(active.version)
-  if (locate === undefined || (warnings.length + gaps.length === 0 && !isOld)) return { warnings, hostGaps: gaps, versionPlace: undefined }
-  const all = locate([...warnings, ...gaps, { path: 'bundle_version', message: '' }])
+  if (locate === undefined || (warnings.length + ofProxy.length === 0 && !isOld))
+    return { warnings, proxyWarnings: ofProxy, versionPlace: undefined }
+  const all = locate([...warnings, ...ofProxy, { path: 'bundle_version', message: '' }])
   const { line, column } = all.at(-1)!
-  return { warnings: all.slice(0, warnings.length), hostGaps: all.slice(warnings.length, -1), versionPlace: { line, column } as Place }
+  return { warnings: all.slice(0, warnings.length), proxyWarnings: all.slice(warnings.length, -1), versionPlace: { line, column } as Place }
 }
 
 function located(

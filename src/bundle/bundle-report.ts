@@ -49,6 +49,9 @@ export class BundleReport {
     if (taken.result === 'applied') {
       const { version, hash } = taken.bundle
       logger.info({ event: 'bundle_applied', ...location, version, hash, policies: taken.policyCount }, `bundle ${version} is active`)
+      const open = taken.warnings.filter(({ isProblem }) => isProblem)
+      // It is logged last, because a bundle that becomes active ends the problem of the one before.
+      if (open.length > 0) logger.warn({ event: 'credentials_open', ...location, ...listed('problems', open) }, 'a credential is open')
     } else {
       const { hash } = taken
       const problems = { ...listed('problems', taken.problems), ...(hash && { hash }), active_version: active()?.version ?? null }

@@ -80,6 +80,9 @@ EDGE_BACKEND_HOSTS or EDGE_BACKEND_URL, it also checks where backends may be.
   --mode MODE         decision_service or reverse_proxy, as EDGE_MODE: also print warnings specific
                       to this mode
 
+What the service only warns about because an earlier release accepted it, such as a pattern that
+never matches, is an error here and in edge sign.
+
 Exit status: 0 if all are valid (warnings are allowed), 1 otherwise.
 `
 

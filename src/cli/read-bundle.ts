@@ -19,9 +19,13 @@ export interface BundleOfFile {
 
 /**
  * Reads a bundle as the service does, and prints every problem and warning, in the order of the file. Returns undefined if it cannot be loaded.
- * `isProxy`: with warnings that apply only in `reverse_proxy`. `hosts`: where backends may be, if that is known.
+ * `isProxy`: with warnings that apply only in `reverse_proxy`. `hosts`: where backends may be, if that is known. `isStrict`: a bundle that the service would only
+ * warn about is refused where a later release will refuse it.
  */
-export async function readBundleFile(file: string, isProxy = false, hosts?: AllowedHosts): Promise<BundleOfFile | undefined> {
+export async function readBundleFile(
+  file: string,
+  { isProxy = false, isStrict = false, hosts }: { isProxy?: boolean; isStrict?: boolean; hosts?: AllowedHosts | undefined } = {},
+): Promise<BundleOfFile | undefined> {
   if (file === '-') {
     process.stderr.write('-: standard input is not supported; for a file of this name write ./-\n')
     return undefined
@@ -39,14 +43,21 @@ export async function readBundleFile(file: string, isProxy = false, hosts?: Allo
     printInOrder(file, read.problems, read.warnings)
     return undefined
   }
-  const { bundle, limits, hostGaps, backends, routeCount } = read
+  const { bundle, limits, proxyWarnings, backends, routeCount } = read
   const forbidden = hosts === undefined ? [] : backendHostProblems(backends, hosts)
   if (forbidden.length > 0) {
     printInOrder(file, locateProblems(forbidden, bytes.toString(), format), read.warnings)
     return undefined
   }
   const expired = locateProblems(expiredBlocks(read.blockExpiries, Date.now()), bytes.toString(), format)
-  printInOrder(file, [], [...read.warnings, ...expired, ...(isProxy ? hostGaps : [])])
+  const warnings = [...read.warnings, ...expired, ...(isProxy ? proxyWarnings : [])]
+  const refused = isStrict ? warnings.filter(({ isRefusedBeforeUse }) => isRefusedBeforeUse) : []
+  printInOrder(
+    file,
+    refused,
+    warnings.filter((warning) => !refused.includes(warning)),
+  )
+  if (refused.length > 0) return undefined
   return { bytes, bundle, limits, routeCount }
 }
 

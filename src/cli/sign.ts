@@ -58,7 +58,7 @@ async function readPrivateKey(file: string): Promise<KeyObject | undefined> {
 }
 
 async function signFile(file: string, key: KeyObject, isToStdout: boolean): Promise<boolean> {
-  const read = await readBundleFile(file)
+  const read = await readBundleFile(file, { isStrict: true })
   if (read === undefined) return false
   const signature = `${signBytes(null, read.bytes, key).toString('base64')}\n`
   if (isToStdout) {

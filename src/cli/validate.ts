@@ -52,7 +52,7 @@ async function validateFile(file: string, mode: string | undefined, settings: Va
   const { storeBytes, backendHosts, backendUrl } = settings
   const isProxy = mode === 'reverse_proxy'
   const hosts = backendHosts === undefined && backendUrl === undefined ? undefined : backendHostsOf(settings)
-  const read = await readBundleFile(file, isProxy, hosts)
+  const read = await readBundleFile(file, { isProxy, isStrict: true, hosts })
   if (read === undefined) return false
   const warnings = storeBytes === undefined ? [] : madeUpKeyWarnings(read.limits, slotCountIn(storeBytes))
   for (const warning of warnings) process.stderr.write(`${file}: warning: ${warning}\n`)

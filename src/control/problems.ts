@@ -23,6 +23,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     unknown_variable: { by: 'variable', endedBy: [] },
     bundle_refused: { endedBy: [...BUNDLE_GOOD, 'bundle_unreadable'] },
     bundle_unreadable: { endedBy: [...BUNDLE_GOOD, 'bundle_refused'] },
+    credentials_open: { endedBy: ['bundle_applied'] },
     bundle_not_cached: { endedBy: ['bundle_cached_again'] },
     ip_file_refused: { by: 'path', endedBy: ['ip_file_loaded'] },
     key_set_failed: { by: 'issuer', endedBy: ['key_set_loaded', 'key_set_dropped'] },

@@ -10,8 +10,8 @@ export function locateProblems(problems: readonly Problem[], text: string, forma
   const source = text.startsWith('\ufeff') ? text.slice(1) : text
   const paths = problems.map(({ path, at }) => parsePath(at ?? path))
   const places = paths.some((path) => path.length > 0) ? positionsOf(source, format, paths) : []
-  return problems.map(({ path, message, ...found }, i) =>
+  return problems.map(({ path, message, at, ...found }, i) =>
     // What is said of the whole bundle has no place.
-    paths[i]!.length === 0 ? { path, message, ...found } : { path, message, ...places[i]! },
+    paths[i]!.length === 0 ? { path, message, ...(at !== undefined && { at }), ...found } : { path, message, ...found, ...places[i]! },
   )
 }

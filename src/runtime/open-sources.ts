@@ -41,7 +41,7 @@ export interface OpenSources {
 /** Starts to watch the sources and sends what they bring to the workers. Its code is loaded while the workers load theirs. */
 export async function openSources(context: StartContext, state: OpenState, supervisor: Supervisor): Promise<OpenSources> {
   const { config, clock, logger } = context
-  const [{ BundleIntake, readHere, withHostGaps }, { BundleHistory }, { openBundleSource }, { followIpFiles }] = await Promise.all([
+  const [{ BundleIntake, readHere, withProxyWarnings }, { BundleHistory }, { openBundleSource }, { followIpFiles }] = await Promise.all([
     import('../bundle/bundle-intake.ts'),
     import('../bundle/bundle-history.ts'),
     import('../bundle/open-bundle-source.ts'),
@@ -69,7 +69,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     firstActive.give()
   }
   const readPlain = context.readBundle ?? readHere
-  const read = secrets.checked(withAllowedPlaces(config.mode === 'reverse_proxy' ? withHostGaps(readPlain) : readPlain, config))
+  const read = secrets.checked(withAllowedPlaces(config.mode === 'reverse_proxy' ? withProxyWarnings(readPlain) : readPlain, config))
   // Only operators with a token can ask for it.
   const history = config.adminToken === undefined ? undefined : new BundleHistory(readPlain)
   const intake = new BundleIntake(activate, wallMs, config.configPublicKeys, read, history)

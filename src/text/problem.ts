@@ -10,6 +10,10 @@ export interface Problem {
   /** Where it is in the text, from 1; undefined where that is not known, and until it was looked for. */
   readonly line?: number
   readonly column?: number
+  /** Set for a warning that `edge validate` treats as an error. The service only warns, because the release before accepted it. */
+  readonly isRefusedBeforeUse?: true
+  /** Set for a warning that operators see as a problem for as long as the bundle is active. */
+  readonly isProblem?: true
 }
 
 export type Path = readonly PropertyKey[]

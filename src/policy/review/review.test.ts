@@ -179,7 +179,7 @@ describe('a rule or an exception that does not do what it seems to is warned of'
     ],
     [
       policy('p', { selector: { exceptPaths: ['/health/*'] }, rules }),
-      'spec.selector.exceptPaths[0]: a * in a path is a literal *; a pathPrefix covers everything below it without one',
+      'spec.selector.exceptPaths[0]: a * in a path is a literal *, not any text: write "/health", and pathPrefix covers everything below it',
     ],
   ])('%j', (given, warning) => {
     expect(review(given)).toEqual({ problems: [], warnings: [`policies[0].${warning}`] })

@@ -1,7 +1,7 @@
 import { encodePathText, normalizePath } from '../../text/path.ts'
 import { quoted } from '../../text/printable.ts'
 import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
-import { isQuotable } from '../descriptor-key.ts'
+import { isQuotable, type KeyKind, parseDescriptorKey } from '../descriptor-key.ts'
 import { PathPrefixes } from '../patterns.ts'
 import type { Selector } from '../schema/selector.ts'
 
@@ -18,9 +18,7 @@ export function* selectorSurprises(
     ...exceptPaths.map((except, i): [Path, string] => [['exceptPaths', i], except]),
   ]
   for (const [at, text] of paths) {
-    if (!text?.includes('*')) continue
-    const message = 'a * in a path is a literal *; a pathPrefix covers everything below it without one'
-    yield { path: formatPath([...path, ...at]), message }
+    if (text?.includes('*')) yield { path: formatPath([...path, ...at]), message: starInPath(text), isRefusedBeforeUse: true }
   }
   const own = normalizePath(encodePathText(pathExact ?? pathPrefix ?? '/'))
   const covered = new PathPrefixes([own])
@@ -33,10 +31,38 @@ export function* selectorSurprises(
   }
 }
 
-/** Warns about patterns that do not mean what they seem to. Warnings are logged, so they do not quote what may be a secret. */
+/** A * at the end can be left out; one that stands for a segment is written as a key that reads the segment. */
+function starInPath(path: string): string {
+  const segments = path.split('/').slice(1)
+  const first = segments.findIndex((segment) => segment.includes('*'))
+  const rest = segments.flatMap((segment, i) =>
+    i < first || segment === '' || /^\*+$/.test(segment) || i >= MAX_SEGMENTS ? [] : [[i + 1, segment]],
+  )
+  const prefix = `/${segments.slice(0, first).join('/')}`
+  const way =
+    rest.length === 0
+      ? `write ${quoted(prefix)}, and pathPrefix covers everything below it`
+      : `write pathPrefix: ${quoted(prefix)} and, in match of the rules, ${rest.map(([at, text]) => `"path:${at}": ${quoted(String(text))}`).join(', ')}`
+  return `a * in a path is a literal *, not any text: ${way}`
+}
+
+/** `path:33` is no key. */
+const MAX_SEGMENTS = 32
+
+// Kinds of keys whose values have no *. Others may: */* is a value of Accept.
+const WITHOUT_STAR: ReadonlySet<KeyKind | undefined> = new Set(['ip', 'path', 'model'])
+/** A `*` that was meant for any text: `*bot*`, `*.example.com`, `*@example.com`. */
+const MEANT_FOR_ANY = /^\*[\w.@-]/
+
+/** Finds patterns that do not mean what they seem to. Warnings are logged, so they do not quote what may be a secret. */
 export function* patternSurprises(key: string, given: string | readonly string[], path: string): Generator<Problem> {
   for (const pattern of typeof given === 'string' ? [given] : given) {
+    if (!pattern.slice(0, -1).includes('*')) continue
     const shown = isQuotable(key) ? `: ${quoted(pattern)}` : ''
-    if (pattern.slice(0, -1).includes('*')) yield { path, message: `only a * at the end stands for any text${shown}` }
+    const message = 'only a * at the end stands for any text'
+    if (MEANT_FOR_ANY.test(pattern) || WITHOUT_STAR.has(parseDescriptorKey(key)?.kind)) {
+      const way = 'list whole values, or how they begin, such as "example-*"'
+      yield { path, message: `${message}, so this never matches: ${way}${shown}`, isRefusedBeforeUse: true }
+    } else yield { path, message: `${message}${shown}` }
   }
 }

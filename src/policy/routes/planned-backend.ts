@@ -45,8 +45,13 @@ function planBackend(name: string, { url: text, headers = {}, headers_timeout_se
     basePath: url.pathname.replace(/\/$/, ''),
     headers: planned,
     headersTimeoutMs: timeoutS === undefined ? undefined : Math.round(timeoutS * 1000),
-    hasCredential: planned.some(({ name: field, parts }) => parts.names.length > 0 || isCredentialField(field)),
+    hasCredential: hasCredential(headers),
   }
+}
+
+/** Whether one of the header fields is a credential, or has a secret in it. */
+export function hasCredential(headers: NonNullable<BackendConfig['headers']>): boolean {
+  return Object.entries(headers).some(([field, text]) => parseHeaderTemplate(text)!.names.length > 0 || isCredentialField(field))
 }
 
 const CREDENTIAL_FIELD = /^(?:proxy-)?authorization$|^cookie$|(?:^|-)(?:auth|key|apikey|token|secret|password)$/

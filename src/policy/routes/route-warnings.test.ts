@@ -74,10 +74,24 @@ test('settings without effect are reported', () => {
   ])
   const selector = { pathPrefix: '/v1/*', exceptPaths: ['/x'] }
   expect(warningsOf([{ ...ALL, selector, match: { 'llm:model': 'a*b' } }])).toEqual([
-    'routes[0].selector.pathPrefix: a * in a path is a literal *; a pathPrefix covers everything below it without one',
+    'routes[0].selector.pathPrefix: a * in a path is a literal *, not any text: write "/v1", and pathPrefix covers everything below it',
     'routes[0].selector.exceptPaths[0]: it has no effect: the route does not cover this path anyway',
-    'routes[0].match["llm:model"]: only a * at the end stands for any text: "a*b"',
+    'routes[0].match["llm:model"]: only a * at the end stands for any text, so this never matches: list whole values, or how they begin, such as "example-*": "a*b"',
   ])
+})
+
+test('a $ in front of a secret, and a path that is sent twice, are reported', () => {
+  const of = (url: string, selector: object, text = 'Bearer {OPENAI}'): readonly string[] =>
+    complaintsAbout(routed([{ backends: [{ name: 'a' }], selector }], { a: { url, headers: { authorization: text } } })).warnings
+  const twice = 'every path of its routes begins with the path of this URL, which is put in front of it, so the backend gets'
+  expect(of('https://a.example', { pathPrefix: '/v1' }, `Bearer $${'{OPENAI}'}`)).toEqual([
+    `backends.a.headers.authorization: write {OPENAI}: the $ of $${'{OPENAI}'} is sent too`,
+  ])
+  expect(of('https://a.example/v1/', { pathPrefix: '/v1' })).toEqual([`backends.a.url: ${twice} /v1/v1: remove it here`])
+  expect(of('https://a.example/v1', { pathExact: '/v1/chat/completions' })).toEqual([`backends.a.url: ${twice} /v1/v1: remove it here`])
+  expect(of('https://a.example/openai', { pathExact: '/v1/chat/completions' })).toEqual([])
+  expect(of('https://a.example/v1', { pathPrefix: '/v10' })).toEqual([])
+  expect(of('https://a.example/v1', { pathPrefix: '/' })).toEqual([])
 })
 
 describe('retries that need a body which nothing reads', () => {

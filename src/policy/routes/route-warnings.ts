@@ -17,9 +17,19 @@ const MAX_STEPS = 300_000
 export function* routeSurprises({ backends = {}, routes = [], policies }: Bundle): Generator<Problem> {
   const readsBodies = policies.some(({ spec }) => spec.rules.some(readsBody))
   const used = new Set(routes.flatMap(({ backends: group, fallback = [] }) => [...group, ...fallback].map(({ name }) => name)))
-  for (const [name, { headers = {} }] of Object.entries(backends)) {
+  for (const [name, { url, headers = {} }] of Object.entries(backends)) {
     if (!used.has(name)) yield { path: formatPath(['backends', name]), message: 'no route names this backend, so it gets no requests' }
+    const twice = repeatedPath(url, name, routes)
+    if (twice !== undefined) {
+      const message = `every path of its routes begins with the path of this URL, which is put in front of it, so the backend gets ${twice}: remove it here`
+      yield { path: formatPath(['backends', name, 'url']), message }
+    }
     for (const [field, text] of Object.entries(headers)) {
+      const [dollar] = /\$\{[A-Z][A-Z0-9_]*\}/.exec(text) ?? []
+      if (dollar !== undefined) {
+        const message = `write ${dollar.slice(1)}: the $ of ${dollar} is sent too`
+        yield { path: formatPath(['backends', name, 'headers', field]), message }
+      }
       if (!isCredentialField(field) || secretsIn(text).length > 0) continue
       const message = 'everybody who can read the bundle can read this credential: put it into a secret, and write {NAME} here'
       yield { path: formatPath(['backends', name, 'headers', field]), message }
@@ -38,6 +48,15 @@ export function* routeSurprises({ backends = {}, routes = [], policies }: Bundle
       yield { path: formatPath(['routes', r]), message }
     }
   }
+}
+
+/** Returns what the backend gets in front of each path if its routes cover only paths that begin with that of its URL. */
+function repeatedPath(url: string, name: string, routes: readonly RouteConfig[]): string | undefined {
+  const path = new URL(url).pathname.replace(/\/$/, '')
+  if (path === '') return undefined
+  const base = new PathPrefixes([path])
+  const own = routes.filter(({ backends, fallback = [] }) => [...backends, ...fallback].some((choice) => choice.name === name))
+  return own.length > 0 && own.every(({ selector }) => base.cover(coverageOf(selector).path)) ? `${path}${path}` : undefined
 }
 
 function* retrySurprises({ backends, fallback = [], stick_to, retry }: RouteConfig, path: Path): Generator<Problem> {

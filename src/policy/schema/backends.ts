@@ -63,6 +63,9 @@ const backend = z.object(
         description:
           "Header fields of each request to the backend, instead of the client's. {NAME} is a secret: EDGE_SECRET_NAME, or a file.",
       }),
+    open: z.literal(true, { error: 'true (leave `open` out otherwise)' }).optional().meta({
+      description: 'Says that requests without a verified caller may spend its credential, so that nothing warns of it.',
+    }),
     headers_timeout_seconds: z.number({ error: TIMEOUT }).min(0.1, { error: TIMEOUT }).max(86_400, { error: TIMEOUT }).optional().meta({
       description: "How long the headers of the backend's response may take; default EDGE_BACKEND_HEADERS_TIMEOUT_MS.",
     }),

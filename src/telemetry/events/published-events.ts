@@ -43,6 +43,7 @@ export const PUBLISHED_EVENTS: ReadonlySet<string> = new Set([
   'bundle_refused',
   'bundle_unchanged',
   'bundle_unreadable',
+  'credentials_open',
   'bundle_not_cached',
   'bundle_cached_again',
   'bundle_text_read',
