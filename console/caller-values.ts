@@ -5,7 +5,7 @@ import { printable } from './printable.ts'
 export type RuleCaller = Pick<CountersJson, 'policy' | 'rule' | 'values'>
 
 /** Keys whose values the API shows as the client sent them, with one character for each byte. */
-const BYTE_KEYS = /^(?:header:|cookie:|bearer$)/i
+const BYTE_KEYS = /^(?:header:|cookie:|bearer$|llm:key$)/i
 const UTF_8 = new TextDecoder('utf-8', { fatal: true })
 
 /** Converts a value that an operator typed to the form that the API expects; clients send text in UTF-8. */
@@ -24,7 +24,7 @@ export function callerName(values: CallerValues): string {
   return Object.values(values).map(shownValue).join(', ') || 'everybody'
 }
 
-const CREDENTIALS = new Set(['bearer', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
+const CREDENTIALS = new Set(['bearer', 'llm:key', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
 
 /** Returns whether nobody may read the key's values, which are then shown as digests of 16 hexadecimal digits. */
 export function isCredential(key: string): boolean {

@@ -5,9 +5,9 @@ import { typedValue } from '../caller-values.ts'
 export type AskedCaller = { readonly values: CallerValues } | { readonly value: string }
 
 /** A key as policies write it. Anything else before an equals sign belongs to a value: keys in base64 end with one. */
-const KEY = /^(bearer|llm:model|(?:jwt|header|query|cookie|path|context|caller|ip|descriptor):[^=]+)=/i
+const KEY = /^(bearer|llm:(?:model|key)|(?:jwt|header|query|cookie|path|context|caller|ip|descriptor):[^=]+)=/i
 /** Where the next pair begins. Values may contain spaces. */
-const NEXT_PAIR = /\s(?=(?:bearer|llm:model|(?:jwt|header|query|cookie|path|context|caller|ip|descriptor):[^=\s]+)=)/i
+const NEXT_PAIR = /\s(?=(?:bearer|llm:(?:model|key)|(?:jwt|header|query|cookie|path|context|caller|ip|descriptor):[^=\s]+)=)/i
 
 /** Reads `KEY=VALUE`, several of them with spaces in between, or a value alone. Throws an Error that says what is wrong, without any value. */
 export function readAsked(text: string): AskedCaller {

@@ -73,7 +73,7 @@ function requestFor(
     const whole = wholeText(key, isCredential(key) ? credentialOf(key) : known)
     if (whole === undefined || !POSSIBLE.test(key)) missing.push(key)
     const text = whole ?? ''
-    if (key === 'bearer') headers.push(`Authorization: Bearer ${text}`)
+    if (key === 'bearer' || key === 'llm:key') headers.push(`Authorization: Bearer ${text}`)
     else if (key.startsWith('cookie:')) cookies.push(`${name}=${text}`)
     else if (key.startsWith('header:')) headers.push(`${name}: ${text}`)
     else if (whole === undefined) continue
@@ -84,7 +84,8 @@ function requestFor(
     else if (key === 'llm:model') body = JSON.stringify({ model: text, messages: [] })
   }
   if (cookies.length > 0) headers.push(`Cookie: ${cookies.join('; ')}`)
-  if (Object.keys(claims).length > 0 && !('bearer' in values)) headers.push(`Authorization: Bearer ${unsignedToken(claims)}`)
+  if (Object.keys(claims).length > 0 && !('bearer' in values || 'llm:key' in values))
+    headers.push(`Authorization: Bearer ${unsignedToken(claims)}`)
   const uri = `/${path.join('/')}${query.length === 0 ? '' : `?${query.join('&')}`}`
   return {
     request: { method: methods?.[0] ?? 'GET', uri, host: hosts?.[0]?.replace('*', 'www') ?? '', headers: headers.join('\n'), body },
@@ -93,7 +94,7 @@ function requestFor(
 }
 
 /** Keys whose values a request can have. Who calls from which country, for example, is found by the address. */
-const POSSIBLE = /^(?:bearer$|cookie:|header:|ip:address$|jwt:|query:|path:|llm:model$)/
+const POSSIBLE = /^(?:bearer$|cookie:|header:|ip:address$|jwt:|query:|path:|llm:(?:model|key)$)/
 
 /** Returns a value as it can be typed; undefined if it is not known, known in part, or cannot be typed. */
 function wholeText(key: string, value: string | undefined): string | undefined {

@@ -18,12 +18,23 @@ export function resetSeconds(limit: RateLimit): number {
   return Math.min(Math.ceil(limit.resetMs / 1000), MAX_INTEGER)
 }
 
+/**
+ * Clients are told of a longer wait rather than left to sit it out. Most SDKs of LLM APIs sleep for as long as Retry-After says, in silence, so a program
+ * whose day is used up would hang until midnight. OpenAI's for Python gives up by itself after two minutes; limits by the minute wait less.
+ */
+const LONGEST_RETRY_S = 120
+
+export function pushRetryAfter(headers: HeaderList, seconds: number): void {
+  headers.push('Retry-After', `${seconds}`)
+  if (seconds > LONGEST_RETRY_S) headers.push('x-should-retry', 'false')
+}
+
 export function pushReject(headers: HeaderList, decision: Rejected): void {
   const { limit, reason, canRetry } = decision
   const retryAfterS = limit === undefined ? 0 : Math.max(1, resetSeconds(limit))
-  if (limit !== undefined) headers.push('Retry-After', `${retryAfterS}`)
+  if (limit !== undefined) pushRetryAfter(headers, retryAfterS)
   headers.push('X-Edge-Reason', reason)
-  if (!canRetry) headers.push('x-should-retry', 'false')
+  if (!canRetry && retryAfterS <= LONGEST_RETRY_S) headers.push('x-should-retry', 'false')
   if (limit !== undefined) pushRateLimit(headers, limit, retryAfterS)
 }
 

@@ -90,10 +90,10 @@ export class DecisionLines {
     return extent === 'whole' ? formatAddress(address) : subjectText(address).replace('/64', '')
   }
 
-  #headers(view: RequestView, { headers, authorization, cookies }: LoggedParts, body: BodyFacts): string {
+  #headers(view: RequestView, { headers, digested, authorization, cookies }: LoggedParts, body: BodyFacts): string {
     const { callerDigest } = this.#parts
     let text = ''
-    for (const name of headers) if (name !== 'cookie') text += fieldText(name, this.#header(view, name))
+    for (const name of headers) if (name !== 'cookie') text += fieldText(name, this.#header(view, name, digested.includes(name)))
     if (authorization !== undefined)
       text += fieldText('authorization', loggedAuthorization(view.header('authorization'), authorization, callerDigest))
     const isCookieRead = headers.includes('cookie')
@@ -106,9 +106,9 @@ export class DecisionLines {
     return text === '' ? '' : `,"headers":{${text.slice(1)}}`
   }
 
-  #header(view: RequestView, name: string): FieldValue {
+  #header(view: RequestView, name: string, isDigested: boolean): FieldValue {
     const value = view.header(name)
-    return typeof value === 'string' && isCredential(`header:${name}`) ? this.#parts.callerDigest([value]) : value
+    return typeof value === 'string' && (isDigested || isCredential(`header:${name}`)) ? this.#parts.callerDigest([value]) : value
   }
 
   #cookie(view: RequestView, isWholeRead: boolean, names: readonly string[]): string | undefined {

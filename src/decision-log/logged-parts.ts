@@ -1,11 +1,14 @@
 import type { DescriptorKey } from '../policy/descriptor-key.ts'
 import type { Matches } from '../policy/index/routes.ts'
 import type { Plan, PlanPolicy } from '../policy/plan.ts'
+import { LLM_KEY_FIELDS } from '../request/bearer.ts'
 
 /** The parts of a request that rules read, which are the parts that its log line contains. */
 export interface LoggedParts {
   /** Lower-case names, without Authorization. */
   readonly headers: readonly string[]
+  /** Those of which only a digest is logged. */
+  readonly digested: readonly string[]
   /** Undefined if no rule reads the field. */
   readonly authorization: AuthorizationParts | undefined
   readonly cookies: readonly string[]
@@ -64,6 +67,7 @@ const FACT_HEADERS = { address: [], country: [], type: ['x-asn-type'], tor: ['x-
 
 function partsOf({ callers }: Plan, keys: readonly DescriptorKey[], policies: readonly PlanPolicy[]): LoggedParts {
   const headers = new Set<string>()
+  const digested = new Set<string>()
   const claims: Claim[] = []
   const cookies: string[] = []
   const queries: QueryPart[] = []
@@ -82,6 +86,10 @@ function partsOf({ callers }: Plan, keys: readonly DescriptorKey[], policies: re
         break
       case 'bearer':
         hasCredential = true
+        break
+      case 'key':
+        hasCredential = true
+        for (const name of LLM_KEY_FIELDS) digested.add(name)
         break
       case 'jwt':
         claims.push(key)
@@ -113,7 +121,19 @@ function partsOf({ callers }: Plan, keys: readonly DescriptorKey[], policies: re
   for (const { rules } of policies) for (const { cost } of rules) if (cost.header !== undefined) addHeader(cost.header)
   const [verifiedClaims, sentClaims] = callers?.verifiesTokens === true ? [claims, []] : [[], claims]
   const authorization = hasCredential || sentClaims.length > 0 ? { hasCredential, claims: sentClaims } : undefined
-  return { headers: [...headers], authorization, cookies, queries, contexts, labels, verifiedClaims, client }
+  // What another rule reads in clear is logged in clear.
+  const onlyDigested = [...digested].filter((name) => !headers.has(name))
+  return {
+    headers: [...headers, ...onlyDigested],
+    digested: onlyDigested,
+    authorization,
+    cookies,
+    queries,
+    contexts,
+    labels,
+    verifiedClaims,
+    client,
+  }
 }
 
 /** Bound on names and policies in all cached sets together, about 10 MB. */

@@ -58,6 +58,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   lacksHost = false
   /** Set if a charged rule cannot count the request: it depends on a repeated field or an ambiguous body, or opens a socket. Nothing may be taken then. */
   refusal: Refused | undefined
+  opensLlmSocket = false
   path = ''
   body: RequestFacts['body']
   /** The models that the request's route may send it as. */
@@ -95,6 +96,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     this.lines = options.lines
     if (options.looks === true) this.seen = new SeenCounters()
     this.path = normalizePath(view.uri)
+    this.opensLlmSocket = view.opensLlmSocket === true
     this.#descriptors.begin(view, plan.keys)
     if (plan.callers !== undefined) {
       this.givenCaller = options.caller
@@ -177,11 +179,6 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   mismatchOf({ selector }: PlanPolicy): Mismatch | undefined {
     const view = this.#descriptors.view!
     return mismatchOf(selector, this.path, hostOf(view, this.active!.plan), upperCase(view.method), this.#exceptedPath(view))
-  }
-
-  /** Whether the request opens a WebSocket in which an LLM generates. */
-  get opensLlmSocket(): boolean {
-    return this.#descriptors.view!.opensLlmSocket === true
   }
 
   get model(): DescriptorValue {

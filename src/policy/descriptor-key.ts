@@ -9,6 +9,7 @@ export type DescriptorKey =
   | { readonly kind: 'query'; readonly text: string; readonly nameBytes: string }
   | { readonly kind: 'cookie'; readonly text: string; readonly name: string }
   | { readonly kind: 'path'; readonly text: string; readonly segment: number }
+  | { readonly kind: 'key'; readonly text: string }
   | { readonly kind: 'model'; readonly text: string }
   | { readonly kind: 'context'; readonly text: string; readonly name: string }
   | { readonly kind: 'caller'; readonly text: string; readonly label: string }
@@ -42,6 +43,7 @@ export const KEY_KINDS: Readonly<Record<KeyKind, KindOfKey>> = {
   path: { forms: ['path:<1 to 32>'], pattern: 'path:([1-9]|[12][0-9]|3[0-2])', source: 'target' },
   context: { forms: ['context:<name>'], pattern: 'context:.+', source: 'gateway' },
   caller: { forms: ['caller:id', 'caller:<label>'], pattern: 'caller:[A-Za-z0-9._-]{1,64}', source: 'issuer' },
+  key: { forms: ['llm:key'], pattern: 'llm:key', source: 'client' },
   model: { forms: ['llm:model'], pattern: 'llm:model', source: 'client' },
   ip: { forms: ['ip:address', 'ip:country', 'ip:type', 'ip:tor'], pattern: 'ip:(address|country|type|tor)', source: 'proxies' },
   descriptor: { forms: ['descriptor:<name>'], pattern: 'descriptor:.+', source: 'call' },
@@ -74,6 +76,7 @@ const SEGMENT = /^([1-9]|[12][0-9]|3[0-2])$/
 /** Header names are lower-cased: `header:X-Key` and `header:x-key` are one key. */
 export function parseDescriptorKey(text: string): DescriptorKey | undefined {
   if (text === 'bearer') return { kind: 'bearer', text }
+  if (text === 'llm:key') return { kind: 'key', text }
   if (text === 'llm:model') return { kind: 'model', text }
   const colon = text.indexOf(':')
   const name = text.slice(colon + 1)
@@ -128,7 +131,7 @@ function bytesOf(name: string): string {
   return Buffer.from(name, 'utf8').toString('latin1')
 }
 
-const CREDENTIALS = new Set(['bearer', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
+const CREDENTIALS = new Set(['bearer', 'llm:key', 'header:authorization', 'header:proxy-authorization', 'header:cookie'])
 
 /** Whether the key's values are credentials, which must not be shown: bearer tokens, cookies and the like. `text` is a `DescriptorKey.text`. */
 export function isCredential(text: string): boolean {

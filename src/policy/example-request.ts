@@ -81,7 +81,7 @@ function fieldsOf(keys: readonly DescriptorKey[]): [string, string][] {
     if (key.kind === 'header' && !CLIENT_FIELDS.has(key.name)) fields.set(capitalised(key.name), CALLER)
     else if (key.kind === 'cookie') fields.set('Cookie', [fields.get('Cookie') ?? [], `${key.name}=${CALLER}`].flat().join('; '))
   }
-  if (keys.some(({ kind }) => kind === 'bearer')) fields.set('Authorization', `Bearer ${CALLER}`)
+  if (keys.some(({ kind }) => kind === 'bearer' || kind === 'key')) fields.set('Authorization', `Bearer ${CALLER}`)
   return [...fields]
 }
 

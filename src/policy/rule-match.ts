@@ -20,7 +20,7 @@ export function compileMatch(match: Readonly<Record<string, string | readonly st
 
 /** Compiles the patterns of a key, in the form in which its values are written. */
 function patternsOf(key: DescriptorKey, given: readonly string[]): Patterns {
-  if (key.kind === 'bearer') return new Patterns(given.map((one) => (isPrefixPattern(one) ? one : spelledToken(one))))
+  if (key.kind === 'bearer' || key.kind === 'key') return new Patterns(given.map((one) => (isPrefixPattern(one) ? one : spelledToken(one))))
   if (key.kind !== 'ip' || key.fact !== 'address') return new Patterns(given)
   const [texts, networks]: [string[], Network[]] = [[], []]
   for (const one of given) {
@@ -43,6 +43,6 @@ export function listOf(given: string | readonly string[]): readonly string[] {
 
 /** Returns a value that an operator gave, in the form in which requests are counted; undefined if no request can have it. `key` is a `DescriptorKey.text`. */
 export function countedForm(key: string, value: string): string | undefined {
-  if (key === 'bearer') return spelledToken(value)
+  if (key === 'bearer' || key === 'llm:key') return spelledToken(value)
   return key === 'ip:address' ? addressForm(value) : value
 }

@@ -3,7 +3,7 @@ import { decideInSteps, type ReadCost } from '../decide/decide-in-steps.ts'
 import { answerHeaders, type DecisionAnswer } from '../decide/decision-answer.ts'
 import type { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { PendingDecision } from '../decide/pending-decision.ts'
-import { RateLimitText } from '../decide/rate-limit-fields.ts'
+import { pushRetryAfter, RateLimitText } from '../decide/rate-limit-fields.ts'
 import type { Allowed } from '../engine/decision.ts'
 import type { Engine } from '../engine/engine.ts'
 import { REASONS, type Reason } from '../engine/reasons.ts'
@@ -362,7 +362,7 @@ export class ReverseProxy {
     } else {
       const fields = headerLines(lines)
       const retryAfterMs = failure.retryAfterMs ?? (code === 'backend_busy' ? 1000 : undefined)
-      if (retryAfterMs !== undefined) fields.push('Retry-After', String(Math.ceil(retryAfterMs / 1000)))
+      if (retryAfterMs !== undefined) pushRetryAfter(fields, Math.ceil(retryAfterMs / 1000))
       respondError(downstream, code, REASONS[code].meaning, fields)
     }
   }

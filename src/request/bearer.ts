@@ -1,4 +1,4 @@
-import { type FieldValue, REPEATED } from './view.ts'
+import { type FieldValue, REPEATED, type RequestView } from './view.ts'
 
 const PREFIX = 'bearer '
 
@@ -20,6 +20,21 @@ export function bearerToken(authorization: FieldValue): FieldValue {
 export function spelledToken(token: string): string {
   const spelled = asOneSpelling(token)
   return spelled === REPEATED ? token : spelled!
+}
+
+/** Fields in which SDKs of LLM APIs send their key, if not as a bearer token: Anthropic's, Azure's and Google's. */
+export const LLM_KEY_FIELDS = ['x-api-key', 'api-key', 'x-goog-api-key'] as const
+
+/** Returns the credential of a call of an LLM API, wherever its SDK puts it. If there are two, nobody knows which of them the provider reads. */
+export function llmKey(view: RequestView): FieldValue {
+  let only = bearerToken(view.header('authorization')) || undefined
+  for (const name of LLM_KEY_FIELDS) {
+    const value = view.header(name) || undefined
+    if (value === undefined) continue
+    if (only !== undefined && value !== only) return REPEATED
+    only = value
+  }
+  return only
 }
 
 /** Returns the bearer token as it was sent. Claims are read from it, since no spelling of the signature changes them. */

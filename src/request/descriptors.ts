@@ -1,6 +1,6 @@
 import type { DescriptorKey, IpFact } from '../policy/descriptor-key.ts'
 import { type Address, subjectText } from '../text/address.ts'
-import { bearerToken, type Claims, claimText, readClaims, sentToken } from './bearer.ts'
+import { bearerToken, type Claims, claimText, llmKey, readClaims, sentToken } from './bearer.ts'
 import { type CallerVerdict, isVerified } from './caller.ts'
 import { clientAddress, TrustedProxies } from './client-address.ts'
 import { cookieValue, pathSegment, queryValue } from './encoded-values.ts'
@@ -162,6 +162,8 @@ export class Descriptors {
         const claims = this.#readClaims()
         return claims === REPEATED ? REPEATED : claims && claimText(claims, key.claim, key.segments)
       }
+      case 'key':
+        return llmKey(this.view!)
       case 'ip':
         return this.#readIpFact(key.fact)
       case 'query':

@@ -35,6 +35,7 @@ test.each([
 
 test.each([
   'bearer',
+  'llm:key',
   'header:authorization',
   'header:proxy-authorization',
   'header:cookie',

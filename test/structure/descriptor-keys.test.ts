@@ -23,6 +23,7 @@ import { planOf } from '../support/bundles/compiled-rule.ts'
 /** One key of each form with its value in `REQUEST`. A new kind of key does not compile without a row. */
 const SAMPLES: Readonly<Record<KeyKind, Readonly<Record<string, string>>>> = {
   bearer: { bearer: jwt({ sub: 'ada' }) },
+  key: { 'llm:key': jwt({ sub: 'ada' }) },
   jwt: { 'jwt:sub': 'ada' },
   header: { 'header:x-key': 'alice' },
   query: { 'query:user': 'a b' },

@@ -90,7 +90,7 @@ function readValue(value: unknown, callerDigest: CallerDigest): Omit<CallerQuest
 }
 
 /** Keys whose values have one character for each byte that the client sent. */
-const BYTES = /^(?:header:|bearer$)/
+const BYTES = /^(?:header:|bearer$|llm:key$)/
 
 /** Some keys have few values, so that most texts cannot be one of them. */
 function isPossible(key: string, value: string): boolean {

@@ -62,7 +62,7 @@ export function completeLookup(policy: string, values: CallerValues, variables: 
 
 /** The name of a variable for a value of this key, such as `X_TEAM`. An empty one is refused, so that nobody looks up a name that stands for it. */
 export function variableFor(key: string): string {
-  if (key === 'bearer') return 'TOKEN'
+  if (key === 'bearer' || key === 'llm:key') return 'TOKEN'
   const name = key.slice(key.indexOf(':') + 1).replace(/[^A-Za-z0-9]+/g, '_')
   return (/^[A-Za-z]/.test(name) ? name : `V_${name}`).toUpperCase()
 }
@@ -87,7 +87,7 @@ function explainCommand(pairs: readonly (readonly [key: string, value: string])[
   const parameters: string[] = []
   for (const [key, value] of pairs) {
     const name = key.slice(key.indexOf(':') + 1)
-    if (key === 'bearer' || key.startsWith('jwt:')) options.push('-H "Authorization: Bearer $TOKEN"')
+    if (key === 'bearer' || key === 'llm:key' || key.startsWith('jwt:')) options.push('-H "Authorization: Bearer $TOKEN"')
     else if (key.startsWith('cookie:')) options.push(`-H ${shellQuoted(`Cookie: ${name}=`)}"$COOKIE"`)
     else if (isCredential(key)) options.push(`-H ${shellQuoted(`${name}: `)}"$CREDENTIAL"`)
     else if (key.startsWith('header:')) options.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
@@ -103,7 +103,7 @@ function explainCommand(pairs: readonly (readonly [key: string, value: string])[
 
 /** As in `policy/descriptor-key`, of which these commands load nothing. */
 function isCredential(key: string): boolean {
-  return /^(?:bearer|cookie:.*|header:(?:authorization|proxy-authorization|cookie))$/s.test(key)
+  return /^(?:bearer|llm:key|cookie:.*|header:(?:authorization|proxy-authorization|cookie))$/s.test(key)
 }
 
 /** One word of a POSIX shell, whatever the text contains: between single quotes nothing is special but the quote. */

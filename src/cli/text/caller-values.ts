@@ -40,7 +40,7 @@ export function readCallerValues(args: readonly string[]): CallerValues {
 }
 
 /** Keys whose values are latin1 strings in the API: one character for each byte that the client sent. */
-const BYTE_KEYS = /^(?:header:|bearer$)/i
+const BYTE_KEYS = /^(?:header:|bearer$|llm:key$)/i
 
 /** Converts a value of this key to what the API expects. Clients are assumed to send text in UTF-8. */
 function valueBytes(key: string, text: string): string {

@@ -54,7 +54,7 @@ export class OmittableKeys {
 
 const MAX_NAMED = 5
 /** Keys that stand for who a caller is, and that clients can fill with anything. */
-const CHOSEN_KINDS: ReadonlySet<DescriptorKey['kind']> = new Set(['bearer', 'header', 'query', 'cookie'])
+const CHOSEN_KINDS: ReadonlySet<DescriptorKey['kind']> = new Set(['bearer', 'key', 'header', 'query', 'cookie'])
 
 /**
  * Warns, once for a bundle, about limits that still count by what clients choose although `callers` knows who they are. Without `callers` there is no such

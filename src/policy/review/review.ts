@@ -92,6 +92,7 @@ export function* findSurprises(bundle: Bundle): Generator<Problem> {
     for (const [r, rule] of rules.entries()) {
       const path = formatPath(['policies', p, 'spec', 'rules', r, 'algorithm_config'])
       for (const message of surprisesOf(rule, bundle.prices ?? {})) yield { path, message }
+      for (const at of anthropicKeys(rule)) yield { path: formatPath(['policies', p, 'spec', 'rules', r, at]), message: ANTHROPIC_KEYS }
       if (refusesOnlySockets(rule, policy.spec)) yield { path, message: REFUSED_SOCKETS }
     }
   }
@@ -115,6 +116,17 @@ function surprisesOf(rule: Rule, prices: PricesConfig): Iterable<string> {
     case 'block':
       return []
   }
+}
+
+const ANTHROPIC_KEYS =
+  "Anthropic's SDKs send their key as Authorization: Bearer, other clients as x-api-key: llm:key reads it wherever a client sends it"
+
+/** Yields where a rule of tokens or money reads a caller's key in one of the two spellings that clients of Anthropic have for it. */
+function* anthropicKeys({ algorithm, limit_keys: keys, match }: Rule): Generator<'limit_keys' | 'match'> {
+  if (algorithm !== 'token_bucket_llm' && algorithm !== 'cost_budget') return
+  const isOne = (text: string): boolean => parseDescriptorKey(text)!.text === 'header:x-api-key'
+  if (keys.some(isOne)) yield 'limit_keys'
+  if (typeof match === 'object' && Object.keys(match).some(isOne)) yield 'match'
 }
 
 const REFUSED_SOCKETS =
@@ -306,6 +318,7 @@ const REMEDIES: Readonly<Record<KeyKind, string | undefined>> = {
   jwt: 'the signature is not checked here, so let the gateway verify the token first, or add callers.jwt',
   header: 'let the gateway set the header, and clear what clients send; or verify callers, and match caller:<label>',
   query: 'let the gateway set the parameter, and clear what clients send; or verify callers, and match caller:<label>',
+  key: undefined,
   cookie: 'let the gateway check the cookie, and clear what clients send; or verify callers, and match caller:<label>',
   path: undefined,
   context: undefined,
