@@ -157,3 +157,108 @@ describe('a Responses stream that is cut', () => {
     expect(closing([], 'error_chunk', false)).toEqual(['error', error])
   })
 })
+
+describe('the output of a stream that is cut', () => {
+  const added = (type: string, at = 0, fields: Event = {}): Event => ({
+    type: 'response.output_item.added',
+    output_index: at,
+    item: { id: `item_${at}`, type, status: 'in_progress', ...fields },
+  })
+  const part = (type = 'output_text', at = 0, content = 0): Event => ({
+    type: 'response.content_part.added',
+    output_index: at,
+    content_index: content,
+    item_id: `item_${at}`,
+    part: type === 'refusal' ? { type, refusal: '' } : { type, text: '', annotations: [] },
+  })
+  const delta = (text: string, at = 0, content = 0, type = 'response.output_text.delta'): Event => ({
+    type,
+    output_index: at,
+    content_index: content,
+    item_id: `item_${at}`,
+    delta: text,
+  })
+  function ended(...events: readonly Event[]): {
+    readonly types: readonly string[]
+    readonly all: readonly Event[]
+    readonly output: unknown
+  } {
+    const dialect = new ResponsesDialect()
+    const numbered = [{ type: 'response.created', response: RESPONSE }, ...events].map((event, i) => ({ ...event, sequence_number: i }))
+    for (const event of numbered) dialect.remember(event)
+    const all = parseSse(dialect.closing('graceful_close', COUNTS, true)).map(({ data }) => JSON.parse(data) as Event)
+    expect(all.map(({ sequence_number }) => sequence_number)).toEqual(all.map((_, i) => numbered.length + i))
+    return { types: all.map(({ type }) => String(type)), all, output: (all.at(-1)!['response'] as Event)['output'] }
+  }
+  const LAST = 'response.incomplete'
+  const message = (text: string, at = 0): Event => ({
+    id: `item_${at}`,
+    type: 'message',
+    status: 'incomplete',
+    content: [{ type: 'output_text', text, annotations: [] }],
+  })
+
+  test('has the text of an open message, and every part and item ends', () => {
+    const { types, all, output } = ended(added('message'), part(), delta('Hel'), delta('lo'))
+    expect(types).toEqual(['response.output_text.done', 'response.content_part.done', 'response.output_item.done', LAST])
+    expect(all[0]).toMatchObject({ item_id: 'item_0', output_index: 0, content_index: 0, text: 'Hello', logprobs: [] })
+    expect(all[1]).toMatchObject({ part: { type: 'output_text', text: 'Hello' } })
+    expect(all[2]).toMatchObject({ item: message('Hello') })
+    expect(output).toEqual([message('Hello')])
+  })
+
+  test('keeps what was whole before, and ends nothing twice', () => {
+    const whole = { id: 'item_0', type: 'function_call', status: 'completed', arguments: '{"a":1}' }
+    const done = { type: 'response.output_item.done', output_index: 0, item: whole }
+    const { types, output } = ended(added('function_call'), done, added('message', 1), part('output_text', 1), delta('x', 1))
+    expect(types).toHaveLength(4)
+    expect(output).toEqual([whole, message('x', 1)])
+  })
+
+  test('ends a part that was done once', () => {
+    const last = { type: 'response.content_part.done', output_index: 0, content_index: 0, part: { type: 'output_text', text: 'a' } }
+    const { types, output } = ended(
+      added('message'),
+      part(),
+      delta('a'),
+      last,
+      part('refusal', 0, 1),
+      delta('no', 0, 1, 'response.refusal.delta'),
+    )
+    expect(types).toEqual(['response.refusal.done', 'response.content_part.done', 'response.output_item.done', LAST])
+    expect(output).toMatchObject([{ content: [{ text: 'a' }, { type: 'refusal', refusal: 'no' }] }])
+  })
+
+  test('leaves out a call of a tool that is not complete', () => {
+    const { types, output } = ended(
+      added('function_call', 0, { arguments: '' }),
+      delta('{"a', 0, 0, 'response.function_call_arguments.delta'),
+    )
+    expect([types, output]).toEqual([[LAST], []])
+  })
+
+  test('ends reasoning, which has no text of ours', () => {
+    expect(ended(added('reasoning', 0, { summary: [] })).types).toEqual(['response.output_item.done', LAST])
+  })
+
+  test.each([
+    ['one text', [delta('x'.repeat(200_000))]],
+    ['many small texts', Array.from({ length: 40_000 }, () => delta('abcd'))],
+    ['many items', Array.from({ length: 1000 }, (_, i) => added('message', i))],
+    ['a large item', [added('message', 1, { x: 'y'.repeat(200_000) })]],
+  ])('is not kept beyond a bound: %s', (_what, events) => {
+    const { types, output } = ended(added('message'), part(), ...events)
+    expect([types, output]).toEqual([[LAST], []])
+  })
+
+  test.each([
+    {},
+    { output_index: -1 },
+    { output_index: 'a' },
+    { output_index: 0, item: [] },
+    { output_index: 7, content_index: 9, delta: 'x' },
+  ])('takes no harm from odd events: %j', (odd) => {
+    const types = ['output_item.added', 'output_item.done', 'content_part.added', 'content_part.done', 'output_text.delta']
+    expect(ended(...types.map((type) => ({ type: `response.${type}`, ...odd }))).types).toEqual([LAST])
+  })
+})

@@ -1,6 +1,7 @@
 import { asCount, asObject, type JsonObject, writeJson } from '../json.ts'
 import { readModel, readUsage, type ShownCounts, type Tally } from '../usage.ts'
 import { CLOSING_ERRORS, type Closing, charactersIn, type Dialect, type EventMeaning, isErrorEvent, sseText } from './dialect.ts'
+import { ResponsesOutput } from './responses-output.ts'
 
 /** Deltas that contain base64 audio instead of text. */
 const BINARY_DELTAS = new Set(['response.audio.delta', 'response.output_audio.delta'])
@@ -12,6 +13,7 @@ export class ResponsesDialect implements Dialect {
   readonly hasFinished = false
   #response: JsonObject | undefined
   #sequence: number | undefined
+  readonly #output = new ResponsesOutput()
 
   read(event: JsonObject, tally: Tally): EventMeaning {
     const { type } = event
@@ -31,17 +33,26 @@ export class ResponsesDialect implements Dialect {
   remember(event: JsonObject): void {
     this.#sequence = asCount(event['sequence_number']) ?? this.#sequence
     this.#response = asObject(event['response']) ?? this.#response
+    this.#output.remember(event)
   }
 
   closing(how: Closing, { prompt, completion }: ShownCounts, hasUsage: boolean): string {
     const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion } } : {}
-    const sequence = this.#sequence === undefined ? {} : { sequence_number: this.#sequence + 1 }
     if (how !== 'graceful_close') {
       const { code, message } = CLOSING_ERRORS[how]
-      return sseText({ type: 'error', code, message, param: null, ...sequence, ...usage }, 'error')
+      return this.#text({ type: 'error', code, message, param: null, ...usage })
     }
     const known = writeJson(this.#response) === undefined ? {} : this.#response
-    const response = { ...known, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, ...usage }
-    return sseText({ type: 'response.incomplete', ...sequence, response }, 'response.incomplete')
+    const { events, output } = this.#output.end()
+    const own = output.length === 0 ? {} : { output }
+    const response = { ...known, status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, ...own, ...usage }
+    return [...events, { type: 'response.incomplete', response }].map((event) => this.#text(event)).join('')
+  }
+
+  /** Returns an event with the next number, if the stream has numbers. */
+  #text({ type, ...fields }: JsonObject): string {
+    if (this.#sequence !== undefined) this.#sequence++
+    const sequence = this.#sequence === undefined ? {} : { sequence_number: this.#sequence }
+    return sseText({ type, ...sequence, ...fields }, type as string)
   }
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { both, fakeLlm, HELLO_TOKENS, llmProxy } from '../../support/llm/llm-proxy.ts'
 import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { CHAT, client, twoWays } from '../../support/llm/openai-client.ts'
-import { CHARGED, collect, limitedTo, TIGHT, TIGHT_ERROR } from '../../support/llm/sdk-proxy.ts'
+import { CHARGED, collect, limitedTo, TEN_WORDS, TIGHT, TIGHT_ERROR } from '../../support/llm/sdk-proxy.ts'
 import { until } from '../../support/until.ts'
 
 describe('the client gets what it would get without us', () => {
@@ -130,6 +130,7 @@ describe('a truncated stream', () => {
     const { proxy, edge } = await twoWays(50, TIGHT)
     const response = await edge.responses.stream({ model: 'm', input: 'hello there!' }).finalResponse()
     expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } })
+    expect(response.output_text).toBe(TEN_WORDS)
     expect(await proxy.spent()).toEqual(both(CHARGED))
   })
 
