@@ -2,10 +2,9 @@ import { useSignal } from '@preact/signals'
 import type { NearCallerJson, TopJson } from '../../src/admin/api/caller-types.ts'
 import type { SpendingRule } from '../../src/admin/api/instance-types.ts'
 import { amountText } from '../amounts.ts'
-import { formatCount } from '../format.ts'
+import { CallerActions, CallerLink, RuleName } from '../callers/caller-actions.tsx'
 import { usePoll } from '../live.ts'
 import { addressOf } from '../navigation.ts'
-import { Caller } from '../parts/caller.tsx'
 import { type Column, DataTable } from '../parts/data-table.tsx'
 import { Level } from '../parts/level.tsx'
 import { Panel } from '../parts/panel.tsx'
@@ -13,75 +12,90 @@ import { reservedText, usedOf } from './reserved-words.ts'
 import { fullName, limitName } from './rule-names.ts'
 
 const TOP_MS = 5000
-const SHOWN_CALLERS = 10
+const SHOWN_CALLERS = 20
+const ALL = 'all budgets'
 
 const COLUMNS: readonly Column<NearCallerJson>[] = [
-  { title: 'Caller', isHeading: true, cell: ({ values }) => <Caller values={values} /> },
-  { title: 'Limit of', isMinor: true, cell: ({ kind }) => limitName(kind) },
-  { title: 'Used', isNumber: true, cell: (caller) => amountText(usedOf(caller, caller.level), caller.unit) },
-  { title: 'Reserved', isNumber: true, cell: (caller) => reservedText(caller, caller.unit) },
+  { title: 'Caller', isHeading: true, cell: Who },
   { title: 'Left', isNumber: true, cell: Left },
+  { title: 'Used', isNumber: true, isMinor: true, cell: (caller) => amountText(usedOf(caller, caller.remaining), caller.unit) },
+  { title: 'Reserved', isNumber: true, isMinor: true, cell: (caller) => reservedText(caller, caller.unit) },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ limit, unit }) => amountText(limit, unit) },
+  { title: 'Actions', cell: ({ policy, rule, values }) => <CallerActions caller={{ policy, rule, values }} /> },
 ]
 
-/** Shows the callers with the least left, for a rule that gives each caller a budget. */
+/** Shows the callers with the least left of any budget that each caller has, worst first, or of one rule's. */
 export function NearestCallers({ rules }: { readonly rules: readonly SpendingRule[] }) {
-  const chosen = useSignal<string | undefined>(undefined)
+  const chosen = useSignal<string>(ALL)
   if (rules.length === 0) return null
-  const rule = rules.find((one) => fullName(one) === chosen.value) ?? rules[0]!
+  const rule = rules.find((one) => fullName(one) === chosen.value)
   return (
     <Panel
       title="Callers nearest to their budget"
       aside={
         <>
+          worst first, of the last ten minutes{' '}
           <select
             aria-label="Rule"
-            value={fullName(rule)}
+            value={rule === undefined ? ALL : fullName(rule)}
             onChange={(event) => {
               chosen.value = event.currentTarget.value
             }}
           >
+            <option>{ALL}</option>
             {rules.map((one) => (
               <option key={fullName(one)}>{fullName(one)}</option>
             ))}
-          </select>{' '}
-          {formatCount(rules.length, 'rule')} with a budget for each caller
+          </select>
         </>
       }
       isWide
     >
-      <Nearest key={fullName(rule)} rule={rule} />
+      <Nearest key={rule === undefined ? ALL : fullName(rule)} rule={rule} />
     </Panel>
   )
 }
 
-function Nearest({ rule }: { readonly rule: SpendingRule }) {
-  const query = new URLSearchParams({ policy: rule.policy, rule: rule.rule, limit: String(SHOWN_CALLERS) })
+function Nearest({ rule }: { readonly rule: SpendingRule | undefined }) {
+  const named = rule === undefined ? {} : { policy: rule.policy, rule: rule.rule }
+  const query = new URLSearchParams({ ...named, budgets: 'true', limit: String(SHOWN_CALLERS) })
   const { data, failure } = usePoll<TopJson>(`top?${query}`, TOP_MS)
   if (failure.value?.code === 'top_off') return <p class="empty">EDGE_TOP is off, so callers are not counted: restart with EDGE_TOP=on.</p>
   if (data.value === undefined) return null
+  // Budgets that all callers share have a table of their own.
+  const callers = data.value.nearest.filter(({ values }) => Object.keys(values).length > 0)
   return (
     <>
       <DataTable
-        caption={`Callers nearest to their budget of ${fullName(rule)}`}
+        caption="Callers nearest to their budget"
         columns={COLUMNS}
-        rows={data.value.nearest}
-        rowKey={({ values, kind }) => JSON.stringify([values, kind])}
-        empty="No caller of this rule was seen in the last ten minutes."
+        rows={callers}
+        rowKey={({ policy, rule: name, values, kind }) => JSON.stringify([policy, name, values, kind])}
+        empty="No caller with a budget was seen in the last ten minutes."
       />
-      {data.value.nearest.length > 0 && (
+      {callers.length > 0 && (
         <p class="more">
-          <a href={addressOf('callers', { policy: rule.policy, rule: rule.rule })}>More callers of this rule</a>
+          <a href={addressOf('callers', named)}>More callers</a>
         </p>
       )}
     </>
   )
 }
 
-function Left({ level, remaining, limit, unit }: NearCallerJson) {
+function Who({ policy, rule, mode, kind, values }: NearCallerJson) {
   return (
     <>
-      <span class={remaining < limit / 10 ? 'bad' : undefined}>{amountText(level < 0 ? level : remaining, unit)}</span>
+      <CallerLink values={values} />
+      <RuleName policy={policy} rule={rule} mode={mode} />
+      <span class="quiet">{limitName(kind)}</span>
+    </>
+  )
+}
+
+function Left({ remaining, limit, unit, left_percent: percent }: NearCallerJson) {
+  return (
+    <>
+      <span class={percent < 10 ? 'bad' : undefined}>{amountText(remaining, unit)}</span>, <span class="quiet">{percent} %</span>
       <Level remaining={remaining} limit={limit} />
     </>
   )

@@ -97,7 +97,12 @@ export class NearCallers {
     if (active === undefined) return []
     this.sweep(nowMs)
     const asked = [...this.#noted]
-      .filter(([, { shown }]) => isRuleAsked(filter, shown) && (filter.caller === undefined || isCaller(filter.caller, shown.values)))
+      .filter(
+        ([, { shown, rule }]) =>
+          isRuleAsked(filter, shown) &&
+          (filter.hasBudget !== true || isBudget(rule)) &&
+          (filter.caller === undefined || isCaller(filter.caller, shown.values)),
+      )
       .map(([id, noted]) => ({ id, ...noted, ...limitsNow(noted, active, nowMs) }))
       .filter((noted) => noted.counters.length > 0 && isInWindow(noted, wallMs))
     const nearest = asked.sort((a, b) => a.share - b.share).slice(0, MAX_LOOKED_AT)
@@ -167,6 +172,11 @@ export class NearCallers {
     }
     return this.#store.locatorsOf(rows, { wallMs: results.wallMs, momentMs: results.momentMs, from: results.takenFrom })
   }
+}
+
+function isBudget(rule: PlanRule): boolean {
+  const unit = countedUnit(rule)
+  return unit === 'tokens' || unit === 'money'
 }
 
 interface NotedCaller {

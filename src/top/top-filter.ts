@@ -6,6 +6,8 @@ export interface TopFilter {
   readonly policy?: string | undefined
   readonly rule?: string | undefined
   readonly caller?: CallerMatch | undefined
+  /** Of those near a limit, only callers of rules that count tokens or money. */
+  readonly hasBudget?: boolean | undefined
 }
 
 /** Whether callers of this rule are asked for, whatever their values. */

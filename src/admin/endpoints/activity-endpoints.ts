@@ -105,6 +105,8 @@ export interface TopAsk {
   readonly rule: string | undefined
   /** Undefined: whatever their values. */
   readonly caller?: CallerMatch | undefined
+  /** Of those near a limit, only callers of rules that count tokens or money. */
+  readonly hasBudget?: boolean | undefined
   /** Since when rejects are counted, within the last hour; undefined: of the last five to ten minutes. */
   readonly sinceMs?: number | undefined
   readonly limit: number
@@ -137,15 +139,16 @@ export function topEndpoint({ ask, plan, wallMs }: TopParts): ApiRoute {
 const KEPT_MS = 3_600_000
 
 function readAsk(query: URLSearchParams, wallMs: number): TopAsk {
-  const { policy, rule, since, limit } = readQuery(query, ['policy', 'rule', 'since', 'limit'])
+  const { policy, rule, budgets, since, limit } = readQuery(query, ['policy', 'rule', 'budgets', 'since', 'limit'])
   if (policy === undefined && rule !== undefined) throw new ApiError('bad_request', 'rule: name its policy too')
+  if (budgets !== undefined && budgets !== 'true') throw new ApiError('bad_request', `budgets: expected true, got ${show(budgets)}`)
   const sinceMs = readSince(since, wallMs)
   if (sinceMs !== undefined && wallMs - sinceMs > KEPT_MS)
     throw new ApiError(
       'bad_request',
       `since: expected a time within the last hour, because no more is kept, such as 30m or 1h; got ${show(since)}`,
     )
-  return { policy, rule, sinceMs, limit: readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT) }
+  return { policy, rule, hasBudget: budgets === 'true', sinceMs, limit: readCount('limit', limit, DEFAULT_LIMIT, MAX_LIMIT) }
 }
 
 function checkNames({ policy, rule }: TopAsk, plan: Plan | undefined): void {
