@@ -84,9 +84,13 @@ function headline(asked: AskedCaller, found: CallersJson): string {
     return `${formatNumber(known)} of ${formatCount(tried, 'rule')} that may count ${name} ${known === 1 ? 'knows' : 'know'} it.`
   if (hasRows || overrides.some(({ values }) => values)) return `No counter of ${name} alone is in use.`
   const facts = [isCounted && 'no rule counts anything for it now', top !== null && 'it was not rejected in the last hour'].filter(Boolean)
-  const hint = 'value' in asked && asked.value.includes('=') ? KEY_HINT : ''
+  const hint = 'value' in asked && asked.value.includes('=') ? keyHint(asked.value) : ''
   return `Nothing is known of ${name}: ${[...facts, 'no override names it'].join(', ')}. Values are compared exactly: check the spelling.${hint}`
 }
 
-/** `x-api-key=alice` is a value alone, because many values contain an equals sign. */
-const KEY_HINT = ' If you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.'
+/** `team=search` is a value alone, because many values contain an equals sign. */
+function keyHint(value: string): string {
+  const name = /^([A-Za-z0-9._-]{1,64})=/.exec(value)?.[1]
+  const examples = name === undefined ? 'header:x-api-key=… and jwt:sub=… do' : `caller:${name}=…, header:${name}=… and jwt:${name}=… do`
+  return ` If you meant KEY=VALUE: a key begins with its kind, as ${examples}.`
+}

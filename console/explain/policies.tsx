@@ -90,7 +90,7 @@ function CoveringRule({ rule }: { readonly rule: ExplainedRuleJson }) {
         <ul class="descriptors" aria-label="Descriptors">
           {descriptors.map(({ key, value }) => (
             <li key={key}>
-              <code>{key}</code> {value === null ? <em class="warn">missing</em> : <DescriptorValue name={key} value={value} />}
+              <code>{key}</code> {value === null ? <Missing name={key} /> : <DescriptorValue name={key} value={value} />}
             </li>
           ))}
         </ul>
@@ -99,6 +99,20 @@ function CoveringRule({ rule }: { readonly rule: ExplainedRuleJson }) {
         <Counter key={counter.kind} counter={counter} cost={cost} />
       ))}
     </li>
+  )
+}
+
+/** Only what is explained lacks an address, because no client sent it. */
+function Missing({ name }: { readonly name: string }) {
+  return (
+    <>
+      <em class="warn">missing</em>
+      {name.startsWith('ip:') && (
+        <span class="quiet">
+          : give its address as a header field, <code>X-Forwarded-For: ADDRESS</code>
+        </span>
+      )}
+    </>
   )
 }
 

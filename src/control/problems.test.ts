@@ -40,6 +40,24 @@ describe('what is wrong now', () => {
     expect(problems.list(5000)).toEqual([])
   })
 
+  test('with a backend is over when it has recovered, or soon after its last failure', () => {
+    const failed = (backend: string | undefined, reason: string) => ({ event: 'backend_failed', msg: 'no response', backend, reason })
+    const problems = problemsAfter(
+      failed('a', 'backend_reset'),
+      failed('a', 'backend_refused'),
+      failed('b', 'backend_reset'),
+      failed(undefined, 'backend_reset'),
+    )
+    const messages = (wallMs: number) => problems.list(wallMs).map(({ message }) => message)
+    expect(messages(3000)).toEqual(['no response: backend_refused', 'no response: backend_reset', 'no response: backend_reset'])
+    problems.note({ event: 'backend_recovered', backend: 'a' }, 4000)
+    expect(messages(4000)).toHaveLength(2)
+    expect(messages(22_500)).toHaveLength(1)
+    problems.note(failed(undefined, 'backend_reset'), 23_000)
+    expect(messages(30_000)).toHaveLength(1)
+    expect(messages(43_001)).toEqual([])
+  })
+
   test('does not include what a dead worker reported of itself', () => {
     const problems = problemsAfter(
       { event: 'redis_unavailable', worker: 1, node: 'a:1', msg: 'gone' },

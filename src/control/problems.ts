@@ -13,6 +13,8 @@ interface ProblemKind {
   readonly endedBy?: readonly string[]
   /** Whether each worker reports the problem for itself, with its number in the field `worker`. */
   readonly isOfWorker?: true
+  /** How long the problem is shown after its last report, if it may pass by itself. */
+  readonly passesMs?: number
 }
 
 const BUNDLE_GOOD = ['bundle_applied', 'bundle_unchanged']
@@ -47,7 +49,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     counters_evicted: {},
     no_address: {},
     accept_failed: { by: 'reason' },
-    backend_failed: { by: 'reason' },
+    backend_failed: { by: 'backend', endedBy: ['backend_recovered'], passesMs: 20_000 },
     settlement_failed: {},
     hold_not_renewed: {},
     hold_not_released: {},
@@ -128,7 +130,8 @@ export class Problems {
 }
 
 function hasPassed({ code, lastMs }: Report, wallMs: number): boolean {
-  return KINDS.get(code)!.endedBy === undefined && wallMs - lastMs > PASSES_MS
+  const { endedBy, passesMs = endedBy === undefined ? PASSES_MS : undefined } = KINDS.get(code)!
+  return passesMs !== undefined && wallMs - lastMs > passesMs
 }
 
 function keyOf(code: string, line: LogEvent): string {

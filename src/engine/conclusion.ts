@@ -34,7 +34,7 @@ export interface Concluding {
   readonly missingKeys: readonly string[]
   readonly reserved: readonly ReservedCharge[]
   readonly holds: readonly ReservedCharge[]
-  readonly coveredBy: readonly PlanPolicy[]
+  readonly matches: { readonly list: readonly PlanPolicy[] }
   readonly isShadowed: boolean
   readonly caller: CallerVerdict | undefined
   readonly wouldRefuse: CallerReason | undefined
@@ -74,7 +74,7 @@ function conclude(
   wait?: Wait,
   isWaiting = false,
 ): Allowed | Rejected {
-  const { coveredBy } = run
+  const coveredBy = run.matches.list
   const decision = {
     action,
     reason,

@@ -106,10 +106,6 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     this.lacksHost = !plan.routes.match(this.path, hostOf(view, plan), upperCase(view.method), this.matches, exceptedPath)
   }
 
-  get coveredBy(): readonly PlanPolicy[] {
-    return this.matches.list
-  }
-
   /** Who sends the request; undefined if the plan does not say who is known, or it was not found out yet. */
   get caller(): CallerVerdict | undefined {
     return this.#descriptors.caller

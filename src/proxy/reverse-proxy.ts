@@ -353,7 +353,7 @@ export class ReverseProxy {
     if (unlogged !== undefined)
       logger.warn(
         { event: 'backend_failed', reason: code, backend, detail: message, unlogged },
-        'a request got no complete response from a backend',
+        `a request got no complete response from ${backend === undefined ? 'the backend' : `backend ${backend}`}`,
       )
     downstream.trace?.noteFailure(code)
     if (downstream.isHeadSent) {

@@ -61,7 +61,7 @@ export class Fleet {
   readonly #leases: Leases | undefined
   readonly #metrics: RedisMetrics
   readonly #prefix: string
-  readonly #failureMode: string
+  readonly #failureMode: ServerConfig['redisFailureMode']
   readonly #clock: Clock
   readonly #logger: Logger
   #sending: NodeJS.Timeout | undefined
@@ -198,13 +198,20 @@ export class Fleet {
     if (isOpen) {
       this.#openSinceMs.set(node, this.#clock.nowMs())
       const what = { event: 'redis_unavailable', node, reason, failure_mode: this.#failureMode }
-      this.#logger.error(what, `Redis is unavailable; until it is back, the failure mode ${this.#failureMode} applies`)
+      this.#logger.error(what, `Redis is unavailable; until it is back, ${MEANWHILE[this.#failureMode]}`)
       return
     }
     const away_ms = Math.round(this.#clock.nowMs() - (this.#openSinceMs.get(node) ?? this.#clock.nowMs()))
     this.#logger.info({ event: 'redis_available', node, reason, away_ms }, `the circuit to ${node} is closed: ${reason}`)
     void this.#shared.sendUnsent()
   }
+}
+
+/** What each failure mode does. */
+const MEANWHILE: Readonly<Record<ServerConfig['redisFailureMode'], string>> = {
+  local: 'this instance grants the whole limit by itself',
+  open: 'this instance limits nothing',
+  closed: 'this instance answers 503 to what it would have to count',
 }
 
 /** Longer than the two hours in which a reservation can be settled, for clocks that differ a little. It is extended if the issuer's clock is ahead of ours. */

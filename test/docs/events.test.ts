@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { placeOf } from '../../console/overview/problem-places.ts'
 import { BACKEND_PROBLEMS } from '../../src/admin/endpoints/backend-report.ts'
 import { PROBLEM_CODES, PROBLEM_EVENTS } from '../../src/control/problems.ts'
 import { REQUESTS_SILENT } from '../../src/control/silent-requests.ts'
@@ -24,4 +25,9 @@ test('docs/runbook.md says of every problem what it means', () => {
 
 test('every event that a problem begins or ends with can be watched', () => {
   expect([...PROBLEM_EVENTS].filter((name) => !PUBLISHED_EVENTS.has(name))).toEqual([])
+})
+
+test('the page names sections of docs/runbook.md for its problems', () => {
+  const sections = Array.from(readText('docs/runbook.md').matchAll(/^## (.+)$/gm), ([, title]) => title)
+  for (const code of [...PROBLEM_CODES, ...BACKEND_PROBLEMS, REQUESTS_SILENT]) expect(sections).toContain(placeOf(code).section)
 })

@@ -209,7 +209,10 @@ const FAILURES: Readonly<Record<BackendFailureReason, string>> = {
 }
 
 function failingMessage({ name, reason, failures_in_a_row: failures, cooling_until: until }: BackendJson): string {
-  const next = until === null ? 'one request at a time tries it' : `it gets no requests until ${until} if a route has another backend`
+  const next =
+    until === null
+      ? 'one request at a time tries it'
+      : `it gets no requests until ${until.slice(11, 19)} UTC if a route has another backend`
   return `backend ${name} fails, ${failures} times in a row: ${FAILURES[reason!]}; ${next}`
 }
 

@@ -35,10 +35,11 @@ function readCaller(args: readonly string[]): Pick<CallersRequest, 'values' | 'v
   return { values: readCallerValues(args) }
 }
 
-/** `x-api-key=alice` is a value alone, because many values contain an equals sign. */
+/** `team=search` is a value alone, because many values contain an equals sign. */
 function keyHint({ value }: Pick<CallersRequest, 'value'>, { rules, top }: CallersJson): string {
   const isFound = rules.length > 0 || (top !== null && top.rejected.length + top.nearest.length > 0)
-  return isFound || !value?.includes('=')
-    ? ''
-    : '\nIf you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.\n'
+  const name = /^([A-Za-z0-9._-]{1,64})=/.exec(value ?? '')?.[1]
+  if (isFound || !value?.includes('=')) return ''
+  const examples = name === undefined ? 'header:x-api-key=… and jwt:sub=… do' : `caller:${name}=…, header:${name}=… and jwt:${name}=… do`
+  return `\nIf you meant KEY=VALUE: a key begins with its kind, as ${examples}.\n`
 }

@@ -242,6 +242,14 @@ header:x-api-key=alice has 0 of 5 left, and this request takes 1. It would pass 
     expect(explainText('GET /', withRule(rule))).toContain(`    per-key: does not apply, ${part}\n`)
   })
 
+  test('a rule that lacks an address says how to give one', () => {
+    const descriptors = [{ key: 'ip:address', value: null }]
+    const rule = { ...PER_KEY, applied: false, why: 'missing_descriptor', counters: [], descriptors }
+    const way = "give its address with -H 'X-Forwarded-For: ADDRESS'"
+    expect(explainText('GET /', withRule(rule))).toContain(`    per-key: does not apply, the request has no ip:address: ${way}\n`)
+    expect(explainText('GET /', withRule({ ...rule, applied: true, why: null }))).toContain(`ip:address  missing: ${way}\n`)
+  })
+
   test('a rule that does not apply although the request has all its keys', () => {
     const rule = { ...PER_KEY, applied: false, why: 'no_match', counters: [], descriptors: [{ key: 'header:x-api-key', value: 'a' }] }
     expect(explainText('GET /', withRule(rule))).toContain('    per-key: does not apply, its match does not fit this request\n')

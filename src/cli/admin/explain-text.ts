@@ -155,7 +155,7 @@ function policyText({ id, mode, rules }: ExplainedPolicyJson): string {
 function ruleText(rule: ExplainedRuleJson): string {
   const { name, applied, cost, grows_by: growsBy, descriptors, counters, override } = rule
   if (!applied) return `    ${name}: does not apply, ${whyNotText(rule)}\n`
-  const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? 'missing'])
+  const rows: [string, string][] = descriptors.map(({ key, value }) => [key, value ?? `missing${wayToGive([key])}`])
   for (const counter of counters) {
     const wait = counter.wait_s === 0 ? '' : '; not enough'
     rows.push([counter.kind, `${levelText(counter)}, ${resetText(counter)}${wait}`])
@@ -185,7 +185,7 @@ const UNITS: Readonly<Partial<Record<CounterKind, readonly [one: string, many: s
 export function whyNotText({ why, descriptors, match_else: isElse, instead }: ExplainedRuleJson): string {
   const absent = descriptors.filter(({ value }) => value === null).map(({ key }) => key)
   const keys = absent.join(', ')
-  if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}`
+  if (why === 'missing_descriptor') return `the request has no ${keys || 'value for its keys'}${wayToGive(absent)}`
   if (why === 'repeated_descriptor') {
     if (absent.length > 1) return `one of ${keys} occurs more than once in the request`
     return `the request has more than one ${keys || 'value for a field that it reads'}`
@@ -193,7 +193,12 @@ export function whyNotText({ why, descriptors, match_else: isElse, instead }: Ex
   if (why !== 'no_match') return why ?? 'no reason is given'
   if (instead) return `because rule ${instead} matches this request, and this one is for the rest`
   if (isElse) return 'its block has ended'
-  return `its match does not fit this request${keys && `; this one has no ${keys}`}`
+  return `its match does not fit this request${keys && `; this one has no ${keys}${wayToGive(absent)}`}`
+}
+
+/** Only what is explained lacks an address, because no client sent it: real requests have one wherever the gateway says it. */
+function wayToGive(keys: readonly string[]): string {
+  return keys.some((key) => key.startsWith('ip:')) ? `: give its address with -H 'X-Forwarded-For: ADDRESS'` : ''
 }
 
 /** Reasons why a policy does not cover a request. */

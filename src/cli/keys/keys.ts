@@ -95,7 +95,8 @@ function revoking([id, ...others]: readonly string[], { reason, actor, json: isJ
 }
 
 function showing([id, ...others]: readonly string[], { json: isJson }: Values): AdminQuestion {
-  const path = `keys/${idOf('show', id)}`
+  // A key that was found somewhere is never sent: its id follows from it.
+  const path = `keys/${id?.startsWith('edge_') ? keyIdOf(keyDigest(id)) : idOf('show', id)}`
   refuseOthers('show', others)
   return { request: { method: 'GET', path }, isJson, describe: keyText }
 }
@@ -142,7 +143,7 @@ function refuseOthers(action: string, others: readonly string[]): void {
   if (others.length > 0) throw new UsageProblem(`${action}: unexpected ${others.join(', ')}`)
 }
 
-/** A key in place of its id must not be sent in a URL. Whoever has found a key somewhere learns its id, which follows from it. */
+/** A key in place of its id must not be sent in a URL. What changes a key wants the id itself. */
 function idOf(action: string, id: string | undefined): string {
   if (!id?.trim()) throw new UsageProblem(`${action}: expected the id of a key; edge keys list shows the ids`)
   if (id.startsWith('edge_'))

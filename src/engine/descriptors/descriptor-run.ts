@@ -27,7 +27,7 @@ export class DescriptorRun implements Concluding {
   limit: RateLimit | undefined
   wouldRejects: readonly WouldReject[] = NONE
   /** The policies of the domain. */
-  coveredBy: readonly PlanPolicy[] = NONE
+  readonly matches: { list: readonly PlanPolicy[] } = { list: NONE }
   // A descriptor that a rule covers lacks no keys, and nothing in a call is settled later.
   readonly missingKeys = NONE
   readonly reserved = NONE
@@ -61,7 +61,7 @@ export class DescriptorRun implements Concluding {
     this.#overrides = index
     this.isShadowed = index?.isShadowed(nowMs) ?? false
     const domain = active.plan.domains.get(call.domain)
-    this.coveredBy = domain?.policies ?? NONE
+    this.matches.list = domain?.policies ?? NONE
     if (domain === undefined) return
     for (let d = 0; d < call.descriptors.length; d++) {
       const { names, values } = call.descriptors[d]!

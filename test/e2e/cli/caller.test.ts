@@ -160,7 +160,9 @@ Go on with
     const byDigest = await said('bearer=0123456789abcdef')
     expect(byDigest).toContain('Nothing is known of this caller: it was not rejected in the last hour, and no override names it. ')
     expect(byDigest).toContain('Rules that may count this caller\n  api / per-token  not known from a digest; give the credential itself\n')
-    expect(await said('x-k=bob')).toContain('If you meant KEY=VALUE: a key begins with its kind, as header:x-api-key=… and jwt:sub=… do.\n')
+    expect(await said('x-k=bob')).toContain(
+      'If you meant KEY=VALUE: a key begins with its kind, as caller:x-k=…, header:x-k=… and jwt:x-k=… do.\n',
+    )
     expect(await said('header:x-kk=acme')).toBe(
       `Nothing is known of this caller: ${nothing}. ${spelling}\n\nNo rule of the active bundle has the key header:x-kk.\n`,
     )

@@ -41,6 +41,9 @@ describe('edge keys', () => {
     )
     expect((await keys('list', 'team=other')).stdout).toBe('No keys.\n')
     expect((await keys('show', id)).stdout).not.toContain('edge_')
+    // The key of somebody who has found it: its id follows from it.
+    const key = /^edge_[\w-]{43}$/m.exec(created.stdout)![0]
+    expect((await keys('show', key)).stdout).toBe((await keys('show', id)).stdout)
     expect((await keys('change', id, 'team=ads', '--expires', 'never', '--reason', 'moved')).stdout).toMatch(
       /labels +team=ads\n[\s\S]*expires +never/,
     )
