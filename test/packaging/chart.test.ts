@@ -29,6 +29,8 @@ const FLEET = CHART_CASES['a fleet with everything']!
 const PROXY = CHART_CASES['one proxy that keeps what it counted']!
 const GRPC = CHART_CASES['gRPC alone, with TLS to clients that have certificates']!
 
+const ANY_POD = [{ namespaceSelector: {} }]
+
 describeWithHelm('the chart', () => {
   test.each(Object.entries(CHART_CASES))('%s: Helm, Kubernetes and edge accept it', async (_name, values) => {
     expect(await linted(values)).toMatchObject({ status: 0 })
@@ -325,7 +327,7 @@ describeWithHelm('what surrounds the pods', () => {
     const names = ({ ingress }: Manifest) => ingress.map(({ ports }: Manifest) => ports.map(({ port }: Manifest) => port))
     const targets = ({ egress }: Manifest) => egress.map(({ ports }: Manifest) => ports?.map(({ port }: Manifest) => port))
     const [minimal, fleet, grpc, proxy] = await Promise.all(
-      [{ ...MINIMAL, networkPolicy: { enabled: true } }, FLEET, GRPC, PROXY].map(policyOf),
+      [{ ...MINIMAL, networkPolicy: { enabled: true, operators: ANY_POD } }, FLEET, GRPC, PROXY].map(policyOf),
     )
     expect([names(minimal), targets(minimal)]).toEqual([[['http'], ['admin']], [[53, 53]]])
     // DNS, Redis, the bundle, key sets, events, traces, and a rule of one's own.
@@ -340,13 +342,13 @@ describeWithHelm('what surrounds the pods', () => {
     ])
     expect(fleet.ingress[0].from).toEqual(fleet.ingress[1].from)
     expect(fleet.egress[1].to).toHaveLength(1)
-    expect(minimal.ingress[0].from).toBeUndefined()
+    expect([minimal.ingress[0].from, minimal.ingress[1].from]).toEqual([undefined, ANY_POD])
   })
 
   test('a network policy without ports for Redis falls back to its usual one', async () => {
     const redis = {
       secrets: { EDGE_REDIS_URL: { name: 'x', key: 'x' } },
-      networkPolicy: { enabled: true, egress: { redis: { ports: null } } },
+      networkPolicy: { enabled: true, operators: ANY_POD, egress: { redis: { ports: null } } },
     }
     const { egress } = only(await rendered({ ...MINIMAL, ...redis }), 'NetworkPolicy').spec
     expect(egress.map(({ ports }: Manifest) => ports.map(({ port }: Manifest) => port))).toEqual([[53, 53], [6379]])
@@ -405,6 +407,11 @@ describeWithHelm('what surrounds the pods', () => {
     const minimal = await notesOf(MINIMAL)
     expect(minimal).toContain('Gateways ask edge.default:8080, at /v1/decision.')
     expect(minimal).toContain('Each pod counts by itself')
+    expect(minimal).toMatch(
+      /OPEN: without networkPolicy.enabled, every pod of the cluster can connect .*\n.*main ports.*\n.*admin port \(9090\)/,
+    )
+    expect(minimal).not.toContain('guess the admin token')
+    expect(await notesOf({ ...MINIMAL, networkPolicy: { enabled: true, operators: ANY_POD } })).not.toContain('OPEN')
     expect(minimal).toContain('publish the old policies again under a higher version')
     const kept = await notesOf({ ...MINIMAL, replicas: 1, data: { stateFile: true, keysFile: true } })
     expect(kept).not.toContain('Each pod counts by itself')

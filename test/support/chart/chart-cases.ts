@@ -132,11 +132,12 @@ export const CHART_CASES: Readonly<Record<string, Values>> = {
       EDGE_BODY_MEMORY: 134_217_728,
       EDGE_MAX_WAITING: 10,
       EDGE_USAGE_KEEP_DAYS: 400,
+      EDGE_SILENT_SECONDS: 30,
       EDGE_EVENTS_FORMAT: 'slack',
       EDGE_SHUTDOWN_MS: 120_000,
     },
     data: { stateFile: true, usageLog: true, volume: 'claim' },
-    networkPolicy: { enabled: true },
+    networkPolicy: { enabled: true, operators: [{ namespaceSelector: {} }] },
     metrics: { serviceMonitor: { enabled: true, tlsConfig: { insecureSkipVerify: true } } },
     podDisruptionBudget: { enabled: false },
     serviceAccount: { create: false },
@@ -146,7 +147,7 @@ export const CHART_CASES: Readonly<Record<string, Values>> = {
     replicas: 3,
     secrets: { EDGE_CONFIG_URL: secret('url') },
     data: { sizeLimit: '100Mi' },
-    networkPolicy: { enabled: true, egress: { dns: { to: [] } } },
+    networkPolicy: { enabled: true, operators: PEER, egress: { dns: { to: [] } } },
   },
 }
 
@@ -285,6 +286,8 @@ export const REFUSED_VALUES: readonly (readonly [values: Values, says: RegExp])[
     { bundle: { ...BUNDLE, restartOnChange: true }, podAnnotations: { 'checksum/bundle': 'x' } },
     /podAnnotations: expected no annotation that the chart sets, got checksum\/bundle/,
   ],
+  [{ ...MINIMAL, networkPolicy: { enabled: true } }, /networkPolicy\.operators: expected who may connect to the admin port/],
+  [{ ...MINIMAL, networkPolicy: { enabled: true, clients: PEER, operators: [] } }, /networkPolicy\.operators: expected who may connect/],
   // Without the list, the ports would be open to anybody.
   [{ ...MINIMAL, networkPolicy: { enabled: true, clients: null } }, /\/networkPolicy': missing property 'clients'/],
   [{ ...MINIMAL, networkPolicy: { enabled: true, operators: null } }, /\/networkPolicy': missing property 'operators'/],

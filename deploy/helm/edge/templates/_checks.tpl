@@ -143,6 +143,9 @@
 {{- if and $values.service.externalTrafficPolicy (eq $values.service.type "ClusterIP") -}}
 {{- $problems = append $problems "service.externalTrafficPolicy: expected service.type NodePort or LoadBalancer, because nobody outside reaches a ClusterIP." -}}
 {{- end -}}
+{{- if and $values.networkPolicy.enabled (not $values.networkPolicy.operators) -}}
+{{- $problems = append $problems "networkPolicy.operators: expected who may connect to the admin port, such as Prometheus: - namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: monitoring } }. To let any pod connect, say so: - namespaceSelector: {}." -}}
+{{- end -}}
 {{- if not (regexMatch "^[a-z]" (include "edge.fullname" .)) -}}
 {{- $problems = append $problems (printf "fullnameOverride: expected a name, because Services would be called %s, and their names must begin with a letter." (include "edge.fullname" .)) -}}
 {{- end -}}
