@@ -227,13 +227,15 @@ function compileRule(rule: Rule, policy: PlanPolicy, parts: PlanParts): PlanRule
 }
 
 function compileCallers(source: Callers): PlanCallers {
-  const { mode, except_paths: paths, except_preflights: exceptsPreflights = false, jwt } = source
+  const { mode, except_paths: paths, except_preflights: exceptsPreflights = false, jwt, keys } = source
+  const fields = (keys?.from ?? []).filter((place) => place !== 'bearer').map((place) => place.slice('header:'.length).toLowerCase())
   return Object.freeze({
     source,
     mode,
     exceptPaths: paths && new PathPrefixes(paths),
     exceptsPreflights,
     verifiesTokens: jwt !== undefined,
+    credentialFields: ['authorization', ...fields],
   })
 }
 

@@ -54,6 +54,8 @@ export interface PlanCallers {
   readonly exceptsPreflights: boolean
   /** Whether `jwt:` keys read the claims of verified tokens only. */
   readonly verifiesTokens: boolean
+  /** The fields in which credentials of callers are, in lower case. */
+  readonly credentialFields: readonly string[]
 }
 
 export interface PlanPolicy {

@@ -50,13 +50,20 @@ export function backendRequest(allowed: AllowedRequest, body: ReadBody | undefin
   const asksForIdentity = llm !== undefined && mayChangeResponse(llm.settlement)
   const whole = body?.isPartial === false ? (routed?.pieces ?? [body.bytes]) : undefined
   const trace = downstream.trace?.startCall(allowed.body, url, attempts)
-  const { keyFields } = caller ?? NOBODY
+  const keyFields = attempts?.choice.backend.forwardsCredentials === false ? credentialFields(allowed) : (caller ?? NOBODY).keyFields
   const ownFields = routed?.fields
   const options = { host, target, bodyLength: whole && lengthOf(whole), asksForIdentity, trace, keyFields, ownFields }
   const head = requestHead(request, downstream.peer, options)
   const streamed = isChunked ? 'chunked' : hasBody ? 'by_length' : undefined
   return { method, head, body: whole ?? streamed, isUpgrade, isRouted: routed !== undefined }
 }
+
+/** The fields by which clients say who they are, wherever the bundle reads that. */
+function credentialFields({ plan }: AllowedRequest): readonly string[] {
+  return plan?.callers?.credentialFields ?? ONLY_AUTHORIZATION
+}
+
+const ONLY_AUTHORIZATION = ['authorization']
 
 /** Returns our header fields for the response, as lines: those of the decision and, with a debug session, which backends were tried. */
 export function ownFields({ fields, attempts }: AllowedRequest): string {

@@ -11,6 +11,8 @@ export interface PlannedBackend {
   readonly headers: readonly PlannedHeader[]
   /** Undefined if the setting applies. */
   readonly headersTimeoutMs: number | undefined
+  /** Whether it gets the fields by which clients say who they are. */
+  readonly forwardsCredentials: boolean
   /** Whether requests carry a credential of the backend's own, so that 401, 402, 403 and 429 are about that one, not about the client's. */
   readonly hasCredential: boolean
 }
@@ -36,7 +38,8 @@ export function backendEntries(backends: BackendsConfig = {}): BackendEntry[] {
   return Object.entries(backends).map(([name, { url }]) => ({ name, url }))
 }
 
-function planBackend(name: string, { url: text, headers = {}, headers_timeout_seconds: timeoutS }: BackendConfig): PlannedBackend {
+function planBackend(name: string, config: BackendConfig): PlannedBackend {
+  const { url: text, headers = {}, headers_timeout_seconds: timeoutS, forward_credentials: forwardsCredentials = true } = config
   const url = new URL(text)
   const planned = Object.entries(headers).map(([field, value]) => ({ name: field.toLowerCase(), parts: parseHeaderTemplate(value)! }))
   return {
@@ -45,6 +48,7 @@ function planBackend(name: string, { url: text, headers = {}, headers_timeout_se
     basePath: url.pathname.replace(/\/$/, ''),
     headers: planned,
     headersTimeoutMs: timeoutS === undefined ? undefined : Math.round(timeoutS * 1000),
+    forwardsCredentials,
     hasCredential: hasCredential(headers),
   }
 }

@@ -66,6 +66,10 @@ const backend = z.object(
     open: z.literal(true, { error: 'true (leave `open` out otherwise)' }).optional().meta({
       description: 'Says that requests without a verified caller may spend its credential, so that nothing warns of it.',
     }),
+    forward_credentials: z.boolean({ error: 'true or false' }).optional().meta({
+      description:
+        "Whether the backend gets the client's Authorization; with false neither that nor any other field in which callers.keys reads keys. Default true.",
+    }),
     headers_timeout_seconds: z.number({ error: TIMEOUT }).min(0.1, { error: TIMEOUT }).max(86_400, { error: TIMEOUT }).optional().meta({
       description: "How long the headers of the backend's response may take; default EDGE_BACKEND_HEADERS_TIMEOUT_MS.",
     }),
