@@ -11,11 +11,19 @@ import { newTally, readModel, readUsage, type Tally, type TallyReader } from './
  * as something else is read as one.
  */
 export class LlmResponseReader implements TallyReader {
-  readonly #sizes = new JsonSizes(format.RESPONSE, format.GEMINI_ITEM)
-  readonly #scanner = new JsonScanner(this.#sizes, RESPONSE_LIMITS)
+  readonly #sizes: JsonSizes
+  readonly #scanner: JsonScanner
   readonly #encoding = new JsonEncoding((bytes, from, to) => this.#read(bytes, from, to))
   #kind: 'unknown' | 'json' | 'stream' = 'unknown'
   #stream: StreamFilter<never> | undefined
+  readonly #seeksId: boolean
+
+  /** `ids` are those of earlier results. */
+  constructor(ids: readonly string[] = []) {
+    this.#seeksId = ids.length > 0
+    this.#sizes = new JsonSizes(this.#seeksId ? format.responseWithId(ids) : format.RESPONSE, format.GEMINI_ITEM)
+    this.#scanner = new JsonScanner(this.#sizes, RESPONSE_LIMITS)
+  }
 
   push(bytes: Uint8Array, from: number, to: number): void {
     this.#encoding.push(bytes, from, to)
@@ -23,6 +31,10 @@ export class LlmResponseReader implements TallyReader {
 
   get isUnderWay(): boolean {
     return this.#sizes.size(format.STATUS) > 0
+  }
+
+  get isLookedUp(): boolean {
+    return this.#seeksId && this.#sizes.size(format.ID) > 0
   }
 
   get hasError(): boolean {

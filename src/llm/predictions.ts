@@ -51,6 +51,7 @@ const [PREDICTIONS, OF_RESPONSE] = [0, 1]
 export class PredictionReader implements TallyReader {
   readonly isUnderWay = false
   readonly hasError = false
+  readonly isLookedUp = false
   readonly #sizes = new JsonSizes(RESPONSE)
   readonly #scanner = new JsonScanner(this.#sizes, RESPONSE_LIMITS)
 

@@ -1,6 +1,6 @@
 import { GEMINI_CANDIDATE, GEMINI_USAGE_FIELDS } from './dialects/gemini.ts'
 import type { JsonObject } from './json.ts'
-import { fieldsOf, type JsonSizes, type Reading, sum } from './json-sizes.ts'
+import { type Fields, fieldsOf, type JsonSizes, type Reading, sum } from './json-sizes.ts'
 import { unitsOf } from './json-string.ts'
 import { DETAIL_FIELDS, USAGE_DETAILS, USAGE_FIELDS } from './usage.ts'
 
@@ -54,7 +54,7 @@ const KEPT_USAGE = keptObject(
 const FLAG: Reading = { isFlag: true }
 
 /** The fields of a whole response, in all APIs; each of the names beside them is the index of one. */
-export const RESPONSE = fieldsOf({
+const RESPONSE_READINGS = {
   choices: { list: CHOICE },
   output: { list: ITEM },
   content: { list: BLOCK },
@@ -64,7 +64,16 @@ export const RESPONSE = fieldsOf({
   usage: KEPT_USAGE,
   ...GEMINI_READINGS,
   error: FLAG,
-})
+} satisfies Record<string, Reading>
+export const RESPONSE = fieldsOf(RESPONSE_READINGS)
+/** Index of the id, where it is read. */
+export const ID = Object.keys(RESPONSE_READINGS).length
+
+/** Returns the same fields and an id, which counts above zero if it is one of these. */
+export function responseWithId(ids: readonly string[]): Fields {
+  return fieldsOf({ ...RESPONSE_READINGS, id: { text: { words: ids.map(unitsOf) } } })
+}
+
 export const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, MODEL, USAGE, CANDIDATES, METADATA, METADATA_IN_SNAKE_CASE, ERROR] = [
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12,
 ]

@@ -24,6 +24,8 @@ export interface TallyReader {
   push(bytes: Uint8Array, from: number, to: number): void
   /** Whether the response reports that its work continues in the background, so that its usage is not known yet. */
   readonly isUnderWay: boolean
+  /** Whether its id is one of those that the reader was told: it reports an earlier result. */
+  readonly isLookedUp: boolean
   /** Whether the response reports an error. */
   readonly hasError: boolean
   /** Returns the tally of a complete response. */

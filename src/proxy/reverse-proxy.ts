@@ -10,7 +10,7 @@ import { REASONS, type Reason } from '../engine/reasons.ts'
 import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader, type HeaderList } from '../http1/header-fields.ts'
 import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-usage.ts'
-import { asksForTokens, type LlmRequest } from '../llm/llm-request.ts'
+import type { LlmRequest } from '../llm/llm-request.ts'
 import { tokenCounts } from '../llm/usage.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
@@ -38,6 +38,7 @@ import { Exchanges } from './exchanges.ts'
 import { Incoming, type IncomingHandler } from './incoming.ts'
 import { basePathOf } from './incoming-request.ts'
 import type { LlmResponseParts } from './llm/llm-response.ts'
+import { lookupOf } from './llm/lookup.ts'
 import type { HeldRequest, OpenHolds } from './llm/open-holds.ts'
 import { OpenStreams } from './llm/open-streams.ts'
 import { type NoteUsage, Settlement } from './llm/settlement.ts'
@@ -338,10 +339,9 @@ export class ReverseProxy {
       traceId: noteUsage && (downstream.trace?.traceId ?? traceIdOf(view.header('traceparent'))),
       noteUsage,
     })
-    const isLookup = (request.method === 'GET' || request.method === 'HEAD') && !asksForTokens(llm)
-    const hidesUsage = typeof asked === 'object' && !asked.isForClient
-    const isUnasked = asked === 'unchanged'
-    return { settlement, request: llm, isActivated, hidesUsage, isUnasked, isLookup, slices: this.#slices, metrics, logger }
+    const lookup = lookupOf(request, llm)
+    const [hidesUsage, isUnasked] = [typeof asked === 'object' && !asked.isForClient, asked === 'unchanged']
+    return { settlement, request: llm, isActivated, hidesUsage, isUnasked, ...lookup, slices: this.#slices, metrics, logger }
   }
 
   /** Handles a backend that sent no response, or not the whole of it. Half a response is reset, not ended as if it were whole. */

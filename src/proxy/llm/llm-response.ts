@@ -8,6 +8,7 @@ import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { BodyScan, type Coding, codingOf, type ScanOutcome } from '../body/body-scan.ts'
+import type { Lookup } from './lookup.ts'
 import type { PassedSize, Settlement } from './settlement.ts'
 
 /** A response that costs tokens. It is read on its way to the client, and settled when it first ends, for whatever reason. */
@@ -49,7 +50,7 @@ export interface ResponseFlow {
   resumeBackend(): void
 }
 
-export interface LlmResponseParts {
+export interface LlmResponseParts extends Lookup {
   readonly settlement: Settlement
   readonly request: LlmRequest
   /** The client asked for a stream, in its body or with Accept. */
@@ -58,8 +59,6 @@ export interface LlmResponseParts {
   readonly hidesUsage: boolean
   /** A rule wants the provider's count of a stream, but the request could not be made to ask for it. */
   readonly isUnasked: boolean
-  /** The request only looks up an earlier result: whatever usage it reports was charged to the request that caused it. */
-  readonly isLookup: boolean
   readonly slices: WorkSlices
   readonly metrics: LlmMetrics
   readonly logger: Logger
@@ -84,7 +83,7 @@ export class WholeResponse implements LlmResponse {
   constructor(head: ResponseHead, parts: LlmResponseParts, flow: ResponseFlow) {
     this.#parts = parts
     this.#flow = flow
-    this.#reader = parts.request.isPrediction === true ? new PredictionReader() : new LlmResponseReader()
+    this.#reader = parts.request.isPrediction === true ? new PredictionReader() : new LlmResponseReader(parts.lookedUpIds)
     this.#status = head.status
     this.#coding = codingOf(headerValue(head.fields, 'content-encoding'))
     this.#isMedia = MEDIA.test(headerValue(head.fields, 'content-type') ?? '')
@@ -167,6 +166,7 @@ export class WholeResponse implements LlmResponse {
     const isError = this.#status >= 400 || (this.#reader.hasError && tally.characters === 0)
     if (isLookup || (isError && !hasUsage(tally))) return settlement.giveBack('done')
     if (this.#reader.isUnderWay) return settlement.keepReservation('done')
+    if (this.#reader.isLookedUp) return settlement.giveBack('done')
     const isUnderstood = hasUsage(tally) || tally.characters > 0 || request.isEmbedding === true
     if (!isUnderstood && this.#status < 300 && asksForTokens(request)) return settlement.keepNotUnderstood(this.#bySize())
     const counts = countTokens(tally, request.promptTokens)

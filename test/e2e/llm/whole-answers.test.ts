@@ -89,6 +89,36 @@ describe('an answer that has neither usage nor text that is known', () => {
   })
 })
 
+describe('an answer to a POST without a prompt', () => {
+  const ID = 'resp_0123456789abcdef'
+  const answer = { id: ID, status: 'cancelled', output: [], usage: { input_tokens: 9, output_tokens: 2700 } }
+
+  test.each([
+    [0, 'cancels', `/v1/responses/${ID}/cancel`, {}],
+    [0, 'changes', `/v1/responses/${ID}?a=b`, { metadata: { a: 'b' } }],
+    [2709, 'is another one', '/v1/responses/resp_0123456789abcdee/cancel', {}],
+    [2709, 'has a bound', `/v1/responses/${ID}/cancel`, { max_output_tokens: 2 }],
+    [2709, 'has a prompt', `/v1/responses/${ID}`, { input: 'go on' }],
+    [2709, 'may have a prompt that is not known', `/v1/responses/${ID}`, { story: 'x'.repeat(300) }],
+    [2709, 'has the id in its query', `/v1/responses?id=/${ID}`, {}],
+    [2709, 'has the id where it is no name', `/v1/${ID}/responses/new/cancel`, {}],
+    [2709, 'may be read in two ways', `/v1/responses/${ID}/../cancel`, {}],
+    [2709, 'may be read in two ways', `/v1/responses//${ID}`, {}],
+  ] as const)('costs %d where it %s', async (cost, _, path, body) => {
+    const proxy = await llmProxy(await answeringLlm(200, answer))
+    for (let i = 1; i <= 2; i++) {
+      expect((await proxy.post(path, body)).status).toBe(200)
+      expect(await proxy.spent()).toEqual(both(i * cost))
+    }
+  })
+
+  test('is charged where the id is so short that it can be guessed', async () => {
+    const proxy = await llmProxy(await answeringLlm(200, { ...answer, id: 'chatcmpl-7' }))
+    await proxy.post('/v1/responses/chatcmpl-7', {})
+    expect(await proxy.spent()).toEqual(both(2709))
+  })
+})
+
 describe('an answer to a GET', () => {
   test('is not charged for the usage in it: whoever caused that has paid', async () => {
     const usage = { input_tokens: 9, output_tokens: 2700 }

@@ -84,6 +84,7 @@ export class GrowingStreams {
       hidesUsage: false,
       isUnasked: false,
       isLookup: false,
+      lookedUpIds: [],
       maxBodyBytes: 1024,
       slices: new WorkSlices(),
       metrics: this.#metrics(),
