@@ -82,6 +82,7 @@ describe('docs/llm-streams.md shows how streams end', () => {
         .slice(-count - 1)
         .join('\n\n')
         .replaceAll(/\d+/g, '0')
+        .replaceAll(/"text":"[^"]*"/g, '"text":"…"')
     }
     expect(formOf('tpd_exceeded')).toBe(formOf('completion_tokens_exceeded'))
     expect(formOf('budget_exceeded')).toBe(formOf('completion_tokens_exceeded'))

@@ -21,6 +21,7 @@ export interface Entry {
   readonly isQuota: boolean
   readonly isShared: boolean
   readonly hasOwnMetric: boolean
+  readonly hasMetadata: boolean
   readonly entries: readonly Entry[]
   /** Position in the file. */
   readonly path: Path
@@ -92,11 +93,16 @@ const limitSchema = z
       requests_per_unit: requests.nullish(),
       unlimited: flag,
       name: optionalText,
+      metadata: z.unknown().optional(),
       replaces: z.array(z.strictObject({ name: required(TEXT) }, { error: 'an object with name' }), { error: 'a list' }).nullish(),
     },
     { error: 'an object' },
   )
   .refine(({ unit, unlimited }) => unlimited || isUnit(unit), { path: ['unit'], error: UNIT })
+  .refine(({ name, replaces }) => !replaces?.some((other) => other.name === (name ?? '')), {
+    path: ['replaces'],
+    error: 'names of other limits than its own',
+  })
   .refine(({ unit, unlimited }) => !unlimited || !unit, { path: ['unit'], error: 'no unit together with unlimited' })
 
 const entrySchema = z
@@ -110,15 +116,16 @@ const entrySchema = z
       share_threshold: flag,
       detailed_metric: flag,
       value_to_metric: flag,
+      metadata: z.unknown().optional(),
       get descriptors(): z.ZodType<WrittenEntry[] | null | undefined> {
         return z.array(entrySchema, { error: 'a list of descriptors' }).nullish()
       },
     },
     { error: 'a descriptor (an object)' },
   )
-  .refine(({ value, share_threshold }) => !share_threshold || value?.endsWith('*'), {
+  .refine(({ value, share_threshold }) => !share_threshold || value?.includes('*'), {
     path: ['share_threshold'],
-    error: 'a value that ends in * in the same descriptor',
+    error: 'a value with * in the same descriptor',
   })
 
 interface WrittenEntry {
@@ -130,6 +137,7 @@ interface WrittenEntry {
   readonly share_threshold: boolean
   readonly detailed_metric: boolean
   readonly value_to_metric: boolean
+  readonly metadata?: unknown
   readonly descriptors?: readonly WrittenEntry[] | null | undefined
 }
 
@@ -155,10 +163,15 @@ function entriesOf(written: readonly WrittenEntry[] | null | undefined, path: Pa
     isShadow: entry.shadow_mode,
     isQuota: entry.quota_mode,
     isShared: entry.share_threshold,
+    hasMetadata: !isNothing(entry.metadata) || !isNothing(entry.rate_limit?.metadata),
     hasOwnMetric: entry.detailed_metric || entry.value_to_metric,
     entries: entriesOf(entry.descriptors, [...path, i, 'descriptors']),
     path: [...path, i],
   }))
+}
+
+function isNothing(value: unknown): boolean {
+  return value === undefined || value === null
 }
 
 function limitOf({ unit, requests_per_unit, unlimited, name, replaces }: z.output<typeof limitSchema>): ConfiguredLimit {

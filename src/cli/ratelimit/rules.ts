@@ -65,7 +65,7 @@ export class KeyEntries {
   readonly #valued: Entry[] = []
 
   add(entry: Entry): void {
-    if (entry.value === undefined) return
+    if (entry.value === undefined || hasWildcardInside(entry)) return
     this.#valued.push(entry)
     if (isPrefix(entry.value)) this.#prefixes.push(entry.value.slice(0, -1))
     else this.#texts.push(entry.value)
@@ -101,6 +101,11 @@ export function byKey(entries: readonly Entry[]): ReadonlyMap<string, KeyEntries
     found.set(entry.key, known)
   }
   return found
+}
+
+/** Such entries cannot be converted, so they are no exceptions of others either. */
+export function hasWildcardInside({ value = '' }: Entry): boolean {
+  return value.slice(0, -1).includes('*')
 }
 
 function isPrefix(value: string): boolean {

@@ -1,7 +1,7 @@
 import { parseDescriptorKey } from '../../policy/descriptor-key.ts'
 import { formatPath, type Path, type Problem, show } from '../../text/problem.ts'
 import type { Configuration, ConfiguredLimit, Entry } from './configuration.ts'
-import { byKey, exemptionOf, type Level, type NamelessRule, ruleOf } from './rules.ts'
+import { byKey, exemptionOf, hasWildcardInside, type Level, type NamelessRule, ruleOf } from './rules.ts'
 
 /** The result of converting a configuration of envoyproxy/ratelimit. */
 export interface Translation {
@@ -74,6 +74,14 @@ class Translator implements Translation {
       this.#gap(entry, [], `the key ${show(entry.key)} cannot be written in a bundle; this descriptor is left out`)
       return undefined
     }
+    if (hasWildcardInside(entry)) {
+      this.#gap(
+        entry,
+        ['value'],
+        `${show(entry.value)} has a * before its end, and in a bundle only a * at the end stands for any text; this descriptor is left out`,
+      )
+      return undefined
+    }
     if (siblings.prefixCount > MAX_PREFIXES) {
       this.#gap(entry, [], `its key has more than ${MAX_PREFIXES} values with * here; this descriptor is left out`)
       return undefined
@@ -105,6 +113,7 @@ class Translator implements Translation {
         'there is no equivalent; the limit is in shadow mode: it rejects nobody, and no metadata is returned',
       )
     }
+    if (entry.hasMetadata) this.#gap(entry, ['metadata'], 'there is no equivalent; the limit applies, and no metadata is returned')
     if (entry.hasOwnMetric) this.#note(entry, 'detailed_metric and value_to_metric have no effect: metrics have no descriptor values')
   }
 

@@ -40,7 +40,7 @@ export class ResponsesDialect implements Dialect {
     const usage = hasUsage ? { usage: { input_tokens: prompt, output_tokens: completion, total_tokens: prompt + completion } } : {}
     if (how !== 'graceful_close') {
       const { code, message } = CLOSING_ERRORS[how]
-      return this.#text({ type: 'error', code, message, param: null, ...usage })
+      return sseText({ type: 'error', code, message, param: null, ...this.#nextNumber(), ...usage }, 'error')
     }
     const known = writeJson(this.#response) === undefined ? {} : this.#response
     const { events, output } = this.#output.end()
@@ -49,10 +49,14 @@ export class ResponsesDialect implements Dialect {
     return [...events, { type: 'response.incomplete', response }].map((event) => this.#text(event)).join('')
   }
 
-  /** Returns an event with the next number, if the stream has numbers. */
   #text({ type, ...fields }: JsonObject): string {
-    if (this.#sequence !== undefined) this.#sequence++
-    const sequence = this.#sequence === undefined ? {} : { sequence_number: this.#sequence }
-    return sseText({ type, ...sequence, ...fields }, type as string)
+    return sseText({ type, ...this.#nextNumber(), ...fields }, type as string)
+  }
+
+  /** Nothing if the stream has no numbers. */
+  #nextNumber(): { readonly sequence_number?: number } {
+    if (this.#sequence === undefined) return {}
+    this.#sequence++
+    return { sequence_number: this.#sequence }
   }
 }

@@ -1,10 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { load } from 'js-yaml'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, type TestContext, test } from 'vitest'
 import { converted, MESSAGING, rulesOf } from '../../support/bundles/converted.ts'
 import { command } from '../../support/service/command.ts'
-import { finished, scratchDirectory } from '../../support/service/running.ts'
+import { finished, scratchDirectory, thisTest } from '../../support/service/running.ts'
 
 describe('edge convert ratelimit', () => {
   test('values become match, keys limit_keys, and a key without value what is left', async (t) => {
@@ -191,4 +191,45 @@ test.for([
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' })
   expect(stderr).toContain('edge convert: ')
   expect(stderr).toContain(message)
+})
+
+describe('what newer versions of the original have', () => {
+  const file = (...lines: readonly string[]): string => `domain: d\ndescriptors:\n${lines.map((line) => `  - ${line}\n`).join('')}`
+  const LIMIT = 'rate_limit: { unit: hour, requests_per_unit: 5 }'
+
+  test.each([
+    ['/api*v1', false],
+    ['*v1', false],
+    ['a*b*', false],
+    ['a*b*', true],
+  ])('a wildcard before the end of a value is not converted, and everything else is: %s, shared %s', async (value, isShared) => {
+    const shared = isShared ? ', share_threshold: true' : ''
+    const text = file(`{ key: path, value: "${value}", ${LIMIT}${shared} }`, `{ key: path, ${LIMIT} }`)
+    const { status, stdout, stderr } = await converted(thisTest as TestContext, { 'a.yaml': text })
+    expect([status, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^\S+a\.yaml: not converted: descriptors\[0\]\.value: ".+" has a \* before its end, and in a bundle only a \* at the end stands for any text; this descriptor is left out\n$/,
+      ),
+    ])
+    expect(rulesOf(stdout)).toHaveLength(1)
+    expect(stdout).not.toContain(value)
+  })
+
+  test('metadata is not converted, and its limit is', async (t) => {
+    const inEntry = file(`{ key: a, ${LIMIT}, metadata: { x: { y: 1 } } }`)
+    const inLimit = file('{ key: a, rate_limit: { unit: hour, requests_per_unit: 5, metadata: [1] } }')
+    for (const text of [inEntry, inLimit]) {
+      const { status, stdout, stderr } = await converted(t, { 'a.yaml': text })
+      expect([status, stderr]).toEqual([1, expect.stringMatching(/^\S+a\.yaml: not converted: descriptors\[0\]\.metadata: .+\n$/)])
+      expect(rulesOf(stdout)).toHaveLength(1)
+    }
+  })
+
+  test('a limit that replaces itself is refused, as the original does, and nothing is printed', async (t) => {
+    const text = file('{ key: a, rate_limit: { name: x, unit: hour, requests_per_unit: 5, replaces: [{ name: x }] } }')
+    const { status, stdout, stderr } = await converted(t, { 'a.yaml': text })
+    expect([status, stdout]).toEqual([1, ''])
+    expect(stderr).toContain('descriptors[0].rate_limit.replaces: expected names of other limits than its own')
+  })
 })
