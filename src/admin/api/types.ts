@@ -276,6 +276,8 @@ interface OverrideFacts extends OverrideChange {
   readonly rule?: string
   /** Null if the override applies to all callers. */
   readonly values?: CallerValues | null
+  /** Set if it applies to all callers, as it is sent. */
+  readonly all?: true
   readonly until: Time
   readonly reason: string
   readonly actor: string
@@ -339,6 +341,7 @@ export interface OverridePreviewJson extends OverrideChange {
   readonly rule?: string
   /** Null if the override would apply to all callers. */
   readonly values?: CallerValues | null
+  readonly all?: true
   readonly until: Time
   /** Id of the override that would be replaced or edited. */
   readonly replaces: string | null

@@ -29,7 +29,15 @@ function overrideFacts({ id, createdMs, actor, reason, edit, ...override }: Over
 
 /** Returns what an override changes, for whom and until when. */
 export function targetJson({ subject, change, untilMs }: Pick<Override, 'subject' | 'change' | 'untilMs'>) {
-  const about = subject === 'all_policies' ? {} : { policy: subject.policy, rule: subject.rule, values: subject.values ?? null }
+  const about =
+    subject === 'all_policies'
+      ? {}
+      : {
+          policy: subject.policy,
+          rule: subject.rule,
+          values: subject.values ?? null,
+          ...(subject.values === undefined && { all: true as const }),
+        }
   return { ...about, ...changeJson(change), until: timeText(untilMs) }
 }
 

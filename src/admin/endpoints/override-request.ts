@@ -38,9 +38,11 @@ export function readOverrideOrder(body: Body, actor: string, plan: Plan | undefi
     if (surplus.length > 0) throw new ApiError('bad_request', `shadow_all is for all policies: leave ${surplus.join(', ')} out`)
     return { subject: 'all_policies', ...common }
   }
-  const asked = askedByBody(body)
+  // An override for all callers is shown with both, so that it can be sent back.
+  const target = body['all'] === true && body['values'] === null ? { ...body, values: undefined } : body
+  const asked = askedByBody(target)
   const rule = findRule(plan, asked)
-  const isForAll = readAll(body, rule)
+  const isForAll = readAll(target, rule)
   const values = isForAll ? undefined : keptValues(counterName(rule, asked).values, callerDigest)
   refuseUnfit(rule, change)
   return { subject: { policy: asked.policy, rule: asked.rule, values }, ...common }

@@ -96,8 +96,8 @@ be compressed, and - is standard input. A request counts once in a row.
 
 CHARGED is what rules charged in tokens, by their weights; it includes requests whose usage nobody
 knows. COST is in units of the currency.
-Exit status: 0; 1 and a sentence on standard error if nothing could be read, or a file is given
-twice. Lines that cannot be read are counted, such as the last one of a process that was killed,
+Exit status: 0, with --csv and --json also if there was no request; 1 and a sentence on standard
+error if nothing could be read, there is nothing to show in a table, or a file is given twice. Lines that cannot be read are counted, such as the last one of a process that was killed,
 and files that end early are named; --json has both. A table cuts values of over 80 characters.
 `
 

@@ -26,17 +26,26 @@ async function report(given: UsageArguments): Promise<number> {
   const lines = new UsageLines(given)
   const sums = new UsageSums(given.by, given.rule)
   await lines.read(given.sources, (line) => sums.add(line))
-  if (sums.total.requests.value === 0n) throw new UsageReportProblem(emptyProblem(given, lines))
+  const isEmpty = sums.total.requests.value === 0n
+  // A table for people has nothing to show. A program gets a document without rows.
+  if (isEmpty && (given.format === 'table' || isUnreadable(lines))) throw new UsageReportProblem(emptyProblem(given, lines))
   if (given.format === 'csv') process.stdout.write(usageCsv(sums))
   else if (given.format === 'json') process.stdout.write(usageJson(sums, lines))
   else process.stdout.write(usageTable(sums))
+  if (isEmpty) process.stderr.write(`${printableText(`edge usage: ${emptyProblem(given, lines)}`)}\n`)
   for (const note of notesOn(lines, sums)) process.stderr.write(`${printableText(`edge usage: ${note}`)}\n`)
   return 0
 }
 
-function emptyProblem({ sources, rule }: UsageArguments, { files, readable, unreadable }: UsageLines): string {
+/** Whether nothing of what the files have is a line of a usage log. */
+function isUnreadable({ readable, unreadable }: UsageLines): boolean {
+  return readable === 0 && unreadable > 0
+}
+
+function emptyProblem({ sources, rule }: UsageArguments, lines: UsageLines): string {
+  const { files, unreadable } = lines
   if (files === 0) return `there is no file of this time in ${sources.join(', ')}; edge serve writes them to EDGE_USAGE_DIR`
-  if (readable === 0 && unreadable > 0) return `these files are no usage log: not one of ${countText(unreadable, 'line')} could be read`
+  if (isUnreadable(lines)) return `these files are no usage log: not one of ${countText(unreadable, 'line')} could be read`
   return rule === undefined ? 'there is no request of this time in these files' : `there is no request of this time that ${rule} charged`
 }
 

@@ -47,6 +47,16 @@ describe('what is wrong with a file of cases is said in a sentence with its line
       '3: [0].steps[0].request.headers.__proto__: unknown field "__proto__"',
     ],
     [
+      'an unknown field of a caller, in a case that has nothing else to expect',
+      step('request: { uri: /, caller: { team: x } }'),
+      '3: [0].steps[0].request.caller.team: unknown field "team": expected id, labels',
+    ],
+    [
+      'a misspelled field of a caller',
+      step('request: { uri: /, caller: { label: { team: x } } }\n      expect: { status: 200 }'),
+      '3: [0].steps[0].request.caller.label: unknown field "label": did you mean "labels"?',
+    ],
+    [
       'no name',
       `- steps: [{ ${REQUEST}, expect: { status: 200 } }]`,
       '1: [0].name: expected a text of 1 to 200 characters, but it is missing',

@@ -52,7 +52,7 @@ function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readon
     if (problems.length >= MAX_PROBLEMS) break
     const result = caseSchema.safeParse(item)
     if (result.success) cases.push(result.data)
-    else for (const issue of result.error.issues) addFew(problems, problemsOf({ ...issue, path: [i, ...issue.path] }, items))
+    else for (const issue of innermost(result.error.issues)) addFew(problems, problemsOf({ ...issue, path: [i, ...issue.path] }, items))
     addFew(problems, reservedNames(item, [i]))
     addFew(problems, lateSteps(result.data, [i]))
     for (const step of result.data?.steps ?? []) requests += timesOf(step)
@@ -63,6 +63,12 @@ function checkCases(items: readonly unknown[]): { readonly cases: Case[]; readon
   }
   if (problems.length >= MAX_PROBLEMS) problems.push({ path: '', message: 'there may be more' })
   return { cases, problems: problems.slice(0, MAX_PROBLEMS + 1) }
+}
+
+/** Leaves out what is said of a whole if something is said of its parts: it may only follow from that. */
+function innermost(issues: readonly z.core.$ZodIssue[]): readonly z.core.$ZodIssue[] {
+  const isBelow = (path: Path, whole: Path): boolean => path.length > whole.length && whole.every((step, i) => path[i] === step)
+  return issues.filter(({ code, path }) => code !== 'custom' || !issues.slice(0, MAX_PROBLEMS).some((other) => isBelow(other.path, path)))
 }
 
 function addFew(list: Problem[], more: Iterable<Problem>): void {
@@ -99,6 +105,8 @@ function knownFields(path: Path): readonly string[] {
   switch (path.at(-1)) {
     case 'request':
       return Object.keys(step.request.shape)
+    case 'caller':
+      return Object.keys(step.request.shape.caller.unwrap().shape)
     case 'expect':
       return Object.keys(step.expect.unwrap().shape)
     case 'usage':

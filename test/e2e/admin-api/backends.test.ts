@@ -125,7 +125,7 @@ describe('GET backends', () => {
   })
 
   test('says which models a backend refuses, and never a credential', async () => {
-    const more = { a: { headers: { authorization: 'Bearer {A}', 'x-api-key': 'canary-in-the-bundle' } } }
+    const more = { a: { open: true, headers: { authorization: 'Bearer {A}', 'x-api-key': 'canary-in-the-bundle' } } }
     const { a, edge } = await proxying([{ match: { 'llm:model': '*' }, ...ROUTE }], more, { EDGE_SECRET_A: 'canary-secret' })
     a.handler = saying('no', 401)
     expect(await chat(edge, 'gpt-4o')).toBe(200)

@@ -215,6 +215,7 @@ describe('the admin API', () => {
           policy: 'words',
           rule: name,
           values: null,
+          all: true,
           ...change,
           ...('block' in change && { cut_streams: false }),
           until: expect.any(String),

@@ -137,6 +137,16 @@ describe('the admin API', () => {
     expect(await end(json.id)).toMatchObject({ status: 404, json: { error: { code: 'unknown_override' } } })
   })
 
+  test('shows one for all callers as it is sent, so that it can be sent again', async () => {
+    const sent = { rule: 'per-key', values: undefined, all: true, multiply: 2 }
+    const { status, json } = await create(anOverride(sent))
+    expect([status, json]).toMatchObject([201, { values: null, all: true }])
+    const { rule, values, all, multiply } = json
+    const again = await create(anOverride({ rule, values, all, multiply, replace: json.id }))
+    expect(again).toMatchObject({ status: 201, json: { values: null, all: true } })
+    await end(again.json.id)
+  })
+
   test('takes each kind of change', async () => {
     const [values, all] = [undefined, true]
     const kinds = [

@@ -124,6 +124,21 @@ describe('a mistake', () => {
     expect((await report(join(directory, 'notes.txt'))).stderr).toContain('these files are no usage log: not one of 1 line could be read')
   })
 
+  test.each([
+    ['--from', '2027-01'],
+    ['--rule', 'p/other'],
+  ])('a time without requests is an empty document for programs, with a note (%s)', async (...range) => {
+    const csv = await report(...range, '--csv', directory)
+    expect([csv.status, csv.stdout.trimEnd().split('\r\n')]).toEqual([
+      0,
+      [expect.stringMatching(/,requests,input,cached_input,output,charged,cost$/)],
+    ])
+    expect(csv.stderr).toContain('edge usage: there is no ')
+    const json = await report(...range, '--json', directory)
+    expect([json.status, JSON.parse(json.stdout)]).toMatchObject([0, { rows: [], total: { requests: 0 } }])
+    expect((await report('--csv', join(directory, 'notes.txt'))).status).toBe(1)
+  })
+
   test('--help explains the command', async () => {
     const { status, stdout } = await report('--help')
     expect(status).toBe(0)
