@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { AllowedHosts } from '../outbound/allowed-hosts.ts'
 import { type FetchedBundle, requestBundle } from './bundle-request.ts'
 
 const TIMEOUT_MS = 300
@@ -46,8 +47,30 @@ test('five redirects are followed', async () => {
   expect(await request(`${url}0`, undefined, 60_000)).toEqual({ kind: 'bundle', bundle, etag: '"e"' })
 })
 
-async function request(url: string, signal = new AbortController().signal, timeoutMs = TIMEOUT_MS): Promise<FetchedBundle> {
-  return requestBundle({ url: new URL(url), token: undefined, etag: undefined, userAgent: 'test', timeoutMs, signal })
+test('a redirect to another origin is followed to hosts that are allowed alone, and never to where clouds serve metadata', async () => {
+  let asked = 0
+  const other = await serve((_req, res) => {
+    asked++
+    res.writeHead(200, { 'Content-Length': 2 }).end('{}')
+  })
+  const from = (to: string): Promise<string> => serve((_req, res) => res.writeHead(302, { Location: to }).end())
+  const problem = 'it redirects to another origin: expected'
+  await expect(request(await from(other), undefined, 60_000)).rejects.toThrow(`${problem} a host that EDGE_BACKEND_HOSTS allows`)
+  for (const to of ['http://169.254.169.254/latest/', 'https://[fd00:ec2::254]/', 'http://2852039166/', 'http://10.0.0.1/'])
+    await expect(request(await from(to), undefined, 60_000, ['169.254.169.254', '[fd00:ec2::254]', '10.0.0.1'])).rejects.toThrow(problem)
+  expect(asked).toBe(0)
+  expect(await request(await from(other), undefined, 60_000, [new URL(other).host])).toMatchObject({ kind: 'bundle' })
+  expect(asked).toBe(1)
+})
+
+async function request(
+  url: string,
+  signal = new AbortController().signal,
+  timeoutMs = TIMEOUT_MS,
+  hosts: readonly string[] = [],
+): Promise<FetchedBundle> {
+  const redirectHosts = new AllowedHosts(hosts)
+  return requestBundle({ url: new URL(url), token: undefined, redirectHosts, etag: undefined, userAgent: 'test', timeoutMs, signal })
 }
 
 async function serve(listener: RequestListener): Promise<string> {

@@ -1,12 +1,18 @@
+import { lookup } from 'node:dns/promises'
 import { GrowingBuffer } from '../memory/growing-buffer.ts'
+import { type AllowedHosts, mayFetch } from '../outbound/allowed-hosts.ts'
+import { addressProblem } from '../outbound/guarded-lookup.ts'
 import { requestFailure, withinTime } from '../outbound/request-failure.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
+import { parseAddress } from '../text/address.ts'
 import { MAX_BUNDLE_BYTES, type OfferedBundle } from './bundle-source.ts'
 
 export interface BundleRequest {
   readonly url: URL
   /** A bearer token, which is sent only to the URL's own origin. */
   readonly token: string | undefined
+  /** Where else than to its own origin the URL may redirect. */
+  readonly redirectHosts: AllowedHosts
   /** ETag of the active bundle. */
   readonly etag: string | undefined
   readonly userAgent: string
@@ -46,7 +52,7 @@ interface Followed {
 }
 
 /** Follows redirects itself, because fetch would also follow one from https to http. */
-async function follow({ url, token, etag, userAgent }: BundleRequest, signal: AbortSignal): Promise<Followed> {
+async function follow({ url, token, etag, userAgent, redirectHosts }: BundleRequest, signal: AbortSignal): Promise<Followed> {
   const headers = new Headers({
     Accept: 'application/json, application/yaml, */*;q=0.1',
     // The signature and the hash cover the bytes as they are, and a compressed body does not show whether it was truncated.
@@ -61,6 +67,7 @@ async function follow({ url, token, etag, userAgent }: BundleRequest, signal: Ab
     if (!REDIRECTS.has(response.status)) return { response, isTokenSent: headers.has('Authorization') }
     await response.body?.cancel()
     const to = targetOf(response.headers.get('location'), from)
+    if (to.origin !== url.origin) await checkPlace(to, redirectHosts)
     if (to.origin !== from.origin) headers.delete('Authorization') // and no later redirect restores it
     from = to
   }
@@ -73,6 +80,16 @@ function targetOf(location: string | null, from: URL): URL {
   if (to.protocol !== 'https:' && to.protocol !== from.protocol) throw new Error(`it redirects from ${from.protocol} to ${to.protocol}`)
   if (`${to.username}${to.password}` !== '') throw new Error('it redirects to a URL with a user or a password')
   return to
+}
+
+/** Whoever answers for the URL must not be able to send requests anywhere: a redirect may lead to where a bundle may have a key set fetched. */
+async function checkPlace(to: URL, hosts: AllowedHosts): Promise<void> {
+  const expected = mayFetch(to.href, hosts)
+  if (expected !== undefined) throw new Error(`it redirects to another origin: expected ${expected}`)
+  for (const { address } of await lookup(to.hostname.replace(/^\[|\]$/g, ''), { all: true })) {
+    const problem = addressProblem(parseAddress(address)!, to.protocol === 'http:')
+    if (problem !== undefined) throw new Error(`it redirects to another origin: ${problem}`)
+  }
 }
 
 async function readResponse({ url, etag, token }: BundleRequest, response: Response, isTokenSent: boolean): Promise<FetchedBundle> {

@@ -6,6 +6,7 @@ import { BundleServer } from '../../test/support/bundles/bundle-server.ts'
 import { known } from '../../test/support/bundles/bundle-url.ts'
 import { scratchDirectory } from '../../test/support/service/running.ts'
 import { until } from '../../test/support/until.ts'
+import { AllowedHosts } from '../outbound/allowed-hosts.ts'
 import { BundleCache } from './bundle-cache.ts'
 import { BundleIntake, type IntakeResult } from './bundle-intake.ts'
 import type { OfferedBundle } from './bundle-source.ts'
@@ -72,6 +73,7 @@ test('a bundle that came just before the end is in the cache', async () => {
 function polling(url: string, intake: BundleIntake, cache?: BundleCache): BundleUrl {
   const counts = { count: 0 }
   const bundles = new BundleUrl({
+    redirectHosts: new AllowedHosts([]),
     url: new URL(url),
     token: undefined,
     pollMs: 20,

@@ -1,5 +1,5 @@
 import { withDiskTimeout } from '../files/whole-file.ts'
-import { shownUrl } from '../outbound/allowed-hosts.ts'
+import { type AllowedHosts, shownUrl } from '../outbound/allowed-hosts.ts'
 import { backoffMs } from '../time/clock.ts'
 import type { BundleCache } from './bundle-cache.ts'
 import { type BundleIntake, type IntakeResult, type RefusedBundle, refused } from './bundle-intake.ts'
@@ -10,6 +10,7 @@ import { type BundleSource, isSameBundle, type OfferedBundle, type SourceStatus 
 export interface BundleUrlParts extends ReportParts {
   readonly url: URL
   readonly token: string | undefined
+  readonly redirectHosts: AllowedHosts
   readonly pollMs: number
   readonly userAgent: string
   readonly cache: BundleCache | undefined
@@ -121,10 +122,10 @@ export class BundleUrl implements BundleSource {
   }
 
   async #pollNow(signal: AbortSignal): Promise<void> {
-    const { url, token, userAgent, cache, onGoodPoll } = this.#parts
+    const { url, token, redirectHosts, userAgent, cache, onGoodPoll } = this.#parts
     let fetched: FetchedBundle
     try {
-      fetched = await requestBundle({ url, token, userAgent, etag: this.#etag, timeoutMs: REQUEST_TIMEOUT_MS, signal })
+      fetched = await requestBundle({ url, token, redirectHosts, userAgent, etag: this.#etag, timeoutMs: REQUEST_TIMEOUT_MS, signal })
     } catch (error) {
       if (signal.aborted) return
       this.#failures++

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import type { AllowedHosts } from '../outbound/allowed-hosts.ts'
 import type { CacheWriteCounter } from './bundle-cache.ts'
 import { BundleFile } from './bundle-file.ts'
 import type { BundleIntake } from './bundle-intake.ts'
@@ -21,6 +22,8 @@ export interface BundleSourceParts extends Omit<ReportParts, 'active'> {
   readonly lastGoodPollS: { series(): { count: number } }
   readonly wallMs: () => number
   readonly userAgent: string
+  /** Where a URL may redirect to. */
+  readonly redirectHosts: AllowedHosts
   /** How long the disk of the cache may take to respond; if undefined, the usual disk timeout applies. */
   readonly diskTimeoutMs: number | undefined
 }
@@ -39,6 +42,7 @@ export async function openBundleSource(settings: BundleSettings, parts: BundleSo
     ...report,
     url: configUrl,
     token: settings.configToken,
+    redirectHosts: parts.redirectHosts,
     pollMs: settings.configPollMs,
     userAgent: parts.userAgent,
     cache: configCacheFile === undefined ? undefined : new BundleCache(configCacheFile, logger, parts.cacheWrites, parts.diskTimeoutMs),

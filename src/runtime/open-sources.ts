@@ -81,6 +81,7 @@ export async function openSources(context: StartContext, state: OpenState, super
     lastGoodPollS: new CounterFamily(state.metrics, 'edge_bundle_last_good_poll_timestamp_seconds'),
     wallMs,
     userAgent: USER_AGENT,
+    redirectHosts: backendHostsOf(config),
     diskTimeoutMs: context.diskTimeoutMs,
   })
   const paths = { geoip: config.geoipFile, ipType: config.ipTypeFile, torExits: config.torExitsFile }

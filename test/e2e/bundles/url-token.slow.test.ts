@@ -36,7 +36,11 @@ describeWithOpenssl('over TLS', () => {
     source.publish(known(1))
     const plain = await BundleServer.start(t)
     plain.respond = (_req, res) => void res.writeHead(301, { Location: source.url }).end()
-    const cli = await serving(urlEnv(plain.url, { NODE_EXTRA_CA_CERTS: certificate.path, EDGE_CONFIG_TOKEN: TOKEN }), [], t)
+    const cli = await serving(
+      urlEnv(plain.url, { NODE_EXTRA_CA_CERTS: certificate.path, EDGE_CONFIG_TOKEN: TOKEN, EDGE_BACKEND_HOSTS: new URL(source.url).host }),
+      [],
+      t,
+    )
     await until(() => cli.logged('bundle_applied').length === 1)
     expect(source.requests[0]!.headers.authorization).toBeUndefined()
   })
@@ -77,7 +81,7 @@ describe.concurrent('the token', () => {
     const [source, other] = [await BundleServer.start(t), await BundleServer.start(t)]
     source.respond = (_req, res) => void res.writeHead(302, { Location: other.url }).end()
     other.respond = (_req, res) => void res.writeHead(403).end()
-    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
+    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN, EDGE_BACKEND_HOSTS: new URL(other.url).host }, t)
     const reason = 'it redirects to another origin, to which EDGE_CONFIG_TOKEN is not sent, and which returned 403'
     expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason })
   })
