@@ -94,7 +94,7 @@ function looksAt(bundle: KnownBundle, bundles: readonly KnownBundle[]): readonly
 }
 
 function BundleFacts({ bundle, report }: Pick<BundleDetailProps, 'bundle' | 'report'>) {
-  const { policies, warnings, applied_at, format, bytes, signed, hash, publication, isActive } = bundle
+  const { policies, warnings, warning_texts: texts, applied_at, format, bytes, signed, hash, publication, isActive } = bundle
   const { actor = null, reason = null, source = null } = publication ?? {}
   const place = source ?? (isActive ? (report.source?.path ?? report.source?.url ?? null) : null)
   const isCached = isActive && report.source?.cached
@@ -122,10 +122,23 @@ function BundleFacts({ bundle, report }: Pick<BundleDetailProps, 'bundle' | 'rep
         ...(actor === null ? [] : [['By', printable(actor)] as const]),
         ...(reason === null ? [] : [['Why', printable(reason)] as const]),
         ['Text', `${format === 'yaml' ? 'YAML' : 'JSON'}, ${formatCount(bytes, 'byte')}${signed ? ', signed' : ''}`],
-        ['Warnings', warnings === 0 ? 'none' : `${formatNumber(warnings)}: edge validate lists them`],
+        ['Warnings', warnings === 0 ? 'none' : <Warnings key="warnings" count={warnings} texts={texts} />],
         ['sha256', <code key="hash">{hash}</code>],
       ]}
     />
+  )
+}
+
+/** Whoever is on call may not have the bundle's file, so its warnings are shown as edge validate would print them. */
+function Warnings({ count, texts }: { readonly count: number; readonly texts: readonly string[] }) {
+  const more = count - texts.length
+  return (
+    <ul class="bundle-warnings" aria-label="Warnings">
+      {texts.map((text) => (
+        <li key={text}>{printable(text)}</li>
+      ))}
+      {more > 0 && <li>and {formatNumber(more)} more: edge validate lists all</li>}
+    </ul>
   )
 }
 

@@ -2,6 +2,7 @@ import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import type { BundleChanges } from '../policy/bundle-changes.ts'
 import type { BundleFormat } from '../policy/schema/bundle.ts'
+import { formatProblem } from '../text/problem.ts'
 import { OneAtATime } from '../time/one-at-a-time.ts'
 import type { BundleReading, ReadBundle } from './bundle-reader.ts'
 import type { AppliedBundle, OfferedBundle } from './bundle-source.ts'
@@ -14,6 +15,8 @@ export interface PastBundle extends AppliedBundle {
   /** Whether it came with a signature. */
   readonly isSigned: boolean
   readonly warningCount: number
+  /** The first of them, each on a line. */
+  readonly warnings: readonly string[]
   /** The same for all bundles that decide alike. */
   readonly policiesHash: string
   /** Whether it has credentials: its rules or routes match some, or a backend gets one. */
@@ -35,6 +38,8 @@ export interface BundleText {
 }
 
 const MAX_BUNDLES = 10
+const MAX_WARNINGS = 50
+const MAX_WARNING_CHARACTERS = 1000
 /** Bounds the compressed texts together. Ten thousand policies are some 4 MB, and some 150 KB compressed. */
 const MAX_TEXT_BYTES = 16 * 1024 * 1024
 /** Texts and comparisons that may wait for one another. Beyond that, whoever asks would have given up before it is their turn. */
@@ -172,6 +177,7 @@ class KeptBundle {
       byteLength: bytes.length,
       isSigned: signature !== undefined,
       warningCount: warnings.length,
+      warnings: warnings.slice(0, MAX_WARNINGS).map((warning) => formatProblem(warning).slice(0, MAX_WARNING_CHARACTERS)),
       policiesHash,
       hasCredentials,
       changes: changes && inShort(changes),

@@ -80,8 +80,15 @@ function refusedJson({ version, hash, problems, problemsInAll }: Refusal): Refus
 }
 
 function pastJson(bundle: PastBundle): PastBundleJson {
-  const { format, byteLength, isSigned, warningCount, policiesHash, hasCredentials, hasText, changes } = bundle
-  const common = { format, bytes: byteLength, signed: isSigned, warnings: warningCount, policies_hash: policiesHash }
+  const { format, byteLength, isSigned, warningCount, warnings, policiesHash, hasCredentials, hasText, changes } = bundle
+  const common = {
+    format,
+    bytes: byteLength,
+    signed: isSigned,
+    warnings: warningCount,
+    warning_texts: warnings,
+    policies_hash: policiesHash,
+  }
   return { ...appliedJson(bundle), ...common, has_credentials: hasCredentials, has_text: hasText, changes: changes ?? null }
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { codeBlocks, readText, tableRows } from '../docs/markdown.ts'
 import { Runbook } from '../docs/runbook.ts'
 import { describeWithCurl } from '../docs/shell.ts'
+import { fakeLlm } from '../support/llm/llm-proxy.ts'
 import { HttpBackend } from '../support/proxy/backend.ts'
 import { named, saying } from '../support/proxy/routed.ts'
 
@@ -48,6 +49,21 @@ describeWithCurl('every command prints what the page shows', () => {
     const chat = `curl -s -o /dev/null -X POST http://localhost:8080/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"gpt-4o","messages":[]}' &`
     for (let i = 0; i < 3; i++) await runbook.run(chat)
     await runbook.follow('A stream hangs')
+  })
+
+  test('docs/runbook.md: spend explodes, and a key leaked', async () => {
+    const runbook = await Runbook.startSpending(`http://127.0.0.1:${(await fakeLlm()).port}`)
+    const created = await runbook.run(`edge keys create team=search --reason 'for search'`)
+    const [key] = /^edge_[\w-]{43}$/m.exec(created)!
+    const [id] = /[0-9a-f]{12}/.exec(created)!
+    const body = '{"model":"gpt-4o","messages":[]}'
+    const chat = `curl -s -o /dev/null -w '%{http_code}' -X POST http://localhost:8080/v1/chat/completions -H 'Content-Type: application/json' -d '${body}' -H 'Authorization: Bearer ${key}'`
+    expect(await runbook.run(chat)).toBe('200')
+    runbook.replace('edge_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', key)
+    runbook.replace('0123456789ab', id)
+    await runbook.follow('Spend explodes')
+    await runbook.follow('A key leaked')
+    expect(await runbook.run(chat)).toBe('401')
   })
 })
 

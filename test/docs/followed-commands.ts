@@ -52,10 +52,12 @@ interface Step {
 }
 
 function stepsOf(section: string): Step[] {
-  const blocks = [...section.matchAll(/^```(sh)?\n(.*?)^```$/gms)].map(([, language, text]) => ({
-    isShell: language === 'sh',
-    text: text!,
-  }))
+  const blocks = [...section.matchAll(/^```(\w*)\n(.*?)^```$/gms)]
+    .filter(([, language]) => language !== 'yaml')
+    .map(([, language, text]) => ({
+      isShell: language === 'sh',
+      text: text!,
+    }))
   return blocks.flatMap(({ isShell, text }, i) => {
     if (!isShell) return []
     const next = blocks[i + 1]

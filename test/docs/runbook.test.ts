@@ -20,6 +20,8 @@ test('the sections of docs/runbook.md whose commands campaigns run are all that 
     'A provider is down',
     'A provider refuses our key',
     'A stream hangs',
+    'Spend explodes',
+    'A key leaked',
     'Which instance?',
   ])
 })

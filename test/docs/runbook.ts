@@ -11,7 +11,7 @@ import { ShellSession } from './shell-session.ts'
 const PAGE = readText('docs/runbook.md')
 const [INTRODUCTION, ...SECTIONS] = PAGE.split(/^## /m) as [string, ...string[]]
 const [EXPORTS, SERVE] = codeBlocks(INTRODUCTION, 'sh') as [string, string]
-const [BUNDLE, ROUTED_BUNDLE] = codeBlocks(PAGE, 'yaml') as [string, string]
+const [BUNDLE, ROUTED_BUNDLE, SPENDING_BUNDLE] = codeBlocks(PAGE, 'yaml') as [string, string, string]
 
 /** Where the page has its files. */
 const SHOWN_DIRECTORY = '/var/lib/edge'
@@ -27,6 +27,7 @@ export class Runbook {
 
   private constructor(edge: Cli, shell: ShellSession, directory: string) {
     this.#commands = new FollowedCommands(shell, directory, SHOWN_DIRECTORY, [
+      [SHOWN_DIRECTORY, directory],
       ['localhost:8080', `127.0.0.1:${edge.port}`],
       ['localhost:9090', `127.0.0.1:${adminPortOf(edge)}`],
     ])
@@ -37,7 +38,12 @@ export class Runbook {
     const directory = await scratchDirectory()
     await writeFile(join(directory, 'limits.yaml'), bundle)
     await writeFile(join(directory, 'admin-token'), ADMIN_TOKEN)
-    const edge = await serving({ ...settingsIn(SERVE, directory, ADMIN_TOKEN), EDGE_WORKERS: '2', ...env })
+    const edge = await serving({
+      ...settingsIn(SERVE, directory, ADMIN_TOKEN),
+      EDGE_WORKERS: '2',
+      ...env,
+      ...(env['EDGE_USAGE_DIR'] && { EDGE_USAGE_DIR: join(directory, env['EDGE_USAGE_DIR']) }),
+    })
     const shell = new ShellSession(directory, join(ROOT, 'program/edge.js'), { USER: 'ada' })
     onTestFinished(() => shell.end())
     const runbook = new Runbook(edge, shell, directory)
@@ -54,6 +60,17 @@ export class Runbook {
     const hosts = Object.values(providers).map(({ url }) => new URL(url).host)
     const secrets = { EDGE_SECRET_OPENAI: 'canary-a', EDGE_SECRET_AZURE: 'canary-b' }
     return Runbook.start({ EDGE_MODE: 'reverse_proxy', EDGE_BACKEND_HOSTS: hosts.join(','), ...secrets, ...env }, bundle)
+  }
+
+  /** A proxy with the bundle that has keys and a budget. */
+  static startSpending(url: string): Promise<Runbook> {
+    const env = {
+      EDGE_MODE: 'reverse_proxy',
+      EDGE_BACKEND_HOSTS: new URL(url).host,
+      EDGE_SECRET_OPENAI: 'canary-a',
+      EDGE_USAGE_DIR: 'usage',
+    }
+    return Runbook.start(env, SPENDING_BUNDLE.replace('https://api.openai.com', url))
   }
 
   /** Runs the commands of a section in order, and compares each block with what the page shows below it. */

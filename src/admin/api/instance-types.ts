@@ -96,6 +96,8 @@ export interface PastBundleJson extends BundleJson {
   readonly bytes: number
   readonly signed: boolean
   readonly warnings: number
+  /** The first fifty of them. */
+  readonly warning_texts: readonly string[]
   /** sha256 of what the bundle decides: the same for bundles that differ only in version, notes, comments, format or the order of fields. */
   readonly policies_hash: string
   /** Whether it has credentials: its rules or routes match some, or a backend gets one. */

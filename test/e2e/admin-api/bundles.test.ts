@@ -40,6 +40,7 @@ describe('GET bundles', () => {
         bytes: JSON.stringify(bundle(2, policy('p', RULES))).length,
         signed: false,
         warnings: 1,
+        warning_texts: [expect.stringMatching(/^policies\[0\]\.spec\.rules\[0\].* \(line 1, column \d+\)$/)],
         has_text: true,
         changes: { policies: { ...counts, added: 1 }, prices: counts, reordered: false },
       },
