@@ -24,6 +24,7 @@ import {
 } from './cost.ts'
 import { nanoOf, readNano } from './money.ts'
 import { type PriceTable, settledMoney } from './price-table.ts'
+import { type UnseenPrompt, UnseenSettler, unseenIn, withUnseen } from './unseen-prompt.ts'
 
 /** A header field with the cost of a request, in units of the currency. The numbers here are in billionths. */
 export interface CostField {
@@ -48,6 +49,7 @@ export class BudgetCost implements Cost, Settling {
   readonly #field: CostField | undefined
   readonly #withoutUsage: WithoutUsage
   readonly #reserve: ReserveSettings | undefined
+  readonly #unseen: UnseenPrompt | undefined
 
   /** At least one of `prices` and `field` must be given. */
   constructor(
@@ -55,6 +57,7 @@ export class BudgetCost implements Cost, Settling {
     field: CostField | undefined,
     withoutUsage: WithoutUsage = 'estimate',
     reserve: ReserveSettings | undefined = undefined,
+    unseen: UnseenPrompt | undefined = undefined,
   ) {
     this.needsBody = prices !== undefined
     this.header = field?.header
@@ -62,6 +65,7 @@ export class BudgetCost implements Cost, Settling {
     this.#field = field
     this.#withoutUsage = withoutUsage
     this.#reserve = reserve
+    this.#unseen = unseen
   }
 
   of(facts: RequestFacts): number {
@@ -71,8 +75,14 @@ export class BudgetCost implements Cost, Settling {
     if (prices === undefined || (body === undefined && this.#field !== undefined)) return costIn(this.#field!, facts)
     if (isCountingPath(facts.path)) return 0
     const prompt = body?.promptTokens ?? 0
+    const seen = this.#reserved(prices, prompt, facts)
+    const unseen = unseenIn(body, this.#unseen)
+    return unseen === undefined ? seen : withUnseen(seen, this.#reserved(prices, prompt + unseen.tokens, facts), unseen)
+  }
+
+  #reserved(prices: PriceTable, prompt: number, facts: RequestFacts): number {
+    const { body, sendableModels } = facts
     const completion = reservedCompletion(facts, undefined, this.#reserve)
-    const { sendableModels } = facts
     if (sendableModels === undefined) return prices.priceOf(body?.model).reserved(prompt, completion)
     let most = 0
     for (const model of sendableModels) most = Math.max(most, prices.priceOf(model ?? body?.model).reserved(prompt, completion))
@@ -89,7 +99,10 @@ export class BudgetCost implements Cost, Settling {
   }
 
   forRequest({ body }: RequestFacts): Settler {
-    return this.#prices === undefined ? this : new RequestedPrice(this.#prices, body?.model, this.#withoutUsage)
+    if (this.#prices === undefined) return this
+    const price = new RequestedPrice(this.#prices, body?.model, this.#withoutUsage)
+    const unseen = unseenIn(body, this.#unseen)
+    return unseen === undefined ? price : new UnseenSettler(price, unseen)
   }
 
   settled(_amount: number, usage: Usage): number | undefined {
@@ -143,9 +156,11 @@ export class LlmReservation implements Cost, Settling {
   readonly settling = this
   readonly record: SettlingRecord
   readonly #llm: LlmSettings
+  readonly #unseen: UnseenPrompt | undefined
 
-  constructor(llm: LlmSettings) {
+  constructor(llm: LlmSettings, unseen?: UnseenPrompt) {
     this.#llm = llm
+    this.#unseen = unseen
     const { weights } = llm
     // Tokens of rules without weights can be settled by earlier versions, too.
     this.record = weights === undefined ? SETTLED_TO_TOKENS : { kind: WEIGHTED, numbers: numbersOf(weights) }
@@ -154,7 +169,16 @@ export class LlmReservation implements Cost, Settling {
   of(facts: RequestFacts): number {
     if (isCountingPath(facts.path)) return 0
     const { maxCompletionTokens, reserve, weights } = this.#llm
-    return reservedTokens(facts.body?.promptTokens ?? 0, reservedCompletion(facts, maxCompletionTokens, reserve), weights)
+    const prompt = facts.body?.promptTokens ?? 0
+    const completion = reservedCompletion(facts, maxCompletionTokens, reserve)
+    const seen = reservedTokens(prompt, completion, weights)
+    const unseen = unseenIn(facts.body, this.#unseen)
+    return unseen === undefined ? seen : withUnseen(seen, reservedTokens(prompt + unseen.tokens, completion, weights), unseen)
+  }
+
+  forRequest({ body }: RequestFacts): Settler {
+    const unseen = unseenIn(body, this.#unseen)
+    return unseen === undefined ? this : new UnseenSettler(this, unseen)
   }
 
   growsBy(facts: RequestFacts): number | undefined {

@@ -43,9 +43,12 @@ export function hintedBody(view: RequestView, { needsBody }: Plan, hasHints: boo
   const prompt = view.header('x-edge-prompt-tokens')
   const most = view.header('x-edge-max-tokens')
   const model = view.header('x-edge-model')
-  if (prompt === REPEATED || most === REPEATED || model === REPEATED) return 'repeated_descriptor'
+  const unseen = view.header('x-edge-unseen-prompt')
+  if (prompt === REPEATED || most === REPEATED || model === REPEATED || unseen === REPEATED) return 'repeated_descriptor'
   if (prompt === undefined && most === undefined && model === undefined) return undefined
-  return { promptTokens: tokensOf(prompt) ?? 0, requestedTokens: tokensOf(most), choices: 1, isStream: false, model: modelOf(model) }
+  const requestedTokens = tokensOf(most)
+  const hasUnseenPrompt = unseen === '1' || undefined
+  return { promptTokens: tokensOf(prompt) ?? 0, requestedTokens, choices: 1, isStream: false, model: modelOf(model), hasUnseenPrompt }
 }
 
 /** Treats anything but a positive whole number as absent. */

@@ -101,6 +101,7 @@ export class DecisionLines {
     if (body !== undefined && body !== 'repeated_descriptor') {
       text += fieldText('x-edge-prompt-tokens', String(body.promptTokens))
       if (body.requestedTokens !== undefined) text += fieldText('x-edge-max-tokens', String(body.requestedTokens))
+      if (body.hasUnseenPrompt === true) text += fieldText('x-edge-unseen-prompt', '1')
       text += fieldText('x-edge-model', body.model)
     }
     return text === '' ? '' : `,"headers":{${text.slice(1)}}`

@@ -33,6 +33,8 @@ export interface LlmRequest {
   readonly isBackground?: boolean
   /** Whether the body has a field for a prompt, even if we find no text there. */
   readonly hasPrompt?: boolean
+  /** Whether it refers to a prompt, or a part of one, that lies elsewhere, so that `promptTokens` does not include it. */
+  readonly hasUnseenPrompt?: boolean | undefined
   /** Whether the body is a form. */
   readonly isUpload?: boolean
   /** Whether the body has messages or a prompt, which no request for embeddings has. */
@@ -113,6 +115,7 @@ export class LlmRequestReader {
       isBackground: this.#isSet(format.background),
       hasPrompt: format.prompts.some((index) => sizes.has(index)),
       isForText,
+      hasUnseenPrompt: sizes.refersElsewhere || undefined,
       streamOptionsAt: this.#streamOptionsAt(),
       modelsAt: this.#modelsAt(),
       dialect,
@@ -194,6 +197,7 @@ export class LlmRequestReader {
       isStream: isUnreadable || isStream === true,
       model: ignoresBodyModel === true || !isUnreadable ? model : undefined,
       isUnreadable,
+      hasUnseenPrompt: this.#sizes.refersElsewhere || undefined,
       dialect,
       isEmbedding,
       isPrediction,

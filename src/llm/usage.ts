@@ -46,6 +46,8 @@ export interface TokenCounts {
   readonly cacheWrite1h: number
   /** Tokens of the completion, reasoning included. */
   readonly output: number
+  /** Whether the input is our estimate, which a part of the prompt that lies elsewhere is not in. */
+  readonly isInputEstimated?: boolean | undefined
   /** The model that used the tokens, if the response names it. */
   readonly model: string | undefined
 }
@@ -91,17 +93,25 @@ export function newTally(): Tally {
 export function tokenCounts(
   input: number,
   output: number,
-  { cachedInput = 0, cacheWrite = 0, cacheWrite1h = 0, model }: Partial<TokenCounts> = {},
+  { cachedInput = 0, cacheWrite = 0, cacheWrite1h = 0, model, isInputEstimated }: Partial<TokenCounts> = {},
 ): TokenCounts {
-  if (cachedInput + cacheWrite > input) return { input, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output, model }
-  return { input, cachedInput, cacheWrite, cacheWrite1h: Math.min(cacheWrite1h, cacheWrite), output, model }
+  if (cachedInput + cacheWrite > input) return { input, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output, model, isInputEstimated }
+  return { input, cachedInput, cacheWrite, cacheWrite1h: Math.min(cacheWrite1h, cacheWrite), output, model, isInputEstimated }
 }
 
 /** Returns what a response costs: the provider's counts if there are any, zero included, and otherwise the estimates. */
 export function countTokens(tally: Tally, promptEstimate: number): TokenCounts {
   const { cachedTokens: cachedInput = 0, writtenTokens: cacheWrite = 0, written1hTokens: cacheWrite1h = 0, model } = tally
   const { prompt, completion } = shownCounts(tally, promptEstimate)
-  return tokenCounts(addTokens(prompt, tally.besidePrompt), completion, { cachedInput, cacheWrite, cacheWrite1h, model })
+  return tokenCounts(addTokens(prompt, tally.besidePrompt), completion, {
+    ...{ cachedInput, cacheWrite, cacheWrite1h, model },
+    ...(tally.promptTokens === undefined && { isInputEstimated: true }),
+  })
+}
+
+/** Returns what a request costs by estimates alone. */
+export function estimatedCounts(input: number, output: number): TokenCounts {
+  return tokenCounts(input, output, { isInputEstimated: true })
 }
 
 /** A count that came before the end of the text does not include the rest, so the larger of count and estimate applies then. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { asksForTokens } from '../llm/llm-request.ts'
-import { tokenCounts } from '../llm/usage.ts'
+import { estimatedCounts } from '../llm/usage.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest, ownFields } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
@@ -389,5 +389,5 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
 
 /** Providers send the head of a whole response when they have generated all of it, so this is an estimate that rules need not trust. */
 function settleUnanswered({ settlement, request }: NonNullable<AllowedRequest['llm']>): void {
-  settlement.settle('client_gone', tokenCounts(request.promptTokens, 0), asksForTokens(request) ? 'fair' : undefined)
+  settlement.settle('client_gone', estimatedCounts(request.promptTokens, 0), asksForTokens(request) ? 'fair' : undefined)
 }

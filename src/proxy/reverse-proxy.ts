@@ -11,7 +11,7 @@ import type { Reservation } from '../engine/reservation.ts'
 import { cookieHeader, type HeaderList } from '../http1/header-fields.ts'
 import { mayAskForUsage, type UsageRequest, withUsageRequest } from '../llm/ask-usage.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
-import { tokenCounts } from '../llm/usage.ts'
+import { estimatedCounts } from '../llm/usage.ts'
 import type { CallerVerdict } from '../request/caller.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
@@ -296,7 +296,7 @@ export class ReverseProxy {
       // The client left while its body was read or the store was asked.
       held?.release()
       pending.noteSent(undefined)
-      llm?.settlement.settle('client_gone', tokenCounts(llm.request.promptTokens, 0))
+      llm?.settlement.settle('client_gone', estimatedCounts(llm.request.promptTokens, 0))
       return this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)

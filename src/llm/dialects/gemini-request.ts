@@ -5,11 +5,13 @@ import {
   indexesOf,
   indexOf,
   KEPT_BOUNDS,
+  partReferences,
   type RequestFormat,
   readings,
   statedBounds,
   statedChoices,
   WRITTEN,
+  wholeReferences,
 } from '../request-format.ts'
 
 /** Protocol Buffers in JSON have two spellings of a name, and numbers may be texts. */
@@ -35,14 +37,15 @@ const BLOB: Reading = {
     { size: (sizes, from) => (sizes[from + 1]! > 0 || sizes[from + 2]! > 0 ? Math.max(0, sizes[from]!) : 0) },
   ),
 }
+const PART_FIELDS = {
+  text: TEXT,
+  ...readings(['functionCall', 'function_call', 'functionResponse', 'function_response'], WRITTEN_OBJECT),
+  ...readings(['executableCode', 'executable_code', 'codeExecutionResult', 'code_execution_result'], WRITTEN_OBJECT),
+  ...readings(['inlineData', 'inline_data'], BLOB),
+}
 const PART: Reading = {
   text: 'characters',
-  fields: fieldsOf({
-    text: TEXT,
-    ...readings(['functionCall', 'function_call', 'functionResponse', 'function_response'], WRITTEN_OBJECT),
-    ...readings(['executableCode', 'executable_code', 'codeExecutionResult', 'code_execution_result'], WRITTEN_OBJECT),
-    ...readings(['inlineData', 'inline_data'], BLOB),
-  }),
+  fields: fieldsOf(PART_FIELDS, { references: partReferences(['fileData', 'file_data']) }),
 }
 const PARTS: Reading = { fields: fieldsOf({ parts: { ...PART, list: PART } }), text: 'characters' }
 const CONTENTS: Reading = { ...PARTS, list: PARTS }
@@ -61,7 +64,7 @@ const REQUEST = fieldsOf(
     model: { text: 'kept' },
     ...readings(UNREAD_FIELDS, {}),
   },
-  { others: WRITTEN },
+  { others: WRITTEN, references: wholeReferences(['cachedContent', 'cached_content']) },
 )
 const BOUNDS = indexOf(REQUEST, 'max_tokens')
 const PAIRS = [SYSTEM_FIELDS, CONFIG_FIELDS, TOOL_CONFIG_FIELDS].map((names) => indexesOf(REQUEST, ...names))

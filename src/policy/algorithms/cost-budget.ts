@@ -1,6 +1,7 @@
 import { BudgetCost, type CostField } from '../../costs/llm-costs.ts'
 import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
 import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
+import { DEFAULT_UNSEEN_TOKENS, type UnseenPrompt } from '../../costs/unseen-prompt.ts'
 import type { LlmSettings, ReserveSettings } from '../../llm/llm-request.ts'
 import { DEFAULT_FIRST_TOKENS, maxCompletionTokens } from '../../llm/usage.ts'
 import { quoted } from '../../text/printable.ts'
@@ -15,11 +16,20 @@ export function compileCostBudget(config: CostBudgetConfig, tables: PriceTables)
   const prices = config.prices === undefined ? undefined : tables.named(config.prices)
   const { cost, without_usage: withoutUsage, reserve, streaming, websockets } = config
   return {
-    cost: new BudgetCost(prices, cost && fieldOf(cost), withoutUsage, reserve),
+    cost: new BudgetCost(prices, cost && fieldOf(cost), withoutUsage, reserve, unseenPrompt(config)),
     llm: reserve && growingSettings(reserve, config),
     asksUsage: streaming.ask_usage,
     refusesSockets: websockets !== 'reserve',
   }
+}
+
+function unseenPrompt({ unseen_prompt_tokens: tokens, budget, period }: CostBudgetConfig): UnseenPrompt | undefined {
+  if (tokens !== undefined) return { tokens, of: undefined }
+  return isInMinutes(period) ? undefined : { tokens: DEFAULT_UNSEEN_TOKENS, of: nano(budget) }
+}
+
+function isInMinutes(period: string): boolean {
+  return /^\d+m$/.test(period)
 }
 
 /** A budget of money that grows watches streams. It states no bound of its own, so there is nothing to check between the steps of its growth. */

@@ -1,4 +1,5 @@
 import { LlmReservation } from '../../costs/llm-costs.ts'
+import { DEFAULT_UNSEEN_TOKENS, type UnseenPrompt } from '../../costs/unseen-prompt.ts'
 import { BUCKET, type Limit } from '../../limiter/limit.ts'
 import type { LlmSettings } from '../../llm/llm-request.ts'
 import { DEFAULT_FIRST_TOKENS, firstTokens, maxCompletionTokens, reservedTokens, type TokenWeights } from '../../llm/usage.ts'
@@ -10,7 +11,15 @@ import { sharesOf, windowLimit } from './request-cost.ts'
 export function compileTokenBucketLlm(config: TokenBucketLlmConfig): CompiledRule {
   const llm = llmSettings(config)
   const asksUsage = config.streaming.enabled && config.streaming.ask_usage
-  return { cost: new LlmReservation(llm), llm, asksUsage, refusesSockets: config.websockets !== 'reserve' }
+  return { cost: new LlmReservation(llm, unseenPrompt(config)), llm, asksUsage, refusesSockets: config.websockets !== 'reserve' }
+}
+
+/** A minute gives back soon what a request has used too much of, a day does not. */
+function unseenPrompt(config: TokenBucketLlmConfig): UnseenPrompt | undefined {
+  const { unseen_prompt_tokens: tokens, tokens_per_minute, tokens_per_day, burst_tokens = tokens_per_minute } = config
+  if (tokens !== undefined) return { tokens, of: undefined }
+  if (tokens_per_day === undefined) return undefined
+  return { tokens: DEFAULT_UNSEEN_TOKENS, of: Math.min(tokens_per_day, burst_tokens ?? tokens_per_day) }
 }
 
 function llmSettings(config: TokenBucketLlmConfig): LlmSettings {

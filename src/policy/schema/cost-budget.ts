@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { TOKEN } from '../../text/formats.ts'
 import { MONEY } from '../limit-fields.ts'
-import { askUsage, label, warnAtPercent, websockets, withoutUsage } from './parts.ts'
+import { askUsage, label, unseenPromptTokens, warnAtPercent, websockets, withoutUsage } from './parts.ts'
 import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
 import { checkAnchor, windowFields } from './window.ts'
 
@@ -35,6 +35,7 @@ export const costBudgetConfig = z
       cost: costField.optional().meta({ description: 'A header field with the cost, for requests whose body is not read.' }),
       reserve: reserveConfig.optional().meta({ description: RESERVE }),
       without_usage: withoutUsage,
+      unseen_prompt_tokens: unseenPromptTokens,
       websockets,
       streaming: z
         .object(

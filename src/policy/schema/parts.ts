@@ -29,6 +29,14 @@ export const withoutUsage = z.enum(['estimate', 'keep'], { error: '"estimate" or
     "How to charge a stream that ends without the provider's count, or a response whose client does not wait for it: an estimate, or at least the reservation.",
 })
 
+const UNSEEN = 'a whole number of tokens, from 0 to 1000000000'
+
+/** A field of token budgets and of money budgets. */
+export const unseenPromptTokens = z.int({ error: UNSEEN }).min(0, { error: UNSEEN }).max(1_000_000_000, { error: UNSEEN }).optional().meta({
+  description:
+    'Prompt tokens that a request reserves besides, if it refers to a prompt that lies elsewhere; default 20000, at most a quarter of the budget; 0 in a budget by the minute.',
+})
+
 /** A field of token budgets and of money budgets. */
 export const websockets = z.enum(['refuse', 'reserve'], { error: '"refuse" or "reserve"' }).optional().meta({
   description:

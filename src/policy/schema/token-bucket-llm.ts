@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { askUsage, flag, tokens, warnAtPercent, websockets, withoutUsage } from './parts.ts'
+import { askUsage, flag, tokens, unseenPromptTokens, warnAtPercent, websockets, withoutUsage } from './parts.ts'
 import { includePartialUsage, onLimitExceeded, RESERVE, reserveConfig } from './reserve.ts'
 
 export const streamingConfig = z.object(
@@ -49,6 +49,7 @@ export const tokenBucketLlmConfig = z
       count: countConfig.optional().meta({ description: 'How much each kind of token counts; without it, every token counts once.' }),
       reserve: reserveConfig.optional().meta({ description: RESERVE }),
       without_usage: withoutUsage,
+      unseen_prompt_tokens: unseenPromptTokens,
       websockets,
       streaming: streamingConfig.prefault({}),
       warn_at_percent: warnAtPercent

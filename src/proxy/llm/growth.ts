@@ -4,7 +4,7 @@ import { type Reservation, type ReservedCharge, reservedAmount } from '../../eng
 import type { Growth } from '../../engine/reservation-changes.ts'
 import type { LlmRequest, ReserveSettings } from '../../llm/llm-request.ts'
 import type { BudgetEnd, StreamExcess, StreamMeter } from '../../llm/stream-rules.ts'
-import { firstTokens, maxCompletionTokens, statedBound, stepTokens, type TokenCounts, tokenCounts } from '../../llm/usage.ts'
+import { estimatedCounts, firstTokens, maxCompletionTokens, statedBound, stepTokens, type TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 
@@ -66,7 +66,7 @@ export class GrowingCharge {
     this.#step = stepTokens(reserve.step, bound)
     this.#tokens = firstTokens(reserve.first, bound)
     this.#next = this.#step
-    this.#counts = tokenCounts(request.promptTokens, 0)
+    this.#counts = estimatedCounts(request.promptTokens, 0)
     this.#used = this.#chargeFor(this.#counts)
   }
 

@@ -3,7 +3,7 @@ import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
 import { LlmResponseReader } from '../../llm/llm-response.ts'
 import { PredictionReader } from '../../llm/predictions.ts'
-import { countTokens, estimatedTokens, hasUsage, type Tally, type TallyReader, TextSize, tokenCounts } from '../../llm/usage.ts'
+import { countTokens, estimatedCounts, estimatedTokens, hasUsage, type Tally, type TallyReader, TextSize } from '../../llm/usage.ts'
 import type { LlmMetrics } from '../../telemetry/metrics/llm-metrics.ts'
 import type { WorkSlices } from '../../time/slices.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
@@ -186,7 +186,7 @@ export class WholeResponse implements LlmResponse {
 
   /** What has passed by its size; undefined if it is no text. */
   #bySize(): PassedSize | undefined {
-    const tokens = tokenCounts(this.#parts.request.promptTokens, this.#text.tokens)
+    const tokens = estimatedCounts(this.#parts.request.promptTokens, this.#text.tokens)
     return this.#isMedia ? undefined : { tokens, isStreamed: false }
   }
 }

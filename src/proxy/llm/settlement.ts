@@ -4,7 +4,7 @@ import type { Engine } from '../../engine/engine.ts'
 import { type Reservation, type ReservedCharge, reservedAmount, settledAmount } from '../../engine/reservation.ts'
 import type { Unsettled } from '../../engine/unsettled.ts'
 import { asksForTokens, type LlmRequest } from '../../llm/llm-request.ts'
-import { type TokenCounts, tokenCounts } from '../../llm/usage.ts'
+import { estimatedCounts, type TokenCounts } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { Choice } from '../../policy/routes/routing.ts'
 import type { CostMetrics, InFlightMetrics, LlmMetrics, ReservedRequest } from '../../telemetry/metrics/llm-metrics.ts'
@@ -99,7 +99,7 @@ export class Settlement implements Unsettled {
 
   /** As if the client left now. */
   amountNow(charge: ReservedCharge): number {
-    const tokens = this.seen?.() ?? tokenCounts(this.#request.promptTokens, 0)
+    const tokens = this.seen?.() ?? estimatedCounts(this.#request.promptTokens, 0)
     return settledAmount(charge, { tokens, sentModel: this.sentModel, isStreamed: this.#request.isStream, estimate: 'fair' })
   }
 

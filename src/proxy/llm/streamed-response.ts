@@ -3,7 +3,7 @@ import { headerValue } from '../../http1/header-fields.ts'
 import { asksForTokens } from '../../llm/llm-request.ts'
 import { StreamFilter } from '../../llm/stream-filter.ts'
 import type { StreamExcess } from '../../llm/stream-rules.ts'
-import { TextSize, tokenCounts } from '../../llm/usage.ts'
+import { estimatedCounts, TextSize } from '../../llm/usage.ts'
 import type { PlanRule } from '../../policy/plan.ts'
 import type { ResponseHead } from '../backend/response-head.ts'
 import { type Coding, codingOf, newDecoder } from '../body/body-scan.ts'
@@ -332,7 +332,7 @@ export class StreamedResponse implements LlmResponse {
     if (filter?.isOpaque) return { tokens: filter.countsBySize, isStreamed: true }
     if (filter !== undefined) return { tokens: filter.counts, isStreamed: true }
     if (this.#text === undefined) return undefined
-    return { tokens: tokenCounts(this.#parts.request.promptTokens, this.#text.tokens), isStreamed: true }
+    return { tokens: estimatedCounts(this.#parts.request.promptTokens, this.#text.tokens), isStreamed: true }
   }
 
   /** A stream can end in several ways, and only the first end counts. */

@@ -19,7 +19,11 @@ export interface RecordedStream {
 export function countsOf(recorded: RecordedStream, promptEstimate: number): TokenCounts {
   const { prompt = promptEstimate, completion = Math.ceil(recorded.characters / 4), cached = 0, isCachedBeside, text } = recorded
   const model = /"model":"([^"]+)"/.exec(text)?.[1]
-  return tokenCounts(isCachedBeside ? prompt + cached : prompt, completion, { cachedInput: cached, ...(model !== undefined && { model }) })
+  return tokenCounts(isCachedBeside ? prompt + cached : prompt, completion, {
+    cachedInput: cached,
+    ...(model !== undefined && { model }),
+    ...(recorded.prompt === undefined && { isInputEstimated: true }),
+  })
 }
 
 export type LineEnd = '\n' | '\r\n' | '\r'
