@@ -77,10 +77,13 @@ describe('requests for operators', () => {
 
   test('with a body larger than any of them has are cut off, whether it ends or not', async () => {
     const edge = await running({ bundle: BUNDLE, env: OWN_PORT })
-    for (const length of ['Content-Length: 1000000000', 'Transfer-Encoding: chunked']) {
+    for (const [length, status] of [
+      ['Content-Length: 1000000000', 413],
+      ['Transfer-Encoding: chunked', 405],
+    ]) {
       const client = RawClient.connect(edge.adminPort)
       client.send(`POST /livez HTTP/1.1\r\nHost: a\r\n${length}\r\n\r\n`)
-      await client.sees('HTTP/1.1 405 ')
+      await client.sees(`HTTP/1.1 ${status} `)
       const writing = setInterval(() => client.socket.writable && client.send(`10000\r\n${'x'.repeat(0x10000)}\r\n`), 1)
       onTestFinished(() => clearInterval(writing))
       await client.closed()
