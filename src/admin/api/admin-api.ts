@@ -48,7 +48,10 @@ export class AdminApi {
   }
 
   #find({ method }: IncomingMessage, path: string): ApiRoute {
-    const found = this.routes.filter((route) => covers(route, path))
+    const covering = this.routes.filter((route) => covers(route, path))
+    // `overrides/history` is no override called history, whatever the method.
+    const closest = Math.max(...covering.map(fixedCharacters))
+    const found = covering.filter((route) => fixedCharacters(route) === closest)
     if (found.length === 0) throw new ApiError('not_found', `no such path below ${API_PATH}; openapi.json lists all paths`)
     const route = found.find((one) => one.method === method)
     if (route === undefined) throw new MethodNotAllowed([...new Set(found.map((one) => one.method))])
@@ -78,6 +81,10 @@ function isForReaders({ method, isForReaders }: ApiRoute): boolean {
 function covers({ path, tail = '' }: ApiRoute, asked: string): boolean {
   if (!path.endsWith('/')) return asked === path
   return asked.startsWith(path) && asked.endsWith(tail) && asked.length > path.length + tail.length
+}
+
+function fixedCharacters({ path, tail = '' }: ApiRoute): number {
+  return path.length + tail.length
 }
 
 function requestOf(req: IncomingMessage, rest: string, body: ApiRequest['body'], asker: Asker): ApiRequest {
