@@ -178,7 +178,7 @@ describe('edge validate', () => {
   })
 
   test('a budget of money that cannot hold what agents ask for is a warning, which recommends reserve', async (t) => {
-    const prices = { list: { '*': { input: 5, output: 25 } } }
+    const prices = { list: { large: { input: 5, output: 25 }, '*': { input: 5, output: 25 } } }
     const rule = budgetRule('r', [], { budget: 1, prices: 'list' })
     const file = await fileWith(t, 'money.json', JSON.stringify({ ...bundle(1, policy('p', { rules: [rule] })), prices }))
     const { status, stderr } = await command('validate', file)
