@@ -8,7 +8,7 @@ import { POOR } from './soaked-proxy.ts'
 const TEAMS = ['red', 'blue', POOR]
 const MOST_TOKENS = 400
 const UPGRADE =
-  'GET /v1/realtime HTTP/1.1\r\nHost: a\r\nX-Kind: tunnel\r\nX-Team: red\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n'
+  'GET /v1/listen HTTP/1.1\r\nHost: a\r\nX-Kind: tunnel\r\nX-Team: red\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n'
 
 /** Clients that ask one thing after another until they are told to stop: whole answers and streams, to their ends or not, and WebSockets. */
 export class SoakingClients {
