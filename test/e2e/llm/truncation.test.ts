@@ -66,14 +66,19 @@ describe('graceful_close', () => {
     expect(await proxy.spent()).toEqual(both(CHARGED))
   })
 
-  test('Responses: response.incomplete with the response so far and the next sequence number', async () => {
+  test('Responses: each open part and item ends, then response.incomplete with the response so far', async () => {
     const proxy = await llmProxy(await streamingLlm(responsesStream(WORDS)), tight())
     const client = await proxy.stream(RESPONSES, { input: 'hello there!' })
+    expect(client.events.slice(-4, -1).map(({ event }) => event)).toEqual([
+      'response.output_text.done',
+      'response.content_part.done',
+      'response.output_item.done',
+    ])
     const last = client.events.at(-1)!
     expect(last.event).toBe('response.incomplete')
     expect(JSON.parse(last.data)).toMatchObject({
       type: 'response.incomplete',
-      sequence_number: 14,
+      sequence_number: 17,
       response: {
         id: 'resp_67c9fdcecf488190bdd9a0409de3a1ec07b8b0ad4e5eb654',
         object: 'response',
