@@ -46,7 +46,8 @@ describeWithCurl('every command prints what the page shows', () => {
     })
     const providers = { 'https://api.openai.com': openai, 'https://example.openai.azure.com': await named('azure') }
     const runbook = await Runbook.startProxy(providers, { EDGE_SILENT_SECONDS: '1' })
-    const chat = `curl -s -o /dev/null -X POST http://localhost:8080/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"gpt-4o","messages":[]}' &`
+    await runbook.run(`edge keys create team=a --reason trial --json > key.json; key=$(node -p 'require("./key.json").key')`)
+    const chat = `curl -s -o /dev/null -H "Authorization: Bearer $key" -X POST http://localhost:8080/v1/chat/completions -H 'Content-Type: application/json' -d '{"model":"gpt-4o","messages":[]}' &`
     for (let i = 0; i < 3; i++) await runbook.run(chat)
     await runbook.follow('A stream hangs')
   })

@@ -70,7 +70,7 @@ function isLook(commands: string): boolean {
   return commands
     .trim()
     .split('\n')
-    .every((line) => /^edge (?:status|backends(?! retry)|top|caller|counters|validate|bundle)\b/.test(line))
+    .every((line) => /^edge (?:status|backends(?! retry)|top|caller|counters|validate|bundle|usage)\b/.test(line))
 }
 
 function fits(output: string, printed: string): boolean {
