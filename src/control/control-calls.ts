@@ -12,7 +12,7 @@ import type { InstanceStatus } from '../admin/endpoints/instance-endpoints.ts'
 import type { KeyPageAsk } from '../admin/endpoints/key-endpoints.ts'
 import type { PolicyActivity } from '../admin/endpoints/policies-endpoint.ts'
 import type { UsageReport, UsageRuleName } from '../admin/endpoints/usage-endpoint.ts'
-import type { ChangeOrder, CreateOrder, RevokeOrder } from '../callers/keys/key-control.ts'
+import type { Author, ChangeOrder, CreateOrder, RevokeOrder } from '../callers/keys/key-control.ts'
 import type { EditOrder, EndOrder, ListedOverride, OverrideOrder, PreviewedOverride } from '../overrides/override.ts'
 import type { KnownChanges } from '../store/redis/control-script.ts'
 import type { AnnouncedReset } from '../store/redis/fleet-resets.ts'
@@ -68,7 +68,9 @@ export interface ControlCalls {
   readonly find_key: { readonly ask: string; readonly answer: KeyJson }
   readonly create_key: { readonly ask: CreateOrder; readonly answer: NewKey }
   readonly change_key: { readonly ask: ChangeOrder; readonly answer: KeyJson }
-  readonly revoke_key: { readonly ask: RevokeOrder; readonly answer: undefined }
+  /** Answers how many requests of the key were ended at this instance. */
+  readonly revoke_key: { readonly ask: RevokeOrder; readonly answer: number }
+  readonly acknowledge_keys: { readonly ask: Author; readonly answer: undefined }
 }
 
 /** Calls that the main thread makes to all workers. */

@@ -31,6 +31,7 @@ const KINDS: ReadonlyMap<string, ProblemKind> = new Map(
     key_set_failed: { by: 'issuer', endedBy: ['key_set_loaded', 'key_set_dropped'] },
     secret_failed: { by: 'secret', endedBy: ['secret_loaded', 'secret_dropped'] },
     tls_failed: { by: 'file', endedBy: ['tls_reloaded'] },
+    keys_tail_dropped: { endedBy: ['keys_tail_acknowledged'] },
     state_not_saved: { endedBy: ['state_saved_again'] },
     redis_unavailable: { by: 'node', endedBy: ['redis_available'], isOfWorker: true },
     control_not_shared: { endedBy: ['control_shared'] },

@@ -79,6 +79,7 @@ function* apiRoutes(config: ServerOptions, parts: ServerParts, explain: ExplainR
     create: (order) => control.ask('create_key', order),
     change: (order) => control.ask('change_key', order),
     revoke: (order) => control.ask('revoke_key', order),
+    acknowledge: (author) => control.ask('acknowledge_keys', author),
   })
   const top: TopParts['ask'] = config.top ? (ask) => control.ask('top', ask) : undefined
   yield topEndpoint({ ask: top, plan, wallMs: () => parts.clock.wallMs() })

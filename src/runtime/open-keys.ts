@@ -1,4 +1,3 @@
-import { isLaterKey } from '../callers/keys/issued-key.ts'
 import { KeyControl } from '../callers/keys/key-control.ts'
 import type { KeyJournal } from '../callers/keys/key-journal.ts'
 import { FileKeyStorage, type KeyStorage } from '../callers/keys/key-storage.ts'
@@ -62,15 +61,25 @@ async function openJournal(path: string, table: KeyTable, { config, logger }: St
   const journal = await KeyJournal.open(path, {
     expect: (keys) => table.reserve(keys),
     note: (key) => {
-      if (isLaterKey(key, table.get(key.id)) && !table.put(key))
+      if (table.accepts(key) && !table.put(key))
         throw new KeyFileFault(
           `${path} has more keys, or longer labels and reasons, than EDGE_MAX_KEYS (${config.maxKeys}) allows: raise EDGE_MAX_KEYS`,
         )
     },
+    noteRevoked: (id) => void table.noteRevoked(id),
     noteSynced: (wallMs) => {
       syncedMs = wallMs
     },
   })
+  const { lost } = journal
+  if (lost !== undefined) {
+    const reason = lost.bytes === 0 ? `${journal.path} is empty` : `${journal.path} lacks ${lost.bytes} bytes (${lost.lines} lines)`
+    logger.error({ event: 'keys_tail_dropped', path: journal.path, ...lost, reason }, LOST)
+  }
+  if (journal.isOutdated) await journal.rewrite({ size: table.size, revoked: table.revoked, keys: () => table.keys(), syncedMs })
   if (table.size > 0) logger.info({ event: 'keys_loaded', path: journal.path, keys: table.size }, 'issued keys were read from their file')
   return { journal, syncedMs }
 }
+
+const LOST =
+  'the end of the file of keys is gone: issued keys and revocations may be missing. Compare edge keys list with what should be there, then edge keys acknowledge'

@@ -92,7 +92,7 @@ async function change(port: number, model: Model, team: string): Promise<void> {
   model.delete(id)
   if (what === 2) note(model, await askAdmin(port, 'PATCH', `keys/${id}`, { body: { labels, reason: 'a test' } }))
   else if (what === 3) note(model, await askAdmin(port, 'PATCH', `keys/${id}`, { body: { expires_at: null, ...end, reason: 'a test' } }))
-  else if ((await askAdmin(port, 'DELETE', `keys/${id}?reason=x`)).status === 204) model.set(id, { ...former, isRevoked: true })
+  else if ((await askAdmin(port, 'DELETE', `keys/${id}?reason=x`)).status === 200) model.set(id, { ...former, isRevoked: true })
 }
 
 function note(model: Model, { status, json }: AdminResponse): void {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { keyIdOf } from '../../src/callers/keys/issued-key.ts'
 import { isVerified } from '../../src/request/caller.ts'
 import { KeyInstance, type KeyInstanceOptions } from '../support/keys/key-instance.ts'
+import { forgetInRedis } from '../support/keys/forgotten-keys.ts'
 import { redisOfSuite } from '../support/redis/redis-server.ts'
 import { describeWithRedis } from '../support/redis/redis-suite.ts'
 import { sized } from '../support/run/property-runs.ts'
@@ -91,6 +92,38 @@ describeWithRedis('a fleet', () => {
     expect(back.table.get(key.id)).toBeUndefined()
     expect(back.worker.find(text!, () => undefined, 0, Date.now())).toEqual({ problem: 'unknown_key' })
     await Promise.all([one.stop(), back.stop()])
+  })
+
+  test('remembers for good which keys were revoked, also after Redis has forgotten them and lost everything', async () => {
+    const prefix = 'edge-good:'
+    const path = join(await newFolder(), 'keys')
+    const one = await KeyInstance.start({ redis: redis().url, prefix })
+    const other = await KeyInstance.start({ redis: redis().url, prefix, path })
+    const { key } = await one.control.create({ labels: { team: 'ads' }, end: 'never', digest: undefined, ...BY })
+    const digest = key.digest.toString('base64url')
+    const again = (instance: KeyInstance) => instance.control.create({ labels: { team: 'ads' }, end: 'never', digest, ...BY })
+    await one.control.revoke({ id: key.id, ...BY })
+    await forgetInRedis(redis(), prefix, key.id)
+    const late = await KeyInstance.start({ redis: redis().url, prefix })
+    for (const instance of [one, other, late]) {
+      await until(() => !instance.table.has(key.id))
+      await expect(again(instance)).rejects.toMatchObject({ code: 'key_revoked' })
+    }
+    // Redis itself refuses it to an instance that does not know.
+    await redis().command('FLUSHALL')
+    await until(async () => (await redis().command('ZCARD', `${prefix}{keys}:revoked`)) === 1)
+    await Promise.all([one.stop(), other.stop(), late.stop()])
+    await redis().command('FLUSHALL')
+    // The file knows it, and an instance that has neither a file nor heard of it cannot bring it back for long.
+    const ignorant = await KeyInstance.start({ redis: redis().url, prefix })
+    const { text } = await ignorant.control.create({ labels: { team: 'ads' }, end: 'never', digest: undefined, ...BY })
+    await again(ignorant)
+    const back = await KeyInstance.start({ redis: redis().url, prefix, path })
+    await until(() => ignorant.table.get(key.id)?.isRevoked !== false)
+    await expect(again(ignorant)).rejects.toMatchObject({ code: 'key_revoked' })
+    await until(() => back.lines().join() === ignorant.lines().join())
+    expect(isVerified(back.worker.find(text!, () => undefined, 0, Date.now()))).toBe(true)
+    await Promise.all([ignorant.stop(), back.stop()])
   })
 
   test('brings back a confirmed change that a failover to a stale replica has lost', async () => {

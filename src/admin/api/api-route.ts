@@ -3,7 +3,7 @@ import type { HeaderList } from '../../http1/header-fields.ts'
 import type { BackendJson, BackendsJson } from './backend-types.ts'
 import type { CallersJson, KnownCallers, TopJson } from './caller-types.ts'
 import type { Status, UsageJson } from './instance-types.ts'
-import type { KeyJson, NewKey } from './key-types.ts'
+import type { KeyJson, NewKey, RevokedKey } from './key-types.ts'
 import type { CountersJson, NewSession, OverrideJson, OverridePreviewJson, SessionJson } from './types.ts'
 
 /** An operator's request, parsed and authenticated. */
@@ -36,6 +36,7 @@ type ResponseJson =
   | KeyJson
   | KnownCallers
   | NewKey
+  | RevokedKey
 
 /** A response: JSON as a value or as text, only a status, or a stream that the route writes. */
 export type ApiResponse =

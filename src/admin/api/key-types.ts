@@ -50,6 +50,17 @@ export interface NewKey extends KeyJson {
   readonly key?: string
 }
 
+/** A key that was revoked. */
+export interface RevokedKey {
+  /** Its requests under way at this instance that were ended: streams, WebSockets, and those that waited for a response. Other instances end theirs within two seconds. */
+  readonly streams_ended: number
+}
+
+/** An operator knows that the end of EDGE_KEYS_FILE was cut off. */
+export interface KeysAcknowledgement {
+  readonly reason: string
+}
+
 export interface KeyPage {
   /** The value of `after` for the next page; null on the last one. A page may have fewer keys than `limit`, even none, and not be the last. */
   readonly next: string | null

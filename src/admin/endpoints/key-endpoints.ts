@@ -1,12 +1,12 @@
 import { digestOf, type KeyLabels } from '../../callers/keys/issued-key.ts'
-import type { ChangeOrder, CreateOrder, KeyEnd, RevokeOrder } from '../../callers/keys/key-control.ts'
+import type { Author, ChangeOrder, CreateOrder, KeyEnd, RevokeOrder } from '../../callers/keys/key-control.ts'
 import { labelNameProblem, readKeyLabels } from '../../callers/keys/key-labels.ts'
 import { dateTimeMs } from '../../text/formats.ts'
 import { show } from '../../text/problem.ts'
 import { ApiError } from '../api/api-error.ts'
 import { readCount, readQuery, readReason, refuseUnknown } from '../api/api-request.ts'
 import type { ApiRoute } from '../api/api-route.ts'
-import type { KeyChangeRequest, KeyJson, KeyRequest, NewKey } from '../api/key-types.ts'
+import type { KeyChangeRequest, KeyJson, KeyRequest, KeysAcknowledgement, NewKey, RevokedKey } from '../api/key-types.ts'
 
 /** Which keys an operator wants to see. */
 export interface KeyPageAsk {
@@ -21,7 +21,9 @@ export interface KeyParts {
   /** These reject with an ApiError if there is no such key. */
   readonly find: (id: string) => Promise<KeyJson>
   readonly change: (order: ChangeOrder) => Promise<KeyJson>
-  readonly revoke: (order: RevokeOrder) => Promise<void>
+  /** Resolves to the number of requests that were ended. */
+  readonly revoke: (order: RevokeOrder) => Promise<number>
+  readonly acknowledge: (author: Author) => Promise<void>
   readonly create: (order: CreateOrder) => Promise<NewKey>
 }
 
@@ -30,7 +32,7 @@ const MAX_LIMIT = 1000
 const NO_STORE = ['Cache-Control', 'no-store']
 
 /** The issued keys: listing, issuing, changing and revoking them. The key itself is in one response only, the one to the request that issued it. */
-export function* keyEndpoints({ list, find, create, change, revoke }: KeyParts): Generator<ApiRoute> {
+export function* keyEndpoints({ list, find, create, change, revoke, acknowledge }: KeyParts): Generator<ApiRoute> {
   yield {
     method: 'GET',
     path: 'keys',
@@ -64,7 +66,21 @@ export function* keyEndpoints({ list, find, create, change, revoke }: KeyParts):
     method: 'DELETE',
     path: 'keys/',
     handle: async ({ rest, query, actor }) => {
-      await revoke({ id: readId(rest), actor, reason: readReason(readQuery(query, ['reason']).reason) })
+      const { reason, keep_streams: keep } = readQuery(query, ['reason', 'keep_streams'])
+      if (keep !== undefined && keep !== 'true' && keep !== 'false')
+        throw new ApiError('bad_request', `keep_streams: expected true or false, got ${show(keep)}`)
+      const order = { id: readId(rest), actor, reason: readReason(reason), keepsStreams: keep === 'true' }
+      const json: RevokedKey = { streams_ended: await revoke(order) }
+      return { status: 200, json }
+    },
+  }
+  yield {
+    method: 'POST',
+    path: 'keys/acknowledge',
+    handle: async ({ query, body, actor }) => {
+      readQuery(query, [])
+      refuseUnknown<KeysAcknowledgement>(body, ['reason'])
+      await acknowledge({ actor, reason: readReason(body['reason']) })
       return { status: 204 }
     },
   }

@@ -1,11 +1,19 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import { newEpoch } from '../../store/redis/control-script.ts'
-import { KEYS_PER_CALL, type KeyNews, KeyScript, type KeyStorePut, keySum, type StoredKey } from '../../store/redis/key-script.ts'
+import {
+  KEYS_PER_CALL,
+  type KeyNews,
+  KeyScript,
+  type KeyStorePut,
+  keySum,
+  type StoredKey,
+  type StoredOutcome,
+} from '../../store/redis/key-script.ts'
 import { LinkError } from '../../store/redis/link/call.ts'
 import type { RedisLink } from '../../store/redis/link/redis-link.ts'
 import { inSlices } from '../../time/slices.ts'
-import { decodeKey, encodeKey, type IssuedKey, isLaterKey, KEPT_MS, keyForgetMs } from './issued-key.ts'
+import { decodeKey, encodeKey, type IssuedKey, KEPT_MS, keyForgetMs } from './issued-key.ts'
 import { KeyCopy } from './key-copy.ts'
 import type { KeyJournal, LiveKeys } from './key-journal.ts'
 import type { KeyPut, KeyStorage, PutOutcome } from './key-storage.ts'
@@ -93,6 +101,7 @@ export class FleetKeys implements KeyStorage {
       if (typeof momentMs !== 'number') continue
       stored.push({ ...key, momentMs })
       this.#noteRecent({ ...key, momentMs })
+      if (key.isRevoked) this.#parts.table.revoked.add(key.id)
     }
     this.#stored = stored
     await this.#copy?.save(stored)
@@ -101,6 +110,10 @@ export class FleetKeys implements KeyStorage {
 
   isSlow(): boolean {
     return this.#copy?.isSlow() ?? false
+  }
+
+  async acknowledgeLoss(): Promise<void> {
+    await this.#parts.journal?.acknowledgeLoss()
   }
 
   /** The file is only a copy. */
@@ -137,48 +150,78 @@ export class FleetKeys implements KeyStorage {
       await this.#script.add(this.#epoch, this.#parts.table.maxKeys, [...this.#recent.values()].slice(-KEYS_PER_CALL).map(storedOf))
       pulled = await this.#pull()
     }
-    if (!pulled.isSame && performance.now() >= this.#comparedMs + this.#pauseMs) {
-      await this.#compareAll(pulled.size)
+    if (!(pulled.isSame && pulled.knowsRevoked) && performance.now() >= this.#comparedMs + this.#pauseMs) {
+      if (!pulled.knowsRevoked) await this.#compareRevoked()
+      if (!pulled.isSame) await this.#compareAll(pulled.size)
       pulled = await this.#pull()
       this.#comparedMs = performance.now()
-      this.#pauseMs = pulled.isSame ? FIRST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2)
+      this.#pauseMs = pulled.isSame && pulled.knowsRevoked ? FIRST_PAUSE_MS : Math.min(LONGEST_PAUSE_MS, this.#pauseMs * 2)
     }
     this.#noteShared()
     this.#parts.table.noteLoaded()
     await this.#noteSynced()
   }
 
-  /** Reads all changes after the last known one. Returns how many keys Redis has, and whether they are the same as here. */
-  async #pull(): Promise<{ readonly size: number; readonly isSame: boolean }> {
+  /** Reads all changes after the last known one. Returns how many keys Redis has, whether they are the same as here, and whether those that were ever revoked are. */
+  async #pull(): Promise<{ readonly size: number; readonly isSame: boolean; readonly knowsRevoked: boolean }> {
     for (;;) {
       const news = await this.#script.poll(this.#epoch, this.#lastChange)
       this.#epoch = news.epoch
       this.#lastChange = news.lastChange
       this.#parts.table.reserve(news.size)
-      const fresh = this.#merge(news)
+      const { fresh, wrong } = this.#merge(news)
       // What this instance changes meanwhile is in no reply yet, so nothing may be waited for before this comparison.
       const isSame = news.size === this.#parts.table.size && news.sum === this.#sum
+      const knowsRevoked = this.#knowsRevoked(news)
       await this.#copy?.save(fresh)
-      if (news.keys.length + news.unreadable < KEYS_PER_CALL || this.#isClosed) return { size: news.size, isSame }
+      await this.#script.keepRevoked(this.#epoch, wrong)
+      if (news.keys.length + news.unreadable < KEYS_PER_CALL || this.#isClosed) return { size: news.size, isSame, knowsRevoked }
     }
   }
 
-  /** Returns the keys that were not known here. */
-  #merge({ keys, unreadable }: KeyNews): IssuedKey[] {
+  #knowsRevoked({ revoked }: KeyNews): boolean {
+    const known = this.#parts.table.revoked
+    return revoked.size === known.size && revoked.sum === known.sum
+  }
+
+  /** Returns the keys that were not known here, and the ids of those that are valid in Redis although they were revoked: an earlier build does not know that. */
+  #merge({ keys, unreadable }: KeyNews): { readonly fresh: IssuedKey[]; readonly wrong: string[] } {
     const { table } = this.#parts
     const fresh: IssuedKey[] = []
+    const wrong: string[] = []
     let unknown = unreadable
     for (const stored of keys) {
       const former = table.get(stored.id)
       const key = keyOf(stored)
       // A key that ended is forgotten. One that was imported again since then is later.
       if (stored.text === undefined && former !== undefined && micros(former.momentMs) <= stored.moment) this.#forget(former)
-      if (stored.text === undefined || (key !== undefined && !isLaterKey(key, former))) continue
+      if (key?.isRevoked === false && table.revoked.has(key.id)) wrong.push(key.id)
+      if (stored.text === undefined || (key !== undefined && !table.accepts(key))) continue
       if (key !== undefined && table.put(key)) fresh.push(key)
       else unknown++
     }
     if (unknown > 0) this.#noteUnreadable(unknown)
-    return fresh
+    return { fresh, wrong }
+  }
+
+  /** Tells Redis and this instance what either lacks of the keys that were ever revoked. */
+  async #compareRevoked(): Promise<void> {
+    const { table } = this.#parts
+    const lacking = new Set(table.revoked.ids())
+    let hasNews = false
+    let page: readonly string[]
+    let after: string | undefined
+    do {
+      page = await this.#script.revoked(this.#epoch, after)
+      for (const id of page) {
+        if (!lacking.delete(id) && table.noteRevoked(id)) hasNews = true
+      }
+      after = page.at(-1)
+    } while (page.length === KEYS_PER_CALL && !this.#isClosed)
+    if (hasNews) await this.#copy?.saveAll()
+    const ids = [...lacking]
+    for (let i = 0; i < ids.length && !this.#isClosed; i += KEYS_PER_CALL)
+      await this.#script.keepRevoked(this.#epoch, ids.slice(i, i + KEYS_PER_CALL))
   }
 
   /** Reads everything, and writes back what Redis lacks, because it was flushed or has failed over, or this instance was away. */
@@ -211,8 +254,8 @@ export class FleetKeys implements KeyStorage {
     if (this.#recent.size > MAX_RECENT) this.#recent.delete(oldest!)
   }
 
-  async #send(puts: readonly KeyStorePut[]): Promise<(number | 'changed' | 'full')[]> {
-    const outcomes: (number | 'changed' | 'full')[] = []
+  async #send(puts: readonly KeyStorePut[]): Promise<StoredOutcome[]> {
+    const outcomes: StoredOutcome[] = []
     try {
       for (let i = 0; i < puts.length; i += KEYS_PER_CALL) {
         outcomes.push(...(await this.#script.put(this.#epoch, this.#parts.table.maxKeys, puts.slice(i, i + KEYS_PER_CALL))))
@@ -230,6 +273,7 @@ export class FleetKeys implements KeyStorage {
       get size() {
         return table.size
       },
+      revoked: table.revoked,
       *keys() {
         yield* table.keys()
         yield* stored()

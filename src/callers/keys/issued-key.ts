@@ -7,6 +7,8 @@ export type KeyLabels = Readonly<Record<string, string>>
 export interface KeyEdit {
   readonly actor: string
   readonly reason: string
+  /** Of a revocation that ends no requests, for other instances. Earlier builds pass over it here. */
+  readonly streams?: 'kept' | undefined
 }
 
 /** A key that this program issued, without its secret: only a digest of that is kept. */

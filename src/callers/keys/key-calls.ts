@@ -3,7 +3,7 @@ import type { ControlHandlers } from '../../control/control-calls.ts'
 import { type IssuedKey, keyStatus } from './issued-key.ts'
 import type { KeyControl } from './key-control.ts'
 
-type KeyCallName = 'list_keys' | 'find_key' | 'create_key' | 'change_key' | 'revoke_key'
+type KeyCallName = 'list_keys' | 'find_key' | 'create_key' | 'change_key' | 'revoke_key' | 'acknowledge_keys'
 
 /** Answers what workers ask the main thread about issued keys. */
 export function keyCalls(control: KeyControl, wallMs: () => number): Pick<ControlHandlers, KeyCallName> {
@@ -20,8 +20,9 @@ export function keyCalls(control: KeyControl, wallMs: () => number): Pick<Contro
       return { ...jsonOf(key), ...(text !== undefined && { key: text }) }
     },
     change_key: async (order) => jsonOf(await control.change(order)),
-    revoke_key: async (order) => {
-      await control.revoke(order)
+    revoke_key: (order) => control.revoke(order),
+    acknowledge_keys: async (author) => {
+      await control.acknowledgeLoss(author)
       return undefined
     },
   }

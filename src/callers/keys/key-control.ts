@@ -1,15 +1,15 @@
 import type { Logger } from 'pino'
 import { ApiError } from '../../admin/api/api-error.ts'
 import { show } from '../../text/problem.ts'
-import { type IssuedKey, isLaterKey, type KeyLabels, keyDigest, keyIdOf, newKeyText } from './issued-key.ts'
+import { type IssuedKey, type KeyEdit, type KeyLabels, keyDigest, keyIdOf, newKeyText } from './issued-key.ts'
 import { SPARE_RECORDS } from './key-memory.ts'
-import type { KeyStorage } from './key-storage.ts'
+import type { KeyStorage, PutOutcome } from './key-storage.ts'
 import type { KeyTable, PreparedKey } from './key-table.ts'
 
 /** When a key ends: a time, a time from now, or never. */
 export type KeyEnd = { readonly atMs: number } | { readonly inMs: number } | 'never'
 
-interface Author {
+export interface Author {
   readonly actor: string
   readonly reason: string
 }
@@ -29,6 +29,8 @@ export interface ChangeOrder extends Author {
 
 export interface RevokeOrder extends Author {
   readonly id: string
+  /** Whether the requests of the key that are under way go on. */
+  readonly keepsStreams?: boolean | undefined
 }
 
 /** A key that was just issued. Nobody can read its text again. */
@@ -49,6 +51,8 @@ export interface KeyControlParts {
   readonly table: KeyTable
   readonly logger: Logger
   readonly wallMs: () => number
+  /** Ends the requests of this key that are under way in this instance, and returns how many. */
+  readonly endRequests?: ((id: string) => Promise<number>) | undefined
   /** For the list of changes. */
   readonly note?: ((note: KeyNote) => void) | undefined
 }
@@ -93,7 +97,7 @@ export class KeyControl {
 
   find(id: string): IssuedKey {
     const key = this.#loadedTable().get(id)
-    if (key === undefined) throw noSuch(id)
+    if (key === undefined) throw this.#noSuch(id)
     return key
   }
 
@@ -108,9 +112,10 @@ export class KeyControl {
     const digest = text === undefined ? Buffer.from(given!, 'base64url') : keyDigest(text)
     const id = keyIdOf(digest)
     // Ids have 48 bits: of a million keys, one in a few hundred million new ones meets an id that is taken.
-    if (text !== undefined && table.has(id)) return this.create({ labels, end, digest: given, actor, reason })
+    if (text !== undefined && (table.has(id) || table.revoked.has(id))) return this.create({ labels, end, digest: given, actor, reason })
     const key = await this.#order(id, (former, wallMs) => {
-      if (former !== undefined) throw exists(former)
+      if (table.revoked.has(id)) throw wasRevoked(id)
+      if (former !== undefined) throw exists(id)
       const expiresMs = endMs(end, wallMs)
       return {
         id,
@@ -132,7 +137,7 @@ export class KeyControl {
   async change({ id, labels, end, actor, reason }: ChangeOrder): Promise<IssuedKey> {
     let former: IssuedKey | undefined
     const key = await this.#order(id, (current, wallMs) => {
-      if (current === undefined) throw noSuch(id)
+      if (current === undefined) throw this.#noSuch(id)
       if (current.isRevoked) throw new ApiError('key_revoked', `key ${id} is revoked, and stays so: issue another one with the same labels`)
       former = current
       const expiresMs = end === undefined ? current.expiresMs : endMs(end, wallMs)
@@ -142,15 +147,32 @@ export class KeyControl {
     return key
   }
 
-  /** A key that is revoked already stays as it is, so that the request can be repeated. */
-  async revoke({ id, actor, reason }: RevokeOrder): Promise<void> {
+  /**
+   * A key that is revoked already stays as it is, so that the request can be repeated. Returns how many requests of the key were ended here; other instances
+   * end theirs when they hear of it.
+   */
+  async revoke({ id, actor, reason, keepsStreams = false }: RevokeOrder): Promise<number> {
+    const { table } = this.#parts
+    if (!table.has(id) && table.revoked.has(id)) return 0
     let former: IssuedKey | undefined
     const key = await this.#order(id, (current, wallMs) => {
       if (current === undefined) throw noSuch(id)
       former = current
-      return current.isRevoked ? undefined : { ...current, momentMs: wallMs, edit: { actor, reason }, isRevoked: true }
+      const edit: KeyEdit = keepsStreams ? { actor, reason, streams: 'kept' } : { actor, reason }
+      return current.isRevoked ? undefined : { ...current, momentMs: wallMs, edit, isRevoked: true }
     })
     if (!former!.isRevoked) this.#note({ change: 'key_revoked', key, former })
+    return keepsStreams ? 0 : ((await this.#parts.endRequests?.(id)) ?? 0)
+  }
+
+  /** An operator knows that the end of the file was cut off. */
+  async acknowledgeLoss({ actor, reason }: Author): Promise<void> {
+    try {
+      await this.#storage?.acknowledgeLoss()
+    } catch (error) {
+      throw this.#notWritten(error as Error)
+    }
+    this.#parts.logger.info({ event: 'keys_tail_acknowledged', actor, reason }, 'an operator acknowledged that the file of keys was cut')
   }
 
   async close(): Promise<void> {
@@ -211,14 +233,13 @@ export class KeyControl {
         const outcome = outcomes[i]!
         if (typeof outcome !== 'number') {
           table.discard(prepared)
-          order.reject(outcome === 'full' ? tooMany(table.maxKeys) : changedMeanwhile(order.id))
+          order.reject(refusalOf(outcome, order.id, table.maxKeys))
           continue
         }
         const stored = { ...key, momentMs: outcome }
-        const there = table.get(key.id)
         // Another instance may have changed the key right after this one, and that may have arrived already.
-        if (there !== undefined && isLaterKey(there, stored)) table.discard(prepared)
-        else table.publish(prepared, outcome)
+        if (table.accepts(stored)) table.publish(prepared, outcome)
+        else table.discard(prepared)
         order.resolve(stored)
       }
     } catch (error) {
@@ -235,6 +256,10 @@ export class KeyControl {
     let count = 0
     while (count < this.#orders.length && count < BATCH && !ids.has(this.#orders[count]!.id)) ids.add(this.#orders[count++]!.id)
     return this.#orders.splice(0, count)
+  }
+
+  #noSuch(id: string): ApiError {
+    return this.#parts.table.revoked.has(id) ? wasRevoked(id) : noSuch(id)
   }
 
   #notWritten(error: Error): ApiError {
@@ -282,8 +307,18 @@ function noSuch(id: string): ApiError {
   return new ApiError('unknown_key', `there is no key ${show(id)}; edge keys list shows the ids`)
 }
 
-function exists({ id, isRevoked }: IssuedKey): ApiError {
-  return new ApiError('key_exists', `key ${id} exists already${isRevoked ? ' and is revoked' : ''}: nothing was changed`)
+function exists(id: string): ApiError {
+  return new ApiError('key_exists', `key ${id} exists already: nothing was changed`)
+}
+
+/** Of a key that was revoked a while ago, this is all that is known. */
+function wasRevoked(id: string): ApiError {
+  return new ApiError('key_revoked', `key ${id} was issued before and is revoked, and stays so: nothing was changed`)
+}
+
+function refusalOf(outcome: Exclude<PutOutcome, number>, id: string, maxKeys: number): ApiError {
+  if (outcome === 'revoked') return wasRevoked(id)
+  return outcome === 'full' ? tooMany(maxKeys) : changedMeanwhile(id)
 }
 
 function changedMeanwhile(id: string): ApiError {

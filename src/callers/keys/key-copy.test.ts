@@ -5,7 +5,7 @@ import { until } from '../../../test/support/until.ts'
 import type { IssuedKey } from './issued-key.ts'
 import { KeyCopy } from './key-copy.ts'
 
-const LIVE = { size: 0, keys: () => [] }
+const LIVE = { size: 0, keys: () => [], revoked: { ids: () => [] } }
 const KEYS: readonly IssuedKey[] = Array.from({ length: 500 }, () => sampleKey().key)
 
 describe('a copy of the keys', () => {

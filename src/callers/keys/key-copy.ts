@@ -50,6 +50,13 @@ export class KeyCopy {
     return this.#written()
   }
 
+  /** Has the file written anew, because it lacks what `save` cannot give it. */
+  saveAll(): Promise<void> {
+    this.#isBehind = true
+    this.#waiting = []
+    return this.#written()
+  }
+
   /** Notes that all instances knew the same at this time. */
   saveSynced(wallMs: number): Promise<void> {
     this.#syncedMs = wallMs

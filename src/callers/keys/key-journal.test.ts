@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { keyTable, NOON_MS, sampleKey } from '../../../test/support/keys/sample-keys.ts'
@@ -6,13 +6,14 @@ import { sized } from '../../../test/support/run/property-runs.ts'
 import { smallDisk } from '../../../test/support/state/faulty-disk.ts'
 import { newFolder } from '../../../test/support/state/state.ts'
 import { encodeKey, type IssuedKey, isLaterKey } from './issued-key.ts'
+import { lineOf } from './key-file-seal.ts'
 import { KeyFileFault, KeyJournal } from './key-journal.ts'
 
 const ONE = sampleKey({ labels: { user: 'ada, "é"' } }).key
 const TWO = sampleKey({ expiresMs: NOON_MS + 1 }).key
 const CHANGED: IssuedKey = { ...TWO, labels: { team: 'other' }, momentMs: NOON_MS + 2, edit: { actor: 'eve', reason: 'moved' } }
 const REVOKED: IssuedKey = { ...ONE, isRevoked: true, momentMs: NOON_MS + 3, edit: { actor: 'eve', reason: 'leaked' } }
-const NONE = { size: 0, keys: () => [] }
+const NONE = { size: 0, keys: () => [], revoked: { ids: () => [] } }
 
 describe('a journal', () => {
   test('has what was written to it, the last state of each key, and is for its owner alone', async () => {
@@ -38,12 +39,32 @@ describe('a journal', () => {
       await writeFile(path, whole.subarray(0, end))
       const torn = await openAt(path)
       expect([...torn.keys.keys()]).toEqual([ONE.id])
+      expect(torn.journal.lost).toEqual({ bytes: whole.length - length, lines: 1 })
       await torn.journal.append([TWO], NONE)
       await torn.journal.close()
       const after = await openAt(path)
       expect([...after.keys.keys()]).toEqual([ONE.id, TWO.id])
       await after.journal.close()
     }
+  })
+
+  test('that a killed process left with a line that nobody was told of has all that was there before, and misses nothing', async () => {
+    const path = join(await newFolder(), 'keys')
+    const first = await openAt(path)
+    await first.journal.append([ONE], NONE)
+    await first.journal.close()
+    await appendFile(path, lineOf(encodeKey(TWO)).slice(0, -20))
+    const { journal, keys } = await openAt(path)
+    expect([[...keys.keys()], journal.lost]).toEqual([[ONE.id], undefined])
+  })
+
+  test('knows the keys that were ever revoked after it was replaced', async () => {
+    const path = join(await newFolder(), 'keys')
+    const ids = Array.from({ length: 2500 }, () => sampleKey().key.id)
+    const { journal } = await openAt(path)
+    await journal.rewrite({ ...NONE, revoked: { ids: () => ids } })
+    await journal.close()
+    expect((await openAt(path)).revoked.sort()).toEqual(ids.sort())
   })
 
   test('of which only a part of the first line was written is new', async () => {
@@ -61,9 +82,14 @@ describe('a journal', () => {
     ['the last line is damaged', (text) => text.replace('"eve"', '"bob"'), 'line 4: it is damaged'],
     ['a line is missing its end', (text) => text.replace('\n', ''), 'line 1: this is not a file of keys'],
     ['it is another file', () => 'name: edge\n', 'line 1: this is not a file of keys'],
+    [
+      'lines have changed places',
+      (text) => text.replace(/\n(.*)\n(.*)\n(.*)\n$/, '\n$2\n$1\n$3\n'),
+      'line 4: this line, or one before it, was replaced',
+    ],
     ['it has an empty line', (text) => `${text}\n`, 'line 5: it is damaged'],
     ['it never ends', () => 'x'.repeat(3_000_000), 'line 1: it has no end'],
-    ['a newer version began it', () => 'de607868 {"edge_keys":2}\n', 'line 1: a newer version of edge wrote it'],
+    ['a newer version began it', () => lineOf('{"edge_keys":3}'), 'line 1: a newer version of edge wrote it'],
   ])('where %s refuses the start with a sentence, and stays as it is', async (_, damaged, sentence) => {
     const path = join(await newFolder(), 'keys')
     const { journal } = await openAt(path)
@@ -127,10 +153,11 @@ describe('a journal', () => {
 
 async function openAt(path: string) {
   const keys = new Map<string, IssuedKey>()
+  const revoked: string[] = []
   const note = (key: IssuedKey) => {
     if (isLaterKey(key, keys.get(key.id))) keys.set(key.id, key)
   }
-  const journal = await KeyJournal.open(path, { expect() {}, note, noteSynced() {} })
+  const journal = await KeyJournal.open(path, { expect() {}, note, noteRevoked: (id) => void revoked.push(id), noteSynced() {} })
   onTestFinished(() => journal.close().catch(() => {}))
-  return { journal, keys }
+  return { journal, keys, revoked }
 }

@@ -9,8 +9,8 @@ export interface KeyPut {
   readonly former: IssuedKey | undefined
 }
 
-/** The moment at which a put counts; or why it does not: somebody else has changed the key, or there are too many. */
-export type PutOutcome = number | 'changed' | 'full'
+/** The moment at which a put counts; or why it does not: it was changed elsewhere, it was revoked once, or there are too many. */
+export type PutOutcome = number | 'changed' | 'revoked' | 'full'
 
 /** Where keys are kept beside the memory of this process. */
 export interface KeyStorage {
@@ -22,6 +22,8 @@ export interface KeyStorage {
   store(puts: readonly KeyPut[]): Promise<readonly PutOutcome[]>
   /** Whether the disk has not responded for long. */
   isSlow(): boolean
+  /** Resolves when the file no longer says that its end was cut off. */
+  acknowledgeLoss(): Promise<void>
   /** Why a change would only wait, as a sentence; undefined if it would not. */
   problem(): string | undefined
   close(): Promise<void>
@@ -67,6 +69,10 @@ export class FileKeyStorage implements KeyStorage {
 
   isSlow(): boolean {
     return this.#journal?.isSlow(performance.now()) ?? false
+  }
+
+  async acknowledgeLoss(): Promise<void> {
+    await this.#journal?.acknowledgeLoss()
   }
 
   problem(): string | undefined {

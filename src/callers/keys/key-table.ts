@@ -1,4 +1,4 @@
-import { type IssuedKey, type KeyEdit, type KeyLabels, keyForgetMs } from './issued-key.ts'
+import { type IssuedKey, isLaterKey, type KeyEdit, type KeyLabels, keyForgetMs } from './issued-key.ts'
 import {
   CREATED_S,
   CREATION,
@@ -21,6 +21,7 @@ import {
 } from './key-memory.ts'
 import { KeyTexts } from './key-texts.ts'
 import { NumberIndex } from './number-index.ts'
+import { RevokedKeys } from './revoked-keys.ts'
 import { SharedKeyIndex } from './shared-key-index.ts'
 
 /** Records that are looked at between two chances for other work. */
@@ -37,6 +38,8 @@ export interface PreparedKey {
 /** The main thread's view of the issued keys: the only one that writes. In memory a key is its record and its texts; there is no object for it. */
 export class KeyTable {
   readonly maxKeys: number
+  /** Those that were revoked, also long ago. Workers need not know them: a key that is not in the table is not valid. */
+  readonly revoked = new RevokedKeys()
   readonly #header: Int32Array
   readonly #words: Int32Array
   readonly #bytes: Buffer
@@ -108,6 +111,18 @@ export class KeyTable {
     return this.#recordOf(id) !== undefined
   }
 
+  /** Whether this state of a key is to be taken over: a later one than is known, and none of a key that was revoked. */
+  accepts(key: IssuedKey): boolean {
+    return (key.isRevoked || !this.revoked.has(key.id)) && isLaterKey(key, this.get(key.id))
+  }
+
+  /** Notes that a key was revoked of which perhaps nothing else is known any longer. Returns whether that is news. */
+  noteRevoked(id: string): boolean {
+    const record = this.#recordOf(id)
+    if (record !== undefined && !this.#isRevoked(record)) this.#forget(record)
+    return this.revoked.add(id)
+  }
+
   /** Finds room for a key or for its next state. Returns undefined if there is none. It must be published or discarded. */
   prepare(key: IssuedKey): PreparedKey | undefined {
     const record = this.#free.pop() ?? (this.#end < this.maxKeys + SPARE_RECORDS ? this.#end++ : undefined)
@@ -155,6 +170,7 @@ export class KeyTable {
 
   #show(record: number, former: number | undefined): void {
     this.#tell(record, 1)
+    if (this.#isRevoked(record)) this.revoked.add(this.#idOf(record))
     if (former === undefined) {
       this.#index.add(record)
       this.#ids.add(record + 1)
@@ -190,7 +206,7 @@ export class KeyTable {
 
   #isOver(record: number, wallMs: number): boolean {
     const at = record * RECORD_WORDS
-    const isRevoked = (this.#words[at + ID_HIGH]! & REVOKED_BIT) !== 0
+    const isRevoked = this.#isRevoked(record)
     const expiresMs = loadFloat(this.#words, at + EXPIRES)
     if (!isRevoked && expiresMs === Number.POSITIVE_INFINITY) return false
     return keyForgetMs({ isRevoked, expiresMs, momentMs: loadFloat(this.#words, at + MOMENT) })! <= wallMs
@@ -267,6 +283,10 @@ export class KeyTable {
     return number === undefined ? undefined : number - 1
   }
 
+  #isRevoked(record: number): boolean {
+    return (this.#words[record * RECORD_WORDS + ID_HIGH]! & REVOKED_BIT) !== 0
+  }
+
   #idOf(record: number): string {
     const at = record * RECORD_WORDS
     return recordId(this.#words[at + ID_HIGH]!, this.#words[at + ID_LOW]!)
@@ -291,7 +311,7 @@ export class KeyTable {
       ...authorOf(this.#texts.textOf(words[at + CREATION]!)),
       momentMs: loadFloat(words, at + MOMENT),
       edit: editPlace === 0 ? undefined : authorOf(this.#texts.textOf(editPlace)),
-      isRevoked: (words[at + ID_HIGH]! & REVOKED_BIT) !== 0,
+      isRevoked: this.#isRevoked(record),
     }
   }
 }

@@ -17,6 +17,16 @@ export interface AdminRequest {
   readonly body?: unknown
 }
 
+/** The instance has refused what was asked. */
+export class AdminRefusal extends AdminProblem {
+  readonly code: string | undefined
+
+  constructor(message: string, code: string | undefined) {
+    super(message)
+    this.code = code
+  }
+}
+
 export interface AdminResponse {
   /** The body as it was received; empty if there is none. */
   readonly text: string
@@ -57,7 +67,7 @@ export class AdminClient {
       throw this.#problemOf(error, timeout)
     }
     const json = parse(text)
-    if (status >= 300) throw new AdminProblem(this.#refusal(status, json))
+    if (status >= 300) throw new AdminRefusal(this.#refusal(status, json), errorOf(json).code)
     if (json === undefined && status !== 204) throw new AdminProblem(`${this.#place} does not respond as the admin API of edge does`)
     return { text, json }
   }

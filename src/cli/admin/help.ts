@@ -141,22 +141,27 @@ export const KEYS_HELP = `Usage: edge keys create LABEL=VALUE... --reason TEXT [
        edge keys list [LABEL=VALUE...]
        edge keys show ID
        edge keys change ID [LABEL=VALUE...] [--expires TIME] --reason TEXT
-       edge keys revoke ID --reason TEXT
+       edge keys revoke ID --reason TEXT [--keep-streams]
        edge keys export
        edge keys import FILE --reason TEXT [--prune] [--dry-run]
+       edge keys acknowledge --reason TEXT
 
 Issues keys, which callers send as credentials, and by whose labels a bundle with callers.keys knows
 them. A key is shown once, when it is created; only a digest of it is kept. To replace a key, issue
 a second one with the same labels, and revoke the first once nobody uses it. A revoked key stays
-revoked. Labels given to change replace all labels that the key has.
+revoked for good, and revoking it ends its streams and its other requests under way. Labels given to
+change replace all labels that the key has.
 Export prints the keys that are not revoked as JSON lines, for Git: their digests and labels, never
 the keys. Import creates and changes keys until they are as the file says; to import a file again
 changes nothing. It prints what differs: + is created, ~ is changed, - is revoked. A key that has
-expired by the file is not created, and is revoked where it is still active.
+expired by the file is not created, and is revoked where it is still active. A line of a key that
+was revoked is refused, the others are imported, and the exit status is 1.
+Acknowledge ends the problem keys_tail_dropped: you know that the file of keys was cut.
 
   --expires TIME      when it ends: a time from now (12h, 90d), a date (2026-01-31T12:00:00Z), or
                       never [never]
   --reason TEXT       why, for the log
+  --keep-streams      revoke: let requests under way go on
   --prune             import: revoke the keys that are not in the file
   --dry-run           import: print what differs, and change nothing
   ${ACTOR_LINE}

@@ -10,6 +10,8 @@ import { AdminProblem } from '../text/caller-values.ts'
 
 /** A key as a line of an export has it. */
 export interface FileKey {
+  /** Number of its line, from 1. */
+  readonly line: number
   readonly digest: string
   readonly labels: KeyLabelsJson
   readonly expiresMs: number | undefined
@@ -28,7 +30,7 @@ export async function readKeyFile(file: string): Promise<Map<string, FileKey>> {
       number++
       const text = textOf(line)
       if (text.trim() === '') continue
-      const { id, key } = readKeyLine(text)
+      const { id, key } = readKeyLine(text, number)
       if (keys.has(id)) throw new LineProblem(`key ${id} is there twice`)
       keys.set(id, key)
     }
@@ -65,7 +67,7 @@ function textOf(line: Buffer): string {
   return line.toString()
 }
 
-function readKeyLine(line: string): { readonly id: string; readonly key: FileKey } {
+function readKeyLine(line: string, number: number): { readonly id: string; readonly key: FileKey } {
   let json: unknown
   try {
     json = JSON.parse(line)
@@ -83,5 +85,5 @@ function readKeyLine(line: string): { readonly id: string; readonly key: FileKey
   if (typeof read === 'string') throw new LineProblem(read)
   const expiresMs = expires_at === undefined || expires_at === null ? undefined : dateTimeMs(String(expires_at))
   if (Number.isNaN(expiresMs)) throw new LineProblem('expires_at: expected a time such as 2026-01-31T12:00:00Z')
-  return { id: keyIdOf(bytes), key: { digest: digest as string, labels: read, expiresMs } }
+  return { id: keyIdOf(bytes), key: { line: number, digest: digest as string, labels: read, expiresMs } }
 }

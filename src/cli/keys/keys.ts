@@ -1,5 +1,14 @@
 import { parseArgs } from 'node:util'
-import type { KeyChangeRequest, KeyJson, KeyLabelsJson, KeyPage, KeyRequest, NewKey } from '../../admin/api/key-types.ts'
+import type {
+  KeyChangeRequest,
+  KeyJson,
+  KeyLabelsJson,
+  KeyPage,
+  KeyRequest,
+  KeysAcknowledgement,
+  NewKey,
+  RevokedKey,
+} from '../../admin/api/key-types.ts'
 import { keyDigest, keyIdOf } from '../../callers/keys/issued-key.ts'
 import { printableJson } from '../../text/printable.ts'
 import type { AdminClient } from '../admin/admin-client.ts'
@@ -17,6 +26,7 @@ const OPTIONS = {
   expires: { type: 'string' },
   prune: { type: 'boolean' },
   'dry-run': { type: 'boolean' },
+  'keep-streams': { type: 'boolean' },
 } as const
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS; allowPositionals: true }>>['values']
@@ -34,9 +44,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   list: { options: ['json'], read: listing },
   show: { options: ['json'], read: showing },
   change: { options: [...CHANGING, 'expires'], read: changing },
-  revoke: { options: CHANGING, read: revoking },
+  revoke: { options: [...CHANGING, 'keep-streams'], read: revoking },
   import: { options: ['reason', 'actor', 'prune', 'dry-run'], read: importing },
   export: { options: [], read: exporting },
+  acknowledge: { options: CHANGING, read: acknowledging },
 }
 
 export const keys: AdminCommand = {
@@ -83,14 +94,33 @@ function changing([id, ...labels]: readonly string[], { reason, expires, actor, 
   return { request: { method: 'PATCH', path, body }, actor: actorFlag(actor), isJson, describe: keyText }
 }
 
-function revoking([id, ...others]: readonly string[], { reason, actor, json: isJson }: Values): AdminQuestion {
+function revoking(
+  [id, ...others]: readonly string[],
+  { reason, 'keep-streams': keepsStreams, actor, json: isJson }: Values,
+): AdminQuestion {
   const path = `keys/${idOf('revoke', id)}`
   refuseOthers('revoke', others)
   return {
-    request: { method: 'DELETE', path, query: { reason: reasonFlag(reason) } },
+    request: { method: 'DELETE', path, query: { reason: reasonFlag(reason), ...(keepsStreams && { keep_streams: 'true' }) } },
     actor: actorFlag(actor),
     isJson,
-    describe: () => 'Revoked.\n',
+    describe: ({ streams_ended }: RevokedKey) => (keepsStreams ? 'Revoked.\n' : `Revoked.${endedText(streams_ended)}\n`),
+  }
+}
+
+function endedText(count: number): string {
+  if (count === 0) return ''
+  return count === 1 ? ' 1 stream of this key was ended.' : ` ${count} streams of this key were ended.`
+}
+
+function acknowledging(args: readonly string[], { reason, actor, json: isJson }: Values): AdminQuestion {
+  refuseOthers('acknowledge', args)
+  const body: KeysAcknowledgement = { reason: reasonFlag(reason) }
+  return {
+    request: { method: 'POST', path: 'keys/acknowledge', body },
+    actor: actorFlag(actor),
+    isJson,
+    describe: () => 'Acknowledged.\n',
   }
 }
 

@@ -19,11 +19,16 @@ export interface KeyNews {
   /** Number and sum of all keys, for comparison, see `keySum`. */
   readonly size: number
   readonly sum: number
+  /** Number and sum of all keys that were ever revoked. */
+  readonly revoked: { readonly size: number; readonly sum: number }
   readonly lastChange: string
   readonly keys: readonly StoredKey[]
   /** Number of entries that are not in our format. */
   readonly unreadable: number
 }
+
+/** The moment of a put; or why it was not done: its state is not the expected one, the key was revoked once, or there are too many. */
+export type StoredOutcome = number | 'changed' | 'revoked' | 'full'
 
 export interface KeyStorePut {
   readonly id: string
@@ -52,12 +57,18 @@ export class KeyScript {
     const text = `${assetText('redis/clock.lua')}\n${assetText('redis/keys.lua')}`
     this.#script = { text, sha: hash('sha1', text) }
     // In a cluster, the hash tag in braces puts all keys into one slot.
-    this.#keys = ['facts', 'entries', 'order', 'ends'].map((name) => `${prefix}{keys}:${name}`)
+    this.#keys = ['facts', 'entries', 'order', 'ends', 'revoked'].map((name) => `${prefix}{keys}:${name}`)
     this.#kept = String(keptMs * 1000)
   }
 
   async poll(epoch: string, lastChange: string): Promise<KeyNews> {
-    const [newEpoch, size, sum, newChange, ...rest] = await this.#run(['poll', epoch, lastChange, String(KEYS_PER_CALL), this.#kept])
+    const [newEpoch, size, sum, revoked, revokedSum, newChange, ...rest] = await this.#run([
+      'poll',
+      epoch,
+      lastChange,
+      String(KEYS_PER_CALL),
+      this.#kept,
+    ])
     const keys: StoredKey[] = []
     let unreadable = 0
     for (let i = 0; i + 1 < rest.length; i += 2) {
@@ -69,14 +80,14 @@ export class KeyScript {
       epoch: newEpoch!,
       size: Number(size),
       sum: Number(sum),
+      revoked: { size: Number(revoked), sum: Number(revokedSum) },
       lastChange: newChange!,
       keys,
       unreadable,
     }
   }
 
-  /** Returns the moment of each; `changed` if its state is not the expected one; `full` if there are too many. */
-  async put(epoch: string, capacity: number, puts: readonly KeyStorePut[]): Promise<(number | 'changed' | 'full')[]> {
+  async put(epoch: string, capacity: number, puts: readonly KeyStorePut[]): Promise<StoredOutcome[]> {
     const args = puts.flatMap(({ id, expected, expires, isRevoked, text }) => [
       id,
       expected === undefined ? GONE : String(expected),
@@ -85,7 +96,7 @@ export class KeyScript {
       text,
     ])
     const reply = await this.#run(['put', epoch, String(capacity), this.#kept, ...args])
-    return reply.map((each) => (each === 'changed' || each === 'full' ? each : Number(each)))
+    return reply.map((each) => (each === 'changed' || each === 'revoked' || each === 'full' ? each : Number(each)))
   }
 
   /** Adds keys that have moments already. */
@@ -103,6 +114,17 @@ export class KeyScript {
   /** Returns the ids of the keys that Redis does not have, or not in this state. */
   async offer(epoch: string, keys: readonly Pick<StoredKey, 'id' | 'moment' | 'isRevoked'>[]): Promise<readonly string[]> {
     return this.#run(['offer', epoch, ...keys.flatMap(({ id, moment, isRevoked }) => [id, String(moment), isRevoked ? '1' : '0'])])
+  }
+
+  /** Returns ids of revoked keys after this one, in their order; the last page has fewer than KEYS_PER_CALL. */
+  async revoked(epoch: string, after: string | undefined): Promise<readonly string[]> {
+    const number = after === undefined ? -1 : Number.parseInt(after, 16)
+    return this.#run(['revoked', epoch, String(number), String(KEYS_PER_CALL)])
+  }
+
+  /** Has Redis remember that these keys are revoked. */
+  async keepRevoked(epoch: string, ids: readonly string[]): Promise<void> {
+    if (ids.length > 0) await this.#run(['keep', epoch, this.#kept, ...ids])
   }
 
   async #run(args: readonly string[]): Promise<string[]> {

@@ -1,10 +1,14 @@
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { encodeKey } from '../../../src/callers/keys/issued-key.ts'
+import { lineOf } from '../../../src/callers/keys/key-file-seal.ts'
 import { ADMIN_ENV, type AdminResponse, askAdmin } from '../../support/admin/admin-client.ts'
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { writeKeyFile } from '../../support/keys/key-file.ts'
 import { sampleKey } from '../../support/keys/sample-keys.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { thisSuite } from '../../support/service/suite-owner.ts'
 import { stallDisk } from '../../support/stalled-disk.ts'
@@ -52,7 +56,10 @@ describe('an issued key', () => {
     })
     expect((await change({ expires_at: null, reason: 'no end' })).json.expires_at).toBeNull()
     const revoke = () => askAdmin(edge.adminPort, 'DELETE', `keys/${id}?reason=leaked`, { actor: 'eve' })
-    expect([(await revoke()).status, (await revoke()).status]).toEqual([204, 204])
+    expect([await revoke(), await revoke()].map(({ status, json }) => [status, json])).toEqual([
+      [200, { streams_ended: 0 }],
+      [200, { streams_ended: 0 }],
+    ])
     expect((await change({ expires_at: null, reason: 'back' })).json.error).toMatchObject({ code: 'key_revoked' })
     const { json } = await askAdmin(edge.adminPort, 'GET', 'keys')
     expect(json).toMatchObject({ next: null, keys: [{ id, status: 'revoked', edited: { actor: 'eve', reason: 'leaked' } }] })
@@ -75,6 +82,81 @@ describe('an issued key', () => {
     const { status, json } = await create(edge, { ...TEAM, digest })
     expect([status, json.digest, json.key]).toEqual([201, digest, undefined])
     expect((await create(edge, { ...TEAM, digest })).json.error).toMatchObject({ code: 'key_exists' })
+  })
+
+  test('that was revoked is never taken in again, however long ago that was', async () => {
+    const env = { ...ADMIN_ENV, EDGE_KEYS_FILE: join(await newFolder(), 'keys') }
+    const clock = new ManualClock()
+    const first = await running({ bundle: BUNDLE, env, clock })
+    const { id, digest } = (await create(first)).json
+    await askAdmin(first.adminPort, 'DELETE', `keys/${id}?reason=leaked`)
+    const refused = { code: 'key_revoked', message: expect.stringContaining(`key ${id} was issued before and is revoked`) }
+    expect((await create(first, { ...TEAM, digest })).json.error).toMatchObject(refused)
+    await first.stop()
+    for (const days of [31, 400]) {
+      clock.advance(days * 86_400_000)
+      const edge = await running({ bundle: BUNDLE, env, clock })
+      expect((await askAdmin(edge.adminPort, 'GET', 'keys')).json.keys).toEqual([])
+      const { status, json } = await create(edge, { ...TEAM, digest, expires_at: '90d' })
+      expect([status, json.error]).toMatchObject([409, refused])
+      expect((await askAdmin(edge.adminPort, 'GET', `keys/${id}`)).json.error).toMatchObject({ code: 'key_revoked' })
+      expect((await askAdmin(edge.adminPort, 'DELETE', `keys/${id}?reason=again`)).status).toBe(200)
+      await edge.stop()
+    }
+  })
+
+  test.for<[string, (bytes: Buffer) => Buffer, object]>([
+    ['one byte', (bytes) => bytes.subarray(0, -1), { lines: 1 }],
+    ['a line', (bytes) => bytes.subarray(0, bytes.lastIndexOf(10, -2) + 1), { lines: 1 }],
+    [
+      'NULs in place of the last line',
+      (bytes) => Buffer.concat([bytes.subarray(0, bytes.lastIndexOf(10, -2) + 1), Buffer.alloc(99)]),
+      { lines: 1 },
+    ],
+    ['half of its first line', (bytes) => bytes.subarray(0, 50), { bytes: 50 }],
+    ['everything', () => Buffer.alloc(0), { bytes: 0 }],
+  ])('in a file that lost %s starts with what is left, and is a problem until an operator acknowledges it', async ([, cut, lost]) => {
+    const EDGE_KEYS_FILE = join(await newFolder(), 'keys')
+    const first = await service({ EDGE_KEYS_FILE })
+    const { id } = (await create(first)).json
+    await askAdmin(first.adminPort, 'DELETE', `keys/${id}?reason=leaked`)
+    await first.stop()
+    await writeFile(EDGE_KEYS_FILE, cut(await readFile(EDGE_KEYS_FILE)))
+    const problems = async (edge: Edge): Promise<string[]> =>
+      (await askAdmin(edge.adminPort, 'GET', 'status')).json.problems.map(({ code }: { code: string }) => code)
+    for (const isLast of [false, true]) {
+      const edge = await service({ EDGE_KEYS_FILE })
+      expect(edge.log.filter(({ event }) => event === 'keys_tail_dropped')).toMatchObject([{ path: EDGE_KEYS_FILE, ...lost }])
+      expect(await problems(edge)).toEqual(['keys_tail_dropped'])
+      await create(edge)
+      if (isLast) {
+        const body = { reason: 'compared' }
+        expect((await askAdmin(edge.adminPort, 'POST', 'keys/acknowledge', { body, actor: 'eve' })).status).toBe(204)
+        expect(await problems(edge)).toEqual([])
+        expect(edge.log.at(-1)).toMatchObject({ event: 'keys_tail_acknowledged', actor: 'eve', reason: 'compared' })
+      }
+      await edge.stop()
+    }
+    const after = await service({ EDGE_KEYS_FILE })
+    expect(await problems(after)).toEqual([])
+    expect((await askAdmin(after.adminPort, 'GET', 'keys')).json.keys.length).toBeGreaterThanOrEqual(2)
+  })
+
+  test('in a file that an earlier build wrote is known, and the file is of today after that', async () => {
+    const EDGE_KEYS_FILE = join(await newFolder(), 'keys')
+    const [kept, gone] = [sampleKey().key, sampleKey().key]
+    const revoked = { ...gone, isRevoked: true, momentMs: gone.momentMs + 1, edit: { actor: 'eve', reason: 'leaked' } }
+    const lines = ['{"edge_keys":1}', ...[kept, gone, revoked].map(encodeKey)]
+    await writeFile(EDGE_KEYS_FILE, lines.map(lineOf).join(''))
+    for (let i = 0; i < 2; i++) {
+      const edge = await service({ EDGE_KEYS_FILE })
+      expect((await askAdmin(edge.adminPort, 'GET', `keys/${kept.id}`)).json.status).toBe('active')
+      const digest = gone.digest.toString('base64url')
+      expect((await create(edge, { ...TEAM, digest })).json.error).toMatchObject({ code: 'key_revoked' })
+      expect(edge.log.filter(({ event }) => event === 'keys_tail_dropped')).toEqual([])
+      await edge.stop()
+    }
+    expect(await readFile(EDGE_KEYS_FILE, 'utf8')).toContain('{"edge_keys":2,')
   })
 
   test('is found by its labels, page by page', async () => {

@@ -6,6 +6,7 @@ import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-clie
 import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { command, type Said } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { ManualClock } from '../../support/service/manual-clock.ts'
 import { running } from '../../support/service/running.ts'
 import { newFolder } from '../../support/state/state.ts'
 
@@ -17,8 +18,8 @@ afterEach(() => {
   vi.unstubAllEnvs()
 })
 
-async function service(): Promise<Edge> {
-  const edge = await running({ bundle: BUNDLE, env: ADMIN_ENV })
+async function service(env: Readonly<Record<string, string>> = {}, clock?: ManualClock): Promise<Edge> {
+  const edge = await running({ bundle: BUNDLE, env: { ...ADMIN_ENV, ...env }, ...(clock && { clock }) })
   vi.stubEnv('EDGE_ADMIN_URL', `http://127.0.0.1:${edge.adminPort}`)
   vi.stubEnv('EDGE_ADMIN_TOKEN', ADMIN_TOKEN)
   vi.stubEnv('USER', 'ada')
@@ -92,7 +93,39 @@ describe('edge keys', () => {
     )
     const [kept] = (await listed(edge)).filter(({ status }) => status === 'active')
     await keys('revoke', kept!.id, '--reason', 'leaked')
-    expect((await keys('import', file, '--reason', 'git')).stdout).toBe('Changes: 0\nKeys of the file that are revoked, and stay so: 1\n')
+    expect(await keys('import', file, '--reason', 'git')).toMatchObject({ status: 1, stdout: 'Changes: 0\n' })
+  })
+
+  test('refuses the lines of revoked keys, imports the others, and fails, also long after the keys were revoked', async () => {
+    const EDGE_KEYS_FILE = join(await newFolder(), 'keys')
+    const clock = new ManualClock()
+    const file = join(await newFolder(), 'keys.jsonl')
+    const line = (digest: string): string => `${JSON.stringify({ digest, labels: { team: 'a' } })}\n`
+    const first = await service({ EDGE_KEYS_FILE }, clock)
+    await writeFile(file, line(DIGEST))
+    await keys('import', file, '--reason', 'git')
+    const { id } = (await listed(first))[0]!
+    await keys('revoke', id, '--reason', 'leaked')
+    await writeFile(file, `\n${line(DIGEST)}${line(OTHER_DIGEST)}`)
+    const dry = await keys('import', file, '--dry-run')
+    const total = `edge keys: ${file}: lines of revoked keys, which stay revoked: 1`
+    const lately = `line 2: key ${id} was revoked at 2026-01-15T12:00:00.000Z by ada (leaked); remove the line\n${total}`
+    expect(dry).toMatchObject({ status: 1, stderr: expect.stringContaining(lately) })
+    expect(dry.stdout).toMatch(/^\+ \w{12} team=a\nNothing was changed. Differences: 1\n$/)
+    await first.stop()
+    clock.advance(31 * 86_400_000)
+    const edge = await service({ EDGE_KEYS_FILE }, clock)
+    for (const args of [['--dry-run'], ['--reason', 'git']]) {
+      const { status, stdout, stderr } = await keys('import', file, ...args)
+      expect([status, stdout]).toEqual([1, expect.stringMatching(/^\+ (?!0{12})\w{12} team=a\n.*: 1\n$/s)])
+      expect(stderr).toContain(`line 2: key ${id} was revoked more than 30 days ago; remove the line\n${total}`)
+      expect(stdout).not.toContain(id)
+    }
+    expect(await listed(edge)).toMatchObject([{ status: 'active', labels: { team: 'a' } }])
+    expect((await listed(edge))[0]!.id).not.toBe(id)
+    await writeFile(file, line(OTHER_DIGEST))
+    expect(await keys('import', file, '--reason', 'git')).toMatchObject({ status: 0, stdout: 'Changes: 0\n' })
+    expect(await keys('acknowledge', '--reason', 'compared')).toMatchObject({ status: 0, stdout: 'Acknowledged.\n' })
   })
 
   test('goes on past keys of the file that have expired, and revokes those that have not expired here', async () => {
@@ -188,7 +221,7 @@ describe('edge keys', () => {
   })
 
   test.each<[string, string]>([
-    ['', 'expected one of create, list, show, change, revoke, import, export'],
+    ['', 'expected one of create, list, show, change, revoke, import, export, acknowledge'],
     ['delete', 'got "delete"'],
     ['create --reason x', 'create: expected LABEL=VALUE'],
     ['create team --reason x', 'expected LABEL=VALUE, such as team=search, got "team"'],

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Logger, pino } from 'pino'
 import { FleetKeys } from '../../../src/callers/keys/fleet-keys.ts'
-import { isLaterKey } from '../../../src/callers/keys/issued-key.ts'
 import { IssuedKeys } from '../../../src/callers/keys/issued-keys.ts'
+import type { LostTail } from '../../../src/callers/keys/key-file-seal.ts'
 import { KeyControl } from '../../../src/callers/keys/key-control.ts'
 import { KeyJournal } from '../../../src/callers/keys/key-journal.ts'
 import { newKeyMemory } from '../../../src/callers/keys/key-memory.ts'
@@ -28,13 +28,20 @@ export class KeyInstance {
   readonly control: KeyControl
   readonly worker: IssuedKeys
   readonly table: KeyTable
+  /** What its file was found to lack when it started. */
+  readonly lost: LostTail | undefined
   readonly #link: RedisLink | undefined
   readonly #stopped: AbortController
 
-  private constructor(control: KeyControl, worker: IssuedKeys, table: KeyTable, link: RedisLink | undefined, stopped: AbortController) {
-    this.control = control
-    this.worker = worker
-    this.table = table
+  private constructor(
+    parts: Pick<KeyInstance, 'control' | 'worker' | 'table' | 'lost'>,
+    link: RedisLink | undefined,
+    stopped: AbortController,
+  ) {
+    this.control = parts.control
+    this.worker = parts.worker
+    this.table = parts.table
+    this.lost = parts.lost
     this.#link = link
     this.#stopped = stopped
   }
@@ -49,7 +56,8 @@ export class KeyInstance {
         ? undefined
         : await KeyJournal.open(path, {
             expect: (keys) => table.reserve(keys),
-            note: (key) => void (isLaterKey(key, table.get(key.id)) && table.put(key)),
+            note: (key) => void (table.accepts(key) && table.put(key)),
+            noteRevoked: (id) => void table.noteRevoked(id),
             noteSynced: (ms) => {
               syncedMs = ms
             },
@@ -62,7 +70,7 @@ export class KeyInstance {
         ? new FileKeyStorage(table, journal, wallMs)
         : new FleetKeys({ link, prefix, table, logger, wallMs, journal, syncedMs, repeat: (poll) => void repeat(poll, stopped.signal) }),
     )
-    return new KeyInstance(control, new IssuedKeys(memory), table, link, stopped)
+    return new KeyInstance({ control, worker: new IssuedKeys(memory), table, lost: journal?.lost }, link, stopped)
   }
 
   /** What this instance knows, as lines that can be compared. */
