@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { KeyChangeRequest, KeyJson, KeyLabelsJson } from '../../src/admin/api/key-types.ts'
+import type { KeyChangeRequest, KeyJson, KeyLabelsJson, RevokedKey } from '../../src/admin/api/key-types.ts'
 import { ask } from '../api.ts'
 import { ReasonField, readReason } from '../overrides/reason-field.tsx'
 import { ConfirmDialog } from '../parts/confirm-dialog.tsx'
@@ -137,13 +137,17 @@ function LabelChanges({ before, after }: { readonly before: KeyLabelsJson; reado
 /** Asks for a reason, then revokes a key for good. */
 export function RevokeKey({ keyJson: { id, labels }, onDone, onClose }: KeyDialogProps) {
   const revoke = async (form: FormData): Promise<void> => {
-    await ask('DELETE', `keys/${id}?${new URLSearchParams({ reason: readReason(form) })}`)
-    await onDone('The key is revoked.')
+    const { streams_ended: ended } = await ask<RevokedKey>('DELETE', `keys/${id}?${new URLSearchParams({ reason: readReason(form) })}`)
+    const streams = ended === 1 ? '1 stream of it was ended.' : `${ended} streams of it were ended.`
+    await onDone(ended === 0 ? 'The key is revoked.' : `The key is revoked. ${streams}`)
   }
   return (
     <ConfirmDialog title={`Revoke key ${id}?`} action="Revoke it" isDangerous onConfirm={revoke} onClose={onClose}>
       <KeyLabels labels={labels} />
-      <p>From then on nobody is known by this key, in a fleet within two seconds. It cannot be undone: a revoked key stays revoked.</p>
+      <p>
+        From then on nobody is known by this key, and its streams and other requests under way are ended, in a fleet within two seconds. It cannot be undone: a
+        revoked key stays revoked.
+      </p>
       <ReasonField isFirst />
     </ConfirmDialog>
   )

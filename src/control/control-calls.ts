@@ -84,6 +84,8 @@ export interface WorkerCalls {
   readonly cut_streams: { readonly ask: undefined; readonly answer: undefined }
   /** What requests in flight would give back (`store/state/open-amounts.ts`), if they had taken all of it by this time of the monotonic clock. */
   readonly open_amounts: { readonly ask: { readonly beforeMs: number }; readonly answer: Uint8Array }
+  /** Ends the requests of these keys that are under way, and answers how many. */
+  readonly end_key_requests: { readonly ask: readonly string[]; readonly answer: number }
   /** Answered after the events that the worker had not sent yet. */
   readonly flush_events: { readonly ask: undefined; readonly answer: undefined }
 }

@@ -342,13 +342,14 @@ async function exchanging(
     metrics,
     bodyMemory: new BodyMemory(newBodyMemoryBuffer(1), 1, { bodyMemoryBytes: 1 << 20, maxBodyBytes: 1 << 20, hashKey: [1, 2] }),
     openStreams: new OpenStreams({
-      engine: { plan: undefined, cutsStreams: false, cutsStreamsByOverride: false, findStreamCut: () => undefined },
+      engine: { plan: undefined, active: undefined, cutsStreams: false, cutsStreamsByOverride: false, findStreamCut: () => undefined },
       metrics,
       logger: pino({ level: 'silent' }),
       nowMs: () => 0,
     }),
     nowMs: () => 0,
     onFailure: (_: unknown, { code }: { code: string }, fields: string) => void failures.push([code, fields]),
+    onRevoked() {},
     onBroken: (_: unknown, error: unknown) => void broken.push(error),
   }
   const view = new ProxiedRequestView(request, downstream.peer)

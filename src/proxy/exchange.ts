@@ -1,6 +1,4 @@
 import type { Socket } from 'node:net'
-import { asksForTokens } from '../llm/llm-request.ts'
-import { estimatedCounts } from '../llm/usage.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import { type AllowedRequest, backendRequest, ownFields } from './allowed-request.ts'
 import type { Backend } from './backend/backend.ts'
@@ -15,7 +13,7 @@ import { Upload } from './body/upload.ts'
 import { ClientResponse, responseFields, WITHOUT_BODY } from './client-response.ts'
 import { DepartureWatch } from './departure-watch.ts'
 import type { Downstream, DownstreamListener } from './downstream.ts'
-import type { LlmResponse, ResponseFlow } from './llm/llm-response.ts'
+import { type LlmResponse, type ResponseFlow, settleUnanswered } from './llm/llm-response.ts'
 import type { OpenStream, OpenStreams } from './llm/open-streams.ts'
 import { newLlmResponse, StreamedResponse } from './llm/streamed-response.ts'
 import { tunnel } from './tunnel.ts'
@@ -30,6 +28,8 @@ export interface ExchangeParts {
   readonly nowMs: () => number
   /** Responds to a client whose request got no response from the backend, or not the whole of it. */
   readonly onFailure: (downstream: Downstream, failure: BackendFailure, fields: string) => void
+  /** Responds to a client whose key was revoked before all of the response had come. */
+  readonly onRevoked: (downstream: Downstream) => void
   /** Called when our own code threw an error. Without a downstream, the client has the whole response and may be in the middle of its next request. */
   readonly onBroken: (downstream: Downstream | undefined, error: unknown) => void
 }
@@ -83,6 +83,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#hasAnswered = false
     this.#response.open(downstream, request)
     metrics.openRequests.count++
+    this.#parts.openStreams.expect(this, allowed.caller)
     downstream.listener = this
     downstream.limitStall(idleTimeoutMs)
     if (downstream.hasEnded) this.onClientEnded()
@@ -285,6 +286,12 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     downstream.trace?.end()
   }
 
+  /** The key of the request was revoked. The backend may have worked for it, as for a client that leaves. */
+  endRevoked(): void {
+    this.onClientGone()
+    this.#parts.onRevoked(this.#allowed.downstream)
+  }
+
   deliver(bytes: Buffer | string): void {
     if (!this.#isOver && !this.#response.add(bytes)) this.#pause()
   }
@@ -378,6 +385,7 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
   #leave(): void {
     this.#isOver = true
     this.#forgetStream()
+    this.#parts.openStreams.forget(this)
     this.#body.release()
     this.#departure?.end()
     this.#upload?.drop()
@@ -385,9 +393,4 @@ export class Exchange implements BackendHandler, ResponseFlow, DownstreamListene
     this.#allowed.downstream.listener = undefined
     this.#parts.metrics.openRequests.count--
   }
-}
-
-/** Providers send the head of a whole response when they have generated all of it, so this is an estimate that rules need not trust. */
-function settleUnanswered({ settlement, request }: NonNullable<AllowedRequest['llm']>): void {
-  settlement.settle('client_gone', estimatedCounts(request.promptTokens, 0), asksForTokens(request) ? 'fair' : undefined)
 }

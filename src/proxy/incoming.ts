@@ -1,4 +1,5 @@
 import type { ReadCost, UnreadBody } from '../decide/decide-in-steps.ts'
+import type { DecisionAnswer } from '../decide/decision-answer.ts'
 import type { PendingDecision } from '../decide/pending-decision.ts'
 import type { RouteProblem } from '../engine/decision.ts'
 import type { LlmRequest } from '../llm/llm-request.ts'
@@ -7,7 +8,7 @@ import type { PlannedRoute } from '../policy/routes/routing.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { RequestView } from '../request/view.ts'
 import type { WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
-import { routeProblem, routeRefusal } from './backends/routed-request.ts'
+import { type Insertion, routeProblem, routeRefusal } from './backends/routed-request.ts'
 import { type Sender, senderOf } from './body/body-memory.ts'
 import type { ReadBody } from './body/request-body.ts'
 import { DepartureWatch } from './departure-watch.ts'
@@ -42,6 +43,8 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
   body: ReadBody | undefined
   /** What is wrong with the request, in words, if its route has found something. */
   refusalDetail: string | undefined
+  /** How often requests had been ended for revoked keys when this one was last decided. */
+  revocations = 0
   /** Set if the request may wait for a rule. */
   waiter: Waiter | undefined
   readonly #handler: IncomingHandler
@@ -71,6 +74,11 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
     return problem
   }
 
+  /** `stream_options` are inserted at the beginning of the body, or change where they are. */
+  insertion(bytes: Buffer): Insertion {
+    return { at: this.llm!.streamOptionsAt ?? 0, length: bytes.length - this.body!.bytes.length }
+  }
+
   get sender(): Sender {
     return senderOf(this.view, this.#handler.trustedProxies, this.downstream.peer)
   }
@@ -90,6 +98,13 @@ export class Incoming implements UnreadBody, WaitingRequest, DownstreamListener 
   decideAgain(): void {
     this.#stopWaiting()
     this.#handler.decideAgain(this)
+  }
+
+  endWaitBy(answer: DecisionAnswer | undefined): void {
+    if (this.waiter === undefined) return
+    if (answer === undefined) this.endWait('client_gone')
+    else if (answer.decision === undefined) this.endWait('refused')
+    else this.endWait(answer.decision.action === 'allow' ? 'allowed' : 'rejected')
   }
 
   /** To be called when the request is decided for good, or its client is gone. */

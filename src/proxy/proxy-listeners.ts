@@ -157,6 +157,10 @@ export class ProxyListeners {
       .filter(({ count }) => count > 0)
   }
 
+  endCallers(ids: ReadonlySet<string>): Promise<number> {
+    return this.#proxy.endCallers(ids)
+  }
+
   /** Makes every response that begins from now on the last on its connection, and ends the waits for rules. */
   drain(): void {
     for (const server of this.#servers) server.drain()

@@ -16,7 +16,7 @@ import type { CallerVerdict } from '../request/caller.ts'
 import type { TrustedProxies } from '../request/client-address.ts'
 import type { BackendMetrics } from '../telemetry/metrics/backend-metrics.ts'
 import type { CostMetrics, InFlightMetrics, LlmMetrics } from '../telemetry/metrics/llm-metrics.ts'
-import type { WaitMetrics, WaitOutcome } from '../telemetry/metrics/wait-metrics.ts'
+import type { WaitMetrics } from '../telemetry/metrics/wait-metrics.ts'
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Tracing } from '../telemetry/tracing/tracing.ts'
 import { normalizePath } from '../text/path.ts'
@@ -27,7 +27,6 @@ import type { Backend } from './backend/backend.ts'
 import type { BackendFailure } from './backend/backend-failure.ts'
 import { RoutedAttempts } from './backends/routed-attempts.ts'
 import type { RoutedBackends } from './backends/routed-backends.ts'
-import type { Insertion } from './backends/routed-request.ts'
 import type { BodyClaims } from './body/body-claims.ts'
 import { type BodyMemory, bodyHolders } from './body/body-memory.ts'
 import { codingOf } from './body/body-scan.ts'
@@ -44,8 +43,6 @@ import { OpenStreams } from './llm/open-streams.ts'
 import { type NoteUsage, Settlement } from './llm/settlement.ts'
 import { type ProxiedRequest, ProxiedRequestView, refusalOf } from './proxied-request.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
-
-const MINUTE_MS = 60_000
 
 export interface ProxyParts {
   readonly pipeline: DecisionPipeline
@@ -79,7 +76,7 @@ export class ReverseProxy {
   readonly #parts: ProxyParts
   /** By reason, and by backend if a route names it. */
   readonly #failures = new Sampler<string>(new Map())
-  readonly #sampled = new Sampler<string>(new Map(), 1, MINUTE_MS)
+  readonly #sampled = new Sampler<string>(new Map(), 1, 60_000)
   /** Bodies and responses of all requests share these slices. */
   readonly #slices = new WorkSlices()
   readonly #rateLimitText = new RateLimitText('')
@@ -105,6 +102,7 @@ export class ReverseProxy {
       bodyMemory: parts.bodyMemory,
       nowMs: () => parts.clock.nowMs(),
       onFailure: (downstream, failure, fields) => this.#failBackend(downstream, failure, fields),
+      onRevoked: (downstream) => this.#endRevoked(downstream),
       onBroken: (downstream, error) => (downstream === undefined ? parts.pipeline.logFailure(error) : this.#fail(downstream, error, true)),
     })
     this.#basePath = basePathOf(parts.backend?.options.url)
@@ -160,6 +158,7 @@ export class ReverseProxy {
       return this.#respondRefused(downstream, pending.refusal)
     }
     incoming.plan = plan
+    incoming.revocations = this.#openStreams.revocations
     incoming.pending = pending
     const answer = decideInSteps(pending, incoming, maxBodyBytes)
     if (answer instanceof Promise) void this.#respondLater(incoming, answer)
@@ -212,6 +211,17 @@ export class ReverseProxy {
     this.#openStreams.cutBlockedAt(atMs)
   }
 
+  /** Ends the requests of these callers that are under way, and returns how many. */
+  endCallers(ids: ReadonlySet<string>): Promise<number> {
+    return this.#openStreams.endCallers(ids)
+  }
+
+  #endRevoked(downstream: Downstream): void {
+    downstream.trace?.end()
+    if (downstream.isHeadSent) downstream.reset()
+    else this.#respondRefused(downstream, 'unknown_caller')
+  }
+
   /** Ends the waits of all requests that wait for a rule: each is decided for the last time. */
   endWaits(): void {
     this.#room.close()
@@ -240,7 +250,7 @@ export class ReverseProxy {
   /** An undefined answer means that the client is gone and nothing was taken. */
   #respond(incoming: Incoming, answer: DecisionAnswer | undefined): void {
     if (answer?.decision?.action === 'reject' && answer.decision.isWaiting) return incoming.wait()
-    if (incoming.waiter !== undefined) incoming.endWait(waitOutcome(answer))
+    incoming.endWaitBy(answer)
     if (answer === undefined) this.#endGone(incoming.downstream)
     else this.#respondDecided(incoming, answer)
     // The exchange releases the body of a request that was forwarded.
@@ -292,16 +302,17 @@ export class ReverseProxy {
     const asked = isCounted ? this.#askForUsage(incoming, reservation) : undefined
     const body = typeof asked === 'object' ? { ...incoming.body!, bytes: asked.bytes } : incoming.body
     const llm = isCounted && incoming.llm !== undefined ? this.#llmParts(reservation, incoming, incoming.llm, asked) : undefined
-    if (downstream.isGone) {
-      // The client left while its body was read or the store was asked.
+    const isRevoked = this.#openStreams.isRevokedSince(incoming.revocations, view)
+    if (downstream.isGone || isRevoked) {
+      // The client left, or its key was revoked, while its body was read or the store was asked.
       held?.release()
       pending.noteSent(undefined)
       llm?.settlement.settle('client_gone', estimatedCounts(llm.request.promptTokens, 0))
-      return this.#endGone(downstream)
+      return isRevoked ? this.#endRevoked(downstream) : this.#endGone(downstream)
     }
     if (body === undefined) inviteBody(request, downstream)
     const attempts = pending.chosen && new RoutedAttempts(routed, pending.chosen, incoming)
-    const inserted = attempts && typeof asked === 'object' ? insertionOf(incoming, asked.bytes) : undefined
+    const inserted = attempts && typeof asked === 'object' ? incoming.insertion(asked.bytes) : undefined
     const host = backendHost === 'client' && request.host !== '' ? request.host : (backend?.options.url.host ?? '')
     const target = request.target === '*' ? '*' : `${this.#basePath}${request.target}`
     const allowed = { request, downstream, fields, llm, held, view, body: incoming.llm, plan, caller, host, target, attempts, inserted }
@@ -386,15 +397,4 @@ export class ReverseProxy {
     const own = reason === 'body_memory_exhausted' ? [...fields, 'Retry-After', '1'] : fields
     respondError(downstream, reason, detail ?? REASONS[reason].meaning, own)
   }
-}
-
-/** `stream_options` are inserted at the beginning of the body, or change where they are. */
-function insertionOf({ body, llm }: Incoming, bytes: Buffer): Insertion {
-  return { at: llm!.streamOptionsAt ?? 0, length: bytes.length - body!.bytes.length }
-}
-
-function waitOutcome(answer: DecisionAnswer | undefined): WaitOutcome {
-  if (answer === undefined) return 'client_gone'
-  if (answer.decision === undefined) return 'refused'
-  return answer.decision.action === 'allow' ? 'allowed' : 'rejected'
 }

@@ -6,6 +6,7 @@ import type { FleetControl } from '../control/fleet-control.ts'
 import type { OpenReports } from './open-reports.ts'
 import type { OpenState } from './open-state.ts'
 import type { StartContext } from './start-context.ts'
+import type { WorkerSlots } from './threads/worker-host.ts'
 
 /** The issued keys while the service runs. */
 export interface OpenKeys {
@@ -16,12 +17,19 @@ export interface OpenKeys {
 }
 
 /** Reads the file of keys, if there is one. Throws a KeyFileFault if it cannot be used. */
-export async function openKeys(context: StartContext, { memory }: OpenState, { events }: OpenReports): Promise<OpenKeys> {
+export async function openKeys(
+  context: StartContext,
+  { memory }: OpenState,
+  { events }: OpenReports,
+  slots: WorkerSlots,
+): Promise<OpenKeys> {
   const { config, clock, logger } = context
   const wallMs = (): number => clock.wallMs()
   const table = new KeyTable(memory.keys)
   const { journal, syncedMs } = config.keysFile === undefined ? NO_JOURNAL : await openJournal(config.keysFile, table, context)
-  const control = new KeyControl({ table, logger, wallMs, note: (note) => events?.history?.changes.noteKey(note) })
+  const endRequests = async (ids: readonly string[]): Promise<number> =>
+    (await slots.ask('end_key_requests', ids)).reduce((sum, count) => sum + count, 0)
+  const control = new KeyControl({ table, logger, wallMs, endRequests, note: (note) => events?.history?.changes.noteKey(note) })
   const newStorage = async (fleet: FleetControl | undefined): Promise<KeyStorage> => {
     if (fleet === undefined) return new FileKeyStorage(table, journal, wallMs)
     const { FleetKeys } = await import('../callers/keys/fleet-keys.ts')
@@ -33,6 +41,7 @@ export async function openKeys(context: StartContext, { memory }: OpenState, { e
       wallMs,
       journal,
       syncedMs,
+      onRevoked: (ids) => void endRequests(ids),
       repeat: (poll) => fleet.follow(poll),
     })
   }

@@ -55,4 +55,6 @@ export interface StreamCutter {
   cutBlockedStreamsAt(atMs: number): void
   /** Ends the streams that blocks in force cover. Resolves when all have been looked at. */
   cutBlockedStreams(): Promise<void>
+  /** Ends the requests of these callers, whose keys were revoked, and returns how many. */
+  endCallers(ids: ReadonlySet<string>): Promise<number>
 }

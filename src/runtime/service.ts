@@ -88,7 +88,7 @@ export async function startService(config: ServerConfig, logger: Logger, host: W
     const reports = await openReports(context, state, slots)
     undo.add(() => reports.abandon())
 
-    const keys = await openKeys(context, state, reports)
+    const keys = await openKeys(context, state, reports, slots)
     undo.add(() => keys.close())
 
     const overrides = newOverrides(context, slots, reports)

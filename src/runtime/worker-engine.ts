@@ -146,6 +146,12 @@ export class WorkerPlans {
     return this.#cutters.flatMap((cutter) => cutter.silentRequests())
   }
 
+  /** Ends the requests of these callers that are under way in this worker. */
+  async endCallers(ids: ReadonlySet<string>): Promise<number> {
+    const ended = await Promise.all(this.#cutters.map((cutter) => cutter.endCallers(ids)))
+    return ended.reduce((sum, count) => sum + count, 0)
+  }
+
   changeOverrides(change: OverridesChange): void {
     this.#decider.engine.changeOverrides(change)
     const moments = new Set(change.put.filter(cutsStreams).map(({ fromMs }) => fromMs))

@@ -214,6 +214,7 @@ function workerCalls({ context: { clock }, decider: { engine, top }, plans, even
       return undefined
     },
     silent_requests: () => plans.silentRequests(),
+    end_key_requests: (ids) => plans.endCallers(new Set(ids.map((id) => `key:${id}`))),
     flush_events: () => void events?.flush(),
     open_amounts: async ({ beforeMs }) => {
       const { encodeOpenAmounts } = await import('../store/state/open-amounts.ts')

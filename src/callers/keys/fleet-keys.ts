@@ -30,6 +30,8 @@ export interface FleetKeysParts {
   readonly journal: KeyJournal | undefined
   /** When the copy was last known to be complete; undefined if it never was. */
   readonly syncedMs: number | undefined
+  /** Called when these keys were revoked elsewhere, unless their requests are to go on. */
+  readonly onRevoked?: ((ids: readonly string[]) => void) | undefined
   /** Has Redis polled again and again. Another instance's change is known here after the next poll. */
   readonly repeat: (poll: () => Promise<void>) => void
 }
@@ -189,6 +191,7 @@ export class FleetKeys implements KeyStorage {
     const { table } = this.#parts
     const fresh: IssuedKey[] = []
     const wrong: string[] = []
+    const revoked: string[] = []
     let unknown = unreadable
     for (const stored of keys) {
       const former = table.get(stored.id)
@@ -197,10 +200,15 @@ export class FleetKeys implements KeyStorage {
       if (stored.text === undefined && former !== undefined && micros(former.momentMs) <= stored.moment) this.#forget(former)
       if (key?.isRevoked === false && table.revoked.has(key.id)) wrong.push(key.id)
       if (stored.text === undefined || (key !== undefined && !table.accepts(key))) continue
-      if (key !== undefined && table.put(key)) fresh.push(key)
-      else unknown++
+      if (key !== undefined && table.put(key)) {
+        fresh.push(key)
+        // A revocation that was asked for here has ended them, and knows how many.
+        const isOwn = this.#recent.get(key.id)?.isRevoked === true
+        if (key.isRevoked && former?.isRevoked === false && !isOwn && key.edit?.streams !== 'kept') revoked.push(key.id)
+      } else unknown++
     }
     if (unknown > 0) this.#noteUnreadable(unknown)
+    if (revoked.length > 0) this.#parts.onRevoked?.(revoked)
     return { fresh, wrong }
   }
 

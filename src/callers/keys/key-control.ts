@@ -51,8 +51,8 @@ export interface KeyControlParts {
   readonly table: KeyTable
   readonly logger: Logger
   readonly wallMs: () => number
-  /** Ends the requests of this key that are under way in this instance, and returns how many. */
-  readonly endRequests?: ((id: string) => Promise<number>) | undefined
+  /** Ends the requests of these keys that are under way in this instance, and returns how many. */
+  readonly endRequests?: ((ids: readonly string[]) => Promise<number>) | undefined
   /** For the list of changes. */
   readonly note?: ((note: KeyNote) => void) | undefined
 }
@@ -162,7 +162,7 @@ export class KeyControl {
       return current.isRevoked ? undefined : { ...current, momentMs: wallMs, edit, isRevoked: true }
     })
     if (!former!.isRevoked) this.#note({ change: 'key_revoked', key, former })
-    return keepsStreams ? 0 : ((await this.#parts.endRequests?.(id)) ?? 0)
+    return keepsStreams ? 0 : ((await this.#parts.endRequests?.([id])) ?? 0)
   }
 
   /** An operator knows that the end of the file was cut off. */

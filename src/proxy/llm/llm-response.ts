@@ -197,3 +197,11 @@ const MEDIA = /^(?:audio|image|video)\/|^application\/(?:octet-stream|pdf|zip|vn
 function isEmpty(tally: Tally): boolean {
   return tally.characters === 0 && !hasUsage(tally)
 }
+
+/**
+ * Settles a request whose client is gone before the response came. Providers send the head of a whole response when they have generated all of it, so this is an
+ * estimate that rules need not trust.
+ */
+export function settleUnanswered({ settlement, request }: LlmResponseParts): void {
+  settlement.settle('client_gone', estimatedCounts(request.promptTokens, 0), asksForTokens(request) ? 'fair' : undefined)
+}

@@ -103,6 +103,7 @@ function newStreams() {
   const streams = new OpenStreams({
     engine: {
       plan: PLAN,
+      active: undefined,
       cutsStreams: true,
       get cutsStreamsByOverride() {
         return overridden.isBlocked

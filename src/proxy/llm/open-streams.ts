@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { StreamBody } from '../../engine/decide-options.ts'
 import type { Engine } from '../../engine/engine.ts'
 import type { Plan, PlanRule } from '../../policy/plan.ts'
-import type { CallerVerdict } from '../../request/caller.ts'
+import { type CallerVerdict, isVerified } from '../../request/caller.ts'
 import type { RequestView } from '../../request/view.ts'
 import type { BackendMetrics } from '../../telemetry/metrics/backend-metrics.ts'
 import { inSlices } from '../../time/slices.ts'
@@ -18,18 +18,28 @@ export interface OpenStream {
   cut(): void
 }
 
+/** A request that a backend has got, and of which not all of the response has come. */
+export interface ExpectedResponse {
+  /** Ends it, because its key was revoked. */
+  endRevoked(): void
+}
+
 interface StreamParts {
-  readonly engine: Pick<Engine, 'plan' | 'cutsStreams' | 'cutsStreamsByOverride' | 'findStreamCut'>
+  readonly engine: Pick<Engine, 'plan' | 'active' | 'cutsStreams' | 'cutsStreamsByOverride' | 'findStreamCut'>
   readonly metrics: Pick<BackendMetrics, 'openStreams' | 'countStreamCut'>
   readonly logger: Logger
   /** The clock of the moments at which overrides come into force. */
   readonly nowMs: () => number
 }
 
-/** The open streams of one worker, which blocks can end. */
+/** The open streams of one worker, which blocks and revocations can end. */
 export class OpenStreams {
   readonly #parts: StreamParts
   readonly #streams = new Set<OpenStream>()
+  /** All requests of issued keys that have been sent to a backend, by who sent them; those with a stream too. */
+  readonly #expected = new Map<ExpectedResponse, string>()
+  /** How often requests were ended because their keys were revoked: one that was decided before may have to be looked at again. */
+  revocations = 0
   /** When blocks come into force that end streams: as many as there are such overrides, at most. */
   readonly #moments = new Set<number>()
   #timer: NodeJS.Timeout | undefined
@@ -56,6 +66,60 @@ export class OpenStreams {
 
   delete(stream: OpenStream): void {
     if (this.#streams.delete(stream)) this.#parts.metrics.openStreams.count--
+  }
+
+  /** `caller` is who sent the request. Whatever ends it, `forget` must be called. */
+  expect(response: ExpectedResponse, caller: CallerVerdict | undefined): void {
+    if (caller !== undefined && isVerified(caller) && isKey(caller)) this.#expected.set(response, caller.id)
+  }
+
+  forget(response: ExpectedResponse): void {
+    this.#expected.delete(response)
+  }
+
+  /** Whether a request that was decided when there had been this many revocations has a key that was revoked since then, and no longer passes. */
+  isRevokedSince(revocations: number, view: RequestView): boolean {
+    if (revocations === this.revocations) return false
+    const { active } = this.#parts.engine
+    const verdict = active?.plan.callers?.mode === 'enforce' && active.callers?.read(view, () => undefined)
+    return typeof verdict === 'object' && 'problem' in verdict && verdict.problem === 'revoked'
+  }
+
+  /** Ends the streams, WebSockets and other requests of these callers. Resolves to their number when all that were open have been looked at. */
+  async endCallers(ids: ReadonlySet<string>): Promise<number> {
+    this.revocations++
+    const ended = await inSlices(this.#endAll(ids))
+    if (ended > 0)
+      this.#parts.logger.info({ event: 'key_requests_ended', requests: ended }, 'requests were ended because their keys were revoked')
+    return ended
+  }
+
+  /** Streams first: their ends have the form of their dialects. */
+  *#endAll(ids: ReadonlySet<string>): Generator<void, number> {
+    let ended = 0
+    for (const stream of [...this.#streams]) {
+      yield
+      const { caller } = stream
+      if (!this.#streams.has(stream) || caller === undefined || !isVerified(caller) || !ids.has(caller.id)) continue
+      this.delete(stream)
+      if (this.#endOne(() => stream.cut())) ended++
+    }
+    for (const [response, id] of [...this.#expected]) {
+      yield
+      if (ids.has(id) && this.#expected.get(response) === id && this.#endOne(() => response.endRevoked())) ended++
+    }
+    return ended
+  }
+
+  /** One that cannot be ended does not keep the others from it. */
+  #endOne(end: () => void): boolean {
+    try {
+      end()
+      return true
+    } catch (error) {
+      this.#parts.logger.error({ event: 'internal_error', err: error }, 'a request of a revoked key could not be ended')
+      return false
+    }
   }
 
   /** Cuts streams at the moment when a block comes into force. */
@@ -130,4 +194,9 @@ export class OpenStreams {
       this.#parts.logger.info(what, 'streams were ended because a block covers them')
     }
   }
+}
+
+/** No entry for tokens is named `key`. */
+function isKey({ id }: { readonly id: string }): boolean {
+  return id.startsWith('key:')
 }
