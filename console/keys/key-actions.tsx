@@ -145,8 +145,8 @@ export function RevokeKey({ keyJson: { id, labels }, onDone, onClose }: KeyDialo
     <ConfirmDialog title={`Revoke key ${id}?`} action="Revoke it" isDangerous onConfirm={revoke} onClose={onClose}>
       <KeyLabels labels={labels} />
       <p>
-        From then on nobody is known by this key, and its streams and other requests under way are ended, in a fleet within two seconds. It cannot be undone: a
-        revoked key stays revoked.
+        From then on nobody is known by this key, and its streams and other requests under way are ended, in a fleet within two seconds. It
+        cannot be undone: a revoked key stays revoked.
       </p>
       <ReasonField isFirst />
     </ConfirmDialog>

@@ -165,7 +165,12 @@ class Year {
           await control.change({ id: line.id, labels: undefined, end: line.endMs === undefined ? 'never' : { atMs: line.endMs }, ...BY })
         continue
       }
-      const order = { labels: { team: 'ads' }, end: line.endMs === undefined ? 'never' : { atMs: line.endMs }, digest: line.digest, ...BY } as const
+      const order = {
+        labels: { team: 'ads' },
+        end: line.endMs === undefined ? 'never' : { atMs: line.endMs },
+        digest: line.digest,
+        ...BY,
+      } as const
       if (line.revokedDay === undefined) expect((await control.create(order)).key.id).toBe(keyIdOf(Buffer.from(line.digest, 'base64url')))
       else {
         await expect(control.create(order)).rejects.toMatchObject({ code: 'key_revoked' })

@@ -12,6 +12,7 @@ import { describeWithRedis } from '../../support/redis/redis-suite.ts'
 import { twoSharing } from '../../support/redis/sharing-edge.ts'
 import { command } from '../../support/service/command.ts'
 import type { Edge } from '../../support/service/edge.ts'
+import { ask } from '../../support/service/http.ts'
 import { until } from '../../support/until.ts'
 
 const BUNDLE = { ...bundle(1, policy('p', { rules: [concurrencyRule('ten', [], 10, 3600)] })), callers: { mode: 'enforce', keys: {} } }
@@ -66,7 +67,7 @@ describe('a key that is revoked', () => {
     expect([events.outcome, plain.outcome, silent.outcome, others.outcome]).toEqual(['whole', 'broken', 'whole', 'open'])
     expect([silent.status, silent.headers['x-edge-reason']]).toEqual([401, 'unknown_caller'])
     expect(edge.log.filter(({ event }) => event === 'key_requests_ended')).toMatchObject([{ requests: 4 }])
-    await until(async () => (await edge.metric('edge_proxy_open_requests')) === 1)
+    await until(async () => /^edge_proxy_open_requests 1$/m.test((await ask(edge.adminPort, 'GET', '/metrics')).body))
     await until(() => backend.seen.filter(({ isAborted }) => isAborted).length === 3)
     // All places but that of the other key are free again.
     const nine = Array.from({ length: 9 }, () => opened(edge, '/events', other))
@@ -122,7 +123,9 @@ describeWithRedis('a key of a fleet that is revoked', () => {
     const [leaked, kept] = [await create(one), await create(one)]
     await until(async () => (await askAdmin(other.adminPort, 'GET', `keys/${kept.id}`)).status === 200)
     const streams = await Promise.all(
-      [opened(one, '/events', leaked), opened(other, '/events', leaked), opened(other, '/events', kept)].map((each) => each.untilText('data: 1')),
+      [opened(one, '/events', leaked), opened(other, '/events', leaked), opened(other, '/events', kept)].map((each) =>
+        each.untilText('data: 1'),
+      ),
     )
     expect((await revoke(one, kept, '&keep_streams=true')).json).toEqual({ streams_ended: 0 })
     expect((await revoke(one, leaked)).json).toEqual({ streams_ended: 1 })
