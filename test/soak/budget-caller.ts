@@ -74,6 +74,8 @@ export class BudgetCaller {
     // 502: the backend broke before anything was sent.
     const isAsPlanned = play.end === 'broken' ? outcome === 'broken' || status === 502 : outcome === 'whole' && isExpected(play, status)
     if (!isAsPlanned) findings.note(`a request that should be ${play.end} is ${outcome} with ${status}: ${JSON.stringify(play)}`)
+    // What has passed is paid for, but a reset may overtake it.
+    if (play.end === 'broken') return this.#add(0, most, true)
     this.#add(play.cost, play.cost, true)
   }
 

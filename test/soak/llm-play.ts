@@ -80,12 +80,14 @@ function saysUsage(path: string, asked: Asked, { hasUsage }: FakeLlmOptions, isS
 type Ending = Pick<LlmPlay, 'end' | 'cost' | 'isPartial' | 'seenTokens'>
 
 function wholeEnding(path: string, asked: Asked, options: FakeLlmOptions, prompt: number): Ending {
-  const { tokens } = ENDPOINTS.get(path)!.whole(asked, options)
+  const { body, tokens } = ENDPOINTS.get(path)!.whole(asked, options)
   const ending = { isPartial: false, seenTokens: 0 }
   const { fail, failAfterTokens } = options
   if (fail === 'status' || fail === 'error-event') return { ...ending, end: 'whole', cost: 0 }
   if (fail === 'none' || tokens < failAfterTokens) return { ...ending, end: 'whole', cost: prompt + tokens, seenTokens: tokens }
-  if (fail !== 'stall') return { ...ending, end: 'broken', cost: 0 }
+  // A compressed response that breaks off is charged by its size, if that is more than was reserved.
+  const most = options.isGzip ? Math.max(tokens, Math.ceil(JSON.stringify(body).length / 4)) : tokens
+  if (fail !== 'stall') return { ...ending, end: 'broken', cost: 0, seenTokens: most }
   // Half of it comes, or nothing.
   return { ...ending, end: 'stalled', cost: failAfterTokens > 0 ? prompt + tokens : prompt, isPartial: failAfterTokens > 0 }
 }
