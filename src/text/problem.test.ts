@@ -130,7 +130,7 @@ describe('a problem says where it is, what was expected and what was found', () 
     [
       'a descriptor key like no other',
       withRule({ limit_keys: ['ip:address', 'ip:adress'] }),
-      'policies[0].spec.rules[0].limit_keys[1]: expected bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, context:<name>, caller:id, caller:<label>, llm:model, ip:address, ip:country, ip:type, ip:tor, or with a domain descriptor:<name>, got "ip:adress" — did you mean "ip:address"?',
+      'policies[0].spec.rules[0].limit_keys[1]: expected bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, context:<name>, caller:id, caller:<label>, llm:key, llm:model, ip:address, ip:country, ip:type, ip:tor, or with a domain descriptor:<name>, got "ip:adress" — did you mean "ip:address"?',
     ],
     [
       '33 descriptor keys',

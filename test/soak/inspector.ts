@@ -2,8 +2,8 @@ import { WebSocket } from 'ws'
 import type { Cli } from '../support/service/cli.ts'
 import { eventually } from './eventually.ts'
 
-/** Lets a process choose the port of its inspector; to be in its environment. */
-export const INSPECTOR_ENV = { NODE_OPTIONS: '--inspect-port=0' }
+/** Has a process open its inspector on a port of its choice; to be in its environment. */
+export const INSPECTOR_ENV = { NODE_OPTIONS: '--inspect=127.0.0.1:0' }
 
 const MOMENT_MS = 200
 
@@ -16,7 +16,7 @@ interface Reply {
 }
 
 /**
- * Node's own inspector, opened from outside by SIGUSR1: it tells how much memory is really in use, and makes a worker of the built
+ * Node's own inspector: it tells how much memory is really in use, and makes a worker of the built
  * program die, which no hook of ours can do. To be closed after each use, so that it costs the process nothing meanwhile.
  */
 export class Inspector {
@@ -37,7 +37,6 @@ export class Inspector {
 
   /** With all workers that are there now. */
   static async open(cli: Cli, workers: number): Promise<Inspector> {
-    if (urlIn(cli) === undefined) cli.process.kill('SIGUSR1')
     await eventually('the inspector listens', () => urlIn(cli) !== undefined)
     const socket = new WebSocket(urlIn(cli)!)
     await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))

@@ -201,7 +201,7 @@ describe('GET status', () => {
     })
     await get(edge, 3)
     const failing =
-      'backend a fails, 3 times in a row: a status of 500 or above, or a broken connection; it gets no requests until 2026-01-15T12:00:01.000Z if a route has another backend'
+      'backend a fails, 3 times in a row: a status of 500 or above, or a broken connection; it gets no requests until 12:00:01 UTC if a route has another backend'
     expect(await problemsOf(edge)).toEqual([{ code: 'backend_cooling', message: failing, since: NOW, details: [], details_in_all: 0 }])
     b.handler = saying('b', 500)
     expect(await get(edge, 3)).toEqual([500, 500, 500])

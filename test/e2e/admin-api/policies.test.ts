@@ -45,7 +45,7 @@ describe('GET policies', () => {
           id: 'trial',
           mode: 'shadow',
           selector: { pathPrefix: '/api' },
-          last_minute: { allowed: 0, rejected: 0, would_reject: 0 },
+          last_minute: { allowed: 1, rejected: 0, would_reject: 0 },
           rules: [{ ...ONE_EACH, last_minute: NOTHING }],
         },
         {

@@ -20,7 +20,7 @@ describe('GET top', () => {
     ['?policy=p&rule=z', 404, 'unknown_rule', 'policy "p" has no rule "z"'],
     ['?rule=r', 400, 'bad_request', 'rule: name its policy too'],
     ['?policy=p&policy=q', 400, 'bad_request', 'policy is given more than once'],
-    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, since, limit'],
+    ['?polcy=p', 400, 'bad_request', 'unknown parameter "polcy"; expected policy, rule, budgets, since, limit'],
     ['?since=2h', 400, 'bad_request', 'since: expected a time within the last hour, because no more is kept, such as 30m or 1h; got "2h"'],
     [
       '?since=soon',

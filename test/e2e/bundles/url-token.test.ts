@@ -20,7 +20,7 @@ describe.concurrent('the token', () => {
       else res.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': known(1).length }).end(known(1))
     }
     other.respond = (_req, res) => void res.writeHead(302, { Location: `${source.origin}/back` }).end()
-    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN }, t)
+    const edge = await fetching(source.url, { EDGE_CONFIG_TOKEN: TOKEN, EDGE_BACKEND_HOSTS: new URL(other.url).host }, t)
     expect(await limit(edge)).toBe('11')
     expect(other.requests[0]!.headers.authorization).toBeUndefined()
     expect(source.requests.find(({ url }) => url === '/back')!.headers.authorization).toBeUndefined()

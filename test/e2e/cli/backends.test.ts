@@ -47,7 +47,7 @@ describe('edge backends', () => {
     const [openai, azure] = [await HttpBackend.start(saying('no', 503, { 'Retry-After': '600' })), await named('azure')]
     const clock = new ManualClock()
     const env = { ...ADMIN_ENV, EDGE_BACKEND_MAX_CONNECTIONS: '20', EDGE_SECRET_A: 'canary' }
-    const more = { openai: { headers: { authorization: 'Bearer {A}' } } }
+    const more = { openai: { headers: { authorization: 'Bearer {A}' }, open: true } }
     const edge = asking(await routing({ openai, azure }, ROUTES, { clock, more, env }))
     const routes = `
   routes[0]  POST /v1* except /v1/files on llm.example by header:x-tier: openai 3 of 4, azure 1 of 4, by ip:address (1 retry)
