@@ -143,7 +143,7 @@ export function isSocketPath(path: string): boolean {
 /** An escape, however often it is escaped itself. */
 const ESCAPE = /%(?:25)*([0-9a-f]{2})/gi
 /** Some servers end a path at a NUL. */
-const SOCKET_END = /[./:\\](?:realtime|responses|bidiGenerateContent)(?=[/\\\s\0]*(?:$|[?#;]))/i
+const SOCKET_END = /[./:\\](?:realtime|responses|bidiGenerateContent)[/\\\s\0]*(?:$|[?#;])/i
 
 /** Whether a request at this path generates nothing. */
 export function isEmbeddingPath(path: string): boolean {
