@@ -66,12 +66,12 @@ function partShape(type: Type, checker: Checker): string {
   return objectShape([...members, ...others])
 }
 
-/** The part of JSON Schema that the description uses. */
 /** A type whose name another room has, too, ends in `Json`. */
 function schemaName(type: string): string {
   return type.replace(/Json$/, '')
 }
 
+/** The part of JSON Schema that the description uses. */
 export interface JsonSchema {
   readonly $ref?: string
   readonly type?: string
@@ -87,7 +87,7 @@ export interface JsonSchema {
 
 const KEYWORDS = ['$ref', 'type', 'enum', 'const', 'anyOf', 'allOf', 'items', 'properties', 'required', 'additionalProperties']
 /** These do not change a shape. */
-const DETAILS = ['description', 'format', 'pattern', 'minimum', 'exclusiveMinimum', 'minProperties']
+const DETAILS = ['description', 'format', 'pattern', 'minLength', 'minimum', 'exclusiveMinimum', 'minProperties']
 
 export type Schemas = Readonly<Record<string, JsonSchema>>
 
