@@ -87,7 +87,7 @@ function Who({ policy, rule, mode, kind, values }: NearCallerJson) {
     <>
       <CallerLink values={values} />
       <RuleName policy={policy} rule={rule} mode={mode} />
-      <span class="quiet">{limitName(kind)}</span>
+      <span class="quiet"> · {limitName(kind)}</span>
     </>
   )
 }

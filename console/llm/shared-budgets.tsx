@@ -21,8 +21,8 @@ interface Budget {
 const COLUMNS: readonly Column<Budget>[] = [
   { title: 'Rule', isHeading: true, cell: ({ name, policy }) => <a href={addressOf('policies', { policy })}>{name}</a> },
   { title: 'Limit of', isMinor: true, cell: ({ counter }) => limitName(counter.kind) },
-  { title: 'Used', isNumber: true, cell: ({ counter, unit }) => amountText(usedOf(counter, counter.level), unit) },
-  { title: 'Reserved', isNumber: true, cell: ({ counter, unit }) => reservedText(counter, unit) },
+  { title: 'Used', isNumber: true, isMinor: true, cell: ({ counter, unit }) => amountText(usedOf(counter, counter.level), unit) },
+  { title: 'Reserved', isNumber: true, isMinor: true, cell: ({ counter, unit }) => reservedText(counter, unit) },
   { title: 'Left', isNumber: true, cell: Left },
   { title: 'Limit', isNumber: true, isMinor: true, cell: ({ counter, unit }) => amountText(counter.limit, unit) },
   { title: 'Refill', isMinor: true, cell: ({ counter }) => refillText(counter) },

@@ -85,7 +85,7 @@ describeInBrowser('the view of tokens and money', () => {
     const table = page.getByRole('table', { name: 'Callers nearest to their budget' })
     await expect
       .poll(async () => (await table.getByRole('rowheader').allTextContents()).map((text) => text.replace(/.*?(llm · )/, '$1')))
-      .toEqual(['llm · team-spendmoney', 'llm · everybodytokens per day'])
+      .toEqual(['llm · team-spend · money', 'llm · everybody · tokens per day'])
     const worst = table.getByRole('row', { name: 'team-spend' })
     await worst.getByRole('link', { name: 'llm' }).waitFor()
     await page.getByLabel('Rule', { exact: true }).selectOption('llm / everybody')
