@@ -135,10 +135,10 @@ export class DecisionPipeline {
     trace?: RequestTrace,
     lines?: WaitingLines,
   ): PendingDecision | RefusedAnswer {
-    const { engine, debugSessions } = this.#parts
+    const { engine, debug, debugSessions } = this.#parts
     try {
       const isDebug = debugSessions?.isActive(cookie) ?? false
-      const options = isDebug ? WITH_DESCRIPTORS : NO_OPTIONS
+      const options = isDebug || debug !== undefined ? WITH_DESCRIPTORS : NO_OPTIONS
       const evaluation = engine.open(view, lines === undefined ? options : { ...options, lines })
       if (evaluation === undefined) return this.refuse(door, 'no_bundle_loaded')
       return new PendingDecision(this.#pendingParts, door, evaluation, isDebug, view, trace)
@@ -168,7 +168,7 @@ export class DecisionPipeline {
   }
 
   #decide(question: Question, span: DecisionSpan | undefined): DecisionAnswer | Promise<DecisionAnswer> {
-    const { engine, clock, debugSessions, gateway, noteDecided } = this.#parts
+    const { engine, clock, debug, debugSessions, gateway, noteDecided } = this.#parts
     const { plan } = engine
     const { door } = question
     if (plan === undefined) return this.refuse(door, 'no_bundle_loaded')
@@ -178,7 +178,7 @@ export class DecisionPipeline {
     const isDebug = debugSessions?.isActive(question.cookie()) ?? false
     const startMs = clock.nowMs()
     const options = this.#options
-    options.withDescriptors = isDebug
+    options.withDescriptors = isDebug || debug !== undefined
     options.nowMs = startMs
     const mayReadMore = gateway !== undefined && (plan.hasSettledCosts || plan.needsBody)
     if (mayReadMore) this.#readGateway(view, plan, gateway)

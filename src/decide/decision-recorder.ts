@@ -7,6 +7,7 @@ import type { DecisionMetrics, QuestionMetrics } from '../telemetry/metrics/deci
 import { Sampler } from '../telemetry/sampler.ts'
 import type { Clock } from '../time/clock.ts'
 import { type DecisionAnswer, decidedAnswer, type RefusedAnswer, refusedAnswer } from './decision-answer.ts'
+import type { DecisionDebug } from './decision-debug.ts'
 import type { Door } from './question.ts'
 
 export interface RecorderParts {
@@ -14,6 +15,8 @@ export interface RecorderParts {
   readonly logger: Logger
   readonly metrics: DecisionMetrics
   readonly questions: QuestionMetrics
+  /** Undefined unless the log has every decision. */
+  readonly debug?: DecisionDebug | undefined
 }
 
 /** Turns the outcome of a question into its answer, counts it, and logs a sample. */
@@ -36,13 +39,13 @@ export class DecisionRecorder {
     questions.count(door, decision.action)
     if (decision.wouldRefuse !== undefined) metrics.countWouldRefuse(decision.wouldRefuse)
     this.#log.note(decision, nowMs)
-    return decidedAnswer(decision, isDebug, latencyMs)
+    return this.#noted(door, decidedAnswer(decision, isDebug, latencyMs))
   }
 
   /** Answers a request that cannot be decided. `detail` is for the log. */
   refuse(door: Door, reason: Reason, detail?: string): RefusedAnswer {
     this.#parts.questions.count(door, 'refuse')
-    return this.#refuse(reason, detail, door === 'proxy')
+    return this.#noted(door, this.#refuse(reason, detail, door === 'proxy'))
   }
 
   /** Answers after our own code failed. The client learns only that it failed; the log has the cause. */
@@ -64,7 +67,12 @@ export class DecisionRecorder {
 
   #refuseDecided(door: Door, refused: Refused, isDebug: boolean): RefusedAnswer {
     this.#parts.questions.count(door, 'refuse')
-    return this.#refuse(refused.reason, refused.caller?.problem, door === 'proxy', refused, isDebug)
+    return this.#noted(door, this.#refuse(refused.reason, refused.caller?.problem, door === 'proxy', refused, isDebug))
+  }
+
+  #noted<Answer extends DecisionAnswer>(door: Door, answer: Answer): Answer {
+    this.#parts.debug?.note(door, answer)
+    return answer
   }
 
   #refuse(reason: Reason, detail?: string, isProxy = false, refused?: Refused, isDebug = false): RefusedAnswer {

@@ -2,6 +2,7 @@ import { adminRoutes } from '../admin/admin-routes.ts'
 import { AdminEndpoints, newAdminServer } from '../admin/admin-server.ts'
 import type { IssuedKeys } from '../callers/keys/issued-keys.ts'
 import type { WorkerEvents } from '../control/events/worker-events.ts'
+import { openDecisionDebug } from '../decide/decision-debug.ts'
 import { DecisionPipeline } from '../decide/decision-pipeline.ts'
 import { SettlementRecorder } from '../decide/settlement-recorder.ts'
 import { descriptorLimit } from '../files/descriptor-limit.ts'
@@ -105,6 +106,7 @@ export function newServers(config: ServerOptions, code: ServerCode, parts: Serve
     logger,
     metrics: new DecisionMetrics(metricMemory),
     questions: new QuestionMetrics(metricMemory),
+    debug: openDecisionDebug(logger, parts.reservations.callerDigest),
     debugSessions,
     gateway,
     noteDecided: parts.noteDecided,
