@@ -20,6 +20,7 @@ const CHANGES: readonly (readonly [method: string, path: string, body?: object])
   ['PATCH', 'overrides/0123456789ab', { reason: 'a test' }],
   ['DELETE', 'overrides/0123456789ab?reason=test'],
   ['POST', 'keys', { labels: { team: 'search' }, reason: 'a test' }],
+  ['POST', 'keys/acknowledge', { reason: 'a test' }],
   ['PATCH', 'keys/0123456789ab', { reason: 'a test' }],
   ['DELETE', 'keys/0123456789ab?reason=test'],
   ['POST', 'backends/0123456789ab/retry', { reason: 'a test' }],
