@@ -35,7 +35,7 @@ export const REASONS = {
   },
   repeated_original_method: { status: 400, meaning: 'Bad request: X-Original-Method or X-Forwarded-Method is repeated.' },
   repeated_original_uri: { status: 400, meaning: 'Bad request: X-Original-URI, X-Forwarded-Uri or X-Original-URL is repeated.' },
-  repeated_original_host: { status: 400, meaning: 'Bad request: X-Original-Host, X-Forwarded-Host or Host is repeated.' },
+  repeated_original_host: { status: 400, meaning: 'Bad request: X-Original-Host, X-Forwarded-Host or :authority is repeated.' },
   bad_original_url: {
     status: 400,
     meaning: 'Bad request: X-Original-URL is not http:// or https://, a host and a path, or its host contains ? or #.',

@@ -87,7 +87,6 @@ async function listening(kind: ConnectionKind, slots: number) {
       req.resume().once('end', () => res.end('hello'))
     },
     handleExpecting: () => {},
-    requiresHost: true,
     isProbe: ({ url }) => url === '/livez',
     peers: 'remote',
     shares: new ConnectionShares(newSharesBuffer(1), 1),

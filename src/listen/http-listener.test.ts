@@ -51,7 +51,6 @@ async function slowClient(slots: number): Promise<SlowClient> {
       isEnded = true
     },
     handleExpecting: () => {},
-    requiresHost: true,
     peers: 'remote',
     shares: new ConnectionShares(newSharesBuffer(1), 1),
     slots: new ConnectionSlots(newSlotsBuffer(1), 1, 'main', slots),

@@ -32,8 +32,6 @@ export interface ListenerOptions extends ConnectionLimits {
   readonly handle: (req: IncomingMessage, res: ServerResponse) => void
   /** Handles a client that waits for 100 Continue before it sends its body. */
   readonly handleExpecting: (req: IncomingMessage, res: ServerResponse) => void
-  /** Whether Node itself refuses HTTP/1.1 requests without Host. Otherwise the handler sees them. */
-  readonly requiresHost: boolean
   /** `local` peers are processes of this machine on a unix socket, which have no address. */
   readonly peers: 'remote' | 'local'
   /** Called when a connection could not be accepted. */
@@ -68,7 +66,7 @@ export class HttpListener implements ListenerServer {
   #isDraining = false
 
   constructor(options: ListenerOptions) {
-    const { timeouts, handle, handleExpecting, requiresHost, configure, newFront } = options
+    const { timeouts, handle, handleExpecting, configure, newFront } = options
     this.#options = options
     this.#connections = new AdmittedConnections(options, NO_SLOT_OVER_HTTP, {
       closeIdle: () => this.#closeIdle(),
@@ -89,7 +87,8 @@ export class HttpListener implements ListenerServer {
       }
     }
     this.#server = createServer(
-      { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: requiresHost, ...nodeTimeouts(timeouts) },
+      // Handlers judge Host, together with the rest of the framing.
+      { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, ...nodeTimeouts(timeouts) },
       draining(handle),
     )
     // By default, Node silently drops fields beyond a maximum count, and a limit key among them would evade its rule.

@@ -1,4 +1,5 @@
 import { type FieldName, fieldName } from '../http1/field-name.ts'
+import { framingProblem, isHost, noteFraming } from '../http1/framing.ts'
 import { fieldValue, hasMember, headerValue } from '../http1/header-fields.ts'
 import { isSocketPath } from '../llm/endpoints.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
@@ -52,32 +53,17 @@ export class ProxiedRequest {
    */
   static read(received: ReceivedHead, canUpgrade: boolean): ProxiedRequest | string {
     const { method, version, fields } = received
-    if (version !== '1.1' && version !== '1.0') return `HTTP/${version} is not supported`
     const names: FieldName[] = []
     const request: Draft = new ProxiedRequest(received, names)
-    let hasHost = false
     let upgrade = ''
     for (let i = 0; i < fields.length; i += 2) {
       const name = fieldName(fields[i]!)
       names.push(name)
       if (name.isPlainInRequest) continue
       const value = fields[i + 1]!
+      const problem = noteFraming(request, name.lower, value)
+      if (problem !== undefined) return problem
       switch (name.lower) {
-        case 'host':
-          if (hasHost) return 'Host is sent more than once'
-          if (!HOST.test(value)) return 'Host is not valid'
-          hasHost = true
-          request.host = value
-          break
-        case 'content-length':
-          if (request.contentLength !== undefined || !/^\d{1,15}$/.test(value)) return 'Content-Length is not valid'
-          request.contentLength = Number(value)
-          break
-        case 'transfer-encoding':
-          if (request.isChunked || value.toLowerCase() !== 'chunked' || version === '1.0')
-            return 'Transfer-Encoding must be chunked, once, in HTTP/1.1'
-          request.isChunked = true
-          break
         case 'upgrade':
           upgrade = withMember(upgrade, value)
           break
@@ -95,9 +81,9 @@ export class ProxiedRequest {
           break
       }
     }
-    if (!hasHost && version === '1.1') return 'Host is missing'
-    if (request.isChunked && request.contentLength !== undefined) return 'Content-Length and Transfer-Encoding exclude each other'
-    const target = originForm(received.target, method, hasHost ? request.host : undefined)
+    const problem = framingProblem(request, version)
+    if (problem !== undefined) return problem
+    const target = originForm(received.target, method, request.host)
     if (target === undefined) return 'the request target is not valid, or names another host than Host'
     request.target = target
     request.isUpgrade = canUpgrade && !request.hasBody && isWebSocket(received, upgrade, request.connection)
@@ -121,9 +107,6 @@ function withMember(list: string, member: string): string {
   return list === '' ? member : `${list},${member}`
 }
 
-// RFC 3986 3.2.2 and 3.2.3: a name or an address, and a port
-const HOST = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~%!$&'()*+,;=]+)(?::\d{0,5})?$/
-
 /** RFC 9110 7.8: Upgrade has no effect unless Connection names it. */
 function isWebSocket({ method, version }: ReceivedHead, upgrade: string, connection: string): boolean {
   if (upgrade.toLowerCase() !== 'websocket' || method !== 'GET' || version !== '1.1') return false
@@ -131,13 +114,13 @@ function isWebSocket({ method, version }: ReceivedHead, upgrade: string, connect
 }
 
 /** RFC 9112 3.2: an absolute target is accepted if it names the same host as Host. */
-function originForm(url: string, method: string, host: string | undefined): string | undefined {
+function originForm(url: string, method: string, host: string): string | undefined {
   if (url.startsWith('/')) return url
   if (url === '*') return method === 'OPTIONS' ? url : undefined
   const [whole, authority] = /^https?:\/\/([^/?#]*)/i.exec(url) ?? []
   if (whole === undefined || authority === undefined) return undefined
-  if (host !== undefined && withoutDefaultPort(authority) !== withoutDefaultPort(host)) return undefined
-  if (!HOST.test(authority)) return undefined
+  if (host !== '' && withoutDefaultPort(authority) !== withoutDefaultPort(host)) return undefined
+  if (!isHost(authority)) return undefined
   const rest = url.slice(whole.length)
   return rest.startsWith('/') ? rest : `/${rest}`
 }

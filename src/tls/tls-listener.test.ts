@@ -150,7 +150,6 @@ async function listening({ slots, ...options }: ListeningOptions) {
     ...portOptions(slots, await secured(options)),
     handle: (_req, res) => void res.end('hello'),
     handleExpecting: () => {},
-    requiresHost: true,
     onFull: () => void refused++,
   })
   const { port } = (await listener.listen({ host: '127.0.0.1', port: 0 }))!

@@ -1,6 +1,7 @@
 import type { Door, Question } from '../../decide/question.ts'
 import type { Reason } from '../../engine/reasons.ts'
 import { endOfTarget, isSameName, isSameText } from '../../http1/characters.ts'
+import { isHost } from '../../http1/framing.ts'
 import { FIELD_INTS, HeadReader, MAX_HEAD_BYTES, unendedHead } from '../../http1/head-reader.ts'
 import {
   type ByLength,
@@ -90,7 +91,7 @@ export class QuestionHead implements Question, RequestView {
     this.#headAt = from
     this.#headEnd = end
     if (isOwnHost) this.#host = this.#ownHost
-    return this.#ownHost === ABSENT ? OTHER : end
+    return this.#ownHost === ABSENT || !isHost(this.#value(this.#ownHost)) ? OTHER : end
   }
 
   get door(): Door {

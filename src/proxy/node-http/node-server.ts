@@ -48,7 +48,7 @@ export class NodeServer {
     const configure = (server: Server): void => this.#events.configure(server)
     const { newWire: newFront } = this.#options
     const isServing = (socket: Socket): boolean => this.#clients.isServing(socket)
-    return new HttpListener({ ...options, handle, handleExpecting: handle, requiresHost: false, configure, isServing, newFront })
+    return new HttpListener({ ...options, handle, handleExpecting: handle, configure, isServing, newFront })
   }
 
   /** Makes every response that begins from now on the last on its connection. */

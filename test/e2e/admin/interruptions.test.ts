@@ -5,6 +5,7 @@ import { bucketRule, bundle, policy } from '../../support/bundles/bundles.ts'
 import { HttpBackend } from '../../support/proxy/backend.ts'
 import { proxyOptions, RawClient, statusesIn } from '../../support/proxy/proxy.ts'
 import type { EdgeOptions } from '../../support/service/edge.ts'
+import { ask } from '../../support/service/http.ts'
 import { portOf } from '../../support/service/port-of.ts'
 import { running } from '../../support/service/running.ts'
 import { until } from '../../support/until.ts'
@@ -35,6 +36,14 @@ describe.each(PLACES)('in the middle of a scrape %s', (_where, options) => {
     scrape.goOn()
     const { status, body } = await client.next()
     expect([status, body.includes('edge_bundle_info{version="2"')]).toEqual([200, true])
+  })
+
+  test('a CONNECT behind it gets its 405 when the client has all of it', async () => {
+    const { edge, client, scrape } = await scraping(options)
+    client.send('CONNECT edge:80 HTTP/1.1\r\nHost: edge:80\r\n\r\n')
+    expect((await ask(portOf(edge.service.addresses.get('admin')) ?? edge.port, 'GET', '/livez')).status).toBe(200)
+    scrape.goOn()
+    expect(statusesIn(await client.closed())).toEqual([200, 405])
   })
 
   test('the service stops when the client has all of it', async () => {

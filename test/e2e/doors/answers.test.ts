@@ -19,7 +19,7 @@ describe.each(OTHERS.map((door) => [door.path, door] as const))('%s', (_path, do
       { uri: '/blocked/x', fields: caller('b') },
       { fields: [...caller('c'), ...caller('d')] },
       { uri: '/by-host', host: 'api.example.com' },
-      { uri: '/by-host' },
+      { uri: '/by-host', host: 'a,b.example.com' },
       { method: 'POST', uri: '/posts?q=1' },
       { method: 'POST', uri: '/posts/%2e?x=%20&q=1' },
       { method: 'PUT', uri: '/posts?q=1' },

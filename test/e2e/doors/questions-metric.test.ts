@@ -16,11 +16,11 @@ describe.each(HTTP_DOORS.map((door) => [door.name, door] as const))('questions t
     expect(await questions(edge.port)).toEqual({ [name]: [2, 2, 1] })
   })
 
-  test('as refused when they cannot be read', async () => {
+  // A question of ext_authz is itself the original request.
+  test.skipIf(name === 'ext_authz')('as refused when they cannot be read', async () => {
     const edge = await running({ bundle: LIMITS })
-    const [host, own] = name === 'ext_authz' ? ['a\r\nHost: b', 'repeated_original_host'] : ['edge', 'missing_original_method']
-    const head = `${door.ownMethod} ${door.path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`
-    expect(await exchange(edge.port, head)).toContain(`X-Edge-Reason: ${own}\r\n`)
+    const head = `${door.ownMethod} ${door.path} HTTP/1.1\r\nHost: edge\r\nConnection: close\r\n\r\n`
+    expect(await exchange(edge.port, head)).toContain('X-Edge-Reason: missing_original_method\r\n')
     expect(await questions(edge.port)).toEqual({ [name]: [0, 0, 1] })
   })
 })
@@ -28,6 +28,7 @@ describe.each(HTTP_DOORS.map((door) => [door.name, door] as const))('questions t
 describe('no question is', () => {
   test('a request that is not HTTP, has another path or another method', async () => {
     const edge = await running({ bundle: LIMITS })
+    await exchange(edge.port, 'GET /v1/ext-authz/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n')
     await exchange(edge.port, 'GET /v1/forward-auth HTTP/9.9\r\nHost: edge\r\n\r\n')
     await exchange(edge.port, `GET /v1/ext-authz/ HTTP/1.1\r\nHost: edge\r\nX: ${'x'.repeat(70_000)}\r\n\r\n`)
     expect((await ask(edge.port, 'GET', '/v1/decision')).status).toBe(405)

@@ -74,7 +74,7 @@ export function questionBytes(door: HttpDoor, request: AskedRequest = {}, option
   const { method = 'GET', uri = '/', host, fields = [] } = request
   const described = door.describe(method, uri, host)
   const ownMethod = door === EXT_AUTHZ ? method : (options.ownMethod ?? door.ownMethod)
-  const ownHost = door === EXT_AUTHZ ? (host ?? '') : 'edge'
+  const ownHost = door === EXT_AUTHZ ? (host ?? 'edge') : 'edge'
   const lines = [...described.fields, ...fields].map(([name, value]) => `${name}: ${value}\r\n`)
   const last = options.isLast ? 'Connection: close\r\n' : ''
   return Buffer.from(`${ownMethod} ${described.target} HTTP/1.1\r\nHost: ${ownHost}\r\n${lines.join('')}${last}\r\n`, 'latin1')

@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http'
 import fc from 'fast-check'
-import { BODIES, ODD_FIELDS, ODD_STARTS, START_LINE, type Talk } from './odd-heads.ts'
+import { BODIES, HOST_LINE, ODD_FIELDS, ODD_HOSTS, ODD_STARTS, START_LINE, type Talk } from './odd-heads.ts'
 
 /** Talks in which only callers of this name are counted, so that talks side by side do not disturb each other. */
 export function talkOf(caller: string, cookie: string): fc.Arbitrary<Talk> {
@@ -72,7 +72,7 @@ function plainHead(caller: string, cookie: string): fc.Arbitrary<string> {
     // Of another family, or a second time.
     ...SHAPES.flatMap(([, ...fields]) => fields),
   )
-  const usual = [field('Host', 'edge', 'edge:8080', 'a.example.com', ''), field('X-Api-Key', caller, caller, `${caller}-2`, '')]
+  const usual = [field('Host', 'edge', 'edge:8080', 'a.example.com', '[::1]:80'), field('X-Api-Key', caller, caller, `${caller}-2`, '')]
   return fc
     .constantFrom(...SHAPES)
     .chain(([startLine, ...fields]) =>
@@ -100,6 +100,7 @@ function oddHead(plain: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const withLast = fc.tuple(plain, fc.constantFrom(...ODD_FIELDS)).map(([head, field]) => `${head.slice(0, -2)}${field}\r\n\r\n`)
   const withBody = fc.tuple(withField, fc.constantFrom(...BODIES)).map(([head, body]) => head + body)
   const withStart = fc.tuple(plain, fc.constantFrom(...ODD_STARTS)).map(([head, start]) => head.replace(START_LINE, start))
+  const withHost = fc.tuple(plain, fc.constantFrom(...ODD_HOSTS)).map(([head, host]) => head.replace(HOST_LINE, host))
   const withEnds = fc.tuple(plain, fc.constantFrom('\n', '\r', '\r\r\n', '\n\r\n')).map(([head, end]) => head.replaceAll('\r\n', end))
   const large = fc
     .tuple(plain, fc.constantFrom(8, 15.5, 16, 17, 63, 70), fc.constantFrom(20, 4000))
@@ -112,6 +113,7 @@ function oddHead(plain: fc.Arbitrary<string>): fc.Arbitrary<string> {
     { weight: 2, arbitrary: withLast },
     { weight: 4, arbitrary: withBody },
     { weight: 3, arbitrary: withStart },
+    { weight: 2, arbitrary: withHost },
     { weight: 1, arbitrary: withEnds },
     { weight: 1, arbitrary: large },
     { weight: 1, arbitrary: between },

@@ -17,6 +17,7 @@ export function* oddTalks(caller: string): Generator<Talk> {
       return { plain: [Buffer.from(head, 'latin1')], plainHeads: 1, odd: [Buffer.from(change(head), 'latin1')], oddHeads: 1 }
     }
     if (i === 0) for (const start of ODD_STARTS) yield talkWith((head) => head.replace(START_LINE, start))
+    for (const host of ODD_HOSTS) yield talkWith((head) => head.replace(HOST_LINE, host))
     for (const field of ODD_FIELDS) yield talkWith((head) => head.replace('\r\n', `\r\n${field}\r\n`))
     for (const body of BODIES) {
       for (const framing of ['Content-Length: 5', 'Transfer-Encoding: chunked', 'Content-Length: 5\r\nExpect: 100-continue'])
@@ -36,6 +37,14 @@ const ALL_FAMILIES =
   'X-Original-Method: GET\r\nX-Original-URI: /api/x\r\nX-Original-URL: http://h/api/x\r\nX-Forwarded-Method: GET\r\nX-Forwarded-Uri: /api/x\r\n'
 
 export const START_LINE = /^.*/
+export const HOST_LINE = /^Host:.*\r\n/im
+
+/** In place of Host. */
+export const ODD_HOSTS = [
+  '',
+  'Host:\r\n',
+  ...['a b', 'a/b', 'a@b', 'a?b', 'a,b', 'a"b', 'a:b', '[::1', 'a\xe9', '[::1]:80'].map((host) => `Host: ${host}\r\n`),
+]
 
 export const ODD_FIELDS = [
   'Content-Length: 5',
@@ -53,6 +62,10 @@ export const ODD_FIELDS = [
   'Transfer-Encoding: chunked\r\nContent-Length: 5',
   'Transfer-Encoding: chunked',
   'Transfer-Encoding: identity',
+  'Transfer-Encoding: foo',
+  'Transfer-Encoding: foo, chunked',
+  'Transfer-Encoding: foo\r\nTransfer-Encoding: chunked',
+  'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked',
   'Transfer-Encoding: chunked, identity',
   'Transfer-Encoding : chunked',
   'Transfer-Encoding:\tchunked',
@@ -115,6 +128,8 @@ export const ODD_STARTS = [
   'POST /v1/decision HTTP/1.0',
   'POST /v1/decision HTTP/1.2',
   'POST /v1/decision HTTP/2.0',
+  'POST /v1/decision HTTP/0.9',
+  'POST /v1/decision HTTP/1.0\r\nTransfer-Encoding: chunked',
   'POST /v1/decision HTTP/1.1 ',
   'POST  /v1/decision HTTP/1.1',
   'POST\t/v1/decision HTTP/1.1',
