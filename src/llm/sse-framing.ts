@@ -237,6 +237,25 @@ export function readEventData({ bytes, start, lines, lineCount, isFirst }: SsePi
   return { text, spans }
 }
 
+/** Whether each line of an event is a comment or one of the fields that events have, so that it contains nothing beside its data. */
+export function hasOnlyFields({ bytes, start, lines, lineCount, isFirst }: SsePiece): boolean {
+  for (let i = 0; i < lineCount; i += 2) {
+    const mark = isFirst && i === 0 && hasByteOrderMark(bytes, start) ? BYTE_ORDER_MARK_BYTES : 0
+    const line = bytes.toString(
+      'latin1',
+      start + lines[i]! + mark,
+      Math.min(start + lines[i]! + mark + LONGEST_FIELD, start + lines[i + 1]!),
+    )
+    if (!FIELD.test(line)) return false
+  }
+  return true
+}
+
+/** Matches the beginning of a line, up to its colon. */
+const FIELD = /^(?:data|event|id|retry)?(?::|$)/
+/** Enough bytes of a line to tell its field, with the colon and one byte more. */
+const LONGEST_FIELD = 'event:'.length + 1
+
 /** An event up to this size is parsed within two or three milliseconds, whatever it contains. */
 export const SMALL_EVENT_BYTES = 64 * 1024
 /** Limits for larger events. A mebibyte of log probabilities stays below this; a mebibyte of `{},` has twice as many values. */

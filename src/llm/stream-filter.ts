@@ -4,7 +4,7 @@ import { defaultDialect, StreamDialects } from './dialects/dialect-of.ts'
 import { asObject, type JsonObject, parseJson } from './json.ts'
 import { LargeEvent } from './large-event.ts'
 import { PassedBytes } from './passed-bytes.ts'
-import { canBeParsed, readEventData, SMALL_EVENT_BYTES, SseFraming } from './sse-framing.ts'
+import { canBeParsed, type EventData, hasOnlyFields, readEventData, SMALL_EVENT_BYTES, SseFraming } from './sse-framing.ts'
 import type { BudgetEnd, StreamExcess, StreamFilterOptions, StreamMeter, StreamRule } from './stream-rules.ts'
 import {
   chatUsageText,
@@ -216,25 +216,26 @@ export class StreamFilter<Rule extends StreamRule> {
     const { bytes, start, end } = piece
     const data = readEventData(piece)
     if (data === undefined) {
-      if (!this.isUnderstood && bytes[start] !== COLON) this.#unread.push(bytes, start, end)
+      if (!this.isUnderstood && !hasOnlyFields(piece)) this.#unread.push(bytes, start, end)
       return this.#out.pass(bytes, start, end)
     }
     if (!canBeParsed(piece, data)) return this.#passLarge()
     const isEnd = data.text.startsWith('[DONE]') && data.text.trimEnd() === '[DONE]'
     if (isEnd) this.hasEnded = true
-    else if (data.text !== '') this.#hasData = true
+    const isSilent = !this.isUnderstood && saysNothing(data) && hasOnlyFields(piece)
+    if (!isEnd && !isSilent) this.#hasData = true
     const isObject = data.text.charCodeAt(0) === OPEN_BRACE || BEGINS_OBJECT.test(data.text)
     const parsed = isObject ? parseJson(data.text.trimStart()) : undefined
     // Some servers write numbers that JSON does not have.
     if (isObject && parsed === undefined) return this.#passLarge()
     const event = asObject(parsed)
     if (event === undefined) {
-      if (!isEnd && !this.isUnderstood) this.#unread.push(bytes, start, end)
+      if (!isEnd && !isSilent && !this.isUnderstood) this.#unread.push(bytes, start, end)
       return this.#out.pass(bytes, start, end)
     }
     const counted = this.tally.completionTokens ?? 0
     if (!this.#passes(event, data.text.length)) return
-    if (!this.isUnderstood) this.#unread.push(bytes, start, end)
+    if (!isSilent && !this.isUnderstood) this.#unread.push(bytes, start, end)
     if (this.#options.hidesUsage === true && hasUsageOnly(event)) return
     const insertion = this.#addsUsage && Array.isArray(event['choices']) ? usageInsertion(bytes, data.spans, event['usage']) : undefined
     if (insertion === undefined) this.#out.pass(bytes, start, end)
@@ -354,6 +355,11 @@ export class StreamFilter<Rule extends StreamRule> {
   }
 }
 
+/** Whether an event only keeps the connection open. */
+function saysNothing({ text }: EventData): boolean {
+  return text === '' || PING.test(text)
+}
+
 /** Recognises the last event of a chat stream for which usage was requested. */
 function hasUsageOnly(event: JsonObject): boolean {
   const { choices, usage } = event
@@ -368,7 +374,7 @@ function isInChoice({ choices, candidates }: JsonObject): boolean {
 const EMPTY = Buffer.alloc(0)
 const BLANK_LINE = '\n\n'
 const OPEN_BRACE = 0x7b
-const COLON = 0x3a
+const PING = /^\s*\{\s*"type"\s*:\s*"ping"\s*\}\s*$/
 const BEGINS_OBJECT = /^\s*\{/
 
 interface Watch<Rule> {

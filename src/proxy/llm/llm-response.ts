@@ -184,10 +184,11 @@ export class WholeResponse implements LlmResponse {
     else this.#parts.settlement.keepReservation('done', this.#bySize())
   }
 
-  /** What has passed by its size; undefined if it is no text. */
+  /** What has passed by its size; undefined if it is no text, as the numbers of an embedding are none. */
   #bySize(): PassedSize | undefined {
-    const tokens = estimatedCounts(this.#parts.request.promptTokens, this.#text.tokens)
-    return this.#isMedia ? undefined : { tokens, isStreamed: false }
+    const { request } = this.#parts
+    if (this.#isMedia || request.isEmbedding === true) return undefined
+    return { tokens: estimatedCounts(request.promptTokens, this.#text.tokens), isStreamed: false }
   }
 }
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { both, CHAT, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
+import { both, CHAT, EMBEDDINGS, HELLO, HELLO_TOKENS, llmProxy, MESSAGES, RESPONSES } from '../../support/llm/llm-proxy.ts'
 import { chatChunk, sse } from '../../support/llm/llm-streams.ts'
 import { moneyProxy } from '../../support/llm/money-proxy.ts'
 import { scriptedLlm } from '../../support/llm/scripted-llm.ts'
@@ -239,4 +239,54 @@ describe('an event above a mebibyte costs what it says', () => {
     expect(client.text).not.toContain('more')
     expect(client.text).toContain('"finish_reason":"length"')
   })
+})
+
+describe('a stream that has only kept the connection open costs what an empty one does', () => {
+  test.each([
+    ['the time to reconnect', 'retry: 3000\n\n'],
+    ['an event without data', 'event: ping\nid: 1\n\n'],
+    ['empty data', 'data:\n\n'],
+    ['a comment', '\ufeff: hello\n\n'],
+    ['a ping', 'event: ping\ndata: {"type": "ping"}\n\n'],
+  ])('%s', async (_, text) => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin()
+      await call.write(text)
+    })
+    const proxy = await llmProxy(backend)
+    const left = proxy.open(CHAT, { ...CHAT_BODY, stream: true })
+    await left.untilText(text.slice(-4))
+    left.abort()
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
+    const broken = proxy.open(CHAT, { ...CHAT_BODY, stream: true })
+    await broken.untilText(text.slice(-4))
+    backend.calls.at(-1)!.reset()
+    await broken.untilClosed()
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
+  })
+
+  test('but not if it has anything else', async () => {
+    const backend = await scriptedLlm(async (call) => {
+      call.begin()
+      await call.write('event: ping\nevents are no field\n\n')
+    })
+    const proxy = await llmProxy(backend)
+    const client = proxy.open(CHAT, { ...CHAT_BODY, stream: true })
+    await client.untilText('field')
+    backend.calls.at(-1)!.reset()
+    await client.untilClosed()
+    expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 10))
+  })
+})
+
+test('an embedding that does not arrive whole costs its prompt', async () => {
+  const backend = await scriptedLlm(async (call) => {
+    call.begin({ 'Content-Type': 'application/json' })
+    await call.write(`{"data":[{"embedding":[${'0.123456789,'.repeat(3000)}`)
+  })
+  const proxy = await llmProxy(backend)
+  const left = proxy.open(EMBEDDINGS, { input: 'hello there!' })
+  await left.untilText('embedding')
+  left.abort()
+  expect(await proxy.spent()).toEqual(both(HELLO_TOKENS))
 })
