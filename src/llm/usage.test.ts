@@ -59,6 +59,24 @@ describe('usage that a provider tells', () => {
     expect(counted(cached, { prompt_tokens: 7, prompt_tokens_details: { cached_tokens: 0 } })).toMatchObject({ input: 48 })
   })
 
+  test('is not added to itself where a later event splits the same input in another way', () => {
+    const split = { input_tokens: 10, cache_read_input_tokens: 50_000, output_tokens: 5 }
+    const plain = { input_tokens: 50_010, output_tokens: 5 }
+    expect(counted(plain, split)).toMatchObject({ input: 50_010, cachedInput: 50_000, output: 5 })
+    expect(counted(split, { ...plain, cache_read_input_tokens: 0 })).toMatchObject({ input: 50_010, cachedInput: 50_000 })
+    expect(counted(plain, { ...split, cache_read_input_tokens: 40_000 })).toMatchObject({ input: 50_010, cachedInput: 0 })
+    expect(counted(split, { ...plain, input_tokens: 50_011, cache_read_input_tokens: 0 })).toMatchObject({ input: 50_011, cachedInput: 0 })
+    expect(counted(split, { input_tokens: 12, output_tokens: 5 })).toMatchObject({ input: 50_012, cachedInput: 50_000 })
+    const written = { input_tokens: 10, cache_creation_input_tokens: 20, cache_creation: { ephemeral_1h_input_tokens: 20 } }
+    expect(counted(written, { input_tokens: 12, cache_creation_input_tokens: 20, output_tokens: 5 })).toMatchObject({
+      ...{ input: 32, cacheWrite: 20, cacheWrite1h: 20 },
+    })
+    expect(counted({ input_tokens: 10 }, { cache_read_input_tokens: 40 }, { output_tokens: 5 })).toMatchObject({
+      input: 50,
+      cachedInput: 40,
+    })
+  })
+
   test('has cached and reasoning tokens in its sums already, but for those that Anthropic caches, which are added', () => {
     const chat = {
       prompt_tokens: 2006,

@@ -158,19 +158,51 @@ export function readPromptUsage(value: unknown, tally: Tally): void {
   readInput(usage, asCount(usage['input_tokens']), tally)
 }
 
-/** The whole input never becomes smaller either, in whichever of the two ways its cached tokens are counted. */
+/**
+ * The whole input never becomes smaller either. Events may split it differently into what is cached and what is not, so of those that tell both, the parts
+ * are those of the largest sum; of equal sums, those with more that is cached.
+ */
 function readInput(usage: JsonObject, prompt: number | undefined, tally: Tally): void {
+  const cache = readCache(usage)
+  tally.written1hTokens = larger(tally.written1hTokens, cache?.written1h)
+  if (prompt === undefined || cache === undefined || tally.promptTokens === undefined) return addInput(prompt, cache, tally)
+  const { read, written, beside } = cache
+  const input = addTokens(prompt, beside)
+  const known = addTokens(tally.promptTokens, tally.besidePrompt)
+  const split = (read ?? 0) + (written ?? 0)
+  if (input < known || (input === known && split <= (tally.cachedTokens ?? 0) + (tally.writtenTokens ?? 0))) return
+  tally.promptTokens = prompt
+  tally.besidePrompt = beside
+  tally.cachedTokens = read
+  tally.writtenTokens = written
+}
+
+/** Adds an event that has only one part of the input, or the first that has the other. */
+function addInput(prompt: number | undefined, cache: CacheUsage | undefined, tally: Tally): void {
   const before = addTokens(tally.promptTokens ?? 0, tally.besidePrompt)
   tally.promptTokens = larger(tally.promptTokens, prompt)
-  readCache(usage, tally)
+  if (cache !== undefined) {
+    tally.cachedTokens = larger(tally.cachedTokens, cache.read)
+    tally.writtenTokens = larger(tally.writtenTokens, cache.written)
+    tally.besidePrompt = cache.isInPrompt ? 0 : addTokens(tally.cachedTokens ?? 0, tally.writtenTokens ?? 0)
+  }
   tally.besidePrompt = Math.max(tally.besidePrompt, before - (tally.promptTokens ?? 0))
+}
+
+interface CacheUsage {
+  readonly read: number | undefined
+  readonly written: number | undefined
+  readonly written1h: number | undefined
+  /** Whether the prompt includes them, and what it does not include. */
+  readonly isInPrompt: boolean
+  readonly beside: number
 }
 
 /**
  * OpenAI reports details of the prompt, Anthropic reports fields beside `input_tokens`. Gateways that translate Anthropic's responses add its fields
- * beside a `prompt_tokens` that includes them.
+ * beside a `prompt_tokens` that includes them. Returns undefined if there are none.
  */
-function readCache(usage: JsonObject, tally: Tally): void {
+function readCache(usage: JsonObject): CacheUsage | undefined {
   const details = asObject(usage['prompt_tokens_details']) ?? asObject(usage['input_tokens_details'])
   const [readInside, writtenInside] = [asCount(details?.['cached_tokens']), asCount(details?.['cache_write_tokens'])]
   const creation = asObject(usage['cache_creation'])
@@ -178,12 +210,9 @@ function readCache(usage: JsonObject, tally: Tally): void {
   const created = for5m === undefined && for1h === undefined ? undefined : addTokens(for5m ?? 0, for1h ?? 0)
   const read = readInside ?? asCount(usage['cache_read_input_tokens'])
   const written = writtenInside ?? asCount(usage['cache_creation_input_tokens']) ?? created
-  if (read === undefined && written === undefined) return
-  tally.cachedTokens = larger(tally.cachedTokens, read)
-  tally.writtenTokens = larger(tally.writtenTokens, written)
-  tally.written1hTokens = larger(tally.written1hTokens, for1h)
+  if (read === undefined && written === undefined) return undefined
   const isInPrompt = (readInside ?? writtenInside ?? asCount(usage['prompt_tokens'])) !== undefined
-  tally.besidePrompt = isInPrompt ? 0 : addTokens(tally.cachedTokens ?? 0, tally.writtenTokens ?? 0)
+  return { read, written, written1h: for1h, isInPrompt, beside: isInPrompt ? 0 : addTokens(read ?? 0, written ?? 0) }
 }
 
 /** Remembers the first model that a response names; `value` may be anything. */
