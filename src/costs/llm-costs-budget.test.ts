@@ -5,6 +5,7 @@ import { tokenCounts } from '../llm/usage.ts'
 import { AMBIGUOUS, type Usage } from './cost.ts'
 import { BudgetCost } from './llm-costs.ts'
 import { ModelPrice, PriceTable } from './price-table.ts'
+import { UnseenSettler } from './unseen-prompt.ts'
 
 // 2, 0.5, 2.5, 4 and 8 units for a million tokens: so many thousand billionths for each.
 const BIG = new ModelPrice({ input: 2_000_000, cachedInput: 500_000, cacheWrite: 2_500_000, cacheWrite1h: 4_000_000, output: 8_000_000 })
@@ -114,6 +115,15 @@ describe('a settlement', () => {
     expect(settled('nothing')).toBe(0)
     expect(settled('unknown')).toBeUndefined()
     expect(settled({ tokens: undefined, isStreamed: false })).toBeUndefined()
+  })
+
+  test('tells of a model without a price of its own, also where a part of the prompt lies elsewhere', () => {
+    const cost = new BudgetCost(PRICES, undefined, 'estimate', undefined, { tokens: 500, of: undefined })
+    const settler = cost.forRequest(requestFacts({ body: body({ hasUnseenPrompt: true }) }))
+    const served = (model: string): Usage => ({ tokens: tokenCounts(90, 20, { model }), isStreamed: false })
+    expect(settler).toBeInstanceOf(UnseenSettler)
+    expect(settler.unlistedModel?.(served('new'))).toBe('new')
+    expect(settler.unlistedModel?.(served('big-1'))).toBeUndefined()
   })
 
   test('takes the cost that the caller reports, if it is an amount', () => {

@@ -39,6 +39,10 @@ export class UnseenSettler implements Settler {
     return this.#settler.record
   }
 
+  unlistedModel(usage: Usage): string | undefined {
+    return this.#settler.unlistedModel?.(usage)
+  }
+
   settled(amount: number, usage: Usage): number | undefined {
     const seen = this.#settler.settled(amount, usage)
     if (seen === undefined || typeof usage === 'string' || usage.tokens?.isInputEstimated !== true) return seen
