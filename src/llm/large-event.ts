@@ -60,7 +60,7 @@ export class LargeEvent {
     const isFinished = sizes.marked > 0
     return {
       type,
-      ...(this.#sizeOf('error') > 0 && { error: {} }),
+      ...(this.#sizeOf('error') > 0 && { error: { message: '' } }),
       ...(this.#has('choices') && { choices: [{ finish_reason: isFinished ? 'stop' : null }], ...counted }),
       ...(this.#has('usage') && counted),
       ...(this.#has('candidates') && { candidates: [isFinished ? { finishReason: 'STOP' } : {}] }),

@@ -51,7 +51,8 @@ const KEPT_USAGE = keptObject(
   { ...numbers(USAGE_FIELDS), ...Object.fromEntries(USAGE_DETAILS.map((name, i) => [name, keptObject(numbers(DETAIL_FIELDS), 1 + i)])) },
   0,
 )
-const FLAG: Reading = { isFlag: true }
+/** Counts above zero if it says anything, as in `isErrorEvent`. */
+const ERROR_READING: Reading = { text: 'characters', written: 'objects' }
 
 /** The fields of a whole response, in all APIs; each of the names beside them is the index of one. */
 const RESPONSE_READINGS = {
@@ -63,7 +64,7 @@ const RESPONSE_READINGS = {
   model: { text: 'kept' },
   usage: KEPT_USAGE,
   ...GEMINI_READINGS,
-  error: FLAG,
+  error: ERROR_READING,
 } satisfies Record<string, Reading>
 export const RESPONSE = fieldsOf(RESPONSE_READINGS)
 /** Index of the id, where it is read. */
@@ -101,7 +102,7 @@ export const EVENT = fieldsOf({
   model: { text: 'kept' },
   usage: KEPT_USAGE,
   ...GEMINI_READINGS,
-  error: FLAG,
+  error: ERROR_READING,
 })
 
 /** Returns what was kept of the usage, as JSON.parse would return it. The order is that of USAGE_FIELDS and USAGE_DETAILS. */

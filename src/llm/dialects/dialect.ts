@@ -20,9 +20,12 @@ export type EventMeaning = 'content' | 'end' | 'error'
 /** How a stream is ended: as if the model were done, or with an error because its completion is too long, a budget is used up or its caller is blocked. */
 export type Closing = 'graceful_close' | keyof typeof CLOSING_ERRORS
 
-/** Recognises an error in any dialect: OpenAI's, Anthropic's, and their imitations. */
-export function isErrorEvent(event: JsonObject): boolean {
-  return event['type'] === 'error' || (event['error'] !== undefined && event['error'] !== null)
+/** Recognises an error in any dialect: OpenAI's, Anthropic's, and their imitations. Some servers send an empty one with each event. */
+export function isErrorEvent({ type, error }: JsonObject): boolean {
+  if (type === 'error') return true
+  if (typeof error === 'string') return error !== ''
+  const details = asObject(error)
+  return details !== undefined && Object.keys(details).length > 0
 }
 
 /** Whether there are choices, and the client has received the end of each of them. */

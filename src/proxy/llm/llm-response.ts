@@ -163,7 +163,7 @@ export class WholeResponse implements LlmResponse {
 
   #settle(tally: Tally): void {
     const { settlement, request, metrics, isLookup } = this.#parts
-    const isError = this.#status >= 400 || (this.#reader.hasError && tally.characters === 0)
+    const isError = this.#status >= 400 || (this.#reader.hasError && tally.characters === 0 && this.#text.bytes <= MAX_ERROR_BYTES)
     if (isLookup || (isError && !hasUsage(tally))) return settlement.giveBack('done')
     if (this.#reader.isUnderWay) return settlement.keepReservation('done')
     if (this.#reader.isLookedUp) return settlement.giveBack('done')
@@ -191,6 +191,9 @@ export class WholeResponse implements LlmResponse {
     return { tokens: estimatedCounts(request.promptTokens, this.#text.tokens), isStreamed: false }
   }
 }
+
+/** A larger response has something beside its error. */
+const MAX_ERROR_BYTES = 64 * 1024
 
 /** Types whose bytes are no text, or text in a frame that is many times as large. */
 const MEDIA = /^(?:audio|image|video)\/|^application\/(?:octet-stream|pdf|zip|vnd\.amazon\.eventstream)\b/i

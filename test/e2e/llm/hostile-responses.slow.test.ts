@@ -118,6 +118,19 @@ test('a whole response that is an error and nothing else costs nothing, as in a 
   expect(await spentOn({ response: JSON.stringify({ error: null, choices: [{ message: { content: 'x'.repeat(40) } }] }) })).toBe(
     HELLO_TOKENS + 10,
   )
+  const large = JSON.stringify({ ...error, answer: PROSE.repeat(4) })
+  expect(await spentOn({ response: large })).toBe(bySize(large))
+})
+
+test('an empty error is none', async () => {
+  for (const error of ['', {}, [], 0, false]) {
+    const response = JSON.stringify({ error, answer: PROSE })
+    expect(await spentOn({ response })).toBe(bySize(response))
+    const stream = { response: sse({ error, answer: PROSE }), fields: EVENTS, body: { ...CHAT_BODY, stream: true } }
+    expect(await spentOn(stream)).toBe(bySize(stream.response))
+  }
+  expect(await spentOn({ response: JSON.stringify({ error: 'overloaded' }) })).toBe(0)
+  expect(await spentOn({ response: sse({ error: 'overloaded' }), fields: EVENTS, body: { ...CHAT_BODY, stream: true } })).toBe(0)
 })
 
 describe('a stream costs the largest counts that the provider tells', () => {
