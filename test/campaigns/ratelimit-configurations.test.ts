@@ -43,6 +43,7 @@ describeWith(ratelimitMissing(), 'edge convert on the configurations that envoyp
       'non_map_list.yaml',
       'non_string_key.yaml',
       'replaces_empty.yaml',
+      'replaces_self.yaml',
       'unlimited_with_unit.yaml',
     ])
   })

@@ -162,7 +162,7 @@ class Soak {
     expect(seen('backend')).toEqual(expect.arrayContaining(['a', 'b', 'c', 'tunnel']))
     expect(seen('sent_model')).toEqual(expect.arrayContaining(['small', 'large', 'medium']))
     expect(seen('status')).toEqual(expect.arrayContaining([200, 101]))
-    expect(seen('usage')).toEqual(expect.arrayContaining(['unknown', 'nothing']))
+    expect(seen('usage')).toEqual(expect.arrayContaining(['unknown', 'unfinished']))
     expect(seen('estimate')).toContain('fair')
     const windows = lines.flatMap(({ rules }) => rules.map((rule) => (rule as { windows?: object[] }).windows?.length ?? 0))
     expect(Math.max(...windows)).toBeGreaterThan(1)
