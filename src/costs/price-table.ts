@@ -232,3 +232,13 @@ function nano(tokens: number, price: number): number {
 function pico(tokens: number, price: number): number {
   return ((tokens % THOUSAND) * (price % THOUSAND)) % THOUSAND
 }
+
+/** A table of prices as a bundle has it: every other member is a model, or a prefix of some. */
+export interface PriceTableConfig {
+  readonly aliases?: Readonly<Record<string, string>> | undefined
+}
+
+/** Returns the models of a table, or prefixes of them, with their prices. Workers call it, so it is not in the schema's file. */
+export function modelsOf<Price>({ aliases: _names, ...models }: PriceTableConfig): Readonly<Record<string, Price>> {
+  return models as Readonly<Record<string, Price>>
+}

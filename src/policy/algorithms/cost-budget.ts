@@ -1,6 +1,6 @@
 import { BudgetCost, type CostField } from '../../costs/llm-costs.ts'
 import { HUNDREDTH, MAX_BUDGET, microOf } from '../../costs/money.ts'
-import { ModelPrice, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
+import { ModelPrice, modelsOf, PriceTable, type TokenPrices } from '../../costs/price-table.ts'
 import { DEFAULT_UNSEEN_TOKENS, type UnseenPrompt } from '../../costs/unseen-prompt.ts'
 import type { LlmSettings, ReserveSettings } from '../../llm/llm-request.ts'
 import { DEFAULT_FIRST_TOKENS, maxCompletionTokens } from '../../llm/usage.ts'
@@ -8,7 +8,7 @@ import { quoted } from '../../text/printable.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
 import type { Bundle } from '../schema/bundle.ts'
 import type { CostBudgetConfig } from '../schema/cost-budget.ts'
-import { type ModelPricesConfig, modelsOf, type PricesConfig } from '../schema/prices.ts'
+import type { ModelPricesConfig, PricesConfig } from '../schema/prices.ts'
 import type { CompiledRule, PartLimit } from './compiled-rule.ts'
 import { sharesOf, windowIdentity, windowLimit } from './request-cost.ts'
 
@@ -111,7 +111,7 @@ function dearestOf(table: PricesConfig[string] | undefined): DearestModels | und
   if (table === undefined) return undefined
   const known = DEAREST.get(table)
   if (known !== undefined) return known
-  const { '*': other, ...models } = modelsOf(table)
+  const { '*': other, ...models } = modelsOf<ModelPricesConfig>(table)
   const named = dearestIn(models)
   const model = dearestIn({ ...(other && { '*': other }), ...(named && { [named.pattern]: models[named.pattern]! }) })
   if (model === undefined) return undefined
@@ -149,7 +149,7 @@ export class PriceTables {
     const known = this.#compiled.get(name)
     if (known !== undefined) return known
     const table = this.#config[name]!
-    const models = Object.entries(modelsOf(table))
+    const models = Object.entries(modelsOf<ModelPricesConfig>(table))
     const compiled = new PriceTable(
       models.map(([model, prices]) => [model, modelPrice(prices)]),
       table.aliases,
@@ -185,7 +185,7 @@ interface PriceSurprise {
 export function* priceSurprises(tables: PricesConfig): Generator<PriceSurprise> {
   const compiled = new PriceTables(tables)
   for (const [name, table] of Object.entries(tables)) {
-    const models = modelsOf(table)
+    const models = modelsOf<ModelPricesConfig>(table)
     const { input, output, per_request = 0 } = models['*']!
     if (input === 0 && output === 0 && per_request === 0)
       yield { path: [name], message: 'the price for "*" is 0: every model without a price of its own is free' }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { hasSixDecimals } from '../../costs/money.ts'
+import { modelsOf, type PriceTableConfig } from '../../costs/price-table.ts'
 import { label } from './parts.ts'
 
 /** Every worker reads all tables, so their number is bounded. */
@@ -77,17 +78,8 @@ export const pricesSchema = z
   .refine((tables) => patternsIn(tables) <= MAX_PATTERNS_IN_ALL, { error: `at most ${MAX_PATTERNS_IN_ALL} models in all tables` })
   .meta({ description: 'Tables of prices by model, for cost_budget. In units of your currency for a million tokens.' })
 
-interface PriceTableConfig {
-  readonly aliases?: Readonly<Record<string, string>> | undefined
-}
-
 export type ModelPricesConfig = z.output<typeof modelPrices>
 export type PricesConfig = Readonly<Record<string, PriceTableConfig>>
-
-/** Returns the models of a table, or prefixes of them, with their prices. */
-export function modelsOf({ aliases: _names, ...models }: PriceTableConfig): Readonly<Record<string, ModelPricesConfig>> {
-  return models as Readonly<Record<string, ModelPricesConfig>>
-}
 
 function checkNames({ value, issues }: z.core.ParsePayload<PriceTableConfig>): void {
   const models = modelsOf(value)

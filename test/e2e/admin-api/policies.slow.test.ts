@@ -59,7 +59,7 @@ describe('GET policies', () => {
     const { json } = await askAdmin(edge.adminPort, 'GET', 'policies')
     expect(json.policies).toMatchObject([
       {
-        last_minute: { allowed: 3, rejected: 0, would_reject: 3 },
+        last_minute: { allowed: 4, rejected: 0, would_reject: 3 },
         rules: [{ last_minute: { would_reject: 3 } }, { last_minute: NOTHING }],
       },
     ])

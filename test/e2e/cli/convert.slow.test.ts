@@ -32,7 +32,7 @@ describe('edge convert ratelimit', () => {
     const values = ['007', '0x10', '1e3', '1.50', '12345678901234567890', 'yes', '"*x*y"']
     const entries = values.map((value) => `{ key: k, value: ${value}, rate_limit: { unit: day, requests_per_unit: 1 } }`)
     const { stdout } = await converted(t, { 'a.yaml': `domain: d\ndescriptors: [${entries.join(', ')}]` })
-    expect(rulesOf(stdout).map(({ match }) => match['descriptor:k'])).toEqual([...values.slice(0, -1), '*x*y'])
+    expect(rulesOf(stdout).map(({ match }) => match['descriptor:k'])).toEqual(values.slice(0, -1))
   })
 
   test('names are unique and printable, however they are spelled', async (t) => {
@@ -77,11 +77,7 @@ describe('a file that is not valid is named with the place, and nothing is print
     ],
     ['too many requests', entry('key: k, rate_limit: { unit: day, requests_per_unit: 4294967296 }'), 'from 0 to 4294967295'],
     ['a flag of neither', entry('key: k, shadow_mode: maybe'), 'descriptors[0].shadow_mode: expected true or false, got "maybe"'],
-    [
-      'one threshold for one value',
-      entry('key: k, value: v, share_threshold: true'),
-      'expected a value that ends in * in the same descriptor',
-    ],
+    ['one threshold for one value', entry('key: k, value: v, share_threshold: true'), 'expected a value with * in the same descriptor'],
     [
       'a key and value twice',
       `${entry('key: k')}\n`.replace(']', ', { key: k }]'),

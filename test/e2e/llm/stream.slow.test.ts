@@ -21,14 +21,14 @@ describe('oddities', () => {
     expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 1))
   })
 
-  test('an event above the bound passes unparsed and is counted by its size', async () => {
+  test('an event above the bound passes in pieces and is counted by its text', async () => {
     const large = sse({ choices: [{ index: 0, delta: { content: 'x'.repeat(MAX_EVENT_BYTES) } }] })
     const text = `${chatChunk({ content: 'abcd' })}${large}${sse('[DONE]')}`
     const proxy = await llmProxy(await streamingLlm(text, 100_000), { streaming: PLAIN })
     const client = await proxy.stream(CHAT, ASKED)
     expect(client.bytes.equals(Buffer.from(text))).toBe(true)
     const used = 'edge_llm_tokens_used_total{policy="llm",rule="budget"}'
-    expect(await proxy.edge.metric(used)).toBe(HELLO_TOKENS + Math.ceil((4 + large.length) / 4))
+    expect(await proxy.edge.metric(used)).toBe(HELLO_TOKENS + Math.ceil((4 + MAX_EVENT_BYTES) / 4))
   })
 })
 
