@@ -75,9 +75,8 @@ export function responseWithId(ids: readonly string[]): Fields {
   return fieldsOf({ ...RESPONSE_READINGS, id: { text: { words: ids.map(unitsOf) } } })
 }
 
-export const [CHOICES, OUTPUT, CONTENT, TYPE, STATUS, MODEL, USAGE, CANDIDATES, METADATA, METADATA_IN_SNAKE_CASE, ERROR] = [
-  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12,
-]
+const [CHOICES, OUTPUT, CANDIDATES] = [0, 1, 7]
+export const [CONTENT, TYPE, STATUS, MODEL, USAGE, METADATA, METADATA_IN_SNAKE_CASE, ERROR] = [2, 3, 4, 5, 6, 8, 9, 12]
 /** Fields whose text counts in every response. */
 export const TEXTS = [CHOICES, OUTPUT, CANDIDATES]
 

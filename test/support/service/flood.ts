@@ -10,7 +10,7 @@ const BODY = Buffer.alloc(900_000, 'x')
 const POST = 'POST /admin/v1/session HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n'
 
 /** What the connections of a flood send before they fall silent. */
-export const SENT = {
+const SENT = {
   nothing: Buffer.alloc(0),
   'one byte': HELLO.subarray(0, 1),
   'half a ClientHello': HELLO.subarray(0, 20),
