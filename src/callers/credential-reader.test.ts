@@ -100,6 +100,12 @@ describe('a credential', () => {
     ['a key by another scheme', { keys: KEYS }, (key) => ({ authorization: `Token ${key}` }), NO_CREDENTIAL_BUT_KEY],
     ['a key as a password', { jwt: [ENTRY], keys: KEYS }, (key) => ({ authorization: `Basic ${btoa(`x:${key}`)}` }), NO_CREDENTIAL_BUT_KEY],
     ['a name like a key', { keys: KEYS }, () => ({ authorization: `Basic ${btoa('edge_service:x')}` }), { problem: 'no_credential' }],
+    [
+      'a credential of another kind with a name like a key',
+      { jwt: [ENTRY], keys: KEYS },
+      () => ({ authorization: 'Digest username="edge_service", realm="acme_knowledge_base"' }),
+      { problem: 'no_credential' },
+    ],
     ['two keys in a line', { keys: KEYS }, (key) => ({ 'x-team-key': `a ${key}` }), { problem: 'malformed', keyFields: ['x-team-key'] }],
     ['a key that was never issued', { keys: KEYS }, () => bearer(newKeyText()), { problem: 'unknown_key', keyFields: ['authorization'] }],
   ])('that is %s is judged so', (_, callers, fields, verdict) => {

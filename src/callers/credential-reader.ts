@@ -145,10 +145,12 @@ class CredentialReader implements CallerReader {
 
 /** Whether the text of `Authorization` has a key in it, however clients spelled that: `Token KEY`, `Bearer "KEY"`, `KEY`, or as a name or password. */
 function hasKey(authorization: string): boolean {
+  const token = sentToken(authorization)
+  if (typeof token === 'string' && token.startsWith(KEY_PREFIX)) return true // perhaps a damaged one
   const basic = BASIC.exec(authorization)
   if (basic !== null && KEY.test(Buffer.from(basic[1]!, 'base64').toString('latin1'))) return true
-  // By chance, one JWT of a million has the prefix of keys in it.
-  return authorization.includes(KEY_PREFIX) && !BEARER_JWT.test(authorization)
+  // By chance, one JWT of a million has what looks like a key in it.
+  return KEY.test(authorization) && !BEARER_JWT.test(authorization)
 }
 
 const BASIC = /^\s*basic\s+(\S.*)$/i
