@@ -30,15 +30,22 @@ const METHOD_FIELDS = spellings('x-http-method-override', 'x-http-method', 'x-me
  * doors they are the question.
  */
 export function isRewritten(view: RequestView): boolean {
-  const { method } = view
   const path = pathOf(view.uri)
   for (const name of PATH_FIELDS) {
     const value = view.header(name)
-    if (value !== undefined && (value === REPEATED || pathOf(value.replace(ORIGIN, '')) !== path)) return true
+    if (value === undefined || (value === '/' && PREFIX.test(name))) continue
+    if (value === REPEATED || pathOf(value.replace(ORIGIN, '')) !== path) return true
   }
+  return saysOtherMethod(view)
+}
+
+/** A prefix of `/` says that nothing comes before the path. */
+const PREFIX = /^x.forwarded.prefix$/
+
+function saysOtherMethod(view: RequestView): boolean {
   return METHOD_FIELDS.some((name) => {
     const value = view.header(name)
-    return value !== undefined && value !== method
+    return value !== undefined && value !== view.method
   })
 }
 
@@ -51,14 +58,14 @@ function pathOf(uri: string): string {
 
 /**
  * Whether this is the question that browsers ask, without credentials, before a page of another origin may send its request (a CORS preflight, Fetch 4.8).
- * It has no body. What a backend might take for something else is none.
+ * It has no body. What a backend might take for a request of another method is none; at any path, it is the same question.
  */
 export function isPreflight(view: RequestView): boolean {
   if (view.method !== 'OPTIONS') return false
   if (!isOneText(view, 'origin') || !isOneText(view, 'access-control-request-method')) return false
   const length = view.header('content-length')
   if ((length !== undefined && length !== '0') || view.header('transfer-encoding') !== undefined) return false
-  return !isRewritten(view)
+  return !saysOtherMethod(view)
 }
 
 function isOneText(view: RequestView, name: string): boolean {

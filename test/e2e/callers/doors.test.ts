@@ -83,6 +83,9 @@ describe.each(HTTP_DOORS)('at the door $name', (door) => {
       const ask = async (method: string, more: Fields = []): Promise<number> =>
         (await askThrough(door, port, { host: 'a.test', method, fields: [...PREFLIGHT, ...more] })).status
       expect([await ask('OPTIONS'), await ask('POST'), await ask('OPTIONS', bearer('expired'))]).toEqual([200, 401, 401])
+      // A preflight is one at any path, and of no other method.
+      expect(await ask('OPTIONS', [['X-Forwarded-Prefix', '/shop']])).toBe(200)
+      expect(await ask('OPTIONS', [['X-HTTP-Method', 'POST']])).toBe(401)
     })
 
     test('a block comes first, and an excepted path needs nobody', async () => {
@@ -113,6 +116,7 @@ describe.each(HTTP_DOORS)('at the door $name', (door) => {
           ['X-Rewrite-URL', '/health?x=1'],
           ['X-HTTP-Method-Override', 'GET'],
           ['X-Override-URL', 'https://b.test/health'],
+          ['X-Forwarded-Prefix', '/'],
         ]),
       ).toBe(200)
       expect(await ask([['X-Rewrite-URL', '/v1/chat'], ...bearer('good:ada:blue')])).toBe(200)
