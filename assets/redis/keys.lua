@@ -84,6 +84,20 @@ local function keep_revoked(id)
   redis.call('HSET', facts, 'revoked', exact(fact('revoked') + 1), 'revoked_sum', exact((fact('revoked_sum') + number) % MODULUS))
 end
 
+-- Counts the ids anew if some are missing, because somebody removed them or Redis has lost them: the instances that still know them must notice.
+local function check_revoked()
+  local counted = fact('revoked')
+  -- ZCARD would say it, but access lists of earlier builds lack it. There is a last one, and none after it.
+  if #redis.call('ZRANGE', revoked_ids, math.max(counted - 1, 0), counted) == math.min(counted, 1) then return end
+  local held, sum = 0, 0
+  repeat
+    local page = redis.call('ZRANGE', revoked_ids, held, held + 999)
+    for _, id in ipairs(page) do sum = (sum + (tonumber(id, 16) or 0)) % MODULUS end
+    held = held + #page
+  until #page == 0
+  redis.call('HSET', facts, 'revoked', exact(held), 'revoked_sum', exact(sum))
+end
+
 -- What is over is forgotten, and that it was is remembered for as long again.
 local function clean(kept)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', exact(micros), 'LIMIT', 0, CLEANED)) do
@@ -105,6 +119,7 @@ if action == 'put' or action == 'add' or action == 'keep' then redis.call('HSETN
 
 if action == 'poll' then
   clean(tonumber(ARGV[5]))
+  check_revoked()
   for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, KEPT_MS) end
   local epoch = redis.call('HGET', facts, 'epoch') or ARGV[2]
   -- After a failover, the new master may lack the last changes and, if its clock is behind, reuse their numbers.

@@ -126,6 +126,32 @@ describeWithRedis('a fleet', () => {
     await Promise.all([ignorant.stop(), back.stop()])
   })
 
+  test('puts back the revoked keys that somebody has removed from Redis, or all of them', async () => {
+    const prefix = 'edge-removed:'
+    const [set, facts] = [`${prefix}{keys}:revoked`, `${prefix}{keys}:facts`]
+    const one = await KeyInstance.start({ redis: redis().url, prefix })
+    const ids: string[] = []
+    for (let i = 0; i < 3; i++) {
+      const { key } = await one.control.create({ labels: { team: 'ads' }, end: 'never', digest: undefined, ...BY })
+      await one.control.revoke({ id: key.id, ...BY })
+      ids.push(key.id)
+    }
+    const known = async (): Promise<unknown[]> => [
+      ((await redis().command('ZRANGE', set, '0', '-1')) as string[]).toSorted(),
+      await redis().command('HMGET', facts, 'revoked', 'revoked_sum'),
+    ]
+    const before = await known()
+    expect(before[0]).toEqual(ids.toSorted())
+    for (const removal of [
+      ['ZREM', set, ids[0]!, ids[2]!],
+      ['DEL', set],
+    ]) {
+      await redis().command(...removal)
+      await until(async () => JSON.stringify(await known()) === JSON.stringify(before))
+    }
+    await one.stop()
+  })
+
   test('brings back a confirmed change that a failover to a stale replica has lost', async () => {
     const names = ['facts', 'entries', 'order', 'ends'].map((name) => `edge:{keys}:${name}`)
     const one = await KeyInstance.start({ redis: redis().url })
