@@ -1,4 +1,4 @@
-import { appendFile, readFile, stat, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, type FileHandle, open, readFile, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { keyTable, NOON_MS, sampleKey } from '../../../test/support/keys/sample-keys.ts'
@@ -131,6 +131,27 @@ describe('a journal', () => {
     expect((await openAt(path)).keys.get(TWO.id)!.momentMs).toBe(NOON_MS + 3999)
   })
 
+  test('does not say again that something is missing if that was acknowledged while it was replaced', async () => {
+    const path = join(await newFolder(), 'keys')
+    const first = await openAt(path)
+    await first.journal.append([ONE, TWO], NONE)
+    await first.journal.close()
+    await truncate(path, (await stat(path)).size - 10)
+    const { journal } = await openAt(path)
+    expect(journal.lost).toMatchObject({ lines: 1 })
+    let acknowledged = Promise.resolve()
+    // The whole new file has been written, and is not in its place yet.
+    await onNextSync(path, () => {
+      acknowledged = journal.acknowledgeLoss()
+    })
+    await journal.rewrite(NONE)
+    await acknowledged
+    const copy = `${path}-copy`
+    await copyFile(path, copy)
+    await journal.close()
+    for (const each of [path, copy]) expect((await openAt(each)).journal.lost).toBeUndefined()
+  })
+
   test('on a full disk refuses what does not fit, keeps what it has, and goes on once there is room', async (t) => {
     const folder = await newFolder()
     const disk = smallDisk(folder, t)
@@ -150,6 +171,22 @@ describe('a journal', () => {
     expect([...(await openAt(path)).keys.keys()].sort()).toEqual([ONE.id, TWO.id].sort())
   })
 })
+
+/** Calls `act` when this process next syncs a file. */
+async function onNextSync(path: string, act: () => void): Promise<void> {
+  const handle = await open(path)
+  const methods = Object.getPrototypeOf(handle) as FileHandle
+  await handle.close()
+  const { sync } = methods
+  onTestFinished(() => {
+    methods.sync = sync
+  })
+  methods.sync = function (this: FileHandle) {
+    methods.sync = sync
+    act()
+    return sync.call(this)
+  }
+}
 
 async function openAt(path: string) {
   const keys = new Map<string, IssuedKey>()

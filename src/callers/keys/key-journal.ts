@@ -60,6 +60,7 @@ export class KeyJournal {
   /** Whether the file may lack what was written to it, because the disk failed to say so, or is of an earlier version. */
   #isDoubtful: boolean
   #beganMs: number | undefined
+  #replacing: Promise<void> = Promise.resolve()
 
   private constructor(lock: StateLock, handle: FileHandle, { seal, isOld }: ReadJournal) {
     this.path = lock.statePath
@@ -105,9 +106,11 @@ export class KeyJournal {
     return this.#seal.lost
   }
 
-  /** Resolves when the file no longer says that something is missing. */
+  /** Resolves when the file no longer says that something is missing. It may be called at any time. */
   async acknowledgeLoss(): Promise<void> {
     this.#seal = { ...this.#seal, lost: undefined }
+    // A file that takes the place of this one may say it too.
+    await this.#replacing.catch(() => {})
     if (this.#isDoubtful) return
     await this.#writeSeal()
     await this.#handle.datasync()
@@ -128,7 +131,8 @@ export class KeyJournal {
   async rewrite(live: LiveKeys): Promise<void> {
     this.#beganMs = performance.now()
     try {
-      await this.#replace(live)
+      this.#replacing = this.#replace(live)
+      await this.#replacing
     } finally {
       this.#beganMs = undefined
     }
