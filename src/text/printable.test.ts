@@ -36,9 +36,18 @@ test.each([
   '\u270c\u{1f3fd}\ufe0f',
   '1\ufe0f\u20e3',
   'e\u0301',
+  '山田\u3000太郎',
+  'スーパー\u3000すし',
 ])('all of %j is seen', (text) => {
   expect(isAllSeen(text)).toBe(true)
 })
+
+test.each(['a\u3000b', '山\u3000', '\u3000山', '山\u3000b', 'a\u3000山', '山\u3000\u3000山', '山 \u3000山', '山\u2003山', 'Ａ\u3000Ｂ'])(
+  'a space that is none is not seen in %j',
+  (text) => {
+    expect(isAllSeen(text)).toBe(false)
+  },
+)
 
 test.each([
   '\n',
