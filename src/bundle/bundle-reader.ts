@@ -5,7 +5,7 @@ import { locateProblems } from '../policy/locate-problems.ts'
 import { type ParsedBundle, parseBundle } from '../policy/parse.ts'
 import { hostGaps } from '../policy/review/host-gaps.ts'
 import { type BlockExpiry, blockExpiriesOf } from '../policy/review/warnings.ts'
-import { openCredentials } from '../policy/routes/open-credentials.ts'
+import { forwardedTokens, openCredentials } from '../policy/routes/open-credentials.ts'
 import { type BackendEntry, backendEntries } from '../policy/routes/planned-backend.ts'
 import type { Bundle, BundleFormat } from '../policy/schema/bundle.ts'
 import type { Callers, JwtEntry } from '../policy/schema/callers.ts'
@@ -110,7 +110,7 @@ function warningsOf(
   locate: ((problems: readonly Problem[]) => readonly Problem[]) | undefined,
   active: SharedBundle | undefined,
 ): Pick<Extract<BundleReading, { ok: true }>, 'warnings' | 'proxyWarnings' | 'versionPlace'> {
-  const ofProxy = [...openCredentials(bundle), ...hostGaps(bundle)]
+  const ofProxy = [...openCredentials(bundle), ...forwardedTokens(bundle), ...hostGaps(bundle)]
   const isOld = active !== undefined && BigInt(bundle.bundle_version) <= BigInt(active.version)
   if (locate === undefined || (warnings.length + ofProxy.length === 0 && !isOld))
     return { warnings, proxyWarnings: ofProxy, versionPlace: undefined }

@@ -1,8 +1,9 @@
+import { foldedName } from '../../text/formats.ts'
 import { quoted } from '../../text/printable.ts'
 import { formatPath, type Problem } from '../../text/problem.ts'
 import { parseDescriptorKey } from '../descriptor-key.ts'
 import { coverageOf } from '../review/coverage.ts'
-import type { RouteConfig } from '../schema/backends.ts'
+import type { BackendConfig, RouteConfig } from '../schema/backends.ts'
 import type { Bundle } from '../schema/bundle.ts'
 import { hasCredential } from './planned-backend.ts'
 
@@ -26,6 +27,31 @@ export function openCredentials({ backends = {}, routes = [], callers }: Bundle)
     const message = open.get(name)
     return message === undefined ? [] : [{ path: formatPath(['backends', name]), message, isProblem: true }]
   })
+}
+
+const TOKENS_IN_VAIN =
+  'it knows edge by a field of headers, and also gets the tokens of callers, which it could use here until they expire: write forward_credentials: false, or true if it needs them'
+
+/**
+ * Warns, for `reverse_proxy`, of backends that know us by a credential of their own and also get those of callers, unless these are meant for them. One that
+ * has none may be a service of the same house, which reads the token; where the credential is `authorization`, it takes the place of the token.
+ */
+export function forwardedTokens({ backends = {}, routes = [], callers }: Bundle): Problem[] {
+  const { jwt: issuers = [] } = callers ?? {}
+  return [...new Set(routes.flatMap(backendsOf))].flatMap((name): Problem[] => {
+    const { url, headers = {}, forward_credentials: forwards }: BackendConfig = backends[name]!
+    const hasOwn = Object.keys(headers).some((field) => foldedName(field.toLowerCase()) === 'authorization')
+    if (forwards !== undefined || hasOwn || !hasCredential(headers)) return []
+    const { host } = new URL(url)
+    const isAudience = issuers.every(({ audiences }) => audiences.some((audience) => hostOf(audience) === host))
+    return isAudience ? [] : [{ path: formatPath(['backends', name]), message: TOKENS_IN_VAIN }]
+  })
+}
+
+/** An audience is usually the URL of a service, or its host. */
+function hostOf(audience: string): string {
+  const { host = '' } = URL.canParse(audience) ? new URL(audience) : {}
+  return host || audience.toLowerCase()
 }
 
 const ACKNOWLEDGE = 'or write open: true in the backend if only those who may can reach the port'

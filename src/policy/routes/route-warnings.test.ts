@@ -43,22 +43,6 @@ describe('a route never matches behind one that covers all of its requests', () 
   })
 })
 
-test('a backend is reported that has a credential of its own, and gets the tokens of callers as well', () => {
-  const callers = { jwt: [{ name: 'idp', issuer: 'https://idp.test', audiences: ['edge'], jwks_file: 'idp.json' }] }
-  const warned = (backend: object, known: object = { callers }): readonly string[] =>
-    complaintsAbout({ ...routed([{ backends: [{ name: 'a' }] }], { a: { ...BACKENDS.a, ...backend } }), ...known }).warnings
-  const both = { 'api-key': '{AZURE}', authorization: 'Bearer {OPENAI}' }
-  expect(warned({ headers: { 'api-key': '{AZURE}' } })).toEqual([
-    expect.stringMatching(/^backends\.a: .*tokens of callers.*forward_credentials: false/),
-  ])
-  expect(warned({ headers: { 'x-custom': 'for {AZURE}' } })).toHaveLength(1)
-  for (const forward of [true, false]) expect(warned({ headers: { 'api-key': '{AZURE}' }, forward_credentials: forward })).toEqual([])
-  expect(warned({ headers: { 'api-key': '{AZURE}' } }, { callers: { keys: {} } })).toEqual([])
-  expect(warned({ headers: { 'api-key': '{AZURE}' } }, {})).toEqual([])
-  for (const headers of [{}, { 'anthropic-version': '2023-06-01' }, both, { AUTHORIZATION: 'Bearer {A}' }])
-    expect(warned({ headers })).toEqual([])
-})
-
 test('a backend that no route names is reported', () => {
   expect(warningsOf([{ backends: [{ name: 'a' }], fallback: [{ name: 'c' }] }])).toEqual([
     'backends.b: no route names this backend, so it gets no requests',

@@ -1,4 +1,3 @@
-import { foldedName } from '../../text/formats.ts'
 import { encodePathText, normalizePath } from '../../text/path.ts'
 import { formatPath, type Path, type Problem } from '../../text/problem.ts'
 import { isInBody, parseDescriptorKey } from '../descriptor-key.ts'
@@ -6,23 +5,20 @@ import { PathPrefixes, type Patterns } from '../patterns.ts'
 import { coverageOf, coversHost, type SelectorCoverage } from '../review/coverage.ts'
 import { patternSurprises, selectorSurprises } from '../review/selector-surprises.ts'
 import { compileMatch, listOf } from '../rule-match.ts'
-import type { BackendConfig, RouteConfig } from '../schema/backends.ts'
+import type { RouteConfig } from '../schema/backends.ts'
 import type { Bundle, Rule } from '../schema/bundle.ts'
-import { hasCredential, isCredentialField } from './planned-backend.ts'
+import { isCredentialField } from './planned-backend.ts'
 import { secretsIn } from './route-problems.ts'
 
 /** Bounds the steps of all comparisons between routes. A route that would take more than is left goes unchecked. */
 const MAX_STEPS = 300_000
 
 /** Finds valid backends and routes with surprising effects: those that get no request, retries without another backend, credentials in the bundle. */
-export function* routeSurprises({ backends = {}, routes = [], policies, callers }: Bundle): Generator<Problem> {
+export function* routeSurprises({ backends = {}, routes = [], policies }: Bundle): Generator<Problem> {
   const readsBodies = policies.some(({ spec }) => spec.rules.some(readsBody))
   const used = new Set(routes.flatMap(({ backends: group, fallback = [] }) => [...group, ...fallback].map(({ name }) => name)))
-  for (const [name, backend] of Object.entries(backends)) {
-    const { url, headers = {} } = backend
+  for (const [name, { url, headers = {} }] of Object.entries(backends)) {
     if (!used.has(name)) yield { path: formatPath(['backends', name]), message: 'no route names this backend, so it gets no requests' }
-    else if (callers?.jwt !== undefined && getsTokensInVain(backend))
-      yield { path: formatPath(['backends', name]), message: TOKENS_IN_VAIN }
     const twice = repeatedPath(url, name, routes)
     if (twice !== undefined) {
       const message = `every path of its routes begins with the path of this URL, which is put in front of it, so the backend gets ${twice}: remove it here`
@@ -61,18 +57,6 @@ function repeatedPath(url: string, name: string, routes: readonly RouteConfig[])
   const base = new PathPrefixes([path])
   const own = routes.filter(({ backends, fallback = [] }) => [...backends, ...fallback].some((choice) => choice.name === name))
   return own.length > 0 && own.every(({ selector }) => base.cover(coverageOf(selector).path)) ? `${path}${path}` : undefined
-}
-
-const TOKENS_IN_VAIN =
-  'it knows edge by a field of headers, and also gets the tokens of callers, which it could use here until they expire: write forward_credentials: false, or true if it needs them'
-
-/**
- * Whether a backend that knows us by a credential of its own also gets those of callers. One that has none may be a service of the same house, which reads
- * the token; where the credential is `authorization`, it takes the place of the token.
- */
-function getsTokensInVain({ headers = {}, forward_credentials: forwards }: BackendConfig): boolean {
-  const hasOwn = Object.keys(headers).some((name) => foldedName(name.toLowerCase()) === 'authorization')
-  return forwards === undefined && !hasOwn && hasCredential(headers)
 }
 
 function* retrySurprises({ backends, fallback = [], stick_to, retry }: RouteConfig, path: Path): Generator<Problem> {

@@ -37,6 +37,19 @@ test('validate notes in reverse_proxy alone that nobody verifies what a rule cou
   expect(await stderrOf({ callers: { mode: 'enforce', jwt } }, '--mode', 'reverse_proxy')).toBe('')
 })
 
+test('validate warns in reverse_proxy alone that a backend gets the tokens of callers', async () => {
+  const file = join(await scratchDirectory(), 'bundle.json')
+  const jwt = [{ name: 'login', issuer: 'https://login.example.com', audiences: ['edge'], jwks_file: 'login.json' }]
+  const backends = { azure: { url: 'https://azure.example', headers: { 'api-key': '{AZURE}' } } }
+  await writeFile(
+    file,
+    JSON.stringify({ ...bundle(1), callers: { mode: 'enforce', jwt }, backends, routes: [{ backends: [{ name: 'azure' }] }] }),
+  )
+  expect((await command('validate', '--mode', 'reverse_proxy', file)).stderr).toMatch(/backends\.azure: .*gets the tokens of callers/)
+  for (const flags of [[], ['--mode', 'decision_service']])
+    expect((await command('validate', ...flags, file)).stderr).not.toContain('tokens of callers')
+})
+
 describe('the recipe of a warning, pasted as it stands', () => {
   const RULES = `      - name: team
         limit_keys: ["header:x-team"]
