@@ -146,7 +146,7 @@ function columnsOf(search: string): Column<PolicyJson>[] {
     { title: 'Mode', cell: ({ mode }) => (mode === 'shadow' ? <Badge tone="accent">shadow</Badge> : <span class="quiet">enforce</span>) },
     { title: 'Covers', isMinor: true, cell: ({ selector }) => <span title={selectorWords(selector)}>{selectorWords(selector)}</span> },
     { title: 'Limits', isMinor: true, cell: ({ rules }) => <Limits rules={rules} /> },
-    { title: 'Allowed, last minute', isNumber: true, isMinor: true, cell: ({ last_minute }) => number(last_minute.allowed, '') },
+    { title: 'Allowed, last minute', isNumber: true, cell: ({ last_minute }) => number(last_minute.allowed, '') },
     { title: 'Rejected, last minute', isNumber: true, cell: ({ last_minute }) => number(last_minute.rejected, 'bad') },
     { title: 'Would reject, last minute', isNumber: true, cell: ({ last_minute }) => number(last_minute.would_reject, 'warn') },
   ]

@@ -7,6 +7,9 @@ import { GoodCallers } from '../support/callers/good-callers.ts'
 import { describeInBrowser, loggedIn } from '../support/console/browser.ts'
 import { focused, tabTo } from '../support/console/keyboard.ts'
 import { sampleKey } from '../support/keys/sample-keys.ts'
+import { StreamClient } from '../support/llm/stream-client.ts'
+import { HttpBackend } from '../support/proxy/backend.ts'
+import { proxying } from '../support/proxy/proxy.ts'
 import type { Edge } from '../support/service/edge.ts'
 import { running } from '../support/service/running.ts'
 
@@ -126,6 +129,25 @@ describeInBrowser('a key', () => {
     await expect.poll(() => page.getByLabel('Value 1').inputValue()).toBe('search')
     await expect.poll(() => page.getByLabel('Value 2').inputValue()).toBe('ada')
     expect(page.url()).toBe(`http://127.0.0.1:${edge.adminPort}/#/keys`)
+  })
+
+  test('takes its streams along when it is revoked, and the page says how many', async () => {
+    const backend = await HttpBackend.start((_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' })
+      res.write('data: 1\n\n')
+    })
+    const edge = await proxying(backend, { bundle: BUNDLE, env: ADMIN_ENV })
+    const { id, key } = (await askAdmin(edge.adminPort, 'POST', 'keys', { body: { labels: LABELS, reason: 'a test' } })).json
+    const streams = [1, 2].map(() => new StreamClient(edge.port, '/events', '', [['X-Api-Key', key]]))
+    for (const stream of streams) await stream.untilText('data: 1')
+    const page = await loggedIn(edge.adminPort)
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/key?id=${id}`)
+    await page.getByRole('button', { name: 'Revoke…' }).click()
+    const dialog = page.getByRole('dialog', { name: `Revoke key ${id}?` })
+    await dialog.getByLabel('Reason').fill('leaked')
+    await dialog.getByRole('button', { name: 'Revoke it' }).click()
+    await page.getByText('The key is revoked. 2 streams of it were ended.').waitFor()
+    await Promise.all(streams.map((stream) => stream.untilClosed()))
   })
 
   test('that does not exist, or is the key itself, gets a sentence', async () => {

@@ -61,6 +61,18 @@ describeInBrowser('the view of policies', () => {
     await detail.waitFor({ state: 'detached' })
   })
 
+  test('says on a phone what was let pass beside what was rejected', async () => {
+    const edge = await running({ bundle: bundle(1, policy('tenant-of-medium-length', { rules: [PER_KEY] })), env: ADMIN_ENV })
+    await edge.decideTimes(3, { uri: '/', fields: [['X-K', 'alice']] })
+    const page = await loggedIn(edge.adminPort, { viewport: { width: 360, height: 740 } })
+    await page.goto(`http://127.0.0.1:${edge.adminPort}/#/policies`)
+    const row = page.getByRole('row', { name: /^tenant-of-medium-length / })
+    const visible = async () => (await Promise.all((await row.getByRole('cell').all()).map((cell) => cell.innerText()))).filter(Boolean)
+    await expect.poll(visible).toEqual(['enforce', '2', '1', '0'])
+    const hidden = `[...document.querySelectorAll('main .table')].map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)`
+    await expect.poll(() => page.evaluate(hidden)).toEqual([0])
+  })
+
   test('is empty without a bundle, and follows the bundle', async () => {
     const edge = await running({ env: ADMIN_ENV })
     const page = await loggedIn(edge.adminPort)
