@@ -19,6 +19,7 @@ class Noted {
     for (const name of names) {
       const handshake: PendingHandshake = {
         address: addressOf(name),
+        heldBytes: 500,
         begin: () => void this.events.push(`${name} begins`),
         hold: () => void this.events.push(`${name} waits`),
         cut: () => {

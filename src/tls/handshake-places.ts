@@ -35,9 +35,14 @@ const LOOK_MS = 50
 /** About as many may wait, shared out by address. */
 const MAX_WAITING = 4000
 
+/** A ClientHello is one record, of 16 KiB at most. A client that has sent more before it is answered is not kept waiting, nor are its bytes. */
+const MAX_HELD_BYTES = 17 * 1024
+
 /** A connection that is to be secured, and whose first bytes are there. */
 export interface PendingHandshake {
   readonly address: string | undefined
+  /** What has been read of the connection, and is held until its turn comes. */
+  readonly heldBytes: number
   /** Reads from the connection from now on. */
   begin(): void
   /** Keeps what else the client sends in the system's memory until its turn comes. */
@@ -83,7 +88,8 @@ export class HandshakePlaces {
     const nowMs = this.#nowMs()
     const isFree = this.#running.size < this.#maxRunning && this.#share.waitMs(nowMs) === 0
     if (this.#waiting.size === 0 && isFree) return this.#begin(handshake, nowMs)
-    if (this.#waiting.countOf(address) * this.#waiting.addresses >= MAX_WAITING) return handshake.cut()
+    const isFull = this.#waiting.countOf(address) * this.#waiting.addresses >= MAX_WAITING
+    if (isFull || handshake.heldBytes > MAX_HELD_BYTES) return handshake.cut()
     handshake.hold()
     this.#waiting.add(address, handshake)
     this.#lookLater(nowMs)

@@ -43,6 +43,16 @@ test('a handshake that waits for its turn loses nothing of what its client sends
   await noise.closed()
 })
 
+test('a client that has sent more than any ClientHello is not kept waiting', async () => {
+  const { port } = await listening({ slots: 9, places: newPlaces(0) })
+  const [modest, greedy] = [RawClient.connect(port), RawClient.connect(port)]
+  modest.send(Buffer.alloc(16 * 1024, 22))
+  await until(() => modest.socket.bytesWritten > 0)
+  greedy.send(Buffer.alloc(64 * 1024, 22))
+  await greedy.closed()
+  expect(modest.isClosed).toBe(false)
+})
+
 test('a connection that says nothing takes no place from those that speak', async () => {
   const { port } = await listening({ slots: 99, places: new HandshakePlaces({ maxRunning: 1, share: 0.6, nowMs: () => 0 }) })
   const silent = Array.from({ length: 50 }, () => RawClient.connect(port))

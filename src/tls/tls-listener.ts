@@ -178,6 +178,10 @@ class Handshake implements PendingHandshake {
     socket.on('close', this.#onClose)
   }
 
+  get heldBytes(): number {
+    return this.socket.readableLength
+  }
+
   /** A connection that says nothing costs no more than on a plain port. What has been read stays in the socket, where TLS finds it. */
   onFirstBytes(enter: () => void): void {
     this.socket.once('readable', () => {
