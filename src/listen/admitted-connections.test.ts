@@ -7,6 +7,7 @@ import { ConnectionShares, ConnectionSlots, newSharesBuffer, newSlotsBuffer } fr
 import { HttpListener } from './http-listener.ts'
 
 const GET = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
+const WAIT = 'GET /wait HTTP/1.1\r\nHost: a\r\n\r\n'
 const PROBE = 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'
 const HALF = 'GET / HTTP/1.1\r\nHost: a\r\n'
 const SLOW_BODY = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1'
@@ -30,33 +31,79 @@ describe.each([
     const time = new HeldNow()
     const crowd = await opened(8, (i) => [port, `127.0.7.${i + 1}`, bytes])
     expect(await answer(port, NEWCOMER)).toBe(503)
-    time.advance(1000)
+    time.advance(1001)
     expect(await answer(port, NEWCOMER)).toBe(200)
     await until(() => crowd[0]!.isClosed)
     expect(crowd.filter(({ isClosed }) => isClosed)).toHaveLength(1)
   })
 })
 
+test('newcomers of one address do not cut one another, and who finds no slot is told so', async () => {
+  const { port, open } = await listening('main', 8)
+  const time = new HeldNow()
+  const crowd = await opened(8, () => [port, CROWD, HALF])
+  expect(await answer(port, CROWD)).toBe(503)
+  expect(open()).toBe(8)
+  time.advance(251)
+  expect(await answer(port, CROWD)).toBe(200)
+  await until(() => crowd[0]!.isClosed)
+  expect(crowd.filter(({ isClosed }) => isClosed)).toHaveLength(1)
+})
+
 test('a request that is under way keeps its slot', async () => {
   const { port, handled } = await listening('main', 4)
-  await opened(4, () => [port, CROWD, 'GET /wait HTTP/1.1\r\nHost: a\r\n\r\n'])
+  await opened(4, () => [port, CROWD, WAIT])
   await until(() => handled() === 4)
   expect(await answer(port, NEWCOMER)).toBe(503)
 })
 
 describe('of reserved slots', () => {
-  test('one address has a quarter at most, and makes room for itself', async () => {
+  test('one address has a quarter at most and those that are kept, and makes room for itself', async () => {
     const { port, open } = await listening('admin', 32)
+    const time = new HeldNow()
     const crowd = await opened(20, () => [port, CROWD, HALF])
-    await until(() => crowd.filter(({ isClosed }) => isClosed).length === 12)
+    await until(() => crowd.filter(({ isClosed }) => isClosed).length === 8)
+    expect(crowd.map(({ received }) => received.slice(9, 12))).toEqual([...Array(12).fill(''), ...Array(8).fill('503')])
     expect(open()).toBe(8)
-    expect(await answer(port, CROWD)).toBe(200)
     expect(await answer(port, NEWCOMER)).toBe(200)
+    expect(await answer(port, CROWD)).toBe(503)
+    time.advance(251)
+    expect(await answer(port, CROWD)).toBe(200)
+  })
+
+  test('an address whose requests have its part has its probes answered, and nothing else', async () => {
+    const { port, handled } = await listening('admin', 32)
+    await opened(8, () => [port, CROWD, WAIT])
+    await until(() => handled() === 8)
+    for (let i = 0; i < 5; i++) {
+      expect(await answer(port, CROWD)).toBe(503)
+      expect(await answer(port, CROWD, PROBE)).toBe(200)
+    }
+    expect(await answer(port, NEWCOMER)).toBe(200)
+  })
+
+  test('an address makes room for another that shares its count', async () => {
+    const { port, placeOf } = await listening('admin', 32)
+    const [one, other] = sharingCount(placeOf)
+    await opened(12, () => [port, one, HALF])
+    const time = new HeldNow()
+    time.advance(1001)
+    expect(await answer(port, other)).toBe(200)
+  })
+
+  test('those that are kept are not held by clients that are refused there, and do not leave', async () => {
+    const { port, handled } = await listening('admin', 32)
+    await opened(28, (i) => [port, `127.0.7.${(i % 4) + 1}`, WAIT])
+    await until(() => handled() === 28)
+    const refused = await opened(6, () => [port, CROWD_OF_PROBES, GET], { allowHalfOpen: true })
+    await until(() => refused.every(({ received }) => received.startsWith('HTTP/1.1 503 ')))
+    expect(await answer(port, NEWCOMER, PROBE)).toBe(200)
+    expect(handled()).toBe(29)
   })
 
   test('an eighth is kept for probes, even if all others serve requests', async () => {
     const { port, handled } = await listening('admin', 32)
-    await opened(28, (i) => [port, `127.0.7.${(i % 4) + 1}`, 'GET /wait HTTP/1.1\r\nHost: a\r\n\r\n'])
+    await opened(28, (i) => [port, `127.0.7.${(i % 4) + 1}`, WAIT])
     await until(() => handled() === 28)
     for (let i = 0; i < 5; i++) {
       expect(await answer(port, NEWCOMER, GET)).toBe(503)
@@ -96,7 +143,18 @@ async function listening(kind: ConnectionKind, slots: number) {
   })
   const { port } = (await listener.listen({ port: 0, host: '127.0.0.1' }))!
   onTestFinished(() => listener.close(0))
-  return { port, open: () => own.taken, handled: () => handled }
+  return { port, open: () => own.taken, handled: () => handled, placeOf: (address: string) => own.reserved!.placeOf(address) }
+}
+
+/** Two addresses that are counted together, of which there are some among a few hundred. */
+function sharingCount(placeOf: (address: string) => number): [one: string, other: string] {
+  const seen = new Map<number, string>()
+  for (let i = 0; ; i++) {
+    const address = `127.1.${i >> 8}.${i & 255}`
+    const earlier = seen.get(placeOf(address))
+    if (earlier !== undefined) return [earlier, address]
+    seen.set(placeOf(address), address)
+  }
 }
 
 interface Client {
@@ -106,10 +164,14 @@ interface Client {
 }
 
 /** Opens connections one after the other. The server has read what they sent. */
-async function opened(count: number, of: (i: number) => readonly [port: number, address: string, bytes: string]): Promise<Client[]> {
+async function opened(
+  count: number,
+  of: (i: number) => readonly [port: number, address: string, bytes: string],
+  options: { readonly allowHalfOpen?: boolean } = {},
+): Promise<Client[]> {
   const clients: Client[] = []
   for (let i = 0; i < count; i++) {
-    const client = begun(...of(i))
+    const client = begun(...of(i), options)
     clients.push(client)
     await until(() => client.isClosed || client.socket.bytesWritten > 0)
   }
@@ -126,8 +188,8 @@ async function answer(port: number, address: string, request = GET): Promise<num
   return Number(client.received.split(' ')[1])
 }
 
-function begun(port: number, localAddress: string, bytes: string): Client {
-  const client: Client = { socket: connect({ port, host: '127.0.0.1', localAddress }), received: '', isClosed: false }
+function begun(port: number, localAddress: string, bytes: string, options: { readonly allowHalfOpen?: boolean } = {}): Client {
+  const client: Client = { socket: connect({ port, host: '127.0.0.1', localAddress, ...options }), received: '', isClosed: false }
   client.socket
     .on('error', () => {})
     .on('close', () => {

@@ -2,8 +2,10 @@ import type { Socket } from 'node:net'
 import { addressSubject } from '../text/address.ts'
 import type { ConnectionShares, ConnectionSlots } from './connection-slots.ts'
 
-/** When slots are short, a connection without a whole request loses its slot after this time, or at once if its address has others of that kind. */
+/** When slots are short, a connection without a whole request loses its slot after this time, whoever needs it. */
 const MAX_SILENCE_MS = 1000
+/** One of an address that has others of that kind loses it after this time; at once to an address that has fewer. */
+const MAX_SILENCE_OF_MANY_MS = 250
 /** Part of all connections that may lose their slots at once, so that a crowd of new ones does not cost a pass over all of them each. */
 const CUT_PART = 1 / 16
 /** At shutdown, a partial head has this long to become a request, and a handshake to end, even if open requests have longer. */
@@ -35,11 +37,16 @@ export interface ConnectionUse {
   isServing(socket: Socket): boolean
 }
 
-interface Admitted {
-  /** Since when the connection could send a request. */
-  readonly sinceMs: number
+interface Client {
   /** The client's address, as slots are shared out. */
   readonly subject: string
+  /** Where the connections of that address are counted, if each has only a part. */
+  readonly place: number
+}
+
+interface Admitted extends Client {
+  /** Since when the connection could send a request. */
+  readonly sinceMs: number
   /** Whether the slot is one of those for probes alone. */
   readonly isKept: boolean
 }
@@ -47,7 +54,8 @@ interface Admitted {
 /** The connections of one listener in one worker that have a slot. */
 export class AdmittedConnections {
   readonly #limits: ConnectionLimits
-  readonly #turnedAway: TurnedAway
+  readonly #turnedAway = new TurnedAway()
+  readonly #refusal: string | Uint8Array
   readonly #use: ConnectionUse
   /** The oldest first. Until its handshake is over, one that is being secured is here with its plain socket. */
   readonly #sockets = new Map<Socket, Admitted>()
@@ -55,10 +63,10 @@ export class AdmittedConnections {
   /** When the next pass may begin: over all, and over those of a client that has its part. */
   readonly #mayReclaimAtMs = { all: 0, own: 0 }
 
-  /** `refusal` is sent to plain connections for which there is no slot. */
+  /** `refusal` is sent to connections for which there is no slot, unless they have yet to be secured. */
   constructor(limits: ConnectionLimits, refusal: string | Uint8Array, use: ConnectionUse) {
     this.#limits = limits
-    this.#turnedAway = new TurnedAway(limits.security?.refusal ?? refusal)
+    this.#refusal = refusal
     this.#use = use
   }
 
@@ -66,7 +74,7 @@ export class AdmittedConnections {
     return this.#sockets.keys()
   }
 
-  /** Whether the connection may ask for nothing but a probe. */
+  /** Whether the slot is one for probes alone. */
   isKept(socket: Socket): boolean {
     return this.#sockets.get(socket)?.isKept === true
   }
@@ -77,15 +85,16 @@ export class AdmittedConnections {
    */
   admit(socket: Socket, serve: (socket: Socket) => void): void {
     if (this.#sockets.has(socket)) return serve(socket)
-    const { shares, onFull, security } = this.#limits
+    const { shares, slots, onFull, security } = this.#limits
     const subject = addressSubject(socket.remoteAddress)
-    const slot = this.#takeSlot(subject)
-    if (slot === 'none') {
+    const client = { subject, place: slots.reserved?.placeOf(subject) ?? 0 }
+    const slot = this.#takeSlot(client)
+    if (slot === undefined) {
       onFull()
-      return this.#turnedAway.refuse(socket)
+      return this.#turnedAway.refuse(socket, security?.refusal ?? this.#refusal)
     }
     let current = socket
-    const admitted = { subject, isKept: slot === 'kept' }
+    const admitted = { ...client, isKept: slot === 'kept' }
     this.#sockets.set(socket, { ...admitted, sinceMs: performance.now() })
     socket.once('close', () => this.#forget(current))
     shares.opened()
@@ -98,6 +107,21 @@ export class AdmittedConnections {
       current = secured
       serve(secured)
     })
+  }
+
+  /**
+   * Gives a connection that has a kept slot one that may ask for anything, and room is made for it: unlike half a request, a whole one is worth that.
+   * If there is none, refuses the connection, and returns false.
+   */
+  promote(socket: Socket): boolean {
+    const admitted = this.#sockets.get(socket)!
+    // It must not make room for itself.
+    this.#sockets.delete(socket)
+    const isPromoted = this.#takeShared(admitted) || (this.#reclaim(admitted, 'shared') && this.#takeShared(admitted))
+    this.#sockets.set(socket, { ...admitted, isKept: !isPromoted })
+    if (isPromoted) this.#limits.slots.reserved!.kept.giveBack()
+    else this.#refuse(socket)
+    return isPromoted
   }
 
   /** Ends connections whose handshake is not over. */
@@ -115,16 +139,28 @@ export class AdmittedConnections {
     for (const socket of this.#sockets.keys()) if (isCut(socket)) socket.destroy()
   }
 
-  #takeSlot(subject: string): 'any' | 'kept' | 'none' {
+  #takeSlot(client: Client): 'shared' | 'kept' | undefined {
+    return this.#takeFree(client) ?? (this.#reclaim(client, 'any') ? this.#takeFree(client) : undefined)
+  }
+
+  /** Kept slots come before room is made: only a whole request is worth that, and most often it is here in a moment. */
+  #takeFree(client: Client): 'shared' | 'kept' | undefined {
+    if (this.#takeShared(client)) return 'shared'
+    return this.#limits.slots.reserved?.kept.take() ? 'kept' : undefined
+  }
+
+  #takeShared({ place }: Client): boolean {
     const { slots } = this.#limits
-    const { reserved } = slots
-    if (reserved === undefined) return slots.take() || (this.#reclaim() && slots.take()) ? 'any' : 'none'
-    // One that has its part makes room for itself.
-    if (!reserved.take(subject) && !(this.#reclaim(subject) && reserved.take(subject))) return 'none'
-    if (slots.take(reserved.kept) || (this.#reclaim() && slots.take(reserved.kept))) return 'any'
-    if (slots.take()) return 'kept'
-    reserved.giveBack(subject)
-    return 'none'
+    if (slots.reserved?.take(place) === false) return false
+    if (slots.take()) return true
+    slots.reserved?.giveBack(place)
+    return false
+  }
+
+  #refuse(socket: Socket): void {
+    this.#forget(socket)
+    this.#limits.onFull()
+    this.#turnedAway.refuse(socket, this.#refusal)
   }
 
   #forget(socket: Socket): void {
@@ -134,58 +170,65 @@ export class AdmittedConnections {
     this.#handshaking.delete(socket)
     const { shares, slots } = this.#limits
     shares.closed()
+    if (admitted.isKept) return slots.reserved?.kept.giveBack()
     slots.giveBack()
-    slots.reserved?.giveBack(admitted.subject)
+    slots.reserved?.giveBack(admitted.place)
   }
 
-  /** Closes connections without a whole request, because others need their slots; only of this client, if it is given. Returns whether any slot was freed. */
-  #reclaim(subject?: string): boolean {
-    const scope = subject === undefined ? 'all' : 'own'
+  /** Closes connections without a whole request that have slots which a client needs. Returns whether any such slot was freed. */
+  #reclaim(client: Client, needed: 'shared' | 'any'): boolean {
+    const hasPart = this.#limits.slots.reserved?.hasPart(client.place) === true
+    const isUseful = ({ isKept, place }: Admitted): boolean => (isKept ? needed === 'any' : !hasPart || place === client.place)
+    const scope = hasPart ? 'own' : 'all'
     const nowMs = performance.now()
     if (nowMs < this.#mayReclaimAtMs[scope]) return false
     const { size } = this.#sockets
     const enough = Math.ceil(size * CUT_PART)
     this.#use.closeIdle()
     this.cutSilent(MAX_SILENCE_MS)
-    let freed = this.#forgetDestroyed(subject)
+    let freed = this.#forgetDestroyed(isUseful)
     if (freed === 0) {
-      for (const socket of this.#half(nowMs, subject).slice(0, enough)) socket.destroy()
-      freed = this.#forgetDestroyed(subject)
+      for (const socket of this.#half(nowMs, client.subject, isUseful).slice(0, enough)) socket.destroy()
+      freed = this.#forgetDestroyed(isUseful)
     }
     // Each pass visits all connections. Unless it frees many, the delay until the next one keeps passes to about a tenth of the time.
     if (freed < enough) this.#mayReclaimAtMs[scope] = nowMs + size / 100
     return freed > 0
   }
 
-  /** Destroyed sockets have freed their descriptors, but their 'close' events come later. Returns how many there were. */
-  #forgetDestroyed(subject?: string): number {
+  /** Destroyed sockets have freed their descriptors, but their 'close' events come later. Returns how many of them count. */
+  #forgetDestroyed(isCounted: (admitted: Admitted) => boolean): number {
     let count = 0
     for (const [socket, admitted] of this.#sockets) {
       if (!socket.destroyed) continue
       this.#forget(socket)
-      if (subject === undefined || admitted.subject === subject) count++
+      if (isCounted(admitted)) count++
     }
     return count
   }
 
-  /** Returns connections that have sent too little for a request: of the address that has most of them first, and of each the oldest first. */
-  #half(nowMs: number, subject?: string): Socket[] {
-    // Where slots are few, a hundred addresses have one each at most, and who comes next would never be served.
-    const leastMs = this.#limits.slots.reserved === undefined ? MAX_SILENCE_MS : 0
-    const half: { readonly socket: Socket; readonly rank: number }[] = []
+  /**
+   * Returns connections that have sent too little for a request, and that make room for one of `subject`: of the address that has most of them first,
+   * and of each the oldest first. Newcomers of one address, such as many clients behind a NAT, do not cut one another before they could ask.
+   */
+  #half(nowMs: number, subject: string, isUseful: (admitted: Admitted) => boolean): Socket[] {
+    const half: { readonly socket: Socket; readonly rank: number; readonly ageMs: number }[] = []
     const counts = new Map<string, number>()
-    for (const [socket, { sinceMs, subject: own }] of [...this.#sockets].reverse()) {
-      if ((subject !== undefined && own !== subject) || this.#use.isServing(socket)) continue
-      const rank = counts.get(own) ?? 0
-      counts.set(own, rank + 1)
-      if (rank > 0 || nowMs - sinceMs >= leastMs) half.push({ socket, rank })
+    for (const [socket, admitted] of [...this.#sockets].reverse()) {
+      if (!isUseful(admitted) || this.#use.isServing(socket)) continue
+      const rank = counts.get(admitted.subject) ?? 0
+      counts.set(admitted.subject, rank + 1)
+      half.push({ socket, rank, ageMs: nowMs - admitted.sinceMs })
     }
-    half.reverse().sort((one, other) => other.rank - one.rank)
-    return half.map(({ socket }) => socket)
+    // Where slots are few, a hundred addresses have one each at most, and who comes next would never be served.
+    const mostSpared = (counts.get(subject) ?? 0) - (this.#limits.slots.reserved === undefined ? 0 : 1)
+    const cuttable = half.filter(({ rank, ageMs }) => rank > mostSpared || ageMs >= (rank > 0 ? MAX_SILENCE_OF_MANY_MS : MAX_SILENCE_MS))
+    cuttable.reverse().sort((one, other) => other.rank - one.rank)
+    return cuttable.map(({ socket }) => socket)
   }
 }
 
-/** Number of refused connections that are kept open at a time, so that the client surely gets the refusal. Any more are cut at once. */
+/** Number of refused connections that are kept open at a time, so that the client surely gets the refusal. Beyond that, the oldest is cut. */
 const MAX_LINGERING = 8
 const LINGER_MS = 1000
 
@@ -197,22 +240,22 @@ export const NO_SLOT_OVER_HTTP =
 
 /** Connections for which there is no slot. Each gets the same refusal, whatever it asks, and is closed. */
 class TurnedAway {
-  readonly #refusal: string | Uint8Array
-  #lingering = 0
-
-  constructor(refusal: string | Uint8Array) {
-    this.#refusal = refusal
-  }
+  /** The oldest first. */
+  readonly #lingering = new Set<Socket>()
 
   /** Reads and drops what the client sends: closing a socket with unread bytes resets the connection, and the client may never see the refusal. */
-  refuse(socket: Socket): void {
+  refuse(socket: Socket, refusal: string | Uint8Array): void {
     socket.on('error', () => {}) // 'close' follows
-    socket.end(this.#refusal)
-    if (this.#lingering >= MAX_LINGERING) return void socket.destroy()
-    this.#lingering++
+    socket.end(refusal)
+    const [oldest] = this.#lingering
+    if (oldest !== undefined && this.#lingering.size >= MAX_LINGERING) {
+      this.#lingering.delete(oldest)
+      oldest.destroy()
+    }
+    this.#lingering.add(socket)
     const timer = setTimeout(() => socket.destroy(), LINGER_MS)
     socket.once('close', () => {
-      this.#lingering--
+      this.#lingering.delete(socket)
       clearTimeout(timer)
     })
     socket.resume()

@@ -22,3 +22,33 @@ test('what a dead worker had is free, and it waits for nothing', () => {
   forgetSlots(memory, 1)
   expect([alive.isWantedElsewhere, alive.take(), alive.take(), alive.take()]).toEqual([false, true, true, false])
 })
+
+test('a dead worker leaves nothing in the counts of addresses and in kept slots', () => {
+  const memory = buffer()
+  const [dead, alive] = [new ConnectionSlots(memory, 1, 'admin', 8).reserved!, new ConnectionSlots(memory, 2, 'admin', 8).reserved!]
+  const place = alive.placeOf('10.0.0.1')
+  expect([dead.take(place), dead.take(place), alive.take(place), dead.kept.take(), alive.kept.take()]).toEqual([
+    true,
+    true,
+    false,
+    true,
+    false,
+  ])
+  forgetSlots(memory, 1)
+  expect([alive.take(place), alive.take(place), alive.take(place), alive.kept.take()]).toEqual([true, true, false, true])
+  expect(alive.placeOf('10.0.0.1')).toBe(place)
+})
+
+test('which addresses share a count is the same for all workers, and nobody outside can know it', () => {
+  const addresses = Array.from({ length: 1000 }, (_, i) => `10.0.${i >> 8}.${i & 255}`)
+  const placesIn = (memory: SharedArrayBuffer, worker: number): number[] => {
+    const { reserved } = new ConnectionSlots(memory, worker, 'admin', 32)
+    return addresses.map((address) => reserved!.placeOf(address))
+  }
+  const memory = buffer()
+  const places = placesIn(memory, 1)
+  expect(placesIn(memory, 2)).toEqual(places)
+  const elsewhere = placesIn(buffer(), 1)
+  expect(places.filter((place, i) => place === elsewhere[i]).length).toBeLessThan(20)
+  expect(new Set(places).size).toBeGreaterThan(800)
+})

@@ -1,3 +1,4 @@
+import { createHash, randomFillSync } from 'node:crypto'
 import type { ServerConfig } from '../config/config.ts'
 import { LISTENER_NAMES, type ListenerName, listener, openListeners } from './listeners.ts'
 
@@ -7,10 +8,14 @@ const KINDS: readonly ConnectionKind[] = [...LISTENER_NAMES, 'backend']
 
 /** Words for each worker and kind: how many connections it has, and how many requests wait for one. */
 export const PLACE_WORDS = 2
+const FIRST_KEPT_WORD = KINDS.length * PLACE_WORDS
 /** Addresses are counted by a hash of this many values, so that few share a count. */
-const ADDRESS_WORDS = 256
-const FIRST_ADDRESS_WORD = KINDS.length * PLACE_WORDS
-const LANE_WORDS = FIRST_ADDRESS_WORD + ADDRESS_WORDS
+const ADDRESS_WORDS = 4096
+const FIRST_ADDRESS_WORD = FIRST_KEPT_WORD + PLACE_WORDS
+/** That hash is salted, so that nobody can choose addresses that share a count. The salt is in the first lane, which belongs to no worker. */
+const SALT_WORDS = 4
+const FIRST_SALT_WORD = FIRST_ADDRESS_WORD + ADDRESS_WORDS
+const LANE_WORDS = FIRST_SALT_WORD + SALT_WORDS
 
 /** Where the counts of one kind of connections are: each worker has a lane, and every lane has them at the same index. */
 interface PlaceLanes {
@@ -39,10 +44,10 @@ export class ConnectionPlaces {
     this.#own = worker * laneWords + first
   }
 
-  /** Returns false, and changes nothing, if all places but `kept` are taken. */
-  take(kept = 0): boolean {
+  /** Returns false, and changes nothing, if all places are taken. */
+  take(): boolean {
     Atomics.add(this.#words, this.#own, 1)
-    if (this.#sum(0) <= this.max - kept) return true
+    if (this.#sum(0) <= this.max) return true
     this.giveBack()
     return false
   }
@@ -95,51 +100,61 @@ export class ConnectionSlots extends ConnectionPlaces {
   readonly reserved: ReservedSlots | undefined
 
   constructor(buffer: SharedArrayBuffer, worker: number, kind: ConnectionKind, max: number) {
-    super({ words: new Int32Array(buffer), laneWords: LANE_WORDS, first: KINDS.indexOf(kind) * PLACE_WORDS }, worker, max)
-    const isReserved = kind !== 'backend' && listener(kind).connections === 'reserved'
-    this.reserved = isReserved ? new ReservedSlots(buffer, worker, max) : undefined
+    const words = new Int32Array(buffer)
+    super({ words, laneWords: LANE_WORDS, first: KINDS.indexOf(kind) * PLACE_WORDS }, worker, max)
+    if (kind === 'backend' || listener(kind).connections !== 'reserved') return
+    this.reserved = new ReservedSlots(words, worker, max)
+    this.max = max - this.reserved.kept.max
   }
 }
 
 /** An address may have this part of reserved slots, in all workers. */
 const ADDRESS_PART = 1 / 4
-/** This part of reserved slots is for probes alone. */
+/** This part of reserved slots is for probes alone, of any address. */
 const KEPT_PART = 1 / 8
 
 /** The slots of a listener that few clients share: an address has only a part of them, and some are kept. */
 export class ReservedSlots {
-  readonly kept: number
+  readonly kept: ConnectionPlaces
   readonly #max: number
   readonly #words: Int32Array
   readonly #ownAt: number
+  readonly #salt: Buffer
 
-  constructor(buffer: SharedArrayBuffer, worker: number, max: number) {
-    this.kept = Math.floor(max * KEPT_PART)
+  constructor(words: Int32Array, worker: number, max: number) {
+    this.kept = new ConnectionPlaces({ words, laneWords: LANE_WORDS, first: FIRST_KEPT_WORD }, worker, Math.floor(max * KEPT_PART))
     this.#max = Math.ceil(max * ADDRESS_PART)
-    this.#words = new Int32Array(buffer)
+    this.#words = words
     this.#ownAt = worker * LANE_WORDS + FIRST_ADDRESS_WORD
+    this.#salt = saltOf(words.buffer)
   }
 
-  /** Returns false, and changes nothing, if the address has its part. `subject` is an address as `addressSubject` returns it. */
-  take(subject: string): boolean {
-    const place = placeOf(subject)
+  /** Returns where an address is counted. `subject` is what `addressSubject` returns for it. */
+  placeOf(subject: string): number {
+    return createHash('sha256').update(this.#salt).update(subject).digest().readUInt32LE() % ADDRESS_WORDS
+  }
+
+  /** Returns false, and changes nothing, if the addresses that are counted here have their part. */
+  take(place: number): boolean {
     Atomics.add(this.#words, this.#ownAt + place, 1)
-    let sum = 0
-    for (let at = FIRST_ADDRESS_WORD + place; at < this.#words.length; at += LANE_WORDS) sum += Atomics.load(this.#words, at)
-    if (sum <= this.#max) return true
-    this.giveBack(subject)
+    if (this.#sum(place) <= this.#max) return true
+    this.giveBack(place)
     return false
   }
 
-  giveBack(subject: string): void {
-    Atomics.sub(this.#words, this.#ownAt + placeOf(subject), 1)
+  giveBack(place: number): void {
+    Atomics.sub(this.#words, this.#ownAt + place, 1)
   }
-}
 
-function placeOf(subject: string): number {
-  let hash = 0x811c9dc5
-  for (let i = 0; i < subject.length; i++) hash = Math.imul(hash ^ subject.charCodeAt(i), 0x01000193)
-  return ((hash ^ (hash >>> 16)) >>> 0) % ADDRESS_WORDS
+  hasPart(place: number): boolean {
+    return this.#sum(place) >= this.#max
+  }
+
+  #sum(place: number): number {
+    let sum = 0
+    for (let at = FIRST_ADDRESS_WORD + place; at < this.#words.length; at += LANE_WORDS) sum += Atomics.load(this.#words, at)
+    return sum
+  }
 }
 
 /** Returns one worker's slots for all kinds. */
@@ -153,7 +168,13 @@ export function connectionSlotsOf(
 }
 
 export function newSlotsBuffer(workers: number): SharedArrayBuffer {
-  return new SharedArrayBuffer((workers + 1) * LANE_WORDS * 4)
+  const buffer = new SharedArrayBuffer((workers + 1) * LANE_WORDS * 4)
+  randomFillSync(saltOf(buffer))
+  return buffer
+}
+
+function saltOf(buffer: ArrayBufferLike): Buffer {
+  return Buffer.from(buffer, FIRST_SALT_WORD * 4, SALT_WORDS * 4)
 }
 
 /** Clears the counts of a dead worker, whose connections are closed. */

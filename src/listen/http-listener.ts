@@ -38,7 +38,7 @@ export interface ListenerOptions extends ConnectionLimits {
   readonly onAcceptError: (error: Error) => void
   /** Whether a connection that Node has is in use beyond its requests, such as by another protocol. */
   readonly isServing?: (socket: Socket) => boolean
-  /** Whether this needs no slot of its own on a crowded listener, such as a probe. If unset, nothing does. */
+  /** Whether a kept slot is enough for this. If unset, nothing is. */
   readonly isProbe?: (req: IncomingMessage) => boolean
   /** How much is parsed at a time. If unset, it is everything that has arrived, which can be thousands of pipelined requests. */
   readonly parsing?: ParsingLimits
@@ -77,11 +77,11 @@ export class HttpListener implements ListenerServer {
         // RFC 9112 9.6: requests after the last one of a connection are not served. Node would serve them, and drop the responses.
         if (this.#ended.has(req.socket)) return
         if (this.#isDraining) res.shouldKeepAlive = false
-        this.#note(req.socket, res)
         if (this.#connections.isKept(req.socket)) {
-          res.shouldKeepAlive = false
-          if (options.isProbe?.(req) !== true) return void req.socket.end(NO_SLOT_OVER_HTTP)
+          if (options.isProbe?.(req) === true) res.shouldKeepAlive = false
+          else if (!this.#connections.promote(req.socket)) return void this.#ended.add(req.socket)
         }
+        this.#note(req.socket, res)
         handler(req, res)
         if (!res.shouldKeepAlive) this.#ended.add(req.socket)
       }

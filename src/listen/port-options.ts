@@ -28,7 +28,7 @@ export function portOptionsOf(timeouts: ListenerTimeouts, parts: ConnectionParts
     const refusals = refused.series(name)
     const onFull = (): void => {
       refusals.count++
-      acceptErrors.noteFull(name, slots[name].max)
+      acceptErrors.noteFull(name, slots[name].total)
     }
     return {
       timeouts,

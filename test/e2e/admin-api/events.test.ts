@@ -91,6 +91,14 @@ describe('GET events', () => {
     })
   })
 
+  test('leaves an address that reads with all the connections it may have its probes', async () => {
+    const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
+    const statuses: (number | undefined)[] = []
+    while (statuses.at(-1) !== 503 && statuses.length < 100) statuses.push((await EventClient.open(edge.adminPort)).res.statusCode)
+    expect(statuses).toEqual([...Array(64).fill(200), 503])
+    for (const path of ['/livez', '/readyz']) expect((await ask(edge.adminPort, 'GET', path)).status).toBe(200)
+  })
+
   test('ends at once when the service stops, behind the event that says so', async () => {
     const edge = await running({ bundle: REJECTING, env: ADMIN_ENV })
     const client = await EventClient.open(edge.adminPort)
