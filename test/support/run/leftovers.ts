@@ -6,6 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** A process that was told to end may need so long on a busy machine. */
 const PATIENCE_MS = 10_000
 const POLL_MS = 100
+/** Another exit code than that of failed tests: what is left behind has no file that could be run once more. */
+const LEFT = 3
 
 /**
  * Vitest's global setup: the run gets a folder for all its temporary files, and fails if files or processes are left when it ends.
@@ -21,7 +23,7 @@ export function setup(): () => Promise<void> {
     const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     rmSync(folder, { recursive: true, force: true })
     if (processes.length + files.length === 0) return
-    process.exitCode = 1
+    process.exitCode = LEFT
     const list = [...processes.map((command) => `process ${command}`), ...files.map((file) => `file ${file}`)]
     process.stderr.write(`\nFAILED: the tests left behind:\n${list.map((one) => `  ${one}\n`).join('')}`)
   }
