@@ -1,6 +1,7 @@
 import { MAX_BUNDLE_BYTES } from '../bundle/bundle-source.ts'
 import { readInThread } from '../bundle/read-in-thread.ts'
 import type { SharedBundle } from '../bundle/shared-bundle.ts'
+import { keySourceProblems } from '../callers/key-sets/key-source.ts'
 import { readFileBounded } from '../files/whole-file.ts'
 import { type AllowedHosts, backendHostProblems } from '../outbound/allowed-hosts.ts'
 import type { NamedLimit } from '../policy/compile.ts'
@@ -19,7 +20,7 @@ export interface BundleOfFile {
 
 /**
  * Reads a bundle as the service does, and prints every problem and warning, in the order of the file. Returns undefined if it cannot be loaded.
- * `isProxy`: with warnings that apply only in `reverse_proxy`. `hosts`: where backends may be, if that is known. `isStrict`: a bundle that the service would only
+ * `isProxy`: with warnings that apply only in `reverse_proxy`. `hosts`: where backends and key sets may be, if that is known. `isStrict`: a bundle that the service would only
  * warn about is refused where a later release will refuse it.
  */
 export async function readBundleFile(
@@ -43,8 +44,12 @@ export async function readBundleFile(
     printInOrder(file, read.problems, read.warnings)
     return undefined
   }
-  const { bundle, limits, proxyWarnings, backends, routeCount } = read
-  const forbidden = hosts === undefined ? [] : backendHostProblems(backends, hosts)
+  const { bundle, limits, proxyWarnings, backends, keySetEntries, routeCount } = read
+  const forbidden = [
+    // Only the service needs the directory of the files.
+    ...keySourceProblems(keySetEntries, { backendHosts: hosts, secretsDir: '.' }),
+    ...(hosts === undefined ? [] : backendHostProblems(backends, hosts)),
+  ]
   if (forbidden.length > 0) {
     printInOrder(file, locateProblems(forbidden, bytes.toString(), format), read.warnings)
     return undefined

@@ -47,9 +47,9 @@ export function readAllowedHosts(text: string): AllowedHosts | { readonly badPat
 
 /**
  * Says why a URL of a bundle may not be fetched, to complete "expected …"; undefined if it may. What the host's name resolves to is checked when
- * connecting, see `guardedLookup`. A query is allowed, because some identity providers choose their key set by it.
+ * connecting, see `guardedLookup`. A query is allowed, because some identity providers choose their key set by it. Without `hosts`, any host is.
  */
-export function mayFetch(text: string, hosts: AllowedHosts): string | undefined {
+export function mayFetch(text: string, hosts: AllowedHosts | undefined): string | undefined {
   // URL would drop or replace these, and a person who reads the bundle may see another host.
   if (/[\s\\\p{Cc}]/u.test(text)) return 'a URL without white space, backslashes or control characters'
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -60,7 +60,7 @@ export function mayFetch(text: string, hosts: AllowedHosts): string | undefined 
   const address = parseAddress(host)
   if (address !== undefined && isMetadataAddress(address)) return `a host other than ${METADATA_ADDRESS}`
   if (url.protocol === 'http:' && !isLoopbackName(host)) return 'https://, because http:// is allowed to loopback addresses alone'
-  return hostProblem(url, hosts)
+  return hosts && hostProblem(url, hosts)
 }
 
 /**

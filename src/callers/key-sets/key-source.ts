@@ -23,7 +23,8 @@ export function fileOf(source: KeySource, secretsDir: string | undefined): strin
 
 /** The settings that say where key sets may be. */
 export interface KeySetSettings {
-  readonly backendHosts: AllowedHosts
+  /** Undefined if nobody knows yet where the bundle will be used. */
+  readonly backendHosts: AllowedHosts | undefined
   readonly secretsDir: string | undefined
 }
 

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ADMIN_ENV, ADMIN_TOKEN, askAdmin } from '../../support/admin/admin-client.ts'
 import { replaceFile } from '../../support/bundles/bundle-file.ts'
 import { bundle } from '../../support/bundles/bundles.ts'
-import { command } from '../../support/service/command.ts'
+import { command, type Said } from '../../support/service/command.ts'
 import { finished, running, scratchDirectory } from '../../support/service/running.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
 
@@ -75,6 +75,24 @@ test('validate needs no secret, checks hosts where it knows them, and says what 
     1,
     `${file}:1:52: error: backends.a.url: expected a host that EDGE_BACKEND_HOSTS allows; add a.example to it\n`,
   ])
+})
+
+test('validate finds key sets that may not be fetched: anywhere, or from the hosts that it knows', async () => {
+  const file = join(await scratchDirectory(), 'bundle.json')
+  const keySetAt = async (url: string): Promise<Said> => {
+    const jwt = [{ name: 'idp', issuer: 'https://idp.test', audiences: ['edge'], jwks_url: url }]
+    await writeFile(file, JSON.stringify({ ...bundle(1), callers: { mode: 'enforce', jwt } }))
+    return command('validate', file)
+  }
+  const [path, ok] = [': error: callers.jwt[0].jwks_url: expected ', { status: 0, stderr: '' }]
+  expect((await keySetAt('http://idp.test/keys')).stderr).toContain(`${path}https://, because http:// is allowed to loopback addresses`)
+  expect((await keySetAt('https://169.254.169.254/keys')).stderr).toContain(`${path}a host other than a link-local address`)
+  expect(await keySetAt('https://idp.test/keys')).toMatchObject(ok)
+  vi.stubEnv('EDGE_BACKEND_HOSTS', 'a.example,idp.test')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  expect(await keySetAt('https://idp.test/keys')).toMatchObject(ok)
+  const { status, stderr } = await keySetAt('https://login.test/keys')
+  expect([status, stderr]).toEqual([1, expect.stringContaining(`${path}a host that EDGE_BACKEND_HOSTS allows; add login.test to it`)])
 })
 
 test('edge test and edge replay need neither secrets nor allowed hosts', async () => {
