@@ -1,5 +1,5 @@
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, LookupFunction } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { AllowedHosts } from '../outbound/allowed-hosts.ts'
 import { type FetchedBundle, requestBundle } from './bundle-request.ts'
@@ -63,14 +63,48 @@ test('a redirect to another origin is followed to hosts that are allowed alone, 
   expect(asked).toBe(1)
 })
 
+test('the addresses to which a redirect leads are those that its connection looks up, whatever they were before', async () => {
+  let asked = 0
+  const other = await serve((_req, res) => {
+    asked++
+    res.writeHead(200, { 'Content-Length': 2 }).end('{}')
+  })
+  const to = `http://localhost:${new URL(other).port}/`
+  const url = await serve((_req, res) => res.writeHead(302, { Location: to }).end())
+  const looked: string[] = []
+  const lookup = (...addresses: string[]): LookupFunction => {
+    return (hostname, _options, callback) => {
+      looked.push(hostname)
+      callback(null, [{ address: addresses.shift()!, family: 4 }])
+    }
+  }
+  const asking = (found: LookupFunction) => request(url, undefined, 60_000, [new URL(to).host], found)
+  for (const address of ['169.254.169.254', '10.0.0.1'])
+    await expect(asking(lookup(address, '127.0.0.1'))).rejects.toThrow('it redirects to another origin: its host is')
+  expect([asked, looked]).toEqual([0, ['localhost', 'localhost']])
+  // There is no second look that could find another address.
+  expect(await asking(lookup('127.0.0.1', '169.254.169.254'))).toMatchObject({ kind: 'bundle' })
+  expect([asked, looked.length]).toEqual([1, 3])
+})
+
 async function request(
   url: string,
   signal = new AbortController().signal,
   timeoutMs = TIMEOUT_MS,
   hosts: readonly string[] = [],
+  lookup?: LookupFunction,
 ): Promise<FetchedBundle> {
   const redirectHosts = new AllowedHosts(hosts)
-  return requestBundle({ url: new URL(url), token: undefined, redirectHosts, etag: undefined, userAgent: 'test', timeoutMs, signal })
+  return requestBundle({
+    url: new URL(url),
+    token: undefined,
+    redirectHosts,
+    etag: undefined,
+    userAgent: 'test',
+    timeoutMs,
+    signal,
+    lookup,
+  })
 }
 
 async function serve(listener: RequestListener): Promise<string> {

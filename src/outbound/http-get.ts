@@ -20,33 +20,41 @@ export interface GetRequest {
   readonly lookup?: LookupFunction | undefined
 }
 
+export interface GetHead {
+  readonly headers: Readonly<Record<string, string>>
+  readonly lookup: LookupFunction
+  readonly signal: AbortSignal
+}
+
 /**
- * Fetches a small document that a bundle names. `fetch` is not used, because it does not show the address that it connects to. Neither redirects nor
- * compressed bodies are accepted. Throws an Error whose message says what went wrong and contains nothing of the response.
+ * Fetches a small document that a bundle names. Neither redirects nor compressed bodies are accepted. Throws an Error whose message says what went wrong and contains nothing of the response.
  */
 export function getDocument(request: GetRequest): Promise<Buffer> {
   return withinTime(request.timeoutMs, request.signal, async (signal) => {
     try {
-      return await readDocument(await respondedTo(request, signal), request.maxBytes)
+      const { url, accept, userAgent, lookup = systemLookup } = request
+      const headers = { Accept: accept, 'Accept-Encoding': 'identity', 'User-Agent': userAgent }
+      return await readDocument(await guardedResponse(url, { headers, lookup, signal }), request.maxBytes)
     } catch (error) {
       throw (error as NodeJS.ErrnoException).code === undefined ? error : new Error(describeFailure(error as NodeJS.ErrnoException, false))
     }
   })
 }
 
-function respondedTo({ url, accept, userAgent, lookup = systemLookup }: GetRequest, signal: AbortSignal): Promise<IncomingMessage> {
+/** Sends a request to a URL that somebody else chose, if its host has addresses to which edge connects. */
+export async function guardedResponse(url: URL, { lookup, ...head }: GetHead): Promise<IncomingMessage> {
   const isPlain = url.protocol === 'http:'
   const literal = parseAddress(url.hostname)
   const problem = literal && addressProblem(literal, isPlain)
   if (problem !== undefined) throw new Error(problem)
-  const options = {
-    headers: { Accept: accept, 'Accept-Encoding': 'identity', 'User-Agent': userAgent, Connection: 'close' },
-    agent: false as const,
-    lookup: guardedLookup(lookup, isPlain),
-    signal,
-  }
+  return responseOf(url, { ...head, lookup: guardedLookup(lookup, isPlain) })
+}
+
+/** Resolves with the head of a response. `fetch` is not used, because it does not show the address that it connects to. */
+export function responseOf(url: URL, { headers, lookup, signal }: GetHead): Promise<IncomingMessage> {
+  const options = { headers: { ...headers, Connection: 'close' }, agent: false as const, lookup, signal }
   return new Promise((resolve, reject) => {
-    const request = isPlain ? requestHttp(url, options) : requestHttps(url, options)
+    const request = url.protocol === 'http:' ? requestHttp(url, options) : requestHttps(url, options)
     // It stays: an error may follow the response, for example when a slow body is ended.
     request.on('error', reject)
     request.on('response', resolve)
@@ -61,20 +69,25 @@ function respondedTo({ url, accept, userAgent, lookup = systemLookup }: GetReque
 
 async function readDocument(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
   try {
-    const { statusCode: status = 0, headers } = response
+    const { statusCode: status = 0 } = response
     if (status >= 300 && status < 400 && status !== 304) throw new Error(`it returned ${status}, and redirects are not followed`)
     if (status !== 200) throw new Error(`it returned ${status}`)
-    const coding = headers['content-encoding'] ?? 'identity'
-    if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which the request did not accept')
-    const tooLarge = (): Error => new Error(`its body has more than ${maxBytes} bytes`)
-    if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge()
-    const body = new GrowingBuffer()
-    for await (const chunk of response) {
-      body.add(chunk as Buffer)
-      if (body.size > maxBytes) throw tooLarge()
-    }
-    return body.bytes
+    return await readWhole(response, maxBytes)
   } finally {
     response.destroy()
   }
+}
+
+/** Reads a response's body. Throws if it is compressed, and as soon as it exceeds `maxBytes`. */
+export async function readWhole(response: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const { 'content-encoding': coding = 'identity', 'content-length': length = '0' } = response.headers
+  if (coding.toLowerCase() !== 'identity') throw new Error('its body is compressed, which the request did not accept')
+  const tooLarge = (): Error => new Error(`its body has more than ${maxBytes} bytes`)
+  if (Number(length) > maxBytes) throw tooLarge()
+  const body = new GrowingBuffer()
+  for await (const chunk of response) {
+    body.add(chunk as Buffer)
+    if (body.size > maxBytes) throw tooLarge()
+  }
+  return body.bytes
 }

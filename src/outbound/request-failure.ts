@@ -57,11 +57,12 @@ export function requestFailure(error: Error): Error {
 
 /** `mayBePlain`: whether the URL may be one without TLS. */
 export function describeFailure(
-  { code = '', message, data }: NodeJS.ErrnoException & { readonly data?: unknown },
+  { code = '', message, data, rawPacket = data }: NodeJS.ErrnoException & { readonly data?: unknown; readonly rawPacket?: unknown },
   mayBePlain: boolean,
 ): string {
-  if (String(data).startsWith(TLS_ALERT)) return 'it uses TLS: should the URL be https://?'
+  if (String(rawPacket).startsWith(TLS_ALERT)) return 'it uses TLS: should the URL be https://?'
   if (message === 'bad port') return 'its port is reserved for another protocol, and fetch does not connect to such ports'
-  const description = DESCRIPTIONS[code] ?? message
+  // fetch has a code of its own for this, and https has one for many failures.
+  const description = message.includes('wrong version number') ? NO_TLS : (DESCRIPTIONS[code] ?? message)
   return description === NO_TLS && mayBePlain ? `${NO_TLS}: should the URL be http://?` : description
 }

@@ -209,11 +209,6 @@ describe.concurrent('a source that', () => {
       (source: BundleServer) => source.url.replace('http:', 'https:'),
       'it does not use TLS: should the URL be http://?',
     ],
-    [
-      'has a port that fetch does not ask',
-      () => 'http://127.0.0.1:22/',
-      'its port is reserved for another protocol, and fetch does not connect to such ports',
-    ],
   ] as const)('%s: the reason is in words', async ([_what, urlOf, reason], t) => {
     const edge = await fetching(urlOf(await BundleServer.start(t)), {}, t)
     expect(await logged(edge, 'bundle_unreadable')).toMatchObject({ reason })
