@@ -1,5 +1,6 @@
+import { isInBody, mayComeInSocket } from '../policy/descriptor-key.ts'
 import type { PlanPolicy, PlanRule } from '../policy/plan.ts'
-import { UNDECIDED } from '../request/descriptors.ts'
+import { type DescriptorValue, UNDECIDED } from '../request/descriptors.ts'
 import { REPEATED_FIELD, UNCOUNTED_SOCKET } from './conclusion.ts'
 import { APPLIES, LACKS_KEY, NEEDS_BODY, OVER } from './rule-verdicts.ts'
 import type { Run } from './run.ts'
@@ -15,6 +16,26 @@ export function chargePolicy(run: Run, policy: PlanPolicy, isHeadOnly: boolean):
     if (isUndecided(run, rule, isHeadOnly)) leaveUndecided(run, rule)
     else chargeRule(run, rule)
   }
+}
+
+/** Adds the rules of an enforcing policy, which refuses a WebSocket that it could not count. */
+export function chargeEnforcing(run: Run, policy: PlanPolicy, isHeadOnly: boolean): void {
+  chargePolicy(run, policy, isHeadOnly)
+  if (run.opensSocket && refusesSocket(run, policy)) run.refusal ??= UNCOUNTED_SOCKET
+}
+
+/** Whether a rule that would count nothing in a WebSocket applies, or would with the model or the key that may come later. */
+function refusesSocket(run: Run, policy: PlanPolicy): boolean {
+  const { keys } = run.active!.plan
+  const get = (index: number): DescriptorValue => {
+    const value = isInBody(keys[index]!) ? undefined : run.valueOf(index)
+    return value === undefined && mayComeInSocket(keys[index]!) ? UNDECIDED : value
+  }
+  run.verdicts.judge(policy, { get }, run.wallMs, false)
+  return policy.rules.some((rule, i) => {
+    const verdict = run.verdicts.of(i)
+    return (verdict === APPLIES || verdict === NEEDS_BODY) && run.inForce(rule).refusesSockets
+  })
 }
 
 /** Charges a policy in which not all rules apply to everybody. The limit keys of a rule that does not match are not read. */
@@ -55,7 +76,6 @@ function chargeRule(run: Run, bundled: PlanRule): void {
   }
   if (charges.length === firstRow) return
   group.add(rule, firstRow)
-  if (rule.refusesSockets && !rule.policy.isShadow && run.opensLlmSocket) run.refusal ??= UNCOUNTED_SOCKET
 }
 
 /** Returns false and adds no values if one is missing. */

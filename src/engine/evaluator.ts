@@ -5,7 +5,7 @@ import type { RequestView } from '../request/view.ts'
 import type { CounterStore, Outcome } from '../store/counter-store.ts'
 import { type Clock, WallTime } from '../time/clock.ts'
 import type { ActivePlan } from './active-plan.ts'
-import { blockIn, chargePolicy, findBlock, findStreamCut } from './charging.ts'
+import { blockIn, chargeEnforcing, chargePolicy, findBlock, findStreamCut } from './charging.ts'
 import {
   allowed,
   awaitSettlements,
@@ -203,7 +203,7 @@ export class Evaluator {
     const { policies, count } = run.matches
     for (let i = 0; i < count; i++) {
       const policy = policies[i]!
-      if (!policy.isShadow && (policy.needsBody || !isBodyOnly)) chargePolicy(run, policy, isHeadOnly)
+      if (!policy.isShadow && (policy.needsBody || !isBodyOnly)) chargeEnforcing(run, policy, isHeadOnly)
     }
   }
 

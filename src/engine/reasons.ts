@@ -64,7 +64,7 @@ export const REASONS = {
   websocket_not_counted: {
     status: 426,
     meaning:
-      'Refused: a WebSocket at an endpoint of an LLM API, in which nobody would count what a rule limits. The rule may say `websockets: reserve`.',
+      'Refused: a WebSocket, in which nobody would count what a rule of tokens or money limits. The rule may say `websockets: reserve`.',
   },
   no_route: { status: 404, meaning: 'Refused: no route of the bundle covers the request, and there is no EDGE_BACKEND_URL.' },
   model_not_replaceable: {

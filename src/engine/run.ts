@@ -58,7 +58,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
   lacksHost = false
   /** Set if a charged rule cannot count the request: it depends on a repeated field or an ambiguous body, or opens a socket. Nothing may be taken then. */
   refusal: Refused | undefined
-  opensLlmSocket = false
+  opensSocket = false
   path = ''
   body: RequestFacts['body']
   /** The models that the request's route may send it as. */
@@ -96,7 +96,7 @@ export class Run implements RequestFacts, RequestParts, RoutedRequest {
     this.lines = options.lines
     if (options.looks === true) this.seen = new SeenCounters()
     this.path = normalizePath(view.uri)
-    this.opensLlmSocket = view.opensLlmSocket === true
+    this.opensSocket = view.opensSocket === true
     this.#descriptors.begin(view, plan.keys)
     if (plan.callers !== undefined) {
       this.givenCaller = options.caller

@@ -132,19 +132,6 @@ export function isCountingPath(path: string): boolean {
   return COUNTING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isCounting === true
 }
 
-/**
- * Whether a WebSocket at this path is one of an LLM API, however the path is spelled: OpenAI's Realtime and Responses, Gemini's Live. Some servers ignore
- * case, what follows a `;`, slashes and spaces at the end, or decode more than once.
- */
-export function isSocketPath(path: string): boolean {
-  return SOCKET_END.test(path.replace(ESCAPE, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))))
-}
-
-/** An escape, however often it is escaped itself. */
-const ESCAPE = /%(?:25)*([0-9a-f]{2})/gi
-/** Some servers end a path at a NUL. */
-const SOCKET_END = /[./:\\](?:realtime|responses|bidiGenerateContent)[/\\\s\0]*(?:$|[?#;])/i
-
 /** Whether a request at this path generates nothing. */
 export function isEmbeddingPath(path: string): boolean {
   return path.endsWith(EMBEDDINGS_END) || (EMBEDDING_ENDS.some((end) => path.endsWith(end)) && endpointOf(path).isEmbedding === true)

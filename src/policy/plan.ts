@@ -102,7 +102,7 @@ export interface PlanRule {
   readonly llm: LlmSettings | undefined
   /** Whether the proxy asks the provider to report the usage of the streams that this rule counts. */
   readonly asksUsage: boolean
-  /** Whether WebSockets of LLM APIs are refused where the rule applies, because it would count nothing in them. */
+  /** Whether WebSockets are refused where the rule applies, because it would count nothing in them. */
   readonly refusesSockets: boolean
   /** How long a request that the rule rejects may wait in `reverse_proxy`; 0 if it is rejected at once. */
   readonly maxWaitMs: number

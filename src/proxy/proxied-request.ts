@@ -1,9 +1,8 @@
 import { type FieldName, fieldName } from '../http1/field-name.ts'
 import { framingProblem, isHost, noteFraming } from '../http1/framing.ts'
 import { fieldValue, hasMember, headerValue } from '../http1/header-fields.ts'
-import { isSocketPath } from '../llm/endpoints.ts'
 import { type FieldValue, REPEATED, type RequestView, withNextLine } from '../request/view.ts'
-import { mayClimb, normalizePath } from '../text/path.ts'
+import { mayClimb } from '../text/path.ts'
 import type { Peer, ReceivedHead } from './downstream.ts'
 
 /** A request to be proxied, whose head is read once for everybody who needs it. */
@@ -151,8 +150,8 @@ export class ProxiedRequestView implements RequestView {
     return this.#request.host
   }
 
-  get opensLlmSocket(): boolean {
-    return this.#request.isUpgrade && isSocketPath(normalizePath(this.#request.target))
+  get opensSocket(): boolean {
+    return this.#request.isUpgrade
   }
 
   header(name: string): FieldValue {

@@ -28,8 +28,8 @@ export interface RequestView {
   header(name: string): FieldValue
   /** The address that connected to the gateway, which is the last hop after those in X-Forwarded-For; undefined if the door does not know it. */
   readonly peer?: string | undefined
-  /** Whether the request opens a WebSocket in which an LLM generates; undefined if the door forwards nothing. */
-  readonly opensLlmSocket?: boolean
+  /** Whether the request opens a WebSocket; undefined if the door forwards nothing. */
+  readonly opensSocket?: boolean
   /** Returns a text that the gateway sends along from its configuration, by its name. */
   context?(name: string): FieldValue
 }

@@ -9,7 +9,7 @@ export interface CompiledRule {
   readonly llm?: LlmSettings | undefined
   /** Whether the proxy asks the provider to report the usage of streams whose client did not ask for it. */
   readonly asksUsage?: boolean
-  /** Whether WebSockets of LLM APIs are refused where the rule applies. */
+  /** Whether WebSockets are refused where the rule applies. */
   readonly refusesSockets?: boolean
   /** Set if the rule rejects every request it covers. */
   readonly block?: Block | undefined

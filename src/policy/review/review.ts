@@ -1,4 +1,3 @@
-import { isSocketPath } from '../../llm/endpoints.ts'
 import { field, formatPath, isObject, listIn, type Path, type Problem, show } from '../../text/problem.ts'
 import { KnownWords } from '../../text/suggest.ts'
 import { costBudgetSurprises, priceSurprises, routedModelSurprises } from '../algorithms/cost-budget.ts'
@@ -132,12 +131,14 @@ function* anthropicKeys({ algorithm, limit_keys: keys, match }: Rule): Generator
 const REFUSED_SOCKETS =
   'in reverse_proxy, WebSockets at this path get 426, because nothing in them is counted: say websockets: reserve to let them through, or refuse if that is meant'
 
-/** Whether the rule is about a path that only WebSockets use, and does not say what becomes of them. Responses have requests at the same path. */
+const SOCKET_PATH = /[./:](?:realtime|live|ws|bidiGenerate\w*)\/?$/i
+
+/** Whether the rule is about a path that only WebSockets use, and does not say what becomes of them. */
 function refusesOnlySockets(rule: Rule, { mode, selector = {} }: Policy['spec']): boolean {
   const path = selector.pathExact ?? selector.pathPrefix ?? ''
   const isSilent =
     (rule.algorithm === 'token_bucket_llm' || rule.algorithm === 'cost_budget') && rule.algorithm_config.websockets === undefined
-  return isSilent && mode !== 'shadow' && isSocketPath(path) && !/responses/i.test(path)
+  return isSilent && mode !== 'shadow' && SOCKET_PATH.test(path)
 }
 
 /** Finds labels that no request has a value for, and labels that would be written twice. */

@@ -40,7 +40,7 @@ export const unseenPromptTokens = z.int({ error: UNSEEN }).min(0, { error: UNSEE
 /** A field of token budgets and of money budgets. */
 export const websockets = z.enum(['refuse', 'reserve'], { error: '"refuse" or "reserve"' }).optional().meta({
   description:
-    'What becomes of WebSockets at paths of LLM APIs, in which nothing is counted: refused with 426, which is the default, or let through for what a request reserves.',
+    'What becomes of WebSockets, in which nothing is counted: refused with 426, which is the default, or let through for what a request reserves.',
 })
 
 export const askUsage = flag(

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { bucketRule, budgetRule, bundle, llmRule, matching, policy } from '../../support/bundles/bundles.ts'
+import { bucketRule, budgetRule, bundle, llmRule, matching, policy, unlimitedRule } from '../../support/bundles/bundles.ts'
 import { tested } from '../../support/cases/tested.ts'
 import { RawBackend } from '../../support/proxy/backend.ts'
 import { proxying, type RawAnswer, RawClient, readAnswer, valuesOf } from '../../support/proxy/proxy.ts'
@@ -9,15 +9,15 @@ import type { Edge } from '../../support/service/edge.ts'
 import { ManualClock } from '../../support/service/manual-clock.ts'
 import { untilLogged } from '../../support/service/until-logged.ts'
 
-/** WebSockets of LLM APIs: nothing in them is counted, so budgets refuse them. */
+/** Nothing in a WebSocket is counted, so budgets refuse them. */
 
 const SWITCHED = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
 const PRICES = { main: { '*': { input: 1, output: 1 } } }
 const TOKENS = llmRule('tokens', [], { tokens_per_day: 100_000 })
 const MONEY = budgetRule('money', [], { budget: 10, period: '1d', prices: 'main' })
 
-async function fronting(rule: object, mode?: 'shadow'): Promise<Edge> {
-  const spec = { ...(mode && { mode }), rules: [rule] }
+async function fronting(rule: object, mode?: 'shadow', ...others: readonly (object | undefined)[]): Promise<Edge> {
+  const spec = { ...(mode && { mode }), rules: [rule, ...others].filter((each) => each !== undefined) }
   const backend = await RawBackend.saying(SWITCHED)
   return proxying(backend, { clock: new ManualClock(), bundle: { ...bundle(1, policy('p', spec)), prices: PRICES } })
 }
@@ -35,7 +35,7 @@ async function upgrading(edge: Edge, target: string, upgrade = 'websocket', conn
 
 const LIVE = '/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent'
 
-describe('under a budget, a WebSocket at an endpoint of an LLM API', () => {
+describe('under a budget, a WebSocket', () => {
   test.each([
     ['tokens', TOKENS],
     ['money', MONEY],
@@ -53,27 +53,18 @@ describe('under a budget, a WebSocket at an endpoint of an LLM API', () => {
   })
 
   test.each([
-    '/v1/realtime',
     '/v1/realtime/',
-    '/v1/Realtime',
-    '/V1/REALTIME//',
-    '/v1/%72ealtime',
-    '/v1/%2572ealtime',
-    '/v1/realtime%2F',
-    '/v1%2Frealtime',
-    '/v1/realtime%20',
-    '/v1/realtime;v=1',
-    '/v1/realtime%3Fmodel=x',
-    '/v1/realtime/.',
-    '/x/../v1//realtime?a=/b',
-    'http://a/v1/realtime',
-    '/openai/v1/responses',
-    '/v1/responses',
+    '/v1/%2572ealtime;v=1',
+    '/v1/realtime/translations',
+    '/v1/realtime,',
+    '/v1/realtime%C2%A0',
+    '/v1/live',
+    'http://a/v1/responses',
     LIVE,
-    LIVE.replace('Bidi', 'bidi'),
-    '/v1beta/models/gemini-live:BidiGenerateContent',
-    '/v1beta/models/gemini-live%3ABidiGenerateContent',
-  ])('is refused however its path is spelled: %s', async (target) => {
+    `${LIVE}Constrained`,
+    LIVE.replace('Content', 'Music'),
+    '/',
+  ])('is refused whatever its path: %s', async (target) => {
     expect((await upgrading(await fronting(TOKENS), target)).status).toBe(426)
   })
 
@@ -104,18 +95,25 @@ describe('under a budget, a WebSocket at an endpoint of an LLM API', () => {
     for (const edge of [
       await fronting(TOKENS, 'shadow'),
       await fronting(bucketRule('requests', [], 10)),
-      await fronting(matching({ 'header:x-plan': 'free' }, TOKENS)),
-      await fronting(llmRule('tokens', ['header:x-key'], { tokens_per_day: 100_000 })),
+      await fronting(matching({ 'header:x-plan': 'free', 'llm:model': 'gpt-*' }, TOKENS)),
+      await fronting(llmRule('tokens', ['header:x-key', 'llm:model'], { tokens_per_day: 100_000 })),
+      await fronting(matching('else', TOKENS), undefined, unlimitedRule('sockets', { 'path:1': 'v1' })),
     ])
       expect((await upgrading(edge, '/v1/realtime')).status).toBe(101)
   })
 
-  test.each(['/', '/chat', '/v1/realtime/sessions', '/v1/unrealtime', '/v1/responsest', '/v1/realtime?x', '/w?path=/v1/realtime'])(
-    'is told from other sockets: %s',
-    async (target) => {
-      expect((await upgrading(await fronting(TOKENS), target)).status).toBe(target === '/v1/realtime?x' ? 426 : 101)
-    },
-  )
+  test.each<[string, object, object?]>([
+    ['counts by model', llmRule('tokens', ['llm:model'], { tokens_per_day: 100_000 })],
+    ['prices by model', budgetRule('money', ['llm:model'], { budget: 10, period: '1d', prices: 'main' })],
+    ['is about some models', matching({ 'llm:model': 'gpt-*' }, TOKENS)],
+    ['is about other models than those that are free', matching('else', TOKENS), unlimitedRule('local', { 'llm:model': 'local-*' })],
+    ["counts by a provider's key, which is in the subprotocol", llmRule('tokens', ['bearer'], { tokens_per_day: 100_000 })],
+    ['counts by key and model', llmRule('tokens', ['llm:key', 'llm:model'], { tokens_per_day: 100_000 })],
+  ])('is refused by a rule that %s', async (_what, rule, other) => {
+    const edge = await fronting(rule, undefined, other)
+    expect((await upgrading(edge, '/v1/realtime')).status).toBe(426)
+    expect(await edge.metric('edge_proxy_open_tunnels')).toBe(0)
+  })
 })
 
 test('a client of WebSockets sees the status, and the backend nothing', async () => {

@@ -85,18 +85,18 @@ function soakBundle(urls: Readonly<Record<string, { readonly url: string }>>): o
   const policies = [
     policy('teams', {
       rules: [
-        llmRule('tokens', team, { tokens_per_minute: 9_000_000, tokens_per_day: 90_000_000, ...RESERVE }),
-        budgetRule('day', team, { budget: 9_000, prices: 'list', ...RESERVE }),
+        llmRule('tokens', team, { tokens_per_minute: 9_000_000, tokens_per_day: 90_000_000, ...RESERVE, websockets: 'reserve' }),
+        budgetRule('day', team, { budget: 9_000, prices: 'list', ...RESERVE, websockets: 'reserve' }),
       ],
     }),
     policy('all', {
       rules: [
-        budgetRule('hour', [], { budget: 9_000_000, period: '1h', prices: 'list', ...RESERVE }),
-        budgetRule('month', [], { budget: 9_000_000, period: '1mo', prices: 'list' }),
+        budgetRule('hour', [], { budget: 9_000_000, period: '1h', prices: 'list', ...RESERVE, websockets: 'reserve' }),
+        budgetRule('month', [], { budget: 9_000_000, period: '1mo', prices: 'list', websockets: 'reserve' }),
       ],
     }),
     policy('poor', {
-      rules: [matching({ 'header:x-team': POOR }, llmRule('day', [], { tokens_per_day: POOR_TOKENS, ...RESERVE }))],
+      rules: [matching({ 'header:x-team': POOR }, llmRule('day', [], { tokens_per_day: POOR_TOKENS, ...RESERVE, websockets: 'reserve' }))],
     }),
     policy('weighed', {
       mode: 'shadow',

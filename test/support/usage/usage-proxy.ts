@@ -15,9 +15,14 @@ import { until } from '../until.ts'
 const LABELS = ['header:x-team', 'llm:model', 'bearer'] as const
 
 /** Rules for tokens and for money, the first of them also in shadow mode. */
-export function usageBundle(version: number, labels: readonly string[] = LABELS, config: object = {}): object {
+export function usageBundle(
+  version: number,
+  labels: readonly string[] = LABELS,
+  config: { readonly websockets?: 'reserve'; readonly [name: string]: unknown } = {},
+): object {
+  const { websockets } = config
   const tokens = llmRule('tokens', ['header:x-team'], { tokens_per_minute: 1_000_000, tokens_per_day: 5_000_000, ...config })
-  const money = budgetRule('money', [], { budget: 9_000, prices: 'main' })
+  const money = budgetRule('money', [], { budget: 9_000, prices: 'main', ...(websockets && { websockets }) })
   const shadow = llmRule('tokens', [], { tokens_per_day: 5_000_000 })
   const policies = [policy('llm', { rules: [tokens, money] }), policy('watched', { mode: 'shadow', rules: [shadow] })]
   return { ...bundle(version, ...policies), prices: PRICES, usage: { labels } }
