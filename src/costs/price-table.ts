@@ -67,7 +67,7 @@ export class PriceTable {
   /** A version that no entry states has the highest prices of those that are stated. In `model@*`, the `*` stands for any version. */
   #addVersion(pattern: string, price: ModelPrice): void {
     const { name, version } = versioned(pattern)
-    if (version === '') return
+    if (name === pattern) return
     for (const key of [name, `${name}@${version}`]) {
       const other = this.#versions.get(key)
       this.#versions.set(key, other === undefined ? price : price.orMore(other))
@@ -76,15 +76,23 @@ export class PriceTable {
 }
 
 /**
- * The date or version at the end of a model's name: `-20251001`, `@20251001`, `-2024-08-06`, `-0613` (month and day), `-2411` (year and month), `-001`, and
- * `:0` behind any of them. Nothing else is: `-mini` and `-preview` are other models.
+ * The date or version at the end of a model's name: `-20251001`, `@20251001`, `-2024-08-06`, `-0613` (month and day), `-2411` (year and month), `-001`.
+ * Nothing else is: `-mini` and `-preview` are other models, and `-180` and `-1024` are sizes.
  */
-const VERSION = /(?:[@-]\d{8}|-\d{4}-\d{2}-\d{2}|-(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|-2\d(?:0[1-9]|1[0-2])|-\d{3}|@\*)(?::\d)?$|:\d$/
+const VERSION = /(?:[@-]\d{8}|-\d{4}-\d{2}-\d{2}|-(?!1024)(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])|-2\d(?:0[1-9]|1[0-2])|-00\d|@\*)$/
+/** What Bedrock adds to a name, with or without a version. */
+const REVISION = ':0'
 
 /** Divides a name into the model and its date or version, which has the same digits however it is spelled; empty if the name states none. */
 function versioned(model: string): { readonly name: string; readonly version: string } {
-  const at = model.search(VERSION)
-  return at <= 0 ? { name: model, version: '' } : { name: model.slice(0, at), version: model.slice(at).replace(/[@:-]/g, '') }
+  const plain = model.endsWith(REVISION) ? model.slice(0, -REVISION.length) : model
+  const at = plain.search(VERSION)
+  return at <= 0 ? { name: plain, version: '' } : { name: plain.slice(0, at), version: plain.slice(at).replace(/[@-]/g, '') }
+}
+
+/** Returns a model's name without its date or version. */
+export function unversioned(model: string): string {
+  return versioned(model).name
 }
 
 /** Prices of tokens in millionths of a unit for a million tokens, which are trillionths for one token. They are whole numbers. */

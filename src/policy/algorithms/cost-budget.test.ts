@@ -240,6 +240,11 @@ describe('an alias', () => {
     expect(problems(of({ a: 'b', b: 'gpt-4o' }))).toEqual([
       'prices.main.aliases.a: expected the name of a model that is no alias itself, got "b"',
     ])
+    for (const dated of ['b-2024-08-06', 'b@20240806', 'b:0'])
+      expect(problems(of({ a: dated, b: 'gpt-4o' }))).toEqual([
+        `prices.main.aliases.a: expected the name of a model that is no alias itself, got "${dated}"`,
+      ])
+    expect(problems(of({ a: 'gpt-4o-2024-08-06', b: 'gpt-4o' }))).toEqual([])
     const name = 'the name of a model without *, in 1 to 256 printable ASCII characters'
     expect(problems(of({ a: 'gpt-4*' }))).toEqual([`prices.main.aliases.a: expected ${name}, got "gpt-4*"`])
     expect(problems(of({ 'a*': 'gpt-4o' }))).toEqual([`prices.main.aliases: expected each key to be ${name}, got "a*"`])

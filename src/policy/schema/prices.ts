@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { hasSixDecimals } from '../../costs/money.ts'
-import { modelsOf, type PriceTableConfig } from '../../costs/price-table.ts'
+import { modelsOf, type PriceTableConfig, unversioned } from '../../costs/price-table.ts'
 import { label } from './parts.ts'
 
 /** Every worker reads all tables, so their number is bounded. */
@@ -92,7 +92,8 @@ function checkNames({ value, issues }: z.core.ParsePayload<PriceTableConfig>): v
   if (!Object.hasOwn(models, '*')) custom('a price for every other model, so that none is free by accident', ['*'])
   for (const [alias, model] of Object.entries(value.aliases ?? {})) {
     if (Object.hasOwn(models, alias)) custom('a name without a price of its own: remove the alias, or the price', ['aliases', alias])
-    if (Object.hasOwn(value.aliases!, model)) custom('the name of a model that is no alias itself', ['aliases', alias])
+    if (Object.hasOwn(value.aliases!, model) || (!Object.hasOwn(models, model) && Object.hasOwn(value.aliases!, unversioned(model))))
+      custom('the name of a model that is no alias itself', ['aliases', alias])
   }
 }
 
