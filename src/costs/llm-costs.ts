@@ -214,7 +214,7 @@ export function weightsFrom([input = 0, cachedInput = 0, cacheWrite = 0, output 
 function reservedCompletion({ path, body }: RequestFacts, configured: number | undefined, reserve: ReserveSettings | undefined): number {
   if (isEmbeddingPath(path) && body?.isForText !== true) return 0
   if (reserve !== undefined && body?.isGrowable === true) return firstTokens(reserve.first, statedBound(body.requestedTokens, configured))
-  return maxCompletionTokens(body?.requestedTokens, configured, body?.choices)
+  return maxCompletionTokens(body, configured)
 }
 
 /** Returns undefined if the reservation does not grow: it holds the whole completion from the start. */

@@ -215,6 +215,17 @@ describe('the tokens that a request asks for', () => {
   })
 
   test.each([
+    [{ messages: [], n_predict: 3000 }, 3000],
+    [{ messages: [], max_output_tokens: 3000, n: 2 }, 6000],
+    [{ input: 'x', max_tokens: 3000, options: { num_predict: 4000 } }, 4000],
+    [{ messages: [], max_tokens: 'x', n_predict: 3000 }, 3000],
+    [{ messages: [], n_predict: -1 }, undefined],
+    [{ messages: [], max_tokens: 5, n_predict: 3000 }, undefined],
+  ])('state what only makes a reservation larger: %j by %s', (body, tokens) => {
+    expect(readLlmRequest(JSON.stringify(body)).foreignTokens).toBe(tokens)
+  })
+
+  test.each([
     [['x'], 10],
     [['x', 'y', ''], 30],
     [[1, 2, 3], 10],

@@ -14,6 +14,8 @@ export interface LlmRequest {
   readonly promptTokens: number
   /** The most completion tokens that the request asks for, over all choices; undefined if it sets no limit. */
   readonly requestedTokens: number | undefined
+  /** Set if it sets no limit, but states one that its API does not have: servers may ignore it or obey it, so that it only makes a reservation larger. */
+  readonly foreignTokens?: number | undefined
   /** Number of choices that it asks for, over all of its prompts. */
   readonly choices: number
   /**
@@ -106,9 +108,11 @@ export class LlmRequestReader {
     const isForText = format.texts.some((index) => sizes.has(index))
     const stated = format.choices(sizes)
     const choices = Math.min(Math.max(1, ...stated) * Math.max(sizes.marked, 1), MAX_TOKENS)
+    const requestedTokens = stated.some(isNoCount) ? undefined : this.#requestedTokens(choices)
     return {
       promptTokens: estimatedTokens(this.#promptCharacters()),
-      requestedTokens: stated.some(isNoCount) ? undefined : this.#requestedTokens(choices),
+      requestedTokens,
+      foreignTokens: requestedTokens === undefined ? this.#statedTokens(choices) : undefined,
       choices,
       isStream: isStream === true || this.#isSet(format.stream),
       model,
@@ -176,10 +180,14 @@ export class LlmRequestReader {
    * request then counts as unbounded.
    */
   #requestedTokens(choices: number): number | undefined {
-    const stated = this.#format.bounds(this.#sizes)
-    const largest = Math.max(...stated)
-    const isBounded = largest >= 0 && !stated.some(isNoCount) && this.#format.hasOwnBound(this.#sizes)
-    return isBounded ? Math.min(largest * choices, MAX_TOKENS) : undefined
+    const isBounded = !this.#format.bounds(this.#sizes).some(isNoCount) && this.#format.hasOwnBound(this.#sizes)
+    return isBounded ? this.#statedTokens(choices) : undefined
+  }
+
+  /** Returns the largest number that is stated as a bound, whatever it means to the server. */
+  #statedTokens(choices: number): number | undefined {
+    const largest = Math.max(...this.#format.bounds(this.#sizes))
+    return largest > 0 ? Math.min(largest * choices, MAX_TOKENS) : undefined
   }
 
   /**

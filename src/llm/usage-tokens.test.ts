@@ -9,7 +9,7 @@ test.each([
   [undefined, undefined, 1000],
   [5000, undefined, 5000],
 ])('of %s requested and %s configured, %i are reserved for a completion', (requested, configured, reserved) => {
-  expect(maxCompletionTokens(requested, configured)).toBe(reserved)
+  expect(maxCompletionTokens({ requestedTokens: requested }, configured)).toBe(reserved)
 })
 
 test.each([
@@ -18,7 +18,15 @@ test.each([
   [200, undefined, 4, 200],
   [undefined, undefined, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
 ])('of %s requested and %s configured for %i choices, %i are reserved', (requested, configured, choices, reserved) => {
-  expect(maxCompletionTokens(requested, configured, choices)).toBe(reserved)
+  expect(maxCompletionTokens({ requestedTokens: requested, choices }, configured)).toBe(reserved)
+})
+
+test.each([
+  [undefined, undefined, 3000, 3000],
+  [undefined, undefined, 1, 1000],
+  [undefined, 70, 3000, 70],
+])('of %s requested and %s configured beside %i that may not hold, %i are reserved', (requested, configured, foreign, reserved) => {
+  expect(maxCompletionTokens({ requestedTokens: requested, foreignTokens: foreign }, configured)).toBe(reserved)
 })
 
 test('sums of tokens are never more than can be counted exactly', () => {

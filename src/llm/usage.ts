@@ -236,9 +236,20 @@ const DEFAULT_COMPLETION_TOKENS = 1000
 /** A number above any budget that is still exact; sums and products of untrusted numbers are capped here. */
 export const MAX_TOKENS = Number.MAX_SAFE_INTEGER
 
-/** Returns the completion tokens to reserve: the smaller of the requested and the configured limit, or a default for each choice if neither is set. */
-export function maxCompletionTokens(requested: number | undefined, configured: number | undefined, choices = 1): number {
-  return statedBound(requested, configured) ?? Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS)
+/**
+ * Returns the completion tokens to reserve: the smaller of the requested and the configured limit, or if neither is set a default for each choice, or the
+ * limit of another API if that is more.
+ */
+export function maxCompletionTokens(asked: Partial<AskedCompletion> | undefined, configured: number | undefined): number {
+  const { requestedTokens, foreignTokens = 0, choices = 1 } = asked ?? {}
+  return statedBound(requestedTokens, configured) ?? Math.max(Math.min(DEFAULT_COMPLETION_TOKENS * choices, MAX_TOKENS), foreignTokens)
+}
+
+/** What a request says about its completion: see `LlmRequest`. */
+interface AskedCompletion {
+  readonly requestedTokens: number | undefined
+  readonly foreignTokens?: number | undefined
+  readonly choices: number
 }
 
 /** Returns the smaller of the requested and the configured limit of a completion; undefined if neither is set. */

@@ -135,8 +135,7 @@ export class GrowingCharge {
   }
 
   #rest(): number {
-    const { requestedTokens, choices } = this.#request
-    const whole = maxCompletionTokens(requestedTokens, this.charge.rule.llm!.maxCompletionTokens, choices)
+    const whole = maxCompletionTokens(this.#request, this.charge.rule.llm!.maxCompletionTokens)
     return this.#tokens < whole ? this.#amountOf(whole - this.#tokens) : 0
   }
 

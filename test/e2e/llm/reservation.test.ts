@@ -108,10 +108,25 @@ describe('the completion is the smaller of what is asked and what is configured'
     ['where another server looks for it', { max_tokens: 1, sampling_params: { max_new_tokens: 70 } }, MAX_COMPLETION, 70],
     ['where it replaces the other', { max_tokens: 1, extra_body: { max_tokens: 70 } }, MAX_COMPLETION, 70],
     ['what another API would have asked', { n_predict: 1, max_output_tokens: 1 }, undefined, 1000],
+    ['more than that in another API', { n_predict: 3000, n: 2 }, undefined, 6000],
+    ['more than that in another API than is configured', { n_predict: 3000 }, MAX_COMPLETION, 100],
     ['times another name of n', { max_tokens: 7, n: 1, n_cmpl: 3 }, MAX_COMPLETION, 21],
   ] as const)('%s', async ([, asked, configured, tokens]) => {
     expect(await reservedFor(CHAT, { messages: HELLO, ...asked }, configured !== undefined)).toBe(HELLO_TOKENS + tokens)
   })
+})
+
+test('a stream whose reservation grows does not end at a bound of another API', async () => {
+  const backend = await scriptedLlm()
+  const proxy = await llmProxy(backend, { config: { reserve: { first: 100, step: 100 } } })
+  const client = proxy.open(CHAT, { stream: true, messages: HELLO, n_predict: 10 })
+  const call = await backend.next()
+  expect((await proxy.held()).day).toBe(HELLO_TOKENS + 100)
+  call.begin()
+  await call.write(sse({ choices: [{ delta: { content: 'abcd'.repeat(150) } }] }))
+  call.end(sse({ choices: [{ delta: {}, finish_reason: 'stop' }] }))
+  await client.untilClosed()
+  expect(await proxy.spent()).toEqual(both(HELLO_TOKENS + 150))
 })
 
 test('each prompt of a list can have the longest completion', async () => {
