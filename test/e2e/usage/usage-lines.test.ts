@@ -92,7 +92,10 @@ test('a WebSocket is charged what it reserved, and has its status', async () => 
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())))
-  const proxy = await usageProxy({ port: (server.address() as AddressInfo).port }, { bundle: usageBundle(1, [], { websockets: 'reserve' }) })
+  const proxy = await usageProxy(
+    { port: (server.address() as AddressInfo).port },
+    { bundle: usageBundle(1, [], { websockets: 'reserve' }) },
+  )
   const asked = 'GET /v1/listen HTTP/1.1\r\nHost: a\r\nX-Team: red\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
   expect(await exchange(proxy.port, asked)).toMatch(/^HTTP\/1\.1 101 .*word$/s)
   const [line] = await proxy.lines(1)
