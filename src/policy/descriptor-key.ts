@@ -106,11 +106,11 @@ export function parseDescriptorKey(text: string): DescriptorKey | undefined {
   }
 }
 
-/** Suggests the key that a text is a misspelling of, such as `cookies:sid` or `ip:adress`. A bare `x-api-key` is taken for a header. */
+/** Suggests the key that a text is a misspelling or a part of, such as `cookies:sid`, `ip:adress` or `ip`. A bare `x-api-key` is taken for a header. */
 export function meantKey(text: string): string | undefined {
   if (/^x-/i.test(text)) return parseDescriptorKey(`header:${text}`)?.text
   const colon = text.indexOf(':')
-  if (colon === -1) return closest(text, ['bearer'])
+  if (colon === -1) return closest(text, ['bearer']) ?? FORMS.find((form) => !form.includes('<') && form.split(':').includes(text))
   const kind = closest(text.slice(0, colon), PREFIXES)
   const name = text.slice(colon + 1)
   const names = FIXED_NAMES.get(kind ?? '')

@@ -79,6 +79,8 @@ export function limitProblem(field: string, value: unknown): string | undefined 
 /** Returns the end of the sentence "expected …": what was found instead, and a suggestion where one is likely. What may be a secret is not quoted. */
 export function foundValue(value: unknown, expected: string, isSecret = false): string {
   if (value === undefined) return 'but it is missing'
+  // Of a match, other texts may be secrets.
+  if (expected.startsWith('"else"') && ELSE.test(String(value))) return `got ${show(value)} — did you mean "else"?`
   const got = `got ${isSecret ? kindOf(value) : show(value)}`
   if (typeof value === 'number' || typeof value === 'boolean') return expected.startsWith('a text') ? `${got} — put it in quotes?` : got
   if (typeof value !== 'string') return got
@@ -89,6 +91,9 @@ export function foundValue(value: unknown, expected: string, isSecret = false): 
   const suggestion = expected === KEY_FORMS ? meantKey(value) : closest(value, choices)
   return suggestion === undefined ? got : `${got} — did you mean "${suggestion}"?`
 }
+
+/** What other programs call it. */
+const ELSE = /^(?:default|others?|otherwise|rest|fallback)$/i
 
 function kindOf(value: unknown): string {
   if (typeof value === 'number') return 'a number'

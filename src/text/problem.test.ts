@@ -132,6 +132,27 @@ describe('a problem says where it is, what was expected and what was found', () 
       withRule({ limit_keys: ['ip:address', 'ip:adress'] }),
       'policies[0].spec.rules[0].limit_keys[1]: expected bearer, jwt:<claim>, header:<name>, query:<name>, cookie:<name>, path:<1 to 32>, context:<name>, caller:id, caller:<label>, llm:key, llm:model, ip:address, ip:country, ip:type, ip:tor, or with a domain descriptor:<name>, got "ip:adress" — did you mean "ip:address"?',
     ],
+    ['half a descriptor key', withRule({ limit_keys: ['ip'] }), expect.stringMatching(/, got "ip" — did you mean "ip:address"\?$/)],
+    [
+      'another word for else',
+      withRule({ match: 'default' }),
+      'policies[0].spec.rules[0].match: expected "else", or an object of descriptor keys and patterns, got "default" — did you mean "else"?',
+    ],
+    [
+      'a match that may be a secret',
+      withRule({ match: 'default9' }),
+      'policies[0].spec.rules[0].match: expected "else", or an object of descriptor keys and patterns, got a text of 8 characters',
+    ],
+    [
+      'a country that is negated',
+      withRule({ match: { 'ip:country': ['US', '!DE'] } }),
+      'policies[0].spec.rules[0].match["ip:country"][1]: expected the countries themselves, because no pattern is negated: give them a rule of their own, such as an unlimited one, and the others match: else, got "!DE"',
+    ],
+    [
+      'a rate of nothing',
+      withRule({ algorithm_config: { rate: '0/minute' } }),
+      `${config}.rate: expected a rate above 0 (a block lets nothing pass), got "0/minute"`,
+    ],
     [
       '33 descriptor keys',
       withRule({ limit_keys: new Array(33).fill('ip:tor') }),

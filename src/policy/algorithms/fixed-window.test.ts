@@ -143,7 +143,7 @@ test('all problems are named at once, with the fields that do not belong there',
     'algorithm_config.limit',
     'algorithm_config.period',
     'algorithm_config.timezone',
-    'algorithm_config: unknown field "burst": it belongs in algorithm_config of token_bucket',
+    'algorithm_config: unknown field "burst": only token_bucket has it',
     'algorithm_config: unknown field "perod": did you mean "period"?',
   ])
 })

@@ -20,6 +20,7 @@ export function parseRate(text: string): Rate | undefined {
 export function rateProblem(value: unknown): string | undefined {
   if (typeof value !== 'string') return `${RATE_FORM}100/minute`
   if (parseRate(value) !== undefined) return undefined
+  if (Number.parseFloat(value) === 0 && RATE.test(value)) return 'a rate above 0 (a block lets nothing pass)'
   if (RATE.test(value)) return `a rate from ${MIN_PER_SECOND} to ${MAX_AMOUNT} per second`
   return `${RATE_FORM}${meantRate(value) ?? '100/minute'}`
 }

@@ -82,7 +82,7 @@ describe('reserve', () => {
     ],
     [
       { cost: { header: 'x-cost', default: 1 }, count: { output: 2 } },
-      'algorithm_config: unknown field "count": it belongs in algorithm_config of token_bucket_llm',
+      'algorithm_config: unknown field "count": only token_bucket_llm has it',
     ],
   ])('of a budget of money is refused: %j', (config, problem) => {
     expect(errorsOf(money(config))).toEqual([problem])

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { bucketRule, bundle, llmRule, policy } from '../../../test/support/bundles/bundles.ts'
+import { bucketRule, bundle, llmRule, policy, windowRule } from '../../../test/support/bundles/bundles.ts'
 import { sized } from '../../../test/support/run/property-runs.ts'
 import { formatProblem } from '../../text/problem.ts'
 import { bundleSchema } from '../schema/bundle.ts'
@@ -35,10 +35,6 @@ describe('an unknown field refuses the bundle, wherever it stands', () => {
       withSpec({ rules: [llmRule('r', [], { tokens_per_day: 1, streaming: { enable: true } })] }),
       'policies[0].spec.rules[0].algorithm_config.streaming: unknown field "enable": did you mean "enabled"?',
     ],
-    [
-      withSpec({ rules: [llmRule('r', [], { tokens_per_day: 1, tokens_per_month: 1 })] }),
-      'policies[0].spec.rules[0].algorithm_config: unknown field "tokens_per_month"',
-    ],
   ])('%j', (data, message) => {
     expect(unknownIn(data)).toEqual({ errors: [message], warnings: [] })
   })
@@ -64,10 +60,46 @@ describe('a field in the wrong place is told where it belongs', () => {
     [withRule({ burst: 5 }), 'policies[0].spec.rules[1]: unknown field "burst": it belongs in algorithm_config of token_bucket'],
     [
       withSpec({ rules: [llmRule('r', [], { tokens_per_day: 1, tokens_per_second: 1 })] }),
-      'policies[0].spec.rules[0].algorithm_config: unknown field "tokens_per_second": it belongs in algorithm_config of token_bucket',
+      'policies[0].spec.rules[0].algorithm_config: unknown field "tokens_per_second": only token_bucket has it',
+    ],
+    [
+      withSpec({ rules: [windowRule('r', [], { limit: 1, period: '1m', warn_at_percent: [80] })] }),
+      'policies[0].spec.rules[0].algorithm_config: unknown field "warn_at_percent": only token_bucket_llm and cost_budget have it',
+    ],
+    [
+      withRule({ warn_at_percent: [80] }),
+      'policies[0].spec.rules[1]: unknown field "warn_at_percent": it belongs in algorithm_config of token_bucket_llm or cost_budget',
     ],
   ])('%j', (data, message) => {
     expect(unknownIn(data)).toEqual({ errors: [message], warnings: [] })
+  })
+})
+
+describe('what other programs have is told how to say it here', () => {
+  const [rulePath, selectorPath] = ['policies[0].spec.rules[1]', 'policies[0].spec.selector']
+  test.each([
+    [
+      withRule({ when: 'hour > 8' }),
+      `${rulePath}: unknown field "when": write conditions on requests in match; there are none on the time`,
+    ],
+    [
+      withSelector({ pathRegex: '^/v1' }),
+      `${selectorPath}: unknown field "pathRegex": paths have no patterns: write pathPrefix, and "path:<n>"`,
+    ],
+    [
+      withSelector({ headers: {} }),
+      `${selectorPath}: unknown field "headers": it reads paths, methods and hosts: write other conditions, such as`,
+    ],
+    [
+      { ...bundle(1), routes: [{ selector: { models: [] } }] },
+      'routes[0].selector: unknown field "models": it reads paths, methods and hosts: write other conditions, such as',
+    ],
+    [
+      withSpec({ rules: [llmRule('r', [], { tokens_per_day: 1, tokens_per_month: 1 })] }),
+      'policies[0].spec.rules[0].algorithm_config: unknown field "tokens_per_month": there are token budgets by minute and by day; for another',
+    ],
+  ])('%j', (data, message) => {
+    expect(unknownIn(data)).toEqual({ errors: [expect.stringContaining(message)], warnings: [] })
   })
 })
 

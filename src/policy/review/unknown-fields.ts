@@ -70,12 +70,14 @@ function reportUnknown(value: Record<string, unknown>, known: readonly string[],
 function hintFor(key: string, known: readonly string[], path: Path): string {
   // Rules name a table of prices; outside of them, the tables themselves are meant.
   if (key === 'prices' && !path.includes('rules')) return ': it belongs at the top of the bundle'
+  const way = OTHER_WAYS.find(([parent, names]) => (path.at(-1) === parent || path.at(-2) === parent) && names.test(key))
+  if (way !== undefined) return `: ${way[2]}`
   if (STREAM_FIELDS.includes(key) && path.at(-1) === 'streaming') return ': only token_bucket_llm has it in its streaming, remove it'
   const place = PLACES.find(([, fields]) => fields.includes(key))
   // Beside `algorithm`, `limit` is a misplaced limit of a window, not a misspelling of `limit_keys`.
   const suggestion = place !== undefined && path.at(-2) === 'rules' ? undefined : closest(key, known)
   if (suggestion !== undefined) return `: did you mean "${suggestion}"?`
-  if (place !== undefined) return `: it belongs in ${place[0]}`
+  if (place !== undefined) return place[0].startsWith(CONFIG_OF) ? configHint(key, path) : `: it belongs in ${place[0]}`
   // Beyond the next level, a suggestion would be a random guess.
   for (const [name, fields] of path.length === 2 || path.at(-1) === 'spec' ? PLACES.slice(0, 2) : []) {
     const misplaced = closest(key, fields)
@@ -83,6 +85,35 @@ function hintFor(key: string, known: readonly string[], path: Path): string {
   }
   return known.includes('metadata') ? ' (put your own notes into "metadata")' : ''
 }
+
+function configHint(key: string, path: Path): string {
+  const places = PLACES.filter(([name, fields]) => name.startsWith(CONFIG_OF) && fields.includes(key))
+  const algorithms = places.map(([name]) => name.slice(CONFIG_OF.length))
+  if (path.at(-1) !== 'algorithm_config') return `: it belongs in ${CONFIG_OF}${algorithms.join(' or ')}`
+  return `: only ${algorithms.join(' and ')} ${algorithms.length === 1 ? 'has' : 'have'} it`
+}
+
+/** What other programs have, by the place in a bundle where people write it, and how to say it here. */
+const OTHER_WAYS: readonly (readonly [parent: string, names: RegExp, way: string])[] = [
+  ['selector', /^path_?(?:regexp?|pattern|glob|template|suffix)$/i, 'paths have no patterns: write pathPrefix, and "path:<n>" in match'],
+  [
+    'selector',
+    /^(?:headers?|quer(?:y|ies)|cookies?|claims?|jwt|ips?|countr(?:y|ies)|models?)$/i,
+    'it reads paths, methods and hosts: write other conditions, such as "header:<name>", in match',
+  ],
+  [
+    'rules',
+    /^(?:when|if|conditions?|schedule|active|days|hours)$/i,
+    'write conditions on requests in match; there are none on the time of day',
+  ],
+  [
+    'algorithm_config',
+    /^tokens_per_(?:hour|week|month|year)$/i,
+    'there are token budgets by minute and by day; for another period, take a cost_budget, which counts money',
+  ],
+]
+
+const CONFIG_OF = 'algorithm_config of '
 
 const { spec: SPEC } = policySchema.shape
 const RULES = SPEC.shape.rules.element.options
@@ -93,7 +124,7 @@ const PLACES: readonly (readonly [place: string, fields: readonly string[]])[] =
   ['spec.selector', fieldsOf(SPEC.shape.selector.unwrap())],
   ['a rule', fieldsOf(RULES[0]).filter((field) => field !== 'name' && field !== 'metadata')],
   ...RULES.map(({ shape }): [string, readonly string[]] => [
-    `algorithm_config of ${shape.algorithm.value}`,
+    `${CONFIG_OF}${shape.algorithm.value}`,
     fieldsOf(withoutDefault(shape.algorithm_config)),
   ]),
   // `enabled: false` on a policy or a rule is meant for that one, not for its streams.

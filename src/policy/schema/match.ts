@@ -72,8 +72,12 @@ function addressProblem(text: string): string | undefined {
   return addressForm(text) === undefined ? 'an IP address, a network such as 192.0.2.0/24, or a prefix such as 192.0.2.*' : undefined
 }
 
+const NOT_NEGATED =
+  'the countries themselves, because no pattern is negated: give them a rule of their own, such as an unlimited one, and the others match: else'
+
 function ipProblem(fact: (DescriptorKey & { kind: 'ip' })['fact'], text: string): string | undefined {
   if (fact === 'address') return addressProblem(text)
+  if (fact === 'country' && text.startsWith('!')) return NOT_NEGATED
   if (fact === 'country' && !/^[A-Z]{2}$/.test(text)) return 'two upper-case letters, such as DE'
   if (fact === 'tor' && text !== 'true' && text !== 'false') return '"true" or "false"'
   return undefined
